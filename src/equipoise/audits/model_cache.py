@@ -12,35 +12,15 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, Protocol
-
-import numpy as np
-import numpy.typing as npt
+from typing import Any
 
 from equipoise import __version__
-from equipoise.audits.capability import Offer
 from equipoise.core.errors import EquipoiseError, ModelError
-from equipoise.core.files import read_regular
 from equipoise.evidence.asking import RunOptions
-from equipoise.models import Answerer, Classifier, DualEncoder, ModelInfo, PairScorer
+from equipoise.models import ModelInfo
 from equipoise.models.options import Options
-
-Floats = npt.NDArray[np.float32]
-
-PROTOCOLS: Mapping[Offer, type] = MappingProxyType(
-    {
-        "encoder": DualEncoder,
-        "scorer": PairScorer,
-        "classifier": Classifier,
-        "answerer": Answerer,
-    }
-)
-
-
-def offer_of(model: Any) -> Offer | None:
-    """Return what a model offers, None of an object that is no model."""
-    return next((name for name, kind in PROTOCOLS.items() if isinstance(model, kind)), None)
+from equipoise.models.protocols import Offer, offer_of
+from equipoise.models.registry import Preview, find_adapter
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,24 +68,25 @@ class Deferred:
         vars(self).pop("model", None)
 
 
+def _forward(method: str) -> Callable[..., Any]:
+    """Return a method that loads the model and calls its method of that name."""
+
+    def call(self: Deferred, *arguments: Any) -> Any:
+        return getattr(self.model, method)(*arguments)
+
+    return call
+
+
 class DeferredEncoder(Deferred):
     """A dual encoder."""
 
-    def embed_images(self, images: Sequence[Any]) -> Floats:
-        """Return vectors of images, (n, dimension)."""
-        return self.model.embed_images(images)  # type: ignore[no-any-return]
-
-    def embed_texts(self, texts: Sequence[str]) -> Floats:
-        """Return vectors of texts, (n, dimension)."""
-        return self.model.embed_texts(texts)  # type: ignore[no-any-return]
+    embed_images, embed_texts = _forward("embed_images"), _forward("embed_texts")
 
 
 class DeferredScorer(Deferred):
     """A model that scores pairs."""
 
-    def score(self, images: Sequence[Any], texts: Sequence[str]) -> Floats:
-        """Return how well images match texts, (n, m)."""
-        return self.model.score(images, texts)  # type: ignore[no-any-return]
+    score = _forward("score")
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,22 +100,13 @@ class DeferredClassifier(Deferred):
     """
 
     labels: tuple[str, ...] = ()
-
-    def predict_proba(self, images: Sequence[Any]) -> Floats:
-        """Return probabilities of classes, (n, classes)."""
-        return self.model.predict_proba(images)  # type: ignore[no-any-return]
-
-    def features(self, images: Sequence[Any]) -> Floats:
-        """Return what the last layer sees, (n, dimension)."""
-        return self.model.features(images)  # type: ignore[no-any-return]
+    predict_proba, features = _forward("predict_proba"), _forward("features")
 
 
 class DeferredAnswerer(Deferred):
     """A model that answers questions."""
 
-    def answer(self, images: Sequence[Any], question: str) -> list[str]:
-        """Return one answer for each image."""
-        return self.model.answer(images, question)  # type: ignore[no-any-return]
+    answer = _forward("answer")
 
 
 def rested(model: Any, load: Callable[[], Any]) -> Any:
@@ -243,104 +215,25 @@ def _written(path: Path) -> tuple[int, str]:
 
 def _entry_path(name: str, options: RunOptions, store: Path, *, fetch: bool = True) -> Path | None:
     """Return the file of what a model is, None where only loading it tells."""
-    prefix, _, target = name.partition(":")
-    tell = _FACTS.get(prefix)
-    if tell is None:
-        return None
     try:
-        facts = tell(_load_options(name, options, fetch), target)
+        adapter, target = find_adapter(name)
+        if adapter.identify is None:
+            return None
+        facts = adapter.identify(target, _load_options(name, options, fetch))
     except EquipoiseError:
         # Loading it says what is wrong, in the adapter's words.
         return None
     if facts is None:
         return None
-    asked = asdict(options)
-    told = {"form": _FORM, "prefix": prefix, "asked": asked, "facts": facts, "by": _libraries()}
-    key = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
-    return store / "models" / f"{key[:32]}.json"
-
-
-def _hf(options: Options, target: str) -> dict[str, Any]:
-    from equipoise.models.hf import find_checkpoint
-    from equipoise.models.runtimes import place
-
-    placed = place(options.device, options.dtype, "hf")
-    found = find_checkpoint(target, options)
-    files, _ = found.digests(options.trust_remote_code)
-    # A name of a device such as cuda:1 is no part of a model's key.
-    device = placed.device.partition(":")[0]
-    return {"files": files, "device": device, "dtype": placed.dtype, "revision": found.revision}
-
-
-def _onnx(_: Options, target: str) -> dict[str, Any] | None:
-    from equipoise.models.info import digests
-    from equipoise.models.onnx import files_of, labels_path
-
-    path = Path(target)
-    if not path.is_file() or not labels_path(path).is_file():
-        return None
-    return {"files": digests((*files_of(path), labels_path(path)), path.parent)}
-
-
-def _timm(options: Options, target: str) -> dict[str, Any]:
-    from equipoise.models.runtimes import timm
-    from equipoise.models.timm import find
-
-    return _of_library("timm", find(timm(), target, options), options)
-
-
-def _open_clip(options: Options, target: str) -> dict[str, Any] | None:
-    from equipoise.models.open_clip import find, has_own_tokenizer
-    from equipoise.models.runtimes import open_clip
-
-    found = find(open_clip(), target, options)
-    # An architecture can be one that the user added.
-    config = None if found.settings else open_clip().get_model_config(found.architecture)
-    if config is not None and has_own_tokenizer(found.architecture, config):
-        return None  # its tokenizer lies elsewhere
-    return _of_library("open_clip", found, options) | {"config": config}
-
-
-def _of_library(library: str, found: _Weights, options: Options) -> dict[str, Any]:
-    """Return what decides a model of a library that has its own names: its files, and the name."""
-    from equipoise.models.info import digests
-    from equipoise.models.runtimes import place
-
-    placed = place(options.device, options.dtype, library)
-    return {
-        "files": digests([found.weights]) | found.beside,
-        "architecture": found.architecture if found.settings is None else "",
-        "device": placed.device.partition(":")[0],
-        "dtype": placed.dtype,
-        "revision": found.revision,
+    identity = {
+        "form": _FORM,
+        "prefix": adapter.prefix,
+        "asked": asdict(options),
+        "facts": facts,
+        "by": _libraries(),
     }
-
-
-class _Weights(Protocol):
-    """What the adapters of timm and open_clip find."""
-
-    @property
-    def architecture(self) -> str: ...
-
-    @property
-    def weights(self) -> Path: ...
-
-    @property
-    def settings(self) -> Path | None: ...
-
-    @property
-    def revision(self) -> str | None: ...
-
-    @property
-    def beside(self) -> dict[str, str]: ...
-
-
-_FACTS: dict[str, Callable[[Options, str], dict[str, Any] | None]] = {
-    "hf": _hf,
-    "onnx": _onnx,
-    "timm": _timm,
-    "open_clip": _open_clip,
-}
+    key = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
+    return store / "models" / f"{key[:32]}.json"
 
 
 def _load_options(name: str, options: RunOptions, fetch: bool) -> Options:
@@ -392,25 +285,7 @@ def _write_entry(path: Path, known: CacheEntry) -> None:
             unfinished.unlink(missing_ok=True)
 
 
-@dataclass(frozen=True)
-class ModelSignature:
-    """What is known of a model that was not loaded.
-
-    Attributes
-    ----------
-    offer : str or None
-    labels : tuple of str
-        Classes of a classifier; () where they are not known.
-    dimension : int or None
-        Length of a vector.
-    """
-
-    offer: Offer | None = None
-    labels: tuple[str, ...] = ()
-    dimension: int | None = None
-
-
-def signature_of(model: Any, store: Path) -> ModelSignature:
+def signature_of(model: Any, store: Path) -> Preview:
     """Return what is known of a model: nothing is loaded, nothing is fetched.
 
     Parameters
@@ -421,58 +296,15 @@ def signature_of(model: Any, store: Path) -> ModelSignature:
         Folder of the evidence, where what models are is kept.
     """
     if not isinstance(model, str):
-        return ModelSignature(
-            offer_of(model), tuple(getattr(model, "labels", ())), model.info.dimension
-        )
+        return Preview(offer_of(model), tuple(getattr(model, "labels", ())), model.info.dimension)
     known = recalled(model, store)
     if known is not None:
-        return ModelSignature(known.offer, known.labels, known.info.dimension)
-    prefix, _, target = model.partition(":")
-    if prefix == "hf":
-        return _of_checkpoint(_settings(target))
-    if prefix == "onnx":
-        return ModelSignature("classifier", _lines(Path(target).with_suffix(".labels.txt")))
-    return ModelSignature({"open_clip": "encoder", "timm": "classifier"}.get(prefix))  # type: ignore[arg-type]
-
-
-def _settings(target: str) -> Mapping[str, Any]:
-    """Return config.json of a folder, or of a repository in the local cache; {} without."""
-    from equipoise.models.hub import cached
-
-    here = Path(target).expanduser() / "config.json"
-    path = here if here.is_file() else cached(target, "config.json")
-    if path is None:
-        return {}
+        return Preview(known.offer, known.labels, known.info.dimension)
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _of_checkpoint(settings: Mapping[str, Any]) -> ModelSignature:
-    from equipoise.models.hf import ANSWERERS, ENCODERS, SCORERS
-
-    architecture = next(iter(settings.get("architectures") or []), "")
-    if architecture in ENCODERS:
-        return ModelSignature("encoder", dimension=settings.get("projection_dim"))
-    if architecture in SCORERS:
-        return ModelSignature("scorer")
-    if architecture in ANSWERERS:
-        return ModelSignature("answerer")
-    if architecture.endswith("ForImageClassification"):
-        names = settings.get("id2label") or {}
-        labels = tuple(str(names[number]) for number in sorted(names, key=int))
-        return ModelSignature("classifier", labels, settings.get("hidden_size"))
-    return ModelSignature()
-
-
-def _lines(path: Path) -> tuple[str, ...]:
-    try:
-        every = read_regular(path).decode("utf-8").splitlines()
-    except (OSError, ValueError):
-        return ()
-    return tuple(name for line in every if (name := line.strip()))
+        adapter, target = find_adapter(model)
+    except ModelError:
+        return Preview()
+    return adapter.preview(target)
 
 
 def not_looked_up(runs: Sequence[Mapping[str, Any]]) -> Iterator[str]:

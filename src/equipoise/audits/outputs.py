@@ -14,11 +14,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from equipoise.audits.capability import WORDS, Offer
 from equipoise.core.errors import ConfigError, DataError, InputError, ModelError
 from equipoise.data import ItemSource, load_items
 from equipoise.data.coded import Coded
-from equipoise.data.outputs import Choices, Content, Outputs
+from equipoise.data.outputs import Content, Outputs
 
 if TYPE_CHECKING:
     from equipoise.audits.config import AuditConfig
@@ -26,29 +25,17 @@ if TYPE_CHECKING:
     from equipoise.audits.config_images import PicturesConfig
     from equipoise.audits.images import Known
     from equipoise.audits.kinds import Progress
-    from equipoise.audits.model_cache import ModelSignature
     from equipoise.evidence.asking import RunOptions
     from equipoise.evidence.extraction import Extraction
     from equipoise.evidence.pictures import Pictures
     from equipoise.evidence.zero_shot import Prompts
+    from equipoise.models.protocols import Offer
+    from equipoise.models.registry import Preview
 
-
-__all__ = [
-    "NOT_YET_KNOWN",
-    "Choices",
-    "Content",
-    "DryRun",
-    "LiveModels",
-    "Models",
-    "Offer",
-    "Outputs",
-]
 
 Objects = npt.NDArray[np.object_]
 T = TypeVar("T")
 
-# Prefixes whose rest can be a folder or file.
-_ON_DISK = ("hf", "open_clip", "timm", "onnx", "equipoise", "edited")
 # Numbers of a vector of a model that was never loaded, and bytes of each.
 _DIMENSION, _BYTES = 512, 4
 
@@ -201,11 +188,13 @@ class Models(ABC):
         self, name: str, section: RunConfig, capability: Offer | None, allowed: Sequence[Offer]
     ) -> None:
         """Refuse a model that lacks every capability that the audit can use."""
+        from equipoise.models.protocols import DESCRIPTIONS
+
         if capability not in allowed:
             raise ConfigError(
                 f"{self.key(name)}: {section.called} is "
-                f"{WORDS[capability] if capability else 'no model'}; an audit of "
-                f"{self.config.audit} takes {' or '.join(WORDS[each] for each in allowed)}"
+                f"{DESCRIPTIONS[capability] if capability else 'no model'}; an audit of "
+                f"{self.config.audit} takes {' or '.join(map(DESCRIPTIONS.__getitem__, allowed))}"
             )
 
     def key(self, name: str) -> str:
@@ -227,7 +216,7 @@ class LiveModels(Models):
 
     def capability(self, name: str, section: RunConfig, *allowed: Offer) -> Offer:
         """Return what a model can do; refuse one that can do none of what is allowed."""
-        from equipoise.audits.model_cache import offer_of
+        from equipoise.models.protocols import offer_of
 
         with model_errors(self.key(name)):
             capability = offer_of(self.opened(section))
@@ -403,7 +392,7 @@ class DryRun(Models):
         width = numbers or (_DIMENSION if content == "embeddings" else 0)
         return self._stand_in(name, on, content, pictures.ids, about, width, names=names)
 
-    def _signature(self, section: RunConfig) -> ModelSignature:
+    def _signature(self, section: RunConfig) -> Preview:
         """Return what is known of a model without running it."""
         from equipoise.audits.model_cache import signature_of
 
@@ -496,9 +485,11 @@ def model_errors(key: str) -> Iterator[None]:
 
 def located_model(name: str, base: Path) -> str:
     """Return the name of a model with a folder or file beside the config in full."""
+    from equipoise.models.registry import is_code
+
     prefix, _, rest = name.partition(":")
     beside = base / rest
-    return f"{prefix}:{beside}" if prefix in _ON_DISK and beside.exists() else name
+    return f"{prefix}:{beside}" if beside.exists() and not is_code(prefix) else name
 
 
 def options_of(section: RunConfig, config: AuditConfig) -> RunOptions:

@@ -22,7 +22,8 @@ from equipoise.models.images import pillow_images
 from equipoise.models.info import ModelInfo, digests, one_digest, settings_in
 from equipoise.models.options import Options
 from equipoise.models.preprocessing import Preparation, of_transformers, preparation
-from equipoise.models.registry import Offer, Preview, adapter
+from equipoise.models.protocols import Offer
+from equipoise.models.registry import Preview, adapter
 from equipoise.models.runtimes import Placement, place, quiet, transformers
 from equipoise.models.towers import Call, Tower, build_tower
 
@@ -932,7 +933,21 @@ _OFFERS: Mapping[Offer, Collection[str]] = {
 }
 
 
-@adapter("hf", preview=_preview, backends=True)
+def _identify(target: str, options: Options) -> dict[str, Any]:
+    placement = place(options.device, options.dtype, "hf")
+    checkpoint = find_checkpoint(target, options)
+    files, _ = checkpoint.digests(options.trust_remote_code)
+    # A name of a device such as cuda:1 is no part of a model's key.
+    device = placement.device.partition(":")[0]
+    return {
+        "files": files,
+        "device": device,
+        "dtype": placement.dtype,
+        "revision": checkpoint.revision,
+    }
+
+
+@adapter("hf", preview=_preview, identify=_identify, backends=True)
 def load(target: str, options: Options) -> Any:
     """Load a checkpoint of transformers.
 

@@ -2,10 +2,14 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from equipoise.core.errors import MissingExtraError, ModelError
+from equipoise.models.info import digests, settings_in
 from equipoise.models.options import Options
+from equipoise.models.runtimes import place
 
 PICKLED_ONLY = (
     "{} has its weights only as pickles, which can run any code when they are read. To do: use a "
@@ -115,3 +119,66 @@ def checked(path: Path, asked: str, options: Options) -> Path:
     if path.suffix != ".safetensors" and not options.allow_pickle:
         raise ModelError(PICKLED_ONLY.format(asked))
     return path
+
+
+@dataclass(frozen=True)
+class LibraryWeights:
+    """An architecture of timm or open_clip, and the files that it is loaded from.
+
+    Attributes
+    ----------
+    architecture : str
+        As the library takes it.
+    weights : Path
+        The file of weights.
+    settings : Path or None
+        The configuration beside it, in a folder.
+    revision : str or None
+        Commit of a snapshot.
+    image_settings : dict
+        Settings of image preparation that belong to the weights.
+    """
+
+    architecture: str
+    weights: Path
+    settings: Path | None = None
+    revision: str | None = None
+    image_settings: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def in_folder(
+        cls, asked: str, folder: Path, settings: str, names: Sequence[str], options: Options
+    ) -> "LibraryWeights":
+        """Return the weights of a folder that holds a library's settings.
+
+        Raises
+        ------
+        ModelError
+            If the settings or the weights are missing, or the weights are a pickle.
+        """
+        if not (folder / settings).is_file():
+            raise ModelError(f"{asked} holds no {settings}.")
+        weights = weights_file(asked, folder, names, options)
+        return cls(f"local-dir:{folder}", weights, folder / settings, commit(folder))
+
+    @property
+    def own_name(self) -> str:
+        """The architecture's name in the library; empty for a folder, whose settings say it."""
+        return "" if self.settings else self.architecture
+
+    @property
+    def files(self) -> dict[str, str]:
+        """The SHA-256 of the weights and of every file beside them that may be read."""
+        beside = settings_in(self.settings.parent) if self.settings else []
+        return digests([self.weights]) | digests(beside)
+
+    def identity(self, library: str, options: Options) -> dict[str, Any]:
+        """Return the facts that decide which model it is; see `Adapter.identify`."""
+        placement = place(options.device, options.dtype, library)
+        return {
+            "files": self.files,
+            "architecture": self.own_name,
+            "device": placement.device.partition(":")[0],
+            "dtype": placement.dtype,
+            "revision": self.revision,
+        }

@@ -265,7 +265,14 @@ def _preview(target: str) -> Preview:
     return Preview("classifier", tuple(name for line in lines if (name := line.strip())))
 
 
-@adapter("onnx", preview=_preview)
+def _identify(target: str, _: Options) -> dict[str, Any] | None:
+    path = Path(target)
+    if not path.is_file() or not labels_path(path).is_file():
+        return None
+    return {"files": digests((*files_of(path), labels_path(path)), path.parent)}
+
+
+@adapter("onnx", preview=_preview, identify=_identify)
 def load(target: str, options: Options) -> OnnxClassifier:
     """Load a classifier whose labels lie beside it, one a line: model.onnx, model.labels.txt.
 

@@ -4,7 +4,7 @@ import hashlib
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,15 @@ from numpy.typing import NDArray
 from equipoise.core.errors import ModelError
 from equipoise.models.backends import with_backend
 from equipoise.models.batching import Batches
-from equipoise.models.hub import checked, commit, fetched, weights_file, without_revision
-from equipoise.models.info import ModelInfo, digests, one_digest, settings_in
+from equipoise.models.hub import (
+    LibraryWeights,
+    checked,
+    commit,
+    fetched,
+    weights_file,
+    without_revision,
+)
+from equipoise.models.info import ModelInfo, digests, one_digest
 from equipoise.models.options import Options
 from equipoise.models.preprocessing import Preparation, of_open_clip, preparation, stacked
 from equipoise.models.registry import Preview, adapter
@@ -36,36 +43,6 @@ PREPARED = {
     "interpolation": "image_interpolation",
     "resize_mode": "image_resize_mode",
 }
-
-
-@dataclass(frozen=True)
-class Found:
-    """Which model to make, and from which files.
-
-    Attributes
-    ----------
-    architecture : str
-        As `create_model_from_pretrained` takes it.
-    weights : Path
-        The file of weights.
-    settings : Path or None
-        The configuration beside it, of a folder.
-    revision : str or None
-        Commit, of a snapshot.
-    image_settings : mapping
-        What a tag says about preparing images.
-    """
-
-    architecture: str
-    weights: Path
-    settings: Path | None = None
-    revision: str | None = None
-    image_settings: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def beside(self) -> dict[str, str]:
-        """The SHA-256 of every file beside the weights that may be read; none of a lone file."""
-        return digests(settings_in(self.settings.parent)) if self.settings else {}
 
 
 @dataclass(frozen=True)
@@ -121,7 +98,16 @@ def _preview(_: str) -> Preview:
     return Preview("encoder")
 
 
-@adapter("open_clip", preview=_preview, backends=True)
+def _identify(target: str, options: Options) -> dict[str, Any] | None:
+    found = _find(open_clip(), target, options)
+    # An architecture can be one that the user added.
+    config = None if found.settings else open_clip().get_model_config(found.architecture)
+    if config is not None and _has_own_tokenizer(found.architecture, config):
+        return None  # its tokenizer lies elsewhere
+    return found.identity("open_clip", options) | {"config": config}
+
+
+@adapter("open_clip", preview=_preview, identify=_identify, backends=True)
 def load(target: str, options: Options) -> OpenClipEncoder:
     """Load a model of open_clip.
 
@@ -142,7 +128,7 @@ def load(target: str, options: Options) -> OpenClipEncoder:
     """
     library = open_clip()
     placement = place(options.device, options.dtype, "open_clip", options.backend)
-    found = find(library, target, options)
+    found = _find(library, target, options)
     placement = with_backend(placement, options, [found.weights])
     computed = placement.dtype if placement.backend == "torch" else "float32"
     try:
@@ -159,15 +145,16 @@ def load(target: str, options: Options) -> OpenClipEncoder:
     return _encoder(options, placement, found, model.eval(), (prepare, tokenizer))
 
 
-def find(library: Any, target: str, options: Options) -> Found:
+def _find(library: Any, target: str, options: Options) -> LibraryWeights:
     """Return which model a name is of, and from which files it is loaded; see `load`."""
     if Path(target).is_dir():
         without_revision(target, options)
-        return _folder(target, Path(target), options)
+        return LibraryWeights.in_folder(target, Path(target), SETTINGS, WEIGHTS, options)
     if target.startswith("hf-hub:"):
         asked = target.removeprefix("hf-hub:")
         kept = [SETTINGS, "*.json", "*.txt", *WEIGHTS[: 3 if options.allow_pickle else 2]]
-        return _folder(asked, fetched(asked, options, kept), options)
+        folder = fetched(asked, options, kept)
+        return LibraryWeights.in_folder(asked, folder, SETTINGS, WEIGHTS, options)
     architecture, _, rest = target.partition("/")
     config = library.get_model_config(architecture)
     if config is None:
@@ -177,18 +164,13 @@ def find(library: Any, target: str, options: Options) -> Found:
         )
     if Path(rest).is_file():
         without_revision(target, options)
-        return Found(architecture, checked(Path(rest), target, options))
+        return LibraryWeights(architecture, checked(Path(rest), target, options))
     return _tag(library, architecture, rest, bool(config.get("quick_gelu")), options)
 
 
-def _folder(asked: str, folder: Path, options: Options) -> Found:
-    if not (folder / SETTINGS).is_file():
-        raise ModelError(f"{asked} holds no {SETTINGS}.")
-    weights = weights_file(asked, folder, WEIGHTS, options)
-    return Found(f"local-dir:{folder}", weights, folder / SETTINGS, commit(folder))
-
-
-def _tag(library: Any, architecture: str, tag: str, quick_gelu: bool, options: Options) -> Found:
+def _tag(
+    library: Any, architecture: str, tag: str, quick_gelu: bool, options: Options
+) -> LibraryWeights:
     settings = library.get_pretrained_cfg(architecture, tag)
     if not settings:
         tags = ", ".join(library.list_pretrained_tags_by_model(architecture)) or "none"
@@ -212,11 +194,15 @@ def _tag(library: Any, architecture: str, tag: str, quick_gelu: bool, options: O
     folder = fetched(asked, options, wanted)
     prepared = {PREPARED[key]: settings[key] for key in PREPARED if key in settings}
     weights = weights_file(f"{architecture}/{tag}", folder, names, options)
-    return Found(architecture, weights, None, commit(folder), prepared)
+    return LibraryWeights(architecture, weights, None, commit(folder), prepared)
 
 
 def _encoder(
-    options: Options, placement: Placement, found: Found, model: Any, parts: tuple[Any, Any]
+    options: Options,
+    placement: Placement,
+    found: LibraryWeights,
+    model: Any,
+    parts: tuple[Any, Any],
 ) -> OpenClipEncoder:
     transform, tokenizer = parts
     settings = dict(model.visual.preprocess_cfg)
@@ -239,7 +225,7 @@ def _encoder(
         name=options.name,
         family="open_clip",
         weights_sha256=one_digest(weights),
-        files=weights | found.beside,
+        files=found.files,
         revision=found.revision,
         dimension=int(some.shape[1]),
         scale=math.exp(model.logit_scale.item()),
@@ -262,9 +248,9 @@ def _seen(model: Any, inputs: Mapping[str, Any]) -> tuple[Any, ...]:
     return (model.encode_image(inputs["pixel_values"]),)
 
 
-def _facts(found: Found, settings: Mapping[str, Any], tokenizer: Any) -> dict[str, Any]:
+def _facts(found: LibraryWeights, settings: Mapping[str, Any], tokenizer: Any) -> dict[str, Any]:
     return {
-        "architecture": "" if found.settings else found.architecture,
+        "architecture": found.own_name,
         "image_processor": "open_clip.image_transform_v2",
         "image_backend": "torchvision",
         "image_settings": {
@@ -276,7 +262,7 @@ def _facts(found: Found, settings: Mapping[str, Any], tokenizer: Any) -> dict[st
     } | _tokens(tokenizer)
 
 
-def has_own_tokenizer(architecture: str, config: Mapping[str, Any]) -> bool:
+def _has_own_tokenizer(architecture: str, config: Mapping[str, Any]) -> bool:
     """Whether an architecture's tokenizer is none of open_clip's own files."""
     named = config.get("text_cfg", {}).get("hf_tokenizer_name")
     return bool(named) or "siglip" in architecture.lower()

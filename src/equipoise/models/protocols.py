@@ -1,7 +1,8 @@
 """What a model must offer to be audited: one of four small protocols."""
 
-from collections.abc import Sequence
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -109,3 +110,29 @@ class Answerer(Protocol):
         list of n str
         """
         ...
+
+
+Offer = Literal["encoder", "classifier", "scorer", "answerer"]
+"""What a model can do, by the name of its protocol."""
+
+PROTOCOLS: Mapping[Offer, type] = MappingProxyType(
+    {
+        "encoder": DualEncoder,
+        "scorer": PairScorer,
+        "classifier": Classifier,
+        "answerer": Answerer,
+    }
+)
+DESCRIPTIONS: Mapping[Offer, str] = MappingProxyType(
+    {
+        "encoder": "a dual encoder (images and texts in one space)",
+        "scorer": "a model that scores pairs of an image and a text",
+        "classifier": "a classifier",
+        "answerer": "a model that answers questions",
+    }
+)
+
+
+def offer_of(model: Any) -> Offer | None:
+    """Return what a model can do, None of an object that is no model."""
+    return next((name for name, kind in PROTOCOLS.items() if isinstance(model, kind)), None)

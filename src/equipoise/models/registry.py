@@ -7,15 +7,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from equipoise.core.errors import InputError, ModelError
 from equipoise.models.options import Options
-
-Offer = Literal["encoder", "classifier", "scorer", "answerer"]
-"""What a model is: it embeds images and texts, names classes, scores pairs, or answers."""
+from equipoise.models.protocols import Offer
 
 Load = Callable[[str, Options], Any]
+Identify = Callable[[str, Options], dict[str, Any] | None]
 LoadT = TypeVar("LoadT", bound=Load)
 
 
@@ -53,6 +52,9 @@ class Adapter:
         From the rest of a name and `Options` to a model, see `equipoise.models.protocols`.
     preview : callable
         From the rest of a name to a `Preview`; nothing is loaded or fetched.
+    identify : callable or None
+        From the rest of a name and `Options` to facts that decide which model it is, such as the
+        SHA-256 of its files; None where only loading it tells. Nothing is loaded.
     backends : bool
         Whether `backend` chooses what runs its models.
     runs_code : bool
@@ -64,6 +66,7 @@ class Adapter:
     prefix: str
     load: Load
     preview: Callable[[str], Preview] = _unknown
+    identify: Identify | None = None
     backends: bool = False
     runs_code: bool = False
     makes_images: bool = False
@@ -76,6 +79,7 @@ def adapter(
     prefix: str,
     *,
     preview: Callable[[str], Preview] = _unknown,
+    identify: Identify | None = None,
     backends: bool = False,
     runs_code: bool = False,
     makes_images: bool = False,
@@ -98,7 +102,7 @@ def adapter(
         if (prefix, makes_images) in _ADAPTERS:
             raise InputError(f"the prefix {prefix!r} is taken. To do: choose another one")
         _ADAPTERS[prefix, makes_images] = Adapter(
-            prefix, load, preview, backends, runs_code, makes_images
+            prefix, load, preview, identify, backends, runs_code, makes_images
         )
         return load
 
@@ -172,7 +176,7 @@ def load_nested(name: str, options: Options, **changes: Any) -> Any:
 def relative(name: str, folder: Path) -> str:
     """Return the name of a model with its folder or file relative to another folder."""
     prefix, _, rest = name.partition(":")
-    if _is_code(prefix) or not rest or not Path(rest).expanduser().exists():
+    if is_code(prefix) or not rest or not Path(rest).expanduser().exists():
         return name
     return f"{prefix}:{Path(os.path.relpath(Path(rest).expanduser(), folder)).as_posix()}"
 
@@ -180,10 +184,11 @@ def relative(name: str, folder: Path) -> str:
 def absolute(name: str, folder: Path) -> str:
     """Return the name of a model with a folder or file that lies beside another in full."""
     prefix, _, rest = name.partition(":")
-    if _is_code(prefix) or not rest or not (folder / rest).exists():
+    if is_code(prefix) or not rest or not (folder / rest).exists():
         return name
     return f"{prefix}:{os.path.normpath(folder / rest)}"
 
 
-def _is_code(prefix: str) -> bool:
+def is_code(prefix: str) -> bool:
+    """Return whether names with a prefix are Python code rather than a file or a folder."""
     return prefix in adapters() and adapters()[prefix].runs_code

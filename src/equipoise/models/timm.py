@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from equipoise.core.errors import ModelError
 from equipoise.models.backends import with_backend
 from equipoise.models.batching import Batches
-from equipoise.models.hub import checked, commit, fetched, weights_file, without_revision
-from equipoise.models.info import ModelInfo, digests, one_digest, settings_in
+from equipoise.models.hub import LibraryWeights, checked, fetched, without_revision
+from equipoise.models.info import ModelInfo, digests, one_digest
 from equipoise.models.options import Options
 from equipoise.models.preprocessing import Preparation, of_timm, preparation, stacked
 from equipoise.models.registry import Preview, adapter
@@ -24,21 +24,6 @@ Floats = NDArray[np.float32]
 Run = Callable[[Sequence[Any]], Floats]
 SETTINGS = "config.json"
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
-
-
-@dataclass(frozen=True)
-class Found:
-    """Which model to make, from which files: a name of timm, its weights, and settings beside."""
-
-    architecture: str
-    weights: Path
-    settings: Path | None = None
-    revision: str | None = None
-
-    @property
-    def beside(self) -> dict[str, str]:
-        """The SHA-256 of every file beside the weights that may be read; none of a lone file."""
-        return digests(settings_in(self.settings.parent)) if self.settings else {}
 
 
 @dataclass(frozen=True)
@@ -83,7 +68,11 @@ def _preview(_: str) -> Preview:
     return Preview("classifier")
 
 
-@adapter("timm", preview=_preview, backends=True)
+def _identify(target: str, options: Options) -> dict[str, Any]:
+    return _find(timm(), target, options).identity("timm", options)
+
+
+@adapter("timm", preview=_preview, identify=_identify, backends=True)
 def load(target: str, options: Options) -> TimmClassifier:
     """Load a classifier of timm.
 
@@ -104,7 +93,7 @@ def load(target: str, options: Options) -> TimmClassifier:
     """
     library = timm()
     placement = place(options.device, options.dtype, "timm", options.backend)
-    found = find(library, target, options)
+    found = _find(library, target, options)
     placement = with_backend(placement, options, [found.weights])
     own = {} if found.settings else {"pretrained_cfg_overlay": {"file": str(found.weights)}}
     try:
@@ -115,11 +104,11 @@ def load(target: str, options: Options) -> TimmClassifier:
     return _classifier(library, options, placement, found, model)
 
 
-def find(library: Any, target: str, options: Options) -> Found:
+def _find(library: Any, target: str, options: Options) -> LibraryWeights:
     """Return which model a name is of, and from which files it is loaded; see `load`."""
     if Path(target).is_dir():
         without_revision(target, options)
-        return _folder(target, Path(target), options)
+        return LibraryWeights.in_folder(target, Path(target), SETTINGS, WEIGHTS, options)
     name, _, rest = target.partition("/")
     if target.startswith("hf-hub:"):
         asked = target.removeprefix("hf-hub:")
@@ -131,25 +120,19 @@ def find(library: Any, target: str, options: Options) -> Found:
         if not Path(rest).is_file():
             raise ModelError(f"There is no file of weights {rest}.")
         without_revision(target, options)
-        return Found(name, checked(Path(rest), target, options))
+        return LibraryWeights(name, checked(Path(rest), target, options))
     else:
         settings = library.get_pretrained_cfg(name)
         asked = settings.hf_hub_id if settings else ""
     if not asked:
         raise ModelError(f"timm has no weights for {name}. To do: name a file: timm:{name}/path.")
     names = [SETTINGS, *WEIGHTS[: 2 if options.allow_pickle else 1]]
-    return _folder(asked, fetched(asked, options, names), options)
-
-
-def _folder(asked: str, folder: Path, options: Options) -> Found:
-    if not (folder / SETTINGS).is_file():
-        raise ModelError(f"{asked} holds no {SETTINGS}.")
-    weights = weights_file(asked, folder, WEIGHTS, options)
-    return Found(f"local-dir:{folder}", weights, folder / SETTINGS, commit(folder))
+    folder = fetched(asked, options, names)
+    return LibraryWeights.in_folder(asked, folder, SETTINGS, WEIGHTS, options)
 
 
 def _classifier(
-    library: Any, options: Options, placement: Placement, found: Found, model: Any
+    library: Any, options: Options, placement: Placement, found: LibraryWeights, model: Any
 ) -> TimmClassifier:
     settings = library.data.resolve_model_data_config(model)
     transform = library.data.create_transform(**settings, is_training=False)
@@ -164,13 +147,13 @@ def _classifier(
         name=options.name,
         family="timm",
         weights_sha256=one_digest(weights),
-        files=weights | found.beside,
+        files=found.files,
         revision=found.revision,
         dimension=int(model.head_hidden_size or model.num_features),
         dtype=placement.dtype,
         device=placement.device,
         preprocessing={
-            "architecture": "" if found.settings else found.architecture,
+            "architecture": found.own_name,
             "image_processor": "timm.data.create_transform",
             "image_backend": "torchvision",
             "image_settings": json.loads(json.dumps(settings)),

@@ -14,9 +14,10 @@ from audits.running import fakes
 from audits.running.worlds import KINDS, concepts, diversity, retrieval, written
 from equipoise import audits
 from equipoise.audits.audit import Plan
-from equipoise.audits.model_cache import ModelSignature, signature_of
+from equipoise.audits.model_cache import signature_of
 from equipoise.cli.app import run
 from equipoise.evidence import RunOptions
+from equipoise.models.registry import Preview
 from equipoise.planted.scenes.embed import WEIGHTS
 
 
@@ -126,24 +127,24 @@ def test_a_classifier_of_unknown_classes_is_planned_with_those_of_the_map(world:
 @pytest.mark.parametrize(
     ("settings", "known"),
     [
-        ({"architectures": ["CLIPModel"], "projection_dim": 8}, ModelSignature("encoder", (), 8)),
-        ({"architectures": ["SiglipModel"]}, ModelSignature("encoder")),
-        ({"architectures": ["BlipForImageTextRetrieval"]}, ModelSignature("scorer")),
-        ({"architectures": ["Blip2ForConditionalGeneration"]}, ModelSignature("answerer")),
+        ({"architectures": ["CLIPModel"], "projection_dim": 8}, Preview("encoder", (), 8)),
+        ({"architectures": ["SiglipModel"]}, Preview("encoder")),
+        ({"architectures": ["BlipForImageTextRetrieval"]}, Preview("scorer")),
+        ({"architectures": ["Blip2ForConditionalGeneration"]}, Preview("answerer")),
         (
             {
                 "architectures": ["ViTForImageClassification"],
                 "hidden_size": 5,
                 "id2label": {"0": "a", "10": "c", "2": "b"},
             },
-            ModelSignature("classifier", ("a", "b", "c"), 5),
+            Preview("classifier", ("a", "b", "c"), 5),
         ),
-        ({"architectures": ["Something"]}, ModelSignature()),
-        ({}, ModelSignature()),
+        ({"architectures": ["Something"]}, Preview()),
+        ({}, Preview()),
     ],
 )
 def test_a_checkpoint_is_known_by_its_settings(
-    settings: dict[str, Any], known: ModelSignature, tmp_path: Path
+    settings: dict[str, Any], known: Preview, tmp_path: Path
 ) -> None:
     (tmp_path / "config.json").write_text(json.dumps(settings))
     assert signature_of(f"hf:{tmp_path}", tmp_path) == known
@@ -151,16 +152,16 @@ def test_a_checkpoint_is_known_by_its_settings(
 
 def test_other_names_tell_what_they_can(tmp_path: Path) -> None:
     (tmp_path / "m.labels.txt").write_text("a\n\nb\n")
-    assert signature_of(f"onnx:{tmp_path / 'm.onnx'}", tmp_path) == ModelSignature(
+    assert signature_of(f"onnx:{tmp_path / 'm.onnx'}", tmp_path) == Preview(
         "classifier", ("a", "b")
     )
-    assert signature_of("open_clip:ViT-B-32/openai", tmp_path) == ModelSignature("encoder")
-    assert signature_of("timm:resnet18", tmp_path) == ModelSignature("classifier")
-    assert signature_of("python:mine:make", tmp_path) == ModelSignature()
-    assert signature_of("hf:no/such-checkpoint", tmp_path) == ModelSignature()
-    assert signature_of("hf:not an id!", tmp_path) == ModelSignature()
+    assert signature_of("open_clip:ViT-B-32/openai", tmp_path) == Preview("encoder")
+    assert signature_of("timm:resnet18", tmp_path) == Preview("classifier")
+    assert signature_of("python:mine:make", tmp_path) == Preview()
+    assert signature_of("hf:no/such-checkpoint", tmp_path) == Preview()
+    assert signature_of("hf:not an id!", tmp_path) == Preview()
     (tmp_path / "config.json").write_text("[")
-    assert signature_of(f"hf:{tmp_path}", tmp_path) == ModelSignature()
-    assert signature_of(fakes.Classifier(), tmp_path) == ModelSignature(
+    assert signature_of(f"hf:{tmp_path}", tmp_path) == Preview()
+    assert signature_of(fakes.Classifier(), tmp_path) == Preview(
         "classifier", ("red", "green", "red"), 3
     )

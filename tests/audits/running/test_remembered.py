@@ -14,13 +14,13 @@ from equipoise.audits.model_cache import (
     Deferred,
     DeferredClassifier,
     deferred,
-    offer_of,
     open_model,
     recalled,
 )
 from equipoise.core.errors import ModelError, RunError
 from equipoise.evidence import RunOptions
 from equipoise.evidence.store import locked, translated
+from equipoise.models.protocols import offer_of
 from equipoise.planted.scenes.embed import WEIGHTS
 
 CPU = RunOptions(device="cpu", dtype="float32")

@@ -16,14 +16,16 @@ import polars as pl
 import pyarrow as pa
 
 from equipoise.audits.config_fields import located
-from equipoise.audits.outputs import LiveModels, Offer, Outputs
+from equipoise.audits.outputs import LiveModels
 from equipoise.core.errors import ConfigError, DataError, InputError, ModelError
 from equipoise.core.files import open_regular, read_table, table_bytes
 from equipoise.core.groups import Groups
 from equipoise.data import Vectors, load_items, load_vectors
 from equipoise.data.labels import Items
+from equipoise.data.outputs import Outputs
 from equipoise.evidence.decoding import Decoding, ImageError, decode
 from equipoise.evidence.store import digest_of, ids_digest, locked, part_name, warn_of_damage, write
+from equipoise.models.protocols import Offer
 
 if TYPE_CHECKING:
     from equipoise.audits.activations.config import Config, ModelConfig, RegionConfig

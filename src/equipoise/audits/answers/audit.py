@@ -29,8 +29,9 @@ from equipoise.stats.power import minimum_difference
 
 if TYPE_CHECKING:
     from equipoise.audits.answers.config import FigureConfig, ModelConfig
-    from equipoise.audits.outputs import Models, Outputs
+    from equipoise.audits.outputs import Models
     from equipoise.data import Coded, Reading
+    from equipoise.data.outputs import Outputs
     from equipoise.stats.resampling import Resampling
 
 RARER = "(rarer answers)"

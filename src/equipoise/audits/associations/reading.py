@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from equipoise.audits.associations.config import Config, ModelConfig
     from equipoise.audits.engines.associations.config import MeasureConfig
     from equipoise.audits.images import Known
-    from equipoise.audits.outputs import Models, Offer
+    from equipoise.audits.outputs import Models
+    from equipoise.models.protocols import Offer
 
 Source = ArraySource | Outputs
 Between = tuple[str, str]

@@ -34,7 +34,8 @@ from equipoise.data.versions import MISSPELT
 if TYPE_CHECKING:
     from equipoise.audits.concepts.config import Config, MatrixConfig, ModelConfig
     from equipoise.audits.images import Known
-    from equipoise.audits.outputs import Models, Outputs
+    from equipoise.audits.outputs import Models
+    from equipoise.data.outputs import Outputs
     from equipoise.evidence.pictures import Pictures
 
 Flags = npt.NDArray[np.bool_]

@@ -40,8 +40,9 @@ from equipoise.stats.resampling import Permutation
 if TYPE_CHECKING:
     from equipoise.audits.diversity.config import Config
     from equipoise.audits.failures import Members
-    from equipoise.audits.outputs import Models, Outputs
+    from equipoise.audits.outputs import Models
     from equipoise.data import ArraySource
+    from equipoise.data.outputs import Outputs
     from equipoise.metrics.vector_rows import Table
     from equipoise.stats.resampling import Resampling
 

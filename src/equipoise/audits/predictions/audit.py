@@ -43,9 +43,10 @@ from equipoise.stats.power import (
 
 if TYPE_CHECKING:
     from equipoise.audits.kinds import Progress
-    from equipoise.audits.outputs import Models, Outputs
+    from equipoise.audits.outputs import Models
     from equipoise.core.result import AuditResult
     from equipoise.data import Reading
+    from equipoise.data.outputs import Outputs
     from equipoise.stats.resampling import Resampling
 
 Row = dict[str, Any]

@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from equipoise.audits.outputs import NOT_YET_KNOWN, Choices, Models, Offer, Outputs
+from equipoise.audits.outputs import NOT_YET_KNOWN, Models
 from equipoise.core.errors import ConfigError
 from equipoise.data import Coded
+from equipoise.data.outputs import Choices, Outputs
 from equipoise.data.problems import nearest
 from equipoise.data.versions import MISSPELT
 from equipoise.evidence.zero_shot import Prompts, activation_of, best, prompts, zero_shot
@@ -21,6 +22,7 @@ from equipoise.evidence.zero_shot import Prompts, activation_of, best, prompts, 
 if TYPE_CHECKING:
     from equipoise.audits.predictions.config import ModelConfig
     from equipoise.evidence import Pictures
+    from equipoise.models.protocols import Offer
 
 _NEEDS: Mapping[str, str] = MappingProxyType(
     {
@@ -127,10 +129,11 @@ def _by_answer(models: Models, name: str, section: ModelConfig, pictures: Pictur
 
 
 def _lacking(name: str, section: ModelConfig, capability: Offer) -> ConfigError:
-    from equipoise.audits.capability import WORDS
+    from equipoise.models.protocols import DESCRIPTIONS
 
     return ConfigError(
-        f"models.{name}: {section.called} is {WORDS[capability]} and needs a {_NEEDS[capability]}"
+        f"models.{name}: {section.called} is {DESCRIPTIONS[capability]} and needs a "
+        f"{_NEEDS[capability]}"
     )
 
 

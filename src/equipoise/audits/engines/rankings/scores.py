@@ -28,8 +28,9 @@ if TYPE_CHECKING:
         QueriesConfig,
         QueryAudit,
     )
-    from equipoise.audits.outputs import Models, Outputs
+    from equipoise.audits.outputs import Models
     from equipoise.data import ArraySource, Items, Matrix, Vectors
+    from equipoise.data.outputs import Outputs
 
     Source = ArraySource | Outputs
 
