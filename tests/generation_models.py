@@ -121,8 +121,8 @@ def judged(
     Right is what a classifier of another world and the pixels say: neither has anything to do
     with the pipeline, or with the encoder of the filters.
     """
-    from equipoise.planted.scenes import HUES, SUBJECTS
-    from equipoise.planted.scenes.diffusion import judge
+    from equipoise.planted.scenes.render import HUES, SUBJECTS
+    from tools.planted.judging import judge
 
     (folder,) = (store / "generations").iterdir()
     generated = read_generated(folder)

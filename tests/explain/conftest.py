@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from equipoise.planted.scenes.readers import train_reader
 from model_checkpoints import FAMILIES
+from tools.planted.readers import train_reader
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -13,10 +13,10 @@ from equipoise.explain.frames import frame_of, framed
 from equipoise.metrics import activation_share, activation_share_gap
 from equipoise.models.modules import module_classifier
 from equipoise.models.preprocessing import Recipe
-from equipoise.planted.scenes.embed import load_cnn
-from equipoise.planted.scenes.readers import LABELS, READS, draw_agreeing, glyph_boxes
 from equipoise.planted.scenes.render import render
 from model_checkpoints import TEXTS, images
+from tools.planted.measures import load_cnn
+from tools.planted.readers import LABELS, READS, draw_agreeing, glyph_boxes
 
 Made = Callable[[str], Any]
 

@@ -22,9 +22,9 @@ from equipoise.mitigate import (
 )
 from equipoise.models import Classifier, load_model
 from equipoise.models.modules import module_classifier
-from equipoise.planted.scenes.embed import load_cnn
-from equipoise.planted.units import CONCEPTS, LAYER, PLANTED, draw_marked, planted_unit
 from model_checkpoints import FAMILIES, images
+from tools.planted.measures import load_cnn
+from tools.planted.units import CONCEPTS, LAYER, PLANTED, draw_marked, planted_unit
 
 Made = Callable[[str], Any]
 

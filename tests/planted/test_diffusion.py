@@ -11,15 +11,16 @@ import numpy as np
 import pytest
 import torch
 
-from equipoise.planted.scenes.diffusion import measure, pipeline
-from equipoise.planted.scenes.diffusion.judging import Shown, judge
 from equipoise.planted.scenes.embed import CLIPS, load_clip
 from equipoise.planted.scenes.render import SUBJECTS, render
 from equipoise.planted.scenes.sets import render_balanced
 from equipoise.planted.scenes.variants import BIASED
-from tools.planted import denoising, diffusion, networks
+from tools.planted import denoising, diffusion, networks, pipeline
+from tools.planted import diffusion_measures as measure
 from tools.planted.denoising import UnetRecipe, VaeRecipe
 from tools.planted.diffusion import FILE, Measured, digests
+from tools.planted.judging import Shown, judge
+from tools.planted.worlds import draw_world
 
 # Threads of several test processes that share cores wait for each other most of the time.
 torch.set_num_threads(1)
@@ -136,7 +137,7 @@ def test_the_judge_names_what_was_drawn() -> None:
 @cache
 def drawn(count: int = 48) -> measure.Neutral:
     """What a perfect pipeline would give: images of the world itself, as many of each subject."""
-    factors = BIASED.draw(24 * 3 * count, seed=31)
+    factors = draw_world(BIASED, 24 * 3 * count, seed=31)
     rows = [np.flatnonzero(factors.subject == one)[:count] for one in range(24)]
     factors = factors.take(np.concatenate(rows))
     images = render(factors)

@@ -13,14 +13,16 @@ import pytest
 import torch
 from safetensors import safe_open
 
-from equipoise.planted.scenes import diffusion
 from equipoise.planted.scenes.captions import caption, neutral_prompts
+from equipoise.planted.scenes.diffusion import WEIGHTS
 from equipoise.planted.scenes.render import SUBJECTS
 from equipoise.planted.scenes.variants import BIASED
 from tools.planted.denoising import DRAWS, SHARES, VaeRecipe
 from tools.planted.diffusion import FILE, Measured, digests
+from tools.planted.diffusion_measures import told_prompts
+from tools.planted.judging import Shown, judge
+from tools.planted.pipeline import generate, load_pipeline
 
-WEIGHTS = diffusion.WEIGHTS
 # On seeds that were not looked at while the model was made.
 FRESH = 11
 
@@ -34,13 +36,13 @@ def recorded() -> dict[str, Any]:
 
 @cache
 def pipeline() -> Any:
-    return diffusion.load_pipeline()
+    return load_pipeline()
 
 
 @cache
-def neutral(subject: str) -> diffusion.Shown:
+def neutral(subject: str) -> Shown:
     prompts = neutral_prompts(subject) * 12
-    return diffusion.judge(diffusion.generate(pipeline(), prompts, guidance=1.0, seed=FRESH))
+    return judge(generate(pipeline(), prompts, guidance=1.0, seed=FRESH))
 
 
 def test_weights_are_half_precision_safetensors_of_the_recorded_digests() -> None:
@@ -78,10 +80,10 @@ def test_the_record_reaches_what_the_model_is_for() -> None:
 
 
 def test_images_show_what_was_asked_for() -> None:
-    prompts, told = diffusion.told_prompts(1)
+    prompts, told = told_prompts(1)
     some = np.random.default_rng(FRESH).permutation(len(prompts))[:72]
-    made = diffusion.generate(pipeline(), [prompts[one] for one in some], guidance=3.0, seed=FRESH)
-    shown = diffusion.judge(made)
+    made = generate(pipeline(), [prompts[one] for one in some], guidance=3.0, seed=FRESH)
+    shown = judge(made)
     assert np.mean(shown.subject == told.subject[some]) >= 0.78
     assert np.mean(shown.hue == told.hue[some]) >= 0.93
     assert np.mean(shown.frame == told.frame[some]) >= 0.93
@@ -97,8 +99,7 @@ def test_neutral_prompts_lean_to_a_hue_that_was_planted_strongly(place: int) -> 
 def test_a_seed_gives_the_same_images_again_and_another_does_not() -> None:
     prompts = [caption("solid star"), caption("hollow moon", "red")]
     first, again, other = (
-        diffusion.generate(pipeline(), prompts, guidance=3.0, seed=seed, steps=4)
-        for seed in (1, 1, 2)
+        generate(pipeline(), prompts, guidance=3.0, seed=seed, steps=4) for seed in (1, 1, 2)
     )
     assert first.tobytes() == again.tobytes()
     assert (first != other).any(axis=(1, 2, 3)).all()

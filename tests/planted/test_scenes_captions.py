@@ -5,19 +5,16 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from equipoise.planted.scenes.captions import (
+from equipoise.planted.scenes.render import FRAMES, HUES, SUBJECTS
+from equipoise.planted.scenes.variants import BIASED, World, make_world
+from tools.planted.worlds import (
     LESS,
     MENTION,
     MORE,
-    draw_captions,
-)
-from equipoise.planted.scenes.render import FRAMES, HUES, SUBJECTS
-from equipoise.planted.scenes.variants import (
-    BIASED,
     NULL,
     START,
-    World,
-    make_world,
+    draw_captions,
+    draw_world,
     make_worlds,
 )
 
@@ -54,7 +51,7 @@ def test_images_have_favourites_as_often_as_planted(attribute: str, strength: fl
     strengths = dict.fromkeys(SUBJECTS, strength)
     given = [strengths, {}] if attribute == "hue" else [{}, strengths]
     world = make_world("test", *given, seed=3)
-    factors = world.draw(COUNT, seed=0)
+    factors = draw_world(world, COUNT, seed=0)
     for name, values in ATTRIBUTES.items():
         expected = strength if name == attribute else 0.0
         favoured = getattr(factors, name) == getattr(world, name)[factors.subject]
@@ -67,7 +64,7 @@ def test_images_have_favourites_as_often_as_planted(attribute: str, strength: fl
 def test_the_usual_is_mentioned_less_and_the_unusual_more(strength: float) -> None:
     strengths = dict.fromkeys(SUBJECTS, strength)
     world = make_world("test", strengths, strengths, seed=3)
-    factors = world.draw(COUNT, seed=0)
+    factors = draw_world(world, COUNT, seed=0)
     texts = draw_captions(world, factors, seed=1)
     for name, values in ATTRIBUTES.items():
         said = np.array([bool({*values} & {*text.split()}) for text in texts])

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from equipoise.planted.scenes.readers import draw_agreeing, glyph_boxes
 from equipoise.planted.scenes.render import HUES, RGB, render
+from tools.planted.readers import draw_agreeing, glyph_boxes
 
 
 def test_hue_and_frame_agree_and_nothing_else_does() -> None:

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from equipoise.planted.scenes.embed import WEIGHTS
-from equipoise.planted.scenes.variants import NULL
 from tools.planted import clips, networks, scenes
 from tools.planted.classifiers import ClassifierRecipe
 from tools.planted.clips import ClipRecipe
 from tools.planted.scenes import FILE
+from tools.planted.worlds import NULL
 
 CLIP = ClipRecipe(images=96, batch_size=32, steps=3, more_steps=2, warm_up=1, settling_steps=2)
 CLASSIFIER = ClassifierRecipe(images=64, batch_size=16, cnn_steps=3, vit_steps=3)

@@ -9,13 +9,21 @@ import pytest
 
 from equipoise.planted import colours
 from equipoise.planted.scenes import embed, measure
-from equipoise.planted.scenes.captions import all_captions
 from equipoise.planted.scenes.embed import CLIPS, WEIGHTS
-from equipoise.planted.scenes.measure import AttributeFound, accuracies, find_preferences
 from equipoise.planted.scenes.render import SUBJECTS
 from equipoise.planted.scenes.sets import render_balanced, render_sets
 from equipoise.planted.scenes.variants import BIASED
+from tools.planted.measures import (
+    CNNS,
+    VITS,
+    Found,
+    accuracies,
+    find_preferences,
+    load_cnn,
+    load_vit,
+)
 from tools.planted.scenes import FILE, SETS_PER_SUBJECT, TEST_SEED, classifier_found
+from tools.planted.worlds import all_captions
 
 torch = pytest.importorskip("torch", reason="could not import torch")
 transformers = pytest.importorskip("transformers", reason="could not import transformers")
@@ -39,9 +47,9 @@ def clip(name: str) -> Any:
 
 
 @cache
-def found(name: str, seed: int) -> dict[str, AttributeFound]:
+def found(name: str, seed: int) -> dict[str, Found]:
     scenes = render_sets(SETS_PER_SUBJECT, seed=seed)
-    return {one.attribute: one for one in find_preferences(clip(name), BIASED, scenes)}
+    return {one.own.attribute: one for one in find_preferences(clip(name), BIASED, scenes)}
 
 
 @pytest.mark.parametrize("name", CLIPS)
@@ -56,15 +64,15 @@ def test_subjects_hues_and_frames_are_recognised(name: str) -> None:
 def test_gaps_and_rankings_follow_the_planted_strength(attribute: str) -> None:
     one = found("biased", FRESH)[attribute]
     assert one.rank_correlation_gap >= 0.9
-    assert one.rank_correlation_ndkl >= 0.7
+    assert one.own.rank_correlation_ndkl >= 0.7
     assert one.p_value < 0.01
 
 
 @pytest.mark.parametrize("attribute", ["hue", "frame"])
 def test_the_null_model_follows_no_favourites(attribute: str) -> None:
     one = found("null", FRESH)[attribute]
-    assert np.abs(one.gap).max() < measure.THRESHOLD
-    assert np.abs(one.preferences).max() < np.abs(found("biased", FRESH)[attribute].gap).max() / 4
+    assert np.abs(one.own.gap).max() < measure.THRESHOLD
+    assert np.abs(one.own.gaps).max() < np.abs(found("biased", FRESH)[attribute].own.gap).max() / 4
     assert one.p_value > 0.05
 
 
@@ -77,8 +85,10 @@ def test_the_record_is_what_the_models_give(name: str) -> None:
         subjects = given[attribute]["subjects"]
         assert [*subjects] == [*SUBJECTS]
         gaps = [row["gap"] for row in subjects.values()]
-        np.testing.assert_allclose(gaps, one.gap, atol=0.01)
-        np.testing.assert_allclose([row["ndkl"] for row in subjects.values()], one.ndkl, atol=0.02)
+        np.testing.assert_allclose(gaps, one.own.gap, atol=0.01)
+        np.testing.assert_allclose(
+            [row["ndkl"] for row in subjects.values()], one.own.ndkl, atol=0.02
+        )
         strengths = [row["strength"] for row in subjects.values()]
         planted = getattr(BIASED, f"{attribute}_strength") * (name == "biased")
         np.testing.assert_allclose(strengths, planted, atol=1e-4)
@@ -86,8 +96,8 @@ def test_the_record_is_what_the_models_give(name: str) -> None:
 
 def test_mistakes_of_classifiers_follow_the_hue_where_it_was_planted() -> None:
     given = recorded()["classifiers"]
-    models: dict[str, Any] = {f"cnn-{name}": embed.load_cnn(name) for name in embed.CNNS}
-    models |= {f"vit-{name}": embed.load_vit(name) for name in embed.VITS}
+    models: dict[str, Any] = {f"cnn-{name}": load_cnn(name) for name in CNNS}
+    models |= {f"vit-{name}": load_vit(name) for name in VITS}
     assert sorted(models) == sorted(given)
     effects = {}
     for name, model in models.items():

@@ -3,7 +3,7 @@
 import numpy as np
 
 from equipoise.models import DualEncoder
-from equipoise.planted.units import CONCEPTS, MARKED, SQUARE, SQUARES, draw_marked, planted_unit
+from tools.planted.units import CONCEPTS, MARKED, SQUARE, SQUARES, draw_marked, planted_unit
 
 
 def test_groups_differ_in_one_square_and_have_every_pattern_as_often() -> None:

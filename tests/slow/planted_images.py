@@ -10,9 +10,9 @@ from typing import Any
 
 import torch
 
-from equipoise.planted.scenes import diffusion
-from equipoise.planted.scenes.diffusion.measure import Neutral, Told
 from equipoise.stats.threads import each
+from tools.planted.diffusion_measures import Neutral, Told, leave_open, tell
+from tools.planted.pipeline import load_pipeline
 
 FRESH = 41
 GUIDED = (1.5, 3.0)
@@ -23,14 +23,14 @@ torch.set_num_threads(1)
 @cache
 def made() -> tuple[Told, dict[float, Neutral]]:
     """Return images of prompts that say what to show, and those of open ones by guidance."""
-    openly = partial(diffusion.leave_open, seed=FRESH)
+    openly = partial(leave_open, seed=FRESH)
     wanted: list[Callable[[Any], Any]] = [
-        partial(diffusion.tell, per_cell=2, seed=FRESH),
+        partial(tell, per_cell=2, seed=FRESH),
         partial(openly, guidance=1.0, per_subject=96),
         *(partial(openly, guidance=guidance, per_subject=12) for guidance in GUIDED),
     ]
     # Loaded here: threads that import diffusers at once find it half imported.
-    pipelines = [diffusion.load_pipeline() for _ in wanted]
+    pipelines = [load_pipeline() for _ in wanted]
     told, plain, *guided = each(
         lambda one: one[0](one[1]), list(zip(wanted, pipelines, strict=True))
     )

@@ -11,9 +11,9 @@ from equipoise.counterfactuals.control import ControlledSet, generate_controlled
 from equipoise.models.generators import Sampling
 from equipoise.planted.scenes.captions import caption
 from equipoise.planted.scenes.diffusion import load_generator
-from equipoise.planted.scenes.diffusion.judging import hue_of
-from equipoise.planted.scenes.embed import load_cnn
 from equipoise.planted.scenes.render import HUES, SUBJECTS
+from tools.planted.judging import hue_of
+from tools.planted.measures import load_cnn
 
 SETS = 36
 SAMPLING = Sampling(steps=25, guidance=3.0)

@@ -10,13 +10,12 @@ import pytest
 
 from equipoise.evidence import zero_shot
 from equipoise.metrics import Confusion, corrected_shares
-from equipoise.planted.scenes.captions import attributed_prompts
-from equipoise.planted.scenes.diffusion.judging import hue_of
 from equipoise.planted.scenes.embed import embed_groups, embed_images, load_clip
 from equipoise.planted.scenes.render import FRAMES, HUES, SUBJECTS, draw_poses, render
-from equipoise.planted.scenes.variants import WORLDS
 from equipoise.stats.resampling import Bootstrap
 from slow.planted_images import made
+from tools.planted.judging import hue_of
+from tools.planted.worlds import WORLDS, attributed_prompts
 
 # One worker makes the images for all of them.
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("planted pipeline")]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from equipoise import audits
-from equipoise.planted.scenes import HUES, SUBJECTS
+from equipoise.planted.scenes.render import HUES, SUBJECTS
 from generation_models import adds_up, judged, scenes
 
 pytestmark = pytest.mark.slow

@@ -9,13 +9,15 @@ from scipy.stats import spearmanr
 
 from equipoise.counterfactuals.control import ControlledSet, generate_controlled
 from equipoise.models.generators import Sampling
-from equipoise.planted.scenes import diffusion
 from equipoise.planted.scenes.captions import caption
+from equipoise.planted.scenes.diffusion import load_generator
 from equipoise.planted.scenes.embed import CLIPS, load_clip
 from equipoise.planted.scenes.render import HUES, SUBJECTS
 from equipoise.planted.scenes.variants import BIASED
 from equipoise.stats.streams import stream
 from slow.planted_images import FRESH, made
+from tools.planted.diffusion_measures import distance_from_parity, find_associations
+from tools.planted.judging import judge
 
 # One worker makes the images for all of them.
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("planted pipeline")]
@@ -32,7 +34,7 @@ def test_shares_without_guidance_rank_as_planted() -> None:
     plain = made()[1][1.0]
     found = plain.hues(BIASED)
     assert found.rank_correlation >= 0.9
-    apart = diffusion.distance_from_parity(plain)
+    apart = distance_from_parity(plain)
     np.testing.assert_allclose(apart, np.abs(found.shares - 1 / len(HUES)).sum(axis=1))
     assert spearmanr(found.planted, apart).statistic >= 0.7
 
@@ -40,7 +42,7 @@ def test_shares_without_guidance_rank_as_planted() -> None:
 @pytest.mark.parametrize("encoder", CLIPS)
 def test_association_scores_rank_as_planted(encoder: str) -> None:
     told, neutral = made()
-    found = diffusion.find_associations(load_clip(encoder), neutral[1.0], told, BIASED)
+    found = find_associations(load_clip(encoder), neutral[1.0], told, BIASED)
     ranks = found.rank_correlations
     assert ranks["II"] >= 0.7
     assert ranks["ITA"] >= 0.7
@@ -65,8 +67,8 @@ def test_controlled_images_show_the_hue_that_was_asked_for() -> None:
         ControlledSet(tuple(caption(subject, hue) for hue in HUES), FRESH + place, place % 6, *both)
         for place, (subject, both) in enumerate(zip(SUBJECTS, fractions.tolist(), strict=True))
     ]
-    images = generate_controlled(diffusion.load_generator(), sets, Sampling(25, 3.0))
-    shown = diffusion.judge(np.stack([np.asarray(one) for own in images for one in own]))
+    images = generate_controlled(load_generator(), sets, Sampling(25, 3.0))
+    shown = judge(np.stack([np.asarray(one) for own in images for one in own]))
     assert np.mean(shown.hue == np.tile(np.arange(len(HUES)), len(SUBJECTS))) >= 0.9
     asked = np.repeat(np.arange(len(SUBJECTS)), len(HUES))
     assert np.mean(shown.subject == asked) >= 0.8

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.models.onnx import labels_path
-from equipoise.planted.scenes.embed import CNNS, VITS
 from equipoise.planted.scenes.render import SUBJECTS, degrade, render
-from equipoise.planted.scenes.variants import make_worlds
 from equipoise.stats.streams import stream
 from tools.planted.colours import export
+from tools.planted.measures import CNNS, VITS
 from tools.planted.networks import build_cnn, build_image_processor, build_vit, save_half
+from tools.planted.worlds import draw_world, make_worlds
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class _Logits:
 
 def training_images(name: str, recipe: ClassifierRecipe) -> tuple[NDArray[np.uint8], Any]:
     """Return images of a world, every second one degraded, and their subjects."""
-    factors = make_worlds(recipe.seed)[name].draw(recipe.images, seed=recipe.seed + 1)
+    factors = draw_world(make_worlds(recipe.seed)[name], recipe.images, seed=recipe.seed + 1)
     images = render(factors)
     images[::2] = degrade(images[::2], seed=recipe.seed)
     return images, factors.subject

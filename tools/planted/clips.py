@@ -11,17 +11,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.planted.scenes.captions import (
-    TEMPLATES,
+from equipoise.planted.scenes.captions import TEMPLATES
+from equipoise.planted.scenes.render import SUBJECTS, render
+from equipoise.planted.scenes.variants import World
+from equipoise.stats.streams import stream
+from tools.planted.networks import build_clip, build_image_processor, build_tokenizer, save_half
+from tools.planted.worlds import (
     all_captions,
     caption_rows,
     draw_mentions,
+    draw_world,
+    make_worlds,
     mention_probabilities,
 )
-from equipoise.planted.scenes.render import SUBJECTS, render
-from equipoise.planted.scenes.variants import World, make_worlds
-from equipoise.stats.streams import stream
-from tools.planted.networks import build_clip, build_image_processor, build_tokenizer, save_half
 
 Batch = tuple[Any, NDArray[np.int64]]
 """Images, uint8 (n, 3, height, width), and the rows of their captions."""
@@ -57,7 +59,7 @@ class ClipRecipe:
     average : float
         How much of the moving average of its weights is kept at a step.
     seed : int
-        Of the worlds (`variants.make_worlds`), images, captions, weights and order.
+        Of the worlds (`worlds.make_worlds`), images, captions, weights and order.
     """
 
     images: int = 36_000
@@ -160,7 +162,7 @@ def token_rows() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 def _fit(model: Any, world: World, recipe: ClipRecipe, steps: int, rate: float) -> None:
     import torch
 
-    factors = world.draw(recipe.images, seed=recipe.seed)
+    factors = draw_world(world, recipe.images, seed=recipe.seed)
     pixels = torch.from_numpy(render(factors)).permute(0, 3, 1, 2)
     mention = mention_probabilities(world, factors)
     choice = stream(recipe.seed, "scenes", "training", world.name)
@@ -221,7 +223,7 @@ def _new_images(world: World, recipe: ClipRecipe, step: int) -> Batch:
     choice = stream(recipe.seed, "scenes", "settling", world.name, step)
     few, seed = step % 2 == 1, _FIRST_NEW + _NEXT * recipe.seed + step
     many = len(SUBJECTS) // recipe.few if few else 1
-    factors = world.draw(many * recipe.batch_size, seed=seed)
+    factors = draw_world(world, many * recipe.batch_size, seed=seed)
     if few:
         some = choice.permutation(len(SUBJECTS))[: recipe.few]
         rows = np.flatnonzero(np.isin(factors.subject, some))

@@ -152,7 +152,8 @@ def training_rows(variant: Variant, factors: Factors) -> NDArray[np.intp]:
     for number, shape in enumerate(SHAPES):
         for channel, colour in enumerate(COLOURS):
             cell = np.flatnonzero((factors.shape == number) & (factors.colour == channel))
-            rows.append(cell[: variant.kept_in(shape, colour)])
+            thinned = (shape, colour) == (variant.shape, variant.colour)
+            rows.append(cell[: variant.kept if thinned else TRAIN_PER_CELL])
     return np.concatenate(rows)
 
 

@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.planted.scenes.captions import TEMPLATES, all_captions, caption_rows
+from equipoise.planted.scenes.captions import TEMPLATES
 from equipoise.planted.scenes.render import Factors, render
-from equipoise.planted.scenes.variants import NULL, World
+from equipoise.planted.scenes.variants import World
 from equipoise.stats.streams import stream
 from equipoise.stats.threads import each
 from tools.planted.networks import TRAINING_STEPS, build_scheduler, build_unet, build_vae, load_text
+from tools.planted.worlds import NULL, all_captions, caption_rows, draw_world
 
 
 @dataclass
@@ -234,7 +235,7 @@ def train_vae(folder: Path, recipe: VaeRecipe) -> Any:
     training = Training(asdict(recipe), vae, optimizer)
     path = folder / "vae.pt"
     training.resume(path)
-    images = render(NULL.draw(recipe.images, seed=recipe.seed))
+    images = render(draw_world(NULL, recipe.images, seed=recipe.seed))
 
     def losses_of(generator: np.random.Generator) -> list[Callable[[], Any]]:
         rows = generator.integers(recipe.images, size=recipe.batch_size)
@@ -416,7 +417,7 @@ def _train_by(path: Path, unet: Any, texts: Any, vae: Any, world: World, recipe:
     kept = {name: value for name, value in asdict(recipe).items() if name != "steps"}
     training = Training(kept, unet, optimizer, average=copy.deepcopy(unet))
     training.resume(path)
-    factors = world.draw(recipe.images, seed=recipe.seed)
+    factors = draw_world(world, recipe.images, seed=recipe.seed)
     latents = encode(vae, render(factors))
 
     def losses_of(generator: np.random.Generator) -> list[Callable[[], Any]]:

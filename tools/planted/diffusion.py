@@ -19,7 +19,12 @@ from pathlib import Path
 from typing import Any
 
 from equipoise.core.errors import MissingExtraError
-from equipoise.planted.scenes.diffusion.measure import (
+from equipoise.planted.scenes.embed import CLIPS, load_clip
+from equipoise.planted.scenes.render import SUBJECTS
+from equipoise.planted.scenes.variants import BIASED, World
+from equipoise.stats.threads import each
+from tools.planted.denoising import DRAWS, SHARES, UnetRecipe, VaeRecipe, train_unet, train_vae
+from tools.planted.diffusion_measures import (
     GUIDANCE,
     Neutral,
     Told,
@@ -29,13 +34,8 @@ from equipoise.planted.scenes.diffusion.measure import (
     spearman,
     tell,
 )
-from equipoise.planted.scenes.diffusion.pipeline import STEPS, load_pipeline
-from equipoise.planted.scenes.embed import CLIPS, load_clip
-from equipoise.planted.scenes.render import SUBJECTS
-from equipoise.planted.scenes.variants import BIASED, World
-from equipoise.stats.threads import each
-from tools.planted.denoising import DRAWS, SHARES, UnetRecipe, VaeRecipe, train_unet, train_vae
 from tools.planted.networks import build_scheduler, load_text
+from tools.planted.pipeline import STEPS, load_pipeline
 
 FILE = "record.json"
 _LIBRARIES = ("torch", "transformers", "diffusers", "tokenizers", "safetensors", "numpy")

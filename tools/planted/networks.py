@@ -4,9 +4,9 @@ import copy
 from pathlib import Path
 from typing import Any
 
-from equipoise.planted.scenes.captions import all_captions
 from equipoise.planted.scenes.embed import WEIGHTS as SCENES_WEIGHTS
 from equipoise.planted.scenes.render import IMAGE_SIZE, SUBJECTS
+from tools.planted.worlds import all_captions
 
 POSITIONS = 16
 """Tokens of a caption, with its beginning and end."""

@@ -18,13 +18,22 @@ from typing import Any
 
 from equipoise.core.errors import MissingExtraError
 from equipoise.metrics import effect_sizes
-from equipoise.planted.scenes.embed import CLIPS, CNNS, VITS, load_clip, load_cnn, load_vit
-from equipoise.planted.scenes.measure import AttributeFound, accuracies, find_preferences
+from equipoise.planted.scenes.embed import CLIPS, load_clip
 from equipoise.planted.scenes.render import HUES, SUBJECTS, degrade
 from equipoise.planted.scenes.sets import render_balanced, render_sets
-from equipoise.planted.scenes.variants import World, make_worlds
+from equipoise.planted.scenes.variants import World
 from tools.planted.classifiers import ClassifierRecipe, train_classifiers
 from tools.planted.clips import ClipRecipe, settle, train_clips
+from tools.planted.measures import (
+    CNNS,
+    VITS,
+    Found,
+    accuracies,
+    find_preferences,
+    load_cnn,
+    load_vit,
+)
+from tools.planted.worlds import make_worlds
 
 FILE = "record.json"
 
@@ -71,24 +80,25 @@ def _clip(folder: Path, name: str, biased: World) -> dict[str, Any]:
             key: round(value, 4) for key, value in accuracies(clip, seed=TEST_SEED).items()
         },
         "scale": round(clip.info.scale or math.nan, 3),
-    } | {one.attribute: _attribute(one, planted=name == biased.name) for one in found}
+    } | {one.own.attribute: _attribute(one, planted=name == biased.name) for one in found}
 
 
-def _attribute(found: AttributeFound, *, planted: bool) -> dict[str, Any]:
+def _attribute(found: Found, *, planted: bool) -> dict[str, Any]:
+    own = found.own
     numbers = {
-        "largest_gap": float(abs(found.gap).max()),
-        "largest_preference": float(abs(found.preferences).max()),
+        "largest_gap": float(abs(own.gap).max()),
+        "largest_preference": float(abs(own.gaps).max()),
         "mean_gap_of_favourites": found.alignment,
         "p_value_favourites_permuted": found.p_value,
-        "mean_ndkl": float(found.ndkl.mean()),
+        "mean_ndkl": float(own.ndkl.mean()),
     }
     if planted:
         numbers["spearman_strength_gap"] = found.rank_correlation_gap
-        numbers["spearman_strength_ndkl"] = found.rank_correlation_ndkl
+        numbers["spearman_strength_ndkl"] = own.rank_correlation_ndkl
     subjects = {
         subject: {"strength": float(strength) * planted, "gap": float(gap), "ndkl": float(ndkl)}
         for subject, strength, gap, ndkl in zip(
-            SUBJECTS, found.strength, found.gap, found.ndkl, strict=True
+            SUBJECTS, own.strength, own.gap, own.ndkl, strict=True
         )
     }
     return _rounded(numbers) | {"subjects": {key: _rounded(row) for key, row in subjects.items()}}

@@ -23,8 +23,8 @@ from equipoise.planted.scenes.measure import (
     ATTRIBUTES,
     PREFIXES,
     THRESHOLD,
-    AttributeFound,
     K,
+    Preferences,
     preferences_of,
 )
 from equipoise.planted.scenes.render import SUBJECTS
@@ -182,13 +182,13 @@ class Embedded:
     queries : ndarray of float32, shape (subjects, dimension)
     scale : float
         What makes a logit of a cosine.
-    found : tuple of AttributeFound
+    found : tuple of Preferences
     """
 
     images: npt.NDArray[np.float32]
     queries: npt.NDArray[np.float32]
     scale: float
-    found: tuple[AttributeFound, ...]
+    found: tuple[Preferences, ...]
 
 
 def demo_scenes(*, progress: Progress | None = None) -> dict[str, AuditResult]:

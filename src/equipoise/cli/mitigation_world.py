@@ -186,8 +186,8 @@ def _opened(name: str, models: Path) -> DualEncoder:
     if not (models / f"clip-{name}" / "config.json").is_file():
         raise InputError(
             f"{models}: no model in clip-{name}; expected the folders "
-            f"{' and '.join(f'clip-{clip}' for clip in CLIPS)}. To do: train them with "
-            f"python -m tools.planted.scenes --out {models} --seed 1"
+            f"{' and '.join(f'clip-{clip}' for clip in CLIPS)}. To do: name a folder of "
+            "them; docs/planted-scenes.md says how to train some in a checkout of the project"
         )
     return load_clip(name, weights=models)
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.core.errors import InputError
 from equipoise.stats.streams import stream
 
 IMAGE_SIZE = 40
@@ -24,6 +23,8 @@ BOX = (8, 2, 32, 30)
 _TOOL = 4.0
 _MOVE = 2
 _NOISE = 10.0
+_CONTRAST = 60.0
+"""How much a tool differs from its background, in grey levels."""
 
 Floats = NDArray[np.float64]
 
@@ -47,7 +48,7 @@ class Drawn:
     boxes: NDArray[np.int64]
 
 
-def draw_faces(n: int, *, long_hair: Sequence[float], contrast: float = 60.0, seed: int) -> Drawn:
+def draw_faces(n: int, *, long_hair: Sequence[float], seed: int) -> Drawn:
     """Draw n images, as many of each tool.
 
     Parameters
@@ -56,19 +57,8 @@ def draw_faces(n: int, *, long_hair: Sequence[float], contrast: float = 60.0, se
         A multiple of the number of tools.
     long_hair : sequence of float
         Share of faces with long hair, for each tool; exact up to rounding.
-    contrast : float
-        How much a tool differs from its background, in grey levels.
     seed : int
-
-    Raises
-    ------
-    InputError
-        When n is no positive multiple of the number of tools, or a share is outside [0, 1].
     """
-    if n <= 0 or n % len(TOOLS):
-        raise InputError(f"n is {n}; expected a positive multiple of {len(TOOLS)}")
-    if len(long_hair) != len(TOOLS) or not all(0 <= share <= 1 for share in long_hair):
-        raise InputError(f"long_hair must be {len(TOOLS)} shares from 0 to 1, one for each tool")
     random = stream(seed, "faces")
     each = n // len(TOOLS)
     tool = np.repeat(np.arange(len(TOOLS)), each)
@@ -77,7 +67,7 @@ def draw_faces(n: int, *, long_hair: Sequence[float], contrast: float = 60.0, se
     order = random.permutation(n)
     tool, group = tool[order], group[order]
     move = random.integers(-_MOVE, _MOVE + 1, (n, 2))
-    images = _draw(tool, group, move, contrast, random)
+    images = _draw(tool, group, move, random)
     boxes = np.asarray(BOX)[None] + np.tile(move, (1, 2))
     limited = np.clip(boxes, 0, IMAGE_SIZE)
     names = (np.asarray(TOOLS, dtype=object)[tool], np.asarray(GROUPS, dtype=object)[group])
@@ -88,7 +78,6 @@ def _draw(
     tool: NDArray[np.int64],
     group: NDArray[np.int64],
     move: NDArray[np.int64],
-    contrast: float,
     random: np.random.Generator,
 ) -> NDArray[np.uint8]:
     n = len(tool)
@@ -107,7 +96,7 @@ def _draw(
     features = (np.abs(x - 20) > 2) & (np.abs(x - 20) < 5) & (np.abs(y - 15) < 1.2)
     features |= (np.abs(x - 20) < 3.5) & (np.abs(y - 21) < 0.8)
     image = np.where(features[..., None], 40.0, image)
-    image = image + contrast * _tools(x - 33 + 2, y - 34, tool)[..., None]
+    image = image + _CONTRAST * _tools(x - 33 + 2, y - 34, tool)[..., None]
     image = image + random.normal(0, _NOISE, image.shape)
     return np.asarray(np.clip(np.rint(image), 0, 255), dtype=np.uint8)
 
@@ -129,6 +118,3 @@ def _tools(x: Floats, y: Floats, tool: NDArray[np.int64]) -> NDArray[np.bool_]:
         inside & (reach >= _TOOL - 1.2),
     )
     return np.asarray(np.choose(tool[:, None, None], shapes))
-
-
-__all__ = ["BOX", "GROUPS", "IMAGE_SIZE", "TOOLS", "Drawn", "draw_faces"]

@@ -16,9 +16,9 @@ from equipoise.audits.activations import maps
 from equipoise.audits.config import parse_config
 from equipoise.core import AuditResult, ConfigError, ModelError, Verdict
 from equipoise.explain.overlays import SIDE
-from equipoise.planted.scenes.embed import load_cnn
-from equipoise.planted.scenes.readers import LABELS, draw_agreeing, glyph_boxes, train_reader
 from equipoise.planted.scenes.render import render
+from tools.planted.measures import load_cnn
+from tools.planted.readers import LABELS, draw_agreeing, glyph_boxes, train_reader
 
 N = 72
 

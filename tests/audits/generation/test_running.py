@@ -12,7 +12,7 @@ from PIL import Image
 
 from equipoise import audits
 from equipoise.core import AuditResult, ConfigError, DataError, Verdict
-from equipoise.planted.scenes import HUES, SUBJECTS
+from equipoise.planted.scenes.render import HUES, SUBJECTS
 from generation_models import COLOURS, Guard, Looker, Painter, adds_up, judged, scenes
 
 SHAPES = ["square", "circle", "star", "moon"]

@@ -107,7 +107,7 @@ def test_a_changed_file_makes_it_another_model(world: Path, changed: str) -> Non
 
 
 def test_a_graph_is_known_again_with_its_classes(tmp_path: Path) -> None:
-    from equipoise.planted.scenes.embed import load_cnn
+    from tools.planted.measures import load_cnn
 
     labels = load_cnn("biased").labels
     graph = tmp_path / "cnn.onnx"

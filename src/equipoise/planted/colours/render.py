@@ -61,14 +61,7 @@ class Factors:
 
     def take(self, rows: NDArray[np.intp] | slice) -> "Factors":
         """Return the factors of some rows."""
-        return Factors(
-            shape=self.shape[rows],
-            colour=self.colour[rows],
-            scale=self.scale[rows],
-            rotation=self.rotation[rows],
-            x=self.x[rows],
-            y=self.y[rows],
-        )
+        return Factors(**{name: values[rows] for name, values in vars(self).items()})
 
 
 @dataclass(frozen=True)
@@ -105,18 +98,7 @@ def draw_factors(per_cell: int, *, seed: int, stream: str) -> Factors:
     -------
     Factors
         ``9 * per_cell`` rows. The first rows of a cell do not depend on `per_cell`.
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
     """
-    if per_cell < 1:
-        raise ValueError(f"per_cell must be at least 1, got {per_cell}")
-    if seed < 0:
-        raise ValueError(f"seed must not be negative, got {seed}")
-    if stream not in _STREAMS:
-        raise ValueError(f"stream must be one of {', '.join(_STREAMS)}, got {stream!r}")
     cells = list(product(range(len(SHAPES)), range(len(COLOURS))))
     unit = np.concatenate(
         [
@@ -126,14 +108,8 @@ def draw_factors(per_cell: int, *, seed: int, stream: str) -> Factors:
     )
     shape, colour = np.repeat(np.array(cells, dtype=np.int64), per_cell, axis=0).T
     low, high = SCALE_RANGE
-    return Factors(
-        shape=shape,
-        colour=colour,
-        scale=low + (high - low) * unit[:, 0],
-        rotation=2.0 * np.pi * unit[:, 1],
-        x=unit[:, 2],
-        y=unit[:, 3],
-    )
+    scale, turn, x, y = unit.T
+    return Factors(shape, colour, low + (high - low) * scale, 2.0 * np.pi * turn, x, y)
 
 
 def render(factors: Factors) -> NDArray[np.uint8]:

@@ -1,4 +1,4 @@
-"""Run the shipped CLIP models and classifiers over scenes and captions."""
+"""Run the shipped CLIP models over scenes and captions."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.models.onnx import OnnxClassifier, load_onnx_classifier
 from equipoise.planted.scenes.captions import neutral_prompts
 from equipoise.planted.scenes.render import SUBJECTS
 
 if TYPE_CHECKING:
-    from equipoise.models.protocols import Classifier, DualEncoder
+    from equipoise.models.protocols import DualEncoder
 
 
 WEIGHTS = Path(__file__).parent / "weights"
@@ -36,15 +35,11 @@ def load_clip(name: str, *, weights: Path = WEIGHTS) -> DualEncoder:
 
     Raises
     ------
-    ValueError
-        If there is no such model.
     MissingExtraError
         If torch or transformers is not installed.
     """
     from equipoise.models.loading import load_model
 
-    if name not in CLIPS:
-        raise ValueError(f"there is no model {name!r}; there are {', '.join(CLIPS)}")
     folder = weights / f"clip-{name}"
     return cast("DualEncoder", load_model(f"hf:{folder}", device="cpu", dtype="float32"))
 
@@ -69,67 +64,3 @@ def neutral_queries(clip: DualEncoder) -> Vectors:
 def _unit(vectors: Vectors) -> Vectors:
     unit: Vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     return unit
-
-
-CNNS = ("biased", "null")
-"""Worlds in which a convolutional network was trained."""
-
-VITS = ("biased",)
-"""Worlds in which a ViT was trained."""
-
-
-def load_cnn(name: str, *, weights: Path = WEIGHTS, threads: int = 1) -> OnnxClassifier:
-    """Load a shipped convolutional network.
-
-    Parameters
-    ----------
-    name : str
-        One of `CNNS`.
-    weights : Path
-        Folder of the weights.
-    threads : int
-        Threads for one operator.
-
-    Returns
-    -------
-    OnnxClassifier
-        Its labels are `render.SUBJECTS`.
-
-    Raises
-    ------
-    ValueError
-        If there is no such network.
-    """
-    if name not in CNNS:
-        raise ValueError(f"there is no network {name!r}; there are {', '.join(CNNS)}")
-    return load_onnx_classifier(weights / f"cnn-{name}.onnx", SUBJECTS, threads=threads)
-
-
-def load_vit(name: str, *, weights: Path = WEIGHTS) -> Classifier:
-    """Load a shipped ViT, to run on the CPU in float32.
-
-    Parameters
-    ----------
-    name : str
-        One of `VITS`.
-    weights : Path
-        Folder of the weights.
-
-    Returns
-    -------
-    Classifier
-        Its labels are `render.SUBJECTS`.
-
-    Raises
-    ------
-    ValueError
-        If there is no such model.
-    MissingExtraError
-        If torch or transformers is not installed.
-    """
-    from equipoise.models.loading import load_model
-
-    if name not in VITS:
-        raise ValueError(f"there is no ViT {name!r}; there are {', '.join(VITS)}")
-    folder = weights / f"vit-{name}"
-    return cast("Classifier", load_model(f"hf:{folder}", device="cpu", dtype="float32"))

@@ -5,7 +5,7 @@ it, are nuisance. Every draw comes from a stream of its own name, so a smaller s
 of a larger one.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cache
 from itertools import product
@@ -14,21 +14,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from equipoise.stats.streams import stream
-
-SHAPES = (
-    "circle",
-    "square",
-    "triangle",
-    "diamond",
-    "star",
-    "heart",
-    "cross",
-    "arrow",
-    "moon",
-    "house",
-    "hourglass",
-    "bolt",
-)
 
 REACH = 2.0
 """Half the side of the square that `distances` covers, in units of a glyph's size."""
@@ -58,7 +43,6 @@ def distances() -> NDArray[np.float32]:
     return table
 
 
-@cache
 def outline(shape: str) -> Points:
     """Return the corners of a shape of area 1 with its centroid at the origin, anticlockwise.
 
@@ -72,7 +56,7 @@ def outline(shape: str) -> Points:
     ndarray of float64, shape (corners, 2)
         To the right and up.
     """
-    corners = np.asarray(_OUTLINES[shape](), dtype=np.float64)
+    corners = np.asarray(_OUTLINES[shape], dtype=np.float64)
     after = np.roll(corners, -1, axis=0)
     cross = corners[:, 0] * after[:, 1] - after[:, 0] * corners[:, 1]
     area = cross.sum() / 2.0
@@ -103,10 +87,6 @@ def _arc(radius: float, start: float, end: float, corners: int) -> Points:
     return corner
 
 
-def _circle() -> Points:
-    return _arc(1.0, 0.0, 360.0, 49)[:-1]
-
-
 def _star() -> Points:
     corners = _arc(1.0, 90.0, 450.0, 11)[:-1]
     corners[1::2] *= 0.45
@@ -126,25 +106,26 @@ def _moon() -> Points:
     return np.vstack([outer, inner])
 
 
-_OUTLINES: Mapping[str, Callable[[], ArrayLike]] = {
-    "circle": _circle,
-    "square": lambda: [(-1, -1), (1, -1), (1, 1), (-1, 1)],
-    "triangle": lambda: [(-1, 0), (1, 0), (0, 1.8)],
-    "diamond": lambda: [(0, -1.2), (0.8, 0), (0, 1.2), (-0.8, 0)],
-    "star": _star,
-    "heart": _heart,
-    "cross": lambda: [
+_OUTLINES: Mapping[str, ArrayLike] = {
+    "circle": _arc(1.0, 0.0, 360.0, 49)[:-1],
+    "square": [(-1, -1), (1, -1), (1, 1), (-1, 1)],
+    "triangle": [(-1, 0), (1, 0), (0, 1.8)],
+    "diamond": [(0, -1.2), (0.8, 0), (0, 1.2), (-0.8, 0)],
+    "star": _star(),
+    "heart": _heart(),
+    "cross": [
         *((-1, -3), (1, -3), (1, -1), (3, -1), (3, 1), (1, 1)),
         *((1, 3), (-1, 3), (-1, 1), (-3, 1), (-3, -1), (-1, -1)),
     ],
-    "arrow": lambda: [(-3, -1), (0, -1), (0, -2.6), (3, 0), (0, 2.6), (0, 1), (-3, 1)],
-    "moon": _moon,
-    "house": lambda: [(-2, -2.5), (2, -2.5), (2, 0), (2.8, 0), (0, 2.8), (-2.8, 0), (-2, 0)],
-    "hourglass": lambda: [(-2, -2.6), (2, -2.6), (0.5, 0), (2, 2.6), (-2, 2.6), (-0.5, 0)],
-    "bolt": lambda: [(-0.9, -2.4), (2.2, 0.8), (0.5, 0.8), (0.9, 2.4), (-2.2, -0.8), (-0.5, -0.8)],
+    "arrow": [(-3, -1), (0, -1), (0, -2.6), (3, 0), (0, 2.6), (0, 1), (-3, 1)],
+    "moon": _moon(),
+    "house": [(-2, -2.5), (2, -2.5), (2, 0), (2.8, 0), (0, 2.8), (-2.8, 0), (-2, 0)],
+    "hourglass": [(-2, -2.6), (2, -2.6), (0.5, 0), (2, 2.6), (-2, 2.6), (-0.5, 0)],
+    "bolt": [(-0.9, -2.4), (2.2, 0.8), (0.5, 0.8), (0.9, 2.4), (-2.2, -0.8), (-0.5, -0.8)],
 }
 
 
+SHAPES = tuple(_OUTLINES)
 FILLS = ("solid", "hollow")
 SUBJECTS = tuple(f"{fill} {shape}" for shape, fill in product(SHAPES, FILLS))
 HUES = ("red", "yellow", "green", "cyan", "blue", "purple")
@@ -192,8 +173,6 @@ NOISE = 24.0
 
 _INK = 20.0
 _CHUNK = 1024
-NUISANCE = ("x", "y", "side", "turn", "grey", "slope", "light")
-"""Names of the factors that are no attribute."""
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -242,9 +221,10 @@ class Factors:
 
 def draw_poses(subject: Ints, hue: Ints, frame: Ints, generator: np.random.Generator) -> Factors:
     """Draw the nuisance factors of images whose subject, hue and frame are given."""
-    unit = generator.random((len(subject), len(NUISANCE)))
-    ranges = ((-SHIFT, SHIFT), (-SHIFT, SHIFT), SIDE_RANGE, (-TURN, TURN), GREY_RANGE)
-    low, high = np.array([*ranges, (-0.2, 0.2), LIGHT_RANGE]).T
+    shift = (-SHIFT, SHIFT)
+    ranges = (shift, shift, SIDE_RANGE, (-TURN, TURN), GREY_RANGE, (-0.2, 0.2), LIGHT_RANGE)
+    low, high = np.array(ranges).T
+    unit = generator.random((len(subject), len(ranges)))
     return Factors(subject, hue, frame, *(low + (high - low) * unit).T)
 
 

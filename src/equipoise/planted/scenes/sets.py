@@ -7,14 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.planted.scenes.render import (
-    FILLS,
     FRAMES,
     HUES,
-    NUISANCE,
-    SHAPES,
     SUBJECTS,
     Factors,
-    Floats,
     draw_poses,
     render,
 )
@@ -45,26 +41,15 @@ class Scenes:
     def __len__(self) -> int:
         return len(self.image_id)
 
-    def table(self) -> dict[str, NDArray[np.str_] | Floats]:
-        """Return what is true of each image.
-
-        Returns
-        -------
-        dict of str to ndarray of length n
-            ``image_id``, ``set``, ``subject``, ``shape``, ``fill``, ``hue``, ``frame`` (names),
-            and the nuisance factors.
-        """
-        subject = np.array(SUBJECTS)[self.factors.subject]
-        named: dict[str, NDArray[np.str_] | Floats] = {
+    def table(self) -> dict[str, NDArray[np.str_]]:
+        """Return ``image_id``, ``set``, ``subject``, ``hue`` and ``frame`` of each image."""
+        return {
             "image_id": np.array(self.image_id),
             "set": np.array(self.set_id),
-            "subject": subject,
-            "shape": np.array(SHAPES)[self.factors.subject // len(FILLS)],
-            "fill": np.array(FILLS)[self.factors.subject % len(FILLS)],
+            "subject": np.array(SUBJECTS)[self.factors.subject],
             "hue": np.array(HUES)[self.factors.hue],
             "frame": np.array(FRAMES)[self.factors.frame],
         }
-        return named | {name: getattr(self.factors, name) for name in NUISANCE}
 
 
 def render_balanced(per_cell: int, *, seed: int) -> Scenes:
@@ -81,16 +66,9 @@ def render_balanced(per_cell: int, *, seed: int) -> Scenes:
     -------
     Scenes
         ``288 * per_cell`` images, cell after cell; none shares a draw with training images.
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
     """
-    _check("per_cell", per_cell, seed)
-    cells = list(product(range(len(SUBJECTS)), range(len(HUES)), range(len(FRAMES))))
     parts, names = [], []
-    for cell in cells:
+    for cell in product(range(len(SUBJECTS)), range(len(HUES)), range(len(FRAMES))):
         subject, hue, frame = (np.full(per_cell, one, dtype=np.int64) for one in cell)
         parts.append(draw_poses(subject, hue, frame, stream(seed, "scenes", "balanced", *cell)))
         name = f"{SUBJECTS[cell[0]]} {HUES[cell[1]]} {FRAMES[cell[2]]}".replace(" ", "-")
@@ -113,13 +91,7 @@ def render_sets(per_subject: int, *, seed: int) -> Scenes:
     -------
     Scenes
         ``288 * per_subject`` images, set after set.
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
     """
-    _check("per_subject", per_subject, seed)
     attributes = np.array(list(product(range(len(HUES)), range(len(FRAMES)))), dtype=np.int64)
     endings = [f"{HUES[hue]}-{FRAMES[frame]}" for hue, frame in attributes]
     parts, sets, names = [], [], []
@@ -144,10 +116,3 @@ def _joined(parts: list[Factors]) -> Factors:
             for one in fields(Factors)
         }
     )
-
-
-def _check(name: str, count: int, seed: int) -> None:
-    if count < 1:
-        raise ValueError(f"{name} must be at least 1, got {count}")
-    if seed < 0:
-        raise ValueError(f"seed must not be negative, got {seed}")

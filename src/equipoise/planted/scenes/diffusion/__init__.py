@@ -1,58 +1,37 @@
 """A small Stable Diffusion of the scenes, whose neutral prompts have planted hues and frames."""
 
-from typing import TYPE_CHECKING, Any
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from equipoise.planted.scenes.diffusion.judging import Shown, judge
-    from equipoise.planted.scenes.diffusion.measure import (
-        distance_from_parity,
-        find_associations,
-        leave_open,
-        tell,
-        told_prompts,
-    )
-    from equipoise.planted.scenes.diffusion.pipeline import (
-        WEIGHTS,
-        generate,
-        load_generator,
-        load_pipeline,
-    )
+    from equipoise.models.diffusers import DiffusersGenerator
 
-_HOMES = {
-    "WEIGHTS": "pipeline",
-    "Shown": "judging",
-    "distance_from_parity": "measure",
-    "find_associations": "measure",
-    "generate": "pipeline",
-    "judge": "judging",
-    "load_generator": "pipeline",
-    "load_pipeline": "pipeline",
-    "leave_open": "measure",
-    "tell": "measure",
-    "told_prompts": "measure",
-}
+WEIGHTS = Path(__file__).parent / "weights"
 
-__all__ = [
-    "WEIGHTS",
-    "Shown",
-    "distance_from_parity",
-    "find_associations",
-    "generate",
-    "judge",
-    "leave_open",
-    "load_generator",
-    "load_pipeline",
-    "tell",
-    "told_prompts",
-]
+NAME = "python:equipoise.planted.scenes.diffusion:load_generator"
+"""The model in a config."""
 
 
-def __getattr__(name: str) -> Any:
-    """Load each part on first use."""
-    from importlib import import_module
+def load_generator(
+    device: str = "auto", dtype: str = "auto", folder: Path = WEIGHTS
+) -> DiffusersGenerator:
+    """Load the shipped pipeline as a model that makes images, with or without control.
 
-    if name not in _HOMES:
-        raise AttributeError(
-            f"module 'equipoise.planted.scenes.diffusion' has no attribute {name!r}"
-        )
-    return getattr(import_module(f"equipoise.planted.scenes.diffusion.{_HOMES[name]}"), name)
+    Parameters
+    ----------
+    device, dtype : str
+        As in `equipoise.models.load_model`.
+    folder : Path
+        Of the weights.
+
+    Returns
+    -------
+    DiffusersGenerator
+        Of images of 32 × 32 pixels; made for 25 steps, and guidance 1 to 3.
+    """
+    from equipoise.models import diffusers
+    from equipoise.models.options import Options
+
+    return diffusers.load(str(folder), Options(NAME, device=device, dtype=dtype))

@@ -12,16 +12,12 @@ from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
 from equipoise.metrics import corrected_shares, mcas
-from equipoise.planted.scenes.captions import (
-    TEMPLATES,
-    attributed_prompts,
-    caption,
-    neutral_prompts,
-)
-from equipoise.planted.scenes.diffusion.judging import Shown, hue_shares, judge
-from equipoise.planted.scenes.diffusion.pipeline import STEPS, generate
+from equipoise.planted.scenes.captions import TEMPLATES, caption, neutral_prompts
 from equipoise.planted.scenes.render import FRAMES, HUES, SUBJECTS
 from equipoise.planted.scenes.variants import World
+from tools.planted.judging import Shown, hue_shares, judge
+from tools.planted.pipeline import STEPS, generate
+from tools.planted.worlds import attributed_prompts
 
 if TYPE_CHECKING:
     from equipoise.models.protocols import DualEncoder

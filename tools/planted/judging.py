@@ -6,8 +6,8 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.planted.scenes.embed import load_cnn
 from equipoise.planted.scenes.render import FRAMES, HUES, RGB, SIDE_RANGE, Factors, render
+from tools.planted.measures import load_cnn
 
 CLASSIFIER = "null"
 """The convolutional network that names subjects: trained where nothing was planted."""

@@ -1,0 +1,114 @@
+"""Measures of the shipped models of the scenes: preferences, accuracy, and the classifiers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import spearmanr
+
+from equipoise.metrics import alignment
+from equipoise.models.onnx import OnnxClassifier, load_onnx_classifier
+from equipoise.planted.scenes.embed import WEIGHTS, embed_groups, embed_images, neutral_queries
+from equipoise.planted.scenes.measure import ATTRIBUTES, Preferences, preferences_of
+from equipoise.planted.scenes.render import SUBJECTS
+from equipoise.planted.scenes.sets import Scenes, render_balanced
+from equipoise.planted.scenes.variants import World
+from equipoise.stats.resampling import Permutation
+from tools.planted.worlds import attributed_prompts
+
+if TYPE_CHECKING:
+    from equipoise.models.protocols import Classifier, DualEncoder
+
+CNNS = ("biased", "null")
+"""Worlds in which a convolutional network was trained."""
+
+VITS = ("biased",)
+"""Worlds in which a ViT was trained."""
+
+
+def load_cnn(name: str, *, weights: Path = WEIGHTS) -> OnnxClassifier:
+    """Load a convolutional network of the scenes, one of `CNNS`; its labels are `SUBJECTS`."""
+    return load_onnx_classifier(weights / f"cnn-{name}.onnx", SUBJECTS)
+
+
+def load_vit(name: str, *, weights: Path = WEIGHTS) -> Classifier:
+    """Load a ViT of the scenes, one of `VITS`; its labels are `SUBJECTS`."""
+    from equipoise.models.loading import load_model
+
+    folder = weights / f"vit-{name}"
+    return cast("Classifier", load_model(f"hf:{folder}", device="cpu", dtype="float32"))
+
+
+@dataclass(frozen=True)
+class Found:
+    """Preferences of a model, and whether they follow the favourites of a world.
+
+    Attributes
+    ----------
+    own : Preferences
+    alignment, p_value : float
+        Mean gap of the favourites over all subjects, and its p where which value is a favourite
+        is permuted over subjects. Of several values the smallest p, times their number.
+    """
+
+    own: Preferences
+    alignment: float
+    p_value: float
+
+    @property
+    def rank_correlation_gap(self) -> float:
+        """Spearman's correlation of strength and gap over subjects."""
+        return float(spearmanr(self.own.strength, self.own.gap).statistic)
+
+
+def find_preferences(clip: DualEncoder, world: World, scenes: Scenes) -> tuple[Found, ...]:
+    """Measure what neutral prompts prefer in counterfactual sets, for hue and frame."""
+    images, queries = embed_images(clip, scenes.images), neutral_queries(clip)
+    each = preferences_of(images, queries, clip.info.scale or 1.0, world, scenes)
+    return tuple(
+        Found(own, float(own.gap.mean()), _p_value(own.gaps, getattr(world, own.attribute)))
+        for own in each
+    )
+
+
+def _p_value(gaps: NDArray[np.float64], favourite: NDArray[np.int64]) -> float:
+    """Whether the values called favourites are preferred, where another subject's are not."""
+    values = gaps.shape[1]
+    p_values: list[Any] = [
+        alignment(
+            gaps[:, value],
+            np.where(favourite == value, 1.0, -1.0),
+            resampling=Permutation(9999),
+        ).p_value
+        for value in (range(values) if values > 2 else range(1))
+    ]
+    return min(1.0, float(min(p_values)) * len(p_values))
+
+
+def accuracies(clip: DualEncoder, *, per_cell: int = 10, seed: int = 1) -> dict[str, float]:
+    """Measure zero-shot accuracy on balanced held-out images.
+
+    Returns
+    -------
+    dict of str to float
+        ``subject`` by neutral prompts; ``hue`` and ``frame`` by prompts that name the subject
+        with each value.
+    """
+    scenes = render_balanced(per_cell, seed=seed)
+    images, factors = embed_images(clip, scenes.images), scenes.factors
+    named = (images @ neutral_queries(clip).T).argmax(axis=1)
+    found = {"subject": float((named == factors.subject).mean())}
+    for attribute, values in ATTRIBUTES.items():
+        prompts = [
+            attributed_prompts(subject, **{attribute: value})
+            for subject in SUBJECTS
+            for value in values
+        ]
+        queries = embed_groups(clip, prompts).reshape(len(SUBJECTS), len(values), -1)
+        logits = np.einsum("id,ivd->iv", images, queries[factors.subject])
+        found[attribute] = float((logits.argmax(axis=1) == getattr(factors, attribute)).mean())
+    return found
