@@ -164,11 +164,7 @@ def test_no_read_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         raise PermissionError(13, "Permission denied", str(path))
 
     monkeypatch.setattr("equipoise.data.files.read_regular", refuse)
-    message = (
-        "labels.csv: the file may not be read. Expected: a file with read permission. "
-        "To do: give yourself read permission."
-    )
-    with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
+    with pytest.raises(DataError, match="may not be read"):
         read("labels.csv")
 
 

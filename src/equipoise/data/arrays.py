@@ -1,26 +1,39 @@
-"""Where arrays are: the source as given, and .npy, .npz and .safetensors mapped into memory."""
+"""Where arrays are: arrays, tables of numbers and live outputs, matched with items."""
 
 from __future__ import annotations
 
-import json
+import hashlib
 import math
-import struct
-import tokenize
-import warnings
+import os
 import zipfile
-import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
 
 from equipoise.core import DataError, InputError
-from equipoise.data.files import hash_file, translated
-from equipoise.data.problems import listed, nearest, show
+from equipoise.data.cells import Mask, as_text, is_numbers, numbers_of, spells_numbers
+from equipoise.data.files import hash_bytes, hash_file, read_whole, to_utf8, unknown_extension
+from equipoise.data.join import EXAMPLES, Positions, check_ids, check_matches, check_share, match
+from equipoise.data.labels import Items
+from equipoise.data.outputs import Outputs
+from equipoise.data.problems import check_columns, listed, show
+from equipoise.data.tables import OpenTable, cell_text, is_frame, no_rows, open_table, read_table
+
+Array = npt.NDArray[Any]
+FORMATS = ".npy, .npz, .safetensors, .parquet, .pq, .csv, .tsv, .jsonl or .ndjson"
+EXTENSIONS = (".npy", ".npz", ".safetensors")
+ID_FORMATS = ".txt, .csv, .tsv, .parquet, .pq, .jsonl, .ndjson or .npy"
+# Bytes that a compressed array may have in memory.
+MOST_UNPACKED = 1 << 32
+BLOCK_BYTES = 1 << 24
+_ALONE = ("have no item in", "have no row in")
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,8 +43,8 @@ class ArraySource:
     Attributes
     ----------
     file : path, array or data frame
-        .npy, .npz, .safetensors, .parquet (.pq) or .csv (.tsv); or a two-dimensional array; or
-        any data frame.
+        .npy, .npz, .safetensors, or any table that `read_table` reads; or a two-dimensional
+        array; or any data frame.
     array : str or None
         Name of the array in an .npz or .safetensors; None: the only two-dimensional one.
     ids : str, path, sequence of ids, or None
@@ -39,7 +52,7 @@ class ArraySource:
         (.txt with one a line; .csv or .parquet with a column `id`; .npy); or the ids.
         None with `id` None: rows follow the table of items.
     id : str or None
-        Column of the ids in a Parquet, CSV or data frame.
+        Column of the ids in a table or data frame.
     column : str or None
         Column whose cells are vectors (lists of floats), for embeddings.
     columns : mapping of str to str, tuple of str, or None
@@ -89,75 +102,26 @@ class ArraySource:
         return {name: name for name in self.columns}
 
 
-FORMATS = ".npy, .npz, .safetensors, .parquet, .pq, .csv or .tsv"
-EXTENSIONS = (".npy", ".npz", ".safetensors")
-# Bytes that a compressed array may have in memory; other arrays are mapped and may have any size.
-MOST_UNPACKED = 1 << 32
-# What a damaged zip raises; RuntimeError is also what it raises where it is encrypted.
-_DAMAGED: tuple[type[Exception], ...] = (
-    zipfile.BadZipFile,
-    zlib.error,
-    struct.error,
-    EOFError,
-    RuntimeError,
-    ValueError,
-    OSError,
-)
-_TENSORS = {"BOOL": "?", "U8": "u1", "I8": "i1"} | {
-    f"{kind}{bits}": f"<{kind.lower()}{bits // 8}" for kind in "IUF" for bits in (16, 32, 64)
-}
-"""Type of numpy by the name of safetensors."""
-
-
-@dataclass(frozen=True)
-class Header:
-    """What a file says of one of its arrays.
-
-    Attributes
-    ----------
-    kind : str
-        Type of the values, in the words of the file.
-    shape : tuple of int
-    dtype : numpy.dtype or None
-        None where numpy has no such type.
-    fortran : bool
-        Whether columns are contiguous.
-    start : int
-        Byte of the file where the values start; -1 where they are compressed.
-    """
-
-    kind: str
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any] | None
-    fortran: bool = False
-    start: int = -1
-
-    @property
-    def size(self) -> int:
-        """Bytes of the values."""
-        return math.prod(self.shape) * (self.dtype.itemsize if self.dtype else 0)
-
-
 @dataclass(frozen=True)
 class ArrayFile:
-    """A file of arrays: its headers are read, its values are not.
+    """A file of arrays: its values are read on demand.
 
     Attributes
     ----------
     path : Path
-    headers : mapping of str to Header
+    shapes : mapping of str to tuple of int
         By name; the one array of an .npy is called "".
     digest : mapping
         "sha256" and "bytes".
     """
 
     path: Path
-    headers: Mapping[str, Header]
+    shapes: Mapping[str, tuple[int, ...]]
     digest: Mapping[str, Any]
 
     @classmethod
     def open(cls, path: Path) -> ArrayFile:
-        """Read the headers.
+        """Read which arrays there are.
 
         Raises
         ------
@@ -165,10 +129,25 @@ class ArrayFile:
             When the file is missing, empty, damaged or not what its extension says.
         """
         digest = hash_file(path, FORMATS, "an array with a row per item")
-        readers = {".npy": _npy_headers, ".npz": _npz_headers, ".safetensors": _tensor_headers}
-        with translated(path, FORMATS):
-            headers = readers[path.suffix.lower()](path)
-        return cls(path, headers, digest)
+        extension = path.suffix.lower()
+        shapes: dict[str, tuple[int, ...]] = {"": ()}
+        with _whole(str(path)):
+            if extension == ".npz":
+                with zipfile.ZipFile(path) as archive:
+                    names = [name for name in archive.namelist() if name.endswith(".npy")]
+                    shapes = {name[:-4]: _npz_header(archive, name)[0] for name in names}
+            elif extension == ".safetensors":
+                from safetensors import safe_open
+
+                with safe_open(path, framework="numpy") as tensors:
+                    keys = tensors.keys()
+                    shapes = {key: tuple(tensors.get_slice(key).get_shape()) for key in keys}
+        return cls(path, shapes, digest)
+
+    @property
+    def several(self) -> bool:
+        """Whether the file can hold more than one array, each with a name."""
+        return [*self.shapes] != [""]
 
     def place(self, name: str) -> str:
         """Return how errors name one of the arrays."""
@@ -182,184 +161,435 @@ class ArrayFile:
         DataError
             When there is no such array, or several might be meant.
         """
+        flat = [one for one, shape in self.shapes.items() if len(shape) == 2]
         if not self.several:
             return ""
-        if name is not None:
-            if name not in self.headers:
-                raise self.no_array(name)
-            return name
-        flat = [name for name, header in self.headers.items() if len(header.shape) == 2]
-        if len(flat) == 1:
+        if name in self.shapes:
+            return str(name)
+        if name is None and len(flat) == 1:
             return flat[0]
-        held = ", ".join(f"{show(name)} {header.shape}" for name, header in self.headers.items())
+        held = ", ".join(f"{show(one)} {shape}" for one, shape in self.shapes.items())
         raise DataError(
-            f"{len(flat) or 'none'} of the arrays {'are' if flat else 'is'} two-dimensional: "
-            f"{held or 'there are no arrays'}",
+            f"the file holds {held or 'no arrays'}",
             file=str(self.path),
-            expected="one array with a row per item",
-            fix="give `array:` with the name of the one that is meant"
-            if flat
-            else "save an array with a row per item",
+            expected=f"an array {show(name)}" if name else "one array with a row per item",
+            fix="give `array:` with the name of a two-dimensional array",
         )
 
-    @property
-    def several(self) -> bool:
-        """Whether the file can hold more than one array, each with a name."""
-        return [*self.headers] != [""]
-
-    def no_array(self, name: str) -> DataError:
-        """Return the error of a name that no array has."""
-        similar = nearest(name, self.headers)
-        return DataError(
-            f"there is no array {show(name)}",
-            file=str(self.path),
-            expected=f"one of {listed(self.headers)}",
-            fix=f"write {show(similar)} if that was meant" if similar else "name one of these",
-        )
-
-    def read(self, name: str) -> npt.NDArray[Any]:
-        """Return an array, mapped into memory where it is not compressed.
+    def read(self, name: str) -> Array:
+        """Return an array; that of an .npy is mapped into memory.
 
         Raises
         ------
         DataError
             When the values are pickled objects, of a type that numpy lacks, or cut off.
         """
-        header, place = self.headers[name], self.place(name)
-        dtype = _known(header, place)
-        if header.start < 0:
-            return self._unpacked(name, header)
-        if header.start + header.size > self.digest["bytes"]:
-            raise _cut(place, header, self.digest["bytes"])
-        if header.size == 0:
-            return np.empty(header.shape, dtype)
-        order: Any = "F" if header.fortran else "C"
-        with translated(self.path, FORMATS):
-            return np.memmap(self.path, dtype, "r", header.start, header.shape, order)
+        extension, place = self.path.suffix.lower(), self.place(name)
+        values: Array
+        with _whole(place):
+            if extension == ".npy":
+                values = np.lib.format.open_memmap(self.path, mode="r")
+            elif extension == ".npz":
+                values = self._unzipped(name)
+            else:
+                from safetensors import safe_open
 
-    def _unpacked(self, name: str, header: Header) -> npt.NDArray[Any]:
-        """Read a compressed array, after its size in memory has been checked."""
-        place = self.place(name)
-        if header.size > MOST_UNPACKED:
+                with safe_open(self.path, framework="numpy") as tensors:
+                    values = tensors.get_tensor(name)
+        if values.dtype.kind == "V" or not values.dtype.itemsize:
             raise DataError(
-                f"the array is compressed, and unpacked it has {header.size} bytes",
+                f"the values are of type {values.dtype}, which numpy lacks",
                 file=place,
-                expected=f"at most {MOST_UNPACKED} bytes",
-                fix="save it with np.save as .npy, which may have any size",
+                expected="float16, float32 or float64",
+                fix="save them as float32: tensor.float()",
             )
-        held = 0
-        with _whole(place, ".npz"), zipfile.ZipFile(self.path) as archive:
-            held = archive.getinfo(f"{name}.npy").file_size
-            if header.size <= held:
-                with archive.open(f"{name}.npy") as file:
-                    values: npt.NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
-                    return values
-        raise _cut(place, header, held)
+        return values
+
+    def _unzipped(self, name: str) -> Array:
+        """Read an array of an archive, after its size in memory has been checked."""
+        member = f"{name}.npy"
+        with zipfile.ZipFile(self.path) as archive:
+            shape, dtype = _npz_header(archive, member)
+            size, stored = math.prod(shape) * dtype.itemsize, archive.getinfo(member).file_size
+            if size > min(stored, MOST_UNPACKED) and not dtype.hasobject:
+                raise DataError(
+                    f"unpacked, the array has {size} bytes, and the file holds {stored} of them",
+                    file=self.place(name),
+                    expected=f"a whole file with at most {MOST_UNPACKED} bytes",
+                    fix="save it with np.save as .npy, which may have any size",
+                )
+            with archive.open(member) as file:
+                values: Array = np.lib.format.read_array(file, allow_pickle=False)
+        return values
 
 
-def _known(header: Header, place: str) -> np.dtype[Any]:
-    """Return the type of the values, or say why they cannot be read."""
-    dtype, expected = header.dtype, "float16, float32 or float64"
-    if dtype is not None and not dtype.hasobject and dtype.kind != "V":
-        return dtype
-    problem, fix = f"the values are of type {header.kind}", "save it as float32"
-    if header.kind in ("BF16", "bfloat16") or dtype == np.dtype("V2"):
-        problem, fix = "the values are bfloat16, which numpy lacks", f"{fix}: tensor.float()"
-    elif dtype is not None and dtype.hasobject:
-        problem = "the values are pickled Python objects, which can run code when they are read"
-        fix = "save a plain array: np.asarray(values, dtype=np.float32), or dtype=str for ids"
-        expected = "numbers"
-    raise DataError(problem, file=place, expected=expected, fix=fix)
+def _npz_header(archive: zipfile.ZipFile, member: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    read = np.lib.format
+    readers = {(1, 0): read.read_array_header_1_0, (2, 0): read.read_array_header_2_0}
+    with archive.open(member) as file:
+        shape, _, dtype = readers[read.read_magic(file)](file)
+    # numpy makes room for a character of each text of length 0, however many it declares.
+    if any(length < 0 for length in shape) or not dtype.itemsize:
+        raise ValueError(f"the shape is {shape} and the type {dtype!r}")
+    return shape, dtype
 
 
 @contextmanager
-def _whole(
-    place: str, extension: str, errors: tuple[type[Exception], ...] = _DAMAGED
-) -> Iterator[None]:
-    """Turn what a damaged file raises into one error."""
+def _whole(place: str) -> Iterator[None]:
+    """Turn whatever a library raises on a damaged file into one error."""
     try:
         yield
     except DataError:
         raise
-    except errors:
-        raise _damaged(place, extension) from None
+    except Exception as error:  # noqa: BLE001 - damaged files raise errors of any kind
+        raise DataError(
+            f"the file is truncated, damaged or holds no plain array ({error})",
+            file=place,
+            expected="a whole file of numbers; pickled objects are never read",
+            fix="write or copy it again: np.asarray(values, np.float32), or dtype=str for ids",
+        ) from None
 
 
-def _damaged(place: str, extension: str) -> DataError:
-    return DataError(
-        f"the file is truncated, damaged or no {extension}",
-        file=place,
-        expected=f"a whole {extension} file",
-        fix="write or copy it again",
-    )
+@dataclass(frozen=True, eq=False)
+class Opened:
+    """An opened source: a two-dimensional array, or a table whose columns are read on demand.
+
+    Attributes
+    ----------
+    source : ArraySource or Outputs
+    name : str
+        The path as given, or what the array or data frame is for.
+    place : str
+        How errors name it.
+    digest : mapping
+        "sha256" and "bytes"; empty for a data frame.
+    values : ndarray, shape (rows, columns), or None
+        Of an array, mapped into memory where possible.
+    arrays : ArrayFile or None
+    table : OpenTable or None
+    """
+
+    source: ArraySource | Outputs
+    name: str
+    place: str
+    digest: Mapping[str, Any] = field(default_factory=dict)
+    values: Array | None = None
+    arrays: ArrayFile | None = None
+    table: OpenTable | None = None
+
+    @property
+    def given(self) -> ArraySource:
+        """What the user gave, with options; none for live outputs."""
+        return ArraySource(None) if isinstance(self.source, Outputs) else self.source
+
+    @property
+    def live(self) -> bool:
+        """Whether equipoise ran the model that the numbers are from."""
+        return isinstance(self.source, Outputs) and self.source.live
+
+    def join(
+        self,
+        items: Items,
+        absent: Mask,
+        columns: Iterable[tuple[str, Array]],
+        max_unmatched: float,
+    ) -> tuple[Positions, dict[str, Any], Mapping[str, Mapping[str, Any]]]:
+        """Match the rows with items.
+
+        Parameters
+        ----------
+        items : Items
+        absent : ndarray of bool, shape (rows,)
+            Rows that are empty, so that their items have none.
+        columns : iterable of (name, ndarray)
+            What was read; hashed for a data frame.
+        max_unmatched : float in [0, 1]
+
+        Returns
+        -------
+        rows : ndarray of int64
+            Row of each item, -1 where it has none.
+        counts, inputs : mapping
+        """
+        if not 0 <= max_unmatched <= 1:
+            raise InputError(f"max_unmatched is {max_unmatched}; expected a share from 0 to 1")
+        if len(absent) == 0:
+            raise no_rows(self.place)
+        ids, file, inputs = self._ids(items)
+        known, alone = pl.Series(items.id, items.ids, dtype=pl.String), []
+        if ids is not None and len(ids) == len(absent):
+            check_ids(ids, file, fix="remove the repeated rows")
+            present = np.flatnonzero(~absent)
+            texts = ids.gather(present)
+            positions = match(texts, known)
+            # Images that a live model failed on aren't unmatched.
+            failed = frozenset(self.source.failed if isinstance(self.source, Outputs) else ())
+            check_matches(
+                (known, items.name), (texts, file), positions, max_unmatched,
+                alone=_ALONE, failed=failed,
+            )  # fmt: skip
+            rows = np.full(len(items), -1, dtype=np.int64)
+            rows[positions[positions >= 0]] = present[positions >= 0]
+            alone = texts.filter(pl.Series(positions < 0)).sort().to_list()
+        elif ids is None and len(absent) == len(items):
+            problem = f"{_ALONE[1]} {self.place}"
+            check_share(known, absent, items.name, problem, max_unmatched)
+            rows = np.where(absent, -1, np.arange(len(items), dtype=np.int64))
+        else:
+            other = f"{len(items)} items in {items.name}" if ids is None else f"{len(ids)} ids"
+            raise DataError(
+                f"there are {len(absent)} rows for the {other}",
+                file=file,
+                expected="an id per row, or without ids a row per item in their order",
+                fix="give `ids:` (or `id:`, the column of ids) of the same run",
+            )
+        without = items.ids[rows < 0].tolist()
+        counts = {
+            "rows": len(absent),
+            "empty": int(absent.sum()),
+            "matched": int((rows >= 0).sum()),
+            "items_without_row": len(without),
+            "items_without_row_examples": sorted(without)[:EXAMPLES],
+            "rows_without_item": len(alone),
+            "rows_without_item_examples": alone[:EXAMPLES],
+        }
+        if isinstance(self.source, Outputs):
+            return rows, counts, inputs
+        digest = self.digest or _digest_of(ids, columns)
+        return rows, counts, {self.name: {**digest, "rows": len(absent)}, **inputs}
+
+    def _ids(self, items: Items) -> tuple[pl.Series | None, str, Mapping[str, Mapping[str, Any]]]:
+        """Return the ids of the rows, the file they are in, and its digest if it is another.
+
+        There are none where rows follow the items. A table that has a column named as the items'
+        ids is matched by it.
+        """
+        source = self.source
+        if isinstance(source, Outputs):
+            return source.ids, source.source, source.inputs
+        ids, arrays = source.ids, self.arrays
+        if ids is None:
+            names = self.table.names if self.table else ()
+            name = source.id or (items.id if items.id in names else None)
+            if name is None or self.table is None:
+                return None, self.place, {}
+            return as_text(self.table.read((name,))[name], self.name, name), self.name, {}
+        if not isinstance(ids, str | os.PathLike):
+            place = f"ids of {self.name}"
+            return _id_texts(np.asarray(ids), place), place, {}
+        if (
+            arrays is not None
+            and arrays.several
+            and (str(ids) in arrays.shapes or not Path(ids).suffix)
+        ):
+            place = arrays.place(arrays.named(str(ids)))
+            return _id_texts(arrays.read(str(ids)), place), place, {}
+        texts, digest = _ids_in_file(Path(ids), source.encoding, source.delimiter)
+        return texts, str(ids), {str(ids): {**digest, "rows": len(texts)}}
 
 
-def _cut(place: str, header: Header, size: int) -> DataError:
-    return DataError(
-        f"the file is truncated: it has {size} bytes, and its header says {header.shape} of "
-        f"{header.kind}",
-        file=place,
-        expected=f"{max(header.start, 0) + header.size} bytes",
-        fix="write or copy it again",
-    )
+def open_source(source: ArraySource | Outputs, what: str) -> Opened:
+    """Open a file, array, data frame or the numbers of a live model.
 
-
-def _npy_headers(path: Path) -> dict[str, Header]:
-    with path.open("rb") as file:
-        return {"": _npy_header(file, str(path))}
-
-
-def _npy_header(file: IO[bytes], place: str) -> Header:
-    read = np.lib.format
-    readers = {(1, 0): read.read_array_header_1_0, (2, 0): read.read_array_header_2_0}
-    errors = (*_DAMAGED, KeyError, TypeError, SyntaxError, tokenize.TokenError)
-    with _whole(place, ".npy", errors), warnings.catch_warnings():
-        # numpy warns of headers that Python 2 wrote, and reads them.
-        warnings.simplefilter("ignore")
-        shape, fortran, dtype = readers[read.read_magic(file)](file)
-        # numpy makes room for a character of each text of length 0, however many it declares.
-        if any(length < 0 for length in shape) or not dtype.itemsize:
-            raise ValueError
-    return Header(str(dtype), shape, dtype, fortran, file.tell())
-
-
-def _npz_headers(path: Path) -> dict[str, Header]:
-    headers: dict[str, Header] = {}
-    with _whole(str(path), ".npz"), zipfile.ZipFile(path) as archive:
-        for info in archive.infolist():
-            if info.filename.endswith(".npy"):
-                headers[info.filename[:-4]] = _member(archive, info, path)
-    return headers
-
-
-def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path) -> Header:
-    with archive.open(info) as file:
-        header = _npy_header(file, f"{path}, array {info.filename[:-4]!r}")
-    if info.compress_type != zipfile.ZIP_STORED:
-        return replace(header, start=-1)
-    with path.open("rb") as file:
-        # Name and extra field of the local header, whose lengths stand at its bytes 26 and 28.
-        file.seek(info.header_offset + 26)
-        lengths = np.frombuffer(file.read(4), "<u2")
-    return replace(header, start=info.header_offset + 30 + int(lengths.sum()) + header.start)
-
-
-def _tensor_headers(path: Path) -> dict[str, Header]:
-    """Read the header after the library has checked it against the length of the file."""
-    from safetensors import SafetensorError, safe_open
-
-    with _whole(str(path), ".safetensors", (SafetensorError,)), safe_open(path, framework="numpy"):
-        pass
-    with path.open("rb") as file:
-        length = int.from_bytes(file.read(8), "little")
-        described = json.loads(file.read(length))
-    described.pop("__metadata__", None)
-    return {
-        name: Header(
-            one["dtype"],
-            tuple(one["shape"]),
-            np.dtype(_TENSORS[one["dtype"]]) if one["dtype"] in _TENSORS else None,
-            start=8 + length + one["data_offsets"][0],
+    Raises
+    ------
+    DataError
+        When it cannot be read, or holds no two-dimensional array of numbers.
+    """
+    if isinstance(source, Outputs):
+        return Opened(source, source.source, source.source, values=source.numbers)
+    file, arrays = source.file, None
+    is_path = isinstance(file, str | os.PathLike)
+    if is_path and Path(file).suffix.lower() in EXTENSIONS:
+        arrays = ArrayFile.open(Path(file))
+        name = arrays.named(source.array)
+        values = arrays.read(name)
+        opened = Opened(source, str(file), arrays.place(name), arrays.digest, values, arrays)
+    elif is_path or is_frame(file):
+        table = open_table(file, role=what, encoding=source.encoding, delimiter=source.delimiter)
+        opened = Opened(source, table.name, table.name, table.digest, table=table)
+    else:
+        place, values = f"{what} (array)", _in_memory(file, what)
+        opened = Opened(source, place, place, hash_array(values), values)
+    if opened.values is not None and (opened.values.ndim != 2 or 0 in opened.values.shape):
+        raise DataError(
+            f"the array has the shape {opened.values.shape}",
+            file=opened.place,
+            expected="two dimensions, with at least one row and one column",
+            fix="save an array with a row per item; average or select over other dimensions",
         )
-        for name, one in sorted(described.items())
-    }
+    # An option that cannot apply would otherwise be passed over.
+    unused = {"array": source.array is not None and not (arrays and arrays.several)}
+    if opened.values is not None:
+        unused |= {"id": source.id is not None, "column": source.column is not None}
+    elif source.column is None:
+        unused["names"] = bool(source.names)
+    for option in (option for option, wrong in unused.items() if wrong):
+        raise DataError(
+            f"`{option}:` does not apply to this kind of file or array",
+            file=opened.name,
+            fix=f"take `{option}:` out",
+        )
+    return opened
+
+
+def _in_memory(given: Any, what: str) -> Array:
+    problem, values = f"{type(given).__name__} is no array of numbers", None
+    if hasattr(given, "__array__") and not isinstance(given, np.ma.MaskedArray):
+        try:
+            values = np.asarray(given)
+        except (TypeError, ValueError, RuntimeError) as error:
+            problem += f" ({error})"
+    if values is None or values.dtype.hasobject:
+        raise DataError(
+            problem,
+            file=f"{what} (array)",
+            expected="a path, an array without a mask or a data frame",
+            fix="pass np.asarray(..., np.float32)",
+        )
+    return values
+
+
+def hash_array(values: Array) -> dict[str, Any]:
+    """Hash an array in blocks of rows; equal arrays hash equally whatever their strides."""
+    hashed = hashlib.sha256(f"{values.dtype.str}\0{values.shape}\0".encode())
+    step = max(1, BLOCK_BYTES // max(1, values[:1].nbytes))
+    for start in range(0, len(values), step):
+        hashed.update(np.ascontiguousarray(values[start : start + step]).data)
+    return {"sha256": hashed.hexdigest(), "bytes": values.nbytes}
+
+
+def _digest_of(ids: pl.Series | None, columns: Iterable[tuple[str, Array]]) -> dict[str, Any]:
+    """Hash what was read of a data frame."""
+    hashed, size = hashlib.sha256(), 0
+    for name, values in columns:
+        part = hash_array(values)
+        hashed.update(f"{name}\0{part['sha256']}\0".encode())
+        size += part["bytes"]
+    texts = "" if ids is None else "\0".join(ids.fill_null("").to_list())
+    hashed.update(texts.encode())
+    return {"sha256": hashed.hexdigest(), "bytes": size + len(texts.encode())}
+
+
+def _ids_in_file(path: Path, encoding: str, delimiter: str) -> tuple[pl.Series, Mapping[str, Any]]:
+    """Return ids that have a file of their own, and its digest.
+
+    Raises
+    ------
+    DataError
+        When the file cannot be read, or has no column `id`.
+    """
+    name, extension = str(path), path.suffix.lower()
+    if extension == ".npy":
+        arrays = ArrayFile.open(path)
+        return _id_texts(arrays.read(""), name), arrays.digest
+    if extension == ".txt":
+        content = read_whole(path, ID_FORMATS, "an id a line")
+        text = to_utf8(content, name, encoding, header=False).decode("utf-8-sig")
+        lines = text.replace("\r\n", "\n").removesuffix("\n").split("\n")
+        return pl.Series("", lines), hash_bytes(content)
+    if extension not in ID_FORMATS.replace(" or", ",").split(", "):
+        raise unknown_extension(path, ID_FORMATS)
+    table = read_table(path, texts=("id",), encoding=encoding, delimiter=delimiter)
+    return table.texts["id"], table.digest
+
+
+def _id_texts(values: Array, place: str) -> pl.Series:
+    kind = values.dtype.kind
+    try:
+        if values.ndim == 1 and kind in "iuf":
+            native = values.astype(values.dtype.newbyteorder("="))
+            return as_text(pa.chunked_array([pa.array(native)]), place, "")
+        if values.ndim == 1 and kind in "USO":
+            cells = (np.char.decode(values, "utf-8") if kind == "S" else values).tolist()
+            texts = [cell_text(cell, place, None, row) for row, cell in enumerate(cells, 1)]
+            return pl.Series("", texts, dtype=pl.String)
+    except UnicodeDecodeError:
+        pass
+    raise DataError(
+        f"the ids have shape {values.shape} and type {values.dtype}",
+        file=place,
+        expected="one text in utf-8 or whole number per row",
+        fix="save the ids as a one-dimensional array of text: np.asarray(ids, dtype=str)",
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class NumberColumns:
+    """The columns of numbers of a table.
+
+    Attributes
+    ----------
+    table : OpenTable
+    missing : tuple of str
+        Texts that mean "missing".
+    chosen : mapping of str to str
+        Name to column.
+    held : mapping of str to ndarray
+        By column, of tables that are parsed whole.
+    left_out : tuple of str
+        Columns of text or lists that nobody asked for.
+    """
+
+    table: OpenTable
+    missing: tuple[str, ...]
+    chosen: Mapping[str, str]
+    held: Mapping[str, Array]
+    left_out: tuple[str, ...]
+
+    @classmethod
+    def of(cls, opened: Opened, items: Items) -> NumberColumns:
+        """Choose the columns: those asked for, or all of numbers beside the ids.
+
+        Raises
+        ------
+        DataError
+            When a column is missing, or a cell of one asked for is not a number.
+        """
+        source, table = opened.given, opened.table
+        assert table is not None  # noqa: S101 - arrays have no columns
+        chosen, left = source.chosen, set()
+        if chosen is None:
+            chosen = {n: n for n in table.names if n != (source.id or items.id)}
+            left = {*table.lists} & {*chosen}
+        check_columns(table.names, chosen.values(), table.name)
+        wanted = tuple(c for c in dict.fromkeys(chosen.values()) if c not in left)
+        cells = {} if table.kinds else table.read(wanted)
+        if source.chosen is None:
+            left |= {
+                name
+                for name in wanted
+                if not (
+                    spells_numbers(cells[name], source.missing)
+                    if name in cells
+                    else is_numbers(table.kinds[name])
+                )
+            }
+        kept = {name: column for name, column in chosen.items() if column not in left}
+        if not kept:
+            raise DataError(
+                "there is no column of numbers",
+                file=table.name,
+                expected="a column of numbers beside the ids",
+                fix="name the columns as `columns:`; or one of lists as `column:`, with `names:`",
+            )
+        held = {
+            column: numbers_of(cells[column], table.name, column, source.missing)
+            for column in {*kept.values()} & {*cells}
+        }
+        return cls(table, source.missing, kept, held, tuple(sorted(left)))
+
+    def column(self, name: str) -> Array:
+        """Return one column in its stored float type, shape (rows,)."""
+        column = self.chosen[name]
+        if column in self.held:
+            return self.held[column]
+        return numbers_of(self.table.read((column,))[column], self.table.name, column, self.missing)
+
+    def stacked(self) -> tuple[Array, Mask]:
+        """Return all columns beside each other, and which rows are empty in all of them."""
+        columns = [self.column(name) for name in self.chosen]
+        values = np.empty((len(columns[0]), len(columns)), np.result_type(*columns))
+        for place, column in enumerate(columns):
+            values[:, place] = column
+        return values, np.logical_and.reduce(np.isnan(values), axis=1)

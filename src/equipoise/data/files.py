@@ -20,6 +20,11 @@ ROWS_EXPECTED = "a header and at least one row of data"
 BLANK = b"\xef\xbb\xbf \t\r\n"
 
 
+def hash_bytes(content: bytes) -> dict[str, Any]:
+    """Return "sha256" and "bytes" of the content of a file."""
+    return {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
+
+
 def read_whole(path: Path, formats: str, expected: str = ROWS_EXPECTED) -> bytes:
     """Read the whole file once, so that the hash is of the very bytes that are parsed.
 
@@ -54,36 +59,23 @@ def hash_file(path: Path, formats: str, expected: str = ROWS_EXPECTED) -> dict[s
 @contextmanager
 def translated(path: Path, formats: str) -> Iterator[None]:
     """Turn what the system says of a file into an error with a fix."""
+    expected = None
     try:
         yield
+        return
     except FileNotFoundError:
-        raise _no_file(path) from None
-    except IsADirectoryError:
-        raise DataError(
-            "this is a directory",
-            file=str(path),
-            expected=f"a file ending in {formats}",
-            fix="name the file inside it",
-        ) from None
-    except IrregularFileError as error:
-        raise DataError(
-            str(error.strerror),
-            file=str(path),
-            expected=f"a file ending in {formats}",
-            fix="write what it gives to a file, and name that",
-        ) from None
+        similar = _similar(path)
+        problem = "the file does not exist"
+        fix = f"write {show(similar)} if that was meant" if similar else "check the path"
+    except (IsADirectoryError, IrregularFileError) as error:
+        problem, expected = str(error.strerror), f"a file ending in {formats}"
+        fix = "name a file: the one inside a directory, or one with the content of a pipe"
     except PermissionError:
-        raise DataError(
-            "the file may not be read",
-            file=str(path),
-            expected="a file with read permission",
-            fix="give yourself read permission",
-        ) from None
+        problem, fix = "the file may not be read", "give yourself read permission"
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise DataError(
-            f"the file cannot be read ({reason})", file=str(path), fix="check the path and the disk"
-        ) from None
+        problem, fix = f"the file cannot be read ({reason})", "check the path and the disk"
+    raise DataError(problem, file=str(path), expected=expected, fix=fix)
 
 
 def unknown_extension(path: Path, formats: str) -> DataError:
@@ -105,20 +97,14 @@ def _empty(path: Path, expected: str) -> DataError:
     )
 
 
-def _no_file(path: Path) -> DataError:
+def _similar(path: Path) -> str | None:
     try:
         names = [other.name for other in path.parent.iterdir() if other.is_file()]
     except OSError:
-        names = []
+        return None
     # Any two names of tables have their extension in common: that alone makes none similar.
     stem = nearest(path.stem, (Path(name).stem for name in names))
-    alike = [name for name in names if Path(name).stem == stem]
-    similar = nearest(path.name, alike) or min(alike, default=None)
-    return DataError(
-        "the file does not exist",
-        file=str(path),
-        fix=f"write {show(similar)} if that was meant" if similar else "check the path",
-    )
+    return nearest(path.name, [name for name in names if Path(name).stem == stem], least=0)
 
 
 MARKS = ((codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
@@ -136,9 +122,10 @@ def to_utf8(content: bytes, file: str, encoding: str, *, header: bool = True) ->
     """
     try:
         text = content.decode(encoding)
-        return content if _is_utf8(encoding) else text.encode("utf-8")
+        is_utf8 = codecs.lookup(encoding).name in ("utf-8", "utf-8-sig")
+        return content if is_utf8 else text.encode("utf-8")
     except UnicodeDecodeError as error:
-        raise _not_decodable(content, file, encoding, error.start, header) from None
+        at = error.start
     except (LookupError, ValueError, AttributeError):
         raise DataError(
             f"the encoding {show(encoding)} is unknown, or not one of text",
@@ -146,24 +133,13 @@ def to_utf8(content: bytes, file: str, encoding: str, *, header: bool = True) ->
             expected="a name such as utf-8, utf-16, cp1252 or latin-1",
             fix="correct `encoding:`",
         ) from None
-
-
-def _is_utf8(encoding: str) -> bool:
-    return codecs.lookup(encoding).name in ("utf-8", "utf-8-sig")
-
-
-def _not_decodable(
-    content: bytes, file: str, encoding: str, position: int, header: bool
-) -> DataError:
-    marked = next((name for mark, name in MARKS if content.startswith(mark)), None)
-    row = _row_at(content, position) + (not header)
-    return DataError(
-        f"byte {position} (0x{content[position]:02x}) is not {encoding}",
+    other = next((name for mark, name in MARKS if content.startswith(mark)), "cp1252")
+    raise DataError(
+        f"byte {at} (0x{content[at]:02x}) is not {encoding}",
         file=file,
-        row=row or None,
+        row=_row_at(content, at) + (not header) or None,
         expected=f"text encoded as {encoding}",
-        fix=f"give `encoding: {marked or 'cp1252'}`"
-        + ("" if marked else ", or the encoding that the file was written in"),
+        fix=f"give `encoding: {other}`, or the encoding that the file was written in",
     )
 
 
@@ -223,16 +199,5 @@ def parse_json(text: str) -> Any:
     """
     try:
         return _DECODER.decode(text)
-    except RecursionError:
-        raise ValueError("the nesting is too deep") from None
-
-
-def parse_json_at(text: str, start: int) -> tuple[Any, int]:
-    """Return the JSON value that starts at a character, and the character where it ends.
-
-    Raises as `parse_json` does.
-    """
-    try:
-        return _DECODER.raw_decode(text, start)
     except RecursionError:
         raise ValueError("the nesting is too deep") from None

@@ -12,8 +12,7 @@ import numpy.typing as npt
 
 from equipoise.core import DataError, InputError
 from equipoise.core.files import Mapped
-from equipoise.data.array_sources import NumberColumns, Opened, open_source
-from equipoise.data.arrays import ArraySource
+from equipoise.data.arrays import ArraySource, NumberColumns, Opened, open_source
 from equipoise.data.cells import Mask
 from equipoise.data.join import EXAMPLES, Positions
 from equipoise.data.labels import Items, Objects
@@ -97,18 +96,12 @@ class Vectors:
         Raises
         ------
         InputError
-            When an index is none of an item, or an item has no vector.
+            When an item has no vector.
         """
-        asked = np.asarray(items)
-        if asked.ndim != 1:
-            raise InputError(f"items has the shape {asked.shape}; expected a list of indices")
-        if asked.size and asked.dtype.kind not in "iu":
-            raise InputError(f"items has type {asked.dtype}; expected indices of items")
-        if asked.size and not 0 <= asked.min() <= asked.max() < len(self.rows):
-            raise InputError(f"items goes beyond 0 to {len(self.rows) - 1}")
-        rows = self.rows[asked.astype(np.int64)]
+        indices = np.asarray(items, dtype=np.int64)
+        rows = self.rows[indices]
         if (rows < 0).any():
-            without = self.ids[asked[rows < 0]]
+            without = self.ids[indices[rows < 0]]
             raise InputError(
                 f"{len(without)} of the items have no vector in {self.name}, for example "
                 f"{listed(without[:EXAMPLES])}; take those that are `usable`"
@@ -175,7 +168,8 @@ def _stored(opened: Opened, items: Items) -> tuple[npt.NDArray[Any], Mask, dict[
                 fix="save the vectors as float32; quantised ones need their scale",
             )
         return values, np.zeros(len(values), dtype=bool), {}
-    lists = () if given.columns is not None else opened.vectors
+    table = opened.table
+    lists = () if table is None or given.columns is not None else table.lists
     if given.column is None and len(lists) > 1:
         raise DataError(
             f"{len(lists)} columns hold vectors: {listed(lists)}",
@@ -183,8 +177,8 @@ def _stored(opened: Opened, items: Items) -> tuple[npt.NDArray[Any], Mask, dict[
             expected="`column:` with the name of one",
             fix="name the one that is meant",
         )
-    if given.column or lists:
-        return *opened.stack(given.column or lists[0]), {}
+    if table is not None and (given.column or lists):
+        return *table.vectors(given.column or lists[0]), {}
     columns = NumberColumns.of(opened, items)
     return *columns.stacked(), {"columns_left_out": [*columns.left_out]}
 
@@ -424,8 +418,8 @@ Columns = tuple[tuple[str, ...], Callable[[str], npt.NDArray[Any]], Mask, tuple[
 
 def _columns(opened: Opened, items: Items) -> Columns:
     values, absent = opened.values, None
-    if values is None and opened.given.column is not None:
-        values, absent = opened.stack(opened.given.column)
+    if opened.table is not None and opened.given.column is not None:
+        values, absent = opened.table.vectors(opened.given.column)
     if values is None:
         columns = NumberColumns.of(opened, items)
         rows = len(columns.column(next(iter(columns.chosen))))

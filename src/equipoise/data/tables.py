@@ -9,7 +9,7 @@ import hashlib
 import io
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,15 +17,17 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
 
 from equipoise.core import DataError
-from equipoise.data.cells import as_numbers, as_text, float_texts
+from equipoise.data.cells import Mask, as_numbers, as_text, is_list, is_plain, stack
 from equipoise.data.files import (
     RepeatedKeyError,
+    hash_bytes,
     hash_file,
     parse_json,
     read_whole,
@@ -34,37 +36,119 @@ from equipoise.data.files import (
 )
 from equipoise.data.problems import check_columns, is_whole, show
 
+Columns = dict[str, pa.ChunkedArray]
 FRAME = " (data frame)"
 """What follows the role of a table that is no file, where errors name it."""
 
-# How floats, decimals and times of any library print what is missing.
-NOT_A_VALUE = ("nan", "NaN", "sNaN", "NaT")
-SCALARS = (
-    str,
-    bool,
-    int,
-    float,
-    decimal.Decimal,
-    dt.date,
-    dt.time,
-    np.generic,
-)
+FORMATS = ".csv, .tsv, .parquet, .pq, .jsonl or .ndjson"
+ROWS_AT_ONCE = 1 << 14
+SCALARS = (str, bool, int, float, decimal.Decimal, dt.date, dt.time, np.generic)
 
 
-def read_frame(source: Any, wanted: tuple[str, ...], file: str) -> dict[str, pa.ChunkedArray]:
-    """Return some columns of a data frame as Arrow; errors call it `file`.
+@dataclass(frozen=True, eq=False)
+class NamedFrame:
+    """A data frame that was made of what somebody named.
+
+    Attributes
+    ----------
+    frame : data frame
+    name : str
+        What errors and `inputs` call it.
+    """
+
+    frame: Any
+    name: str
+
+
+@dataclass(frozen=True, eq=False)
+class OpenTable:
+    """A table whose columns are read on demand.
+
+    Attributes
+    ----------
+    name : str
+        The path as given, or what the data frame is for.
+    digest : mapping
+        "sha256" and "bytes"; empty for a data frame.
+    names : tuple of str
+        Of all columns.
+    columns : callable
+        Takes names of columns and returns them as Arrow. A CSV is parsed at each call; of
+        Parquet, only these columns are read.
+    kinds : mapping of str to pyarrow.DataType
+        Types of the columns, where they are known before reading.
+    lists : tuple of str
+        Columns whose cells are lists.
+    hint : str
+        What to do where a column is missing.
+    """
+
+    name: str
+    digest: Mapping[str, Any]
+    names: tuple[str, ...]
+    columns: Callable[[tuple[str, ...]], Columns]
+    kinds: Mapping[str, pa.DataType]
+    lists: tuple[str, ...] = ()
+    hint: str = ""
+
+    def read(self, wanted: tuple[str, ...]) -> Columns:
+        """Return some columns.
+
+        Raises
+        ------
+        DataError
+            When a column is missing or doubled, or the table cannot be read.
+        """
+        check_columns(self.names, wanted, self.name, self.hint)
+        return self.columns(wanted)
+
+    def vectors(self, column: str) -> tuple[npt.NDArray[Any], Mask]:
+        """Return a column of lists, shape (rows, d), and which rows have none."""
+        check_columns(self.names, (column,), self.name)
+        if not self.kinds:
+            cells = self.columns((column,))[column]
+            return stack(cells.chunks, len(cells), self.name, column)
+        # Before version 26 pyarrow reads no list of a fixed size of which one is null.
+        with open_parquet(Path(self.name), stored_types=True) as parquet:
+            parts = parquet.iter_batches(ROWS_AT_ONCE, columns=[column])
+            found = stack(map(_valid, parts), parquet.metadata.num_rows, self.name, column)
+        # What decoding took would be kept for the next table.
+        pa.default_memory_pool().release_unused()
+        return found
+
+
+def _valid(part: pa.RecordBatch) -> pa.Array:
+    """Return the one column of a batch; damaged pages can hold lists that overlap."""
+    part.validate(full=True)
+    return part.column(0)
+
+
+def open_table(
+    source: Any, *, role: str = "table", encoding: str = "utf-8", delimiter: str = ","
+) -> OpenTable:
+    """Open a file or data frame; see `read_table`.
 
     Raises
     ------
     DataError
-        When the source is no data frame, a column is missing or doubled, or a cell is no plain
-        value.
+        When it cannot be read, is no table, or its extension is unknown.
     """
-    frame = _eager(source, file.removesuffix(FRAME))
-    names = [str(name) for name in frame.columns]
-    check_columns(names, wanted, file)
-    # By position, since pandas allows names that are no text.
-    return {column: _column(frame[:, names.index(column)], file, column) for column in wanted}
+    if isinstance(source, NamedFrame):
+        return _open_frame(source.frame, source.name, source.name)
+    if not isinstance(source, str | os.PathLike):
+        return _open_frame(source, role, f"{role}{FRAME}")
+    path, name = Path(source), str(source)
+    extension = path.suffix.lower()
+    if extension in (".parquet", ".pq"):
+        return _open_parquet(path)
+    content = read_whole(path, FORMATS)
+    if extension in (".jsonl", ".ndjson"):
+        return _open_json_lines(content, name, encoding)
+    if extension in (".csv", ".tsv"):
+        # A .tsv that is separated by commas is rarer than a user who names no delimiter.
+        tabs = extension == ".tsv" and delimiter == ","
+        return _open_csv(content, name, encoding, "\t" if tabs else delimiter)
+    raise unknown_extension(path, FORMATS)
 
 
 def is_frame(source: Any) -> bool:
@@ -72,16 +156,27 @@ def is_frame(source: Any) -> bool:
     return isinstance(nw.from_native(source, pass_through=True), nw.DataFrame | nw.LazyFrame)
 
 
-def frame_names(source: Any, role: str) -> tuple[str, ...]:
-    """Return the names of all columns of a data frame as text."""
-    return tuple(str(name) for name in _eager(source, role).columns)
-
-
-def list_columns(source: Any, role: str) -> tuple[str, ...]:
-    """Return the names of the columns whose cells are lists or arrays."""
-    frame = _eager(source, role)
-    nested = [_holds_lists(frame[:, place]) for place in range(len(frame.columns))]
-    return tuple(str(name) for name, lists in zip(frame.columns, nested, strict=True) if lists)
+def _open_frame(source: Any, role: str, name: str) -> OpenTable:
+    problem, expected = "several columns have the same name", "different column names"
+    try:
+        frame = nw.from_native(source)
+        frame = frame.collect() if isinstance(frame, nw.LazyFrame) else frame
+    except (TypeError, nw.exceptions.DuplicateError) as error:
+        if isinstance(error, TypeError):
+            name, problem = role, f"the table is of type {type(source).__name__}"
+            expected = "a path or a data frame (pandas, polars, pyarrow, ...)"
+        raise DataError(problem, file=name, expected=expected, fix=f"give {expected}") from None
+    # By position, since pandas allows names that are no text.
+    series = [frame[:, place] for place in range(len(frame.columns))]
+    names = tuple(str(column) for column in frame.columns)
+    return OpenTable(
+        name,
+        {},
+        names,
+        lambda wanted: {one: _column(series[names.index(one)], name, one) for one in wanted},
+        {},
+        tuple(column for column, cells in zip(names, series, strict=True) if _holds_lists(cells)),
+    )
 
 
 def _holds_lists(series: nw.Series[Any]) -> bool:
@@ -91,58 +186,9 @@ def _holds_lists(series: nw.Series[Any]) -> bool:
     return isinstance(first, list | tuple | np.ndarray)
 
 
-def read_lists(source: Any, name: str, role: str) -> pa.ChunkedArray:
-    """Return a column whose cells are lists, as Arrow.
-
-    Raises
-    ------
-    DataError
-        When the column is missing, or its cells cannot be held in one type.
-    """
-    file = f"{role}{FRAME}"
-    frame = _eager(source, role)
-    names = [str(name) for name in frame.columns]
-    check_columns(names, (name,), file)
-    series = frame[:, names.index(name)]
-    if series.dtype != nw.Object:
-        column = series.to_arrow()
-        return column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
-    try:
-        return pa.chunked_array([pa.array(series.to_list(), from_pandas=True)])
-    except pa.ArrowException:
-        raise DataError(
-            "the cells are not lists of numbers of one type",
-            file=file,
-            column=name,
-            expected="one list of floats per cell",
-            fix="build the vectors with np.asarray(cell, dtype=np.float32)",
-        ) from None
-
-
-def _eager(source: Any, role: str) -> nw.DataFrame[Any]:
-    try:
-        frame = nw.from_native(source)
-        return frame.collect() if isinstance(frame, nw.LazyFrame) else frame
-    except TypeError:
-        raise DataError(
-            f"the table is of type {type(source).__name__}",
-            file=role,
-            expected="a path or a data frame (pandas, polars, pyarrow, ...)",
-            fix="give the path of a file, or build a data frame",
-        ) from None
-    except nw.exceptions.DuplicateError:
-        raise DataError(
-            "several columns have the same name",
-            file=f"{role}{FRAME}",
-            expected="different column names",
-            fix="rename all but one of them",
-        ) from None
-
-
 def _column(series: nw.Series[Any], file: str, name: str) -> pa.ChunkedArray:
     if series.dtype == nw.Object:
-        texts = [cell_text(value, file, name, row) for row, value in enumerate(series.to_list(), 1)]
-        return pa.chunked_array([pa.array(texts, pa.large_string())])
+        return _of_objects(series.to_list(), file, name)
     native = series.to_native()
     if isinstance(getattr(native, "dtype", None), np.dtype) and native.dtype.kind == "f":
         # pandas has one mark for "no number" and "missing": keep it, a probability must see it.
@@ -154,18 +200,32 @@ def _column(series: nw.Series[Any], file: str, name: str) -> pa.ChunkedArray:
     return column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
 
 
+def _of_objects(values: Sequence[Any], file: str, name: str) -> pa.ChunkedArray:
+    """Return Python objects as Arrow: in their own type, or as text where they have several."""
+    try:
+        column = pa.array(values, from_pandas=True)
+        plain = is_plain(column.type) and not pa.types.is_temporal(column.type)
+        if (plain and not pa.types.is_decimal(column.type)) or is_list(column.type):
+            return pa.chunked_array([column])
+    except (pa.ArrowException, ValueError, TypeError, OverflowError):
+        pass
+    texts = [cell_text(value, file, name, row) for row, value in enumerate(values, 1)]
+    return pa.chunked_array([pa.array(texts, pa.large_string())])
+
+
 def cell_text(value: object, file: str, name: str | None, row: int) -> str | None:
-    """Text of one cell of a column of mixed Python objects."""
+    """Return the text of one cell of a column of mixed Python objects."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return None
     if not isinstance(value, SCALARS):
-        raise _no_plain_value(f"the cell is of type {type(value).__name__}", file, name, row)
+        raise _no_plain_value(f"the cell is {show(value)}", file, name, row)
     if isinstance(value, bool | np.bool_):
         return str(value).lower()
     if isinstance(value, float | np.floating) and float(value).is_integer():
         return str(int(value))
     text = str(value)
-    if not isinstance(value, str) and text in NOT_A_VALUE:
+    # How floats, decimals and times of any library print what is missing.
+    if not isinstance(value, str) and text in ("nan", "NaN", "sNaN", "NaT"):
         return None
     if not is_whole(text):
         raise _no_plain_value(f"the cell is {show(text)}", file, name, row)
@@ -186,77 +246,41 @@ def _no_plain_value(problem: str, file: str, name: str | None, row: int | None) 
 HEADER_BYTES = 1 << 20
 BLOCK_BYTES = 1 << 24
 MAX_BLOCK_BYTES = 2**31 - 1
-SEPARATORS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar"}
 
 
-def read_csv(
-    content: bytes, wanted: tuple[str, ...], file: str, encoding: str, delimiter: str
-) -> dict[str, pa.ChunkedArray]:
-    """Read some columns of a CSV as text.
-
-    Raises
-    ------
-    DataError
-        When the text is of another encoding, a column is missing or doubled, or a row has
-        another number of cells than the header.
-    """
-    _check_delimiter(delimiter, file)
-    utf8 = to_utf8(content, file, encoding)
-    header = _header(utf8, file, delimiter)
-    check_columns(header, wanted, file, _delimiter_hint(header, delimiter))
-    _check_quotes(utf8, file, delimiter)
-    places = [f"f{header.index(column)}" for column in wanted]
-    table = _parse(utf8, places, file, delimiter)
-    # The header is row 0 of what the parser returns: it sees no names, so it may repeat none.
-    return {column: table[place][1:] for column, place in zip(wanted, places, strict=True)}
-
-
-def csv_names(content: bytes, file: str, encoding: str, delimiter: str) -> tuple[str, ...]:
-    """Return the names of all columns.
-
-    Raises
-    ------
-    DataError
-        When the text is of another encoding, or the first line is no header.
-    """
-    _check_delimiter(delimiter, file)
-    return tuple(_header(to_utf8(content, file, encoding), file, delimiter))
-
-
-def _check_delimiter(delimiter: str, file: str) -> None:
+def _open_csv(content: bytes, name: str, encoding: str, delimiter: str) -> OpenTable:
     if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n\0':
         raise DataError(
             f"the delimiter {show(delimiter)} cannot separate cells",
-            file=file,
+            file=name,
             expected="one ASCII character such as ',' or ';'",
             fix="correct `delimiter:`",
         )
-
-
-def _header(utf8: bytes, file: str, delimiter: str) -> list[str]:
+    utf8 = to_utf8(content, name, encoding)
     start = utf8[:HEADER_BYTES].decode("utf-8", errors="replace").removeprefix("\ufeff")
     try:
         rows = csv.reader(io.StringIO(start, newline=""), delimiter=delimiter)
         header = next((row for row in rows if row), [])
     except csv.Error:
         header = []
-    if not header or any("\0" in name for name in header):
+    if not header or any("\0" in cell for cell in header):
         raise DataError(
             "the first line is not a header of column names",
-            file=file,
+            file=name,
             expected="a text file with column names in its first line",
             fix="check that this is a CSV, and give `encoding:` if it is UTF-16",
         )
-    return header
+    marks = [mark for mark in ",;\t|" if len(header) == 1 and mark in header[0]]
+    hint = f"cells look separated by {marks[0]!r}: give `delimiter: {marks[0]!r}`" if marks else ""
 
+    def columns(wanted: tuple[str, ...]) -> Columns:
+        _check_quotes(utf8, name, delimiter)
+        places = [f"f{header.index(column)}" for column in wanted]
+        table = _parse(utf8, places, name, delimiter)
+        # The header is row 0 of what the parser returns: it sees no names, so it may repeat none.
+        return {column: table[place][1:] for column, place in zip(wanted, places, strict=True)}
 
-def _delimiter_hint(header: list[str], delimiter: str) -> str:
-    if len(header) > 1:
-        return ""
-    others = [mark for mark in SEPARATORS if mark != delimiter and mark in header[0]]
-    if not others:
-        return ""
-    return f"cells look separated by {SEPARATORS[others[0]]}: give `delimiter: {others[0]!r}`"
+    return OpenTable(name, hash_bytes(content), tuple(header), columns, {}, hint=hint)
 
 
 def _check_quotes(utf8: bytes, file: str, delimiter: str) -> None:
@@ -287,35 +311,33 @@ def _parse(utf8: bytes, places: list[str], file: str, delimiter: str) -> pa.Tabl
         ragged.append(row)
         return "skip"
 
-    table = _parse_blocks(utf8, places, file, delimiter, note, threads=True)
-    if ragged:
-        # Only a single thread knows the numbers of the rows.
-        ragged.clear()
-        _parse_blocks(utf8, places, file, delimiter, note, threads=False)
-        raise _ragged_row(ragged[0], file, delimiter)
-    return table
-
-
-def _parse_blocks(
-    utf8: bytes, places: list[str], file: str, delimiter: str, note: Any, *, threads: bool
-) -> pa.Table:
     parse = pc.ParseOptions(delimiter=delimiter, newlines_in_values=True, invalid_row_handler=note)
     convert = pc.ConvertOptions(
         column_types=dict.fromkeys(places, pa.string()),
         include_columns=places,
         strings_can_be_null=False,
     )
-    problem = ""
-    # A cell larger than a block cannot be parsed: the second try takes the file as one block.
-    for block in (BLOCK_BYTES, min(len(utf8) + 1, MAX_BLOCK_BYTES)):
+    whole, problem = min(len(utf8) + 1, MAX_BLOCK_BYTES), ""
+    # A cell larger than a block needs the file as one; one thread alone knows the rows' numbers.
+    for threads, block in ((True, BLOCK_BYTES), (True, whole), (False, whole)):
+        ragged.clear()
         read = pc.ReadOptions(autogenerate_column_names=True, use_threads=threads, block_size=block)
         try:
-            return pc.read_csv(
-                pa.BufferReader(utf8), read_options=read, parse_options=parse,
-                convert_options=convert,
-            )  # fmt: skip
+            table = pc.read_csv(pa.BufferReader(utf8), read, parse, convert)
         except (pa.ArrowException, KeyError) as error:
             problem = str(error)
+            continue
+        if not ragged:
+            return table
+    if ragged:
+        row = ragged[0]
+        raise DataError(
+            f"the row has {row.actual_columns} cells: {show(row.text)}",
+            file=file,
+            row=row.number - 1,
+            expected=f"{row.expected_columns} cells, as in the header",
+            fix=f"quote cells that hold {delimiter!r}, and write empty cells out",
+        )
     raise DataError(
         f"the file cannot be parsed as CSV ({show(problem)})",
         file=file,
@@ -324,104 +346,39 @@ def _parse_blocks(
     )
 
 
-def _ragged_row(row: Any, file: str, delimiter: str) -> DataError:
-    return DataError(
-        f"the row has {row.actual_columns} cells: {show(row.text)}",
-        file=file,
-        row=row.number - 1,
-        expected=f"{row.expected_columns} cells, as in the header",
-        fix=f"quote cells that hold {SEPARATORS.get(delimiter, 'the delimiter')}, "
-        "and write empty cells out",
-    )
-
-
-_BLANK = " \t\r\v\f"
-
-
-def read_json_lines(
-    content: bytes, wanted: tuple[str, ...], file: str, encoding: str
-) -> dict[str, pa.ChunkedArray]:
-    """Read some keys of a JSON lines file as text; a key that a line lacks is missing there.
-
-    Raises
-    ------
-    DataError
-        When a line is no JSON object or has a key twice, a value is a list or an object, or no
-        line has the key.
-    """
-    columns: dict[str, list[Any]] = {column: [] for column in wanted}
-    keys: dict[str, None] = {}
-    for record in _records(content, file, encoding):
-        if not record.keys() <= keys.keys():
-            keys |= dict.fromkeys(record)
-        for column, cells in columns.items():
-            cells.append(record.get(column))
-    if any(columns.values()):
-        check_columns([*keys], wanted, file)
-    return {
-        column: pa.chunked_array([_texts(cells, file, column).to_arrow()])
-        for column, cells in columns.items()
-    }
-
-
-def keys_of_json_lines(content: bytes, file: str, encoding: str = "utf-8") -> list[str]:
-    """Return every key of a JSON lines file, in the order of their first lines.
-
-    Raises
-    ------
-    DataError
-        When a line is no JSON object or has a key twice.
-    """
-    return [*dict.fromkeys(key for record in _records(content, file, encoding) for key in record)]
-
-
-def _records(content: bytes, file: str, encoding: str) -> Iterator[dict[str, Any]]:
-    text = to_utf8(content, file, encoding).decode("utf-8-sig")
-    lines = (line for line in text.split("\n") if line.strip(_BLANK))
-    for row, line in enumerate(lines, start=1):
+def _open_json_lines(content: bytes, name: str, encoding: str) -> OpenTable:
+    """Open a JSON lines file; a key that a line lacks is missing there."""
+    text = to_utf8(content, name, encoding).decode("utf-8-sig")
+    records: list[dict[str, Any]] = []
+    for line in filter(str.strip, text.split("\n")):
+        row = len(records) + 1
         try:
             record = parse_json(line)
         except RepeatedKeyError as error:
-            raise error.located(file, row) from None
+            raise error.located(name, row) from None
         except ValueError:
             record = None
         if not isinstance(record, dict):
             raise DataError(
                 f"the line is no JSON object: {show(line)}",
-                file=file,
+                file=name,
                 row=row,
                 expected='one object a line, such as {"id": "1", "prediction": "cat"}',
                 fix="correct the line",
             )
-        yield record
-
-
-def _texts(cells: list[Any], file: str, column: str) -> pl.Series:
-    """Turn values into text where they lie, floats by the rule of all formats."""
-    floats = [row for row, cell in enumerate(cells) if type(cell) is float]
-    written = float_texts(pl.Series([cells[row] for row in floats], dtype=pl.Float64))
-    for row, text in zip(floats, written, strict=True):
-        cells[row] = text
-    for row, cell in enumerate(cells):
-        if not (cell is None or (type(cell) is str and cell.isascii())):
-            cells[row] = _text(cell, file, column, row + 1)
-    return pl.Series(column, cells, dtype=pl.String)
-
-
-def _text(value: object, file: str, column: str, row: int) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    text = str(value)
-    if isinstance(value, dict | list) or not is_whole(text):
-        raise DataError(
-            f"the value is {show(text)}",
-            file=file,
-            column=column,
-            row=row,
-            expected="one text, number or boolean",
-            fix="name another key, or store one plain value per key",
-        )
-    return text
+        records.append(record)
+    names = tuple(dict.fromkeys(key for record in records for key in record))
+    return OpenTable(
+        name,
+        hash_bytes(content),
+        names,
+        lambda wanted: {
+            column: _of_objects([record.get(column) for record in records], name, column)
+            for column in wanted
+        },
+        {},
+        tuple(key for key in names if any(isinstance(one.get(key), list) for one in records)),
+    )
 
 
 _BYTES_AT_ONCE = 1 << 20
@@ -431,34 +388,33 @@ _TYPES, _NO_TYPES = b"ARROW:schema", b"ARROW_schema"
 _END = 8
 
 
-def read_parquet(path: Path, wanted: tuple[str, ...], file: str) -> dict[str, pa.ChunkedArray]:
-    """Read some columns of a Parquet file.
+def _open_parquet(path: Path) -> OpenTable:
+    digest = hash_file(path, FORMATS)
+    with open_parquet(path) as parquet:
+        schema = parquet.schema_arrow
+    kinds = dict(zip(schema.names, schema.types, strict=True))
 
-    Raises
-    ------
-    DataError
-        When the file is truncated or damaged, or a column is missing or doubled.
-    """
-    with open_parquet(path, file) as parquet:
-        check_columns(parquet.schema_arrow.names, wanted, file)
-        table = parquet.read(columns=[*wanted]).select([*wanted])
-        # Damaged pages can hold bytes that are no text; later steps rely on valid text.
-        table.validate(full=True)
-    return {column: table[column] for column in wanted}
+    def columns(wanted: tuple[str, ...]) -> Columns:
+        with open_parquet(path) as parquet:
+            table = parquet.read(columns=[*wanted])
+            # Damaged pages can hold bytes that are no text; later steps rely on valid text.
+            table.validate(full=True)
+        return {column: table[column] for column in wanted}
+
+    lists = tuple(column for column, kind in kinds.items() if is_list(kind))
+    return OpenTable(str(path), digest, tuple(schema.names), columns, kinds, lists)
 
 
 @contextmanager
-def open_parquet(path: Path, file: str, *, stored_types: bool = False) -> Iterator[pq.ParquetFile]:
+def open_parquet(path: Path, *, stored_types: bool = False) -> Iterator[pq.ParquetFile]:
     """Open a Parquet file; what it is read with inside the block fails with one error.
 
     Parameters
     ----------
     path : Path
-    file : str
-        The path as given, for messages.
     stored_types : bool
         Read what Parquet itself holds, whatever types the writer had: lists of a fixed size are
-        lists. Before version 26 pyarrow reads none of a fixed size of which one is null.
+        lists.
 
     Raises
     ------
@@ -479,7 +435,7 @@ def open_parquet(path: Path, file: str, *, stored_types: bool = False) -> Iterat
     except (pa.ArrowException, OSError, UnicodeDecodeError):
         raise DataError(
             "the file is truncated, damaged or no Parquet",
-            file=file,
+            file=str(path),
             expected="a whole Parquet file",
             fix="write or copy it again",
         ) from None
@@ -491,15 +447,9 @@ def _without_types(source: pa.NativeFile) -> pq.FileMetaData:
     source.seek(max(0, size - _END))
     length = int.from_bytes(source.read(4), "little")
     source.seek(max(0, size - _END - length))
-    footer = source.read()
-    before, found, after = footer.rpartition(_TYPES)
+    before, found, after = source.read().rpartition(_TYPES)
     renamed = before + (_NO_TYPES if found else b"") + after
     return pq.read_metadata(pa.BufferReader(b"PAR1" + renamed))
-
-
-Columns = dict[str, pa.ChunkedArray]
-PARQUET = (".parquet", ".pq")
-FORMATS = ".csv, .tsv, .parquet, .pq, .jsonl or .ndjson"
 
 
 @dataclass(frozen=True, eq=False)
@@ -525,21 +475,6 @@ class Table:
     numbers: Mapping[str, pl.Series]
     rows: int
     digest: Mapping[str, Any]
-
-
-@dataclass(frozen=True, eq=False)
-class NamedFrame:
-    """A data frame that was made of what somebody named.
-
-    Attributes
-    ----------
-    frame : data frame
-    name : str
-        What errors and `inputs` call it.
-    """
-
-    frame: Any
-    name: str
 
 
 def read_table(
@@ -570,56 +505,26 @@ def read_table(
     DataError
         When the file cannot be read, lacks a column, has no row, or a cell is of a wrong type.
     """
+    opened = open_table(source, role=role, encoding=encoding, delimiter=delimiter)
     text_names, number_names = tuple(dict.fromkeys(texts)), tuple(dict.fromkeys(numbers))
-    wanted = tuple(dict.fromkeys((*text_names, *number_names)))
-    if isinstance(source, str | os.PathLike):
-        name = str(source)
-        columns, digest = _read(Path(source), wanted, encoding, delimiter)
-    elif isinstance(source, NamedFrame):
-        name, columns, digest = source.name, read_frame(source.frame, wanted, source.name), {}
-    else:
-        name = f"{role}{FRAME}"
-        columns, digest = read_frame(source, wanted, name), {}
+    columns, name = opened.read(tuple(dict.fromkeys((*text_names, *number_names)))), opened.name
     rows = len(next(iter(columns.values())))
     if rows == 0:
-        raise DataError(
-            "there are no rows of data",
-            file=name,
-            expected="at least one row of data",
-            fix="check that the table was written completely",
-        )
+        raise no_rows(name)
     as_texts = {column: as_text(columns[column], name, column) for column in text_names}
     as_floats = {column: as_numbers(columns[column], name, column) for column in number_names}
-    digest = digest or _frame_digest([*as_texts.values(), *as_floats.values()])
-    return Table(name, as_texts, as_floats, rows, digest | {"rows": rows})
+    digest = opened.digest or _frame_digest([*as_texts.values(), *as_floats.values()])
+    return Table(name, as_texts, as_floats, rows, {**digest, "rows": rows})
 
 
-def _read(
-    path: Path, wanted: tuple[str, ...], encoding: str, delimiter: str
-) -> tuple[Columns, dict[str, Any]]:
-    """Return columns and digest of a file; of Parquet, other columns are hashed, not held."""
-    if path.suffix.lower() in PARQUET:
-        digest = hash_file(path, FORMATS)
-        return read_parquet(path, wanted, str(path)), digest
-    content = read_whole(path, FORMATS)
-    columns = _parse_text(path, content, wanted, encoding, delimiter)
-    return columns, {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
-
-
-def _parse_text(
-    path: Path, content: bytes, wanted: tuple[str, ...], encoding: str, delimiter: str
-) -> Columns:
-    name, extension = str(path), path.suffix.lower()
-    # A .tsv that is separated by commas is rarer than a user who names no delimiter.
-    separator = "\t" if extension == ".tsv" and delimiter == "," else delimiter
-    readers: dict[tuple[str, ...], Callable[[], Columns]] = {
-        (".csv", ".tsv"): lambda: read_csv(content, wanted, name, encoding, separator),
-        (".jsonl", ".ndjson"): lambda: read_json_lines(content, wanted, name, encoding),
-    }
-    for extensions, reader in readers.items():
-        if extension in extensions:
-            return reader()
-    raise unknown_extension(path, FORMATS)
+def no_rows(name: str) -> DataError:
+    """Return the error of a table without rows."""
+    return DataError(
+        "there are no rows of data",
+        file=name,
+        expected="at least one row of data",
+        fix="check that the table was written completely",
+    )
 
 
 def _frame_digest(columns: list[pl.Series]) -> dict[str, Any]:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from equipoise.core.errors import DataError, InputError
+from equipoise.core.errors import InputError
 from equipoise.counterfactuals.captions import CaptionSets
-from equipoise.data.tables import keys_of_json_lines, read_table
+from equipoise.data.tables import open_table, read_table
 from equipoise.stats.streams import stream
 
 Shares = tuple[float, float]
@@ -302,23 +299,10 @@ def read_prompts(path: Any) -> pa.Table:
 
 def columns_of(source: str | pa.Table) -> tuple[list[str], str | None]:
     """Return the columns of a table that can be read as text, and the column of images."""
-    if isinstance(source, pa.Table):
-        return [*source.column_names], None
-    path = Path(source)
-    try:
-        if path.suffix in (".parquet", ".pq"):
-            schema = pq.read_schema(path)
-            images = [
-                column.name
-                for column in schema
-                if pa.types.is_struct(column.type) or pa.types.is_binary(column.type)
-            ]
-            return [name for name in schema.names if name not in images], next(iter(images), None)
-        if path.suffix.lower() in (".jsonl", ".ndjson"):
-            return keys_of_json_lines(path.read_bytes(), source), None
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            return next(csv.reader(file, delimiter="\t" if path.suffix == ".tsv" else ",")), None
-    except FileNotFoundError:
-        raise DataError("there is no such file or folder", file=source) from None
-    except (OSError, ValueError, StopIteration, pa.ArrowException) as error:
-        raise DataError(f"it cannot be read: {error}", file=source) from error
+    table = open_table(source)
+    images = [
+        name
+        for name, kind in table.kinds.items()
+        if pa.types.is_struct(kind) or pa.types.is_binary(kind)
+    ]
+    return [name for name in table.names if name not in images], next(iter(images), None)

@@ -103,7 +103,7 @@ def _filled(cells: pl.Series) -> list[str | None]:
 def _opened(file: Path) -> Iterator[Any]:
     """Open a file: something with a `schema`, whose `columns` are read by name."""
     if file.suffix != ".arrow":
-        with open_parquet(file, str(file)) as parquet:
+        with open_parquet(file) as parquet:
             yield parquet.schema_arrow, lambda names: parquet.read(columns=names)
         return
     try:

@@ -1,26 +1,21 @@
-"""Large JSON files, record by record, with errors that say where a field is wrong."""
+"""JSON files, record by record, with errors that say where a field is wrong."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from equipoise.core import DataError
 from equipoise.data.cells import float_text
-from equipoise.data.files import RepeatedKeyError, parse_json_at, read_whole
+from equipoise.data.files import RepeatedKeyError, hash_bytes, parse_json, read_whole
 from equipoise.data.formats.rows import utf8_text
-from equipoise.data.problems import counted, is_whole, listed, show
+from equipoise.data.problems import is_whole, listed, show
 
 _LARGEST = 10**300
 _KINDS = {dict: "an object", list: "a list", str: "text", bool: "a boolean", type(None): "null"}
-_SPACE = re.compile(r"[ \t\n\r]*")
-_OUTERMOST = "the outermost object"
 
 
 def _is_text(value: object) -> bool:
@@ -135,7 +130,7 @@ def _wrong(place: str, value: object, expected: str) -> DataError:
 
 
 class JsonFile:
-    """A JSON file, read once from its start: memory holds its text and one record at a time.
+    """A JSON file.
 
     Attributes
     ----------
@@ -147,15 +142,23 @@ class JsonFile:
     Raises
     ------
     DataError
-        When the file cannot be read, is empty or is not UTF-8.
+        When the file cannot be read, is empty, cut off, no UTF-8 or no JSON.
     """
 
     def __init__(self, path: Path | str) -> None:
         content = read_whole(Path(path), ".json", "a JSON file of annotations")
-        self.name = str(path)
-        self.digest = {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
-        self._text, self._at = utf8_text(content, self.name), 0
-        self._skip()
+        self.name, self.digest = str(path), hash_bytes(content)
+        try:
+            self._value = parse_json(utf8_text(content, self.name))
+        except RepeatedKeyError as error:
+            raise error.located(self.name) from None
+        except ValueError as error:
+            raise DataError(
+                f"this is not JSON, or the file is cut off ({error})",
+                file=self.name,
+                expected="a whole JSON file",
+                fix="download or write it again",
+            ) from None
 
     def lists(self, *keys: str) -> Iterator[tuple[str, Record]]:
         """Yield the objects in some lists of the one object of the file, each with its key.
@@ -163,24 +166,13 @@ class JsonFile:
         Raises
         ------
         DataError
-            When the file is cut off, is no object, lacks one of the keys or has one twice.
+            When the file is no object, lacks one of the keys, or holds no list of objects there.
         """
-        if self._next != "{":
-            self._not_that(f"an object with the keys {listed(keys)}")
-        seen: dict[str, None] = {}
-        for key in self._members():
-            if key in seen:
-                raise RepeatedKeyError(key).located(self.name)
-            seen[key] = None
-            if key not in keys:
-                self._value(key)
-            elif self._next != "[":
-                self._not_that("a list of objects", key)
-            else:
-                yield from ((key, one) for one in self._elements(key))
-        self._check_end()
+        fields = Record.of(self.name, "the outermost object", self._value)
         for key in keys:
-            Record(self.name, _OUTERMOST, seen).need(key, "a list of objects")
+            fields.need(key, "a list of objects", lambda value: isinstance(value, list))
+        for key in keys:
+            yield from ((key, one) for one in self._objects(key, fields.fields[key]))
 
     def records(self) -> Iterator[Record]:
         """Yield the objects of the one list of the file.
@@ -188,78 +180,12 @@ class JsonFile:
         Raises
         ------
         DataError
-            When the file is cut off or is no list of objects.
+            When the file is no list of objects.
         """
-        if self._next != "[":
-            self._not_that("a list of objects")
-        yield from self._elements("")
-        self._check_end()
+        if not isinstance(self._value, list):
+            raise _wrong(self.name, self._value, "a list of objects")
+        yield from self._objects("", self._value)
 
-    @property
-    def _next(self) -> str:
-        return self._text[self._at : self._at + 1]
-
-    def _skip(self, step: int = 0) -> None:
-        found = _SPACE.match(self._text, self._at + step)
-        self._at = found.end() if found else self._at
-
-    def _value(self, place: str) -> Any:
-        try:
-            value, self._at = parse_json_at(self._text, self._at)
-        except RepeatedKeyError as error:
-            raise error.located(f"{self.name}, {place}") from None
-        except json.JSONDecodeError as error:
-            cut = error.msg.startswith("Unterminated")
-            self._broken(len(self._text) if cut else error.pos, place, error.msg)
-        except ValueError:
-            self._broken(self._at, place, "a number or a nesting is too long")
-        self._skip()
-        return value
-
-    def _members(self) -> Iterator[str]:
-        """Take each key of an object; whoever asks for the next has taken the value."""
-        self._skip(1)
-        while self._next != "}":
-            key = self._value(_OUTERMOST)
-            if not isinstance(key, str) or self._next != ":":
-                self._broken(self._at, _OUTERMOST, "expected a key and ':'")
-            self._skip(1)
-            yield key
-            self._separator("}", key)
-        self._skip(1)
-
-    def _elements(self, key: str) -> Iterator[Record]:
-        self._skip(1)
-        index = 0
-        while self._next != "]":
-            place = f"{key}[{index}]"
-            value = self._value(place)
-            self._separator("]", place)
-            yield Record.of(self.name, place, value)
-            index += 1
-        self._skip(1)
-
-    def _separator(self, end: str, place: str) -> None:
-        if self._next == ",":
-            self._skip(1)
-        elif self._next != end:
-            self._broken(self._at, place, f"expected ',' or {end!r}")
-
-    def _check_end(self) -> None:
-        if self._next:
-            self._broken(self._at, "after the last bracket", "the file goes on")
-
-    def _not_that(self, expected: str, place: str = "") -> NoReturn:
-        where = f"{self.name}, {place}" if place else self.name
-        raise _wrong(where, self._value(place or "the start"), expected)
-
-    def _broken(self, at: int, place: str, problem: str) -> NoReturn:
-        length = counted(len(self._text), "character")
-        raise DataError(
-            f"this is not JSON ({problem}) at character {at + 1} of {length}"
-            if self._text[at:].strip()
-            else f"the file is cut off after {length}",
-            file=f"{self.name}, {place}",
-            expected="a whole JSON file",
-            fix="download or write it again",
-        )
+    def _objects(self, key: str, values: list[Any]) -> Iterator[Record]:
+        for index, value in enumerate(values):
+            yield Record.of(self.name, f"{key}[{index}]", value)

@@ -15,12 +15,11 @@ from pathlib import Path
 
 import polars as pl
 
-from equipoise.data.files import read_whole
 from equipoise.data.formats.registry import RowPictures, data_format
 from equipoise.data.formats.rows import Rows, as_formats_are, read_rows, row_files
 from equipoise.data.image_set import Gathered, ImageSet, Places, image_set
 from equipoise.data.problems import show
-from equipoise.data.tables import csv_names
+from equipoise.data.tables import open_table
 
 _COLUMNS = ("counterfactual_set", "caption", "a1_type", "a1", "a2_type", "a2", "a1a2")
 _FILE = "file_name"
@@ -83,21 +82,9 @@ def read_social_counterfactuals(path: Path | str) -> ImageSet:
 
 
 def _read(path: Path) -> Rows:
-    names = _names(path)
+    with as_formats_are():
+        names = open_table(path).names
     return read_rows(path, (*_COLUMNS, *([_FILE] if _FILE in names else [])))
-
-
-def _names(path: Path) -> list[str]:
-    """Return the columns of a file; reading it says what is wrong with one that has none."""
-    if path.suffix.lower() == ".csv":
-        content = read_whole(path, ".csv")
-        with as_formats_are():
-            return [*csv_names(content, str(path), "utf-8", ",")]
-    try:
-        is_lines = path.suffix.lower() in (".jsonl", ".ndjson")
-        return pl.read_ndjson(path).columns if is_lines else [*pl.read_parquet_schema(path)]
-    except (pl.exceptions.PolarsError, OSError):
-        return []
 
 
 def _images(table: Rows) -> Iterator[dict[str, str]]:

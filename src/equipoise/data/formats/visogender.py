@@ -11,12 +11,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from equipoise.core import DataError
-from equipoise.data.files import read_whole
 from equipoise.data.formats.registry import data_format
 from equipoise.data.formats.rows import as_formats_are, read_rows
 from equipoise.data.image_set import Gathered, ImageSet, image_set
 from equipoise.data.problems import listed
-from equipoise.data.tables import csv_names
+from equipoise.data.tables import open_table
 
 _ALWAYS = {
     "sector": "Sector",
@@ -52,7 +51,7 @@ def read_visogender(path: Path | str) -> ImageSet:
         When a column is missing, an id is there twice, or no row has an address.
     """
     with as_formats_are():
-        names = csv_names(read_whole(Path(path), ".tsv"), str(path), "utf-8", "\t")
+        names = open_table(path).names
     address = next((name for name in names if name.upper().startswith("URL")), None)
     if address is None:
         raise DataError(
