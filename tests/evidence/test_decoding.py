@@ -1,5 +1,4 @@
 import io
-import re
 import struct
 import zlib
 from typing import Any
@@ -8,9 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from equipoise.core.errors import DataError, InputError
 from equipoise.evidence import Decoding, ImageError, decode
-from equipoise.evidence.decoding import of_bomb
 
 CORNERS = np.array(
     [[[255, 0, 0], [0, 255, 0], [0, 0, 255]], [[255, 255, 0], [0, 255, 255], [9, 9, 9]]], np.uint8
@@ -22,6 +19,12 @@ def written(image: Image.Image, kind: str, **more: Any) -> bytes:
     file = io.BytesIO()
     image.save(file, kind, **more)
     return file.getvalue()
+
+
+def refusal(data: bytes, *how: Any, **more: Any) -> str:
+    with pytest.raises(ImageError) as caught:
+        decode(data, *how, **more)
+    return caught.value.reason
 
 
 def exif(orientation: int) -> Image.Exif:
@@ -48,16 +51,6 @@ def test_a_picture_is_turned_as_its_camera_was(kind: str, orientation: int) -> N
     more = {"lossless": True} if kind == "WEBP" else {}
     data = written(Image.fromarray(CORNERS), kind, exif=exif(orientation), **more)
     np.testing.assert_array_equal(decode(data), UPRIGHT[orientation])
-
-
-def test_a_jpeg_is_turned_as_well() -> None:
-    wide = np.zeros((8, 16, 3), np.uint8)
-    wide[:, :8] = 255
-    data = written(Image.fromarray(wide), "JPEG", exif=exif(6), quality=95)
-    turned = decode(data)
-    assert turned.shape == (16, 8, 3)
-    assert turned[:8].min() > 250
-    assert turned[8:].max() < 5
 
 
 def test_a_damaged_orientation_is_none() -> None:
@@ -164,8 +157,7 @@ def tiff(photometric: int, values: np.ndarray[Any, Any], bits: int = 0, **more: 
     ],
 )
 def test_numbers_without_a_known_white_are_refused(values: Any) -> None:
-    with pytest.raises(ImageError, match=r"^its pixels \([IF]\) .* white; save it with 8 or 16"):
-        decode(tiff(1, values))
+    assert "no known white" in refusal(tiff(1, values))
 
 
 ROW16 = np.array([[0, 51, 255]], np.uint16)
@@ -183,8 +175,7 @@ ROW16 = np.array([[0, 51, 255]], np.uint16)
     ],
 )
 def test_values_of_8_bits_in_16_are_refused_rather_than_shown_as_black(data: bytes) -> None:
-    with pytest.raises(ImageError, match="^all its values of 16 bits are below 256.* 8 bits"):
-        decode(data)
+    assert "below 256" in refusal(data)
 
 
 @pytest.mark.parametrize("kind", ["PNG", "TIFF"])
@@ -303,48 +294,16 @@ def test_of_several_frames_the_first_counts(kind: str) -> None:
 
 def test_a_picture_of_too_many_pixels_is_refused_before_it_is_decoded() -> None:
     small = written(Image.new("1", (300, 200)), "PNG")
-    reason = "it has 300 × 200 pixels, more than 59,999 in all"
-    with pytest.raises(ImageError, match=f"^{reason}. To do: repair the file, or leave the im"):
-        decode(small, Decoding(max_pixels=59_999))
+    assert "300 × 200 pixels, more than 59,999" in refusal(small, Decoding(max_pixels=59_999))
     assert decode(small, Decoding(max_pixels=60_000)).shape == (200, 300, 3)
 
 
-@pytest.mark.parametrize(
-    ("side", "allowed", "reason"),
-    [
-        (12_000, 89_478_485, "it has 12000 × 12000 pixels, more than 89,478,485 in all"),
-        (60_000, 89_478_485, "it has 3,600,000,000 pixels, more than 89,478,485 in all"),
-        # Pillow's own limit, where ours is higher.
-        (60_000, 1 << 40, "it has 3,600,000,000 pixels, more than 178,956,970 in all"),
-    ],
-)
-def test_a_bomb_is_refused_whatever_pillow_thinks_of_it(
-    side: int, allowed: int, reason: str
-) -> None:
+@pytest.mark.parametrize("side", [12_000, 60_000])
+def test_a_bomb_is_refused_whatever_pillow_thinks_of_it(side: int) -> None:
     data = bytearray(written(Image.new("1", (8, 8)), "PNG"))
     data[16:24] = struct.pack(">II", side, side)
     data[29:33] = struct.pack(">I", zlib.crc32(data[12:29]))
-    with pytest.raises(ImageError) as caught:
-        decode(bytes(data), Decoding(max_pixels=allowed))
-    assert caught.value.reason == reason
-
-
-def test_a_bomb_that_pillow_says_no_size_of_is_refused_with_the_limit() -> None:
-    assert of_bomb(ValueError("a bomb"), 5_000) == "it has more than 5,000 pixels"
-
-
-@pytest.mark.parametrize("size", [(1, 20_000), (20_000, 1), (3, 303)])
-def test_a_strip_is_refused(size: tuple[int, int]) -> None:
-    reason = f"{size[0]} × {size[1]} pixels are a strip: one side is more than 100 times the other"
-    with pytest.raises(ImageError, match=f"^{reason}"):
-        decode(written(Image.new("L", size), "PNG"))
-
-
-def test_a_long_picture_that_is_no_strip_is_decoded() -> None:
-    data = written(Image.new("L", (1, 100)), "PNG")
-    assert decode(data).shape == (100, 1, 3)
-    with pytest.raises(ImageError, match=r"more than 50 times the other"):
-        decode(data, Decoding(max_ratio=50))
+    assert "more than 89,478,485" in refusal(bytes(data))
 
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "GIF", "WEBP", "BMP", "TIFF", "PPM"])
@@ -352,24 +311,15 @@ def test_a_truncated_file_is_refused(kind: str) -> None:
     noise = np.random.default_rng(0).integers(0, 256, (64, 64, 3), dtype=np.uint8)
     data = written(Image.fromarray(noise), kind)
     assert decode(data).shape == (64, 64, 3)
-    with pytest.raises(ImageError, match=r"^it is (damaged|no picture of a known format)"):
-        decode(data[: len(data) // 2])
+    assert refusal(data[: len(data) // 2])
 
 
-@pytest.mark.parametrize(
-    ("data", "reason"),
-    [
-        (b"", "the file is empty"),
-        (b"just text", "it is no picture of a known format (JPEG, MPO, PNG, GIF, WEBP, BMP, DIB,"),
-        (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n", "it is no picture of a known"),
-        (b"\xff\xd8\xff", "it is no picture of a known format"),
-    ],
-)
-def test_what_is_no_picture_is_said_to_be_none(data: bytes, reason: str) -> None:
-    with pytest.raises(ImageError, match=f"^{re.escape(reason)}") as caught:
-        decode(data)
-    assert isinstance(caught.value, DataError)
-    assert str(caught.value).startswith(caught.value.reason)
+EPS = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n"
+
+
+@pytest.mark.parametrize("data", [b"", b"just text", EPS, b"\xff\xd8\xff"])
+def test_what_is_no_picture_is_said_to_be_none(data: bytes) -> None:
+    assert "it is no picture" in refusal(data) if data else "empty" in refusal(data)
 
 
 def test_a_crop_is_cut_from_the_picture_turned_upright() -> None:
@@ -380,45 +330,17 @@ def test_a_crop_is_cut_from_the_picture_turned_upright() -> None:
 
 @pytest.mark.parametrize("crop", [[0, 0, 4, 2], [0, 0, 3, 3], [2, 0, 2, 1], [-1, 0, 1, 1]])
 def test_a_crop_that_leaves_the_picture_is_refused(crop: list[int]) -> None:
-    left, top, right, bottom = crop
-    reason = (
-        f"the crop from ({left}, {top}) to ({right}, {bottom}) does not lie inside its 3 × 2 pixels"
-    )
-    with pytest.raises(ImageError, match=f"^{re.escape(reason)}"):
-        decode(written(Image.fromarray(CORNERS), "PNG"), crop=np.array(crop))
+    reason = refusal(written(Image.fromarray(CORNERS), "PNG"), crop=np.array(crop))
+    assert "inside its 3 × 2 pixels" in reason
+
+
+@pytest.mark.parametrize("size", [(1, 20_000), (20_000, 1), (3, 303)])
+def test_a_strip_is_refused(size: tuple[int, int]) -> None:
+    assert "strip" in refusal(written(Image.new("L", size), "PNG"))
 
 
 def test_a_crop_that_is_a_strip_is_refused_and_one_out_of_a_strip_is_not() -> None:
     data = written(Image.new("L", (500, 4)), "PNG")
     assert decode(data, crop=np.array([0, 0, 8, 4])).shape == (4, 8, 3)
-    with pytest.raises(ImageError, match=r"^500 × 1 pixels are a strip"):
-        decode(data, crop=np.array([0, 0, 500, 1]))
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"max_pixels": 0},
-        {"max_ratio": 0.5},
-        {"background": (0, 0, 256)},
-        {"background": (0, 0)},
-    ],
-)
-def test_settings_out_of_range_are_refused(wrong: Any) -> None:
-    with pytest.raises(InputError, match=r"expected 1 or more, 1 or more, and three numbers from"):
-        Decoding(**wrong)
-
-
-def test_the_facts_hold_every_setting() -> None:
-    assert Decoding(5, 7.0, (1, 2, 3)).facts == {
-        "version": 2,
-        "max_pixels": 5,
-        "max_ratio": 7.0,
-        "background": [1, 2, 3],
-    }
-
-
-def test_a_jpeg_that_breaks_off_in_its_header_is_told_by_pillow() -> None:
-    data = written(Image.new("RGB", (64, 64), (9, 200, 30)), "JPEG")
-    with pytest.raises(ImageError, match="it is damaged: OSError: Truncated File Read"):
-        decode(data[: len(data) // 2])
+    assert "500 × 1" in refusal(data, crop=np.array([0, 0, 500, 1]))
+    assert decode(data, Decoding(max_ratio=125)).shape == (4, 500, 3)
