@@ -8,7 +8,7 @@ from typing import Any
 
 from equipoise.core.errors import InputError, ModelError
 from equipoise.models.edits import Insides, Tensors, insides
-from equipoise.models.hf import HfAnswerer, HfClassifier, HfDualEncoder, HfPairScorer
+from equipoise.models.hf import HfAnswerer, HfDualEncoder, HfPairScorer
 from equipoise.models.open_clip import OpenClipEncoder
 from equipoise.models.protocols import Answerer, Classifier, DualEncoder, PairScorer
 
@@ -113,11 +113,10 @@ def _logit(model: Classifier, inside: Insides, targets: Sequence[str]) -> Score:
         raise InputError(
             f"{inside.name} has no label {unknown[0]!r}; expected some of {_few(model.labels)}"
         )
-    hugging = isinstance(model, HfClassifier)
 
     def score(inputs: Tensors, asked: Sequence[str]) -> Any:
-        module = inside.module
-        logits = module(**inputs).logits if hugging else module(inputs["pixel_values"])
+        output = inside.module(inputs["pixel_values"])
+        logits = getattr(output, "logits", output)
         columns = inside.torch.tensor([places[one] for one in asked], device=logits.device)
         return logits.gather(1, columns[:, None])[:, 0]
 

@@ -2,7 +2,6 @@
 
 import json
 import math
-import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -16,16 +15,23 @@ from numpy.typing import NDArray
 from equipoise.core.errors import MissingExtraError, ModelError
 from equipoise.models.backends import torch_only, with_backend
 from equipoise.models.batching import Batches
-from equipoise.models.heads import last_linear, no_features, seen_by
+from equipoise.models.heads import last_linear, seen_by
 from equipoise.models.hub import PICKLED_ONLY, cached, commit, fetched, without_revision
 from equipoise.models.images import pillow_images
-from equipoise.models.info import ModelInfo, digests, one_digest, settings_in
+from equipoise.models.info import ModelInfo, digests, settings_in
 from equipoise.models.options import Options
 from equipoise.models.preprocessing import Preparation, of_transformers, preparation
 from equipoise.models.protocols import Offer
 from equipoise.models.registry import Preview, adapter
 from equipoise.models.runtimes import Placement, place, quiet, transformers
-from equipoise.models.towers import Call, Tower, build_tower
+from equipoise.models.towers import (
+    Call,
+    Tower,
+    TowerClassifier,
+    TowerEncoder,
+    build_tower,
+    tower_info,
+)
 
 SAFE, PICKLED = "model.safetensors", "pytorch_model.bin"
 CONFIG, ADAPTER = "config.json", "adapter_config.json"
@@ -66,11 +72,9 @@ class Checkpoint:
         """Whether the weights are safetensors."""
         return all(path.suffix == ".safetensors" for path in self.weights)
 
-    def digests(self, code: bool) -> tuple[dict[str, str], str]:
-        """Return the SHA-256 of every file that is read, and one of the weights."""
-        weights = digests(self.weights)
-        settings = digests(settings_in(self.folder, code=code), self.folder)
-        return settings | weights, one_digest(weights)
+    def digests(self, code: bool) -> dict[str, str]:
+        """Return the SHA-256 of every file that is read; with `code`, also of its Python code."""
+        return digests(settings_in(self.folder, code=code), self.folder) | digests(self.weights)
 
 
 def find_checkpoint(asked: str, options: Options) -> Checkpoint:
@@ -278,25 +282,13 @@ class Source:
         **facts: Any,
     ) -> ModelInfo:
         """Gather what is known of the model."""
-        placement = tower.placement if tower else self.placement
-        files, weights = self.checkpoint.digests(self.options.trust_remote_code)
-        return ModelInfo(
-            name=self.options.name,
-            family=family,
-            weights_sha256=weights,
-            files=files,
-            revision=self.checkpoint.revision,
-            dtype=placement.dtype,
-            device=placement.device,
-            backend=placement.backend,
-            preprocessing=preprocessing,
-            versions={
-                "torch": str(placement.torch.__version__),
-                "transformers": self.library.__version__,
-            }
-            | (tower.versions if tower else {}),
-            **facts,
-        )
+        files = self.checkpoint.digests(self.options.trust_remote_code)
+        weights = {path.name: files[path.name] for path in self.checkpoint.weights}
+        return tower_info(
+            self.options, family, files, weights,
+            self.placement, ("transformers", self.library.__version__), tower,
+            revision=self.checkpoint.revision, preprocessing=preprocessing, **facts,
+        )  # fmt: skip
 
 
 PARTS = {
@@ -324,61 +316,6 @@ Floats = NDArray[np.float32]
 LOADER = "AutoModelForImageClassification"
 
 
-@dataclass(frozen=True)
-class HfClassifier:
-    """An image classifier of transformers; made by `load_model`."""
-
-    info: ModelInfo
-    labels: tuple[str, ...]
-    model: Any
-    prepare: Preparation
-    tower: Tower
-    multi_label: bool
-    batches: Batches
-
-    def predict_proba(self, images: Sequence[Any]) -> Floats:
-        """Return class probabilities.
-
-        Parameters
-        ----------
-        images : sequence of n images
-            See `equipoise.models.images.as_rgb`.
-
-        Returns
-        -------
-        ndarray of float32, shape (n, classes)
-            Rows sum to 1, unless the model was trained for several labels an image; NaN where the
-            model gives NaN.
-        """
-        empty = np.empty((0, len(self.labels)), dtype=np.float32)
-        return np.concatenate([empty, *self.batches.map(self._probabilities, images)])
-
-    def features(self, images: Sequence[Any]) -> Floats:
-        """Return what the last layer sees.
-
-        Parameters
-        ----------
-        images : sequence of n images
-
-        Returns
-        -------
-        ndarray of float32, shape (n, dimension)
-        """
-        empty = np.empty((0, self.info.dimension or 0), dtype=np.float32)
-        return np.concatenate([empty, *self.batches.map(self._features, images)])
-
-    def _probabilities(self, images: Sequence[Any]) -> Floats:
-        logits = self.tower(self.prepare(images))[0]
-        found = logits.sigmoid() if self.multi_label else logits.softmax(dim=-1)
-        return np.asarray(found.numpy(), dtype=np.float32)
-
-    def _features(self, images: Sequence[Any]) -> Floats:
-        seen = self.tower(self.prepare(images))[1:]
-        if not seen:
-            raise no_features(self.info.name)
-        return np.asarray(seen[0].numpy(), dtype=np.float32)
-
-
 def _outputs(head: Any, model: Any, inputs: Mapping[str, Any]) -> tuple[Any, ...]:
     """Logits, and what the last layer sees where there is one."""
     if head is None:
@@ -387,7 +324,7 @@ def _outputs(head: Any, model: Any, inputs: Mapping[str, Any]) -> tuple[Any, ...
     return output.logits, seen
 
 
-def load_classifier(source: Source) -> HfClassifier:
+def load_classifier(source: Source) -> TowerClassifier:
     """Load a checkpoint that transformers knows as an image classifier."""
     model = source.model(LOADER)
     images = source.part("AutoImageProcessor")
@@ -397,7 +334,7 @@ def load_classifier(source: Source) -> HfClassifier:
     tower = source.tower(model, partial(_outputs, head), prepare)
     facts = image_facts(images) | prepare.facts
     facts |= {"probabilities": "sigmoid" if multi_label else "softmax"}
-    return HfClassifier(
+    return TowerClassifier(
         info=source.info(
             model.config.model_type,
             facts,
@@ -460,78 +397,27 @@ ENCODERS = {
 }
 
 
-@dataclass(frozen=True)
-class HfDualEncoder:
-    """A dual encoder of transformers; made by `load_model`."""
+@dataclass(frozen=True, kw_only=True)
+class HfDualEncoder(TowerEncoder):
+    """A dual encoder of transformers."""
 
-    info: ModelInfo
-    model: Any
-    prepare: Preparation
-    tower: Tower
-    tokenizer: Any
     text_settings: dict[str, Any]
     family: EncoderFamily
-    placement: Placement
-    image_batches: Batches
-    text_batches: Batches
 
-    def embed_images(self, images: Sequence[Any]) -> Floats:
-        """Return projected vectors of images, not normalised.
+    def encode(self, texts: Sequence[str]) -> Any:
+        """Return a tensor of vectors of texts, (n, dimension)."""
+        inputs = self.tokenizer(self._cased(texts), return_tensors="pt", **self.text_settings)
+        output = self.model.get_text_features(**self.placement.put(inputs))
+        return self.family.vector(output)
 
-        Parameters
-        ----------
-        images : sequence of n images
-            See `equipoise.models.images.as_rgb`.
-
-        Returns
-        -------
-        ndarray of float32, shape (n, dimension)
-            NaN where the model gives NaN.
-        """
-        return self._stacked(self.image_batches.map(self._images, images))
-
-    def embed_texts(self, texts: Sequence[str]) -> Floats:
-        """Return projected vectors of texts, not normalised.
-
-        Parameters
-        ----------
-        texts : sequence of n str
-            A text that is longer than the model reads is cut, with a warning that counts them.
-
-        Returns
-        -------
-        ndarray of float32, shape (n, dimension)
-        """
-        if self.family.lowercase:
-            texts = [text.lower() for text in texts]
-        self._warn_of_long(texts)
-        return self._stacked(self.text_batches.map(self._texts, texts))
-
-    def _stacked(self, parts: list[Floats]) -> Floats:
-        empty = np.empty((0, self.info.dimension or 0), dtype=np.float32)
-        return np.concatenate([empty, *parts])
-
-    def _images(self, images: Sequence[Any]) -> Floats:
-        (vectors,) = self.tower(self.prepare(images))
-        return np.asarray(vectors.numpy(), dtype=np.float32)
-
-    def _texts(self, texts: Sequence[str]) -> Floats:
-        inputs = self.tokenizer(list(texts), return_tensors="pt", **self.text_settings)
-        with self.placement.torch.inference_mode():
-            output = self.model.get_text_features(**self.placement.put(inputs))
-            found = self.family.vector(output)
-            return np.asarray(found.float().cpu().numpy(), dtype=np.float32)
-
-    def _warn_of_long(self, texts: Sequence[str]) -> None:
+    def count_long(self, texts: Sequence[str]) -> tuple[int, int]:
+        """Return how many texts are too long, and how many tokens the model reads."""
         most = self.text_settings["max_length"]
-        tokens = self.tokenizer(list(texts), verbose=False).input_ids if texts else []
-        cut = sum(len(ids) > most for ids in tokens)
-        if cut:
-            warnings.warn(
-                f"{self.info.name}: {cut} of {len(texts)} texts are longer than the {most} tokens "
-                "that the model reads; the rest of them was cut off.",
-                stacklevel=3,
-            )
+        tokens = self.tokenizer(self._cased(texts), verbose=False).input_ids
+        return sum(len(ids) > most for ids in tokens), most
+
+    def _cased(self, texts: Sequence[str]) -> list[str]:
+        return [text.lower() if self.family.lowercase else text for text in texts]
 
 
 def load_dual_encoder(source: Source) -> HfDualEncoder:
@@ -567,7 +453,6 @@ def load_dual_encoder(source: Source) -> HfDualEncoder:
         tokenizer=tokenizer,
         text_settings=settings,
         family=family,
-        placement=tower.placement,
         image_batches=source.placement.batches(),
         text_batches=source.placement.batches(),
     )
@@ -936,11 +821,10 @@ _OFFERS: Mapping[Offer, Collection[str]] = {
 def _identify(target: str, options: Options) -> dict[str, Any]:
     placement = place(options.device, options.dtype, "hf")
     checkpoint = find_checkpoint(target, options)
-    files, _ = checkpoint.digests(options.trust_remote_code)
     # A name of a device such as cuda:1 is no part of a model's key.
     device = placement.device.partition(":")[0]
     return {
-        "files": files,
+        "files": checkpoint.digests(options.trust_remote_code),
         "device": device,
         "dtype": placement.dtype,
         "revision": checkpoint.revision,

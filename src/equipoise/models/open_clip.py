@@ -2,9 +2,7 @@
 
 import hashlib
 import math
-import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +11,6 @@ from numpy.typing import NDArray
 
 from equipoise.core.errors import ModelError
 from equipoise.models.backends import with_backend
-from equipoise.models.batching import Batches
 from equipoise.models.hub import (
     LibraryWeights,
     checked,
@@ -22,12 +19,12 @@ from equipoise.models.hub import (
     weights_file,
     without_revision,
 )
-from equipoise.models.info import ModelInfo, digests, one_digest
+from equipoise.models.info import digests
 from equipoise.models.options import Options
-from equipoise.models.preprocessing import Preparation, of_open_clip, preparation, stacked
+from equipoise.models.preprocessing import of_open_clip, preparation, stacked
 from equipoise.models.registry import Preview, adapter
 from equipoise.models.runtimes import Placement, open_clip, place
-from equipoise.models.towers import Tower, build_tower
+from equipoise.models.towers import TowerEncoder, build_tower, tower_info
 
 Floats = NDArray[np.float32]
 SETTINGS = "open_clip_config.json"
@@ -45,53 +42,19 @@ PREPARED = {
 }
 
 
-@dataclass(frozen=True)
-class OpenClipEncoder:
-    """A dual encoder of open_clip; made by `load_model`."""
+class OpenClipEncoder(TowerEncoder):
+    """A dual encoder of open_clip."""
 
-    info: ModelInfo
-    model: Any
-    prepare: Preparation
-    tower: Tower
-    tokenizer: Any
-    placement: Placement
-    image_batches: Batches
-    text_batches: Batches
+    def encode(self, texts: Sequence[str]) -> Any:
+        """Return a tensor of vectors of texts, (n, dimension)."""
+        return self.model.encode_text(self.tokenizer(list(texts)).to(self.placement.device))
 
-    def embed_images(self, images: Sequence[Any]) -> Floats:
-        """Return projected vectors of n images, (n, dimension), not normalised."""
-        return self._stacked(self.image_batches.map(self._images, images))
-
-    def embed_texts(self, texts: Sequence[str]) -> Floats:
-        """Return projected vectors of n texts; longer ones are cut, with a warning."""
-        self._warn_of_long(texts)
-        return self._stacked(self.text_batches.map(self._texts, texts))
-
-    def _stacked(self, parts: list[Floats]) -> Floats:
-        empty = np.empty((0, self.info.dimension or 0), dtype=np.float32)
-        return np.concatenate([empty, *parts])
-
-    def _images(self, images: Sequence[Any]) -> Floats:
-        (vectors,) = self.tower(self.prepare(images))
-        return np.asarray(vectors.numpy(), dtype=np.float32)
-
-    def _texts(self, texts: Sequence[str]) -> Floats:
-        tokens = self.tokenizer(list(texts)).to(self.placement.device)
-        with self.placement.torch.inference_mode():
-            found = self.model.encode_text(tokens).float().cpu()
-            return np.asarray(found.numpy(), dtype=np.float32)
-
-    def _warn_of_long(self, texts: Sequence[str]) -> None:
+    def count_long(self, texts: Sequence[str]) -> tuple[int, int]:
+        """Return how many texts are too long, and how many tokens the model reads."""
         if not hasattr(self.tokenizer, "encode"):
-            return
+            return 0, 0
         most = self.tokenizer.context_length
-        cut = sum(len(self.tokenizer.encode(text)) + 2 > most for text in texts)
-        if cut:
-            warnings.warn(
-                f"{self.info.name}: {cut} of {len(texts)} texts are longer than the {most} tokens "
-                "that the model reads; the rest of them was cut off.",
-                stacklevel=3,
-            )
+        return sum(len(self.tokenizer.encode(text)) + 2 > most for text in texts), most
 
 
 def _preview(_: str) -> Preview:
@@ -212,36 +175,22 @@ def _encoder(
     )  # fmt: skip
     tower = build_tower(placement, options, model, _seen, prepare)
     placement = tower.placement
-    weights = digests([found.weights])
     with placement.torch.inference_mode():
         some = model.encode_text(tokenizer(["a"]).to(placement.device))
     bias = getattr(model, "logit_bias", None)
-    own = (
-        {}
-        if found.settings
-        else {"configuration": open_clip().get_model_config(found.architecture)}
-    )
-    info = ModelInfo(
-        name=options.name,
-        family="open_clip",
-        weights_sha256=one_digest(weights),
-        files=found.files,
+    library = open_clip()
+    own = {} if found.settings else {"configuration": library.get_model_config(found.architecture)}
+    info = tower_info(
+        options, "open_clip", found.files, digests([found.weights]), placement,
+        ("open_clip", library.__version__), tower,
         revision=found.revision,
         dimension=int(some.shape[1]),
         scale=math.exp(model.logit_scale.item()),
         bias=0.0 if bias is None else bias.item(),
-        dtype=placement.dtype,
-        device=placement.device,
-        backend=placement.backend,
         preprocessing=_facts(found, settings, tokenizer) | own | prepare.facts,
-        versions={
-            "torch": str(placement.torch.__version__),
-            "open_clip": open_clip().__version__,
-        }
-        | tower.versions,
-    )
+    )  # fmt: skip
     batches = placement.batches(), placement.batches()
-    return OpenClipEncoder(info, model, prepare, tower, tokenizer, placement, *batches)
+    return OpenClipEncoder(info, model, prepare, tower, tokenizer, *batches)
 
 
 def _seen(model: Any, inputs: Mapping[str, Any]) -> tuple[Any, ...]:

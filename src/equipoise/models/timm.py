@@ -1,8 +1,7 @@
 """The prefix ``timm:``: image classifiers of timm, by name, file, folder or hub id."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,51 +10,17 @@ from numpy.typing import NDArray
 
 from equipoise.core.errors import ModelError
 from equipoise.models.backends import with_backend
-from equipoise.models.batching import Batches
 from equipoise.models.hub import LibraryWeights, checked, fetched, without_revision
-from equipoise.models.info import ModelInfo, digests, one_digest
+from equipoise.models.info import digests
 from equipoise.models.options import Options
-from equipoise.models.preprocessing import Preparation, of_timm, preparation, stacked
+from equipoise.models.preprocessing import of_timm, preparation, stacked
 from equipoise.models.registry import Preview, adapter
 from equipoise.models.runtimes import Placement, place, timm
-from equipoise.models.towers import Tower, build_tower
+from equipoise.models.towers import TowerClassifier, build_tower, tower_info
 
 Floats = NDArray[np.float32]
-Run = Callable[[Sequence[Any]], Floats]
 SETTINGS = "config.json"
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
-
-
-@dataclass(frozen=True)
-class TimmClassifier:
-    """An image classifier of timm; made by `load_model`."""
-
-    info: ModelInfo
-    labels: tuple[str, ...]
-    model: Any
-    prepare: Preparation
-    tower: Tower
-    batches: Batches
-
-    def predict_proba(self, images: Sequence[Any]) -> Floats:
-        """Return class probabilities of n images, (n, classes); rows sum to 1."""
-        return self._stacked(images, len(self.labels), self._probabilities)
-
-    def features(self, images: Sequence[Any]) -> Floats:
-        """Return what the last layer sees of n images, (n, dimension)."""
-        return self._stacked(images, self.info.dimension or 0, self._penultimate)
-
-    def _probabilities(self, images: Sequence[Any]) -> Floats:
-        found = self.tower(self.prepare(images))[0].softmax(dim=-1)
-        return np.asarray(found.numpy(), dtype=np.float32)
-
-    def _penultimate(self, images: Sequence[Any]) -> Floats:
-        found = self.tower(self.prepare(images))[1].flatten(start_dim=1)
-        return np.asarray(found.numpy(), dtype=np.float32)
-
-    def _stacked(self, images: Sequence[Any], width: int, call: Run) -> Floats:
-        empty = np.empty((0, width), dtype=np.float32)
-        return np.concatenate([empty, *self.batches.map(call, images)])
 
 
 def _outputs(model: Any, inputs: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -73,7 +38,7 @@ def _identify(target: str, options: Options) -> dict[str, Any]:
 
 
 @adapter("timm", preview=_preview, identify=_identify, backends=True)
-def load(target: str, options: Options) -> TimmClassifier:
+def load(target: str, options: Options) -> TowerClassifier:
     """Load a classifier of timm.
 
     Parameters
@@ -133,7 +98,7 @@ def _find(library: Any, target: str, options: Options) -> LibraryWeights:
 
 def _classifier(
     library: Any, options: Options, placement: Placement, found: LibraryWeights, model: Any
-) -> TimmClassifier:
+) -> TowerClassifier:
     settings = library.data.resolve_model_data_config(model)
     transform = library.data.create_transform(**settings, is_training=False)
     prepare = preparation(
@@ -141,17 +106,11 @@ def _classifier(
         choice=options.preprocessing,
     )  # fmt: skip
     tower = build_tower(placement, options, model, _outputs, prepare)
-    placement = tower.placement
-    weights = digests([found.weights])
-    info = ModelInfo(
-        name=options.name,
-        family="timm",
-        weights_sha256=one_digest(weights),
-        files=found.files,
+    info = tower_info(
+        options, "timm", found.files, digests([found.weights]), placement,
+        ("timm", library.__version__), tower,
         revision=found.revision,
         dimension=int(model.head_hidden_size or model.num_features),
-        dtype=placement.dtype,
-        device=placement.device,
         preprocessing={
             "architecture": found.own_name,
             "image_processor": "timm.data.create_transform",
@@ -160,12 +119,9 @@ def _classifier(
             "probabilities": "softmax",
         }
         | prepare.facts,
-        backend=placement.backend,
-        versions={"torch": str(placement.torch.__version__), "timm": library.__version__}
-        | tower.versions,
-    )
+    )  # fmt: skip
     labels = _labels(library, model)
-    return TimmClassifier(info, labels, model, prepare, tower, placement.batches())
+    return TowerClassifier(info, labels, model, prepare, tower, tower.placement.batches())
 
 
 def _labels(library: Any, model: Any) -> tuple[str, ...]:

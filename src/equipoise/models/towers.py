@@ -1,19 +1,25 @@
 """The part of a model that sees images, run by torch or by what was chosen in its place."""
 
 import warnings
-from collections.abc import Callable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from equipoise.core.errors import ModelError
 from equipoise.models import onnx_export, openvino
+from equipoise.models.batching import Batches
+from equipoise.models.heads import no_features
+from equipoise.models.info import ModelInfo, one_digest
 from equipoise.models.options import Options
 from equipoise.models.preprocessing import Preparation
 from equipoise.models.runtimes import Placement
 
+Floats = NDArray[np.float32]
 Call = Callable[[Any, Mapping[str, Any]], tuple[Any, ...]]
 """From a model and its inputs by name to tensors of one row an image."""
 
@@ -159,3 +165,149 @@ def _compare(expected: tuple[Any, ...], found: tuple[Any, ...], least: float) ->
         cosine = ((a * b).sum(axis=1) / np.maximum(norms, np.finfo(np.float64).tiny)).min()
         if a.shape != b.shape or not cosine >= least:
             raise ModelError(f"its vectors have cosine {cosine:.6f} with torch's")
+
+
+def tower_info(
+    options: Options,
+    family: str,
+    files: Mapping[str, str],
+    weights: Mapping[str, str],
+    placement: Placement,
+    library: tuple[str, str],
+    tower: Tower | None = None,
+    **facts: Any,
+) -> ModelInfo:
+    """Gather the facts about a model of a torch library.
+
+    Parameters
+    ----------
+    options, placement
+        As it was loaded.
+    family : str
+    files, weights : mapping of str to str
+        SHA-256 of every file that was read, and of the weights alone.
+    library : (str, str)
+        Name and version of the library.
+    tower : Tower, optional
+        Of a model with a tower for images: it says where that runs.
+    facts
+        Other fields of `ModelInfo`.
+    """
+    placement = tower.placement if tower else placement
+    versions = dict([("torch", str(placement.torch.__version__)), library])
+    return ModelInfo(
+        name=options.name,
+        family=family,
+        weights_sha256=one_digest(weights),
+        files=dict(files),
+        dtype=placement.dtype,
+        device=placement.device,
+        backend=placement.backend,
+        versions=versions | (tower.versions if tower else {}),
+        **facts,
+    )
+
+
+@dataclass(frozen=True)
+class TowerEncoder(ABC):
+    """A dual encoder of a library, whose images pass through a `Tower`; made by `load_model`."""
+
+    info: ModelInfo
+    model: Any
+    prepare: Preparation
+    tower: Tower
+    tokenizer: Any
+    image_batches: Batches
+    text_batches: Batches
+
+    @property
+    def placement(self) -> Placement:
+        """Where it runs."""
+        return self.tower.placement
+
+    @abstractmethod
+    def encode(self, texts: Sequence[str]) -> Any:
+        """Return a tensor of vectors of texts, (n, dimension)."""
+
+    @abstractmethod
+    def count_long(self, texts: Sequence[str]) -> tuple[int, int]:
+        """Return how many texts are too long, and how many tokens the model reads."""
+
+    def embed_images(self, images: Sequence[Any]) -> Floats:
+        """Return projected vectors of n images, (n, dimension), not normalised.
+
+        See `equipoise.models.images.as_rgb` for what an image is. A vector is NaN where the model
+        gives NaN.
+        """
+        return self._stack(self.image_batches.map(self._images, images))
+
+    def embed_texts(self, texts: Sequence[str]) -> Floats:
+        """Return projected vectors of n texts, (n, dimension), not normalised.
+
+        A text that is longer than the model reads is cut, with a warning that counts them.
+        """
+        long, most = self.count_long(texts) if texts else (0, 0)
+        if long:
+            warnings.warn(
+                f"{self.info.name}: {long} of {len(texts)} texts are longer than the {most} tokens "
+                "that the model reads; the rest of them was cut off.",
+                stacklevel=2,
+            )
+        return self._stack(self.text_batches.map(self._texts, texts))
+
+    def _stack(self, parts: list[Floats]) -> Floats:
+        return np.concatenate([np.empty((0, self.info.dimension or 0), np.float32), *parts])
+
+    def _images(self, images: Sequence[Any]) -> Floats:
+        return _array(self.tower(self.prepare(images))[0])
+
+    def _texts(self, texts: Sequence[str]) -> Floats:
+        with self.placement.torch.inference_mode():
+            return _array(self.encode(texts).float().cpu())
+
+
+@dataclass(frozen=True)
+class TowerClassifier:
+    """An image classifier of a library; made by `load_model`.
+
+    The tower gives logits, and what the last layer sees where there is a linear layer.
+    """
+
+    info: ModelInfo
+    labels: tuple[str, ...]
+    model: Any
+    prepare: Preparation
+    tower: Tower
+    batches: Batches
+    multi_label: bool = False
+
+    def predict_proba(self, images: Sequence[Any]) -> Floats:
+        """Return class probabilities of n images, (n, classes).
+
+        Rows sum to 1, unless the model was trained for several labels an image; NaN where the model
+        gives NaN.
+        """
+        return self._map(self._probabilities, images, len(self.labels))
+
+    def features(self, images: Sequence[Any]) -> Floats:
+        """Return what the last layer sees of n images, (n, dimension)."""
+        return self._map(self._features, images, self.info.dimension or 0)
+
+    def _map(
+        self, call: Callable[[Sequence[Any]], Floats], images: Sequence[Any], width: int
+    ) -> Floats:
+        return np.concatenate([np.empty((0, width), np.float32), *self.batches.map(call, images)])
+
+    def _probabilities(self, images: Sequence[Any]) -> Floats:
+        logits = self.tower(self.prepare(images))[0]
+        return _array(logits.sigmoid() if self.multi_label else logits.softmax(dim=-1))
+
+    def _features(self, images: Sequence[Any]) -> Floats:
+        seen = self.tower(self.prepare(images))[1:]
+        if not seen:
+            raise no_features(self.info.name)
+        return _array(seen[0].flatten(start_dim=1))
+
+
+def _array(tensor: Any) -> Floats:
+    return np.asarray(tensor.numpy(), dtype=np.float32)
