@@ -26,3 +26,17 @@ def table_of(
     types = dict.fromkeys(number.split(), pa.float64()) | dict.fromkeys(whole.split(), pa.int64())
     schema = pa.schema([(name, types.get(name, pa.string())) for name in columns.split()])
     return pa.Table.from_pylist([*rows], schema)
+
+
+def schema_of(columns: str) -> pa.Schema:
+    """Return a schema from names that are separated by spaces.
+
+    The first character is the type: "#" numbers, "+" whole numbers, "?" yes or no, "[" lists of
+    numbers, "*" bytes. Other columns hold text.
+    """
+    types = {
+        "#": pa.float64(), "+": pa.int64(), "?": pa.bool_(), "[": pa.list_(pa.float64()),
+        "*": pa.binary(),
+    }  # fmt: skip
+    marked = ((name.lstrip("#+?[*"), types.get(name[0], pa.string())) for name in columns.split())
+    return pa.schema([*marked])

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from equipoise.audits.engines.associations.spaces import AssociationData, Indices
-from equipoise.audits.failures import Members, members_of
 from equipoise.audits.outputs import average_prompts, prompts_of
 from equipoise.core.errors import DataError
 from equipoise.data import (
@@ -236,16 +235,3 @@ def _with_values(name: str, wanted: Mapping[str, tuple[str, ...]], items: Items)
             fix="ask for fewer values at once, or leave the set out",
         )
     return np.flatnonzero(kept)
-
-
-def members_of_sets(config: Config, data: AssociationData, table: str) -> Members:
-    """Return the items of a table in every set, and in every group of its images."""
-    items = data.items[table]
-    sets = {
-        name: frozenset(items.ids[members[table]].tolist())
-        for name, members in data.sets.items()
-        if table in members
-    }
-    columns = [options.groups for options in config.measure if options.images == table]
-    groups = [(column,) for column in dict.fromkeys(columns) if column is not None]
-    return {"sets": sets, **members_of(items.ids, items.columns, groups)}

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from equipoise.audits.audit import Audit, Measured, audit_kind
 from equipoise.audits.engines.associations.results import SCHEMAS as ASSOCIATIONS
-from equipoise.audits.engines.associations.results import Row, measured, schema_of
+from equipoise.audits.engines.associations.results import Row, measured
 from equipoise.audits.text_to_image import loading
 from equipoise.audits.text_to_image.config import Config
 from equipoise.audits.text_to_image.designs import (
@@ -34,22 +34,18 @@ if TYPE_CHECKING:
 
 Design = SpaceDesign | ShareDesign
 
-SCHEMAS: Mapping[str, pa.Schema] = MappingProxyType(
+SCHEMAS: Mapping[str, str] = MappingProxyType(
     {
         **{name: ASSOCIATIONS[name] for name in ("amplification", "score_summaries")},
-        "components": ASSOCIATIONS["mcas_parts"].append(pa.field("set", pa.string())),
-        "plane": ASSOCIATIONS["xmcas"].append(pa.field("set", pa.string())),
-        "shares": schema_of(
-            "target", "category", "class", "#guidance", "+images", "#share", "#low", "#high",
-            "#raw", "#raw_low", "#raw_high", "#outside", "outside_name", "?corrected", "reason",
-        ),
-        "share_gaps": schema_of(
-            "target", "category", "class", "outside_name", "#difference", "#low", "#high",
-            "#p_value", "+n", "reason",
-        ),
-        "image_states": schema_of("target", "state", "+count"),
+        "components": f"{ASSOCIATIONS['mcas_parts']} set",
+        "plane": f"{ASSOCIATIONS['xmcas']} set",
+        "shares": "target category class #guidance +images #share #low #high #raw #raw_low "
+        "#raw_high #outside outside_name ?corrected reason",
+        "share_gaps": "target category class outside_name #difference #low #high #p_value +n "
+        "reason",
+        "image_states": "target state +count",
     }
-)  # fmt: skip
+)
 """Columns by table; docs/audits/text_to_image.md explains them."""
 
 _FURTHER = {

@@ -230,7 +230,7 @@ class SpaceDesign(Design):
                 }
             )  # fmt: skip
             yield from measure(
-                Question(AUDIT, measured, space, resampling, options.seed, options.level)
+                Question(AUDIT, measured, space, options.seed, options.level, resampling)
             )
 
     def _attributes(self, pair: tuple[str, str], resampling: Resampling | None) -> Iterator[Result]:

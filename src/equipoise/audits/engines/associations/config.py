@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from equipoise.audits.config_fields import Label, Labels, Name, OutsideConfig, Section
-from equipoise.audits.config_yaml import nearest
+from equipoise.audits.config_fields import (
+    Label,
+    Labels,
+    Name,
+    OutsideConfig,
+    Section,
+    distinct,
+)
 
 Metric = Literal[
     "association_score",
@@ -63,35 +69,16 @@ _TAKES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 """Keys that a metric takes beside those it needs and `_ALWAYS`."""
 _ALWAYS = ("model", "version")
 
-_TWO_TARGETS = ("weat", "differential_association")
 
-
-def _targets(value: object) -> object:
-    """Take a list of sets, or lists by category, as lists by category; "" without one."""
-    if value is None:
-        return None
-    given = value if isinstance(value, Mapping) else {"": value}
-    found = {str(category): _names(names) for category, names in given.items()}
-    flat = [name for names in found.values() for name in names]
-    if not flat:
-        raise ValueError("expected names of sets, as a list or as lists by category")
-    if twice := sorted({name for name in flat if flat.count(name) > 1}):
-        raise ValueError(f"{twice[0]!r} appears more than once")
-    return found
-
-
-def _names(value: object) -> tuple[str, ...]:
-    given = [value] if isinstance(value, str) else value
-    if not isinstance(given, list | tuple) or not all(isinstance(one, str) for one in given):
-        raise ValueError("expected names of sets, as a list or as lists by category")
-    return tuple(given)
-
-
-def _one_or_more(value: object) -> object:
+def _listed(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 
-Names = Annotated[Labels, BeforeValidator(_one_or_more)]
+def _by_category(value: object) -> object:
+    return value if isinstance(value, Mapping) or value is None else {"": value}
+
+
+Names = Annotated[Labels, BeforeValidator(_listed)]
 
 
 class MeasureConfig(Section):
@@ -148,7 +135,7 @@ class MeasureConfig(Section):
     """
 
     metric: Metric
-    targets: Annotated[Any, BeforeValidator(_targets)] = None
+    targets: Annotated[Mapping[Label, Names] | None, BeforeValidator(_by_category)] = None
     attributes: Labels = ()
     further: Names = ()
     images: Name | None = None
@@ -182,52 +169,38 @@ class MeasureConfig(Section):
         needs = _NEEDS.get(self.metric, _SETS)
         allowed = (*needs, *_TAKES[self.metric], *_ALWAYS)
         # A key that has its default counts as not given: what is resolved reads back as the same.
-        every = type(self).model_fields
-        given = {
-            key
-            for key in self.model_fields_set
-            if getattr(self, key) != every[key].get_default(call_default_factory=True)
-        }
-        for key in sorted(given - {"metric", *allowed}):
-            raise ValueError(
-                f"{key!r} is no option of {self.metric}. Allowed: {', '.join(allowed)}"
-                f"{nearest(key, allowed)}"
-            )
-        for key in needs:
-            if key not in self.model_fields_set or getattr(self, key) is None:
+        for key, field in type(self).model_fields.items():
+            given = getattr(self, key) != field.default
+            if given and key not in ("metric", *allowed):
+                raise ValueError(
+                    f"{key!r} is no option of {self.metric}. Allowed: {', '.join(allowed)}"
+                )
+            if not given and key in needs:
                 raise ValueError(f"{key!r} is required by {self.metric}, and missing")
         return self
 
     @model_validator(mode="after")
-    def _right_number_of_sets(self) -> MeasureConfig:
-        if "attributes" in _NEEDS.get(self.metric, _SETS) and len(self.attributes) != 2:
-            raise ValueError(f"attributes: {len(self.attributes)} sets; expected two")
-        if self.metric in _TWO_TARGETS and len(self.target_names) != 2:
-            raise ValueError(f"targets: {len(self.target_names)} sets; {self.metric} compares two")
-        if self.metric == "label_concentration" and bool(self.labels) == bool(self.label_column):
-            raise ValueError("'labels' or 'label_column': give one of them")
-        if self.offset and self.neutral:
-            raise ValueError("'offset' and 'neutral' both give k; expected one of them")
-        if self.of == "mcas" and self.modalities:
-            raise ValueError("'modalities' is for association_score: mcas is over all four")
-        return self
-
-    @model_validator(mode="after")
-    def _sets_play_one_part(self) -> MeasureConfig:
-        parts = {"targets": self.target_names, "attributes": self.attributes,
-                 "further": self.further}  # fmt: skip
-        seen: dict[str, str] = {}
-        for part, names in parts.items():
-            for name in names:
-                if seen.setdefault(name, part) != part:
-                    raise ValueError(
-                        f"{part}: {name!r} is among the {seen[name]} too; a set plays one part"
-                    )
-        if self.positive is not None and self.positive == self.negative:
-            raise ValueError(f"positive and negative: both are {self.positive!r}")
-        for name in self.fixed:
-            if name not in seen:
-                raise ValueError(f"fixed: {name!r} is no set of this question; has {[*seen]}")
+    def _sets_fit_the_metric(self) -> MeasureConfig:
+        pair = "attributes" in _NEEDS.get(self.metric, _SETS)
+        two_targets = self.metric in ("weat", "differential_association")
+        parts = [*self.target_names, *self.attributes, *self.further]
+        distinct(tuple(parts))
+        refused = {
+            "attributes: expected two sets": pair and len(self.attributes) != 2,
+            "targets: expected two sets": two_targets and len(self.target_names) != 2,
+            "targets: expected at least one set": self.targets is not None
+            and not self.target_names,
+            "'labels' or 'label_column': expected one of them": self.metric == "label_concentration"
+            and bool(self.labels) == bool(self.label_column),
+            "'offset' and 'neutral' both give k: expected one of them": self.offset
+            and self.neutral,
+            "'modalities' is for association_score: mcas is over all four": self.of == "mcas"
+            and self.modalities,
+            f"fixed: expected some of {parts}": not {*self.fixed} <= {*parts},
+        }
+        for message, wrong in refused.items():
+            if wrong:
+                raise ValueError(message)
         return self
 
     @property
@@ -238,20 +211,20 @@ class MeasureConfig(Section):
     @property
     def categories(self) -> Mapping[str, str]:
         """Category of each target, "" where it has none."""
-        given = (self.targets or {}).items()
-        return {name: category for category, names in given for name in names}
+        by_category = (self.targets or {}).items()
+        return {name: category for category, names in by_category for name in names}
 
     @property
     def set_names(self) -> Mapping[str, tuple[str, ...]]:
         """Names of sets by the key that they stand under."""
-        single = {key: getattr(self, key) for key in ("positive", "negative")}
         return {
             "targets": self.target_names,
             "attributes": self.attributes,
             "further": self.further,
             "labels": self.labels,
             "neutral": self.neutral,
-            **{key: (name,) for key, name in single.items() if name is not None},
+            "positive": (self.positive,) if self.positive else (),
+            "negative": (self.negative,) if self.negative else (),
         }
 
     @property

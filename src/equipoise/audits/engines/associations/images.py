@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from equipoise.audits.engines.associations.config import MeasureConfig
 from equipoise.audits.engines.associations.results import (
     Question,
     Result,
@@ -19,7 +18,7 @@ from equipoise.audits.engines.associations.results import (
     finding_of,
 )
 from equipoise.audits.engines.associations.sets import related
-from equipoise.audits.engines.associations.spaces import Floats, Objects, Side, Space, cases_of
+from equipoise.audits.engines.associations.spaces import Floats, Objects, Side, Space
 from equipoise.audits.findings import Place, without_verdict
 from equipoise.core.errors import DataError
 from equipoise.core.estimate import Estimate
@@ -35,58 +34,30 @@ _ONE_REGION = "all"
 _BLOCK = 4096
 # Similarities that differ by rounding only are ties, which go to the label named first.
 _DECIMALS = 12
-_CLOSER = {
-    "trend": "closer to positive words",
-    "gender_difference": "closer to all words",
-}
+_CLOSER = {"trend": "closer to positive words", "gender_difference": "closer to all words"}
 
 
-def measure_trend(question: Question) -> Iterator[Result]:
-    """Measure the trend of each region and group, and its relation to external figures."""
-    for _ in cases_of(question.options, question.space):
+def measure_regions(question: Question) -> Iterator[Result]:
+    """Measure trend or gender difference by region, and its relation to external figures."""
+    options, place = question.options, question.place()
+    for _ in question.cases:
         images, up, down = _similarities(question)
-        estimate = trend(images, up, down, **question.drawn)
-        yield from _by_region(question, estimate, Family.DESCRIPTIVE)
-        yield from _word_rows(question.place(), images, up)
-        groups = estimate.parts[0].by_group if question.options.outside is not None else ()
-        for index, group in enumerate(groups):
-            own = {part.subject: part.by_group[index] for part in estimate.parts}
-            yield from _related(question, f"trend, {group.group}", own)
-
-
-def measure_gender_difference(question: Question) -> Iterator[Result]:
-    """Measure how differently groups are placed to all words, by region."""
-    for _ in cases_of(question.options, question.space):
-        images, up, down = _similarities(question)
-        estimate = gender_difference(images, up, down, **question.drawn)
-        yield from _by_region(question, estimate, Family.LEAF)
-        yield from _word_rows(question.place(), images, up)
-        if question.options.outside is not None:
-            own = {part.subject: part for part in estimate.parts}
-            yield from _related(question, "gender_difference", own)
-
-
-def _related(
-    question: Question, of: str, parts: Mapping[str, Part] | Mapping[str, GroupValue]
-) -> Iterator[Result]:
-    values = {region: part.value for region, part in parts.items()}
-    ends = {region: (part.low, part.high) for region, part in parts.items()}
-    yield from related(question, question.place(), values, of, ends)
-
-
-def words_of(options: MeasureConfig, space: Space) -> tuple[Side, Side]:
-    """Return the positive and the negative words of a model; refuse a word that is both."""
-    up, down = (
-        space.only_usable(space.chosen(name or "", "text"))
-        for name in (options.positive, options.negative)
-    )
-    if both := sorted({*up.ids} & {*down.ids}):
-        raise DataError(
-            f"{both[0]!r} is in the set {up.name!r} and in {down.name!r}",
-            expected="each word among the positive or among the negative ones",
-            fix="take it out of one of them",
-        )
-    return up, down
+        tested = options.metric == "gender_difference"
+        metric = gender_difference if tested else trend
+        estimate = metric(images, up, down, **question.drawn)
+        yield from _by_region(question, estimate, tested=tested)
+        yield from _word_rows(place, images, up)
+        if options.outside is None:
+            continue
+        by_subject: dict[str, dict[str, Part | GroupValue]] = {}
+        for part in estimate.parts:
+            for each in [part] if tested else part.by_group:
+                name = "gender_difference" if isinstance(each, Part) else f"trend, {each.group}"
+                by_subject.setdefault(name, {})[part.subject] = each
+        for name, own in by_subject.items():
+            values = {region: each.value for region, each in own.items()}
+            ends = {region: (each.low, each.high) for region, each in own.items()}
+            yield from related(question, place, values, name, ends)
 
 
 def _similarities(question: Question) -> tuple[ImageSimilarities, list[str], list[str]]:
@@ -94,9 +65,15 @@ def _similarities(question: Question) -> tuple[ImageSimilarities, list[str], lis
     options, space = question.options, question.space
     table = options.images or ""
     images, rows = space.images(table), space.usable[table]
-    words = words_of(options, space)
+    names = filter(None, (options.positive, options.negative))
+    words = [space.only_usable(space.chosen(name, "text")) for name in names]
     columns = space.data.items[table].columns
     up, down = ([*side.ids] for side in words)
+    if both := {*up} & {*down}:
+        raise DataError(
+            f"{min(both)!r} is in the set {words[0].name!r} and in {words[1].name!r}",
+            expected="each word among the positive or among the negative ones",
+        )
     similarities = ImageSimilarities(
         np.concatenate([_cosines(space, images, side) for side in words], axis=1),
         [*up, *down],
@@ -127,24 +104,25 @@ def _unit(vectors: Any) -> Floats:
         return np.asarray(scaled / np.linalg.norm(scaled, axis=1, keepdims=True))
 
 
-def _by_region(question: Question, estimate: Estimate, family: Family) -> Iterator[Result]:
+def _by_region(question: Question, estimate: Estimate, *, tested: bool) -> Iterator[Result]:
     """Yield the number over all regions, and that of each where there are several."""
     table, place = question.options.images or "", question.place()
-    lost = question.space.unusable(table)
+    lost = int((~question.space.usable[table]).sum())
     excluded = (Excluded(f"{table}: no usable vector", lost),) if lost else ()
-    several, tested = question.options.regions is not None, family is Family.LEAF
+    several, family = question.options.regions is not None, Family.DESCRIPTIVE
+    if tested:
+        family = Family.LEAF
+    closer = _CLOSER[estimate.metric]
     if several:
         averages = _averages(estimate)
         yield finding_of(
-            estimate, place, Family.COMPOSITE if tested else family,
-            direction=extremes(f"{_CLOSER[estimate.metric]} over all regions", averages),
-            by_group=averages, excluded=excluded,
+            estimate, place, Family.COMPOSITE if tested else family, by_group=averages,
+            direction=extremes(f"{closer} over all regions", averages), excluded=excluded,
         )  # fmt: skip
     for part in estimate.parts:
         described = finding_of(
             estimate, place, family, part, subject=part.subject if several else "",
-            direction=extremes(_CLOSER[part.metric], part.by_group), by_group=part.by_group,
-            excluded=excluded,
+            direction=extremes(closer, part.by_group), by_group=part.by_group, excluded=excluded,
         )  # fmt: skip
         yield described if tested else without_verdict(described, estimate.no_chance)
         for each in part.by_group:
@@ -159,13 +137,12 @@ def _averages(estimate: Estimate) -> tuple[GroupValue, ...]:
     by_group: dict[str, list[GroupValue]] = {}
     for each in (group for part in estimate.parts for group in part.by_group):
         by_group.setdefault(each.group, []).append(each)
-    return tuple(
-        GroupValue(
-            group, (group,), sum(each.n for each in own),
-            _mean([each.value for each in own if not math.isnan(each.value)]), math.nan, math.nan,
-        )
-        for group, own in by_group.items()
-    )  # fmt: skip
+    averages = []
+    for group, own in by_group.items():
+        mean = _mean([each.value for each in own if not math.isnan(each.value)])
+        n = sum(each.n for each in own)
+        averages.append(GroupValue(group, (group,), n, mean, math.nan, math.nan))
+    return tuple(averages)
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -191,19 +168,17 @@ def _word_rows(place: Place, images: ImageSimilarities, up: Sequence[str]) -> It
 
 def measure_label_weat(question: Question) -> Iterator[Result]:
     """Measure WEAT of the labels that are predicted most for each of two groups."""
-    options, space = question.options, question.space
-    for _ in cases_of(options, space):
+    options, space, place = question.options, question.space, question.place()
+    for _ in question.cases:
         labels, groups, units, vocabulary = _predicted(question)
-        first, second = two_groups(options, space)
-        assert vocabulary is not None  # noqa: S101 - the metric requires labels
-        a, b = (space.chosen(name, "text") for name in options.attributes)
+        first, second = _two_groups(question, groups)
+        sides = [space.chosen(name, "text") for name in options.attributes]
         estimate = predicted_label_weat(
             labels,
             groups,
             vocabulary.ids,
             vocabulary.things,
-            a.things,
-            b.things,
+            *(side.things for side in sides),
             first=first,
             alternative=options.alternative or "two-sided",
             ddof=options.ddof,
@@ -211,20 +186,20 @@ def measure_label_weat(question: Question) -> Iterator[Result]:
             units=units,
             **question.drawn,
         )
-        x, y = (
-            _mean([part.value for part in estimate.parts if part.shows.endswith(f"in {side}")])
-            for side in "xy"
-        )
-        names = f"labels of {first}", f"those of {second}"
+        own = {first: "in x", second: "in y"}
+        means = [
+            _mean([part.value for part in estimate.parts if part.shows.endswith(side)])
+            for side in own.values()
+        ]
+        names = [f"labels of {group}" for group in own]
         yield finding_of(
-            estimate, question.place(), Family.COMPOSITE,
-            subject=" against ".join(options.attributes),
-            direction=crossed(names, (x, y), question.pair, plural=True),
+            estimate, place, Family.COMPOSITE, subject=" against ".join(options.attributes),
+            direction=crossed(names, means, question.pair),
         )  # fmt: skip
         yield from _label_rows(question, labels, groups)
         for part in estimate.parts:
             yield Row.of(
-                "label_scores", question.place(), label=part.subject, value=part.value,
+                "label_scores", place, label=part.subject, value=part.value,
                 set=first if part.shows.endswith("in x") else second,
             )  # fmt: skip
 
@@ -232,13 +207,12 @@ def measure_label_weat(question: Question) -> Iterator[Result]:
 def measure_concentration(question: Question) -> Iterator[Result]:
     """Measure how much the labels of each group concentrate on a few."""
     options, place = question.options, question.place()
-    for _ in cases_of(options, question.space):
+    for _ in question.cases:
         labels, groups, units, vocabulary = _predicted(question)
-        whole = options.whole_vocabulary and vocabulary is not None
         estimate = label_concentration(
             labels,
             groups,
-            vocabulary=vocabulary.ids if whole and vocabulary is not None else None,
+            vocabulary=(vocabulary.ids or None) if options.whole_vocabulary else None,
             k=options.k,
             units=units,
             **question.drawn,
@@ -254,21 +228,19 @@ def measure_concentration(question: Question) -> Iterator[Result]:
         yield from _label_rows(question, labels, groups)
 
 
-def _predicted(
-    question: Question,
-) -> tuple[Objects, Objects, tuple[str, ...] | None, Side | None]:
+def _predicted(question: Question) -> tuple[Objects, Objects, tuple[str, ...] | None, Side]:
     """Return the labels, groups and units of images, and the vocabulary.
 
-    A label is that of a column, or the text that an image is most similar to.
+    A label is that of a column, or the text that an image is most similar to. The vocabulary is
+    empty where the question has none.
     """
     options, space = question.options, question.space
     table = options.images or ""
-    items = space.data.items[table]
-    vocabulary = _vocabulary(question) if options.labels else None
-    units = None
+    items, vocabulary = space.data.items[table], _vocabulary(question)
+    groups = items.columns[options.groups or ""]
     if options.label_column is not None:
         labels = items.columns[options.label_column]
-        if vocabulary is not None and (strange := {*labels} - {None, *vocabulary.ids}):
+        if len(vocabulary) and (strange := {*labels} - {None, *vocabulary.ids}):
             raise DataError(
                 f"{min(strange)!r} is not among the labels of the question",
                 file=items.name,
@@ -276,22 +248,14 @@ def _predicted(
                 expected=f"some of {listed(vocabulary.ids)}",
                 fix="add it to the set of labels, or map it to one of them",
             )
-        if table in space.data.units:
-            units = space.data.units_of(table, np.arange(len(items)))
-    else:
-        images = space.images(table)
-        assert vocabulary is not None  # noqa: S101 - the config requires labels or a column
-        scores = np.round(_cosines(space, images, vocabulary), _DECIMALS)
-        labels = np.array(vocabulary.ids, dtype=object)[scores.argmax(axis=1)]
-        units = images.units if images.clustered else None
-    return labels, _groups(options, space), units, vocabulary
-
-
-def _groups(options: MeasureConfig, space: Space) -> Objects:
-    """Return the groups of images with a label: all by a column, else those with a vector."""
-    table = options.images or ""
-    groups = space.data.items[table].columns[options.groups or ""]
-    return groups if options.label_column is not None else groups[space.usable[table]]
+        has_units = table in space.data.units
+        units = space.data.units_of(table, np.arange(len(items))) if has_units else None
+        return labels, groups, units, vocabulary
+    images = space.images(table)
+    scores = np.round(_cosines(space, images, vocabulary), _DECIMALS)
+    labels = np.array(vocabulary.ids, dtype=object)[scores.argmax(axis=1)]
+    units = images.units if images.clustered else None
+    return labels, groups[space.usable[table]], units, vocabulary
 
 
 def _vocabulary(question: Question) -> Side:
@@ -300,37 +264,28 @@ def _vocabulary(question: Question) -> Side:
     sides = [space.only_usable(space.chosen(name, "text")) for name in question.options.labels]
     if len(sides) == 1:
         return sides[0]
-    if space.similarity is not None:
+    if sides and space.similarity is not None:
         raise DataError(
             f"{space.model}: scores of pairs cannot be averaged to labels",
             expected="one set in labels, whose members are the labels",
-            fix="name one set",
         )
     things = [np.asarray(side.things, dtype=np.float64) for side in sides]
     means = [exact_mean(each / np.linalg.norm(each, axis=1, keepdims=True)) for each in things]
-    return Side("labels", np.stack(means), tuple(side.name for side in sides))
+    return Side("labels", np.array(means), tuple(side.name for side in sides))
 
 
-def two_groups(options: MeasureConfig, space: Space) -> tuple[str, str]:
+def _two_groups(question: Question, groups: Objects) -> list[str]:
     """Return the group whose labels are X, and the other; refuse other than two groups."""
-    items = space.data.items[options.images or ""]
-    names = sorted({*_groups(options, space)} - {None})
-    if len(names) != 2:
+    names, first = sorted({*groups} - {None}), question.options.first
+    if len(names) != 2 or first not in (None, *names):
         raise DataError(
-            f"predicted_label_weat compares two groups; the column has {listed(names)}",
-            file=items.name,
-            column=options.groups,
-            expected="two different values",
+            f"the column has {listed(names)}, and the group whose labels are X is {first!r}",
+            file=question.space.data.items[question.options.images or ""].name,
+            column=question.options.groups,
+            expected="two groups, with `first` among them",
             fix="name a column of two values, with other values as `missing:`",
         )
-    if options.first not in (None, *names):
-        raise DataError(
-            f"first: no image has {options.first!r}",
-            file=items.name,
-            column=options.groups,
-            expected=f"one of {listed(names)}",
-        )
-    return (names[1], names[0]) if options.first == names[1] else (names[0], names[1])
+    return names[::-1] if first == names[1] else names
 
 
 def _label_rows(question: Question, labels: Objects, groups: Objects) -> Iterator[Row | str]:
@@ -343,7 +298,4 @@ def _label_rows(question: Question, labels: Objects, groups: Objects) -> Iterato
         yield Row.of("labels", question.place(), group=group, label=label, count=n, share=share)
     images = question.options.images or ""
     if unused := len(question.space.data.items[images]) - len(labels):
-        yield (
-            f"{question.space.model}: {unused} items of {images} have no usable vector and so no "
-            "predicted label."
-        )
+        yield f"{question.model}: {unused} items of {images} have no usable vector and no label."

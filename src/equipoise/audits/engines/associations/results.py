@@ -8,50 +8,42 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from equipoise.audits.audit import Measured
+from equipoise.audits.columns import schema_of
 from equipoise.audits.engines.associations.config import MeasureConfig
-from equipoise.audits.engines.associations.spaces import Side, Space
+from equipoise.audits.engines.associations.spaces import Case, Side, Space, cases_of, tests_of
 from equipoise.audits.findings import Place, UncorrectedFinding, whole, with_numbers
 from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Excluded, Family, GroupValue
+from equipoise.core.groups import Groups
 from equipoise.core.parts import Part
 from equipoise.stats.resampling import Resampling
 
-
-def schema_of(*columns: str) -> pa.Schema:
-    """Make a schema: "#" marks numbers, "+" counts, "?" yes or no; the rest is text."""
-    kinds = {"#": pa.float64(), "+": pa.int64(), "?": pa.bool_()}
-    names = ("model", "groups", "version", *columns)
-    return pa.schema([(name.lstrip("#+?"), kinds.get(name[0], pa.string())) for name in names])
-
-
-SCHEMAS: Mapping[str, pa.Schema] = MappingProxyType(
+SCHEMAS: Mapping[str, str] = MappingProxyType(
     {
-        "mcas_parts": schema_of("target", "category", "part", "#value", "#low", "#high"),
-        "amplification": schema_of(
-            "target", "category", "#diffusion_bias", "#diffusion_low", "#diffusion_high",
-            "#bias_amplification", "#amplification_low", "#amplification_high", "#fitted", "reason",
-        ),
-        "xmcas": schema_of(
-            "target", "part", "group", "#value", "#low", "#high", "#theta", "#neutral", "#offset"
-        ),
-        "score_summaries": schema_of("metric", "category", "direction", "+targets", "#mean", "#sd"),
-        "totals": schema_of("+targets", "#value", "#low", "#high", "#chance"),
-        "labels": schema_of("group", "label", "+count", "#share"),
-        "label_scores": schema_of("label", "set", "#value"),
-        "regions": schema_of("metric", "region", "group", "+n", "#value", "#low", "#high"),
-        "words": schema_of("region", "group", "word", "kind", "#similarity", "+n"),
-        "outside": schema_of(
-            "metric", "figure", "subject", "#outside", "#value", "#low", "#high", "#fitted"
-        ),
-        "outside_correlations": schema_of(
-            "metric", "figure", "kind", "+n", "#value", "#low", "#high", "#p_value", "reason"
-        ),
+        "mcas_parts": "target category part #value #low #high",
+        "amplification": "target category #diffusion_bias #diffusion_low #diffusion_high "
+        "#bias_amplification #amplification_low #amplification_high #fitted reason",
+        "xmcas": "target part group #value #low #high #theta #neutral #offset",
+        "score_summaries": "metric category direction +targets #mean #sd",
+        "totals": "+targets #value #low #high #chance",
+        "labels": "group label +count #share",
+        "label_scores": "label set #value",
+        "regions": "metric region group +n #value #low #high",
+        "words": "region group word kind #similarity +n",
+        "outside": "metric figure subject #outside #value #low #high #fitted",
+        "outside_correlations": "metric figure kind +n #value #low #high #p_value reason",
     }
-)  # fmt: skip
-"""Columns by table; docs/audits/associations.md explains them."""
+)
+"""Columns by table after `PLACE`; docs/audits/associations.md explains them."""
+PLACE = "model groups version "
+
+# Seconds of a draw for one member of a set, and of a number whatever its sets: rough guides, from
+# the example.
+_SECONDS_PER_MEMBER, _SECONDS_PER_CASE = 1.7e-8, 7e-3
 
 
 @dataclass(frozen=True)
@@ -82,20 +74,52 @@ class Question:
         Kind of the audit.
     options : MeasureConfig
     space : Space
-    resampling : Resampling or None
     seed : int
     level : float
+    resampling : Resampling or None
     figures : mapping of str to float
         External figures by subject.
+    lacking : mapping of str to int
+        Items in no group: none.
     """
 
     audit: str
     options: MeasureConfig
     space: Space = field(repr=False)
-    resampling: Resampling | None
     seed: int
     level: float
+    resampling: Resampling | None = None
     figures: Mapping[str, float] = field(default_factory=dict)
+    lacking: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def model(self) -> str:
+        """Name of the model."""
+        return self.space.model
+
+    @property
+    def groups(self) -> Groups:
+        """Groups of no items: sets are compared, and images of groups of any size."""
+        return Groups((self.options.group_text,), (), np.empty(0, dtype=np.int32))
+
+    @property
+    def cases(self) -> list[Case]:
+        """The numbers that are measured."""
+        return cases_of(self.options, self.space)
+
+    @property
+    def tests(self) -> int:
+        """How many tests the question makes."""
+        return tests_of(self.options, self.space)
+
+    def seconds(self, draws: int) -> float:
+        """About how long it takes to measure."""
+        data, table, cases = self.space.data, self.options.images, self.cases
+        named = [name for case in cases for name in (*case.targets, *self.options.attributes)]
+        members = sum(len(rows) for name in named for rows in data.sets[name].values())
+        if table is not None:
+            members = len(cases) * len(data.items[table])
+        return _SECONDS_PER_CASE * len(cases) + _SECONDS_PER_MEMBER * draws * members
 
     @property
     def drawn(self) -> dict[str, Any]:
@@ -115,9 +139,8 @@ class Question:
 
     def place(self, modality: str = "") -> Place:
         """Return where a number was measured."""
-        parts = (modality, self.options.version)
-        version = ", ".join(part for part in parts if part) or "default"
-        return Place(self.audit, self.space.model, self.options.group_text, version, self.level)
+        version = ", ".join(filter(None, (modality, self.options.version))) or "default"
+        return Place(self.audit, self.model, self.options.group_text, version, self.level)
 
 
 def finding_of(  # noqa: PLR0913 - one keyword for each field
@@ -170,63 +193,36 @@ def finding_of(  # noqa: PLR0913 - one keyword for each field
 
 def _with_name(excluded: Excluded, names: Mapping[str, str]) -> Excluded:
     part, separator, why = excluded.reason.partition(": ")
-    named = separator and part in names
-    return replace(excluded, reason=f"{names[part]}: {why}") if named else excluded
+    return replace(excluded, reason=f"{names.get(part, part)}{separator}{why}")
 
 
 def about(sides: Mapping[str, Side]) -> dict[str, Any]:
     """Return the sets of a finding by part, and their members that are not used."""
-    reasons = (
-        (side.name, why, count)
-        for side in sides.values()
-        for why, count in (("no embedding or score", side.without), ("also a target", side.shared))
-    )
+    lost = [(f"{s.name}: {why}", n) for s in sides.values() for why, n in s.excluded.items()]
     return {
         "names": {part: side.name for part, side in sides.items()},
-        "excluded": tuple(Excluded(f"{name}: {why}", n) for name, why, n in reasons if n),
+        "excluded": tuple(Excluded(reason, n) for reason, n in lost if n),
     }
 
 
-_HOW = MappingProxyType(
-    {
-        "": "",
-        "II": " (images with images)",
-        "ITP": " (texts of the target with images of the groups)",
-        "ITA": " (images of the target with texts of the groups)",
-        "TT": " (texts with texts)",
-    }
-)
-
-
-def closer(subject: str, value: float, pair: tuple[str, str], modality: str = "") -> str:
+def closer(subject: str, value: float, pair: tuple[str, str]) -> str:
     """Say which of two sets a subject is closer to."""
     if math.isnan(value) or value == 0:
         return ""
     near, far = pair if value > 0 else pair[::-1]
-    return f"{subject} is closer to {near} than to {far}{_HOW[modality]}"
+    return f"{subject} is closer to {near} than to {far}"
 
 
-def crossed(
-    targets: Sequence[str],
-    means: tuple[float, float],
-    pair: tuple[str, str],
-    modality: str = "",
-    *,
-    plural: bool = False,
-) -> str:
+def crossed(targets: Sequence[str], means: Sequence[float], pair: tuple[str, str]) -> str:
     """Say which of two targets goes more with which of two sets.
 
-    Each goes with a set of its own only where their mean associations have different signs: two
-    targets that both lean to the first set still differ.
+    Both may lean to the same set, and still differ.
     """
     first, second = means
     if math.isnan(first) or math.isnan(second) or first == second:
         return ""
-    near, far = pair if first > second else pair[::-1]
-    verb, does = ("go", "do") if plural else ("goes", "does")
-    if first * second < 0:
-        return f"{targets[0]} {verb} with {near}, {targets[1]} with {far}{_HOW[modality]}"
-    return f"{targets[0]} {verb} more with {near} than {targets[1]} {does}{_HOW[modality]}"
+    near = pair[first < second]
+    return f"stronger association of {targets[0]} with {near} than of {targets[1]}"
 
 
 def extremes(what: str, by_group: Sequence[GroupValue]) -> str:
@@ -238,7 +234,7 @@ def extremes(what: str, by_group: Sequence[GroupValue]) -> str:
     return "" if low.value == high.value else f"{what}: {high.group} more than {low.group}"
 
 
-def measured(results: Iterable[Result], schemas: Mapping[str, pa.Schema] = SCHEMAS) -> Measured:
+def measured(results: Iterable[Result], schemas: Mapping[str, str] = SCHEMAS) -> Measured:
     """Return results as an audit collects them, with the tables that have rows."""
     every = [*results]
     split: dict[str, list[Mapping[str, Any]]] = {}
@@ -248,8 +244,8 @@ def measured(results: Iterable[Result], schemas: Mapping[str, pa.Schema] = SCHEM
     return Measured(
         tuple(each for each in every if isinstance(each, UncorrectedFinding)),
         {
-            name: pa.Table.from_pylist(split[name], schema=schema)
-            for name, schema in schemas.items()
+            name: pa.Table.from_pylist(split[name], schema=schema_of(PLACE + columns))
+            for name, columns in schemas.items()
             if name in split
         },
         tuple(each for each in every if isinstance(each, str)),

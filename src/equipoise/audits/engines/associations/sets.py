@@ -20,12 +20,13 @@ from equipoise.audits.engines.associations.results import (
     finding_of,
     measured,
 )
-from equipoise.audits.engines.associations.spaces import Case, Side, cases_of, units_of
+from equipoise.audits.engines.associations.spaces import Case, Side, units_of
 from equipoise.audits.findings import Place, UncorrectedFinding, without_verdict
 from equipoise.core.errors import DataError
 from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Family
 from equipoise.core.parts import Part
+from equipoise.data.problems import listed
 from equipoise.metrics.values.alignment import alignment
 from equipoise.metrics.values.outside import correlation, loess, score_summary
 from equipoise.metrics.vectors.associations import (
@@ -50,7 +51,6 @@ Sides = dict[str, Side]
 
 # Members of a target that SC-WEAT measures one by one.
 MOST_MEMBERS = 1000
-_EXCHANGED = [("target_images",), ("a_images", "b_images"), ("a_texts", "b_texts")]
 _KINDS = (("images", "image"), ("texts", "text"))
 _NOT_EQUAL = (
     "not tested: its null, that groups are exchangeable, is not that both sizes are equal: read "
@@ -64,7 +64,7 @@ def _estimate(
     metric: Callable[..., Estimate],
     question: Question,
     sides: Sides,
-    exchanged: Sequence[tuple[str, ...]],
+    *exchanged: tuple[str, ...],
     **options: Any,
 ) -> Estimate:
     """Call a metric with the members of sets, in their order."""
@@ -77,15 +77,13 @@ def _estimate(
     )
 
 
-def _sides(
-    question: Question, case: Case, targets: tuple[str, ...], attributes: tuple[str, ...]
-) -> Sides:
-    """Return the sets of a case by their part in the metric; targets are in no attributes."""
+def _sides(question: Question, case: Case, *parts: str) -> Sides:
+    """Return the sets of a case by their part in the metric: targets, then attributes."""
     attribute_kind, target_kind = case.kinds
     space = question.space
-    chosen = [space.chosen(name, target_kind) for name in case.targets]
-    others = [space.apart(name, attribute_kind, chosen) for name in question.options.attributes]
-    return dict(zip((*targets, *attributes), (*chosen, *others), strict=True))
+    targets = [space.chosen(name, target_kind) for name in case.targets]
+    others = (space.chosen(name, attribute_kind, targets) for name in question.options.attributes)
+    return dict(zip(parts, (*targets, *others), strict=True))
 
 
 def _fixed(question: Question, sides: Sides) -> tuple[str, ...]:
@@ -96,44 +94,38 @@ def _fixed(question: Question, sides: Sides) -> tuple[str, ...]:
 def measure_scores(question: Question) -> Iterator[Result]:
     """Measure the association score of each target in each modality that its sets allow."""
     scores: dict[str, dict[str, float]] = {}
-    for case in cases_of(question.options, question.space):
-        finding = _score(question, case)
-        yield finding
-        scores.setdefault(case.modality, {})[case.targets[0]] = finding.finding.value
+    for case in question.cases:
+        target, sides = case.targets[0], _sides(question, case, "targets", "a", "b")
+        estimate = _estimate(
+            association_score, question, sides, ("targets",), ("a", "b"),
+            fixed=_fixed(question, sides),
+        )  # fmt: skip
+        yield finding_of(
+            estimate, question.place(case.modality), Family.LEAF, subject=target,
+            direction=closer(target, estimate.value, question.pair),
+            by_group=estimate.parts[0].by_group, **about(sides),
+        )  # fmt: skip
+        scores.setdefault(case.modality, {})[target] = estimate.value
     for modality, values in scores.items():
         yield from _summaries(question, question.place(modality), values, "association_score")
-
-
-def _score(question: Question, case: Case) -> UncorrectedFinding:
-    target, sides = case.targets[0], _sides(question, case, ("targets",), ("a", "b"))
-    estimate = _estimate(
-        association_score, question, sides, [("targets",), ("a", "b")],
-        fixed=_fixed(question, sides),
-    )  # fmt: skip
-    return finding_of(
-        estimate, question.place(case.modality), Family.LEAF, subject=target,
-        direction=closer(target, estimate.value, question.pair, case.modality),
-        by_group=estimate.parts[0].by_group, **about(sides),
-    )  # fmt: skip
 
 
 def measure_weat(question: Question) -> Iterator[Result]:
     """Measure WEAT of two targets in each modality that their sets allow."""
     options = question.options
-    for case in cases_of(options, question.space):
-        sides = _sides(question, case, ("x", "y"), ("a", "b"))
+    for case in question.cases:
+        sides = _sides(question, case, "x", "y", "a", "b")
         estimate = _estimate(
-            weat, question, sides, [("x", "y"), ("a", "b")], fixed=_fixed(question, sides),
+            weat, question, sides, ("x", "y"), ("a", "b"), fixed=_fixed(question, sides),
             alternative=options.alternative or "greater", ddof=options.ddof,
         )  # fmt: skip
         effect, difference = estimate.parts
-        x, y = effect.by_group
+        means, place = [each.value for each in effect.by_group], question.place(case.modality)
         more = {
             "subject": " against ".join(case.targets),
-            "direction": crossed(case.targets, (x.value, y.value), question.pair, case.modality),
+            "direction": crossed(case.targets, means, question.pair),
             **about(sides),
         }
-        place = question.place(case.modality)
         yield finding_of(estimate, place, Family.COMPOSITE, by_group=effect.by_group, **more)
         again = finding_of(estimate, place, Family.DESCRIPTIVE, difference, **more)
         yield without_verdict(again, "the same test as weat, on another scale")
@@ -142,7 +134,7 @@ def measure_weat(question: Question) -> Iterator[Result]:
 def measure_sc_weat(question: Question) -> Iterator[Result]:
     """Measure SC-WEAT of every member of the targets."""
     options, space = question.options, question.space
-    for case in cases_of(options, space):
+    for case in question.cases:
         attribute_kind, target_kind = case.kinds
         members = space.chosen(case.targets[0], target_kind)
         if len(members) > MOST_MEMBERS:
@@ -151,37 +143,35 @@ def measure_sc_weat(question: Question) -> Iterator[Result]:
                 expected=f"at most {MOST_MEMBERS} members",
                 fix="ask for association_score, or name a smaller set",
             )
-        sets = [space.chosen(name, attribute_kind) for name in options.attributes]
         for row, name in enumerate(members.ids):
-            member = members.only(np.array([row]))
-            apart = [space.without_targets(side, attribute_kind, [member]) for side in sets]
-            sides = {"a": apart[0], "b": apart[1]}
+            member = members.only(np.arange(len(members)) == row)
+            others = (space.chosen(each, attribute_kind, [member]) for each in options.attributes)
+            sides = dict(zip("ab", others, strict=True))
             estimate = _estimate(
-                sc_weat, question, {"w": member, **sides}, [("a", "b")],
+                sc_weat, question, {"w": member, **sides}, ("a", "b"),
                 fixed=_fixed(question, sides), alternative=options.alternative or "two-sided",
                 ddof=options.ddof,
             )  # fmt: skip
             yield finding_of(
                 estimate, question.place(case.modality), Family.LEAF, subject=name,
-                direction=closer(name, estimate.value, question.pair, case.modality),
+                direction=closer(name, estimate.value, question.pair),
                 by_group=estimate.parts[0].by_group if estimate.parts else (), **about(sides),
             )  # fmt: skip
 
 
 def measure_differential(question: Question) -> Iterator[Result]:
     """Measure the differential association of two concepts with two groups."""
-    for case in cases_of(question.options, question.space):
-        sides = _sides(question, case, ("c1", "c2"), ("m_images", "f_images"))
+    for case in question.cases:
+        sides = _sides(question, case, "c1", "c2", "m_images", "f_images")
         estimate = _estimate(
-            differential_association, question, sides, [("c1", "c2"), ("m_images", "f_images")],
+            differential_association, question, sides, ("c1", "c2"), ("m_images", "f_images"),
             fixed=() if question.options.resample_texts else ("c1", "c2"),
         )  # fmt: skip
-        c1, c2 = estimate.parts
+        means = [part.value for part in estimate.parts]
         yield finding_of(
             estimate, question.place(case.modality), Family.COMPOSITE,
             subject=" against ".join(case.targets),
-            direction=crossed(case.targets, (c1.value, c2.value), question.pair, case.modality),
-            **about(sides),
+            direction=crossed(case.targets, means, question.pair), **about(sides),
         )  # fmt: skip
 
 
@@ -196,10 +186,10 @@ class MeasuredTotals(Measured):
 def measure_totals(question: Question) -> MeasuredTotals:
     """Measure the total absolute association in each modality."""
     totals, results = {}, list[Result]()
-    for case in cases_of(question.options, question.space):
+    for case in question.cases:
         # Targets may have any name: the metric keeps "a" and "b" for the attributes.
         keys = tuple(f"target {name}" for name in case.targets)
-        sides = _sides(question, case, keys, ("a", "b"))
+        sides = _sides(question, case, *keys, "a", "b")
         totals[case] = estimate = total_absolute_association(
             {key: sides[key].things for key in keys},
             sides["a"].things,
@@ -216,10 +206,7 @@ def measure_totals(question: Question) -> MeasuredTotals:
             Row.of("totals", place, targets=len(case.targets), value=estimate.value, low=ends.low,
                    high=ends.high, chance=mean),
         ]  # fmt: skip
-    own = measured(results)
-    return MeasuredTotals(
-        findings=own.findings, tables=own.tables, question=question, totals=totals
-    )
+    return MeasuredTotals(**vars(measured(results)), question=question, totals=totals)
 
 
 def compare_totals(
@@ -228,7 +215,7 @@ def compare_totals(
     """Yield the differences between models in each modality where all have the same targets."""
     for modality in dict.fromkeys(case.modality for each in totals for case in each.totals):
         of_model = {
-            each.question.space.model: (each.question, case, estimate)
+            each.question.model: (each.question, case, estimate)
             for each in totals
             for case, estimate in each.totals.items()
             if case.modality == modality
@@ -246,12 +233,12 @@ def compare_totals(
         }
         for part in pairs:
             larger, smaller = names[part.subject][:: 1 if part.value >= 0 else -1]
-            text = f"the targets lean more with {larger} than with {smaller}" if part.value else ""
             yield finding_of(
                 estimate, of_model[larger][0].place(modality), Family.COMPOSITE,
                 # With two models the difference of the pair is that of all, whose chance is drawn.
                 _absolute(part, estimate if len(pairs) == 1 else None),
-                subject=f"against {smaller}", direction=text,
+                subject=f"against {smaller}",
+                direction=f"the targets lean more with {larger} than with {smaller}",
             )  # fmt: skip
 
 
@@ -268,11 +255,11 @@ def _absolute(part: Part, whole: Estimate | None) -> Part:
 def measure_mcas(question: Question) -> Iterator[Result]:
     """Measure MCAS of each target, and what follows from its parts."""
     estimates = {}
-    for case in cases_of(question.options, question.space):
+    for case in question.cases:
         target = case.targets[0]
         sides = _four_sides(question, target)
-        estimates[target] = estimate = _estimate(
-            mcas, question, sides, _EXCHANGED, resample_texts=question.options.resample_texts
+        estimates[target] = estimate = _mcas(
+            question, sides, resample_texts=question.options.resample_texts
         )
         yield from _of_mcas(question, target, sides, estimate)
     if question.options.generated:
@@ -281,12 +268,17 @@ def measure_mcas(question: Question) -> Iterator[Result]:
     yield from _summaries(question, question.place(), values, "mcas")
 
 
+def _mcas(question: Question, sides: Sides, **options: Any) -> Estimate:
+    exchanged = ("target_images",), ("a_images", "b_images"), ("a_texts", "b_texts")
+    return _estimate(mcas, question, sides, *exchanged, **options)
+
+
 def _four_sides(question: Question, target: str) -> Sides:
     """Return a target's and both groups' images and texts, by their part in the metric."""
     space = question.space
     targets = {suffix: space.chosen(target, kind) for suffix, kind in _KINDS}
     return {f"target_{suffix}": side for suffix, side in targets.items()} | {
-        f"{part}_{suffix}": space.apart(name, kind, [targets[suffix]])
+        f"{part}_{suffix}": space.chosen(name, kind, [targets[suffix]])
         for part, name in zip("ab", question.pair, strict=True)
         for suffix, kind in _KINDS
     }
@@ -295,16 +287,15 @@ def _four_sides(question: Question, target: str) -> Sides:
 def _of_mcas(question: Question, target: str, sides: Sides, estimate: Estimate) -> Iterator[Result]:
     place, pair, more = question.place(), question.pair, about(sides)
     kinds = {part: f"{s.name} ({part.partition('_')[2]})" for part, s in sides.items()}
-    direction = closer(target, estimate.value, pair)
     yield finding_of(
-        estimate, place, Family.COMPOSITE, subject=target, direction=direction,
-        **more | {"names": kinds},
+        estimate, place, Family.COMPOSITE, subject=target,
+        direction=closer(target, estimate.value, pair), **more | {"names": kinds},
     )  # fmt: skip
     for part in estimate.parts:
         described = finding_of(
             estimate, question.place(part.metric), Family.DESCRIPTIVE,
             replace(part, metric="association_score"), subject=target, names=more["names"],
-            direction=closer(target, part.value, pair, part.metric), by_group=part.by_group,
+            direction=closer(target, part.value, pair), by_group=part.by_group,
         )  # fmt: skip
         yield without_verdict(described, _PART)
         yield Row.of(
@@ -316,27 +307,29 @@ def _of_mcas(question: Question, target: str, sides: Sides, estimate: Estimate) 
 def _generated(question: Question, estimates: Mapping[str, Estimate]) -> Iterator[Result]:
     """Yield what the images add to the association of their prompts, by target."""
     place, options = question.place(), question.options
-    bias = {target: diffusion_bias(estimate) for target, estimate in estimates.items()}
-    gain = {target: bias_amplification(estimate) for target, estimate in estimates.items()}
-    for target, estimate in estimates.items():
-        direction = _images_and_texts(target, estimate, question.pair)
-        size = finding_of(
-            bias[target], place, Family.DESCRIPTIVE, subject=target, direction=direction
-        )
+    both = {
+        own: (diffusion_bias(each), bias_amplification(each)) for own, each in estimates.items()
+    }
+    for target, (bias, gain) in both.items():
+        leans = {part.metric: abs(part.value) for part in estimates[target].parts}
+        size = "more" if leans["II"] > leans["TT"] else "no more"
+        described = finding_of(
+            bias, place, Family.DESCRIPTIVE, subject=target,
+            direction=f"the images of {target} lean {size} than its texts",
+        )  # fmt: skip
         # Chance level and p would answer another question.
-        signed = bias[target].parts[0]
+        signed = bias.parts[0]
         ends = "" if math.isnan(signed.low) else f", {signed.low:.3g} to {signed.high:.3g}"
-        yield without_verdict(without_chance(size), f"{_NOT_EQUAL}{ends}")
-        yield finding_of(gain[target], place, Family.DESCRIPTIVE, subject=target)
-    x, y = (np.array([own[target].value for target in estimates]) for own in (bias, gain))
-    for target, smooth in zip(estimates, _smoothed(x, y, options.span), strict=True):
-        (size_ends, gain_ends) = (own[target].interval(question.level) for own in (bias, gain))
+        yield without_verdict(without_chance(described), f"{_NOT_EQUAL}{ends}")
+        yield finding_of(gain, place, Family.DESCRIPTIVE, subject=target)
+    x, y = np.array([[bias.value, gain.value] for bias, gain in both.values()]).reshape(-1, 2).T
+    for (target, own), smooth in zip(both.items(), _smoothed(x, y, options.span), strict=True):
+        bias_ends, gain_ends = (each.interval(question.level) for each in own)
         yield Row.of(
             "amplification", place, target=target, category=options.categories[target],
-            diffusion_bias=bias[target].value, diffusion_low=size_ends.low,
-            diffusion_high=size_ends.high, bias_amplification=gain[target].value,
-            amplification_low=gain_ends.low, amplification_high=gain_ends.high,
-            fitted=float(smooth), reason=gain[target].reason,
+            diffusion_bias=own[0].value, diffusion_low=bias_ends.low, diffusion_high=bias_ends.high,
+            bias_amplification=own[1].value, amplification_low=gain_ends.low,
+            amplification_high=gain_ends.high, fitted=float(smooth), reason=own[1].reason,
         )  # fmt: skip
 
 
@@ -347,21 +340,6 @@ def without_chance(described: UncorrectedFinding) -> UncorrectedFinding:
         described.finding, chance=nan, chance_low=nan, chance_high=nan, excess=nan, null=""
     )
     return replace(described, finding=finding)
-
-
-def _images_and_texts(target: str, estimate: Estimate, pair: tuple[str, str]) -> str:
-    """Say whether images or texts of a target lean more, and whether to different sides."""
-    leans = {part.metric: part.value for part in estimate.parts}
-    images, texts = leans["II"], leans["TT"]
-    if math.isnan(images) or math.isnan(texts):
-        return ""
-    gap = abs(images) - abs(texts)
-    size = "more than" if gap > 0 else "less than" if gap < 0 else "as much as"
-    text = f"the images of {target} lean {size} its texts"
-    if images * texts >= 0:
-        return text
-    near, far = pair if images > 0 else pair[::-1]
-    return f"{text}, and to opposite sides: images to {near}, texts to {far}"
 
 
 def _smoothed(x: Any, y: Any, span: float) -> Any:
@@ -394,15 +372,14 @@ def _summaries(
 
 def measure_xmcas(question: Question) -> Iterator[Result]:
     """Measure xMCAS of each target with further groups."""
-    options = question.options
-    cases = cases_of(options, question.space)
+    options, cases, place = question.options, question.cases, question.place()
     offset = options.offset
     if cases and options.neutral:
         values = [_mcas_value(question, target) for target in options.neutral]
         estimate = estimate_offset(values, **question.drawn)
         offset = estimate.value
         neutral = f"neutral: {', '.join(options.neutral)}"
-        yield finding_of(estimate, question.place(), Family.DESCRIPTIVE, subject=neutral)
+        yield finding_of(estimate, place, Family.DESCRIPTIVE, subject=neutral)
     for case in cases:
         yield from _xmcas(question, case.targets[0], offset)
 
@@ -411,17 +388,21 @@ def _xmcas(question: Question, target: str, offset: float) -> Iterator[Result]:
     options, space = question.options, question.space
     sides, place = _four_sides(question, target), question.place()
     # The prefix keeps names apart from those of the parts.
-    further = {
-        suffix: {
-            f"further {name}": space.apart(name, kind, [sides[f"target_{suffix}"]])
+    further = [
+        {
+            f"further {name}": space.chosen(name, kind, [sides[f"target_{suffix}"]])
             for name in options.further
         }
         for suffix, kind in _KINDS
+    ]
+    every = sides | {
+        f"{name}_{suffix}": side
+        for (suffix, _), own in zip(_KINDS, further, strict=True)
+        for name, side in own.items()
     }
-    every = sides | {f"{n}_{suffix}": s for suffix, own in further.items() for n, s in own.items()}
     estimate = xmcas(
         *(side.things for side in sides.values()),
-        *({name: side.things for name, side in further[suffix].items()} for suffix, _ in _KINDS),
+        *({name: side.things for name, side in own.items()} for own in further),
         offset=offset,
         similarity=space.similarity,
         units=units_of(every, [(part,) for part in every if part.endswith("_images")]),
@@ -446,22 +427,17 @@ def _xmcas(question: Question, target: str, offset: float) -> Iterator[Result]:
 
 
 def _mcas_value(question: Question, target: str) -> float:
-    quiet = replace(question, resampling=None)
-    return _estimate(mcas, quiet, _four_sides(question, target), []).value
+    return _mcas(replace(question, resampling=None), _four_sides(question, target)).value
 
 
-def measure_correlation(question: Question) -> Iterator[Result]:
-    """Correlate the scores of targets with external figures."""
-    for case in cases_of(question.options, question.space):
-        place = question.place(case.modality)
-        yield from related(question, place, _values(question, case), question.options.of, {})
-
-
-def measure_alignment(question: Question) -> Iterator[Result]:
-    """Compare the scores of targets with a declared hypothesis."""
+def measure_related(question: Question) -> Iterator[Result]:
+    """Relate the scores of targets to external figures, or to a declared hypothesis."""
     options, column = question.options, question.figure_name
-    for case in cases_of(options, question.space):
+    for case in question.cases:
         values, place = _values(question, case), question.place(case.modality)
+        if options.metric == "correlation":
+            yield from related(question, place, values, options.of, {})
+            continue
         yield from _missing(question, values)
         estimate = alignment(
             values, question.figures, statistic=options.statistic, **question.drawn
@@ -506,24 +482,20 @@ def _values(question: Question, case: Case) -> dict[str, float]:
     """Return the score of each target of a case, without intervals."""
     if question.options.of == "mcas":
         return {target: _mcas_value(question, target) for target in case.targets}
-    quiet = replace(question, resampling=None)
-    return {
-        target: _estimate(
-            association_score, quiet,
-            _sides(question, Case(case.modality, (target,)), ("targets",), ("a", "b")), [],
-        ).value
-        for target in case.targets
-    }  # fmt: skip
+    quiet, values = replace(question, resampling=None), {}
+    for target in case.targets:
+        sides = _sides(question, Case(case.modality, (target,)), "targets", "a", "b")
+        values[target] = _estimate(association_score, quiet, sides).value
+    return values
 
 
 def _missing(question: Question, values: Mapping[str, float]) -> Iterator[str]:
     """Name subjects without an external figure."""
-    figures = question.figures
-    lost = sorted(name for name in values if not math.isfinite(figures.get(name, math.nan)))
-    if lost:
+    known = [name for name, figure in question.figures.items() if math.isfinite(figure)]
+    if lost := sorted({*values}.difference(known)):
         yield (
-            f"{question.figure_name}: no figure for {', '.join(lost[:10])}"
-            f"{', …' if len(lost) > 10 else ''}, {len(lost)} of {len(values)} left out."
+            f"{question.figure_name}: no figure for {listed(lost, 10)}, {len(lost)} of "
+            f"{len(values)} left out."
         )
 
 
