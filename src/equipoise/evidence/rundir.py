@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import errno
+import glob
 import hashlib
 import json
 import os
+import re
 import secrets
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 
@@ -17,6 +19,7 @@ from equipoise.data.problems import listed
 
 LIST = "files.json"
 _WRITER = "equipoise"
+_TO_DO = "To do: choose another --out, or free space there"
 
 
 def write_list(folder: Path) -> None:
@@ -60,30 +63,22 @@ def read_list(folder: Path) -> Mapping[str, str] | None:
 def foreign_files(folder: Path) -> list[str]:
     """Return what equipoise did not write into a folder, or what has changed since.
 
-    Links are never followed. A folder of other files is named once, without what is in it.
+    Links are never followed.
     """
-    return sorted(_foreign(folder, read_list(folder) or {}))
-
-
-def _foreign(folder: Path, files: Mapping[str, str]) -> Iterator[str]:
-    parents = {str(parent) for name in files for parent in PurePosixPath(name).parents}
-    for root, folders, names in os.walk(folder):
-        relative = Path(root).relative_to(folder)
-        for name in [*folders]:
-            path = (relative / name).as_posix()
-            if path not in parents or Path(root, name).is_symlink():
-                folders.remove(name)
-                yield path
-        for name in names:
-            path = (relative / name).as_posix()
-            if path != LIST and not _is_intact(folder / path, files.get(path)):
-                yield path
-
-
-def _is_intact(path: Path, digest: str | None) -> bool:
-    if digest is None or path.is_symlink() or not path.is_file():
-        return False
-    return _digest(path) == digest
+    files = read_list(folder) or {}
+    known = {str(parent) for name in files for parent in PurePosixPath(name).parents}
+    found = []
+    for path in folder.rglob("*"):
+        name = path.relative_to(folder).as_posix()
+        if path.is_symlink() or not (path.is_dir() or path.is_file()):
+            own = False
+        elif path.is_dir():
+            own = name in known
+        else:
+            own = name == LIST or (name in files and _digest(path) == files[name])
+        if not own:
+            found.append(name)
+    return sorted(found)
 
 
 def _digest(path: Path) -> str:
@@ -94,28 +89,15 @@ def _digest(path: Path) -> str:
 @contextmanager
 def made(folder: Path) -> Iterator[None]:
     """Make a folder and hold it as one that a process is at work in; the hold ends with it."""
-    descriptor = _made(folder)
+    folder.mkdir(exist_ok=True)
+    descriptor = None
+    with suppress(OSError):  # a file system without locks
+        descriptor = _held(folder, wait=True)
     try:
         yield
     finally:
         if descriptor is not None:
             os.close(descriptor)
-
-
-def _made(folder: Path) -> int | None:
-    """Return a descriptor that holds a new folder; None where none can be had."""
-    while True:
-        folder.mkdir(exist_ok=True)
-        try:
-            descriptor = _held(folder, wait=True)
-        except FileNotFoundError:
-            continue
-        except OSError:
-            return None
-        # Between the making and the hold another run may have taken it for a leftover.
-        if descriptor is None or folder.is_dir():
-            return descriptor
-        os.close(descriptor)
 
 
 def _held(folder: Path, *, wait: bool) -> int | None:
@@ -149,7 +131,7 @@ def sweep(target: Path) -> None:
     target : Path
         Where a run is to lie.
     """
-    name = f".{_plain(target.name)}.????????"
+    name = f".{glob.escape(target.name)}.????????"
     for partial in target.parent.glob(f"{name}.partial"):
         with suppress(OSError):  # held by a run at work
             descriptor = _held(partial, wait=False)
@@ -167,27 +149,8 @@ def sweep(target: Path) -> None:
             old.rename(target)
 
 
-def _plain(name: str) -> str:
-    """Return a name without meaning for `glob`."""
-    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
-
-
-_TROUBLE = {
-    errno.ENOSPC: "the disk is full. To do: free space, or choose another --out",
-    errno.EDQUOT: "the disk quota is used up. To do: free space, or choose another --out",
-    errno.EFBIG: (
-        "a file became larger than this disk or process may write. To do: raise the limit of "
-        "file sizes (ulimit -f), or choose another --out"
-    ),
-    errno.EACCES: "no permission to write there. To do: choose another --out",
-    errno.EPERM: "no permission to write there. To do: choose another --out",
-    errno.EROFS: "the disk is read-only. To do: choose another --out",
-    errno.ENAMETOOLONG: "the name is too long. To do: choose a shorter --out",
-    errno.EEXIST: "a part of the path is a file. To do: choose another --out",
-    errno.ENOTDIR: "a part of the path is a file. To do: choose another --out",
-    errno.ENOSYS: "this file system cannot rename folders. To do: choose another --out",
-    errno.EIO: "the disk reports an error. To do: choose another --out",
-}
+# What pyarrow raises without the name of a file has one of these numbers where a disk is to blame.
+_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.EACCES)
 
 
 def is_run(path: Path) -> bool:
@@ -243,24 +206,14 @@ def new_run(out: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
                 _replace(partial, target)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-        _drop_empty(new)
-
-
-def _drop_empty(folders: Iterable[Path]) -> None:
-    """Remove folders that were made for a run that did not come about; innermost first."""
-    for folder in folders:
-        try:
-            folder.rmdir()
-        except OSError:
-            return
+        with suppress(OSError):  # of a run that came about, these are not empty
+            for folder in new:
+                folder.rmdir()
 
 
 def _resolved(out: Path) -> Path:
     try:
         str(out).encode()
-    except UnicodeEncodeError:
-        raise RunError(f"{out}: not valid UTF-8. To do: choose another --out") from None
-    try:
         return out.resolve()
     except (OSError, RuntimeError, ValueError) as error:
         raise RunError(f"{out}: not a usable path ({error}). To do: choose another --out") from None
@@ -268,44 +221,32 @@ def _resolved(out: Path) -> Path:
 
 @contextmanager
 def _translated(out: str | Path, partial: Path, target: Path) -> Iterator[None]:
+    """Say what to do where the run cannot be written; trouble with a file elsewhere passes."""
     try:
         yield
     except (OSError, RunError) as error:
-        cause = error if isinstance(error, OSError) else _cause(error)
-        trouble = None if cause is None else _TROUBLE.get(_number(cause) or 0)
-        if cause is None or trouble is None or not _concerns(cause, partial, target):
+        cause = error if isinstance(error, OSError) else error.__cause__
+        if not isinstance(cause, OSError):
             raise
-        raise RunError(f"{out}: {trouble}") from cause
-
-
-def _cause(error: RunError) -> OSError | None:
-    """Return what kept a named file from being written, where that is why a run failed."""
-    cause = error.__cause__
-    return cause if isinstance(cause, OSError) and isinstance(cause.filename, str) else None
-
-
-def _concerns(error: OSError, partial: Path, target: Path) -> bool:
-    """Whether an error is about the run's place; a file read meanwhile may be elsewhere."""
-    if not isinstance(error.filename, str):
-        return True
-    path = Path(error.filename).absolute()
-    return path.is_relative_to(partial) or target.is_relative_to(path)
-
-
-def _number(error: OSError) -> int | None:
-    """Find the error number; pyarrow has it in the text only."""
-    if error.errno is not None:
-        return error.errno
-    return next((number for number in _TROUBLE if f"errno {number}]" in str(error).lower()), None)
+        number = cause.errno or 0
+        if isinstance(cause.filename, str):
+            path = Path(cause.filename).absolute()
+            concerns = path.is_relative_to(partial) or target.is_relative_to(path)
+        else:
+            # pyarrow has the number in the text only.
+            told = re.search(r"errno (\d+)\]", str(cause).lower())
+            number = int(told[1]) if told else number
+            concerns = cause is error and number in _DISK
+        if not concerns:
+            raise
+        raise RunError(f"{out}: cannot be written: {os.strerror(number)}. {_TO_DO}") from cause
 
 
 def _refuse(target: Path, out: str | Path, overwrite: bool) -> None:
     try:
-        if not target.exists():
-            return
-        problem = _occupied(target, overwrite)
+        problem = _occupied(target, overwrite) if target.exists() else ""
     except OSError as error:
-        raise RunError(f"{out}: {_TROUBLE.get(error.errno or 0, str(error))}") from None
+        problem = f"{error.strerror}. {_TO_DO}"
     if problem:
         raise RunError(f"{out}: {problem}")
 

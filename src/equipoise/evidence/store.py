@@ -8,9 +8,10 @@ import json
 import logging
 import os
 import re
+import secrets
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -24,21 +25,6 @@ from equipoise.core.files import read_table, table_bytes
 from equipoise.evidence.asking import COLUMNS, Asked
 from equipoise.evidence.pictures import Pictures
 
-_TROUBLE = {
-    errno.ENOSPC: "the disk is full. To do: free space and run again; finished parts stay",
-    errno.EDQUOT: "the disk quota is used up. To do: free space and run again; finished parts stay",
-    errno.EFBIG: (
-        "a file became larger than this disk or process may write. To do: raise the limit of "
-        "file sizes (ulimit -f) or choose another store, and run again; finished parts stay"
-    ),
-    errno.EIO: "the disk reports an error. To do: choose another store",
-    errno.EACCES: "no permission to write there. To do: choose another store",
-    errno.EPERM: "no permission to write there. To do: choose another store",
-    errno.ENOENT: "no such folder can be made there. To do: choose another store",
-    errno.EROFS: "the disk is read-only. To do: choose another store",
-    errno.EEXIST: "a part of the path is a file. To do: choose another store",
-    errno.ENOTDIR: "a part of the path is a file. To do: choose another store",
-}
 # What calls raise that a file system does not have.
 _LACKING = (errno.ENOSYS, errno.EPERM, errno.EOPNOTSUPP, errno.ENOLCK)
 _READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)
@@ -97,39 +83,33 @@ def locked(folder: Path) -> Iterator[None]:
     MissingExtraError
         When filelock is not installed.
     """
-    with translated(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        held = _acquired(folder)
-    with held:
-        for left in folder.glob(f"*{_TEMPORARY}"):
-            left.unlink(missing_ok=True)
-        yield
-
-
-def _acquired(folder: Path) -> AbstractContextManager[object]:
-    """Return the lock of a folder, which ends with its block."""
     try:
         from filelock import FileLock, Timeout
     except ImportError as error:
         raise MissingExtraError("filelock", "images") from error
 
     path = folder / "lock"
-    try:
-        with warnings.catch_warnings():
-            # Without locks filelock warns and makes a file instead, which a killed run leaves.
-            warnings.simplefilter("error")
-            return FileLock(path).acquire(blocking=False)
-    except Timeout:
-        raise RunError(
-            f"{folder}: another process is writing it. To do: wait until it is done, "
-            "or choose another store"
-        ) from None
-    except (NotImplementedError, UserWarning) as error:
-        raise _lacking(folder) from error
-    except OSError as error:
-        if error.errno in _LACKING and path.exists():
+    with translated(folder), warnings.catch_warnings():
+        # Without locks filelock warns and makes a file instead, which a killed run leaves.
+        warnings.simplefilter("error")
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(path).acquire(blocking=False)
+        except Timeout:
+            raise RunError(
+                f"{folder}: another process is writing it. To do: wait until it is done, "
+                "or choose another store"
+            ) from None
+        except (NotImplementedError, UserWarning) as error:
             raise _lacking(folder) from error
-        raise
+        except OSError as error:
+            if error.errno in _LACKING and path.exists():
+                raise _lacking(folder) from error
+            raise
+    with lock:
+        for left in folder.glob(f"*{_TEMPORARY}"):
+            left.unlink(missing_ok=True)
+        yield
 
 
 def _lacking(folder: Path) -> RunError:
@@ -137,24 +117,6 @@ def _lacking(folder: Path) -> RunError:
         f"{folder}: this file system cannot lock or cannot rename files; a store needs both. "
         "To do: choose a store on a local disk"
     )
-
-
-def rename(partial: Path, path: Path) -> None:
-    """Give a file that is whole its name.
-
-    Raises
-    ------
-    RunError
-        When the file system cannot rename files.
-    OSError
-        When it cannot be done for another reason.
-    """
-    try:
-        partial.replace(path)
-    except OSError as error:
-        if error.errno in _LACKING:
-            raise _lacking(path.parent) from error
-        raise
 
 
 @contextmanager
@@ -169,15 +131,13 @@ def held(folder: Path) -> Iterator[bool]:
         When another process works in it; or it cannot be written and is not whole.
     """
     with ExitStack() as stack:
+        writable = True
         try:
             stack.enter_context(locked(folder))
         except RunError as error:
-            read_only = getattr(error.__cause__, "errno", None) in _READ_ONLY
-            if not read_only or read_manifest(folder).get("whole") is not True:
+            writable = getattr(error.__cause__, "errno", None) not in _READ_ONLY
+            if writable or read_manifest(folder).get("whole") is not True:
                 raise
-            writable = False
-        else:
-            writable = True
         yield writable
 
 
@@ -193,11 +153,10 @@ def translated(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        trouble = _TROUBLE.get(
-            error.errno or 0,
-            f"cannot be written: {error.strerror or error}. To do: choose another store",
-        )
-        raise RunError(f"{folder}: {trouble}") from error
+        raise RunError(
+            f"{folder}: cannot be written: {error.strerror or error}. To do: free space or choose "
+            "another store, and run again; finished parts stay"
+        ) from error
 
 
 def write(path: Path, data: bytes) -> None:
@@ -208,25 +167,24 @@ def write(path: Path, data: bytes) -> None:
     RunError
         When it cannot be written.
     """
-    partial = path.with_name(f"{path.name}{_TEMPORARY}")
+    partial = path.with_name(f"{path.name}.{secrets.token_hex(4)}{_TEMPORARY}")
     with translated(path.parent):
         try:
+            path.parent.mkdir(parents=True, exist_ok=True)
             with partial.open("wb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
-            rename(partial, path)
-        except BaseException:
+            partial.replace(path)
+        except OSError as error:
+            if error.errno in _LACKING and partial.exists():
+                raise _lacking(path.parent) from error
+            raise
+        finally:
             with suppress(OSError):
                 partial.unlink(missing_ok=True)
-            raise
-        _flush(path.parent)
-
-
-def _flush(folder: Path) -> None:
-    """Bring the name of a new file to the disk as well."""
-    with suppress(OSError):  # some file systems cannot
-        descriptor = os.open(folder, os.O_RDONLY)
+    with suppress(OSError):  # the name of the new file; some file systems cannot
+        descriptor = os.open(path.parent, os.O_RDONLY)
         try:
             os.fsync(descriptor)
         finally:

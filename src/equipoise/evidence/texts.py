@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import secrets
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -19,7 +16,7 @@ import pyarrow as pa
 from equipoise.core.errors import InputError, ModelError
 from equipoise.core.files import read_table, table_bytes
 from equipoise.evidence.asking import RunOptions
-from equipoise.evidence.store import rename, translated, warn_of_damage
+from equipoise.evidence.store import warn_of_damage, write
 from equipoise.evidence.zero_shot import Prompts, class_vectors
 
 if TYPE_CHECKING:
@@ -115,17 +112,23 @@ def embed_texts(
     computed = 0
     for start in range(0, len(distinct), part):
         some = distinct[start : start + part]
-        vectors = _read(_file(folder, model.info.key, some), some)
+        path = folder / f"part-{_digest(model, some)[:32]}.parquet"
+        vectors = _read(path, some)
         if vectors is None:
             if progress is not None:
                 progress("embedding texts", start, len(distinct))
             vectors = _computed(model, some)
-            _write(_file(folder, model.info.key, some), some, vectors)
+            cells = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), vectors.shape[1])
+            table = pa.table({"text": pa.array(some, pa.string()), "embedding": cells})
+            write(path, table_bytes(table))
             computed += len(some)
         found.append(vectors)
     place = {text: row for row, text in enumerate(distinct)}
     every = np.concatenate(found)[[place[text] for text in asked]]
-    return Texts(asked, every, asdict(model.info), _inputs(asked, every, model), computed)
+    data = every.astype("<f4", copy=False).tobytes()
+    facts = {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data), "rows": len(asked)}
+    inputs = {f"evidence/texts/{_digest(model, asked)[:16]}": facts}
+    return Texts(asked, every, asdict(model.info), inputs, computed)
 
 
 def embed_classes(
@@ -180,10 +183,10 @@ def _computed(model: DualEncoder, texts: list[str]) -> Vectors:
     return vectors
 
 
-def _file(folder: Path, key: str, texts: list[str]) -> Path:
-    """Name a part by everything that decides its content."""
-    content = json.dumps([_VERSION, key, texts], ensure_ascii=True).encode()
-    return folder / f"part-{hashlib.sha256(content).hexdigest()[:32]}.parquet"
+def _digest(model: DualEncoder, texts: Sequence[str]) -> str:
+    """Return the SHA-256 of everything that decides the vectors of texts."""
+    content = json.dumps([_VERSION, model.info.key, texts], ensure_ascii=True).encode()
+    return hashlib.sha256(content).hexdigest()
 
 
 def _read(path: Path, texts: list[str]) -> Vectors | None:
@@ -199,30 +202,3 @@ def _read(path: Path, texts: list[str]) -> Vectors | None:
         return None
     flat = table["embedding"].combine_chunks().flatten().to_numpy()
     return cast(Vectors, flat.reshape(len(texts), -1))
-
-
-def _write(path: Path, texts: list[str], vectors: Vectors) -> None:
-    """Write a part under another name and rename it: it is there whole, or not at all."""
-    cells = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), vectors.shape[1])
-    table = pa.table({"text": pa.array(texts, pa.string()), "embedding": cells})
-    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
-    with translated(path.parent):
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with partial.open("wb") as file:
-                file.write(table_bytes(table))
-                file.flush()
-                os.fsync(file.fileno())
-            rename(partial, path)
-        finally:
-            with suppress(OSError):
-                partial.unlink(missing_ok=True)
-
-
-def _inputs(
-    texts: tuple[str, ...], vectors: Vectors, model: DualEncoder
-) -> dict[str, dict[str, Any]]:
-    content = json.dumps([_VERSION, model.info.key, texts], ensure_ascii=True).encode()
-    data = vectors.astype("<f4", copy=False).tobytes()
-    facts = {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data), "rows": len(texts)}
-    return {f"evidence/texts/{hashlib.sha256(content).hexdigest()[:16]}": facts}

@@ -225,7 +225,7 @@ def test_a_full_disk_is_one_error_and_the_same_command_goes_on(
         patch.setattr(os, "fsync", full)
         assert outcome("a") == 2
     errors = capsys.readouterr().err
-    assert errors.count("the disk is full. To do: free space and run again") == 1
+    assert errors.count("No space left on device. To do: free space") == 1
     assert "Traceback" not in errors
     assert not (tmp_path / "a").exists()
     kept = [*world.glob("evidence/embeddings/*/part-*")]
