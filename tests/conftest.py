@@ -5,6 +5,7 @@ import re
 import shutil
 import signal
 import socket
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from ipaddress import ip_address
@@ -32,6 +33,20 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if config.option.markexpr != "slow" or collection_path.suffix != ".py":
         return None
     return "mark.slow" not in collection_path.read_text(encoding="utf-8") or None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Under EQUIPOISE_SLOW_SAMPLE=n, keep every nth case of a slow test, from its first one on."""
+    step, cases = int(os.environ.get("EQUIPOISE_SLOW_SAMPLE", "1")), Counter[str]()
+    dropped = []
+    for item in items:
+        test = item.nodeid.partition("[")[0]
+        if item.get_closest_marker("slow") and cases[test] % step:
+            dropped.append(item)
+        cases[test] += 1
+    if dropped:
+        config.hook.pytest_deselected(items=dropped)
+        items[:] = [item for item in items if item not in {*dropped}]
 
 
 _GROUP = re.compile(r'^pytestmark = .*\bxdist_group\("([^"]+)"\)', re.MULTILINE)

@@ -247,6 +247,22 @@ def test_a_run_of_the_slow_tests_alone_imports_no_other_file(tmp_path: Path) -> 
     assert "imported" in done[1].stdout + done[1].stderr
 
 
+def test_a_sample_keeps_a_case_of_every_slow_test(tmp_path: Path) -> None:
+    shutil.copy(ROOT / "tests" / "conftest.py", tmp_path)
+    (tmp_path / "test_slow.py").write_text(
+        "import pytest\n\npytestmark = pytest.mark.slow\n\n"
+        "@pytest.mark.parametrize('n', range(4))\ndef test_some(n):\n    pass\n\n"
+        "def test_it():\n    pass\n"
+    )
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = slow: minutes\n")
+    call = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "."]
+    sample = os.environ | {"EQUIPOISE_SLOW_SAMPLE": "3"}
+    done = subprocess.run(
+        call, cwd=tmp_path, env=sample, capture_output=True, text=True, check=False
+    )
+    assert "3 passed, 2 deselected" in done.stdout, done.stdout + done.stderr
+
+
 def test_a_test_cannot_reach_the_network() -> None:
     with pytest.raises(pytest.fail.Exception, match="may not reach the network"):
         socket.create_connection(("192.0.2.1", 9), timeout=1)
