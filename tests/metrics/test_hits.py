@@ -6,7 +6,7 @@ from sklearn.metrics import top_k_accuracy_score
 
 from equipoise.core.errors import InputError
 from equipoise.metrics.counts.accuracy import hit_rate
-from equipoise.metrics.counts.parity import demographic_parity
+from equipoise.metrics.counts.rates import demographic_parity
 from equipoise.stats.intervals import wilson
 from prediction_rows import part, random_rows
 

@@ -12,7 +12,7 @@ from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate
 from equipoise.metrics.counts import Counts, Null, count
 from equipoise.metrics.counts.accuracy import Accuracy
-from equipoise.metrics.measure import Draws, measure, permutations
+from equipoise.metrics.measure import Draws, Measure, measure
 from equipoise.stats.resampling import Bootstrap, Exact, Permutation
 
 Floats = np.ndarray
@@ -24,7 +24,7 @@ def rows(n: int = 200, seed: int = 0, **more: Any) -> Counts:
 
 
 @dataclass(frozen=True)
-class Probe:
+class Probe(Measure):
     """A measure that hands its draws to the test."""
 
     seen: list[Draws]
@@ -75,13 +75,18 @@ def test_permutations_grow_to_the_resolution_within_the_budget(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     counts = rows()
-    assert permutations(counts, Bootstrap(10, 100, resolution=0.1)) == 100
-    assert permutations(counts, Bootstrap(10, 100, resolution=0.0001)) == 10_000
-    assert permutations(counts, Permutation(100, resolution=0.003)) == 334
+
+    def permutations(resampling: Bootstrap | Permutation) -> int:
+        null = probe(counts, resampling).null
+        assert null is not None
+        return len(null)
+
+    assert permutations(Bootstrap(10, 100, resolution=0.1)) == 100
+    assert permutations(Permutation(100, resolution=0.003)) == 334
     module = import_module("equipoise.metrics.measure")
     monkeypatch.setattr(module, "MAX_DRAWN_CELLS", 500 * counts.table.size)
-    assert permutations(counts, Permutation(100, resolution=1e-9)) == 500
-    assert permutations(counts, Permutation(700, resolution=1e-9)) == 700
+    assert permutations(Permutation(100, resolution=1e-9)) == 500
+    assert permutations(Permutation(700, resolution=1e-9)) == 700
 
 
 @pytest.mark.parametrize(

@@ -22,8 +22,7 @@ from equipoise.core.parts import parts_from_table
 from equipoise.metrics.counts import Counts, Null, count
 from equipoise.metrics.counts.accuracy import Accuracy
 from equipoise.metrics.counts.effect_sizes import EffectSizes
-from equipoise.metrics.counts.parity import DemographicParity, EqualizedOdds
-from equipoise.metrics.counts.rates import Rates
+from equipoise.metrics.counts.rates import DemographicParity, EqualizedOdds, Rates
 from equipoise.metrics.measure import Measure, measure
 from equipoise.metrics.spec import SPECS
 from equipoise.stats.chance import benjamini_hochberg

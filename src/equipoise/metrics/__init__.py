@@ -22,6 +22,7 @@ among the excluded and not compared. docs/metrics has definitions, ranges and re
 
 from equipoise.metrics.counts import Counts, count
 from equipoise.metrics.counts.accuracy import accuracy, accuracy_gap, hit_rate, worst_group_accuracy
+from equipoise.metrics.counts.comparisons import rate_comparisons
 from equipoise.metrics.counts.effect_sizes import (
     band_counts,
     bands,
@@ -33,8 +34,7 @@ from equipoise.metrics.counts.effect_sizes import (
     tschuprows_t,
 )
 from equipoise.metrics.counts.paired import accuracy_difference
-from equipoise.metrics.counts.parity import demographic_parity, equalized_odds
-from equipoise.metrics.counts.rates import rate_comparisons, rates
+from equipoise.metrics.counts.rates import demographic_parity, equalized_odds, rates
 from equipoise.metrics.counts.shares import Confusion, corrected_shares, mean_share_mad, share_gap
 from equipoise.metrics.measure import measure
 from equipoise.metrics.rankings.cosines import CosineScores, cosine_scores

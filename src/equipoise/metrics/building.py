@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, TypedDict
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ from equipoise.core.groups import Groups
 from equipoise.core.parts import SCHEMA, Part
 from equipoise.metrics.counts import Counts
 from equipoise.metrics.measure import NO_INTERVAL, Draws
-from equipoise.metrics.spec import SPECS, make_estimate
+from equipoise.metrics.spec import SPECS, Tested, make_estimate
 from equipoise.stats.chance import band, p_value
 from equipoise.stats.intervals import mean_t, percentile, wilson
 from equipoise.stats.resampling import Resampling
@@ -62,12 +62,13 @@ def against_each(draws: Draws, indices: range, harm: Harm) -> dict[str, Floats]:
     dict of str to ndarray, shape (indices,)
         chance, chance_low, chance_high and p_value, NaN where there is none.
     """
-    names = ("chance", "chance_low", "chance_high", "p_value")
-    found = np.full((len(names), len(indices)), np.nan)
+    found = np.full((4, len(indices)), np.nan)
     for place, index in enumerate(indices if draws.null is not None else ()):
         held = against_chance(draws, index, harm)
-        if held.chance and held.p_value is not None:
-            found[:, place] = held.chance.mean, held.chance.low, held.chance.high, held.p_value
+        if held.chance:
+            found[:3, place] = held.chance.mean, held.chance.low, held.chance.high
+            found[3, place] = held.p_value
+    names = ("chance", "chance_low", "chance_high", "p_value")
     return dict(zip(names, found, strict=True))
 
 
@@ -80,7 +81,7 @@ def parts_table(  # noqa: PLR0913 - one keyword for each column
     *,
     by_group: GroupColumns,
     n: Floats,
-    excluded: Sequence[tuple[Excluded, ...]],
+    excluded: Sequence[Mapping[str, int]],
     reason: Sequence[str],
     shows: Sequence[str] = (),
 ) -> pa.Table:
@@ -95,20 +96,14 @@ def parts_table(  # noqa: PLR0913 - one keyword for each column
         **against_each(draws, range(start, start + many), "higher"),
         "n": np.rint(n).astype(np.int64),
         "by_group": by_group.arrow(),
-        "excluded": [[vars(one) for one in some] for some in excluded],
+        "excluded": [
+            [{"reason": why, "count": many} for why, many in some.items() if many]
+            for some in excluded
+        ],
         "reason": reason,
         "shows": shows or [""] * many,
     }
     return pa.table(columns, schema=SCHEMA)
-
-
-class Tested(TypedDict):
-    """What a test against chance gives to an estimate."""
-
-    chance: Chance | None
-    no_chance: str
-    p_value: float | None
-    null: str
 
 
 @dataclass(frozen=True)
@@ -182,16 +177,16 @@ class Percentile:
         return float(low), float(high)
 
 
-def ends_of(boot: Floats | None, index: int | None = None, otherwise: Ends = no_ends) -> Ends:
+def ends_of(boot: Floats | None, index: int | None = None) -> Ends:
     """Return the percentile interval of replicates, or of column `index` of them."""
     if boot is None:
-        return otherwise
+        return no_ends
     return Percentile(boot if index is None else boot[:, index])
 
 
 def drawn_ends(counts: Counts, draws: Draws, index: int, closed: Ends) -> Ends:
     """Return the interval of replicates, or the closed form of independent rows."""
-    return ends_of(draws.boot, index, closed if counts.independent else no_ends)
+    return closed if counts.independent else ends_of(draws.boot, index)
 
 
 def bootstrap_method(
@@ -418,9 +413,5 @@ def excluded_of(groups: Groups, excluded: Mapping[str, int]) -> dict[str, int]:
     """Add the groups that are empty or too small to the rows that were not counted."""
     empty = int((groups.counts == 0).sum())
     small = int(((groups.counts > 0) & ~groups.usable).sum())
-    found = dict(excluded)
-    if empty:
-        found["empty groups"] = empty
-    if small:
-        found[f"groups under {groups.min_size} rows"] = small
-    return found
+    lost = {"empty groups": empty, f"groups under {groups.min_size} rows": small}
+    return {**excluded, **{why: many for why, many in lost.items() if many}}

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from copy import copy
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +15,8 @@ from equipoise.stats.draws import exact_tables
 from equipoise.stats.resampling import (
     Bootstrap,
     Exact,
-    Permutation,
     Resampling,
+    level_of,
     null_draws,
 )
 
@@ -73,29 +71,28 @@ class Draws:
     intervals: bool = False
 
 
-class Measure(Protocol):
-    """A metric of counts.
+class Measure:
+    """A metric of counts; the base of every class that `measure` takes.
 
-    `null` names the exchangeability its chance level rests on (None: it has none), `replicated`
-    says whether its interval needs bootstrap replicates.
+    Attributes
+    ----------
+    null : "rows", "class", "prediction" or None
+        The exchangeability that its chance level rests on; None: it has none.
     """
 
-    @property
-    def null(self) -> Null | None:
-        """Null hypothesis of the chance level."""
-        ...
+    null: Null | None
 
     def replicated(self, counts: Counts) -> bool:
-        """Whether the interval needs bootstrap replicates for these counts."""
-        ...
+        """Whether the interval needs bootstrap replicates: independent rows have closed forms."""
+        return not counts.independent
 
     def __call__(self, counts: Counts, tables: Floats) -> Floats:
         """Return the s numbers of each table: (r, outcomes, groups) to (r, s)."""
-        ...
+        raise NotImplementedError
 
     def estimate(self, counts: Counts, draws: Draws) -> Estimate:
         """Turn the numbers into the estimate."""
-        ...
+        raise NotImplementedError
 
 
 def measure(
@@ -115,37 +112,37 @@ def measure(
     rng : int
         Seed of the random streams.
     """
-    observed = [one(counts, counts.observed)[0] for one in measures]
-    if resampling is None:
-        bare = (one.estimate(counts, Draws(v)) for one, v in zip(measures, observed, strict=True))
-        return [_without_interval(one) for one in bare]
-    drawn = [Draws(seen, level=resampling.level, intervals=True) for seen in observed]
+    drawn = [
+        Draws(
+            one(counts, counts.observed)[0],
+            level=level_of(resampling),
+            intervals=resampling is not None,
+        )
+        for one in measures
+    ]
     if isinstance(resampling, Bootstrap):
-        wanted = [one.replicated(counts) for one in measures]
-        blocks = counts.sampler.bootstrap(resampling.replicates, rng) if any(wanted) else ()
-        for index, boot in _evaluate(counts, measures, wanted, blocks):
-            drawn[index] = replace(drawn[index], boot=boot)
+        wanted = [place for place, one in enumerate(measures) if one.replicated(counts)]
+        blocks = counts.sampler.bootstrap(resampling.replicates, rng) if wanted else ()
+        for place, values in _numbers(counts, measures, wanted, blocks):
+            drawn[place] = replace(drawn[place], boot=values)
     for null, text in NULLS.items():
-        wanted = [one.null == null for one in measures]
-        if any(wanted):
-            tables, weights = _null_tables(counts, null, resampling, rng)
-            for index, values in _evaluate(counts, measures, wanted, tables):
-                exact = weights is not None
-                how = "every rearrangement enumerated" if exact else f"{len(values)} permutations"
-                drawn[index] = replace(
-                    drawn[index],
-                    null=values,
-                    weights=weights,
-                    null_text=f"{text}; {how}",
-                    resolution=resampling.resolution,
-                )
-    return [one.estimate(counts, some) for one, some in zip(measures, drawn, strict=True)]
-
-
-def _without_interval(estimate: Estimate) -> Estimate:
-    # Not `replace`, which reads the parts and so makes them.
-    found = copy(estimate)
-    vars(found).update(ends=no_ends, method=NO_INTERVAL)
+        wanted = [place for place, one in enumerate(measures) if one.null == null]
+        if resampling is None or not wanted:
+            continue
+        tables, weights = _null_tables(counts, null, resampling, rng)
+        for place, values in _numbers(counts, measures, wanted, tables):
+            how = f"{len(values)} permutations"
+            drawn[place] = replace(
+                drawn[place],
+                null=values,
+                weights=weights,
+                null_text=f"{text}; {how if weights is None else 'every rearrangement enumerated'}",
+                resolution=resampling.resolution,
+            )
+    found = [one.estimate(counts, some) for one, some in zip(measures, drawn, strict=True)]
+    if resampling is None:
+        for one in found:
+            vars(one).update(ends=no_ends, method=NO_INTERVAL)
     return found
 
 
@@ -154,7 +151,8 @@ def _null_tables(
 ) -> tuple[Iterable[Floats], Floats | None]:
     strata = counts.strata(null)
     if not isinstance(resampling, Exact):
-        return counts.sampler.permute(strata, permutations(counts, resampling), rng), None
+        affordable = MAX_DRAWN_CELLS // max(counts.sampler.effort, 1)
+        return counts.sampler.permute(strata, null_draws(resampling, affordable), rng), None
     if not counts.independent:
         raise InputError(
             "resampling=Exact: needs independent rows with one prediction each; "
@@ -164,20 +162,10 @@ def _null_tables(
     return [tables], weights
 
 
-def permutations(counts: Counts, resampling: Bootstrap | Permutation) -> int:
-    """Return how many permutations resolve the finest p-value, within the budget."""
-    return null_draws(resampling, MAX_DRAWN_CELLS // max(counts.sampler.effort, 1))
-
-
-def _evaluate(
-    counts: Counts,
-    measures: Sequence[Measure],
-    wanted: Sequence[bool],
-    blocks: Iterable[Floats],
-) -> list[tuple[int, Floats]]:
-    """Return the index and the numbers of each measure that is wanted."""
-    kept: dict[int, list[Floats]] = {index: [] for index in np.flatnonzero(wanted).tolist()}
-    for tables in blocks:
-        for index, values in kept.items():
-            values.append(measures[index](counts, tables))
-    return [(index, np.concatenate(values)) for index, values in kept.items()]
+def _numbers(
+    counts: Counts, measures: Sequence[Measure], wanted: Sequence[int], blocks: Iterable[Floats]
+) -> Iterator[tuple[int, Floats]]:
+    """Yield the place and the numbers of each measure that is wanted."""
+    values = [[measures[place](counts, tables) for place in wanted] for tables in blocks]
+    for place, some in zip(wanted, zip(*values, strict=True), strict=False):
+        yield place, np.concatenate(some)

@@ -168,14 +168,19 @@ def unregister(name: str) -> None:
     _REGISTERED.pop(name, None)
 
 
-class EstimateFields(TypedDict, total=False):
-    """Fields of an estimate that its record does not hold."""
+class Tested(TypedDict, total=False):
+    """Fields of an estimate that a test against chance gives."""
 
-    params: Mapping[str, Any]
     chance: Chance | None
     no_chance: str
     p_value: float | None
     null: str
+
+
+class EstimateFields(Tested, total=False):
+    """Fields of an estimate that its record does not hold."""
+
+    params: Mapping[str, Any]
     by: pa.Table | Callable[[], pa.Table | None] | None
     excluded: Mapping[str, int]
     unit: str

@@ -13,12 +13,12 @@ from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate
 from equipoise.metrics.building import count_estimate, ends_of, interval_method
 from equipoise.metrics.counts import Counts, Null
-from equipoise.metrics.measure import Draws, Floats, Statistic
+from equipoise.metrics.measure import Draws, Floats, Measure, Statistic
 from equipoise.metrics.spec import MetricSpec, register, unregister
 
 
 @dataclass(frozen=True, eq=False)
-class TableMetric:
+class TableMetric(Measure):
     """A registered function of count tables; pass it to `equipoise.metrics.measure`.
 
     Attributes
@@ -34,7 +34,7 @@ class TableMetric:
     statistic: Statistic
     null: Null | None
 
-    def replicated(self, counts: Counts) -> bool:  # noqa: ARG002 - the form of `Measure`
+    def replicated(self, counts: Counts) -> bool:  # noqa: ARG002 - the base's form
         """Return True: the interval is that of bootstrap replicates."""
         return True
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Literal
 
@@ -42,15 +42,6 @@ def studentized_range(level: float, groups: int) -> float:
     """
     quantile: float = stats.studentized_range.ppf(level, groups, np.inf)
     return quantile / math.sqrt(2.0)
-
-
-def by_count(
-    critical: Callable[[float, int], float], counts: npt.NDArray[np.int64], level: float
-) -> Floats:
-    """Return a critical value for each number of groups, of which at least two are assumed."""
-    distinct, place = np.unique(np.maximum(counts, 2), return_inverse=True)
-    found = np.array([critical(level, count) for count in distinct.tolist()])
-    return found[place].reshape(counts.shape)
 
 
 def where(known: npt.NDArray[np.bool_], low: Floats, high: Floats) -> tuple[Floats, Floats]:
@@ -88,8 +79,8 @@ def wilson(successes: npt.ArrayLike, n: npt.ArrayLike, level: float = 0.95) -> P
     ----------
     Wilson 1927, JASA 22, 209-212.
     """
-    counts = _counts(successes, n)
-    return _score(*counts, normal(level))
+    found = _scored(*_counts(successes, n), normal(level))
+    return found.low, found.high
 
 
 def newcombe(
@@ -123,7 +114,8 @@ def newcombe(
     Newcombe 1998, Statistics in Medicine 17, 873-890, method 10.
     """
     first, second, z = _counts(s1, n1), _counts(s2, n2), normal(level)
-    return _hybrid(_Scored.of(*first, z), _Scored.of(*second, z))
+    apart = _scored(*first, z).minus(_scored(*second, z))
+    return np.maximum(apart.low, -1.0), np.minimum(apart.high, 1.0)
 
 
 def simultaneous_gap(successes: npt.ArrayLike, n: npt.ArrayLike, level: float = 0.95) -> Pair:
@@ -159,22 +151,33 @@ def simultaneous_gap(successes: npt.ArrayLike, n: npt.ArrayLike, level: float = 
     """
     check_level(level)
     s, n = _counts(successes, n)
-    groups = (n > 0).sum(axis=-1)
-    wide = _Scored.of(s, n, by_count(studentized_range, groups, level)[..., None])
-    narrow = _Scored.of(s, n, normal(level))
-    low, high = np.zeros(groups.shape), np.zeros(groups.shape)
-    many = n.shape[-1]
-    step = max(1, _PAIRS // max(n.size, 1))
+    distinct, place = np.unique(np.maximum((n > 0).sum(axis=-1), 2), return_inverse=True)
+    critical = np.array([studentized_range(level, groups) for groups in distinct.tolist()])
+    wide = critical[place].reshape(*n.shape[:-1], 1)
+    return largest_gap(_scored(s, n, wide), _scored(s, n, normal(level)))
+
+
+def largest_gap(wide: Scored, narrow: Scored) -> Pair:
+    """Return ends of max - min over the last axis, see `simultaneous_gap`.
+
+    `wide` has the values with ends that hold for all pairs together, `narrow` with ends of their
+    own; NaN is ignored.
+    """
+    known = (~np.isnan(narrow.value)).sum(axis=-1)
+    low, high = np.zeros(known.shape), np.zeros(known.shape)
+    many = narrow.value.shape[-1]
+    step = max(1, _PAIRS // max(narrow.value.size, 1))
     for start in range(0, many, step):
         some = slice(start, start + step)
-        # Whom a group is not compared with: itself, and those without rows, which are NaN.
+        # A group is not compared with itself.
         apart = np.arange(many)[some, None] != np.arange(many)
-        lows = _hybrid_low(wide.column(some), wide.row())
-        highs = _hybrid_high(narrow.column(some), narrow.row())
-        for end, ends in ((low, lows), (high, highs)):
+        for end, ends in (
+            (low, wide[..., some, None].minus(wide[..., None, :]).low),
+            (high, narrow[..., some, None].minus(narrow[..., None, :]).high),
+        ):
             reached = np.fmax.reduce(np.where(apart, ends, np.nan), axis=(-2, -1), initial=0.0)
             np.fmax(end, reached, out=end)
-    return where(groups >= 2, low, high)
+    return where(known >= 2, low, np.minimum(high, 1.0))
 
 
 def simultaneous_shortfall(successes: npt.ArrayLike, n: npt.ArrayLike, level: float = 0.95) -> Pair:
@@ -211,10 +214,10 @@ def simultaneous_shortfall(successes: npt.ArrayLike, n: npt.ArrayLike, level: fl
     rest = _counts(np.where(n > 0, np.clip(all_s - s, 0.0, all_n - n), 0.0), all_n - n)
     above = ((1.0 - level) / np.maximum(groups, 2))[..., None]
     z = -special.ndtri(above)
-    exact = _Scored(_rate(s, n), _score(s, n, z)[0], _exact_high(s, n, above))
-    lows, _ = _hybrid(_Scored.of(*rest, z), exact)
+    exact = replace(_scored(s, n, z), high=_exact_high(s, n, above))
+    lows = _scored(*rest, z).minus(exact).low
     z = normal(level)
-    _, highs = _hybrid(_Scored.of(*rest, z), _Scored.of(s, n, z))
+    highs = np.minimum(_scored(*rest, z).minus(_scored(s, n, z)).high, 1.0)
     share = 1.0 - n / np.maximum(all_n, 1.0)
     low = np.fmax.reduce(share * lows, axis=-1, initial=0.0)
     high = np.fmax.reduce(share * highs, axis=-1, initial=0.0)
@@ -250,60 +253,84 @@ def simultaneous_minimum(successes: npt.ArrayLike, n: npt.ArrayLike, level: floa
     check_level(level)
     s, n = _counts(successes, n)
     groups = (n > 0).sum(axis=-1)
-    lows, _ = _score(s, n, normal(level))
+    single = _scored(s, n, normal(level))
     above = np.minimum(1.0 - level ** (1.0 / np.maximum(groups, 1)), (1.0 - level) / 2.0)
-    highs = np.where(
-        (groups > 1)[..., None], _exact_high(s, n, above[..., None]), _score(s, n, normal(level))[1]
-    )
-    low = np.fmin.reduce(lows, axis=-1, initial=1.0)
+    highs = np.where((groups > 1)[..., None], _exact_high(s, n, above[..., None]), single.high)
+    low = np.fmin.reduce(single.low, axis=-1, initial=1.0)
     high = np.fmin.reduce(highs, axis=-1, initial=1.0)
     return where(groups >= 1, low, high)
 
 
 @dataclass(frozen=True, eq=False)
-class _Scored:
-    """Proportions with their Wilson ends."""
+class Scored:
+    """Values with the ends of their intervals, three arrays of one shape; NaN where unknown.
 
-    p: Floats
+    Variance estimates are recovered from the ends of each proportion's own interval (MOVER), so
+    that a share of 0 or 1 needs no correction. For two Wilson intervals the difference is
+    Newcombe's.
+    """
+
+    value: Floats
     low: Floats
     high: Floats
 
-    @classmethod
-    def of(cls, s: Floats, n: Floats, z: Floats) -> _Scored:
-        return cls(_rate(s, n), *_score(s, n, z))
+    @property
+    def arrays(self) -> tuple[Floats, Floats, Floats]:
+        """The value, the low end and the high end."""
+        return self.value, self.low, self.high
 
-    def column(self, groups: slice) -> _Scored:
-        """Some groups along the last axis but one, to be held against `row`."""
-        return _Scored(*(one[..., groups, None] for one in (self.p, self.low, self.high)))
+    def __getitem__(self, index: Any) -> Scored:
+        """Return the values at an index."""
+        return Scored(*(one[index] for one in self.arrays))
 
-    def row(self) -> _Scored:
-        return _Scored(*(one[..., None, :] for one in (self.p, self.low, self.high)))
+    def scaled(self, factor: Floats | float) -> Scored:
+        """Return the values times a number of at least 0."""
+        return Scored(*(factor * one for one in self.arrays))
+
+    def minus(self, other: Scored) -> Scored:
+        """Return the difference to independent values (Newcombe 1998)."""
+        return self.plus(Scored(-other.value, -other.high, -other.low))
+
+    def plus(self, other: Scored) -> Scored:
+        """Return the sum with independent values (Zou & Donner 2008)."""
+        value = self.value + other.value
+        below = np.hypot(self.value - self.low, other.value - other.low)
+        above = np.hypot(self.high - self.value, other.high - other.value)
+        return Scored(value, value - below, value + above)
+
+    def over(self, other: Scored) -> Scored:
+        """Return the ratio to independent values; NaN, but with ends, where those are 0.
+
+        The ends solve the quadratic equations of Donner & Zou 2012, section 3, in the form that
+        keeps its precision. The high end is infinite where the other value may be 0.
+        """
+        product = self.value * other.value
+        small, large = (end * (2.0 * self.value - end) for end in (self.low, self.high))
+        other_small, other_large = (
+            end * (2.0 * other.value - end) for end in (other.low, other.high)
+        )
+        # Rounding must not make a number that is 0 by definition negative.
+        low_root, high_root = (
+            np.sqrt(np.maximum(product * product - one, 0.0))
+            for one in (small * other_large, large * other_small)
+        )
+        with np.errstate(invalid="ignore", divide="ignore"):
+            value = np.where(other.value > 0, self.value / other.value, np.nan)
+            low, high = small / (product + low_root), (product + high_root) / other_small
+        known = ~np.isnan(product)
+        low = np.where(known & (self.low == 0), 0.0, low)
+        return Scored(value, low, np.where(known & (other.low == 0), np.inf, high))
 
 
-def _hybrid(first: _Scored, second: _Scored) -> Pair:
-    return _hybrid_low(first, second), _hybrid_high(first, second)
-
-
-def _hybrid_low(first: _Scored, second: _Scored) -> Floats:
-    below = np.hypot(first.p - first.low, second.high - second.p)
-    low: Floats = np.maximum(first.p - second.p - below, -1.0)
-    return low
-
-
-def _hybrid_high(first: _Scored, second: _Scored) -> Floats:
-    above = np.hypot(first.high - first.p, second.p - second.low)
-    high: Floats = np.minimum(first.p - second.p + above, 1.0)
-    return high
-
-
-def _score(s: Floats, n: Floats, z: Floats) -> Pair:
-    p, size = _rate(s, n), np.where(n > 0, n, 1.0)
+def _scored(s: Floats, n: Floats, z: Floats) -> Scored:
+    size = np.where(n > 0, n, 1.0)
+    p = np.where(n > 0, s / size, np.nan)
     spread = z * np.sqrt(p * (1.0 - p) / size + z * z / (4.0 * size * size))
     centre, scale = p + z * z / (2.0 * size), 1.0 + z * z / size
     # Rounding must not move the ends that are 0 and 1 by definition.
     low = np.where(s <= 0.0, 0.0, np.maximum((centre - spread) / scale, 0.0))
     high = np.where(s >= n, 1.0, np.minimum((centre + spread) / scale, 1.0))
-    return where(~np.isnan(p), low, high)
+    return Scored(p, *where(~np.isnan(p), low, high))
 
 
 def _exact_high(s: Floats, n: Floats, above: Floats) -> Floats:
@@ -313,10 +340,6 @@ def _exact_high(s: Floats, n: Floats, above: Floats) -> Floats:
     """
     high = special.betaincinv(s + 1.0, np.where(n > s, n - s, 1.0), 1.0 - above)
     return np.where(n > 0, np.where(n > s, high, 1.0), np.nan)
-
-
-def _rate(s: Floats, n: Floats) -> Floats:
-    return np.where(n > 0, s / np.where(n > 0, n, 1.0), np.nan)
 
 
 def _counts(successes: npt.ArrayLike, n: npt.ArrayLike) -> Pair:
@@ -376,8 +399,8 @@ def percentile(
         raise InputError("replicates: none given; expected shape (replicates, ...)")
     ignored = np.isnan(values).sum(axis=0)
     last = np.maximum(len(values) - ignored - 1, 0)
-    low = _order_statistic(values, last * (1.0 - level) / 2.0, outer=np.floor)
-    high = _order_statistic(values, last * (1.0 + level) / 2.0, outer=np.ceil)
+    low = _order_statistic(values, last * (1.0 - level) / 2.0, outer=0)
+    high = _order_statistic(values, last * (1.0 + level) / 2.0, outer=1)
     return low, high, ignored
 
 
@@ -450,13 +473,13 @@ def fisher_z(
     return where(known, np.tanh(centre - half), np.tanh(centre + half))
 
 
-def _order_statistic(values: Floats, place: Floats, outer: Callable[[Floats], Floats]) -> Floats:
+def _order_statistic(values: Floats, place: Floats, outer: int) -> Floats:
     """Interpolate sorted values (n, ...) at fractional places (...)."""
-    below, above = (
+    sides = [
         np.take_along_axis(values, step(place).astype(np.int64)[None], axis=0)[0]
         for step in (np.floor, np.ceil)
-    )
-    between = np.isfinite(below) & np.isfinite(above)
-    ends = np.where(between, above, 0.0) - np.where(between, below, 0.0)
-    line = np.where(between, below, 0.0) + ends * (place - np.floor(place))
-    return np.where(between, line, below if outer is np.floor else above)
+    ]
+    between = np.isfinite(sides).all(axis=0)
+    below, above = np.where(between, sides, 0.0)
+    line: Floats = below + (above - below) * (place - np.floor(place))
+    return np.where(between, line, sides[outer])

@@ -27,7 +27,7 @@ from equipoise.core.wording import shortened
 from equipoise.metrics.counts import count
 from equipoise.metrics.counts.accuracy import Accuracy
 from equipoise.metrics.counts.effect_sizes import EffectSizes
-from equipoise.metrics.counts.parity import DemographicParity
+from equipoise.metrics.counts.rates import DemographicParity
 from equipoise.metrics.measure import measure
 from equipoise.metrics.values.outside import correlation
 from equipoise.metrics.vectors.predicted_labels import ASIDE, label_concentration, spread

@@ -27,7 +27,7 @@ from equipoise.core.parts import Part
 from equipoise.data import Coded, ModelPredictions, PredictionData, Predictions
 from equipoise.metrics.counts import Counts, count
 from equipoise.metrics.counts.accuracy import HitRate, hits
-from equipoise.metrics.counts.parity import DemographicParity
+from equipoise.metrics.counts.rates import DemographicParity
 from equipoise.metrics.measure import Measure, measure
 from equipoise.stats.resampling import Resampling
 

@@ -33,8 +33,7 @@ from equipoise.metrics.counts.accuracy import Accuracy
 from equipoise.metrics.counts.chi_square import Layout
 from equipoise.metrics.counts.effect_sizes import NO_TEST, EffectTables, SkewSize, no_skewness
 from equipoise.metrics.counts.paired import Joint, Pair, Seen, join
-from equipoise.metrics.counts.parity import EqualizedOdds
-from equipoise.metrics.counts.rates import Rates
+from equipoise.metrics.counts.rates import EqualizedOdds, Rates
 from equipoise.metrics.measure import Measure
 from equipoise.metrics.spec import spec_of
 from equipoise.metrics.table_metric import TableMetric

@@ -8,8 +8,7 @@ from equipoise.audits.predictions.config import Config, EffectSizeOptions
 from equipoise.metrics.counts import Counts
 from equipoise.metrics.counts.accuracy import Accuracy
 from equipoise.metrics.counts.effect_sizes import EffectSizes, SkewSize
-from equipoise.metrics.counts.parity import DemographicParity, EqualizedOdds
-from equipoise.metrics.counts.rates import Rates
+from equipoise.metrics.counts.rates import DemographicParity, EqualizedOdds, Rates
 from equipoise.metrics.measure import NULLS, Measure
 from equipoise.metrics.table_metric import TABLE_METRICS
 

@@ -24,9 +24,9 @@ from equipoise.metrics.building import (
     interval_method,
     part,
 )
-from equipoise.metrics.counts.confusion import Pair, too_few
+from equipoise.metrics.counts.rates import Pair, too_few
 from equipoise.metrics.counts.table import Counts, Null, count
-from equipoise.metrics.measure import DEFAULT, Draws, measure
+from equipoise.metrics.measure import DEFAULT, Draws, Measure, measure
 from equipoise.metrics.spec import POINTS, SPECS, WILSON, MetricSpec, register
 from equipoise.stats.intervals import (
     ClosedForm,
@@ -171,7 +171,7 @@ def _right_and_total(counts: Counts, tables: Floats) -> Pair:
 
 
 @dataclass(frozen=True)
-class Accuracy:
+class Accuracy(Measure):
     """The measure behind `accuracy`, `worst_group_accuracy` and `accuracy_gap`.
 
     Attributes
@@ -184,10 +184,6 @@ class Accuracy:
 
     kind: Kind
     null: Null | None
-
-    def replicated(self, counts: Counts) -> bool:
-        """Independent rows have closed-form intervals."""
-        return not counts.independent
 
     def __call__(self, counts: Counts, tables: Floats) -> Floats:
         """Return the number of each table, then each group's accuracy, shape (r, 1 + groups)."""
@@ -337,7 +333,7 @@ def _missing(label: object) -> bool:
 
 
 @dataclass(frozen=True)
-class HitRate:
+class HitRate(Measure):
     """The measure behind `hit_rate`, of counts that `hits` makes.
 
     Attributes
@@ -347,11 +343,7 @@ class HitRate:
     """
 
     k: int = 5
-    null: Literal["rows"] = "rows"
-
-    def replicated(self, counts: Counts) -> bool:
-        """Independent rows have closed-form intervals."""
-        return not counts.independent
+    null: Null = "rows"
 
     def __call__(self, counts: Counts, tables: Floats) -> Floats:
         """Return hit rate, gap, and each group's hit rate, shape (r, 2 + groups)."""

@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Ends, Estimate, no_ends
-from equipoise.core.finding import Excluded
 from equipoise.core.groups import Groups
 from equipoise.metrics.building import (
     NOTHING,
@@ -40,9 +39,9 @@ from equipoise.metrics.counts.chi_square import (
     summaries,
     why_undefined,
 )
-from equipoise.metrics.counts.confusion import divide
+from equipoise.metrics.counts.rates import divide
 from equipoise.metrics.counts.table import Counts, Null, count
-from equipoise.metrics.measure import DEFAULT, Draws, measure
+from equipoise.metrics.measure import DEFAULT, Draws, Measure, measure
 from equipoise.metrics.spec import (
     BANDS,
     COHEN,
@@ -136,7 +135,7 @@ def effect_sizes(  # noqa: PLR0913 - the public signature
 
 
 @dataclass(frozen=True)
-class EffectTables:
+class EffectTables(Measure):
     """Which contingency tables are measured, and with which statistic.
 
     Attributes
@@ -163,7 +162,7 @@ class EffectTables:
             )
 
     @property
-    def null(self) -> Null:
+    def null(self) -> Null:  # type: ignore[override]
         """Groups are exchanged within what the tables are conditioned on."""
         return NULL_OF[self.formulation]
 
@@ -308,7 +307,7 @@ class Classes:
             low, high = (np.where(known, end, np.nan) for end in ends)
         names = self.counts.classes
         reasons = why_undefined(self.observed, self.tables.formulation, self.tables.min_expected)
-        dropped = zip(*(np.rint(one).tolist() for one in self.dropped), strict=True)
+        dropped = zip(*(np.rint(one).astype(int).tolist() for one in self.dropped), strict=True)
         return parts_table(
             self.tables.statistic,
             [names[place] if place >= 0 else "" for place in self.layout.subject.tolist()],
@@ -317,14 +316,7 @@ class Classes:
             (low, high),
             by_group=self._shares(),
             n=self.observed.n_before[0],
-            excluded=[
-                tuple(
-                    Excluded(why, int(many)) for why, many in zip(self._reasons, some, strict=True)
-                )
-                if some[0]
-                else ()
-                for some in dropped
-            ],
+            excluded=[dict(zip(self._reasons, some, strict=True)) for some in dropped],
             reason=np.where(self.estimable, "", reasons).tolist(),
         )
 

@@ -1,47 +1,419 @@
-"""Every confusion rate by class and group, the gaps between groups, and their comparison."""
+"""Confusion rates of every class and group, demographic parity and equalized odds.
+
+A class stands against the rest. Each number is a gap: the largest minus the smallest rate over
+groups.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial, reduce
-from typing import Any
+from functools import cached_property, partial, reduce
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from scipy.special import ndtr
 
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Ends, Estimate
-from equipoise.metrics.building import count_estimate, drawn_ends, spread_level
-from equipoise.metrics.counts.confusion import (
-    AVERAGE_ODDS,
-    RATES,
-    Confusion,
-    Rate,
-    Scored,
-    divide,
-    families,
-    gap_method,
-    gaps_and_shares,
-    largest,
-    simultaneous_largest_gap,
-    too_few,
+from equipoise.metrics.building import (
+    GroupColumns,
+    count_estimate,
+    drawn_ends,
+    gaps,
+    interval_method,
+    parts_table,
+    spread_level,
+    too_small,
 )
 from equipoise.metrics.counts.table import Counts, Null, count
-from equipoise.metrics.measure import DEFAULT, Draws, measure
+from equipoise.metrics.measure import DEFAULT, Draws, Measure, measure
 from equipoise.metrics.spec import PAIRWISE, POINTS, MetricSpec, register
-from equipoise.stats.intervals import ClosedForm, percentile
-from equipoise.stats.resampling import Bootstrap, Resampling
+from equipoise.stats.intervals import (
+    ClosedForm,
+    Scored,
+    largest_gap,
+    percentile,
+    simultaneous_gap,
+    studentized_range,
+    wilson,
+)
+from equipoise.stats.resampling import Resampling
 
 Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+Pair = tuple[Floats, Floats]
+Aggregate = Literal["max", "mean"]
 
-_NO_CHANCE = "rates have different nulls: each gap in `by` has its own chance level and p-value"
-# The first two rates under each null; the others are their complements or means.
-_DISTINCT = 2
-_NULLS: tuple[Null, ...] = ("class", "prediction", "rows")
-_EVERY = (*RATES, AVERAGE_ODDS)
+# A difference of sums of soft counts below this share of the larger sum is rounding.
+_ROUNDING = 1e-9
+# Replicates of more shares than this would fill the memory: classes × groups × rates.
+MAX_REPLICATED_SHARES = 25_000
+# What is left of the first without the second.
+_RESTS = {
+    "missed": ("truth", "both"),
+    "wrong": ("prediction", "both"),
+    "others": ("total", "truth"),
+    "unsaid": ("total", "prediction"),
+    "neither": ("others", "wrong"),
+}
+
+
+class Cells(dict[str, Floats]):
+    """Weights of one-vs-all outcomes and rates by name, each of shape (r, classes, groups).
+
+    `both` are rows of the class that are predicted as it, `truth` its rows, `prediction` rows
+    predicted as it, and `total` all rows. What else rates need is made when it is first read.
+    """
+
+    @classmethod
+    def of(cls, counts: Counts, tables: Floats) -> Cells:
+        """Sum tables (r, outcomes, groups), once for all measures of the same draws."""
+        return counts.once(tables, cls._sum)
+
+    @classmethod
+    def _sum(cls, counts: Counts, tables: Floats) -> Cells:
+        truth, prediction = counts.by_truth(tables), counts.by_prediction(tables)
+        total = np.broadcast_to(tables.sum(axis=1)[:, None], truth.shape)
+        return cls(both=counts.hits(tables), truth=truth, prediction=prediction, total=total)
+
+    def __missing__(self, name: str) -> Floats:
+        if name == "right":
+            found = self["both"] + self["neither"]
+        else:
+            whole, part = (self[one] for one in _RESTS[name])
+            found = np.where(whole - part > _ROUNDING * whole, whole - part, 0.0)
+        self[name] = found
+        return found
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A share of rows, or the mean of two shares of separate rows, per class and group.
+
+    Attributes
+    ----------
+    name : str
+        Public name of the metric.
+    null : "rows", "class" or "prediction"
+        What its chance level exchanges.
+    terms : tuple of (str, str, str)
+        Of each share: its numerator and its denominator in `Cells`, and what the latter counts.
+    """
+
+    name: str
+    null: Null
+    terms: tuple[tuple[str, str, str], ...]
+
+    @property
+    def base(self) -> str:
+        """What the denominators count, in words."""
+        return " and ".join(base for *_, base in self.terms)
+
+    def counts(self, cells: Cells) -> list[Pair]:
+        """Return numerator and denominator of each share, each (r, classes, groups)."""
+        return [(cells[some], cells[every]) for some, every, _ in self.terms]
+
+    def shares(self, cells: Cells) -> Floats:
+        """Return the rate of every class and group, (r, classes, groups); NaN without rows."""
+        if self.name not in cells:
+            every = [divide(*pair) for pair in self.counts(cells)]
+            cells[self.name] = np.asarray(sum(every) / len(every))
+        return cells[self.name]
+
+    def totals(self, cells: Cells) -> Floats:
+        """Return the rows behind the rate, (r, classes, groups)."""
+        return np.asarray(sum(totals for _, totals in self.counts(cells)))
+
+    def fewest(self, cells: Cells) -> Floats:
+        """Return the smaller of the denominators, (r, classes, groups)."""
+        return reduce(np.minimum, [totals for _, totals in self.counts(cells)])
+
+    def large(self, counts: Counts) -> Mask:
+        """Whether observed denominators have the minimum size, as rounded where it is shown.
+
+        A rate of a handful of rows is 0 or 1 by chance, and would be the largest or smallest of
+        all groups; draws leave out what the observed table leaves out.
+        """
+        fewest = self.fewest(Cells.of(counts, counts.observed))[0]
+        least = counts.groups.min_size
+        return np.asarray((np.rint(fewest) >= least) | (least <= 1))
+
+    def scored(self, cells: Cells, level: float) -> Scored:
+        """Return the rate of the first table with hybrid intervals, (classes, groups)."""
+        each = [scored_shares(some[0], every[0], level) for some, every in self.counts(cells)]
+        return reduce(Scored.plus, each).scaled(1.0 / len(each))
+
+
+_CLASS, _OTHERS = "rows of the class", "rows of other classes"
+TRUE_POSITIVE_RATE = Rate("true_positive_rate", "class", (("both", "truth", _CLASS),))
+FALSE_POSITIVE_RATE = Rate("false_positive_rate", "class", (("wrong", "others", _OTHERS),))
+SELECTION_RATE = Rate("selection_rate", "rows", (("prediction", "total", "rows"),))
+RATES = (
+    TRUE_POSITIVE_RATE,
+    FALSE_POSITIVE_RATE,
+    Rate("true_negative_rate", "class", (("neither", "others", _OTHERS),)),
+    Rate("false_negative_rate", "class", (("missed", "truth", _CLASS),)),
+    Rate("precision", "prediction", (("both", "prediction", "predictions of the class"),)),
+    Rate(
+        "negative_predictive_value",
+        "prediction",
+        (("neither", "unsaid", "predictions of other classes"),),
+    ),
+    SELECTION_RATE,
+    Rate("accuracy", "rows", (("right", "total", "rows"),)),
+    Rate("average_odds", "class", (*TRUE_POSITIVE_RATE.terms, *FALSE_POSITIVE_RATE.terms)),
+)
+
+
+def divide(successes: Floats, totals: Floats) -> Floats:
+    """Divide, NaN where the total is 0."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(totals > 0, successes / totals, np.nan)
+
+
+def scored_shares(successes: Floats, totals: Floats, level: float) -> Scored:
+    """Return shares with their Wilson intervals."""
+    return Scored(divide(successes, totals), *wilson(successes, totals, level))
+
+
+def largest(values: Floats) -> Floats:
+    """Largest of the last axis, NaN left out; NaN when there is no other."""
+    return np.asarray(np.fmax.reduce(values, axis=-1, initial=np.nan))
+
+
+def too_few(value: float, base: str) -> str:
+    """Say why there is no gap, "" when there is one."""
+    return f"fewer than two groups have {base}" if np.isnan(value) else ""
+
+
+class RateGaps(Measure):
+    """A measure of the gaps of some rates, of every class.
+
+    Its numbers are a summary, further ones up to `lead`, the gaps by rate and class, and where rows
+    are not independent the shares of all rates, classes and groups.
+    """
+
+    name: str
+    over: str
+
+    @property
+    def rates(self) -> tuple[Rate, ...]:
+        """The rates."""
+        raise NotImplementedError
+
+    def __call__(self, counts: Counts, tables: Floats) -> Floats:
+        """Return the largest gap, gaps by rate and class, and shares where replicated."""
+        found, shares = self.gaps(counts, tables)
+        flat = found.reshape(len(tables), -1)
+        # The first two rates of each null; the others are their complements or means.
+        most = largest(flat[:, : 2 * found.shape[2]])
+        return np.concatenate([most[:, None], flat, *shares], axis=1)
+
+    def estimate(self, counts: Counts, draws: Draws) -> Estimate:
+        """Turn the numbers into the estimate."""
+        every = self.families(counts, draws)
+        distinct = zip(*(one.compared for one in every[:2]), strict=True)
+        return self.made(
+            counts,
+            draws,
+            [np.concatenate(some)[None] for some in distinct],
+            params={"null": self.null},
+            by=lambda: pa.concat_tables([one.table() for one in every]).combine_chunks(),
+        )
+
+    def gaps(self, counts: Counts, tables: Floats) -> tuple[Floats, list[Floats]]:
+        """Return the gaps (r, rates, classes), and flat shares where they are replicated."""
+        cells, found = Cells.of(counts, tables), []
+        for rate in self.rates:
+            values = np.where(rate.large(counts), rate.shares(cells), np.nan)
+            found.append(gaps(values, counts.groups.usable))
+        shares = self.rates if self._replicates_shares(counts) else ()
+        return np.stack(found, axis=1), [
+            rate.shares(cells).reshape(len(tables), -1) for rate in shares
+        ]
+
+    def _replicates_shares(self, counts: Counts) -> bool:
+        shares = len(self.rates) * len(counts.classes) * len(counts.groups)
+        return not counts.independent and shares <= MAX_REPLICATED_SHARES
+
+    def families(self, counts: Counts, draws: Draws, lead: int = 1) -> list[Family]:
+        """Return the gaps of each rate in draws that hold `lead` numbers before them."""
+        classes = len(counts.classes)
+        kept, shares = self._replicates_shares(counts), lead + len(self.rates) * classes
+        return [
+            Family(
+                rate,
+                counts,
+                draws,
+                lead + place * classes,
+                shares + place * classes * len(counts.groups) if kept else None,
+            )
+            for place, rate in enumerate(self.rates)
+        ]
+
+    def made(self, counts: Counts, draws: Draws, closed: Sequence[Any], **fields: Any) -> Estimate:
+        """Return the estimate; `closed` are the arguments of `_largest_ends`."""
+        method = f"pairwise Newcombe intervals, simultaneous over {self.over} and groups"
+        return count_estimate(
+            self.name,
+            counts,
+            draws,
+            method=interval_method(counts, draws, method),
+            ends=drawn_ends(counts, draws, 0, ClosedForm(_largest_ends, tuple(closed))),
+            reason=too_few(draws.observed[0], "enough rows"),
+            **fields,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Family:
+    """The gaps of one rate over all classes, and where they stand in the draws.
+
+    Attributes
+    ----------
+    rate : Rate
+    counts : Counts
+    draws : Draws
+    start : int
+        Place of the first class's gap in the draws; the others follow.
+    shares : int or None
+        Place of the first class's first group, None when shares were not replicated.
+    """
+
+    rate: Rate
+    counts: Counts
+    draws: Draws
+    start: int
+    shares: int | None
+
+    @cached_property
+    def cells(self) -> Cells:
+        """The observed table."""
+        return Cells.of(self.counts, self.counts.observed)
+
+    @cached_property
+    def large(self) -> Mask:
+        """Which cells (classes, groups) have rows enough."""
+        return self.rate.large(self.counts)
+
+    @property
+    def compared(self) -> Pair:
+        """Successes and totals of the groups that are large enough; 0 in cells that are not."""
+        usable = self.counts.groups.usable
+        successes, totals = (
+            np.where(self.large, one[0], 0.0)[:, usable] for one in self.rate.counts(self.cells)[0]
+        )
+        return successes, totals
+
+    @property
+    def value(self) -> Floats:
+        """The gap of each class."""
+        return self.draws.observed[self.start : self.start + len(self.counts.classes)]
+
+    @property
+    def n(self) -> Floats:
+        """Rows of the groups that were compared, per class."""
+        used = self.counts.groups.usable & self.large & (self.rate.fewest(self.cells)[0] > 0)
+        rows = np.where(used, self.rate.totals(self.cells)[0], 0.0)
+        return np.asarray(np.rint(rows.sum(axis=-1)))
+
+    @property
+    def excluded(self) -> list[dict[str, int]]:
+        """How many groups large enough each class left out for want of rows."""
+        groups, base = self.counts.groups, self.rate.base
+        fewest = self.rate.fewest(self.cells)[0]
+        absent = (groups.usable & (fewest == 0)).sum(axis=-1).tolist()
+        small = (groups.usable & (fewest > 0) & ~self.large).sum(axis=-1).tolist()
+        few = f"groups with fewer than {groups.min_size} {base}"
+        return [
+            {f"groups without {base}": none, few: some}
+            for none, some in zip(absent, small, strict=True)
+        ]
+
+    @property
+    def ends(self) -> Pair:
+        """Ends of the gap of each class."""
+        counts, draws, usable = self.counts, self.draws, self.counts.groups.usable
+        many = len(counts.classes)
+        if draws.boot is not None:
+            return percentile(draws.boot[:, self.start : self.start + many], draws.level)[:2]
+        if not (draws.intervals and counts.independent and usable.sum() >= 2):
+            return np.full(many, np.nan), np.full(many, np.nan)
+        if len(self.rate.terms) == 1:
+            return simultaneous_gap(*self.compared, draws.level)
+        critical = studentized_range(draws.level, int(usable.sum()))
+        kept = np.where(self.large, 0.0, np.nan)
+        wide, narrow = (
+            self.rate.scored(self.cells, level).plus(Scored(kept, kept, kept))[:, usable]
+            for level in (1.0 - 2.0 * float(ndtr(-critical)), draws.level)
+        )
+        return largest_gap(wide, narrow)
+
+    def by_group(self) -> GroupColumns:
+        """Return the rate of all groups in every class."""
+        groups, draws = self.counts.groups, self.draws
+        scored = self.rate.scored(self.cells, draws.level)
+        low, high = scored.low, scored.high
+        if not self.counts.independent:
+            low = high = np.full(low.shape, np.nan)
+            if draws.boot is not None and self.shares is not None:
+                replicates = draws.boot[:, self.shares : self.shares + low.size]
+                low, high = (
+                    end.reshape(low.shape) for end in percentile(replicates, draws.level)[:2]
+                )
+        absent = [totals[0] == 0 for _, totals in self.rate.counts(self.cells)]
+        bases = [f"no {base}" for *_, base in self.rate.terms]
+        note = np.select([*absent, ~(groups.usable & self.large)], [*bases, too_small(groups)], "")
+        totals = self.rate.totals(self.cells)[0]
+        return GroupColumns(groups, totals, scored.value, low, high, note)
+
+    @property
+    def reason(self) -> list[str]:
+        """Why a class has no gap."""
+        least, base = self.counts.groups.min_size, self.rate.base
+        base = base if least <= 1 else f"at least {least} {base}"
+        return [too_few(one, base) for one in self.value.tolist()]
+
+    def table(self) -> pa.Table:
+        """Return one part per class: the gap, its interval and chance level, and every group."""
+        return parts_table(
+            self.rate.name,
+            self.counts.classes,
+            self.draws,
+            self.start,
+            self.ends,
+            by_group=self.by_group(),
+            n=self.n,
+            excluded=self.excluded,
+            reason=self.reason,
+        )
+
+
+def _ends(
+    successes: Floats, totals: Floats, aggregate: Aggregate, level: float, classes: int = 1
+) -> Pair:
+    """Return ends per class from (conditions, classes, groups).
+
+    Low ends hold for all conditions and `classes` classes together (Bonferroni), on top of the
+    pairs of groups. A high end of a maximum needs no correction: it is too low only when that of
+    the truly largest gap is. The high end of a mean holds for all conditions.
+    """
+    combine = np.max if aggregate == "max" else np.mean
+    low, _ = simultaneous_gap(successes, totals, spread_level(level, len(totals) * classes))
+    high_level = level if aggregate == "max" else spread_level(level, len(totals))
+    _, high = simultaneous_gap(successes, totals, high_level)
+    return np.asarray(combine(low, axis=0)), np.asarray(combine(high, axis=0))
+
+
+def _largest_ends(
+    successes: Floats, totals: Floats, aggregate: Aggregate = "max", level: float = 0.95
+) -> Pair:
+    estimable = ((totals > 0).sum(axis=-1) >= 2).all(axis=0).sum()
+    low, high = _ends(successes, totals, aggregate, level, int(estimable))
+    return largest(low), largest(high)
 
 
 def rates(
@@ -92,33 +464,25 @@ def rates(
     Hardt, Price & Srebro 2016; Chouldechova 2017; Bellamy et al. 2019 (average odds).
     """
     counts = count(y_true, y_pred, groups, weights=weights, units=units)
-    return together(measure(counts, [Rates(null) for null in _NULLS], resampling, rng))
-
-
-def together(found: Sequence[Estimate]) -> Estimate:
-    """Join the estimates of `Rates` under several nulls into the one of all rates."""
+    found = measure(counts, [Rates("class"), Rates("prediction"), Rates("rows")], resampling, rng)
     values = np.array([one.value for one in found])
     return replace(
         found[0],
         value=float(largest(values)),
         params={},
         chance=None,
-        no_chance=_NO_CHANCE,
+        no_chance="rates have different nulls: each part in `by` has its own chance level",
         p_value=None,
         null="",
         by=pa.concat_tables([one.by for one in found]),
         reason="" if np.isfinite(values).any() else found[0].reason,
-        ends=LargestEnds(tuple(one.ends for one in found)),
+        ends=_LargestEnds(tuple(one.ends for one in found)),
     )
 
 
 @dataclass(frozen=True, eq=False)
-class LargestEnds:
-    """Ends of the largest of several values, each with ends of its own.
-
-    The low end is corrected for their number, the high end needs no correction, see
-    `equipoise.metrics.counts.confusion.simultaneous_largest_gap`.
-    """
+class _LargestEnds:
+    """Ends of the largest of several values, each with ends of its own; see `_ends`."""
 
     members: tuple[Ends, ...]
 
@@ -131,7 +495,7 @@ class LargestEnds:
 
 
 @dataclass(frozen=True)
-class Rates:
+class Rates(RateGaps):
     """The measure behind `rates`: the gaps of all rates that share a null hypothesis.
 
     Attributes
@@ -141,270 +505,207 @@ class Rates:
     """
 
     null: Null
+    name = "rates"
+    over = "rates, classes"
 
     @property
     def rates(self) -> tuple[Rate, ...]:
         """The rates of the null hypothesis."""
-        return tuple(rate for rate in _EVERY if rate.null == self.null)
-
-    def replicated(self, counts: Counts) -> bool:
-        """Independent rows have closed-form intervals."""
-        return not counts.independent
-
-    def __call__(self, counts: Counts, tables: Floats) -> Floats:
-        """Return the largest gap, gaps by rate and class, and shares where replicated."""
-        found, shares = gaps_and_shares(counts, tables, self.rates)
-        flat = found.reshape(len(tables), -1)
-        most = largest(flat[:, : _DISTINCT * found.shape[2]])
-        return np.concatenate([most[:, None], flat, *shares], axis=1)
-
-    def estimate(self, counts: Counts, draws: Draws) -> Estimate:
-        """Turn the numbers into the estimate."""
-        every = families(counts, draws, self.rates, 1)
-        distinct = zip(*(one.compared for one in every[:_DISTINCT]), strict=True)
-        closed = ClosedForm(simultaneous_largest_gap, tuple(map(np.concatenate, distinct)))
-        return count_estimate(
-            "rates",
-            counts,
-            draws,
-            method=gap_method(counts, draws, "rates, classes", rates=len(every)),
-            ends=drawn_ends(counts, draws, 0, closed),
-            params={"null": self.null},
-            by=pa.concat_tables([one.table() for one in every]).combine_chunks(),
-            reason=too_few(draws.observed[0], "rows enough for any rate"),
-        )
+        return tuple(rate for rate in RATES if rate.null == self.null)
 
 
-_KEPT_CELLS = 20_000_000
-_NAMES = ("metric", "subject", "group", "versus", "versus_group")
-_NUMBERS = ("difference", "low", "high", "ratio", "ratio_low", "ratio_high")
-SCHEMA = pa.schema(
-    [
-        *((name, pa.string()) for name in _NAMES),
-        *((name, pa.float64()) for name in _NUMBERS),
-        ("n", pa.int64()),
-        ("reason", pa.string()),
-    ]
-)
-
-
-def rate_comparisons(
+def demographic_parity(
     y_true: Any,
     y_pred: Any,
     groups: Any,
     *,
-    reference: str | None = None,
-    weights: Any = None,
     units: Any = None,
     resampling: Resampling | None = DEFAULT,
     rng: int = 0,
-) -> pa.Table:
-    """Differences and ratios of every group's rates to other groups.
+) -> Estimate:
+    """Largest difference between groups in how often a label is predicted.
+
+    For class c, DP(c) = max over groups a of P(prediction = c | a) minus the min over groups;
+    the value is the largest DP(c).
 
     Parameters
     ----------
-    y_true, y_pred, groups, weights, units
+    y_true : array-like, shape (n,), or None
+        True classes: their own parity, and how far that of the predictions exceeds it, stand
+        among the parameters. They don't change the value.
+    y_pred : array-like, shape (n,)
+        Predicted labels. None, NaN and "" are missing.
+    groups, units
         See `equipoise.metrics.counts.count`.
-    reference : str, optional
-        Display name of the reference group, such as "White, Male".
     resampling : Bootstrap, Permutation, Exact or None
-        Gives the level of the intervals; Bootstrap also resamples units where rows are not
-        independent. None leaves the intervals NaN.
+        None gives the value alone.
     rng : int
         Seed.
 
     Returns
     -------
-    pyarrow.Table
-        One row per metric, class (`subject`), group and `versus`. `difference` = rate of the
-        group − rate of `versus_group`, in [-1, 1]; `ratio` their quotient, NaN where the
-        latter is 0. `n` counts the group's rows in the rate's denominator. Metrics are those of
-        `rates`: the difference of selection_rate is the statistical parity difference, that of
-        true_positive_rate the equal opportunity difference, that of average_odds the average
-        odds difference. "best" is the highest rate ("lowest" for false positive and false
-        negative rate) of the groups large enough, "worst" the opposite; "overall" is the rate
-        of all rows.
-
-        Intervals of independent rows: Newcombe's for differences and the hybrid score interval
-        of Donner & Zou for ratios, both from Wilson intervals, so that shares of 0 and 1 need
-        no correction (Katz' interval of the logarithm has no value there). Against "best" and
-        "worst", which the data choose, they hold for all pairs of groups together (Bonferroni).
-        Against "overall", which contains the group, the interval against all other groups is
-        rescaled with the group's share held fixed. Other rows: percentile bootstrap over units.
+    Estimate
+        In [0, 1], higher is worse. Chance: the same maximum when groups are exchangeable over
+        all rows; it is above 0. Interval: pairwise Newcombe intervals, simultaneous over classes
+        and groups, or bootstrap over units. `.by` has DP(c) of each class, with the selection
+        rate of every group. NaN when fewer than two groups have rows enough.
 
     Raises
     ------
     InputError
-        When `reference` names no group, shapes do not fit or no row is complete.
+        When `y_pred` is not one label per row, shapes do not fit, or no row is complete.
 
     References
     ----------
-    Newcombe 1998, Statistics in Medicine 17, 873-890; Donner & Zou 2012, Statistical Methods in
-    Medical Research 21, 347-359; Bellamy et al. 2019 (average odds difference).
+    Calders, Kamiran & Pechenizkiy 2009; Albuquerque et al. 2024, "SkewSize", eq. 5.
+    """
+    shape = np.shape(y_pred)
+    if len(shape) != 1:
+        raise InputError(f"y_pred: shape {shape}; expected one label per row, shape (n,)")
+    counts = count(y_pred, y_pred, groups, units=units)
+    excluded = {
+        "missing prediction" if why == "missing true class" else why: rows
+        for why, rows in counts.excluded.items()
+    }
+    found = measure(replace(counts, excluded=excluded), [DemographicParity()], resampling, rng)[0]
+    if y_true is None:
+        return found
+    labels = demographic_parity(None, y_true, groups, resampling=None).value
+    beside = {"labels": labels, "beyond_labels": found.value - labels}
+    return replace(found, params={**found.params, **beside})
+
+
+@dataclass(frozen=True)
+class DemographicParity(RateGaps):
+    """The measure behind `demographic_parity`."""
+
+    null: Null = "rows"
+    name = "demographic_parity"
+    over = "classes"
+    rates = (replace(SELECTION_RATE, name="demographic_parity"),)
+
+
+def equalized_odds(
+    y_true: Any,
+    y_pred: Any,
+    groups: Any,
+    *,
+    aggregate: Aggregate = "max",
+    weights: Any = None,
+    units: Any = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: int = 0,
+) -> Estimate:
+    """Largest difference between groups in how often a label is predicted, given the truth.
+
+    For class c against the rest and k in {truth = c, truth ≠ c}, D_k = max over groups a of
+    P(prediction = c | a, k) minus the min over groups; EO(c) aggregates both, and the value is
+    the largest EO(c).
+
+    Parameters
+    ----------
+    y_true, y_pred, groups, weights, units
+        See `equipoise.metrics.counts.count`.
+    aggregate : "max" or "mean"
+        How the two D_k make EO(c). `mean` reproduces the tables of the SkewSize paper.
+    resampling : Bootstrap, Permutation, Exact or None
+        None gives the value alone.
+    rng : int
+        Seed.
+
+    Returns
+    -------
+    Estimate
+        In [0, 1], higher is worse. Chance: the same number when groups are exchangeable within
+        each true class. Interval: pairwise Newcombe intervals, simultaneous over classes,
+        conditions and groups, or bootstrap over units. `.by` has EO(c) of each class, with the
+        groups' rates in the condition of the larger D_k, which `reason` names. A group without
+        rows of a condition, or with fewer than the minimum size, is left out of it and counted; a
+        class with fewer than two groups in a condition is not estimable.
+
+    Raises
+    ------
+    InputError
+        When `aggregate` is unknown, shapes do not fit or no row is complete.
+
+    References
+    ----------
+    Hardt, Price & Srebro 2016. The max − min printed in Albuquerque et al. 2024, eq. 6, runs
+    over groups and conditions jointly, which is near 1 for every good classifier.
     """
     counts = count(y_true, y_pred, groups, weights=weights, units=units)
-    names = counts.groups.names
-    if reference is not None and reference not in names:
-        expected = ", ".join(map(repr, names))
-        raise InputError(f"reference={reference!r}: no such group; expected one of {expected}")
-    blocks = _blocks(counts, resampling, rng)
-    return pa.concat_tables(
-        one.table(resampling, blocks)
-        for rate in _EVERY
-        for one in _comparisons(counts, rate, reference)
-    )
+    return measure(counts, [EqualizedOdds(aggregate)], resampling, rng)[0]
 
 
-@dataclass(frozen=True, eq=False)
-class _Comparison:
-    """One rate of all classes and groups against one group per class, or against all rows.
+@dataclass(frozen=True)
+class EqualizedOdds(RateGaps):
+    """The measure behind `equalized_odds`.
 
     Attributes
     ----------
-    counts : Counts
-    rate : Rate
-    versus : "best", "worst", "reference" or "overall"
-    partner : ndarray of int64, shape (classes,), or None
-        The group compared with, -1 where there is none; None: all rows.
+    aggregate : "max" or "mean"
+        How the gaps of the two conditions are combined.
     """
 
-    counts: Counts
-    rate: Rate
-    versus: str
-    partner: Indices | None
+    aggregate: Aggregate = "max"
+    null: Null = "class"
+    name = "equalized_odds"
+    over = "classes, true-class conditions"
+    rates = (TRUE_POSITIVE_RATE, FALSE_POSITIVE_RATE)
 
-    def differences(self, tables: Floats) -> tuple[Floats, Floats]:
-        """Return differences and ratios of tables (r, outcomes, groups)."""
-        values = self.rate.shares(Confusion.of(self.counts, tables))
-        other = self.other(values, tables)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            single = (other > 0) & (len(self.rate.terms) == 1)
-            return values - other, np.where(single, values / other, np.nan)
+    def __post_init__(self) -> None:
+        if self.aggregate not in get_args(Aggregate):
+            raise InputError(f"aggregate={self.aggregate!r}: expected 'max' or 'mean'")
 
-    def other(self, values: Floats, tables: Floats) -> Floats:
-        """Return what the groups' values are compared with, (r, classes, 1)."""
-        if self.partner is None:
-            together = tables.sum(axis=2, keepdims=True)
-            return self.rate.shares(Confusion.of(self.counts, together))
-        picked = np.take_along_axis(values, np.maximum(self.partner, 0)[None, :, None], axis=2)
-        return np.where(self.partner[:, None] >= 0, picked, np.nan)
+    def __call__(self, counts: Counts, tables: Floats) -> Floats:
+        """Return the largest EO, then EO, D of both conditions, and shares where replicated."""
+        conditions, shares = self.gaps(counts, tables)
+        odds = conditions.max(axis=1) if self.aggregate == "max" else conditions.mean(axis=1)
+        flat = conditions.reshape(len(tables), -1)
+        return np.concatenate([largest(odds)[:, None], odds, flat, *shares], axis=1)
 
-    def _level(self, level: float) -> float:
-        """Return the level of each interval; a group that the data choose costs all pairs."""
-        usable = int(self.counts.groups.usable.sum())
-        chosen = self.versus in ("best", "worst")
-        return spread_level(level, usable * (usable - 1) // 2) if chosen else level
-
-    def _closed(self, level: float) -> tuple[Scored, Scored]:
-        """Return difference and ratio with closed-form intervals, (classes, groups)."""
-        cells = Confusion.of(self.counts, self.counts.observed)
-        if self.partner is None:
-            pairs = self.rate.counts(cells)
-            both = [_with_rest(some[0], every[0], level) for some, every in pairs]
-            difference = reduce(Scored.plus, (one for one, _ in both)).scaled(1.0 / len(both))
-            return difference, both[0][1]
-        own = self.rate.scored(cells, level)
-        place = np.maximum(self.partner, 0)[:, None]
-        other = Scored(*(np.take_along_axis(one, place, axis=1) for one in own.arrays))
-        return own.minus(other), own.over(other)
-
-    def _intervals(self, resampling: Resampling | None, blocks: Blocks) -> Sequence[Floats]:
-        """Return low and high ends of the differences, then of the ratios."""
-        if resampling is not None and self.counts.independent:
-            difference, ratio = self._closed(self._level(resampling.level))
-            return difference.low, difference.high, ratio.low, ratio.high
-        if not isinstance(resampling, Bootstrap):
-            return [np.full((len(self.counts.classes), len(self.counts.groups)), np.nan)] * 4
-        drawn = zip(*(self.differences(tables) for tables in blocks()), strict=True)
-        level = self._level(resampling.level)
-        ends = [percentile(np.concatenate(some), level)[:2] for some in drawn]
-        return [*ends[0], *ends[1]]
-
-    def table(self, resampling: Resampling | None, blocks: Blocks) -> pa.Table:
-        """Return one row per class and group."""
-        counts, classes = self.counts, np.arange(len(self.counts.classes))
-        difference, ratio = (values[0] for values in self.differences(counts.observed))
-        low, high, ratio_low, ratio_high = self._intervals(resampling, blocks)
-        numbers = [difference, low, high, ratio, ratio_low, ratio_high]
-        for place in (1, 2, 4, 5):
-            value = ratio if place > 3 else difference
-            numbers[place] = np.where(np.isnan(value), np.nan, numbers[place])
-        groups = np.arange(len(counts.groups))
-        partner = np.full(len(classes), -1) if self.partner is None else self.partner
-        # A group is not compared with itself.
-        kept = np.flatnonzero((groups != partner[:, None]).ravel())
-        subject, group = np.divmod(kept, len(groups))
-        n = self.rate.totals(Confusion.of(counts, counts.observed))[0].ravel()[kept]
-        names = pa.array([*counts.groups.names, ""])
-        return pa.Table.from_arrays(
-            [
-                pa.repeat(self.rate.name, len(kept)),
-                pa.array(counts.classes).take(pa.array(subject)),
-                names.take(pa.array(group)),
-                pa.repeat(self.versus, len(kept)),
-                names.take(pa.array(np.where(partner < 0, len(groups), partner)[subject])),
-                *(pa.array(column.ravel()[kept]) for column in numbers),
-                pa.array(np.rint(n).astype(np.int64)),
-                pa.array(self._reasons(difference, ratio).ravel()[kept]),
-            ],
-            schema=SCHEMA,
+    def estimate(self, counts: Counts, draws: Draws) -> Estimate:
+        """Turn the numbers into the estimate."""
+        both = self.families(counts, draws, 1 + len(counts.classes))
+        successes, totals = np.stack([one.compared for one in both], axis=1)
+        return self.made(
+            counts,
+            draws,
+            (successes, totals, self.aggregate),
+            params={"aggregate": self.aggregate, "null": self.null},
+            by=lambda: self._table(counts, draws, both, (successes, totals)),
         )
 
-    def _reasons(self, difference: Floats, ratio: Floats) -> npt.NDArray[Any]:
-        cells = Confusion.of(self.counts, self.counts.observed)
-        values = self.rate.shares(cells)
-        other = np.broadcast_to(self.other(values, self.counts.observed)[0], difference.shape)
-        bases = [base for *_, base in self.rate.terms]
-        undefined = "ratio: the rate compared with is 0"
-        if len(bases) > 1:
-            undefined = "ratio: average odds are compared by their difference only"
-        reason = np.where(np.isnan(ratio), undefined, "").astype(object)
-        if self.partner is None:
-            totals = self.rate.totals(cells)[0]
-            alone = totals == totals.sum(axis=1, keepdims=True)
-            reason[alone] = f"no other group has {' and '.join(bases)}"
-        reason[np.isnan(other)] = f"what it is compared with has no {' or no '.join(bases)}"
-        reason[np.isnan(values[0])] = f"the group has no {' or no '.join(bases)}"
-        return reason
-
-
-def _with_rest(successes: Floats, totals: Floats, level: float) -> tuple[Scored, Scored]:
-    """Return difference and ratio of each group to all rows, its share of them held fixed."""
-    every = totals.sum(axis=1, keepdims=True)
-    rest = np.maximum(successes.sum(axis=1, keepdims=True) - successes, 0.0)
-    own, others = Scored.of(successes, totals, level), Scored.of(rest, every - totals, level)
-    share, ratio = divide(totals, every), own.over(others)
-    with np.errstate(divide="ignore"):
-        ratios = Scored(*(1.0 / (share + (1.0 - share) / one) for one in ratio.arrays))
-    return own.minus(others).scaled(1.0 - share), ratios
-
-
-def _comparisons(counts: Counts, rate: Rate, reference: str | None) -> Iterator[_Comparison]:
-    values = rate.shares(Confusion.of(counts, counts.observed))[0]
-    taking = np.where(counts.groups.usable, values, np.nan)
-    none = np.isnan(taking).all(axis=1)
-    towards = 1.0 if rate.worse == "lower" else -1.0
-    for versus, sign in (("best", towards), ("worst", -towards)):
-        score = np.where(np.isnan(taking), -np.inf, sign * taking)
-        yield _Comparison(counts, rate, versus, np.where(none, -1, score.argmax(axis=1)))
-    if reference is not None:
-        place = counts.groups.names.index(reference)
-        yield _Comparison(counts, rate, "reference", np.full(len(values), place))
-    yield _Comparison(counts, rate, "overall", None)
-
-
-Blocks = Callable[[], Iterable[Floats]]
-
-
-def _blocks(counts: Counts, resampling: Resampling | None, rng: int) -> Blocks:
-    """Return replicates for every comparison, drawn once where they fit the memory."""
-    if counts.independent or not isinstance(resampling, Bootstrap):
-        return tuple
-    replicates = resampling.replicates
-    if replicates * counts.table.size > _KEPT_CELLS:
-        return lambda: counts.sampler.bootstrap(replicates, rng)
-    kept = tuple(counts.sampler.bootstrap(replicates, rng))
-    return lambda: kept
+    def _table(self, counts: Counts, draws: Draws, both: list[Family], compared: Pair) -> pa.Table:
+        """Return EO of each class with the groups' rates in the condition of the larger gap."""
+        classes = len(counts.classes)
+        low = high = np.full(classes, np.nan)
+        if draws.boot is not None:
+            low, high, _ = percentile(draws.boot[:, 1 : 1 + classes], draws.level)
+        elif draws.intervals and counts.independent:
+            low, high = _ends(*compared, self.aggregate, draws.level)
+        conditions = np.stack([one.value for one in both])
+        deciding = np.argmax(np.where(np.isnan(conditions), np.inf, conditions), axis=0)
+        of_both = [one.by_group() for one in both]
+        chosen = (
+            np.where(deciding[:, None] == 0, *(getattr(one, name) for one in of_both))
+            for name in ("n", "value", "low", "high", "note")
+        )
+        return parts_table(
+            "equalized_odds",
+            counts.classes,
+            draws,
+            1,
+            (low, high),
+            by_group=GroupColumns(counts.groups, *chosen),
+            n=both[0].n + both[1].n,
+            excluded=[one | other for one, other in zip(*(f.excluded for f in both), strict=True)],
+            reason=[
+                "; ".join(filter(None, pair))
+                for pair in zip(*(f.reason for f in both), strict=True)
+            ],
+            shows=[self.rates[place].name for place in deciding.tolist()],
+        )
 
 
 _rate = partial(
@@ -525,5 +826,134 @@ register(
         definition="Mean of true and false positive rate of a class.",
         direction="Lower: at the same truth, the group receives the label less often.",
         interval="pairwise hybrid score, simultaneous over groups",
+    )
+)
+register(
+    MetricSpec(
+        name="demographic_parity",
+        of_class=True,
+        title="Demographic parity difference",
+        symbol="DP",
+        kinds=("predictions",),
+        definition=(
+            "Largest minus smallest share of rows predicted as a class, over groups. Summary: the "
+            "largest over classes."
+        ),
+        unit="points",
+        group_label="share of predictions",
+        threshold=0.05,
+        threshold_reason=POINTS,
+        direction="Higher: one group receives the label more often than another.",
+        chance="above 0",
+        interval=PAIRWISE,
+        null="groups are exchangeable over all rows",
+        reference="Calders et al. 2009; Albuquerque et al. 2024, eq. 5",
+        errata=(
+            "Table 1 of Albuquerque et al. exchanges its first two class columns in the rows of "
+            "classes 0 and 1: the removed class's difference must be the sum of the others'."
+        ),
+    )
+)
+register(
+    MetricSpec(
+        name="equalized_odds",
+        title="Equalized odds difference",
+        symbol="EO",
+        kinds=("predictions",),
+        definition=(
+            "Difference between groups in the share of rows predicted as a class, among rows of "
+            "the class and among all others; the larger of both. Summary: the largest over classes."
+        ),
+        unit="points",
+        threshold=0.05,
+        threshold_reason=POINTS,
+        direction=(
+            "Higher: at the same truth, one group receives the label more often than another."
+        ),
+        chance="above 0",
+        interval=PAIRWISE,
+        null="groups are exchangeable within each true class",
+        parameters={"aggregate": "max, or mean over both conditions"},
+        reference=(
+            "Hardt, Price & Srebro 2016; Albuquerque et al. 2024, eq. 6, one condition at a time"
+        ),
+        errata=(
+            "Eq. 6 as printed takes max minus min over groups and conditions together, which is "
+            "near 1 for every good classifier. Its Table 1 is reproduced by the mean over "
+            "conditions."
+        ),
+    )
+)
+
+_unanswered = partial(
+    MetricSpec,
+    kinds=("answers",),
+    unit="points",
+    rate=True,
+    threshold=0.05,
+    threshold_reason=POINTS,
+    direction="Higher: the group gets no answer more often.",
+    chance="above 0 for the gap between groups",
+    interval=PAIRWISE,
+    null="groups are exchangeable over all rows",
+    reference="equipoise: rows without an answer are in no other metric",
+)
+register(
+    _unanswered(
+        name="unanswered_rate",
+        title="Unanswered rate",
+        kinds=("predictions", "answers"),
+        group_label="share without an answer",
+        definition="Share of rows without a usable prediction: missing, unknown or refused.",
+    )
+)
+register(
+    _unanswered(
+        name="unknown_rate",
+        title="Unknown rate",
+        group_label="unknown rate",
+        definition="Share of rows on which the model says that it does not know.",
+    )
+)
+register(
+    _unanswered(
+        name="refused_rate",
+        title="Refused rate",
+        group_label="refused rate",
+        definition="Share of rows on which the model refuses to answer.",
+    )
+)
+register(
+    _unanswered(
+        name="empty_rate",
+        title="Empty rate",
+        group_label="empty rate",
+        definition="Share of rows with an empty answer, or with none because the model failed.",
+    )
+)
+register(
+    MetricSpec(
+        name="answer_gap",
+        of_class=True,
+        title="Answer gap",
+        kinds=("answers",),
+        unit="points",
+        groups_harm="higher",
+        group_label="share of answers",
+        definition=(
+            "Largest minus smallest share of the answered rows of a group that get an answer, "
+            "after normalisation. Summary: the largest over answers."
+        ),
+        threshold=0.05,
+        threshold_reason=POINTS,
+        direction="Higher: one group gets the answer more often than another.",
+        chance="above 0, more so for many answers",
+        interval=PAIRWISE,
+        null="groups are exchangeable over all answered rows",
+        parameters={
+            "least": "rarer answers are pooled: 10",
+            "most": "answers compared by themselves: 50",
+        },
+        reference="Calders et al. 2009, of answers in place of classes",
     )
 )

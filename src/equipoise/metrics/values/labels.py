@@ -17,7 +17,7 @@ from equipoise.core.groups import Groups
 from equipoise.core.labels import encode
 from equipoise.core.parts import Part, parts_to_table
 from equipoise.metrics.building import number
-from equipoise.metrics.counts.parity import demographic_parity
+from equipoise.metrics.counts.rates import demographic_parity
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
 from equipoise.metrics.values.units import Units
