@@ -15,7 +15,6 @@ from equipoise.report.plots import (
     bars,
     curves,
     heat_map,
-    histogram,
     intervals,
     scatter,
     strip,
@@ -52,9 +51,6 @@ CHARTS: dict[str, Callable[[], Chart]] = {
     "bars": lambda: bars([POINT | {"before": 0.8}], "words", SHARE),
     "stacked bars": lambda: bars(
         [POINT | {"total": 0.4}], "words", SHARE, series=("m", "n"), stacked=True
-    ),
-    "histogram": lambda: histogram(
-        [POINT | {"band": "small"}], "words", SHARE, counts="classes", bands=("small", "large")
     ),
     "strip": lambda: strip(
         [POINT | {"kind": "part"}, POINT | BAND | POOL | {"kind": "mean"}], "words", Axis("skew"),

@@ -98,7 +98,7 @@ class Table:
     def of(
         cls,
         caption: str,
-        columns: Sequence[str] | Mapping[str, Value],
+        columns: Sequence[str] | Mapping[str, Any],
         rows: Iterable[Any],
         *,
         source: str = "",
@@ -123,7 +123,7 @@ class Table:
         """
         titles = [*columns]
         if isinstance(columns, Mapping):
-            rows = [[_value(row, key) for key in columns.values()] for row in rows]
+            rows = [[value_of(row, key) for key in columns.values()] for row in rows]
         every = [tuple(map(_cell, titles, row)) for row in rows]
         heads = (Column(one.lstrip("#%~"), one[:1] in ("#", "%"), one[:1] == "~") for one in titles)
         return cls(caption, tuple(heads), tuple(every[:limit]), len(every), source)
@@ -139,7 +139,8 @@ class Table:
         return self.total > len(self.rows)
 
 
-def _value(row: Any, key: Value) -> Any:
+def value_of(row: Any, key: Value) -> Any:
+    """Return what a row, a mapping or an object, holds under a key; see `Table.of`."""
     if callable(key):
         return key(row)
     values = [row[name] if isinstance(row, Mapping) else getattr(row, name) for name in key.split()]

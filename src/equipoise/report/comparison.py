@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from equipoise.core import AuditResult, Finding, Verdict
 from equipoise.metrics.spec import spec_of
 from equipoise.report.names import title
-from equipoise.report.text import interval, listed, number, percent, plural
+from equipoise.report.tables import panels, rows
+from equipoise.report.text import interval, number, percent, plural
 
 AUDIT = "comparison"
 SUMMARIES = 2
@@ -40,12 +41,6 @@ class Pair:
         """The pair as the difference that is measured."""
         return f"{self.second} − {self.first}"
 
-    @property
-    def better_first(self) -> tuple[tuple[str, float], tuple[str, float]]:
-        """Both models with their values, the better one first."""
-        first, second = (self.first, self.values[0]), (self.second, self.values[1])
-        return (first, second) if self.worse == self.second else (second, first)
-
 
 def is_comparison(finding: Finding) -> bool:
     """Whether a finding is about the difference of two models."""
@@ -70,43 +65,25 @@ def pair_of(finding: Finding) -> Pair | None:
 
 def pair_sentence(finding: Finding, pair: Pair) -> str:
     """Say what both models come to, how far they are apart, and who is worse."""
-    if math.isnan(finding.value):
-        known = f"{pair.first} {number(pair.values[0])}, {pair.second} {number(pair.values[1])}"
-        reason = finding.reason or "no reason was recorded"
-        return f"{_about(finding)}: {known}; no difference can be given ({reason})."
-    return f"{_values(finding, pair)}{_end(finding, pair)}."
-
-
-def _about(finding: Finding) -> str:
     subject = f" of “{finding.subject}”" if finding.subject else ""
     over = f" over {finding.groups}" if finding.groups else ""
     # One measure may come in several versions, such as words with words and images with images.
     version = "" if finding.version == "default" else f" ({finding.version})"
-    return f"{title(finding.metric)}{subject}{over}{version}"
-
-
-def _values(finding: Finding, pair: Pair) -> str:
-    (better, high), (worse, low) = pair.better_first
     share = spec_of(finding.metric).unit == "share"
     shown = percent if share else number
-    about, spread = _about(finding), _range(finding, 100 if share else 1)
-    if not pair.worse:
-        return f"{about}: {worse} and {better} both {shown(high)}{spread}"
-    apart = abs(finding.value)
-    difference = f"{number(100 * apart, 1)} points" if share else number(apart)
-    return (
-        f"{about}: {better} {shown(high)}, {worse} {shown(low)}, "
-        f"a difference of {difference}{spread}"
-    )
-
-
-def _range(finding: Finding, scale: int) -> str:
-    """Return the interval of the difference as the sentence has it, which is never negative."""
-    if math.isnan(finding.ci_low):
-        return ""
+    values = [(shown(v), m) for v, m in zip(pair.values, (pair.first, pair.second), strict=True)]
+    if pair.worse == pair.first:
+        values.reverse()
+    both = ", ".join(f"{model} {value}" for value, model in values)
+    start = f"{title(finding.metric)}{subject}{over}{version}: {both}"
+    if math.isnan(finding.value):
+        return f"{start}; no difference can be given ({finding.reason})."
+    apart, scale = abs(finding.value), 100 if share else 1
     low, high = scale * finding.ci_low, scale * finding.ci_high
     turned = (-high, -low) if finding.value < 0 else (low, high)
-    return f" {interval(*turned, digits=1 if scale > 1 else 3)}"
+    size = f"{number(100 * apart, 1)} points" if share else number(apart)
+    ends = "" if math.isnan(low) else f" {interval(*turned, digits=1 if share else 3)}"
+    return f"{start}, a difference of {size}{ends}{_end(finding, pair)}."
 
 
 def _end(finding: Finding, pair: Pair) -> str:
@@ -116,12 +93,12 @@ def _end(finding: Finding, pair: Pair) -> str:
         return "; too close to matter"
     if finding.verdict == Verdict.INCONCLUSIVE:
         unsure = not pair.worse or finding.ci_low <= 0 <= finding.ci_high
-        return "; these data cannot tell which is worse" if unsure else f"; perhaps {_worse(pair)}"
-    return f": {_worse(pair)}"
-
-
-def _worse(pair: Pair) -> str:
-    return f"worse for {pair.worse}"
+        return (
+            "; these data cannot tell which is worse"
+            if unsure
+            else f"; perhaps worse for {pair.worse}"
+        )
+    return f": worse for {pair.worse}"
 
 
 def oriented(finding: Finding, pair: Pair) -> tuple[float, float, float]:
@@ -139,42 +116,15 @@ def over_subjects(finding: Finding) -> bool:
 
 def changed(result: AuditResult) -> list[str]:
     """Say of each pair of models how many disparities went, stayed and came."""
-    if "changes" not in result.tables:
-        return []
-    pairs: dict[tuple[str, str], list[dict[str, str]]] = {}
-    for row in result.tables["changes"].to_pylist():
-        pairs.setdefault((row["model_a"], row["model_b"]), []).append(row)
-    return [_changed(*pair, found) for pair, found in pairs.items()]
-
-
-def _changed(first: str, second: str, found: Sequence[dict[str, str]]) -> str:
-    many = Counter(row["change"] for row in found)
-    there = plural(many["went"] + many["stayed"], "disparity", "disparities")
-    became = Counter(row["verdict_b"] for row in found if row["change"] == "went")
-    return (
-        f"Of {there} of {first} that {second} was measured for, too, {_went(second, became)}; "
-        f"{many['stayed']} stayed, and {many['came']} came."
-    )
-
-
-def _went(second: str, became: Counter[str]) -> str:
-    """Say what disparities that went are of the second model."""
-    many = became.total()
-    are = f"{many} {'is' if many == 1 else 'are'}"
-    told = [(became[verdict], words) for verdict, words in _BECAME.items() if became[verdict]]
-    if len(told) == 1:
-        return f"{are} {told[0][1]} for {second}"
-    parts = [f"{one} {words}" for one, words in told]
-    return ", ".join([f"{are} none of {second}", *([listed(parts)] if parts else [])])
-
-
-_BECAME = {
-    Verdict.BELOW_THRESHOLD.value: "below the threshold",
-    Verdict.INCONCLUSIVE.value: "inconclusive",
-    Verdict.NOT_ESTIMABLE.value: "not estimable",
-    Verdict.NONE.value: "without a verdict",
-}
-"""What a disparity of one model may be of another."""
+    texts = []
+    for (first, second), found in panels(rows(result, "changes"), "model_a", "model_b").items():
+        many = Counter(row["change"] for row in found)
+        there = plural(many["went"] + many["stayed"], "disparity", "disparities")
+        texts.append(
+            f"Of {there} of {first} that {second} was measured for, too, {many['went']} went and "
+            f"{many['stayed']} stayed; {many['came']} came."
+        )
+    return texts
 
 
 def leading(findings: Sequence[Finding]) -> list[Finding]:

@@ -7,11 +7,14 @@ scheme and print. A test validates every shape against the Vega-Lite schema.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from equipoise.report.blocks import SYMBOLS, Chart, Rows
+from equipoise.report.blocks import SYMBOLS, Chart, Rows, Value, value_of
+from equipoise.report.text import count, number
+from equipoise.report.text import interval as ends_of
+from equipoise.report.text import percent as share_of
 
 Spec = dict[str, Any]
 Palette = Mapping[str, tuple[str, str]]
@@ -101,6 +104,44 @@ class Axis:
     @property
     def _title(self) -> str | list[str] | None:
         return (self.title or None) if isinstance(self.title, str) else [*self.title]
+
+
+def points(
+    rows: Iterable[Any],
+    label: Value,
+    *,
+    series: Value | None = None,
+    value: str = "value",
+    percent: bool = False,
+) -> list[dict[str, Any]]:
+    """Return the marks of `intervals` and `bars`: a row for each known value, with its tooltip.
+
+    Parameters
+    ----------
+    rows : iterable of mapping
+        Optional: low, high, chance_low, chance_high (drawn), n (in the tooltip).
+    label, series : str or callable
+        Keys of the rows, or functions of a row.
+    value : str
+        Key of the value.
+    percent : bool
+        Whether values are shares.
+    """
+    marks: list[dict[str, Any]] = []
+    for row in rows:
+        if row[value] is None or math.isnan(row[value]):
+            continue
+        names = [str(value_of(row, key)) for key in (label, series) if key]
+        mark = {"label": names[0], "series": names[-1], "value": row[value]}
+        mark |= {key: row.get(key) for key in _ENDS}
+        ends = "" if row.get("low") is None else ends_of(row["low"], row["high"])
+        shown = share_of(row[value]) if percent else number(row[value])
+        size = f", n = {count(row['n'])}" if "n" in row else ""
+        marks.append({**mark, "tip": f"{', '.join(names)}: {shown} {ends}".rstrip() + size})
+    return marks
+
+
+_ENDS = ("low", "high", "chance_low", "chance_high")
 
 
 def intervals(
@@ -276,20 +317,6 @@ def bars(
     return _chart(layers, rows, label, title, each * _count(rows, "label") + 8)
 
 
-def histogram(
-    rows: Rows, label: str, axis: Axis, *, counts: str, bands: Sequence[str], title: str = ""
-) -> Chart:
-    """Draw how many rows have which value in [0, 1], coloured by the field band."""
-    scale = {"domain": [*bands], "range": [*STEPS[-len(bands) :]]}
-    color = {"field": "band", "type": "nominal", "scale": scale, "legend": {"title": None}}
-    up = {"aggregate": "count", "type": "quantitative", "axis": {"title": counts, "tickMinStep": 1}}
-    across = axis.channel("x", "value", bin={"step": 0.05, "extent": [0, 1]})
-    return _chart(
-        [_layer({"type": "bar"}, across | {"y": up, "color": color} | _TIP_COUNT)], rows, label,
-        title, 190,
-    )  # fmt: skip
-
-
 def strip(rows: Rows, label: str, axis: Axis, *, labels: Sequence[str], title: str = "") -> Chart:
     """Draw a tick for each part and a mark for their mean, a row for each label.
 
@@ -318,7 +345,6 @@ def heat_map(
     *,
     columns: Sequence[str],
     title: str = "",
-    cell: int = 28,
 ) -> Chart:
     """Draw cells in five steps of colour, each with its number where there is room for it.
 
@@ -333,8 +359,6 @@ def heat_map(
         Title, format and ends of the colour scale.
     columns : sequence of str
         In order.
-    cell : int
-        Height of a row in pixels.
     """
     wide = len(columns) >= WIDE
     place = _grid(columns, -60 if wide else -35)
@@ -350,7 +374,7 @@ def heat_map(
         _layer({"type": "rect", "stroke": PAPER, "strokeWidth": 2}, place | fill | _TIP),
         _layer({"type": "text", "fontSize": 12}, place | text),
     ]
-    chart = _chart(layers, rows, label, title, cell * _count(rows, "row") + 8)
+    chart = _chart(layers, rows, label, title, 28 * _count(rows, "row") + 8)
     # The last column's label leans out farther once cells have shrunk to make room for it.
     padding = {"left": 5, "top": 5, "bottom": 5, "right": 14}
     more: Spec = {"resolve": {"scale": {"color": "independent"}}, "padding": padding}
@@ -478,4 +502,3 @@ def _count(rows: Rows, field: str) -> int:
 _ROW_AXIS: Spec = {**_LABELS, "labelPadding": 8}
 _POINT: Spec = {"type": "point", "size": 70, "opacity": 1}
 _HOLLOW: Spec = {"fillOpacity": 0, "stroke": SOFT, "strokeDash": _DASHED, "strokeWidth": 1.2}
-_TIP_COUNT: Spec = {"tooltip": {"aggregate": "count", "type": "quantitative"}}

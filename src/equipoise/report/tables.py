@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from equipoise.core import AuditResult
+from equipoise.report.blocks import value_of
 
 Row = Mapping[str, Any]
 Key = tuple[str, ...]
@@ -47,6 +48,11 @@ def scope(groups: str, version: str) -> str:
     """Return the name of a panel: its groups, and the version unless it is the only one."""
     name = groups or "all images"
     return name if version == "default" else f"{name} ({version})"
+
+
+def scope_of(row: Any) -> str:
+    """Return the name of the panel of a row or finding."""
+    return scope(value_of(row, "groups"), value_of(row, "version"))
 
 
 def has(value: float | None) -> bool:
