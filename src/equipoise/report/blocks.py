@@ -92,7 +92,6 @@ class Table:
     rows: tuple[tuple[Cell, ...], ...]
     total: int
     source: str = ""
-    kind: Literal["table"] = "table"
 
     @classmethod
     def of(
@@ -185,7 +184,6 @@ class Chart:
     data: Mapping[str, Rows]
     table: Table | None = None
     title: str = ""
-    kind: Literal["chart"] = "chart"
 
     @property
     def wide(self) -> bool:
@@ -199,7 +197,6 @@ class Words:
 
     items: tuple[str, ...]
     style: Literal["paragraphs", "list", "note", "steps"] = "paragraphs"
-    kind: Literal["words"] = "words"
 
 
 @dataclass(frozen=True)
@@ -207,7 +204,6 @@ class Heading:
     """A heading one level below the section's."""
 
     text: str
-    kind: Literal["heading"] = "heading"
 
 
 @dataclass(frozen=True)
@@ -215,7 +211,6 @@ class Facts:
     """Pairs of a name and what is known under it."""
 
     pairs: tuple[tuple[str, str], ...]
-    kind: Literal["facts"] = "facts"
 
 
 @dataclass(frozen=True)
@@ -224,7 +219,6 @@ class Code:
 
     summary: str
     lines: tuple[str, ...]
-    kind: Literal["code"] = "code"
 
 
 @dataclass(frozen=True)
@@ -245,7 +239,6 @@ class Card:
     sentence: str
     figures: tuple[str, ...]
     blocks: tuple[Block, ...] = ()
-    kind: Literal["card"] = "card"
 
 
 @dataclass(frozen=True)
@@ -253,7 +246,6 @@ class Grid:
     """Charts side by side where the page is wide enough."""
 
     charts: tuple[Chart, ...]
-    kind: Literal["grid"] = "grid"
 
 
 @dataclass(frozen=True)
@@ -286,7 +278,6 @@ class Gallery:
     title: str
     pictures: tuple[Picture, ...]
     total: int
-    kind: Literal["gallery"] = "gallery"
 
 
 @dataclass(frozen=True)
@@ -295,7 +286,6 @@ class Fold:
 
     summary: str
     blocks: tuple[Block, ...]
-    kind: Literal["fold"] = "fold"
 
 
 Block = Table | Chart | Words | Heading | Facts | Code | Card | Grid | Gallery | Fold

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from equipoise.core import Finding, Verdict
 from equipoise.report.blocks import (
@@ -19,20 +20,18 @@ from equipoise.report.blocks import (
     Words,
 )
 from equipoise.report.comparison import is_comparison, pair_of
-from equipoise.report.contrast import contrast
 from equipoise.report.differences import differences_chart
 from equipoise.report.plots import VERDICTS, Axis, intervals
-from equipoise.report.tables import Row, parameters_text, scope
-from equipoise.report.text import count, interval, number, p_value, plural
+from equipoise.report.summary import groups_chart
+from equipoise.report.tables import parameters_text, scope_of
+from equipoise.report.text import count, number, p_value, plural
 from equipoise.report.words import (
     figures,
     harmful_side,
-    has_shares,
     heading,
     name_of,
     ranked,
     sentence,
-    worse_side,
 )
 
 SHOWN, MOST = 8, 60
@@ -81,31 +80,28 @@ def _cards(findings: Sequence[Finding]) -> list[Block]:
     merged: dict[str, list[Finding]] = {}
     for one in findings:
         merged.setdefault(sentence(one), []).append(one)
-    every = [*merged.items()]
+    every = [_card(text, same) for text, same in [*merged.items()][:MOST]]
     shown = SHOWN if findings[0].verdict in (Verdict.DISPARITY, Verdict.INCONCLUSIVE) else 0
-    blocks: list[Block] = [_card(text, same) for text, same in every[:shown]]
-    rest = tuple(_card(text, same) for text, same in every[shown:MOST])
-    if rest:
-        blocks.append(
-            Fold(f"Show {plural(len(rest), 'more finding' if shown else 'finding')}", rest)
-        )
-    left = sum(len(same) for _, same in every[MOST:])
-    if left:
-        text = f"{plural(left, 'further finding')} of this kind: see findings.parquet."
-        blocks.append(Words((text,), "note"))
-    return blocks
+    rest = tuple(every[shown:])
+    folded = [Fold(f"Show {plural(len(rest), 'finding')}", rest)] if rest else []
+    left = sum(len(same) for same in [*merged.values()][MOST:])
+    text = f"{plural(left, 'further finding')} of this kind: see findings.parquet."
+    return [*every[:shown], *folded, *([Words((text,), "note")] if left else [])]
 
 
 def _card(text: str, same: Sequence[Finding]) -> Card:
     blocks: list[Block] = []
     drawn = [one for one in same if not math.isnan(one.value) and not math.isnan(one.ci_low)]
     if drawn:
-        blocks.append(differences_chart(drawn) if pair_of(drawn[0]) else estimates(drawn))
+        blocks.append(differences_chart(drawn) if pair_of(drawn[0]) else _estimates(drawn))
     first = same[0]
-    if any(not math.isnan(part.value) for part in first.by_group):
-        blocks.append(_groups_chart(first))
-    elif first.by_group:
-        blocks.append(_groups_table(first))
+    if first.by_group:
+        caption, columns = f"By group: {heading(first)}", {
+            "Group": "group", "#n": "n", "#Value": "value", "#Interval": "low high", "Note": "note",
+        }  # fmt: skip
+        table = Table.of(caption, columns, first.by_group, source="findings")
+        valued = any(not math.isnan(part.value) for part in first.by_group)
+        blocks.append(replace(groups_chart(first, [first]), table=table) if valued else table)
     blocks += [Facts(_facts(one)) for one in same]
     lines = tuple(dict.fromkeys(figures(one) for one in same if not math.isnan(one.value)))
     badge = None if first.audit == "mitigation" else Badge(first.verdict, is_comparison(first))
@@ -116,9 +112,7 @@ def _facts(finding: Finding) -> tuple[tuple[str, str], ...]:
     excluded = "; ".join(f"{item.reason}: {count(item.count)}" for item in finding.excluded)
     pair = pair_of(finding)
     values = zip((pair.first, pair.second), pair.values, strict=True) if pair else ()
-    changes = finding.audit == "mitigation"
-    direction = "Who is worse" if pair else "What changed" if changes else "Who is worse off"
-    pairs = (
+    return (
         ("Finding", heading(finding)),
         ("Values", ", ".join(f"{model} {number(value)}" for model, value in values)),
         ("n", count(finding.n)),
@@ -127,99 +121,40 @@ def _facts(finding: Finding) -> tuple[tuple[str, str], ...]:
         ("Interval", finding.method),
         ("Null hypothesis", finding.null),
         ("Resampled", finding.unit),
-        (direction, finding.direction),
+        ("Direction", finding.direction),
         ("Note", finding.reason),
         ("Parameters", "" if pair else parameters_text(finding.parameters)),
         ("Reference", finding.citation),
     )
-    return tuple((name, text) for name, text in pairs if text)
 
 
-def estimates(findings: Sequence[Finding], *, title: str = "") -> Chart:
+def _estimates(findings: Sequence[Finding]) -> Chart:
     """Return the values of findings with intervals, over what chance gives."""
-    labels = _labels(findings)
-    rows = [_row(one, label) for one, label in zip(findings, labels, strict=True)]
+    marks = []
+    for one in findings:
+        label = f"{one.subject}: {name_of(one)}" if one.subject else name_of(one)
+        # Two findings about one number differ in what they hold it against.
+        label = f"Within class: {label}" if "within" in one.null else label
+        marks.append({
+            "label": label, "series": one.verdict.value, "value": one.value, "low": one.ci_low,
+            "high": one.ci_high, "chance_low": one.chance_low, "chance_high": one.chance_high,
+            "line": one.chance + harmful_side(one) * one.threshold,
+            "tip": f"{label}, {one.verdict.value}: {figures(one)}",
+        })  # fmt: skip
     verdicts = [*dict.fromkeys(one.verdict.value for one in findings)]
-    key = " Grey bar: chance; tick: threshold." if any("chance_low" in row for row in rows) else ""
-    label = f"{title or heading(findings[0])}. Point: value; line: interval.{key}"
-    return intervals(rows, label, Axis(), title=title, series=verdicts, palette=VERDICTS)
-
-
-def _row(finding: Finding, label: str) -> Row:
-    return {
-        "label": label,
-        "series": finding.verdict.value,
-        "value": finding.value,
-        "low": finding.ci_low,
-        "high": finding.ci_high,
-        "chance_low": finding.chance_low,
-        "chance_high": finding.chance_high,
-        "line": finding.chance + harmful_side(finding) * finding.threshold,
-        "tip": f"{label}, {finding.verdict.value}: {figures(finding)}",
-    }
-
-
-def _labels(findings: Sequence[Finding]) -> list[str]:
-    """Name rows by subject and metric, what differs first: narrow pages cut the end."""
-    plain = [f"{one.subject}: {name_of(one)}" if one.subject else name_of(one) for one in findings]
-    return [
-        f"Within class: {label}" if plain.count(label) > 1 and "within" in one.null else label
-        for label, one in zip(plain, findings, strict=True)
-    ]
-
-
-def _groups_chart(finding: Finding) -> Chart:
-    parts = sorted(
-        (part for part in finding.by_group if not math.isnan(part.value)), key=lambda p: p.value
-    )
-    ends = contrast(finding.by_group, worse_side(finding))
-    share = has_shares(finding)
-    rows = [
-        {
-            "label": f"{part.group} (n = {part.n})",
-            "series": "worst" if ends and part == ends.worst else "other",
-            "value": part.value,
-            "low": part.low,
-            "high": part.high,
-            "tip": f"{part.group}: {number(part.value)} {interval(part.low, part.high)}",
-        }
-        for part in parts
-    ]
-    axis = Axis("value of each group", percent=share, domain=(0.0, 1.0) if share else None)
-    palette = {"worst": ("var(--disparity)", "triangle-up"), "other": ("var(--m1)", "circle")}
-    drawn = intervals(
-        rows, f"By group: {heading(finding)}", axis, title="By group", series=("other",),
-        palette=palette,
-    )  # fmt: skip
-    return Chart(drawn.label, drawn.spec, drawn.data, _groups_table(finding), drawn.title)
-
-
-def _groups_table(finding: Finding) -> Table:
-    cells = [
-        (part.group, count(part.n), number(part.value), interval(part.low, part.high), part.note)
-        for part in finding.by_group
-    ]
-    columns = ["Group", "#n", "#Value", "#Interval", "Note"]
-    return Table.of(f"By group: {heading(finding)}", columns, cells, source="findings")
+    key = "Point: value; line: interval. Grey bar: chance; tick: threshold."
+    label = f"{heading(findings[0])}. {key}"
+    return intervals(marks, label, Axis(), series=verdicts, palette=VERDICTS)
 
 
 def all_findings(findings: Sequence[Finding]) -> Section | None:
     """Return every finding as a row of one table."""
-    if not findings:
-        return None
-    columns = [
-        "Metric", "Subject", "#Value", "#Interval", "#Chance", "Verdict", "Model", "Attributes",
-        "#Excess", "#q", "#Chance band", "#n", "~Note", "~Null hypothesis",
-    ]  # fmt: skip
-    cells = [
-        (
-            name_of(one), one.subject, number(one.value), interval(one.ci_low, one.ci_high),
-            number(one.chance), Badge(one.verdict), one.model, scope(one.groups, one.version),
-            number(one.excess), p_value(one.q_value), interval(one.chance_low, one.chance_high),
-            count(one.n), one.reason, one.null,
-        )
-        for one in ranked(findings)
-    ]  # fmt: skip
-    return Section(
-        "evidence", "All findings", (Table.of("All findings", columns, cells, source="findings"),)
-    )
+    columns = {
+        "Metric": name_of, "Subject": "subject", "#Value": "value", "#Interval": "ci_low ci_high",
+        "#Chance": "chance", "Verdict": lambda one: Badge(one.verdict), "Model": "model",
+        "Attributes": scope_of, "#Excess": "excess", "#q": "q_value",
+        "#Chance band": "chance_low chance_high", "#n": "n", "~Note": "reason",
+        "~Null hypothesis": "null",
+    }  # fmt: skip
+    table = Table.of("All findings", columns, ranked(findings), source="findings")
+    return Section("evidence", "All findings", (table,)) if findings else None

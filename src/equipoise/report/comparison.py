@@ -63,6 +63,15 @@ def pair_of(finding: Finding) -> Pair | None:
     return Pair(known["model_a"], known["model_b"], (first, second), known["worse"])
 
 
+def models_of(result: AuditResult) -> list[str]:
+    """Return the models in order of first appearance in the findings, some of which have none."""
+    names: dict[str, None] = {}
+    for finding in result.findings:
+        pair = pair_of(finding)
+        names.update(dict.fromkeys((pair.first, pair.second) if pair else (finding.model,)))
+    return [name for name in names if name]
+
+
 def pair_sentence(finding: Finding, pair: Pair) -> str:
     """Say what both models come to, how far they are apart, and who is worse."""
     subject = f" of “{finding.subject}”" if finding.subject else ""

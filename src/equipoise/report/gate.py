@@ -172,19 +172,22 @@ def _matches(finding: Finding, rule: GateRule) -> bool:
 
 def _check(rule: GateRule, finding: Finding) -> GateCheck:
     got: float = getattr(finding, _COLUMN[rule.on])
-    parts = (finding.model, finding.subject, finding.groups, _version(finding))
-    name = ", ".join(visible(part) for part in parts if part)
+    name = _about(rule, finding)
     if math.isnan(got):
         why = visible(finding.reason) or "it has no such number"
-        return GateCheck(rule, finding, "not estimable", f"{rule}: {name}: not estimable: {why}.")
+        return GateCheck(rule, finding, "not estimable", f"{name}: not estimable: {why}.")
     low = rule.min is not None and got < rule.min
     high = rule.max is not None and got > rule.max
     outcome: Outcome = "breached" if low or high else "passed"
-    return GateCheck(rule, finding, outcome, f"{rule}: {name}: {outcome} with {number(got, 4)}.")
+    return GateCheck(rule, finding, outcome, f"{name}: {outcome} with {number(got, 4)}.")
 
 
-def _version(finding: Finding) -> str:
-    return "" if finding.version == "default" else finding.version
+def _about(rule: GateRule, finding: Finding | None) -> str:
+    if finding is None:
+        return str(rule)
+    version = "" if finding.version == "default" else finding.version
+    parts = (finding.model, finding.subject, finding.groups, version)
+    return f"{rule}: {', '.join(visible(part) for part in parts if part)}"
 
 
 def junit(result: GateResult) -> str:
@@ -200,7 +203,7 @@ def junit(result: GateResult) -> str:
         errors=str(len(result.unchecked)),
     )
     for check in result.checks:
-        about = check.sentence.rsplit(": ", 1)[0] if check.finding is None else _case(check)
+        about = _about(check.rule, check.finding)
         case = ET.SubElement(suite, "testcase", classname=visible(check.rule.metric), name=about)
         if check.outcome != "passed":
             kind = "failure" if check.outcome == "breached" else "error"
@@ -208,10 +211,3 @@ def junit(result: GateResult) -> str:
             element.text = check.sentence
     ET.indent(suite)
     return ET.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
-
-
-def _case(check: GateCheck) -> str:
-    finding = check.finding
-    assert finding is not None  # noqa: S101 - the caller has checked; this tells the type checker
-    parts = (finding.model, finding.subject, finding.groups, _version(finding))
-    return f"{check.rule}: {', '.join(visible(part) for part in parts if part)}"

@@ -5,19 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from equipoise.core import AuditResult, Finding, GroupValue, Verdict
+from equipoise.core import AuditResult, Finding, Verdict
 from equipoise.metrics.spec import spec_of
 from equipoise.report.blocks import SYMBOLS, Section, Table
 from equipoise.report.contrast import contrast
 from equipoise.report.summary import group_value_name
 from equipoise.report.tables import scope
-from equipoise.report.text import count, interval, number, percent
+from equipoise.report.text import interval, number, percent
 from equipoise.report.words import has_shares, worse_side
 
 MOST_COLUMNS = 6
 
 Key = tuple[str, str, str]
-Columns = Mapping[str, Finding]
 
 
 def group_table(result: AuditResult, metrics: Sequence[str]) -> Section | None:
@@ -39,27 +38,23 @@ def group_table(result: AuditResult, metrics: Sequence[str]) -> Section | None:
     if not places:
         return None
     places = _tested(places)
+    every = {name: one for columns in places.values() for name, one in columns.items()}
     # Numbers for the whole come before those of single subjects.
-    titles = sorted(
-        dict.fromkeys(title for columns in places.values() for title in columns),
-        key=lambda title: all(
-            columns[title].subject for columns in places.values() if title in columns
-        ),
-    )[:MOST_COLUMNS]
+    titles = sorted(every, key=lambda name: bool(every[name].subject))[:MOST_COLUMNS]
     cells = [
-        (part.group, model, scope(groups, version), count(part.n), *_cells(part, columns, titles))
+        (part.group, model, scope(groups, version), part.n,
+         *(_cell(part.group, columns.get(name)) for name in titles))
         for (model, groups, version), columns in places.items()
         if not {*titles}.isdisjoint(columns)
-        for part in _groups(columns)
-    ]
-    header = ["Group", "Model", "Attributes", "#n", *(f"#{title}" for title in titles)]
+        for part in {part.group: part for one in columns.values() for part in one.by_group}.values()
+    ]  # fmt: skip
+    header = ["Group", "Model", "Attributes", "#n", *(f"#{name}" for name in titles)]
     caption = (
         f"Value with its interval for each group. {SYMBOLS[Verdict.DISPARITY]} marks the group "
         "that is worst off where the difference is a disparity."
     )
-    return Section(
-        "groups", "Results by group", (Table.of(caption, header, cells, source="findings"),)
-    )
+    table = Table.of(caption, header, cells, source="findings")
+    return Section("groups", "Results by group", (table,))
 
 
 def _tested(places: Mapping[Key, dict[str, Finding]]) -> dict[Key, dict[str, Finding]]:
@@ -71,19 +66,6 @@ def _tested(places: Mapping[Key, dict[str, Finding]]) -> dict[Key, dict[str, Fin
     }
     known = {key[:2] for key in tested}
     return {key: own for key, own in places.items() if key in tested or key[:2] not in known}
-
-
-def _groups(columns: Columns) -> list[GroupValue]:
-    """Return every group once: some findings are about two of several groups."""
-    groups: dict[str, GroupValue] = {}
-    for finding in columns.values():
-        for part in finding.by_group:
-            groups.setdefault(part.group, part)
-    return [*groups.values()]
-
-
-def _cells(part: GroupValue, columns: Columns, titles: Sequence[str]) -> list[str]:
-    return [_cell(part.group, columns.get(title)) for title in titles]
 
 
 def _cell(group: str, finding: Finding | None) -> str:

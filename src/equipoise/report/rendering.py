@@ -13,10 +13,9 @@ from typing import Any
 
 from equipoise.core import AuditResult
 from equipoise.report import appendix
-from equipoise.report.asking import models_of
 from equipoise.report.blocks import Block, Card, Chart, Fold, Grid, Rows, Section
 from equipoise.report.cards import all_findings, cards
-from equipoise.report.comparison import compares
+from equipoise.report.comparison import compares, models_of
 from equipoise.report.comparison_page import PAGE as COMPARISON
 from equipoise.report.gallery import gallery
 from equipoise.report.group_table import group_table

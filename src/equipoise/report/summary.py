@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 
-from equipoise.core import AuditResult, Family, Finding, GroupValue, Verdict
+from equipoise.core import AuditResult, Family, Finding, Verdict
 from equipoise.metrics.spec import spec_of
 from equipoise.report.blocks import Badge, Chart
-from equipoise.report.contrast import contrast
 from equipoise.report.names import title
-from equipoise.report.plots import Axis, intervals
-from equipoise.report.tables import Row
-from equipoise.report.text import count, interval, number, percent, plural
+from equipoise.report.plots import Axis, intervals, points
+from equipoise.report.text import count, plural
 from equipoise.report.words import (
     figures,
     has_shares,
@@ -57,20 +56,14 @@ class Summary:
     ----------
     statements : tuple of Statement
     chart : Chart or None
-    worst : str
-        The group that is worst off in the first statement, with its value and n.
     steps : tuple of str
         What to do next.
-    more : str
-        How many models have no statement here.
     caveat : str
     """
 
     statements: tuple[Statement, ...]
     chart: Chart | None = None
-    worst: str = ""
     steps: tuple[str, ...] = ()
-    more: str = ""
     caveat: str = ""
 
 
@@ -85,30 +78,19 @@ def summarize(result: AuditResult, leads: Sequence[str], caveat: str = "") -> Su
     caveat : str
         Shown where a statement is a disparity.
     """
-    findings = ranked(result.findings)
-    models = [*dict.fromkeys(one.model for one in result.findings)]
-    by_model = {model: [one for one in findings if one.model == model] for model in models}
+    by_model: dict[str, list[Finding]] = {one.model: [] for one in result.findings}
+    for one in ranked(result.findings):
+        by_model[one.model].append(one)
     # Findings of no model, such as human judgements, lead only where there is something to say.
-    if len(by_model) > 1 and not _disparities(by_model.get("", ())):
+    if len(by_model) > 1 and by_model.get("", result.findings)[0].verdict != Verdict.DISPARITY:
         by_model.pop("", None)
     statements = [_statement(model, own, leads) for model, own in by_model.items()]
     statements.sort(key=lambda one: one.finding is None or one.finding.verdict != Verdict.DISPARITY)
     shown = tuple(statements[:MOST_MODELS])
-    more = len(statements) - len(shown)
     drawn = [one.finding for one in shown if one.finding is not None]
     disparity = any(one.verdict == Verdict.DISPARITY for one in drawn)
-    return Summary(
-        shown,
-        _chart(drawn, result.findings),
-        _worst(drawn[0]) if drawn else "",
-        _steps(drawn),
-        f"{plural(more, 'further model')} below." if more > 0 else "",
-        caveat if disparity else "",
-    )
-
-
-def _disparities(findings: Iterable[Finding]) -> list[Finding]:
-    return [one for one in findings if one.verdict == Verdict.DISPARITY]
+    chart, steps = _chart(drawn, result.findings), _steps(drawn)
+    return Summary(shown, chart, steps, caveat if disparity else "")
 
 
 def _statement(model: str, findings: Sequence[Finding], leads: Sequence[str]) -> Statement:
@@ -116,23 +98,17 @@ def _statement(model: str, findings: Sequence[Finding], leads: Sequence[str]) ->
     name = f"{model}: " if model else ""
     if not tested:
         return Statement(None, f"{name}{plural(len(findings), 'value')}, none with a verdict.")
-    lead = leading(tested, leads)
-    counts = _counts(tested)
+    lead, many = leading(tested, leads), Counter(one.verdict for one in tested)
+    badge = Badge(lead.verdict)
+    counts = ", ".join(f"{n} {verdict.value}" for verdict, n in many.items())
+    certainty = f"{figures(lead)} · of {plural(len(tested), 'finding')}: {counts}"
     if lead.verdict == Verdict.DISPARITY:
-        return Statement(Badge(lead.verdict), sentence(lead), f"{figures(lead)} · {counts}", lead)
-    unsure = sum(one.verdict == Verdict.INCONCLUSIVE for one in tested)
-    if unsure:
-        text = (
-            f"{name}not enough data to decide about {unsure} of {plural(len(tested), 'finding')}; "
-            "no finding shows a disparity."
-        )
-        return Statement(
-            Badge(Verdict.INCONCLUSIVE), text, f"{sentence(lead)} {figures(lead)}", lead
-        )
+        return Statement(badge, sentence(lead), certainty, lead)
     text = f"{name}no disparity as large as the thresholds in {plural(len(tested), 'finding')}."
-    return Statement(
-        Badge(Verdict.BELOW_THRESHOLD), text, f"{sentence(lead)} {figures(lead)}", lead
-    )
+    if lead.verdict == Verdict.INCONCLUSIVE:
+        text = f"{name}no disparity shown; not enough data to decide about {many[lead.verdict]} of "
+        text += f"{plural(len(tested), 'finding')}."
+    return Statement(badge, text, f"{sentence(lead)} {certainty}", lead)
 
 
 def leading(tested: Sequence[Finding], leads: Sequence[str]) -> Finding:
@@ -148,21 +124,6 @@ def leading(tested: Sequence[Finding], leads: Sequence[str]) -> Finding:
     return min(same, key=place)
 
 
-def _counts(tested: Sequence[Finding]) -> str:
-    """Count findings by verdict in words."""
-    words = {
-        Verdict.DISPARITY: ("disparity", "disparities"),
-        Verdict.INCONCLUSIVE: ("undecided", "undecided"),
-        Verdict.BELOW_THRESHOLD: ("too small to matter", "too small to matter"),
-    }
-    parts = [
-        plural(n, *names)
-        for verdict, names in words.items()
-        if (n := sum(one.verdict == verdict for one in tested))
-    ]
-    return f"of {plural(len(tested), 'finding')}: {', '.join(parts)}"
-
-
 def _chart(drawn: Sequence[Finding], findings: Sequence[Finding]) -> Chart | None:
     """Draw the groups of the first statement, for every model; else each model's finding."""
     if not drawn:
@@ -175,41 +136,38 @@ def _chart(drawn: Sequence[Finding], findings: Sequence[Finding]) -> Chart | Non
         == (first.metric, first.subject, first.groups, first.version, first.null.split(";")[0])
     ][:MOST_MODELS]
     if any(not math.isnan(part.value) for part in first.by_group):
-        return _groups_chart(first, same)
-    rows = [_finding_row(one, one.model or name_of(one)) for one in drawn]
+        return groups_chart(first, same)
+    rows = [
+        {
+            "label": one.model or name_of(one), "value": one.value, "low": one.ci_low,
+            "high": one.ci_high, "chance_low": one.chance_low, "chance_high": one.chance_high,
+            "tip": figures(one),
+        }
+        for one in drawn
+    ]  # fmt: skip
     label = f"{name_of(first)} of each model, with interval and chance band."
     return intervals(rows, label, Axis(name_of(first)), title=f"{name_of(first)} by model")
 
 
-def _finding_row(finding: Finding, label: str) -> Row:
-    return {
-        "label": label, "value": finding.value, "low": finding.ci_low, "high": finding.ci_high,
-        "chance_low": finding.chance_low, "chance_high": finding.chance_high,
-        "tip": f"{label}: {figures(finding)}",
-    }  # fmt: skip
-
-
-def _groups_chart(first: Finding, same: Sequence[Finding]) -> Chart:
+def groups_chart(first: Finding, same: Sequence[Finding]) -> Chart:
+    """Draw the values of the groups of a finding, the worst first, for every model."""
     side = 1 if worse_side(first) == "lower" else -1
     known = [part for part in first.by_group if not math.isnan(part.value)]
-    order = sorted(known, key=lambda part: side * part.value)[:MOST_GROUPS]
+    known.sort(key=lambda part: side * part.value)
     share = all(map(has_shares, same))
     rows = [
-        {
-            "label": f"{part.group} (n = {count(part.n)})", "series": one.model,
-            "value": own.value, "low": own.low, "high": own.high,
-            "tip": f"{one.model}, {part.group}: {number(own.value)} {interval(own.low, own.high)}",
-        }
-        for part in order
+        {**asdict(own), "label": f"{part.group} (n = {count(part.n)})", "model": one.model}
+        for part in known[:MOST_GROUPS]
         for one in same
         for own in one.by_group
-        if own.group == part.group and not math.isnan(own.value)
-    ]  # fmt: skip
+        if own.group == part.group
+    ]
     about = f" of “{first.subject}”" if first.subject else ""
     name = f"{group_value_name(first)}{about} by {first.groups}"
     models = [*dict.fromkeys(one.model for one in same)]
     axis = Axis(percent=share, domain=(0.0, 1.0) if share else None)
-    return intervals(rows, f"{name}, with intervals; worst first.", axis, title=name, series=models)
+    marks = points(rows, "label", series="model", percent=share)
+    return intervals(marks, f"{name}, worst first.", axis, title=name, series=models)
 
 
 def group_value_name(finding: Finding) -> str:
@@ -223,20 +181,6 @@ def group_value_name(finding: Finding) -> str:
         if text and "lowest for" in finding.direction
         else title(finding.metric)
     )
-
-
-def _worst(finding: Finding) -> str:
-    ends = contrast(finding.by_group, worse_side(finding))
-    if ends is None:
-        return ""
-    value = _value(ends.worst, share=has_shares(finding))
-    return f"{ends.worst.group}: {value}, n = {count(ends.worst.n)}"
-
-
-def _value(part: GroupValue, *, share: bool) -> str:
-    if not share:
-        return f"{number(part.value)} {interval(part.low, part.high)}"
-    return f"{percent(part.value)} {interval(100 * part.low, 100 * part.high, 1)}"
 
 
 def _steps(drawn: Sequence[Finding]) -> tuple[str, ...]:

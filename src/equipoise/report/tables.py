@@ -26,11 +26,6 @@ def rows(result: AuditResult, name: str) -> list[dict[str, Any]]:
     return found
 
 
-def mitigates(result: AuditResult) -> bool:
-    """Return whether a result is about recipes, whose findings are changes without a verdict."""
-    return "mitigation_recipes" in result.tables
-
-
 def panels(found: Iterable[Row], *keys: str) -> dict[Key, list[Row]]:
     """Split rows by the values of columns, in order of first appearance."""
     split: dict[Key, list[Row]] = {}
