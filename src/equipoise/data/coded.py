@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -34,6 +34,23 @@ class Coded:
         """Encode a text column; missing cells become -1 and the vocabulary is sorted."""
         codes, vocabulary = encode(texts)
         return cls(codes, tuple(vocabulary.to_list()))
+
+    def take(self, rows: npt.NDArray[Any]) -> Coded:
+        """Return the labels of a selection of rows (indices or a mask)."""
+        return Coded(self.codes[rows], self.vocabulary)
+
+    def among(self, labels: Collection[str]) -> npt.NDArray[np.bool_]:
+        """Return which entries have one of some labels, of the shape of `codes`."""
+        known = [code for code, label in enumerate(self.vocabulary) if label in labels]
+        return np.isin(self.codes, known)
+
+    def numbers(self) -> npt.NDArray[np.float64]:
+        """Return labels that spell numbers as such, of the shape of `codes`; NaN where none."""
+        return np.array([*map(float, self.vocabulary), np.nan])[self.codes]
+
+    def sizes(self) -> dict[str, int]:
+        """Return how often each label occurs."""
+        return dict(zip(self.vocabulary, self.counts.tolist(), strict=True))
 
     def column(self) -> Coded:
         """Return the labels, shape (n,), as those of one rank, shape (n, 1)."""

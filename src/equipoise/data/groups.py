@@ -6,12 +6,11 @@ design choices can compare the columns of several.
 
 from __future__ import annotations
 
-import math
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -25,38 +24,8 @@ Terms = Mapping[str, Sequence[str]]
 FrozenTerms = tuple[tuple[str, tuple[str, ...]], ...]
 NO_GROUP = "no term of a group"
 SEVERAL = "terms of several groups"
-
-
-def frozen_terms(groups: Terms | FrozenTerms, what: str) -> FrozenTerms:
-    """Return terms by group in a fixed order, checked.
-
-    Raises
-    ------
-    InputError
-        When there is no group, one has no terms, or a term belongs to two.
-    """
-    pairs = groups.items() if isinstance(groups, Mapping) else groups
-    found = tuple(
-        (group, tuple(sorted({term.strip().casefold() for term in terms})))
-        for group, terms in pairs
-    )
-    if not found:
-        raise InputError(f"{what} are empty; expected at least one group")
-    owner: dict[str, str] = {}
-    for group, terms in found:
-        if not terms or not all(term.strip() for term in terms):
-            raise InputError(f"the group {group!r} has no {what} or an empty one; expected some")
-        for term in terms:
-            if owner.setdefault(term, group) != group:
-                raise InputError(
-                    f"{term!r} is in the groups {owner[term]!r} and {group!r}; expected it in one"
-                )
-    return tuple(sorted(found))
-
-
-def in_words(groups: FrozenTerms) -> str:
-    """Return terms by group as text."""
-    return "; ".join(f"{group}: {', '.join(terms)}" for group, terms in groups)
+NO_VALUE = "a value of no group"
+EMPTY = "the cell is empty"
 
 
 def assigned(
@@ -67,7 +36,7 @@ def assigned(
     Parameters
     ----------
     names : sequence of str
-        Of the groups.
+        Of the groups, sorted.
     member : ndarray of bool, shape (images, groups)
     excluded : mapping of str to ndarray of bool, shape (images,)
         Reasons to leave an image without a group, the first that holds counts; beside those of no
@@ -79,11 +48,8 @@ def assigned(
     for reason, holds in reasons.items():
         left[reason] = int((open_ & holds).sum())
         open_ &= ~holds
-    order = np.argsort(np.array(names, dtype=object))
-    codes = np.where(open_, np.argsort(order)[member.argmax(axis=1)], -1).astype(np.int32)
-    groups = Coded(codes, tuple(sorted(names)))
-    sizes = dict(zip(groups.vocabulary, groups.counts.tolist(), strict=True))
-    return groups, {"groups": sizes, "left_out": left}
+    groups = Coded(np.where(open_, member.argmax(axis=1), -1).astype(np.int32), tuple(names))
+    return groups, {"groups": groups.sizes(), "left_out": left}
 
 
 class GroupRule:
@@ -93,11 +59,14 @@ class GroupRule:
     ----------
     attribute : str
         What the groups are of.
+    source : str
+        Where the grouping comes from.
     version : str
         Tells rules of one attribute apart.
     """
 
     attribute: str
+    source: str
     version: str
 
     @property
@@ -108,14 +77,27 @@ class GroupRule:
     @property
     def description(self) -> str:
         """The rule in words."""
+        return f"{self._steps()} ({self.source})" if self.source else self._steps()
+
+    def _steps(self) -> str:
         raise NotImplementedError
 
     def _add(self, images: ImageSet, groups: Coded, counts: Mapping[str, Any]) -> ImageSet:
         return images.with_column(self.name, groups, Step(self.name, self.description, counts))
 
+    def _regrouped(
+        self, images: ImageSet, column: str, groups: Mapping[str, str | None], **counts: Any
+    ) -> ImageSet:
+        """Add the groups of the values of a column."""
+        values = images.column(column)
+        found = values.relabel([groups[value] for value in values.vocabulary])
+        empty, without = (int((one.codes < 0).sum()) for one in (values, found))
+        left = {EMPTY: empty, NO_VALUE: without - empty}
+        return self._add(images, found, {"groups": found.sizes(), "left_out": left, **counts})
+
 
 class TermRule(GroupRule):
-    """A rule with terms by group, which are frozen and checked.
+    """A rule with terms by group, which are frozen, sorted and checked.
 
     Raises
     ------
@@ -127,12 +109,34 @@ class TermRule(GroupRule):
 
     def __post_init__(self) -> None:
         """Freeze the terms."""
-        object.__setattr__(self, "groups", frozen_terms(self.groups, "terms"))
+        pairs = self.groups.items() if isinstance(self.groups, Mapping) else self.groups
+        found = tuple(
+            sorted(
+                (group, tuple(sorted({term.strip().casefold() for term in terms})))
+                for group, terms in pairs
+            )
+        )
+        every = [term for _, terms in found for term in terms]
+        twice = sorted({term for term in every if every.count(term) > 1})
+        if twice or not found or not all(terms and all(terms) for _, terms in found):
+            raise InputError(
+                f"{self.attribute}: the terms are {dict(found)}; expected groups with terms, and "
+                f"each term in one group{f', but not {twice[0]!r}' if twice else ''}"
+            )
+        object.__setattr__(self, "groups", found)
 
     @property
     def terms(self) -> FrozenTerms:
         """Groups and their terms, sorted."""
-        return frozen_terms(self.groups, "terms")
+        return cast("FrozenTerms", self.groups)
+
+    @property
+    def owners(self) -> dict[str, int]:
+        """Term to the place of its group."""
+        return {term: place for place, (_, terms) in enumerate(self.terms) for term in terms}
+
+    def _in_words(self) -> str:
+        return "; ".join(f"{group}: {', '.join(terms)}" for group, terms in self.terms)
 
 
 def design_choices(*rules: GroupRule) -> dict[str, dict[str, dict[str, str]]]:
@@ -156,13 +160,10 @@ def design_choices(*rules: GroupRule) -> dict[str, dict[str, dict[str, str]]]:
     """
     found: dict[str, dict[str, dict[str, str]]] = {}
     for rule in rules:
-        if not rule.version:
+        if not rule.version or rule.version in found:
             raise InputError(
-                f"the rule of {rule.attribute!r} has no version; it is the baseline: leave it out"
-            )
-        if rule.version in found:
-            raise InputError(
-                f"two rules have the version {rule.version!r}; expected different ones"
+                f"{rule.attribute!r}: the version is {rule.version!r}; expected a version that no "
+                "other rule has. Leave the baseline out, which has none"
             )
         found[rule.version] = {"columns": {rule.attribute: rule.name}}
     return found
@@ -245,14 +246,11 @@ class BoxGroups(TermRule):
     source: str = ""
     version: str = ""
 
-    @property
-    def description(self) -> str:
-        """The rule in words."""
-        text = (
-            f"{self.attribute} by boxes ({in_words(self.terms)}): {self.size.description}; "
+    def _steps(self) -> str:
+        return (
+            f"{self.attribute} by boxes ({self._in_words()}): {self.size.description}; "
             "boxes of several groups: no group"
         )
-        return f"{text} ({self.source})" if self.source else text
 
     def __call__(self, images: ImageSet, /) -> ImageSet:
         """Add the column; images without a group are counted by reason.
@@ -265,8 +263,9 @@ class BoxGroups(TermRule):
         boxes = images.boxes
         if boxes is None:
             raise InputError(f"{images.name} has no boxes; read a file of objects or instances")
-        names = [group for group, _ in self.terms]
-        group = self._group_of(boxes.label)
+        names, owners = [group for group, _ in self.terms], self.owners
+        places = [owners.get(text.casefold(), -1) for text in boxes.label.vocabulary]
+        group = np.array([*places, -1], dtype=np.int64)[boxes.label.codes]
         area = boxes.corners[:, 2] * boxes.corners[:, 3]
         share = area / _areas(images, self.size)[boxes.image]
         counted = (group >= 0) & (area >= self.size.pixels) & (share >= self.size.ignored)
@@ -285,30 +284,16 @@ class BoxGroups(TermRule):
         counts["boxes_ignored"] = int((group >= 0).sum() - counted.sum())
         return self._add(images, groups, counts)
 
-    def _group_of(self, label: Coded) -> npt.NDArray[np.int64]:
-        owner = {one: place for place, (_, terms) in enumerate(self.terms) for one in terms}
-        places = [owner.get(text.casefold(), -1) for text in label.vocabulary]
-        return np.array([*places, -1], dtype=np.int64)[label.codes]
-
 
 def _areas(images: ImageSet, size: BoxSize) -> npt.NDArray[np.float64]:
     """Return the area of each image in pixels; infinite where no share is asked for."""
     if not size.needed and not size.ignored:
         return np.full(len(images), np.inf)
-    if not {"width", "height"} <= {*images.columns}:
-        raise InputError(
-            f"{images.name} has no widths and heights of images, which the rule {size.name!r} "
-            "needs; for Visual Genome read image_data.json too"
-        )
-    area = np.prod([_numbers(images.column(side)) for side in ("width", "height")], axis=0)
+    area = images.column("width").numbers() * images.column("height").numbers()
     if not (area > 0).all():
         image = images.ids[int(np.argmax(~(area > 0)))]
         raise InputError(f"{images.name}: the image {image!r} has no width or height above 0")
-    return np.asarray(area, dtype=np.float64)
-
-
-def _numbers(column: Coded) -> npt.NDArray[np.float64]:
-    return np.array([*map(float, column.vocabulary), np.nan])[column.codes]
+    return area
 
 
 def _hall_terms(section: str, parents_and_children: bool) -> Terms:
@@ -382,26 +367,22 @@ class CaptionGroups(TermRule):
         """
         super().__post_init__()
         object.__setattr__(self, "neutral", tuple(sorted({one.casefold() for one in self.neutral})))
-        if self.neutral_means not in ("nothing", "no group"):
+        both = self.owners.keys() & {*self.neutral}
+        if both or self.neutral_means not in ("nothing", "no group"):
             raise InputError(
-                f"neutral_means is {self.neutral_means!r}; expected 'nothing' or 'no group'"
+                f"neutral_means is {self.neutral_means!r}, and the groups have the neutral terms "
+                f"{sorted(both)}; expected 'nothing' or 'no group', and no term in both"
             )
-        both = {term for _, terms in self.terms for term in terms} & {*self.neutral}
-        if both:
-            raise InputError(f"{min(both)!r} is neutral and in a group; expected one of the two")
 
-    @property
-    def description(self) -> str:
-        """The rule in words."""
+    def _steps(self) -> str:
         text = (
             f"{self.attribute} by whole words of any caption, without case "
-            f"({in_words(self.terms)}); "
-            "terms of several groups: no group"
+            f"({self._in_words()}); terms of several groups: no group"
         )
         if self.neutral:
-            means = {"nothing": "is passed over"}.get(self.neutral_means, "means no group")
+            means = "is passed over" if self.neutral_means == "nothing" else "means no group"
             text += f"; {' or '.join(self.neutral)} {means}"
-        return f"{text} ({self.source})" if self.source else text
+        return text
 
     def __call__(self, images: ImageSet, /) -> ImageSet:
         """Add the column; images without a group are counted by reason.
@@ -415,15 +396,12 @@ class CaptionGroups(TermRule):
         if captions is None:
             raise InputError(f"{images.name} has no captions; read the file of captions")
         names = [group for group, _ in self.terms]
-        patterns = [pattern_of(terms) for _, terms in self.terms]
-        member = np.zeros((len(images), len(names)), dtype=np.bool_)
-        neutral = np.zeros(len(images), dtype=np.bool_)
-        with_neutral = pattern_of(self.neutral) if self.neutral else None
+        patterns = [pattern_of(terms) for terms in (*dict(self.terms).values(), self.neutral)]
+        found = np.zeros((len(images), len(patterns)), dtype=np.bool_)
         for image, caption in zip(captions.image.tolist(), captions.texts.tolist(), strict=True):
             text = folded(caption)
-            for place, pattern in enumerate(patterns):
-                member[image, place] |= pattern.search(text) is not None
-            neutral[image] |= with_neutral is not None and with_neutral.search(text) is not None
+            found[image] |= [pattern.search(text) is not None for pattern in patterns]
+        member, neutral = found[:, :-1], found[:, -1]
         without = np.ones(len(images), dtype=np.bool_)
         without[captions.image] = False
         excluded = {NO_CAPTION: without}
@@ -444,8 +422,8 @@ def pattern_of(terms: Iterable[str]) -> re.Pattern[str]:
 
     A hyphen joins words; an apostrophe ends one.
     """
-    words = (r"\s+".join(map(re.escape, folded(term).split())) for term in terms)
-    return re.compile(rf"(?<!\w)(?<!\w-)(?:{'|'.join(words)})(?!-?\w)")
+    words = [r"\s+".join(map(re.escape, folded(term).split())) for term in terms]
+    return re.compile(rf"(?<!\w)(?<!\w-)(?:{'|'.join(words)})(?!-?\w)" if words else r"(?!)")
 
 
 def hall_captions(
@@ -470,8 +448,6 @@ def hall_captions(
     return CaptionGroups("gender", groups, neutral, neutral_means, "Hall et al. 2023", version)
 
 
-NO_VALUE = "a value of no group"
-EMPTY = "the cell is empty"
 _EXAMPLES = 5
 
 
@@ -503,34 +479,20 @@ class ValueGroups(TermRule):
     def description(self) -> str:
         """The rule in words."""
         source = f" ({self.source})" if self.source else ""
-        return f"{self.attribute} by the column {self.column}{source}: {in_words(self.terms)}"
+        return f"{self.attribute} by the column {self.column}{source}: {self._in_words()}"
 
     def __call__(self, images: ImageSet, /) -> ImageSet:
         """Add the column; images of other values have no group and are counted."""
-        owner = {value: group for group, values in self.terms for value in values}
-        known = {value: owner.get(value.strip().casefold()) for value in _vocabulary(images, self)}
-        groups = _regrouped(images.column(self.column), known.get)
+        owners, names = self.owners, [group for group, _ in self.terms]
+        known: dict[str, str | None] = dict.fromkeys(images.column(self.column).vocabulary)
+        for value in known:
+            place = owners.get(value.strip().casefold())
+            known[value] = None if place is None else names[place]
         other = sorted(value for value, group in known.items() if group is None)
-        counts = _counted(images.column(self.column), groups) | {
-            "values_without_group": len(other),
-            "values_without_group_examples": other[:_EXAMPLES],
-        }
-        return self._add(images, groups, counts)
-
-
-def _vocabulary(images: ImageSet, rule: ValueGroups | BandGroups) -> tuple[str, ...]:
-    return images.column(rule.column).vocabulary
-
-
-def _regrouped(column: Coded, group: Callable[[str], str | None]) -> Coded:
-    return column.relabel([group(value) for value in column.vocabulary])
-
-
-def _counted(column: Coded, groups: Coded) -> dict[str, Any]:
-    known, grouped = column.codes >= 0, groups.codes >= 0
-    sizes = dict(zip(groups.vocabulary, groups.counts.tolist(), strict=True))
-    left = {EMPTY: int((~known).sum()), NO_VALUE: int((known & ~grouped).sum())}
-    return {"groups": sizes, "left_out": left}
+        return self._regrouped(
+            images, self.column, known,
+            values_without_group=len(other), values_without_group_examples=other[:_EXAMPLES],
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -563,21 +525,17 @@ class BandGroups(GroupRule):
             When they do not rise, or there is another number of names.
         """
         rising = all(low < high for low, high in zip(self.bounds, self.bounds[1:], strict=False))
-        if not self.bounds or not rising or not np.isfinite(self.bounds).all():
-            raise InputError(f"bounds are {self.bounds}; expected rising numbers")
-        if len({*self.names}) != len(self.names) or len(self.names) != len(self.bounds) + 1:
+        finite = bool(self.bounds) and rising and np.isfinite(self.bounds).all()
+        if not finite or not len({*self.names}) == len(self.names) == len(self.bounds) + 1:
             raise InputError(
-                f"names are {self.names}; expected {len(self.bounds) + 1} different ones, one more "
-                "than bounds"
+                f"bounds are {self.bounds} and names {self.names}; expected rising numbers, and "
+                "different names, one more than bounds"
             )
 
-    @property
-    def description(self) -> str:
-        """The rule in words."""
+    def _steps(self) -> str:
         ends = (*(f"below {one:g}" for one in self.bounds), f"{self.bounds[-1]:g} and above")
         bands = ", ".join(f"{name} {end}" for name, end in zip(self.names, ends, strict=True))
-        source = f" ({self.source})" if self.source else ""
-        return f"{self.attribute} by the column {self.column}: {bands}{source}"
+        return f"{self.attribute} by the column {self.column}: {bands}"
 
     def __call__(self, images: ImageSet, /) -> ImageSet:
         """Add the column; images without a number have no band and are counted.
@@ -587,21 +545,18 @@ class BandGroups(GroupRule):
         InputError
             When a value of the column is no number.
         """
-        bands = {value: self._band(value, images) for value in _vocabulary(images, self)}
-        groups = _regrouped(images.column(self.column), bands.get)
-        counts = _counted(images.column(self.column), groups)
-        return self._add(images, groups, counts)
-
-    def _band(self, value: str, images: ImageSet) -> str:
+        values = images.column(self.column).vocabulary
         try:
-            number = float(value)
+            numbers = np.array([float(value) for value in values])
         except ValueError:
-            number = math.nan
-        if math.isnan(number):
+            numbers = np.array([np.nan])
+        if np.isnan(numbers).any():
             raise InputError(
-                f"{images.name}, column {self.column!r}: {value!r} is no number; expected numbers"
+                f"{images.name}, column {self.column!r}: a value is no number; expected numbers"
             )
-        return self.names[int(np.searchsorted(self.bounds, number, side="right"))]
+        bands = np.searchsorted(self.bounds, numbers, side="right").tolist()
+        named = dict(zip(values, (self.names[band] for band in bands), strict=True))
+        return self._regrouped(images, self.column, named)
 
 
 def continents(

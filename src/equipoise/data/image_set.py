@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import io
 import json
-from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -14,10 +14,8 @@ import numpy.typing as npt
 import polars as pl
 
 from equipoise.core import DataError, InputError
-from equipoise.data.arrays import ArraySource
 from equipoise.data.coded import Coded
 from equipoise.data.labels import Items, ItemSource, load_items
-from equipoise.data.matrices import Matrix, load_matrix
 
 Objects = npt.NDArray[np.object_]
 Positions = npt.NDArray[np.int64]
@@ -41,7 +39,7 @@ class Pairs:
     def take(self, kept: Flags) -> Pairs:
         """Return the pairs of the images kept, with their new positions."""
         rows, image = _moved(self.image, kept)
-        return Pairs(image, Coded(self.label.codes[rows], self.label.vocabulary))
+        return Pairs(image, self.label.take(rows))
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,8 +81,7 @@ class Boxes:
     def take(self, kept: Flags) -> Boxes:
         """Return the boxes of the images kept, with their new positions."""
         rows, image = _moved(self.image, kept)
-        label = Coded(self.label.codes[rows], self.label.vocabulary)
-        return Boxes(image, label, self.corners[rows])
+        return Boxes(image, self.label.take(rows), self.corners[rows])
 
 
 def _moved(image: Positions, kept: Flags) -> tuple[Flags, Positions]:
@@ -115,17 +112,11 @@ def coded(values: Sequence[str | None]) -> Coded:
     return Coded.of(pl.Series(values, dtype=pl.String))
 
 
-def pairs(labels: Sequence[tuple[int, str]]) -> Pairs:
-    """Return pairs of an image and a label, each once."""
-    image = np.array([position for position, _ in labels], dtype=np.int64)
-    return unique_pairs(image, coded([text for _, text in labels]))
-
-
-def unique_pairs(image: Positions, label: Coded) -> Pairs:
-    """Return each pair of image and label once, in order."""
-    width = max(len(label.vocabulary), 1)
-    keys = np.unique(image * width + label.codes)
-    return Pairs(keys // width, Coded((keys % width).astype(np.int32), label.vocabulary))
+def pairs(labels: Iterable[tuple[int, str]]) -> Pairs:
+    """Return pairs of an image and a label, each once and in order."""
+    ordered = sorted({*labels})
+    image = np.array([position for position, _ in ordered], dtype=np.int64)
+    return Pairs(image, coded([text for _, text in ordered]))
 
 
 ID = "image_id"
@@ -207,7 +198,7 @@ class ImageSet:
         return replace(
             self,
             ids=self.ids[kept],
-            columns={n: Coded(c.codes[kept], c.vocabulary) for n, c in self.columns.items()},
+            columns={name: column.take(kept) for name, column in self.columns.items()},
             labels=self.labels.take(kept) if self.labels else None,
             captions=self.captions.take(kept) if self.captions else None,
             boxes=self.boxes.take(kept) if self.boxes else None,
@@ -272,11 +263,6 @@ class ImageSet:
         items = load_items(ItemSource(self.image_table(), ID, named), what="images")
         return replace(items, name=self.name, inputs=self.inputs)
 
-    def label_matrix(self) -> Matrix:
-        """Return the labels as a matrix of 0 and 1 with a row per image."""
-        source = ArraySource(self.label_table(wide=True), id=ID)
-        return replace(load_matrix(source, self.items(), what="labels"), inputs=self.inputs)
-
 
 class Rule(Protocol):
     """A declared choice: a frozen object that makes a set from a set, and says how."""
@@ -292,7 +278,7 @@ class Rule(Protocol):
 
 
 class Places:
-    """Ids met so far, with where each is and its position.
+    """Positions of the ids met so far.
 
     Parameters
     ----------
@@ -302,82 +288,34 @@ class Places:
 
     def __init__(self, file: str, what: str) -> None:
         self._file, self._what = file, what
-        self._places: dict[str, tuple[int, str]] = {}
+        self._places: dict[str, int] = {}
 
     def add(self, key: str, place: str) -> int:
         """Keep an id and return its position; an id that was met is an error."""
         if key in self._places:
             raise DataError(
-                f"the {self._what} id {key!r} is at {self._places[key][1]} and {place}",
+                f"the {self._what} id {key!r} is there twice, the second time at {place}",
                 file=self._file,
                 expected="every id once",
                 fix="remove one of the two",
             )
-        self._places[key] = (len(self._places), place)
+        self._places[key] = len(self._places)
         return len(self._places) - 1
 
-    def of(self, key: str, place: str, where: str) -> int:
+    def of(self, key: str, place: str) -> int:
         """Return the position of an id; one that is not there is an error."""
         if key not in self._places:
             raise DataError(
                 f"there is no {self._what} of the id {key!r}",
                 file=f"{self._file}, {place}",
-                expected=f"an id that {where} has",
+                expected=f"an id that the list of each {self._what} has",
                 fix="use the annotations and the list of one and the same version of the data",
             )
-        return self._places[key][0]
-
-    def __contains__(self, key: str) -> bool:
-        """Whether an id was met."""
-        return key in self._places
+        return self._places[key]
 
     def __len__(self) -> int:
         """Return how many ids were met."""
         return len(self._places)
-
-
-class Marks:
-    """Labels of images, with boxes if they have any, held as numbers: there may be millions."""
-
-    def __init__(self, marks: Iterable[tuple[int, str]] = ()) -> None:
-        self._image, self._label, self._corners = array("q"), array("q"), array("d")
-        self._codes: dict[str, int] = {}
-        for image, label in marks:
-            self.add(image, label)
-
-    def add(self, image: int, label: str, corners: tuple[float, ...] = ()) -> None:
-        """Keep a label of an image; the same one may come again."""
-        self._image.append(image)
-        self._label.append(self._codes.setdefault(label, len(self._codes)))
-        self._corners.extend(corners)
-
-    @property
-    def image(self) -> Positions:
-        """Position of the image of each mark."""
-        return np.array(self._image, dtype=np.int64)
-
-    @property
-    def label(self) -> Coded:
-        """Label of each mark."""
-        names = sorted(self._codes)
-        place = {name: code for code, name in enumerate(names)}
-        codes = np.array([place[name] for name in self._codes] or [0], dtype=np.int32)
-        return Coded(codes[np.array(self._label, dtype=np.int64)], tuple(names))
-
-    @property
-    def corners(self) -> npt.NDArray[np.float64]:
-        """Corners of each mark, shape (marks, 4)."""
-        return np.array(self._corners, dtype=np.float64).reshape(-1, 4)
-
-    @property
-    def images(self) -> int:
-        """How many images have a mark."""
-        return len(np.unique(self.image))
-
-    @property
-    def pairs(self) -> int:
-        """How many different pairs of image and label there are."""
-        return len(unique_pairs(self.image, self.label).image)
 
 
 @dataclass
@@ -389,17 +327,29 @@ class Gathered:
     ids : list of str
         Each once.
     columns : dict of str to list of str or None
-    labels : Marks, optional
+    labels : list of (int, str), optional
+        Position of an image and a label; the same pair may come again.
     captions : list of (int, str), optional
         Position of an image and a text.
-    boxes : Marks, optional
+    boxes : list of (int, str, corners), optional
+        Position of an image, a label, and left, top, width and height.
     """
 
     ids: list[str] = field(default_factory=list)
     columns: dict[str, list[str | None]] = field(default_factory=dict)
-    labels: Marks | None = None
+    labels: list[tuple[int, str]] | None = None
     captions: list[tuple[int, str]] | None = None
-    boxes: Marks | None = None
+    boxes: list[tuple[int, str, tuple[float, ...]]] | None = None
+
+    def counted(self) -> dict[str, int]:
+        """Return how many pairs of image and label there are, and images without a label."""
+        labelled = {*(self.labels or ())}
+        images = len(self.ids) - len({image for image, _ in labelled})
+        return {"pairs": len(labelled), "images_without_labels": images}
+
+    def missing(self) -> dict[str, int]:
+        """Return the images by column where the cell is empty."""
+        return {name: values.count(None) for name, values in self.columns.items()}
 
 
 def image_set(
@@ -419,34 +369,22 @@ def image_set(
         column: coded([values[row] for row in order.tolist()])
         for column, values in gathered.columns.items()
     }
-    return ImageSet(
-        name=name,
-        format=format,
-        ids=np.array(gathered.ids, dtype=object)[order],
-        columns=columns,
-        labels=None if gathered.labels is None else _labels(gathered.labels, place),
-        captions=None if gathered.captions is None else _captions(gathered.captions, place),
-        boxes=None if gathered.boxes is None else _boxes(gathered.boxes, place),
-        inputs=inputs,
-        counts=counts,
-        steps=steps,
-    )
-
-
-def _labels(labels: Marks, place: Positions) -> Pairs:
-    return unique_pairs(place[labels.image], labels.label)
-
-
-def _captions(captions: list[tuple[int, str]], place: Positions) -> Captions:
-    ordered = sorted((int(place[position]), text) for position, text in captions)
-    texts = np.array([text for _, text in ordered], dtype=object)
-    return Captions(np.array([position for position, _ in ordered], dtype=np.int64), texts)
-
-
-def _boxes(boxes: Marks, place: Positions) -> Boxes:
-    image, label, corners = place[boxes.image], boxes.label, boxes.corners
-    order = np.lexsort((*corners.T[::-1], label.codes, image))
-    return Boxes(image[order], Coded(label.codes[order], label.vocabulary), corners[order])
+    labels = captions = boxes = None
+    if gathered.labels is not None:
+        labels = pairs((int(place[image]), label) for image, label in gathered.labels)
+    if gathered.captions is not None:
+        ordered = sorted((int(place[image]), text) for image, text in gathered.captions)
+        texts = np.array([text for _, text in ordered], dtype=object)
+        captions = Captions(np.array([image for image, _ in ordered], dtype=np.int64), texts)
+    if gathered.boxes is not None:
+        marked = sorted((int(place[image]), text, box) for image, text, box in gathered.boxes)
+        boxes = Boxes(
+            np.array([image for image, _, _ in marked], dtype=np.int64),
+            coded([label for _, label, _ in marked]),
+            np.array([corners for *_, corners in marked], dtype=np.float64).reshape(-1, 4),
+        )
+    ids = np.array(gathered.ids, dtype=object)[order]
+    return ImageSet(name, format, ids, columns, labels, captions, boxes, inputs, counts, steps)
 
 
 IMAGES, LABELS, PROVENANCE = "images.parquet", "labels.parquet", "provenance.json"
@@ -475,11 +413,13 @@ def to_tables(images: ImageSet, folder: Path | str, *, wide: bool = False) -> tu
         When one of the files exists already, or the folder cannot be written.
     """
     directory = Path(folder)
-    tables = {IMAGES: images.image_table()}
+    about = json.dumps(provenance(images), indent=1) + "\n"
+    contents = {IMAGES: _parquet(images.image_table())}
     if images.labels is not None:
-        tables[LABELS] = images.label_table(wide=wide)
-    paths = [directory / name for name in (*tables, PROVENANCE)]
-    for path in paths:
+        contents[LABELS] = _parquet(images.label_table(wide=wide))
+    files = {directory / name: content for name, content in contents.items()}
+    files[directory / PROVENANCE] = about.encode()
+    for path in files:
         if path.exists():
             raise DataError(
                 "the file exists already",
@@ -489,16 +429,24 @@ def to_tables(images: ImageSet, folder: Path | str, *, wide: bool = False) -> tu
             )
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        for path, table in zip(paths, tables.values(), strict=False):
-            _write_table(path, table)
-        _write_text(directory / PROVENANCE, json.dumps(provenance(images), indent=1) + "\n")
+        for path, content in files.items():
+            # Under a temporary name first, so that a file is there whole or not at all.
+            partial = path.with_name(f".{path.name}.partial")
+            partial.write_bytes(content)
+            partial.replace(path)
     except OSError as error:
         raise DataError(
             f"the tables cannot be written ({error.strerror or error})",
             file=str(directory),
             fix="name a folder that you may write, and check the disk",
         ) from None
-    return tuple(paths)
+    return tuple(files)
+
+
+def _parquet(table: pl.DataFrame) -> bytes:
+    file = io.BytesIO()
+    table.write_parquet(file)
+    return file.getvalue()
 
 
 def provenance(images: ImageSet) -> dict[str, Any]:
@@ -510,16 +458,3 @@ def provenance(images: ImageSet) -> dict[str, Any]:
         "read": dict(images.counts),
         "steps": [asdict(step) for step in images.steps],
     }
-
-
-def _write_table(path: Path, table: pl.DataFrame) -> None:
-    """Write under a temporary name, so that a table is there whole or not at all."""
-    partial = path.with_name(f".{path.name}.partial")
-    table.write_parquet(partial)
-    partial.replace(path)
-
-
-def _write_text(path: Path, text: str) -> None:
-    partial = path.with_name(f".{path.name}.partial")
-    partial.write_text(text, encoding="utf-8")
-    partial.replace(path)

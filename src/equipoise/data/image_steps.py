@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from equipoise.core import DataError, InputError
-from equipoise.data.coded import Coded
-from equipoise.data.files import RepeatedKeyError, parse_json, read_whole, unknown_extension
+from equipoise.data.files import read_whole, unknown_extension
 from equipoise.data.formats.rows import read_rows, utf8_text
 from equipoise.data.image_set import (
-    Boxes,
     Flags,
     Gathered,
     ImageSet,
-    Marks,
     Pairs,
     Step,
     image_set,
@@ -50,7 +44,7 @@ class LeaveOutImages:
 
     def __call__(self, images: ImageSet, /) -> ImageSet:
         """Leave them out, counted."""
-        out = np.array([one in self.ids for one in images.ids], dtype=np.bool_)
+        out = _among(images, self.ids)
         counts = {"images_left_out": int(out.sum()), "ids_not_here": len(self.ids - {*images.ids})}
         return _kept(images, ~out, Step("left out", self.description, counts))
 
@@ -115,12 +109,11 @@ class LeaveOutLabels:
     def __call__(self, images: ImageSet, /) -> ImageSet:
         """Leave them out, counted; images that lose every label stay."""
         pairs = images.need_labels()
-        codes = [c for c, text in enumerate(pairs.label.vocabulary) if text in self.labels]
-        kept = ~np.isin(pairs.label.codes, codes)
-        label = Coded(pairs.label.codes[kept], pairs.label.vocabulary)
-        counts = {"labels_left_out": len(codes), "pairs_left_out": int((~kept).sum())}
+        out = pairs.label.among(self.labels)
+        left = len(self.labels & {*pairs.label.vocabulary})
+        counts = {"labels_left_out": left, "pairs_left_out": int(out.sum())}
         step = Step("labels left out", self.description, counts)
-        labels = Pairs(pairs.image[kept], label)
+        labels = Pairs(pairs.image[~out], pairs.label.take(~out))
         return replace(images, labels=labels, steps=(*images.steps, step))
 
 
@@ -149,40 +142,33 @@ class IdsFrom:
             When an image has no name there, or two have the same.
         """
         names = images.column(self.column).values.tolist()
-        times = Counter(names)
-        wrong = "an image has no name there" if None in times else None
-        if not wrong and len(times) < len(names):
-            wrong = f"{times.most_common(1)[0][0]!r} is there twice"
-        if wrong:
+        if None in names or len({*names}) < len(names):
             raise InputError(
-                f"{images.name}, column {self.column!r}: {wrong}; expected a name for each image"
+                f"{images.name}, column {self.column!r}: an image has no name there, or two have "
+                "the same; expected a name for each image"
             )
         columns = {n: c.values.tolist() for n, c in images.columns.items() if n != self.column}
         gathered = Gathered(names, {**columns, "original_id": images.ids.tolist()})
-        if images.labels:
-            gathered.labels = _marks(images.labels)
-        if images.captions:
-            captions = images.captions
-            gathered.captions = [*zip(captions.image.tolist(), captions.texts, strict=True)]
-        if images.boxes:
-            gathered.boxes = _marks(images.boxes)
-        step = Step("ids", self.description, {"images": len(images)})
-        return image_set(
-            gathered,
-            name=images.name,
-            format=images.format,
-            inputs=images.inputs,
-            counts=images.counts,
-            steps=(*images.steps, step),
-        )
+        if marks := images.labels:
+            gathered.labels = [*zip(marks.image.tolist(), marks.label.values, strict=True)]
+        if texts := images.captions:
+            gathered.captions = [*zip(texts.image.tolist(), texts.texts, strict=True)]
+        if boxes := images.boxes:
+            corners = map(tuple, boxes.corners.tolist())
+            gathered.boxes = [*zip(boxes.image.tolist(), boxes.label.values, corners, strict=True)]
+        return _made(images, gathered, Step("ids", self.description, {"images": len(images)}))
 
 
-def _marks(part: Pairs | Boxes) -> Marks:
-    marks = Marks()
-    corners = part.corners.tolist() if isinstance(part, Boxes) else [()] * len(part.image)
-    for image, text, four in zip(part.image.tolist(), part.label.values, corners, strict=True):
-        marks.add(image, text, tuple(four))
-    return marks
+def _made(images: ImageSet, gathered: Gathered, step: Step, of: str = "") -> ImageSet:
+    """Return images that a step makes of others."""
+    return image_set(
+        gathered,
+        name=images.name,
+        format=f"{of}{images.format}",
+        inputs=images.inputs,
+        counts=images.counts,
+        steps=(*images.steps, step),
+    )
 
 
 def combine(first: ImageSet, second: ImageSet) -> ImageSet:
@@ -230,9 +216,8 @@ def combine(first: ImageSet, second: ImageSet) -> ImageSet:
     )
 
 
-def _among(images: ImageSet, ids: Iterable[str]) -> Flags:
-    among = {*ids}
-    return np.array([one in among for one in images.ids], dtype=np.bool_)
+def _among(images: ImageSet, ids: Set[str]) -> Flags:
+    return np.array([one in ids for one in images.ids], dtype=np.bool_)
 
 
 def _kept(images: ImageSet, kept: Flags, step: Step) -> ImageSet:
@@ -301,80 +286,51 @@ class CropBoxes:
         boxes = images.boxes
         if boxes is None or not {"width", "height"} <= {*images.columns}:
             raise InputError(f"{images.name} has no boxes, or no widths and heights of its images")
-        wanted = np.isin(
-            boxes.label.codes,
-            [code for code, text in enumerate(boxes.label.vocabulary) if text in self.labels],
+        wanted = boxes.label.among(self.labels)
+        large = wanted & (boxes.corners[:, 2] * boxes.corners[:, 3] >= self.pixels)
+        image, corners = boxes.image[large], boxes.corners[large]
+        # A missing size would cut everything away; 0 does so openly, and is counted.
+        ends = np.column_stack(
+            [np.nan_to_num(images.column(side).numbers())[image] for side in ("width", "height")]
         )
-        area = boxes.corners[:, 2] * boxes.corners[:, 3]
-        large = wanted & (area >= self.pixels)
-        cut = _cut(images, boxes.image[large], boxes.corners[large], self.margin)
-        rows = np.column_stack([boxes.image[large], cut])
+        low = np.floor(corners[:, :2] - self.margin * corners[:, 2:])
+        high = np.ceil(corners[:, :2] + (1 + self.margin) * corners[:, 2:])
+        cut = np.column_stack([np.clip(low, 0, ends), np.clip(high, 0, ends)]).astype(np.int64)
         inside = (cut[:, 2] > cut[:, 0]) & (cut[:, 3] > cut[:, 1])
-        unique = np.unique(rows[inside], axis=0)
+        unique = np.unique(np.column_stack([image, cut])[inside], axis=0)
         if not len(unique):
             raise InputError(
                 f"{images.name} leaves no box for {self.description}; expected some of its "
                 f"{listed(boxes.label.vocabulary)}, large enough and inside their images"
             )
+        owner = unique[:, 0]
         counts: Mapping[str, int] = {
             "boxes": int(wanted.sum()),
             "boxes_too_small": int(wanted.sum() - large.sum()),
             "boxes_outside": int((~inside).sum()),
             "boxes_of_the_same_corners": int(inside.sum() - len(unique)),
-            "images_without_crop": int(len(images) - len(np.unique(unique[:, 0]))),
+            "images_without_crop": int(len(images) - len(np.unique(owner))),
         }
-        return _crops(images, unique, Step("crops", self.description, counts))
-
-
-def _cut(
-    images: ImageSet,
-    image: npt.NDArray[np.int64],
-    corners: npt.NDArray[np.float64],
-    margin: float,
-) -> npt.NDArray[np.int64]:
-    """Return left, top, right and bottom in whole pixels, inside the image."""
-    ends = np.column_stack([_numbers(images.column(one))[image] for one in ("width", "height")])
-    size = corners[:, 2:]
-    low = np.floor(corners[:, :2] - margin * size)
-    high = np.ceil(corners[:, :2] + (1 + margin) * size)
-    return np.column_stack([np.clip(low, 0, ends), np.clip(high, 0, ends)]).astype(np.int64)
-
-
-def _numbers(column: Coded) -> npt.NDArray[np.float64]:
-    # A missing size would cut everything away; 0 does so openly, and is counted.
-    return np.array([*map(float, column.vocabulary), 0.0])[column.codes]
-
-
-def _crops(images: ImageSet, rows: npt.NDArray[np.int64], step: Step) -> ImageSet:
-    owner = rows[:, 0]
-    first = np.searchsorted(owner, owner)
-    ids = [
-        f"{images.ids[i]}#{n}" for i, n in zip(owner, np.arange(len(owner)) - first, strict=True)
-    ]
-    columns = {name: column.values[owner].tolist() for name, column in images.columns.items()}
-    columns = {n: v for n, v in columns.items() if n not in ("width", "height", "image")}
-    columns |= {"image": images.ids[owner].tolist()}
-    columns |= {name: [*map(str, rows[:, 1 + at])] for at, name in enumerate(_CORNERS)}
-    labels = None
-    if images.labels is not None:
-        texts: dict[int, list[str]] = {}
-        for image, text in zip(
-            images.labels.image.tolist(), images.labels.label.values.tolist(), strict=True
-        ):
-            texts.setdefault(image, []).append(text)
-        labels = Marks(
-            (crop, text)
-            for crop, image in enumerate(owner.tolist())
-            for text in texts.get(image, ())
-        )
-    return image_set(
-        Gathered(ids, columns, labels),
-        name=images.name,
-        format=f"crops of {images.format}",
-        inputs=images.inputs,
-        counts=images.counts,
-        steps=(*images.steps, step),
-    )
+        numbers = (np.arange(len(owner)) - np.searchsorted(owner, owner)).tolist()
+        sources = images.ids[owner].tolist()
+        columns = {
+            name: column.values[owner].tolist()
+            for name, column in images.columns.items()
+            if name not in ("width", "height", "image")
+        }
+        columns |= {"image": sources}
+        columns |= {name: [*map(str, unique[:, 1 + at])] for at, name in enumerate(_CORNERS)}
+        ids = [f"{name}#{number}" for name, number in zip(sources, numbers, strict=True)]
+        gathered = Gathered(ids, columns)
+        if (pairs := images.labels) is not None:
+            starts, stops = (np.searchsorted(pairs.image, owner, side=s) for s in ("left", "right"))
+            spans = zip(starts.tolist(), stops.tolist(), strict=True)
+            gathered.labels = [
+                (crop, text)
+                for crop, span in enumerate(spans)
+                for text in pairs.label.values[slice(*span)].tolist()
+            ]
+        return _made(images, gathered, Step("crops", self.description, counts), "crops of ")
 
 
 FORMATS = ".csv, .tsv, .json, .yaml or .yml"
@@ -438,7 +394,7 @@ class ClassMapping:
                 f"{', '.join(map(show, unmapped[:_EXAMPLES]))}"
             )
         labels = zip(old.image.tolist(), old.label.values.tolist(), strict=True)
-        new = pairs([(image, one) for image, text in labels for one in classes.get(text, ())])
+        new = pairs((image, one) for image, text in labels for one in classes.get(text, ()))
         counts = {
             "labels": len(vocabulary),
             "labels_without_class": len(unmapped),
@@ -451,9 +407,7 @@ class ClassMapping:
         return replace(images, labels=new, steps=(*images.steps, step))
 
 
-def _grouped(
-    found: frozenset[tuple[str, str]] | set[tuple[str, str]],
-) -> dict[str, tuple[str, ...]]:
+def _grouped(found: Set[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
     grouped: dict[str, tuple[str, ...]] = {}
     for key, value in sorted(found):
         grouped[key] = (*grouped.get(key, ()), value)
@@ -541,104 +495,57 @@ def read_class_mapping(
         When the file cannot be read, a label or class is empty or no text, or a label is there
         twice.
     """
-    file = Path(path)
-    extension = file.suffix.lower()
+    file, extension = Path(path), Path(path).suffix.lower()
     if extension in (".csv", ".tsv"):
-        found = _from_table(file, columns)
+        rows = read_rows(file, columns, role="class mapping")
+        cells = [rows.filled(column, "a text in every row") for column in columns]
+        found = [*zip(*cells, strict=True)]
     elif extension in (".json", ".yaml", ".yml"):
         content = read_whole(file, FORMATS, "labels, each with a class or a list of classes")
-        parse = _parse_json if extension == ".json" else parse_mapping_yaml
-        found = _from_mapping(parse(utf8_text(content, str(path)), str(path)), str(path))
+        found = _from_yaml(utf8_text(content, str(path)), str(path))
     else:
         raise unknown_extension(file, FORMATS)
-    return ClassMapping(name or file.stem, found)
+    pairs = frozenset((label.strip(), one.strip()) for label, one in found)
+    return ClassMapping(name or file.stem, pairs)
 
 
-def _from_table(path: Path, columns: tuple[str, str]) -> frozenset[tuple[str, str]]:
-    rows = read_rows(path, columns, role="class mapping")
-    label, one = (rows.filled(column, "a text in every row") for column in columns)
-    stripped = ((a.strip(), b.strip()) for a, b in zip(label, one, strict=True))
-    return frozenset(stripped)
-
-
-def _parse_json(text: str, file: str) -> Any:
-    try:
-        return parse_json(text)
-    except RepeatedKeyError as error:
-        raise error.located(file) from None
-    except ValueError as error:
-        raise DataError(
-            f"this is not JSON ({error})",
-            file=file,
-            expected='an object such as {"phones": ["cellphone", "telephone"]}',
-            fix="correct the file",
-        ) from None
-
-
-def _from_mapping(found: Any, file: str) -> frozenset[tuple[str, str]]:
-    if not isinstance(found, dict) or not found:
-        raise DataError(
-            f"the file holds {show(found)}",
-            file=file,
-            expected="labels, each with a class or a list of classes",
-            fix="write one label a line, as in 'phones: [cellphone, telephone]'",
-        )
-    return frozenset(
-        (label.strip(), one.strip())
-        for label, classes in found.items()
-        for one in _classes(label, classes, file)
-    )
-
-
-def _classes(label: object, classes: object, file: str) -> list[str]:
-    listed: Any = [classes] if isinstance(classes, str) else classes
-    good = isinstance(listed, list) and bool(listed) and isinstance(label, str) and label.strip()
-    if good and all(isinstance(one, str) and one.strip() for one in listed):
-        return [*dict.fromkeys(listed)]
-    raise DataError(
-        f"the classes of {show(label)} are {show(classes)}",
-        file=file,
-        expected="a text, or a list of texts",
-        fix="correct the line, or remove it if the label has no class",
-    )
-
-
-def parse_mapping_yaml(text: str, file: str) -> Any:
+def _from_yaml(text: str, file: str) -> list[tuple[str, str]]:
     """Return labels and classes; `yes`, `010` and `null` are the texts they look like.
+
+    JSON is YAML, too.
 
     Raises
     ------
     DataError
-        When the text is no YAML, has a key twice, or uses anchors.
+        When the text is no YAML, has a key twice, uses anchors, or a class is no text.
     """
     import yaml
 
+    problem, line = "", ""
+    found: list[tuple[str, str]] = []
     try:
-        node = yaml.compose(text, Loader=yaml.BaseLoader)
         if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text)):
             raise yaml.YAMLError("it has an alias, such as *name")
-        _check_keys(node, file)
-        return yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506 - makes texts, lists and dicts
+        node = yaml.compose(text, Loader=yaml.BaseLoader)
+        for key, value in node.value if isinstance(node, yaml.MappingNode) else ():
+            ones = value.value if isinstance(value, yaml.SequenceNode) else [value]
+            texts = [one.value for one in (key, *ones) if isinstance(one, yaml.ScalarNode)]
+            if len(texts) < 1 + max(len(ones), 1) or not all(map(str.strip, texts)):
+                problem = f"the classes of {show(key.value)} are empty or no texts"
+            elif any(texts[0] == label for label, _ in found):
+                problem = f"the label {show(key.value)} is there twice"
+            found += [(texts[0], one) for one in dict.fromkeys(texts[1:])] if not problem else []
+        if not found:
+            problem = problem or "the file holds no labels"
     except (yaml.YAMLError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
-        place = f", line {mark.line + 1}" if mark else ""
+        line = f", line {mark.line + 1}" if mark else ""
+        problem = f"this is not YAML of labels ({getattr(error, 'problem', None) or error})"
+    if problem:
         raise DataError(
-            f"this is not YAML of labels ({getattr(error, 'problem', None) or error})",
-            file=f"{file}{place}",
-            expected="labels such as 'phones: [cellphone, telephone]'",
-            fix="correct the file",
-        ) from None
-
-
-def _check_keys(node: Any, file: str) -> None:
-    if not hasattr(node, "value") or not isinstance(node.value, list):
-        return
-    keys = [one[0].value for one in node.value if isinstance(one, tuple)]
-    twice = next((key for key in keys if isinstance(key, str) and keys.count(key) > 1), None)
-    if twice is not None:
-        raise DataError(
-            f"the label {show(twice)} is there twice",
-            file=file,
-            expected="every label once",
-            fix="give it one list of classes",
+            problem,
+            file=f"{file}{line}",
+            expected="every label once, with a class or a list: 'phones: [cellphone, telephone]'",
+            fix="correct the line, or remove it if the label has no class",
         )
+    return found

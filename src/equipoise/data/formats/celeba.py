@@ -9,17 +9,15 @@ commas; it does not say how many there are.
 
 from __future__ import annotations
 
-import csv
-import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from equipoise.core import DataError
-from equipoise.data.files import read_whole
+from equipoise.data.files import hash_bytes, read_whole
 from equipoise.data.formats.registry import data_format
 from equipoise.data.formats.rows import utf8_text
-from equipoise.data.image_set import Gathered, ImageSet, Marks, Places, image_set
-from equipoise.data.problems import check_columns, counted, show
+from equipoise.data.image_set import Gathered, ImageSet, Places, image_set
+from equipoise.data.problems import check_columns, show
 
 GENDER = {"Male": ("Male", "not Male")}
 _ID = "image_id"
@@ -61,25 +59,29 @@ def read_celeba(
     lines = [line for line in utf8_text(content, file).splitlines() if line.strip()]
     names, rows = _table(lines, file)
     check_columns(names, attributes, file)
-    places, labels = Places(file, "image"), Marks()
+    places = Places(file, "image")
     columns: dict[str, list[str | None]] = {name: [] for name in attributes}
+    labels = []
     for row, cells in enumerate(rows, start=1):
-        values = _values(cells, names, file, row)
+        values = dict(zip(names, cells[1:], strict=False))
+        wrong = [name for name, cell in values.items() if cell not in ("1", "-1")]
+        if wrong or len(cells) != len(names) + 1:
+            raise DataError(
+                f"the row has {len(cells)} cells, of which {len(wrong)} are neither 1 nor -1",
+                file=file,
+                column=wrong[0] if wrong else None,
+                row=row,
+                expected=f"a file name and {len(names)} times 1 or -1",
+                fix=_FIX,
+            )
         image = places.add(cells[0], f"row {row}")
-        for name, value in values.items():
-            if name in attributes:
-                columns[name].append(attributes[name][value != "1"])
-            elif value == "1":
-                labels.add(image, name)
-    counts = {
-        "images": len(rows),
-        "attributes": len(names),
-        "pairs": labels.pairs,
-        "images_without_labels": len(rows) - labels.images,
-    }
-    digest = {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
+        for name, (yes, no) in attributes.items():
+            columns[name].append(yes if values[name] == "1" else no)
+        shown = (name for name, value in values.items() if value == "1")
+        labels += [(image, name) for name in shown if name not in attributes]
     gathered = Gathered([cells[0] for cells in rows], columns, labels)
-    inputs = {file: {**digest, "rows": len(rows)}}
+    counts = {"images": len(rows), "attributes": len(names), **gathered.counted()}
+    inputs = {file: {**hash_bytes(content), "rows": len(rows)}}
     return image_set(gathered, name=file, format="CelebA", inputs=inputs, counts=counts)
 
 
@@ -90,46 +92,19 @@ def _table(lines: Sequence[str], file: str) -> tuple[list[str], list[list[str]]]
         rows = [line.split() for line in lines[2:]]
         if int(first) != len(rows):
             raise DataError(
-                f"the first line says {first} images and there are {counted(len(rows), 'row')}",
+                f"the first line says {first} images and there are {len(rows)} rows",
                 file=file,
                 expected="as many rows as the first line says",
                 fix=f"{_FIX}: it may be cut off; or correct the number if you chose rows yourself",
             )
         return lines[1].split(), rows
-    try:
-        header, *rows = [[cell.strip() for cell in row] for row in csv.reader(lines)]
-    except csv.Error:
-        header, rows = [""], []
+    header, *rows = [[cell.strip() for cell in line.split(",")] for line in lines]
     if header[0] != _ID or not rows:
         raise DataError(
-            f"the first line is {show(first)}{'' if len(lines) > 1 else ', and no row follows'}",
+            f"the first line is {show(first)}, and {len(rows)} rows follow",
             file=file,
             expected=_EXPECTED,
             fix="give list_attr_celeba.txt or list_attr_celeba.csv as it was downloaded; any other "
             "table is read as one: `table` in a configuration, read_plain in Python",
         )
     return header[1:], rows
-
-
-def _values(cells: list[str], names: list[str], file: str, row: int) -> dict[str, str]:
-    """Return the cells of a row by attribute."""
-    if len(cells) != len(names) + 1:
-        raise DataError(
-            f"the row has {counted(len(cells), 'cell')}",
-            file=file,
-            row=row,
-            expected=f"a file name and {counted(len(names), 'value')}",
-            fix=_FIX,
-        )
-    values = dict(zip(names, cells[1:], strict=True))
-    wrong = next((name for name, cell in values.items() if cell not in ("1", "-1")), None)
-    if wrong is not None:
-        raise DataError(
-            f"the cell is {show(values[wrong])}",
-            file=file,
-            column=wrong,
-            row=row,
-            expected="1 or -1",
-            fix=_FIX,
-        )
-    return values

@@ -7,15 +7,14 @@ Source: "Data format" of the COCO data set (cocodataset.org/#format-data): `imag
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from equipoise.core import DataError, InputError
 from equipoise.data.formats.json_file import JsonFile, Record
 from equipoise.data.formats.registry import data_format
-from equipoise.data.image_set import Gathered, ImageSet, Marks, Places, image_set
+from equipoise.data.image_set import Gathered, ImageSet, Places, image_set
 from equipoise.data.image_steps import combine
-
-_IMAGES = ("file_name", "width", "height")
 
 
 @data_format("coco", file_column="file_name", boxes=True)
@@ -64,31 +63,23 @@ def read_coco_captions(path: Path | str) -> ImageSet:
         caption of an image that it does not list.
     """
     source = JsonFile(path)
-    reader = _Reader(source.name)
-    gathered = reader.gathered
-    gathered.captions = []
-    waiting: list[tuple[str, str, str]] = []
-    empty = 0
-    for key, record in source.lists("images", "annotations"):
-        if key == "images":
-            reader.image(record)
-            continue
-        image, text = reader.annotation(record), record.text("caption")
-        empty += not text.strip()
-        if text.strip():
-            waiting.append((image, text, record.place))
-    reader.check_annotated()
-    for image, text, place in waiting:
-        gathered.captions.append((reader.images.of(image, place, "`images`"), text))
+    images, annotations = source.lists("images", "annotations")
+    places, gathered = _images(images, source.name)
+    read = _annotations(annotations, places, source.name)
+    texts = [(image, one.text("caption")) for image, one in read]
+    gathered.captions = [(image, text) for image, text in texts if text.strip()]
     counts = {
-        "images": len(reader.images),
-        "captions": len(waiting),
-        "empty_captions": empty,
-        "images_without_captions": len(reader.images) - len({i for i, _ in gathered.captions}),
+        "images": len(places),
+        "captions": len(gathered.captions),
+        "empty_captions": len(texts) - len(gathered.captions),
+        "images_without_captions": len(places) - len({image for image, _ in gathered.captions}),
     }
-    inputs = {source.name: {**source.digest, "rows": len(reader.annotations)}}
     return image_set(
-        gathered, name=source.name, format="COCO captions", inputs=inputs, counts=counts
+        gathered,
+        name=source.name,
+        format="COCO captions",
+        inputs={source.name: {**source.digest, "rows": len(texts)}},
+        counts=counts,
     )
 
 
@@ -112,90 +103,75 @@ def read_coco_instances(path: Path | str) -> ImageSet:
         As `read_coco_captions`; also for a category that is not listed, and two of one name.
     """
     source = JsonFile(path)
-    reader = _Reader(source.name)
-    categories: dict[str, str] = {}
-    known = Places(source.name, "category")
-    waiting: list[tuple[str, str, tuple[float, ...], str]] = []
-    crowds = 0
-    for key, record in source.lists("images", "annotations", "categories"):
-        if key == "images":
-            reader.image(record)
-        elif key == "categories":
-            known.add(record.id("id"), record.place)
-            categories[record.id("id")] = _category(record, categories)
-        else:
-            image = reader.annotation(record)
-            corners = record.numbers("bbox", 4)
-            waiting.append((image, record.id("category_id"), corners, record.place))
-            crowds += "iscrowd" in record.fields and record.number("iscrowd") == 1
-    reader.check_annotated()
-    labels, boxes = Marks(), Marks()
-    for image, category, corners, place in waiting:
-        position = reader.images.of(image, place, "`images`")
-        known.of(category, place, "`categories`")
-        labels.add(position, categories[category])
-        boxes.add(position, categories[category], corners)
-    gathered = reader.gathered
-    gathered.labels, gathered.boxes = labels, boxes
+    images, annotations, listed = source.lists("images", "annotations", "categories")
+    places, gathered = _images(images, source.name)
+    categories, names, crowds = Places(source.name, "category"), [], 0
+    for record in listed:
+        categories.add(record.id("id"), record.place)
+        name = record.text("name")
+        if name in names or not name.strip():
+            raise DataError(
+                f"the name {name!r} is empty or that of another category",
+                file=f"{record.file}, {record.place}",
+                expected="a name of its own for every category",
+                fix="rename one of them",
+            )
+        names.append(name)
+    gathered.boxes = []
+    for image, record in _annotations(annotations, places, source.name):
+        category = names[categories.of(record.id("category_id"), record.place)]
+        gathered.boxes.append((image, category, record.numbers("bbox", 4)))
+        crowds += "iscrowd" in record.fields and record.number("iscrowd") == 1
+    gathered.labels = [(image, category) for image, category, _ in gathered.boxes]
+    shown = {category for _, category in gathered.labels}
     counts = {
-        "images": len(reader.images),
-        "instances": len(waiting),
+        "images": len(places),
+        "instances": len(gathered.boxes),
         "crowds": crowds,
-        "pairs": labels.pairs,
-        "categories": len(categories),
-        "categories_without_images": sorted({*categories.values()} - {*labels.label.vocabulary}),
-        "images_without_labels": len(reader.images) - labels.images,
+        "categories": len(names),
+        "categories_without_images": sorted({*names} - shown),
+        **gathered.counted(),
     }
-    inputs = {source.name: {**source.digest, "rows": len(waiting)}}
     return image_set(
-        gathered, name=source.name, format="COCO instances", inputs=inputs, counts=counts
+        gathered,
+        name=source.name,
+        format="COCO instances",
+        inputs={source.name: {**source.digest, "rows": len(gathered.boxes)}},
+        counts=counts,
     )
 
 
-class _Reader:
-    """Images and ids of annotations, as both kinds of file have them."""
-
-    def __init__(self, file: str) -> None:
-        self.file = file
-        self.images = Places(file, "image")
-        self.annotations = Places(file, "annotation")
-        self.gathered = Gathered(columns={name: [] for name in _IMAGES})
-
-    def image(self, record: Record) -> None:
-        """Keep an image."""
-        self.images.add(record.id("id"), record.place)
-        self.gathered.ids.append(record.id("id"))
-        for name, values in self.gathered.columns.items():
-            has = name in record.fields
-            value = record.text(name) if name == "file_name" and has else None
-            values.append(value or (record.number_text(name) if has else None))
-
-    def annotation(self, record: Record) -> str:
-        """Keep the id of an annotation and return that of its image."""
-        self.annotations.add(record.id("id"), record.place)
-        return record.id("image_id")
-
-    def check_annotated(self) -> None:
-        """Raise where there is nothing to read, and drop the columns that no image has."""
-        for key, found in (("images", self.images), ("annotations", self.annotations)):
-            if not len(found):
-                raise DataError(
-                    f"the list {key!r} is empty",
-                    file=self.file,
-                    expected=f"at least one of the {key}",
-                    fix="read a file with annotations: those of the test images have none",
-                )
-        columns = self.gathered.columns
-        self.gathered.columns = {n: v for n, v in columns.items() if any(one for one in v)}
+def _images(records: Iterator[Record], file: str) -> tuple[Places, Gathered]:
+    """Return the listed images, without the columns that none of them has."""
+    places, gathered = Places(file, "image"), Gathered()
+    columns: dict[str, list[str | None]] = {"file_name": [], "width": [], "height": []}
+    for record in records:
+        places.add(record.id("id"), record.place)
+        gathered.ids.append(record.id("id"))
+        for name, values in columns.items():
+            read = record.text if name == "file_name" else record.number_text
+            values.append(read(name) or None if name in record.fields else None)
+    gathered.columns = {name: values for name, values in columns.items() if any(values)}
+    _check_some(places, "images", file)
+    return places, gathered
 
 
-def _category(record: Record, known: dict[str, str]) -> str:
-    name = record.text("name")
-    if name in known.values() or not name.strip():
+def _annotations(
+    records: Iterator[Record], images: Places, file: str
+) -> Iterator[tuple[int, Record]]:
+    """Yield each annotation with the position of its image."""
+    known = Places(file, "annotation")
+    for record in records:
+        known.add(record.id("id"), record.place)
+        yield images.of(record.id("image_id"), record.place), record
+    _check_some(known, "annotations", file)
+
+
+def _check_some(found: Places, key: str, file: str) -> None:
+    if not len(found):
         raise DataError(
-            f"the name {name!r} is empty or that of another category",
-            file=f"{record.file}, {record.place}",
-            expected="a name of its own for every category",
-            fix="rename one of them",
+            f"the list {key!r} is empty",
+            file=file,
+            expected=f"at least one of the {key}",
+            fix="read a file with annotations: those of the test images have none",
         )
-    return name

@@ -12,10 +12,9 @@ import ast
 from dataclasses import dataclass
 from pathlib import Path
 
-from equipoise.data.files import parse_json
 from equipoise.data.formats.registry import data_format
 from equipoise.data.formats.rows import Rows, read_rows
-from equipoise.data.image_set import Gathered, ImageSet, Marks, Step, image_set
+from equipoise.data.image_set import Gathered, ImageSet, Step, image_set
 
 REGIONS = {"af": "Africa", "am": "the Americas", "as": "Asia", "eu": "Europe"}
 _LIST = 'a list of texts such as ["bed", "pillow"], or one text'
@@ -89,48 +88,43 @@ def read_dollar_street(
     """
     named = columns or DollarStreetColumns()
     facts = {"country": named.country, "region": named.region, "income": named.income}
-    facts["file"] = named.file
-    rows = read_rows(path, (*facts.values(), named.labels), id=named.id, unique=collapse is None)
-    _check_incomes(rows, named.income)
-    owner = _owners(rows, named, collapse)
-    members: dict[str, list[int]] = {}
-    for row, image in enumerate(owner):
-        members.setdefault(image, []).append(row)
-        rows.check_same(members[image][0], row, [c for n, c in facts.items() if n != "file"])
-    labels = [_labels(rows, named.labels, row) for row in range(len(owner))]
-    rows_of = [*members.values()]
-    gathered = Gathered(
-        [*members], {n: [rows.cells[c][one[0]] for one in rows_of] for n, c in facts.items()}
+    rows = read_rows(
+        path, (*facts.values(), named.file, named.labels), id=named.id, unique=collapse is None
     )
-    gathered.labels = Marks(
-        (at, text) for at, one in enumerate(rows_of) for row in one for text in labels[row]
+    owner = rows.filled(named.id)
+    if collapse is not None and collapse.by == "file":
+        files = rows.filled(named.file, "a file in every row, to collapse rows by")
+        first_id = dict(sorted(zip(files, owner, strict=True), reverse=True))
+        owner = [first_id[file] for file in files]
+    members = rows.collapsed(owner, [*facts.values()])
+    _check_incomes(rows, named.income)
+    labels = [_labels(rows, named.labels, row) for row in range(len(owner))]
+    gathered = Gathered(
+        [*members],
+        {name: [rows.cells[c][own[0]] for own in members.values()] for name, c in facts.items()},
+        [
+            (image, text)
+            for image, own in enumerate(members.values())
+            for row in own
+            for text in labels[row]
+        ],
     )
     gathered.columns["region"] = [REGIONS.get(one or "", one) for one in gathered.columns["region"]]
-    files = ([rows.cells[named.file][row] for row in one] for one in rows_of)
-    gathered.columns["file"] = [min(filter(None, one), default=None) for one in files]
+    own_files = ([rows.cells[named.file][row] for row in own] for own in members.values())
+    gathered.columns["file"] = [min(filter(None, one), default=None) for one in own_files]
     counts = {
         "rows": len(owner),
-        "images": len(gathered.ids),
-        "pairs": gathered.labels.pairs,
+        "images": len(members),
+        "pairs": gathered.counted()["pairs"],
         "rows_without_labels": sum(not texts for texts in labels),
-        "missing": {name: values.count(None) for name, values in gathered.columns.items()},
+        "missing": gathered.missing(),
     }
-    collapsed = {"rows_collapsed": len(owner) - len(gathered.ids)}
+    collapsed = {"rows_collapsed": len(owner) - len(members)}
     steps = (Step("one image per photograph", collapse.description, collapsed),) if collapse else ()
     return image_set(
         gathered, name=rows.name, format="Dollar Street", inputs=rows.inputs, counts=counts,
         steps=steps,
     )  # fmt: skip
-
-
-def _owners(rows: Rows, named: DollarStreetColumns, collapse: CollapseRows | None) -> list[str]:
-    """Return the id of the image that each row belongs to."""
-    ids = rows.filled(named.id)
-    if collapse is None or collapse.by == "id":
-        return ids
-    files = rows.filled(named.file, "a file in every row, to collapse rows by")
-    first = dict(sorted(zip(files, ids, strict=True), reverse=True))
-    return [first[file] for file in files]
 
 
 def _check_incomes(rows: Rows, column: str) -> None:
@@ -145,25 +139,14 @@ def _check_incomes(rows: Rows, column: str) -> None:
 
 def _labels(rows: Rows, column: str, row: int) -> list[str]:
     """Return the labels of a cell: a list as JSON or Python writes it, or one text."""
-    cell = rows.cells[column][row]
-    if cell is None:
-        return []
-    if not cell.lstrip().startswith("["):
-        return [cell.strip()]
-    if len(cell) > _LONGEST:
-        raise rows.wrong(column, row, _LIST)
+    cell = (rows.cells[column][row] or "").strip()
+    if not cell.startswith("["):
+        return [cell] if cell else []
     try:
-        found = _parsed(cell)
+        # Only literals are read, nothing is run; the parser has no bound of its own.
+        found = ast.literal_eval(cell) if len(cell) <= _LONGEST else None
     except (ValueError, SyntaxError, RecursionError, MemoryError):
         found = None
     if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
         raise rows.wrong(column, row, _LIST)
     return [*dict.fromkeys(one.strip() for one in found if one.strip())]
-
-
-def _parsed(cell: str) -> object:
-    try:
-        return parse_json(cell)
-    except ValueError:
-        # pandas writes lists as Python does; only literals are read, nothing is run.
-        return ast.literal_eval(cell.strip())

@@ -37,7 +37,6 @@ def read_fairface(path: Path | str, *, id: str = "file") -> ImageSet:  # noqa: A
         When a column is missing, a file is there twice, or the table cannot be read.
     """
     rows = read_rows(path, _COLUMNS, id=id)
-    missing = {name: rows.cells[name].count(None) for name in _COLUMNS}
     gathered = Gathered(rows.filled(id), {name: rows.cells[name] for name in _COLUMNS})
-    counts = {"images": len(gathered.ids), "missing": missing}
+    counts = {"images": len(gathered.ids), "missing": gathered.missing()}
     return image_set(gathered, name=rows.name, format="FairFace", inputs=rows.inputs, counts=counts)

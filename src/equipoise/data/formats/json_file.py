@@ -15,7 +15,6 @@ from equipoise.data.formats.rows import utf8_text
 from equipoise.data.problems import is_whole, listed, show
 
 _LARGEST = 10**300
-_KINDS = {dict: "an object", list: "a list", str: "text", bool: "a boolean", type(None): "null"}
 
 
 def _is_text(value: object) -> bool:
@@ -30,8 +29,9 @@ def _is_number(value: object) -> bool:
 
 
 def _is_id(value: object) -> bool:
-    whole = isinstance(value, float) and value.is_integer()
-    return whole or type(value) is int or (_is_text(value) and bool(str(value).strip()))
+    if isinstance(value, str):
+        return is_whole(value) and bool(value.strip())
+    return type(value) is int or (isinstance(value, float) and value.is_integer())
 
 
 @dataclass(frozen=True)
@@ -76,10 +76,6 @@ class Record:
         value = self.need(key, "a whole number or text", _is_id)
         return float_text(value) if isinstance(value, float) else str(value)
 
-    def optional_id(self, key: str) -> str | None:
-        """Return the text of an id, None where it is null or not there."""
-        return None if self.fields.get(key) is None else self.id(key)
-
     def text(self, key: str) -> str:
         """Return a text."""
         return str(self.need(key, "text", _is_text))
@@ -115,14 +111,9 @@ class Record:
         return values
 
 
-def _kind(value: object) -> str:
-    kind = _KINDS.get(type(value), "")
-    return f"{kind}, {show(value)}" if kind and value is not None else kind or show(value)
-
-
 def _wrong(place: str, value: object, expected: str) -> DataError:
     return DataError(
-        f"the value is {_kind(value)}",
+        f"the value is {show(value)}, of type {type(value).__name__}",
         file=place,
         expected=expected,
         fix="check that this is the right file; correct it, or download it again",
@@ -160,8 +151,8 @@ class JsonFile:
                 fix="download or write it again",
             ) from None
 
-    def lists(self, *keys: str) -> Iterator[tuple[str, Record]]:
-        """Yield the objects in some lists of the one object of the file, each with its key.
+    def lists(self, *keys: str) -> list[Iterator[Record]]:
+        """Return the objects in some lists of the one object of the file.
 
         Raises
         ------
@@ -169,10 +160,8 @@ class JsonFile:
             When the file is no object, lacks one of the keys, or holds no list of objects there.
         """
         fields = Record.of(self.name, "the outermost object", self._value)
-        for key in keys:
-            fields.need(key, "a list of objects", lambda value: isinstance(value, list))
-        for key in keys:
-            yield from ((key, one) for one in self._objects(key, fields.fields[key]))
+        values = [fields.need(key, "a list", lambda one: isinstance(one, list)) for key in keys]
+        return [self._objects(key, one) for key, one in zip(keys, values, strict=True)]
 
     def records(self) -> Iterator[Record]:
         """Yield the objects of the one list of the file.

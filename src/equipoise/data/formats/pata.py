@@ -8,12 +8,11 @@ is a list of scenes with `short` (the scene), `long`, and captions under `pos` a
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
 from equipoise.core import DataError
-from equipoise.data.files import read_whole
+from equipoise.data.files import hash_bytes, read_whole
 from equipoise.data.formats.json_file import JsonFile, Record
 from equipoise.data.formats.registry import data_format
 from equipoise.data.formats.rows import utf8_text
@@ -66,12 +65,24 @@ def read_pata(path: Path | str) -> ImageSet:
         When a line has no address or not four tags.
     """
     content, file = read_whole(Path(path), ".lst", "lines of tags and an address"), str(path)
-    lines = [line.strip() for line in utf8_text(content, file).split("\n")]
     found: dict[str, dict[str, str]] = {}
-    for row, line in enumerate(lines, start=1):
+    used = 0
+    for row, text in enumerate(utf8_text(content, file).split("\n"), start=1):
+        line = text.strip()
+        tags, _, url = line.partition("|")
+        # From the right, since "fashion_show" is one scene.
+        parts = tags.rsplit("_", 3)
+        if line and not (url.strip() and len(parts) == len(_TAGS) and all(parts)):
+            raise DataError(
+                f"the line is {show(line)}",
+                file=file,
+                row=row,
+                expected="'scene_race_gender_age|address'",
+                fix="correct the line, or download the file again",
+            )
         if line:
-            found[line] = _tags(line, file, row)
-    used = sum(bool(line) for line in lines)
+            used += 1
+            found[line] = dict(zip(_TAGS, parts, strict=True)) | {"url": url.strip()}
     columns = {name: [tags[name] for tags in found.values()] for name in (*_TAGS, "url")}
     counts = {
         "lines": used,
@@ -79,24 +90,9 @@ def read_pata(path: Path | str) -> ImageSet:
         "repeated_lines": used - len(found),
         "repeated_urls": len(found) - len({*columns["url"]}),
     }
-    digest = {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content), "rows": used}
     gathered = Gathered([*found], {name: [*values] for name, values in columns.items()})
-    return image_set(gathered, name=file, format="PATA", inputs={file: digest}, counts=counts)
-
-
-def _tags(line: str, file: str, row: int) -> dict[str, str]:
-    tags, _, url = line.partition("|")
-    # From the right, since "fashion_show" is one scene.
-    parts = tags.rsplit("_", 3)
-    if not url.strip() or len(parts) < len(_TAGS) or not all(parts):
-        raise DataError(
-            f"the line is {show(line)}",
-            file=file,
-            row=row,
-            expected="'scene_race_gender_age|address'",
-            fix="correct the line, or download the file again",
-        )
-    return dict(zip(_TAGS, parts, strict=True)) | {"url": url.strip()}
+    inputs = {file: {**hash_bytes(content), "rows": used}}
+    return image_set(gathered, name=file, format="PATA", inputs=inputs, counts=counts)
 
 
 def read_pata_captions(path: Path | str) -> tuple[PataCaption, ...]:
@@ -116,18 +112,16 @@ def read_pata_captions(path: Path | str) -> tuple[PataCaption, ...]:
     DataError
         When the file is cut off, lacks a key, has a value of a wrong type or a scene twice.
     """
-    source = JsonFile(path)
-    scenes, found = Places(source.name, "scene"), set()
+    source, found = JsonFile(path), set()
+    scenes = Places(source.name, "scene")
     for record in source.records():
         scene = record.text("short")
         scenes.add(scene, record.place)
         for key, connotation in _CONNOTATIONS.items():
-            place = f"{record.place}.{key}"
-            within = Record.of(source.name, place, record.need(key, "an object"))
-            for list_key, attribute in _ATTRIBUTES.items():
-                found |= {
-                    PataCaption(scene, attribute, connotation, text)
-                    for text in within.texts(list_key)
-                }
-    order = ("scene", "attribute", "connotation", "text")
-    return tuple(sorted(found, key=lambda one: [getattr(one, name) for name in order]))
+            within = Record.of(source.name, f"{record.place}.{key}", record.need(key, "an object"))
+            found |= {
+                (scene, attribute, connotation, text)
+                for list_key, attribute in _ATTRIBUTES.items()
+                for text in within.texts(list_key)
+            }
+    return tuple(PataCaption(*one) for one in sorted(found))

@@ -11,15 +11,10 @@ from typing import Any
 from equipoise.core import DataError
 from equipoise.core.files import read_regular
 from equipoise.data.files import parse_json, to_utf8
-from equipoise.data.image_set import Gathered, ImageSet, Marks, image_set
+from equipoise.data.image_set import Gathered, ImageSet, image_set
 from equipoise.data.join import check_ids
 from equipoise.data.problems import show
 from equipoise.data.tables import read_table
-
-_FIXES = {
-    "`encoding": "convert the file to UTF-8",
-    "`delimiter": "write cells apart by commas, or by tabs in a .tsv",
-}
 
 
 def utf8_text(content: bytes, file: str) -> str:
@@ -41,17 +36,10 @@ def as_formats_are() -> Iterator[None]:
     try:
         yield
     except DataError as error:
-        fix = next((new for old, new in _FIXES.items() if old in (error.fix or "")), None)
-        if fix is None:
-            raise
-        raise DataError(
-            error.problem,
-            file=error.file,
-            column=error.column,
-            row=error.row,
-            expected=error.expected,
-            fix=fix,
-        ) from None
+        if "`encoding" in (error.fix or "") or "`delimiter" in (error.fix or ""):
+            fix = "convert the file to UTF-8, with cells apart by commas, or tabs in a .tsv"
+            raise DataError(**{**vars(error), "fix": fix}) from None
+        raise
 
 
 Cells = list[str | None]
@@ -91,19 +79,25 @@ class Rows:
             fix=fix or "correct the cell, or download the file again",
         )
 
-    def check_same(self, first: int, second: int, columns: Iterable[str]) -> None:
-        """Raise where two rows of one image differ."""
+    def collapsed(self, owner: Sequence[str], columns: Iterable[str]) -> dict[str, list[int]]:
+        """Return the rows of each image; raise where they differ in some columns."""
+        members: dict[str, list[int]] = {}
+        for row, image in enumerate(owner):
+            members.setdefault(image, []).append(row)
         for column in columns:
-            one, other = self.cells[column][first], self.cells[column][second]
-            if one != other:
-                raise DataError(
-                    f"rows {first + 1} and {second + 1} are of one image and have {show(one)} and "
-                    f"{show(other)}",
-                    file=self.name,
-                    column=column,
-                    expected="the same in every row of an image",
-                    fix="correct one of them, leave the column out, or give the rows different ids",
-                )
+            cells = self.cells[column]
+            for first, *others in members.values():
+                for row in others:
+                    if cells[row] != cells[first]:
+                        raise DataError(
+                            f"rows {first + 1} and {row + 1} are of one image and have "
+                            f"{show(cells[first])} and {show(cells[row])}",
+                            file=self.name,
+                            column=column,
+                            expected="the same in every row of an image",
+                            fix="correct a row, leave the column out, or give rows different ids",
+                        )
+        return members
 
     def filled(self, column: str, expected: str = "a value in every row") -> list[str]:
         """Return a column that has no empty cell."""
@@ -160,9 +154,6 @@ def read_rows(
     return Rows(table.name, cells, table.digest)
 
 
-_ROW_FILES = "a Parquet file, a folder of them, or a folder that save_to_disk wrote"
-
-
 def row_files(path: Path) -> list[Path]:
     """Return the files that hold the rows of a data set, in their order.
 
@@ -171,36 +162,23 @@ def row_files(path: Path) -> list[Path]:
     DataError
         When there are none, or the folder holds several splits.
     """
-    if not path.exists():
-        raise DataError(
-            "there is no such file or folder",
-            file=str(path),
-            expected=_ROW_FILES,
-            fix="check the path; in a configuration it is relative to its file",
-        )
-    if not path.is_dir():
+    splits, state = path / "dataset_dict.json", path / "state.json"
+    if path.is_file():
         return [path]
-    splits = path / "dataset_dict.json"
     if splits.exists():
-        names = [str(one) for one in _listed(splits, "splits")]
-        raise DataError(
-            f"the folder holds the splits {', '.join(names)}",
-            file=str(path),
-            expected="the folder of one split",
-            fix=f"name one of them, such as {path / names[0]}" if names else "name one of them",
-        )
-    state = path / "state.json"
-    if state.exists():
+        problem = f"the folder holds the splits {', '.join(_listed(splits, 'splits'))}; name one"
+    elif state.exists():
         return [path / str(one.get("filename")) for one in _listed(state, "_data_files", dict)]
-    files = sorted(path.rglob("*.parquet"))
-    if not files:
-        raise DataError(
-            "there is no Parquet file and no state.json in this folder",
-            file=str(path),
-            expected=_ROW_FILES,
-            fix="name the folder as it was downloaded or saved",
-        )
-    return files
+    elif files := sorted(path.rglob("*.parquet")):
+        return files
+    else:
+        problem = "there is no such file, or no Parquet file and no state.json in this folder"
+    raise DataError(
+        problem,
+        file=str(path),
+        expected="a Parquet file, a folder of them, or a split that save_to_disk wrote",
+        fix="name the file, or the folder as it was downloaded or saved",
+    )
 
 
 def _listed(file: Path, key: str, kind: type = str) -> list[Any]:
@@ -264,22 +242,22 @@ def read_plain(
         encoding=encoding, delimiter=delimiter,
     )  # fmt: skip
     ids = rows.filled(id)
-    first: dict[str, int] = {}
-    for row, one in enumerate(ids):
-        start = first.setdefault(one, row)
-        if start != row:
-            rows.check_same(start, row, columns)
-    kept = [*first.values()]
-    position = {one: place for place, one in enumerate(first)}
-    gathered = Gathered([*first], {name: [rows.cells[name][r] for r in kept] for name in columns})
-    counts: dict[str, Any] = {"rows": len(ids), "images": len(first)}
-    counts["missing"] = {name: values.count(None) for name, values in gathered.columns.items()}
+    members = rows.collapsed(ids, columns)
+    first = [own[0] for own in members.values()]
+    gathered = Gathered(
+        [*members], {name: [rows.cells[name][row] for row in first] for name in columns}
+    )
+    counts = {"rows": len(ids), "images": len(members), "missing": gathered.missing()}
     if label:
         cells = rows.cells[label]
-        gathered.labels = Marks(
-            (position[ids[row]], cell) for row, cell in enumerate(cells) if cell is not None
-        )
-        counts |= {"pairs": gathered.labels.pairs, "rows_without_label": cells.count(None)}
+        gathered.labels = [
+            (image, cell)
+            for image, own in enumerate(members.values())
+            for row in own
+            if (cell := cells[row]) is not None
+        ]
+        counts["pairs"] = gathered.counted()["pairs"]
+        counts["rows_without_label"] = cells.count(None)
     return image_set(
         gathered, name=rows.name, format="plain table", inputs=rows.inputs, counts=counts
     )

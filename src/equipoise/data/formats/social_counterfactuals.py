@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 import polars as pl
@@ -23,17 +22,18 @@ from equipoise.data.tables import open_table
 
 _COLUMNS = ("counterfactual_set", "caption", "a1_type", "a1", "a2_type", "a2", "a1a2")
 _FILE = "file_name"
+_FACTS = ("set", "subject", "caption", "attributes")
 
 
 def _rows(path: Path) -> RowPictures | None:
     """Return the pictures in the rows of a folder; a table has files beside it."""
-    return RowPictures(names=partial(_names_of_rows, path)) if path.is_dir() else None
 
+    def names() -> list[str]:
+        parts = ("counterfactual_set", "a1a2")
+        tables = [pl.read_parquet(file, columns=[*parts]).select(parts) for file in row_files(path)]
+        return ["/".join(row) for table in tables for row in table.iter_rows()]
 
-def _names_of_rows(path: Path) -> list[str]:
-    parts = ("counterfactual_set", "a1a2")
-    tables = [pl.read_parquet(file, columns=[*parts]).select(parts) for file in row_files(path)]
-    return ["/".join(row) for table in tables for row in table.iter_rows()]
+    return RowPictures(names=names) if path.is_dir() else None
 
 
 @data_format("social_counterfactuals", rows=_rows)
@@ -63,21 +63,24 @@ def read_social_counterfactuals(path: Path | str) -> ImageSet:
     """
     tables = [_read(one) for one in row_files(Path(path))]
     images, gathered = Places(str(path), "image"), Gathered()
-    types = sorted({kind.casefold() for t in tables for key in ("a1_type", "a2_type")
-                    for kind in t.filled(key)})  # fmt: skip
-    gathered.columns = {n: [] for n in ("set", "subject", "caption", "attributes", *types)}
-    for table in tables:
-        for row, facts in enumerate(_images(table)):
-            where = f"row {row + 1}" + (f" of {table.name}" if len(tables) > 1 else "")
-            images.add(facts["id"], where)
-            gathered.ids.append(facts["id"])
-            for name, values in gathered.columns.items():
-                values.append(facts.get(name))
-    sets, incomplete = _sets(gathered)
-    counts = {"images": len(gathered.ids), "sets": sets, "incomplete_sets": incomplete}
-    inputs = {table.name: table.digest for table in tables}
+    rows = [facts for table in tables for facts in _images(table)]
+    names = dict.fromkeys(sorted({name for facts in rows for name in facts} - {"id", *_FACTS}))
+    gathered.columns = {name: [facts.get(name) for facts in rows] for name in (*_FACTS, *names)}
+    members: dict[tuple[str, str], set[tuple[str | None, ...]]] = defaultdict(set)
+    full: dict[str, set[tuple[str | None, ...]]] = defaultdict(set)
+    for row, facts in enumerate(rows, start=1):
+        images.add(facts["id"], f"row {row}")
+        combination = tuple(facts.get(name) for name in names)
+        members[facts["attributes"], facts["set"]].add(combination)
+        full[facts["attributes"]].add(combination)
+    gathered.ids = [facts["id"] for facts in rows]
+    incomplete = sum(found != full[kind] for (kind, _), found in members.items())
     return image_set(
-        gathered, name=str(path), format="SocialCounterfactuals", inputs=inputs, counts=counts
+        gathered,
+        name=str(path),
+        format="SocialCounterfactuals",
+        inputs={table.name: table.digest for table in tables},
+        counts={"images": len(rows), "sets": len(members), "incomplete_sets": incomplete},
     )
 
 
@@ -91,36 +94,20 @@ def _images(table: Rows) -> Iterator[dict[str, str]]:
     columns = {name: table.filled(name) for name in table.cells}
     for row in range(len(columns["caption"])):
         one = {name: cells[row] for name, cells in columns.items()}
-        name = f"{one['counterfactual_set']}/{one['a1a2']}"
+        # The subject is what follows the attributes.
+        _, _, subject = one["caption"].casefold().partition(one["a1a2"].casefold())
+        if not subject.strip():
+            raise table.wrong(
+                "caption",
+                row,
+                f"a caption with the attributes {show(one['a1a2'])} and a subject after",
+            )
         yield {
-            "id": one.get(_FILE, name),
+            "id": one.get(_FILE, f"{one['counterfactual_set']}/{one['a1a2']}"),
             "set": one["counterfactual_set"],
-            "subject": _subject(table, row, one["caption"], one["a1a2"]),
+            "subject": " ".join(subject.split()),
             "caption": one["caption"],
             "attributes": f"{one['a1_type'].casefold()} × {one['a2_type'].casefold()}",
             one["a1_type"].casefold(): one["a1"],
             one["a2_type"].casefold(): one["a2"],
         }
-
-
-def _subject(table: Rows, row: int, caption: str, attributes: str) -> str:
-    """Return what follows the attributes in a caption."""
-    _, found, after = caption.casefold().partition(attributes.casefold())
-    if not found or not after.strip():
-        raise table.wrong(
-            "caption", row, f"a caption with the attributes {show(attributes)} and a subject after"
-        )
-    return " ".join(after.split())
-
-
-def _sets(gathered: Gathered) -> tuple[int, int]:
-    """Return the number of counterfactual sets, and of those that lack a combination."""
-    members: dict[tuple[str | None, str | None], set[tuple[str | None, ...]]] = defaultdict(set)
-    full: dict[str | None, set[tuple[str | None, ...]]] = defaultdict(set)
-    columns = gathered.columns
-    types = [name for name in columns if name not in ("set", "subject", "caption", "attributes")]
-    for row, (kind, key) in enumerate(zip(columns["attributes"], columns["set"], strict=True)):
-        combination = tuple(columns[name][row] for name in types)
-        members[kind, key].add(combination)
-        full[kind].add(combination)
-    return len(members), sum(found != full[kind] for (kind, _), found in members.items())

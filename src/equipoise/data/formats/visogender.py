@@ -65,22 +65,20 @@ def read_visogender(path: Path | str) -> ImageSet:
     ids, urls = rows.filled("IDX"), rows.cells[address]
     kept = [row for row, url in enumerate(urls) if url is not None]
     if not kept:
-        raise DataError(
-            "no row has an address",
-            file=rows.name,
-            column=address,
-            expected="the address of an image in at least one row",
-            fix="download the file again",
-        )
-    columns = {name: [rows.cells[column][row] for row in kept] for name, column in facts.items()}
+        raise rows.wrong(address, 0, "the address of an image in at least one row")
+    gathered = Gathered(
+        [ids[row] for row in kept],
+        {name: [rows.cells[column][row] for row in kept] for name, column in facts.items()},
+    )
+    missing = gathered.missing()
+    del missing["url"]
     counts = {
         "rows": len(ids),
         "images": len(kept),
         "rows_without_url": len(ids) - len(kept),
         "repeated_urls": len(kept) - len({urls[row] for row in kept}),
-        "missing": {name: values.count(None) for name, values in columns.items() if name != "url"},
+        "missing": missing,
     }
-    gathered = Gathered([ids[row] for row in kept], columns)
     return image_set(
         gathered, name=rows.name, format="VisoGender", inputs=rows.inputs, counts=counts
     )

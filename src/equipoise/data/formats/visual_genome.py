@@ -7,23 +7,16 @@ Source: visualgenome.org, "API object model", and the data set's card in hugging
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from equipoise.core import DataError, InputError
 from equipoise.data.formats.json_file import JsonFile, Record
 from equipoise.data.formats.registry import data_format
-from equipoise.data.image_set import Gathered, ImageSet, Marks, Places, image_set
+from equipoise.data.image_set import Gathered, ImageSet, Places, image_set
 
 _COLUMNS = ("width", "height", "coco_id")
-
-
-@dataclass(frozen=True)
-class _ImageData:
-    name: str
-    digest: dict[str, Any]
-    rows: dict[str, dict[str, str | None]]
 
 
 @data_format("visual_genome", file_names="stems", boxes=True)
@@ -65,27 +58,40 @@ def read_visual_genome(
         return read_visual_genome_images(image_data)
     if labels not in ("synsets", "names"):
         raise InputError(f"labels is {labels!r}; expected 'synsets' or 'names'")
-    sizes = _image_data(image_data) if image_data is not None else None
     source = JsonFile(objects)
-    places = Places(source.name, "image")
-    objects_read = _Objects(labels)
-    gathered = Gathered(labels=objects_read.labels, boxes=objects_read.boxes)
-    if sizes:
-        gathered.columns = {name: [] for name in _COLUMNS}
-    for record in source.records():
-        image = _image_id(record)
-        position = places.add(image, record.place)
+    gathered, shown, boxes = Gathered(), [], []
+    counts = {"objects": 0, "objects_without_label": 0, "boxes_without_area": 0}
+    for position, (image, record) in enumerate(_records(source)):
         gathered.ids.append(image)
-        _add_size(gathered, sizes, image, record)
         for one in record.objects("objects"):
-            objects_read.add(position, one)
-    _check_some(places, source.name)
-    counts = {"images": len(places), **objects_read.counts}
-    counts["images_without_labels"] = len(places) - objects_read.labels.images
-    inputs = {source.name: {**source.digest, "rows": len(places)}}
-    if sizes:
-        counts["images_without_objects_file"] = len(sizes.rows) - len(places)
-        inputs[sizes.name] = {**sizes.digest, "rows": len(sizes.rows)}
+            corners = tuple(one.number(key) for key in ("x", "y", "w", "h"))
+            # Some objects have no list of synsets at all.
+            texts = one.texts(labels) if labels == "names" or labels in one.fields else ()
+            names = [*dict.fromkeys(filter(None, (text.strip() for text in texts)))]
+            flat = corners[2] <= 0 or corners[3] <= 0
+            counts["objects"] += 1
+            counts["objects_without_label"] += not names
+            counts["boxes_without_area"] += flat
+            shown += [(position, name) for name in names]
+            boxes += [] if flat else [(position, name, corners) for name in names]
+    gathered.labels, gathered.boxes = shown, boxes
+    images, labelled = len(gathered.ids), {position for position, _ in shown}
+    counts |= {"images": images, "images_without_labels": images - len(labelled)}
+    inputs = {source.name: {**source.digest, "rows": images}}
+    if image_data is not None:
+        sizes = JsonFile(image_data)
+        facts = {image: _facts(record) for image, record in _records(sizes)}
+        for place, image in enumerate(gathered.ids):
+            if image not in facts:
+                raise DataError(
+                    f"{sizes.name} has no image of the id {image!r}",
+                    file=f"{source.name}, [{place}]",
+                    expected="an image that both files have",
+                    fix="use both files of one and the same version of the data",
+                )
+        gathered.columns = {n: [facts[image][n] for image in gathered.ids] for n in _COLUMNS}
+        counts["images_without_objects_file"] = len(facts) - images
+        inputs[sizes.name] = {**sizes.digest, "rows": len(facts)}
     name = ", ".join(inputs)
     return image_set(gathered, name=name, format="Visual Genome", inputs=inputs, counts=counts)
 
@@ -107,85 +113,41 @@ def read_visual_genome_images(path: Path | str) -> ImageSet:
     DataError
         As `read_visual_genome`.
     """
-    data = _image_data(path)
-    columns = {name: [row[name] for row in data.rows.values()] for name in _COLUMNS}
-    in_coco = sum(one is not None for one in columns["coco_id"])
-    counts = {"images": len(data.rows), "in_coco": in_coco}
+    source = JsonFile(path)
+    facts = {image: _facts(record) for image, record in _records(source)}
+    columns = {name: [row[name] for row in facts.values()] for name in _COLUMNS}
+    in_coco = len(facts) - columns["coco_id"].count(None)
     return image_set(
-        Gathered(ids=[*data.rows], columns=columns),
-        name=data.name,
+        Gathered([*facts], columns),
+        name=source.name,
         format="Visual Genome images",
-        inputs={data.name: {**data.digest, "rows": len(data.rows)}},
-        counts=counts,
+        inputs={source.name: {**source.digest, "rows": len(facts)}},
+        counts={"images": len(facts), "in_coco": in_coco},
     )
 
 
-def _image_data(path: Path | str) -> _ImageData:
-    source = JsonFile(path)
+def _facts(record: Record) -> dict[str, str | None]:
+    in_coco = record.fields.get("coco_id") is not None
+    return {
+        "width": record.number_text("width"),
+        "height": record.number_text("height"),
+        "coco_id": record.id("coco_id") if in_coco else None,
+    }
+
+
+def _records(source: JsonFile) -> Iterator[tuple[str, Record]]:
+    """Yield the id of each image with its record."""
     places = Places(source.name, "image")
-    rows: dict[str, dict[str, str | None]] = {}
     for record in source.records():
-        image = _image_id(record)
+        # Version 1.0 of the files has "id".
+        old = "image_id" not in record.fields and "id" in record.fields
+        image = record.id("id" if old else "image_id")
         places.add(image, record.place)
-        rows[image] = {
-            "width": record.number_text("width"),
-            "height": record.number_text("height"),
-            "coco_id": record.optional_id("coco_id"),
-        }
-    _check_some(places, source.name)
-    return _ImageData(source.name, dict(source.digest), rows)
-
-
-def _check_some(places: Places, file: str) -> None:
+        yield image, record
     if not len(places):
         raise DataError(
             "the list is empty",
-            file=file,
+            file=source.name,
             expected="at least one image",
             fix="check that this is the right file",
         )
-
-
-def _image_id(record: Record) -> str:
-    # Version 1.0 of the files has "id".
-    old = "image_id" not in record.fields and "id" in record.fields
-    return record.id("id" if old else "image_id")
-
-
-def _add_size(gathered: Gathered, sizes: _ImageData | None, image: str, record: Record) -> None:
-    if sizes is None:
-        return
-    if image not in sizes.rows:
-        raise DataError(
-            f"{sizes.name} has no image of the id {image!r}",
-            file=f"{record.file}, {record.place}",
-            expected="an image that both files have",
-            fix="use both files of one and the same version of the data",
-        )
-    for name, values in gathered.columns.items():
-        values.append(sizes.rows[image][name])
-
-
-class _Objects:
-    """Labels and boxes of the objects met so far, and how many there were."""
-
-    def __init__(self, by: str) -> None:
-        self._by = by
-        self.labels, self.boxes = Marks(), Marks()
-        self.counts = {"objects": 0, "objects_without_label": 0, "boxes_without_area": 0}
-
-    def add(self, image: int, record: Record) -> None:
-        """Keep an object of an image."""
-        corners = tuple(record.number(key) for key in ("x", "y", "w", "h"))
-        # Some objects have no list of synsets at all.
-        listed = self._by == "names" or self._by in record.fields
-        stripped = (name.strip() for name in (record.texts(self._by) if listed else ()))
-        names = [*dict.fromkeys(filter(None, stripped))]
-        flat = corners[2] <= 0 or corners[3] <= 0
-        self.counts["objects"] += 1
-        self.counts["objects_without_label"] += not names
-        self.counts["boxes_without_area"] += flat
-        for name in names:
-            self.labels.add(image, name)
-            if not flat:
-                self.boxes.add(image, name, corners)
