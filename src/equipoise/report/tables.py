@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from equipoise.core import AuditResult
@@ -64,3 +64,14 @@ def parameters_text(parameters: str) -> str:
     if not isinstance(found, dict):
         return parameters
     return ", ".join(f"{name}: {value}" for name, value in found.items())
+
+
+def points(
+    found: Iterable[Row], tip: Callable[[Any], str], *names: str, **columns: str
+) -> list[dict[str, Any]]:
+    """Return rows as points of a chart, with a tooltip.
+
+    Fields are columns of the same name (`names`), or of another (`columns`: field to column).
+    """
+    fields = dict(zip(names, names, strict=True)) | columns
+    return [{name: row[key] for name, key in fields.items()} | {"tip": tip(row)} for row in found]

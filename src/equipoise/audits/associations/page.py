@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 
 from equipoise.audits.engines.associations.charts import (
     MODALITIES,
     PLACE,
+    by_place,
+    by_target,
     interval_chart,
-    largest,
     section_of,
     sides,
+    tabled,
+    where,
     xmcas_table,
 )
 from equipoise.audits.engines.associations.charts import scores as scores_by_target
 from equipoise.core import AuditResult
-from equipoise.report.blocks import Block, Chart, Grid, Heading, Section, Table, Words
+from equipoise.report.blocks import Block, Chart, Grid, Heading, Section, Table, Value
 from equipoise.report.mark_names import spread
 from equipoise.report.names import title
 from equipoise.report.page import Page
 from equipoise.report.plots import SCATTER_HEIGHT, Axis, bars, heat_map, scatter, tone
-from equipoise.report.tables import Row, distinct, has, panels, rows, scope
-from equipoise.report.text import count, interval, listed, number, p_value, percent
+from equipoise.report.tables import Row, distinct, has, panels, points, rows, scope
+from equipoise.report.text import count, interval, listed, number, percent
 
 MOST_LABELS = 15
 _SCORES = ("association_score", "mcas", "sc_weat", "weat", "differential_association")
@@ -30,7 +32,8 @@ _REPEATS = "the same test as weat"
 _HOW = (
     "Point: the value. Line: its interval. Grey band: 95 of 100 random exchanges of the two sets' "
     "members. II: images with images. ITP: texts of the target with images of the groups. ITA: "
-    "images of the target with texts of the groups. TT: texts with texts."
+    "images of the target with texts of the groups. TT: texts with texts. Charts show the 40 "
+    "targets with the largest values."
 )
 
 
@@ -41,13 +44,13 @@ def facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
         f"{name}: {count(counts.get(name, {}).get('rows', 0))} {section['kind']}s"
         for name, section in resolved.get("data", {}).items()
     ]
-    targets = [
+    targets = dict.fromkeys(
         name
         for options in resolved.get("measure", ())
         for names in (options.get("targets") or {}).values()
         for name in names
-    ]
-    return (("Items", "; ".join(tables)), ("Targets", listed([*dict.fromkeys(targets)], 12)))
+    )
+    return (("Items", "; ".join(tables)), ("Targets", listed([*targets], 12)))
 
 
 def scores(result: AuditResult) -> Section | None:
@@ -67,102 +70,74 @@ def parts(result: AuditResult) -> Section | None:
         "A bar is one of the four associations that add up to MCAS. The diamond is their sum. "
         "Bars on both sides of 0 cancel each other."
     )
-    charts = [
-        _stack(f"{model}, {scope(groups, version)}", groups, panel)
-        for (model, groups, version), panel in panels(rows(result, "mcas_parts"), *PLACE).items()
-    ]
+    charts = [_stack(*place) for place in by_place(rows(result, "mcas_parts"))]
     return section_of("mcas", "Parts of MCAS", text, charts)
 
 
-def _stack(name: str, groups: str, panel: Sequence[Row]) -> Chart:
-    by_target = {target: own for (target,), own in panels(panel, "target").items()}
-    totals = {target: sum(row["value"] for row in own) for target, own in by_target.items()}
-    points, cells = [], []
-    for target in largest(totals):
-        by_part = {row["part"]: number(row["value"]) for row in by_target[target]}
-        own = (by_part.get(part, "–") for part in MODALITIES)
-        cells.append((target, *own, number(totals[target])))
-        points += [
-            {
-                "label": target, "series": row["part"], "value": row["value"],
-                "total": totals[target],
-                "tip": f"{target}, {row['part']}: {number(row['value'])} "
-                f"{interval(row['low'], row['high'])}; MCAS {number(totals[target])}",
-            }
-            for row in by_target[target]
-        ]  # fmt: skip
-    columns = ["Target", *(f"#{part}" for part in MODALITIES), "#MCAS"]
+def _stack(name: str, panel: Sequence[Row]) -> Chart:
+    split = by_target(panel)
+    totals = {target: sum(row["value"] for row in own) for target, own in split.items()}
+    shown = [{**row, "total": totals[name]} for name, own in split.items() for row in own]
     chart = bars(
-        points, f"MCAS by its parts: {name}", Axis(sides(groups)), title=name,
+        points(
+            shown,
+            lambda row: f"{row['target']}, {row['part']}: {number(row['value'])} "
+            f"{interval(row['low'], row['high'])}; MCAS {number(row['total'])}",
+            "value", "total", label="target", series="part",
+        ),
+        f"MCAS by its parts: {name}", Axis(sides(panel[0]["groups"])), title=name,
         series=MODALITIES, stacked=True,
     )  # fmt: skip
-    return replace(chart, table=Table.of(name, columns, cells, source="mcas_parts"))
+    cells = [
+        {"target": name, "total": totals[name], **{row["part"]: row["value"] for row in own}}
+        for name, own in split.items()
+    ]
+    columns = {"Target": "target", **{f"#{part}": part for part in MODALITIES}, "#MCAS": "total"}
+    return tabled(chart, columns, cells, "mcas_parts")
 
 
 def amplification(result: AuditResult) -> Section | None:
     """Return bias amplification against diffusion bias of each target."""
-    charts, lost = [], []
-    for key, panel in panels(rows(result, "amplification"), *PLACE).items():
-        name = f"{key[0]}, {scope(key[1], key[2])}"
-        known = [row for row in panel if has(row["bias_amplification"])]
-        if missing := [row["target"] for row in panel if not has(row["bias_amplification"])]:
-            lost.append(
-                f"{name}: no estimate for {listed(missing, 12)}. Their texts may have no "
-                "association, and the ratio would explode."
-            )
-        if known:
-            charts.append(_amplified(name, known, panel))
     text = (
         "Right: the images' association differs more in size from that of their texts. Up: images "
         "and texts together have a stronger association than the texts; above 1 it is amplified. "
         "Dashed: local regression, from five points on."
     )
-    more = (Words(tuple(lost), "list"),) if lost else ()
-    heading = "Images against the texts that made them"
-    return section_of("amplification", heading, text, charts, *more)
+    charts = [_amplified(*place) for place in by_place(rows(result, "amplification"))]
+    return section_of("amplification", "Images against the texts that made them", text, charts)
 
 
-def _amplified(name: str, known: Sequence[Row], panel: Sequence[Row]) -> Chart:
-    points = [
-        {
-            "series": row["model"], "name": row["target"], "x": row["diffusion_bias"],
-            "y": row["bias_amplification"], "y_low": row["amplification_low"],
-            "y_high": row["amplification_high"], "fitted": row["fitted"],
-            "tip": f"{row['target']}: diffusion bias {number(row['diffusion_bias'])}, "
-            f"amplification {number(row['bias_amplification'])} "
-            f"{interval(row['amplification_low'], row['amplification_high'])}",
-        }
-        for row in sorted(known, key=lambda row: (row["diffusion_bias"], row["target"]))
-    ]  # fmt: skip
-    cells = [
-        (
-            row["target"], number(row["diffusion_bias"]),
-            interval(row["diffusion_low"], row["diffusion_high"]),
-            number(row["bias_amplification"]),
-            interval(row["amplification_low"], row["amplification_high"]), row["reason"] or "",
-        )
-        for row in panel
-    ]  # fmt: skip
-    columns = ["Target", "#Diffusion bias", "#Interval", "#Amplification", "#Its interval", "Note"]
-    label = f"Bias amplification against diffusion bias: {name}"
+def _amplified(name: str, panel: Sequence[Row]) -> Chart:
+    known = [row for row in panel if has(row["bias_amplification"])]
+    marks = points(
+        sorted(known, key=lambda row: (row["diffusion_bias"], row["target"])),
+        lambda row: f"{row['target']}: diffusion bias {number(row['diffusion_bias'])}, "
+        f"amplification {number(row['bias_amplification'])} "
+        f"{interval(row['amplification_low'], row['amplification_high'])}",
+        "fitted", series="model", name="target", x="diffusion_bias", y="bias_amplification",
+        y_low="amplification_low", y_high="amplification_high",
+    )  # fmt: skip
     axes = Axis("diffusion bias"), Axis("bias amplification")
-    chart = scatter(
-        spread(points, SCATTER_HEIGHT), label, *axes, title=name, series=distinct(known, "model")
-    )
-    return replace(chart, table=Table.of(name, columns, cells, source="amplification"))
+    label = f"Bias amplification against diffusion bias: {name}"
+    series = distinct(panel, "model")
+    chart = scatter(spread(marks, SCATTER_HEIGHT), label, *axes, title=name, series=series)
+    columns: dict[str, Value] = {
+        "Target": "target", "#Diffusion bias": "diffusion_bias",
+        "#Interval": "diffusion_low diffusion_high", "#Amplification": "bias_amplification",
+        "#Its interval": "amplification_low amplification_high", "Note": "reason",
+    }  # fmt: skip
+    return tabled(chart, columns, panel, "amplification")
 
 
 def further(result: AuditResult) -> Section | None:
     """Return the angle of each target under xMCAS, and its similarity to further groups."""
     table = rows(result, "xmcas")
-    if not table:
-        return None
     text = (
         "The angle compares how close a target is to further groups with its association with the "
         "first two. Below the neutral angle further groups are under-represented."
     )
-    blocks = (Words((text,), "note"), xmcas_table(table, "xmcas"))
-    return Section("further", "Further groups (xMCAS)", blocks)
+    heading = "Further groups (xMCAS)"
+    return Section.of("further", heading, text, xmcas_table(table, "xmcas")) if table else None
 
 
 def totals(result: AuditResult) -> Section | None:
@@ -170,30 +145,27 @@ def totals(result: AuditResult) -> Section | None:
     table = rows(result, "totals")
     if len(distinct(table, "model")) < 2:
         return None
-    text = "The sizes of the associations of all targets, added up. Grey: up to the mean by chance."
-    more = {
-        "#By chance": lambda row: number(row["chance"]),
-        "#Targets": lambda row: count(row["targets"]),
-    }
+    more = {"#By chance": "chance", "#Targets": "targets"}
     charts = [
         interval_chart(
-            panel, scope(groups, version), Axis("total", zero=True), ["model"], "totals", more
+            panel, scope(*place), Axis("total", zero=True), {"label": "model"}, "totals", more
         )
-        for (groups, version), panel in panels(table, "groups", "version").items()
+        for place, panel in panels(table, "groups", "version").items()
     ]
+    text = "The sizes of the associations of all targets, added up."
     return section_of("totals", "Total association by model", text, charts)
 
 
 def regions(result: AuditResult) -> Section | None:
     """Return the results by region and group, and similarities to each word."""
     known = [row for row in rows(result, "regions") if has(row["value"])]
+    keys = {"label": "region", "series": "group"}
     charts = [
         interval_chart(
-            panel, f"{title(metric)}, {model}: {scope(groups, version)}", Axis(zero=True),
-            ["region", "group"], "regions", {"#Images": lambda row: count(row["n"])},
-            series=distinct(panel, "group"),
+            panel, f"{title(metric)}, {where(panel[0])}", Axis(zero=True), keys, "regions",
+            {"#Images": "n"},
         )
-        for (metric, model, groups, version), panel in panels(known, "metric", *PLACE).items()
+        for (metric, *_), panel in panels(known, "metric", *PLACE).items()
     ]  # fmt: skip
     text = (
         "Trend: similarity to positive words minus similarity to negative words; left is less "
@@ -205,157 +177,122 @@ def regions(result: AuditResult) -> Section | None:
 
 def _word_maps(result: AuditResult) -> Iterator[Block]:
     known = [row for row in rows(result, "words") if has(row["similarity"])]
-    for (model, groups, version), panel in panels(known, *PLACE).items():
+    for name, panel in by_place(known):
         values = [row["similarity"] for row in panel]
         legend = Axis("mean similarity", domain=(min(values), max(values)))
-        yield Heading(f"Similarity to each word: {model}, {scope(groups, version)}")
+        yield Heading(f"Similarity to each word: {name}")
         by_group = panels(panel, "group")
         yield Grid(tuple(_word_map(group, own, legend) for (group,), own in by_group.items()))
 
 
 def _word_map(group: str, panel: Sequence[Row], legend: Axis) -> Chart:
-    ends = legend.domain or (0.0, 1.0)
-    points = [
-        {
-            "row": row["region"], "column": row["word"], "value": row["similarity"],
-            "shown": number(row["similarity"], 2), "tone": tone(row["similarity"], *ends),
-            "tip": f"{row['region']}, {group}, {row['word']} ({row['kind']}): "
-            f"{number(row['similarity'])}, n = {row['n']}",
-        }
+    ends, words = legend.domain or (0.0, 1.0), distinct(panel, "word")
+    shown = [
+        {**row, "shown": number(row["similarity"], 2), "tone": tone(row["similarity"], *ends)}
         for row in panel
-    ]  # fmt: skip
-    words = distinct(panel, "word")
-    by_cell = {(row["region"], row["word"]): number(row["similarity"]) for row in panel}
-    cells = [
-        (region, *(by_cell.get((region, word), "–") for word in words))
-        for region in distinct(panel, "region")
     ]
+    marks = points(
+        shown,
+        lambda row: f"{row['region']}, {group}, {row['word']} ({row['kind']}): "
+        f"{number(row['similarity'])}, n = {row['n']}",
+        "shown", "tone", row="region", column="word", value="similarity",
+    )  # fmt: skip
     label = f"Mean similarity of images of {group} to each word, by region"
-    chart = heat_map(points, label, legend, columns=words, title=group)
+    chart = heat_map(marks, label, legend, columns=words, title=group)
+    cells = []
+    for (region,), own in panels(panel, "region").items():
+        by_word = {row["word"]: row["similarity"] for row in own}
+        cells.append([region, *map(by_word.get, words)])
     columns = ["Region", *(f"#{word}" for word in words)]
-    return replace(chart, table=Table.of(group, columns, cells, source="words"))
+    return tabled(chart, columns, cells, "words")
 
 
 def external(result: AuditResult) -> Section | None:
     """Return the results of targets or regions against external figures."""
-    keys = (*PLACE, "metric", "figure")
-    related = panels(rows(result, "outside_correlations"), *keys)
     known = [row for row in rows(result, "outside") if has(row["outside"]) and has(row["value"])]
-    charts = [
-        _against(key, panel, related.get(key, [])) for key, panel in panels(known, *keys).items()
-    ]
+    charts = [_against(panel) for panel in panels(known, *PLACE, "metric", "figure").values()]
     text = (
         "A point is a target or a region. r is Pearson's correlation; with few points its interval "
         "is wide. A correlation is no cause."
     )
-    more = (_correlations(related),) if related and charts else ()
+    related = rows(result, "outside_correlations")
+    columns: dict[str, Value] = {
+        "Pair": lambda row: f"{_named(row)} and {row['figure']}", "Kind": "kind", "Model": "model",
+        "Groups": lambda row: scope(row["groups"], row["version"]), "#Points": "n", "#r": "value",
+        "#Interval": "low high", "#p": "p_value", "Note": "reason",
+    }  # fmt: skip
+    table = Table.of("Correlations", columns, related, source="outside_correlations")
+    more = (table,) if related and charts else ()
     return section_of("external", "Against external figures", text, charts, *more)
 
 
-def _against(key: tuple[str, ...], panel: Sequence[Row], related: Sequence[Row]) -> Chart:
-    model, groups, version, metric, figure = key
-    points = [
-        {
-            "series": model, "name": row["subject"], "x": row["outside"], "y": row["value"],
-            "y_low": row["low"], "y_high": row["high"], "fitted": row["fitted"],
-            "tip": f"{row['subject']}: {figure} {number(row['outside'])}, {_named(metric)} "
-            f"{number(row['value'])} {interval(row['low'], row['high'])}",
-        }
-        for row in sorted(panel, key=lambda row: (row["outside"], row["subject"]))
-    ]  # fmt: skip
-    cells = [
-        (row["subject"], number(row["outside"]), number(row["value"]),
-         interval(row["low"], row["high"]))
-        for row in panel
-    ]  # fmt: skip
-    name = f"{_named(metric)} and {figure}, {model}: {scope(groups, version)}"
-    for row in related:
-        if row["kind"] == "pearson" and has(row["value"]):
-            ends = interval(row["low"], row["high"], 2)
-            name += f". r = {number(row['value'], 2)} {ends}, p = {p_value(row['p_value'])}"
-    columns = ["Subject", f"#{figure}", f"#{_named(metric)}", "#Interval"]
-    axes = Axis(figure), Axis(_named(metric))
-    chart = scatter(spread(points, SCATTER_HEIGHT), name, *axes, title=name, series=(model,))
-    return replace(chart, table=Table.of(name, columns, cells, source="outside"))
+def _against(panel: Sequence[Row]) -> Chart:
+    first, metric = panel[0], _named(panel[0])
+    marks = points(
+        sorted(panel, key=lambda row: (row["outside"], row["subject"])),
+        lambda row: f"{row['subject']}: {row['figure']} {number(row['outside'])}, {metric} "
+        f"{number(row['value'])} {interval(row['low'], row['high'])}",
+        "fitted", series="model", name="subject", x="outside", y="value", y_low="low",
+        y_high="high",
+    )  # fmt: skip
+    name = f"{metric} against {first['figure']}: {where(first)}"
+    axes = Axis(first["figure"]), Axis(metric)
+    series = distinct(panel, "model")
+    chart = scatter(spread(marks, SCATTER_HEIGHT), name, *axes, title=name, series=series)
+    columns = {"Subject": "subject", f"#{first['figure']}": "outside", f"#{metric}": "value",
+               "#Interval": "low high"}  # fmt: skip
+    return tabled(chart, columns, panel, "outside")
 
 
-def _correlations(related: Mapping[tuple[str, ...], Sequence[Row]]) -> Table:
-    cells = [
-        (
-            f"{_named(metric)} and {figure}", row["kind"], model, scope(groups, version),
-            count(row["n"]), number(row["value"], 2), interval(row["low"], row["high"], 2),
-            p_value(row["p_value"]), row["reason"] or "",
-        )
-        for (model, groups, version, metric, figure), some in related.items()
-        for row in some
-    ]  # fmt: skip
-    columns = ["Pair", "Kind", "Model", "Groups", "#Points", "#r", "#Interval", "#p", "Note"]
-    return Table.of("Correlations", columns, cells, source="outside_correlations")
-
-
-def _named(metric: str) -> str:
-    first, separator, rest = metric.partition(", ")
-    return f"{title(first)} of {rest}" if separator else title(first)
+def _named(row: Row) -> str:
+    metric, separator, rest = row["metric"].partition(", ")
+    return f"{title(metric)} of {rest}" if separator else title(metric)
 
 
 def labels(result: AuditResult) -> Section | None:
     """Return the labels predicted most often for each group, and their associations."""
-    charts = [
-        _shares(f"{model}, {scope(groups, version)}", panel)
-        for (model, groups, version), panel in panels(rows(result, "labels"), *PLACE).items()
-    ]
-    cells = [
-        (row["label"], row["set"], number(row["value"]), row["model"],
-         scope(row["groups"], row["version"]))
-        for row in sorted(rows(result, "label_scores"), key=lambda row: -row["value"])
-    ]  # fmt: skip
-    columns = ["Label", "Most frequent for", "#Association score", "Model", "Groups"]
+    charts = [_shares(*place) for place in by_place(rows(result, "labels"))]
+    columns: dict[str, Value] = {
+        "Label": "label", "Most frequent for": "set", "#Association score": "value",
+        "Model": where,
+    }  # fmt: skip
     caption = "Labels frequent for one group only, and their association"
-    scored = Table.of(caption, columns, cells, source="label_scores")
+    cells = sorted(rows(result, "label_scores"), key=lambda row: -row["value"])
+    more = (Table.of(caption, columns, cells, source="label_scores"),) if cells else ()
     text = "Bars of different length show labels that one group gets more often."
-    more = (scored,) if cells else ()
     return section_of("labels", "Predicted labels by group", text, charts, *more)
 
 
 def _shares(name: str, panel: Sequence[Row]) -> Chart:
-    best: dict[str, float] = {}
-    for row in panel:
-        best[row["label"]] = max(best.get(row["label"], 0.0), row["share"])
+    split = {label: own for (label,), own in panels(panel, "label").items()}
+    best = {label: max(row["share"] for row in own) for label, own in split.items()}
     kept = sorted(best, key=lambda label: (-best[label], label))[:MOST_LABELS]
-    by_cell = {(row["label"], row["group"]): row for row in panel}
     groups = sorted(distinct(panel, "group"))
-    points = [
-        {
-            "label": row["label"], "series": row["group"], "value": row["share"],
-            "tip": f"{row['label']}, {row['group']}: {count(row['count'])} images, "
-            f"{percent(row['share'])}",
-        }
-        for row in (by_cell.get((label, group)) for label in kept for group in groups)
-        if row is not None
-    ]  # fmt: skip
-    counts = {cell: count(row["count"]) for cell, row in by_cell.items()}
-    cells = [(label, *(counts.get((label, group), "0") for group in groups)) for label in kept]
+    marks = points(
+        [row for label in kept for row in sorted(split[label], key=lambda row: row["group"])],
+        lambda row: f"{row['label']}, {row['group']}: {count(row['count'])} images, "
+        f"{percent(row['share'])}",
+        "label", series="group", value="share",
+    )  # fmt: skip
     axis = Axis("share of the group's images", percent=True)
     label = f"Shares of the most frequent labels: {name}"
-    chart = bars(points, label, axis, title=name, series=groups)
+    chart = bars(marks, label, axis, title=name, series=groups)
+    cells = []
+    for label in kept:
+        counts = {row["group"]: row["count"] for row in split[label]}
+        cells.append([label, *(counts.get(group, 0) for group in groups)])
     columns = ["Label", *(f"#{group}" for group in groups)]
-    return replace(chart, table=Table.of(name, columns, cells, source="labels"))
+    return tabled(chart, columns, cells, "labels")
 
 
 def sets(result: AuditResult) -> Section | None:
     """Return the sizes of the sets, and how many members each model knows."""
-    table = rows(result, "sets")
-    if not table:
+    columns = {"Set": "set", "Kind": "kind", "Table": "table", "#Members": "members",
+               "Model": "model", "#With a vector or scores": "embedded"}  # fmt: skip
+    if not (found := rows(result, "sets")):
         return None
-    models = distinct(table, "model")
-    cells = []
-    for (name, kind, source), panel in panels(table, "set", "kind", "table").items():
-        known = {row["model"]: row["embedded"] for row in panel}
-        own = (count(known.get(model)) for model in models)
-        cells.append((name, kind, source, count(panel[0]["members"]), *own))
-    columns = ["Set", "Kind", "Table", "#Members", *(f"#With {model}" for model in models)]
-    block = Table.of("Sets and their sizes", columns, cells, source="sets", limit=100)
-    return Section("sets", "Sets", (block,))
+    table = Table.of("Sets and their sizes", columns, found, source="sets", limit=100)
+    return Section.of("sets", "Sets", table)
 
 
 PAGE = Page(

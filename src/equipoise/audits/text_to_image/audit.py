@@ -18,6 +18,7 @@ from equipoise.audits.text_to_image import loading
 from equipoise.audits.text_to_image.config import Config
 from equipoise.audits.text_to_image.designs import (
     ALL,
+    CURVED,
     TARGETS,
     ShareDesign,
     SpaceDesign,
@@ -63,7 +64,6 @@ _FURTHER = {
     ),
 }  # fmt: skip
 _NAMES = {"mcas_parts": "components", "xmcas": "plane"}
-_CURVED = ("mcas", "diffusion_bias", "bias_amplification", "share_mad", "share_gap")
 
 
 @audit_kind("text_to_image")
@@ -226,7 +226,7 @@ def _curve(
     }
     for each in findings:
         place = at.get((each.model, each.version))
-        if place is not None and each.subject in targets and each.metric in _CURVED:
+        if place is not None and each.subject in targets and each.metric in CURVED:
             yield {
                 "model": each.model, "groups": each.groups, "by": place[0], "metric": each.metric,
                 "subject": each.subject, "guidance": place[1], "value": each.value,

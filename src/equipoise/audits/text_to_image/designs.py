@@ -33,6 +33,8 @@ ALL = "all encoders"
 """The space in which a cosine is the mean of those of all encoders."""
 TARGETS = "targets"
 """The set of rows that are about targets, and not about prompts of attributes."""
+CURVED = ("share_mad", "mcas", "bias_amplification", "diffusion_bias", "share_gap")
+"""Metrics that are shown against the strength of guidance."""
 
 # Seconds of a draw for a number in a space, and for the shares of a target: rough guides, from the
 # example.

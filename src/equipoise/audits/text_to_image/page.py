@@ -3,34 +3,35 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 
 from equipoise.audits.engines.associations.charts import (
     MODALITIES,
     MOST_TARGETS,
     PLACE,
+    by_place,
+    by_target,
     interval_chart,
-    largest,
     scores,
     section_of,
     sides,
+    tabled,
+    where,
     xmcas_table,
 )
+from equipoise.audits.text_to_image.designs import CURVED, TARGETS
 from equipoise.core import AuditResult
 from equipoise.core.finding import Family
-from equipoise.report.blocks import Block, Chart, Fold, Section, Table, Words
+from equipoise.report.blocks import Block, Chart, Fold, Section, Table, Value, Words
 from equipoise.report.mark_names import spread
 from equipoise.report.names import title
 from equipoise.report.page import Page
 from equipoise.report.plots import COLORS, SCATTER_HEIGHT, Axis, curves, intervals, scatter
-from equipoise.report.tables import Row, distinct, has, panels, rows, scope
+from equipoise.report.tables import Row, distinct, has, panels, points, rows
 from equipoise.report.text import count, interval, listed, number, percent
 
 MOST_CLASSES, MOST_SERIES = 6, len(COLORS)
-TARGETS = "targets"
 CORRECTED, UNCORRECTED = "corrected for errors", "as classified"
-_CURVED = ("share_mad", "mcas", "bias_amplification", "diffusion_bias", "share_gap")
 _SHARES = (
     "Share of each neutral prompt's images that show the class. Circles: corrected for the errors "
     "of the classifier on labelled images; intervals include the uncertainty of both sets of "
@@ -75,25 +76,16 @@ def facts(result: AuditResult) -> Sequence[tuple[str, str]]:
     """Return the images by state, the models on them, and the shares that are corrected."""
     resolved, counts = result.manifest.resolved, result.manifest.counts
     images = [
-        f"{name}: "
-        + ", ".join(f"{count(n)} {_state(state)}" for state, n in sorted(counts[name].items()))
-        for name in _names(resolved.get("generators"))
+        f"{name}: " + ", ".join(f"{count(n)} {state}s" for state, n in sorted(counts[name].items()))
+        for name in resolved.get("generators", {})
         if counts.get(name)
     ]
     corrected = [share["of"] for share in resolved.get("shares", ()) if share.get("labelled")]
     return (
         ("Requested images by state", "; ".join(images)),
-        ("Models on the images", listed(_names(resolved.get("models")))),
+        ("Models on the images", listed([*resolved.get("models", {})])),
         ("Corrected by labelled images", listed(corrected)),
     )
-
-
-def _names(section: object) -> list[str]:
-    return [*section] if isinstance(section, Mapping) else []
-
-
-def _state(state: str) -> str:
-    return "generated" if state == "image" else state
 
 
 def shares(result: AuditResult) -> Section | None:
@@ -102,99 +94,68 @@ def shares(result: AuditResult) -> Section | None:
     if not table:
         return None
     charts = []
-    for (model, groups, version), panel in panels(table, *PLACE).items():
+    for place, panel in by_place(table):
         classes = distinct(panel, "class")
         # Of two classes, the share of one gives the other's.
         for name in classes[:1] if len(classes) == 2 else classes[:MOST_CLASSES]:
             own = [row for row in panel if row["class"] == name]
-            charts.append(_shares(own, name, f"{model}, {scope(groups, version)}"))
+            charts.append(_shares(own, name, place))
     text = _SHARES if any(row["corrected"] for row in table) else _UNCORRECTED
-    more = Fold("All shares", (_share_table(table),)), *_errors(result), *_states(result)
-    return section_of("shares", "Shares of classes by target", text, charts, *more)
-
-
-def _shares(panel: Sequence[Row], name: str, where: str) -> Chart:
-    known = [row for row in panel if has(row["share"])]
-    points, outside = [], ""
-    for row in sorted(known, key=lambda row: -row["share"])[:MOST_TARGETS]:
-        if row["corrected"]:
-            points.append(_point(row, CORRECTED, "share", "low", "high"))
-        points.append(_point(row, UNCORRECTED, "raw", "raw_low", "raw_high"))
-        if has(row["outside"]):
-            outside = row["outside_name"]
-            points.append(_point(row, outside, "outside", "outside", "outside"))
-    drawn = distinct(points, "series")
-    series = [kind for kind in (CORRECTED, UNCORRECTED, outside) if kind in drawn]
-    axis = Axis(f"share of {name}", percent=True, domain=(0.0, 1.0))
-    label = f"Share of {name} by target: {where}"
-    return intervals(points, label, axis, title=f"{name}: {where}", series=series)
-
-
-def _point(row: Row, series: str, value: str, low: str, high: str) -> Row:
-    ends = "" if value == "outside" else f" {_percents(row[low], row[high])}"
-    return {
-        "label": row["target"], "series": series, "value": row[value], "low": row[low],
-        "high": row[high],
-        "tip": f"{row['target']}, {series}: {percent(row[value])}{ends}, {row['images']} images",
+    columns: dict[str, Value] = {
+        "Target": "target", "Class": "class", "%Share": "share", "%Interval": "low high",
+        "%As classified": "raw", "%Its interval": "raw_low raw_high", "%Outside": "outside",
+        "#Images": "images", "Model": where, "~Note": "reason",
     }  # fmt: skip
+    every = Fold("All shares", (Table.of("Shares of classes", columns, table, source="shares"),))
+    heading = "Shares of classes by target"
+    return section_of("shares", heading, text, charts, every, *_errors(result), *_states(result))
 
 
-def _percents(low: float, high: float) -> str:
-    return f"[{percent(low)}, {percent(high)}]" if has(low) and has(high) else ""
-
-
-def _percent(value: float) -> str:
-    return percent(value) if has(value) else "–"
-
-
-def _share_table(table: Sequence[Row]) -> Table:
-    cells = [
-        (
-            row["target"], row["class"], _percent(row["share"]), _percents(row["low"], row["high"]),
-            _percent(row["raw"]), _percents(row["raw_low"], row["raw_high"]),
-            _percent(row["outside"]), count(row["images"]), row["model"],
-            scope(row["groups"], row["version"]), row["reason"] or "",
-        )
-        for row in table
+def _shares(panel: Sequence[Row], name: str, place: str) -> Chart:
+    known = [row for row in panel if has(row["share"])]
+    shown = sorted(known, key=lambda row: -row["share"])[:MOST_TARGETS]
+    outside = next((row["outside_name"] for row in shown if has(row["outside"])), "")
+    kinds = {
+        CORRECTED: ("share", "low", "high"),
+        UNCORRECTED: ("raw", "raw_low", "raw_high"),
+        outside: ("outside",) * 3,
+    }
+    marks = [
+        {"label": row["target"], "series": kind, "value": row[value], "low": row[low],
+         "high": row[high],
+         "tip": f"{row['target']}, {kind}: {percent(row[value])}, {row['images']} images"}
+        for row in shown
+        for kind, (value, low, high) in kinds.items()
+        if has(row[value]) and (kind != CORRECTED or row["corrected"])
     ]  # fmt: skip
-    columns = [
-        "Target", "Class", "#Share", "#Interval", "#As classified", "#Its interval", "#Outside",
-        "#Images", "Model", "Of", "~Note",
-    ]  # fmt: skip
-    return Table.of("Shares of classes", columns, cells, source="shares")
+    series = [kind for kind in kinds if kind in distinct(marks, "series")]
+    axis = Axis(f"share of {name}", percent=True, domain=(0.0, 1.0))
+    label = f"Share of {name} by target: {place}"
+    return intervals(marks, label, axis, title=f"{name}: {place}", series=series)
 
 
-def _errors(result: AuditResult) -> list[Block]:
-    blocks: list[Block] = []
+def _errors(result: AuditResult) -> Iterator[Block]:
     for (groups,), panel in panels(rows(result, "share_confusions"), "groups").items():
         cells = [
-            (
-                label,
-                count(own[0]["n"]),
-                *(percent(row["count"] / max(row["n"], 1)) for row in own),
-            )
+            [label, own[0]["n"], *(row["count"] / max(row["n"], 1) for row in own)]
             for (label,), own in panels(panel, "label").items()
         ]
-        columns = ["Label", "#Images", *(f"#As {name}" for name in distinct(panel, "said"))]
+        columns = ["Label", "#Images", *(f"%As {name}" for name in distinct(panel, "said"))]
         name = f"{groups}: condition number {number(panel[0]['condition'])}"
         table = Table.of(name, columns, cells, source="share_confusions")
-        fold = Fold(f"Errors of the classifier: {groups}", (Words((_ERRORS,), "note"), table))
-        blocks.append(fold)
-    return blocks
+        yield Fold(f"Errors of the classifier: {groups}", (Words((_ERRORS,), "note"), table))
 
 
-def _states(result: AuditResult) -> list[Block]:
+def _states(result: AuditResult) -> Iterator[Block]:
     table = rows(result, "image_states")
-    if not table:
-        return []
     states, cells = sorted(distinct(table, "state")), []
-    for (model, groups, version, target), own in panels(table, *PLACE, "target").items():
+    for (*_, target), own in panels(table, *PLACE, "target").items():
         counts = {row["state"]: row["count"] for row in own}
-        numbers = (count(counts.get(state, 0)) for state in states)
-        cells.append((target, f"{model}, {scope(groups, version)}", *numbers))
+        cells.append([target, where(own[0]), *(counts.get(state, 0) for state in states)])
     columns = ["Target", "Model", *(f"#{state}" for state in states)]
     name = "Requested images by state or class"
-    return [Fold(name, (Table.of(name, columns, cells, source="image_states"),))]
+    if table:
+        yield Fold(name, (Table.of(name, columns, cells, source="image_states"),))
 
 
 def leaning(result: AuditResult) -> Section | None:
@@ -213,42 +174,41 @@ def plane(result: AuditResult) -> Section | None:
     if not table:
         return None
     charts = [
-        _plane(panel, group, f"{model}, {scope(groups, version)}", groups)
-        for (model, groups, version), panel in panels(table, *PLACE).items()
+        _plane(panel, group, place)
+        for place, panel in by_place(table)
         for group in distinct([row for row in panel if row["part"] == "similarity"], "group")
     ]
     fold = Fold("Angles and distances of targets and attributes", (xmcas_table(table, "plane"),))
     return section_of("plane", "Similarity to further groups", _PLANE, charts, fold)
 
 
-def _plane(panel: Sequence[Row], group: str, name: str, groups: str) -> Chart:
-    points = []
+def _plane(panel: Sequence[Row], group: str, name: str) -> Chart:
+    joined = []
     for (kind, target), own in panels(panel, "set", "target").items():
         by_part = {(row["part"], row["group"]): row for row in own}
-        x, y = by_part.get(("mcas", "")), by_part.get(("similarity", group))
-        if x is None or y is None:
-            continue
-        points.append(
-            {
-                "series": kind, "name": target if kind == TARGETS else "",
-                "x": x["value"], "x_low": x["low"], "x_high": x["high"],
-                "y": y["value"], "y_low": y["low"], "y_high": y["high"],
-                "tip": f"{target}: MCAS {number(x['value'])} {interval(x['low'], x['high'])}, "
-                f"similarity to {group} {number(y['value'])}, angle {number(x['theta'])} rad, "
-                f"distance {number(by_part['euclidean', '']['value'])}",
-            }
-        )  # fmt: skip
+        if {("mcas", ""), ("similarity", group)} <= by_part.keys():
+            y = by_part["similarity", group]
+            up = {"y": y["value"], "y_low": y["low"], "y_high": y["high"]}
+            named = {"name": target if kind == TARGETS else ""}
+            joined.append({**by_part["mcas", ""], **up, **named})
+    marks = points(
+        joined,
+        lambda row: f"{row['target']}: MCAS {number(row['value'])} "
+        f"{interval(row['low'], row['high'])}, similarity to {group} {number(row['y'])}, angle "
+        f"{number(row['theta'])} rad",
+        "name", "y", "y_low", "y_high", series="set", x="value", x_low="low", x_high="high",
+    )  # fmt: skip
     neutral = 1 / (2 + len({row["group"] for row in panel if row["part"] == "similarity"}))
-    near = _near(neutral, points)
+    near = _near(neutral, marks)
     beyond = "" if near else f" (neutral: {neutral:.3g}, beyond the axis)"
     through = (0.0, neutral if near else math.nan)
     return scatter(
-        spread(points, SCATTER_HEIGHT, through),
+        spread(marks, SCATTER_HEIGHT, through),
         f"MCAS and similarity to {group}: {name}",
-        Axis(sides(groups)),
+        Axis(sides(panel[0]["groups"])),
         Axis(f"similarity to {group}{beyond}"),
         title=f"{name}; up: {group}",
-        series=distinct(points, "series"),
+        series=distinct(marks, "series"),
         rules=[("x", 0.0), *([("y", neutral)] if near else [])],
     )
 
@@ -263,86 +223,74 @@ def _near(neutral: float, points: Sequence[Row]) -> bool:
 def components(result: AuditResult) -> Section | None:
     """Return the four parts of MCAS of each target."""
     table = [row for row in rows(result, "components") if row["set"] == TARGETS]
-    charts = [
-        _side_by_side(panel, f"{model}, {scope(groups, version)}", "part", "components")
-        for (model, groups, version), panel in panels(table, *PLACE).items()
-    ]
+    # Series are in the order of their first mark.
+    table.sort(key=lambda row: MODALITIES.index(row["part"]))
+    charts = [_side_by_side(panel, place, "part") for place, panel in by_place(table)]
     return section_of("components", "Parts of MCAS", _COMPONENTS, charts)
 
 
 def encoders(result: AuditResult) -> Section | None:
     """Return MCAS of each target by encoder."""
-    charts = []
-    for (model, groups, strength), panel in panels(
-        rows(result, "encoders"), "model", "groups", "guidance"
-    ).items():
-        at = f", guidance {float(strength):g}" if has(panel[0]["guidance"]) else ""
-        charts.append(_side_by_side(panel, f"{model}, {groups}{at}", "encoder", "encoders"))
+    every = panels(rows(result, "encoders"), "model", "groups", "guidance")
+    charts = [
+        _side_by_side(panel, f"{model}, {groups}{_at(guidance)}", "encoder")
+        for (model, groups, guidance), panel in every.items()
+    ]
     return section_of("encoders", "Results by encoder", _ENCODERS, charts)
 
 
-def _side_by_side(panel: Sequence[Row], name: str, key: str, source: str) -> Chart:
-    totals: dict[str, float] = {}
-    for row in panel:
-        totals[row["target"]] = totals.get(row["target"], 0.0) + row["value"]
-    order = {target: place for place, target in enumerate(largest(totals))}
-    shown = [row for row in panel if row["target"] in order]
-    shown.sort(key=lambda row: order[row["target"]])
-    names = distinct(shown, key)
+def _at(guidance: str) -> str:
+    return "" if guidance == "nan" else f", guidance {guidance}"
+
+
+def _side_by_side(panel: Sequence[Row], name: str, key: str) -> Chart:
+    shown = [row for own in by_target(panel).values() for row in own]
     return interval_chart(
-        shown, name, Axis(sides(panel[0]["groups"]), zero=True), ["target", key], source,
-        {"#sd": lambda row: number(row["sd"])} if key == "encoder" else {},
-        series=[part for part in MODALITIES if part in names] if key == "part" else names,
+        shown, name, Axis(sides(panel[0]["groups"]), zero=True),
+        {"label": "target", "series": key}, f"{key}s".replace("parts", "components"),
+        {"#sd": "sd"} if key == "encoder" else {},
     )  # fmt: skip
 
 
 def guidance(result: AuditResult) -> Section | None:
     """Return the results at each strength of guidance."""
     table = [row for row in rows(result, "guidance") if has(row["value"])]
-    ordered = sorted(table, key=lambda row: _CURVED.index(row["metric"]))
+    table.sort(key=lambda row: (CURVED.index(row["metric"]), row["guidance"]))
     charts = [
         _curve(panel, title(metric), f"{model}, {groups} ({by})")
-        for (model, groups, by, metric), panel in panels(
-            ordered, "model", "groups", "by", "metric"
+        for (metric, model, groups, by), panel in panels(
+            table, "metric", "model", "groups", "by"
         ).items()
-        if len({row["guidance"] for row in panel}) > 1
+        if len(distinct(panel, "guidance")) > 1
     ]
     return section_of("guidance", "Results by guidance", _GUIDANCE, charts)
 
 
-def _curve(panel: Sequence[Row], name: str, where: str) -> Chart:
-    change: dict[str, float] = {}
+def _curve(panel: Sequence[Row], name: str, place: str) -> Chart:
+    change = {}
     for (subject,), own in panels(panel, "subject").items():
         values = [row["value"] for row in own]
         change[subject] = max(values) - min(values)
     kept = sorted(change, key=lambda subject: (subject != "", -change[subject]))[:MOST_SERIES]
-    points = [
-        {
-            "series": _subject(row), "x": row["guidance"], "value": row["value"],
+    named = [{**row, "target": row["subject"] or "mean over targets"} for row in panel]
+    marks = points(
+        [
             # Many shades on each other hide the lines; the table has all intervals.
-            "low": row["low"] if row["subject"] == kept[0] else None,
-            "high": row["high"] if row["subject"] == kept[0] else None,
-            "tip": f"{_subject(row)} at guidance {row['guidance']:g}: "
-            f"{number(row['value'])} {interval(row['low'], row['high'])}",
-        }
-        for row in sorted(panel, key=lambda row: row["guidance"])
-        if row["subject"] in kept
-    ]  # fmt: skip
-    cells = [
-        (_subject(row), number(row["guidance"]), number(row["value"]),
-         interval(row["low"], row["high"]))
-        for row in panel
-    ]  # fmt: skip
-    columns = ["Target", "#Guidance", "#Value", "#Interval"]
-    series = [subject or "mean over targets" for subject in kept]
+            row if row["subject"] == kept[0] else {**row, "low": None, "high": None}
+            for row in named
+            if row["subject"] in kept
+        ],
+        lambda row: f"{row['target']} at guidance {row['guidance']:g}: {number(row['value'])}",
+        "value", "low", "high", series="target", x="guidance",
+    )  # fmt: skip
     axes = Axis("guidance"), Axis(name, zero=True)
-    label = f"{name} against guidance: {where}"
-    chart = curves(points, label, *axes, title=f"{name}: {where}", series=series)
-    return replace(chart, table=Table.of(name, columns, cells, source="guidance"))
-
-
-def _subject(row: Row) -> str:
-    return row["subject"] or "mean over targets"
+    label = f"{name} against guidance: {place}"
+    series = [subject or "mean over targets" for subject in kept]
+    chart = curves(marks, label, *axes, title=f"{name}: {place}", series=series)
+    columns = {
+        "Target": "target", "#Guidance": "guidance", "#Value": "value", "#Interval": "low high",
+    }  # fmt: skip
+    return tabled(chart, columns, named, "guidance")
 
 
 PAGE = Page(

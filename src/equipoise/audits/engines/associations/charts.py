@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from math import fsum
 from types import MappingProxyType
+from typing import Any
 
 from equipoise.core import AuditResult, Finding, Verdict
-from equipoise.report.blocks import Block, Cell, Chart, Fold, Grid, Section, Table, Words
+from equipoise.report.blocks import Block, Chart, Fold, Section, Table, Value
 from equipoise.report.names import title
 from equipoise.report.plots import Axis, intervals
-from equipoise.report.tables import Row, has, panels, rows, scope
-from equipoise.report.text import count, interval, number
-from equipoise.report.words import figures
+from equipoise.report.tables import Row, distinct, has, panels, points, rows, scope
+from equipoise.report.text import interval, number
 
 MOST_TARGETS, MOST_PANELS = 40, 24
 MODALITIES = ("II", "ITP", "ITA", "TT")
 PLACE = ("model", "groups", "version")
-_NO_COLUMNS: Mapping[str, Callable[[Row], Cell]] = MappingProxyType({})
+COMPARED: Mapping[str, Value] = MappingProxyType(
+    {"Compared": lambda row: "" if row["version"] == "default" else row["version"]}
+)
+"""The column of a row's version, "" for the only one."""
 
 
 def section_of(
@@ -28,8 +31,7 @@ def section_of(
     every = tuple(charts)[:MOST_PANELS]
     if not every and not more:
         return None
-    grid = (Words((text,), "note"), Grid(every)) if every else ()
-    return Section(name, heading, (*grid, *more))
+    return Section.of(name, heading, text if every else None, every, *more)
 
 
 def sides(groups: str) -> str:
@@ -38,155 +40,136 @@ def sides(groups: str) -> str:
     return f"← closer to {second} · closer to {first} →" if separator else ""
 
 
-def largest(totals: Mapping[str, float]) -> list[str]:
-    """Return the targets with the largest values, in the order of their values."""
-    kept = sorted(totals, key=lambda name: -abs(totals[name]))[:MOST_TARGETS]
-    return sorted(kept, key=lambda name: (-totals[name], name))
+def where(row: Row) -> str:
+    """Return the model, groups and version of a row."""
+    return f"{row['model']}, {scope(row['groups'], row['version'])}"
+
+
+def by_place(table: Iterable[Row]) -> list[tuple[str, list[Row]]]:
+    """Split rows by model, groups and version, under the name of each."""
+    return [(where(own[0]), own) for own in panels(table, *PLACE).values()]
+
+
+def tabled(
+    chart: Chart, columns: Sequence[str] | Mapping[str, Value], found: Iterable[Any], source: str
+) -> Chart:
+    """Return a chart with the table of its numbers."""
+    return replace(chart, table=Table.of(chart.title, columns, found, source=source))
+
+
+def by_target(panel: Iterable[Row], key: str = "target") -> dict[str, list[Row]]:
+    """Split rows by target: those with the largest mean values, in their order."""
+    split = {target: own for (target,), own in panels(panel, key).items()}
+    means = {target: fsum(row["value"] for row in own) / len(own) for target, own in split.items()}
+    kept = sorted(means, key=lambda name: -abs(means[name]))[:MOST_TARGETS]
+    return {name: split[name] for name in sorted(kept, key=lambda name: (-means[name], name))}
 
 
 def scores(result: AuditResult, findings: Iterable[Finding], text: str) -> Section | None:
     """Return the scores of all targets, by metric, groups and model."""
-    split: dict[tuple[str, str, str], list[Finding]] = {}
-    for finding in findings:
-        if has(finding.value):
-            key = (finding.metric, finding.groups, finding.model)
-            split.setdefault(key, []).append(finding)
-    charts = [_scores(result, *key, own) for key, own in [*split.items()][:MOST_PANELS]]
-    return section_of("scores", "Results by target", text, charts, *summaries(result))
+    known = [vars(finding) for finding in findings if has(finding.value)]
+    categories = {row["target"]: row["category"] for row in rows(result, "target_categories")}
+    charts = [
+        _scores(metric, groups, model, categories, own)
+        for (metric, groups, model), own in panels(known, "metric", "groups", "model").items()
+    ]
+    return section_of("scores", "Results by target", text, charts, *_summaries(result))
 
 
 def _scores(
-    result: AuditResult, metric: str, groups: str, model: str, panel: Sequence[Finding]
+    metric: str, groups: str, model: str, categories: Mapping[str, str], panel: Sequence[Row]
 ) -> Chart:
-    values: dict[str, list[float]] = {}
-    for finding in panel:
-        values.setdefault(finding.subject, []).append(finding.value)
-    means = {name: math.fsum(own) / len(own) for name, own in values.items()}
-    kept = sorted(values, key=lambda name: -max(map(abs, values[name])))[:MOST_TARGETS]
-    shown = [finding for finding in panel if finding.subject in kept]
-    shown.sort(key=lambda f: (-means[f.subject], f.subject))
-    points = [
-        {
-            "label": f.subject, "series": f.version, "value": f.value, "low": f.ci_low,
-            "high": f.ci_high, "chance_low": f.chance_low, "chance_high": f.chance_high,
-            "tip": f"{f.subject} ({f.version}), {f.verdict.value}: {figures(f)}",
-        }
-        for f in shown
-    ]  # fmt: skip
-    categories = {row["target"]: row["category"] for row in rows(result, "target_categories")}
-    cells = [
-        (
-            f.subject, *([categories.get(f.subject, "")] if categories else []),
-            version_text(f.version), number(f.value), interval(f.ci_low, f.ci_high),
-            interval(f.chance_low, f.chance_high),
-            "" if f.verdict == Verdict.NONE else f.verdict.value, f.direction,
-        )
-        for f in shown
-    ]  # fmt: skip
+    shown = [row for own in by_target(panel, "subject").values() for row in own]
+    pairs = metric in ("weat", "differential_association")
     name = f"{title(metric)}, {model}: {groups}"
-    if len(values) > len(kept):
-        name += f" ({len(kept)} largest of {count(len(values))})"
-    axis = Axis("" if metric in ("weat", "differential_association") else sides(groups), zero=True)
-    label = f"{name}. Value, interval and chance band of each target."
-    series = sorted({f.version for f in shown}, key=_modality_first)
-    columns = [
-        "Target", *(["Category"] if categories else []), "Compared", "#Value", "#Interval",
-        "#Chance band", "Verdict", "~In words",
-    ]  # fmt: skip
-    chart = intervals(points, label, axis, title=name, series=series)
-    return replace(chart, table=Table.of(name, columns, cells, source="findings"))
+    chart = intervals(
+        points(
+            shown,
+            lambda row: f"{row['subject']} ({row['version']}), {row['verdict'].value}: "
+            f"{number(row['value'])} {interval(row['ci_low'], row['ci_high'])}",
+            "value", "chance_low", "chance_high", label="subject", series="version",
+            low="ci_low", high="ci_high",
+        ),
+        f"{name}. Value, interval and chance band of each target.",
+        Axis("" if pairs else sides(groups), zero=True),
+        title=name,
+        series=distinct(shown, "version"),
+    )  # fmt: skip
+    columns: dict[str, Value] = {
+        "Target": "subject",
+        **({"Category": lambda row: categories.get(row["subject"], "")} if categories else {}),
+        **COMPARED,
+        "#Value": "value",
+        "#Interval": "ci_low ci_high",
+        "#Chance band": "chance_low chance_high",
+        "Verdict": lambda row: "" if row["verdict"] == Verdict.NONE else row["verdict"].value,
+        "~In words": "direction",
+    }
+    return tabled(chart, columns, shown, "findings")
 
 
-def _modality_first(version: str) -> tuple[int, str]:
-    first = version.split(", ", maxsplit=1)[0]
-    return (MODALITIES.index(first) if first in MODALITIES else len(MODALITIES), version)
-
-
-def version_text(version: str) -> str:
-    """Return a version, "" for the only one."""
-    return "" if version == "default" else version
-
-
-def summaries(result: AuditResult) -> list[Block]:
-    """Return mean and spread of scores by category and direction, folded."""
-    cells = [
-        (
-            row["category"], _direction(row), row["model"], title(row["metric"]),
-            version_text(row["version"]), count(row["targets"]), number(row["mean"]),
-            number(row["sd"]),
-        )
-        for row in rows(result, "score_summaries")
-    ]  # fmt: skip
-    columns = ["Category", "Direction", "Model", "Score", "Compared", "#Targets", "#Mean", "#Sd"]
-    table = Table.of("Scores by category and direction", columns, cells, source="score_summaries")
-    return [Fold("Mean and spread of scores by category", (table,))] if cells else []
-
-
-def _direction(row: Row) -> str:
-    first, _, second = row["groups"].partition(" against ")
-    return {"first": f"to {first}", "second": f"to {second}"}.get(row["direction"], "both")
+def _summaries(result: AuditResult) -> Iterable[Block]:
+    """Yield mean and spread of scores by category and direction, folded."""
+    columns: dict[str, Value] = {
+        "Category": "category", "Direction": "direction", "Sets": "groups", "Model": "model",
+        "Score": lambda row: title(row["metric"]), **COMPARED, "#Targets": "targets",
+        "#Mean": "mean", "#Sd": "sd",
+    }  # fmt: skip
+    if table := rows(result, "score_summaries"):
+        name = "Mean and spread of scores by category and direction"
+        yield Fold(name, (Table.of(name, columns, table, source="score_summaries"),))
 
 
 def interval_chart(
     panel: Sequence[Row],
     name: str,
     axis: Axis,
-    keys: Sequence[str],
+    keys: Mapping[str, str],
     source: str,
-    columns: Mapping[str, Callable[[Row], Cell]] = _NO_COLUMNS,
-    *,
-    series: Sequence[str] = (),
+    columns: Mapping[str, Value] = MappingProxyType({}),
 ) -> Chart:
     """Draw the values of rows with their intervals.
 
     Parameters
     ----------
     panel : sequence of mapping
-        Rows with value, low and high, and maybe chance, the end of a band from 0.
+        Rows with value, low and high.
     name : str
     axis : Axis
-    keys : sequence of str
+    keys : mapping of str to str
         Columns of the label, and maybe of the series.
     source : str
         The rows' table.
     columns : mapping of str to callable
         Further columns of the chart's table.
-    series : sequence of str
     """
-    points, cells = [], []
-    for row in panel:
-        own, ends = [row[key] for key in keys], interval(row["low"], row["high"])
-        point = {
-            "label": own[0], "value": row["value"], "low": row["low"], "high": row["high"],
-            "tip": f"{', '.join(own)}: {number(row['value'])} {ends}",
-        }  # fmt: skip
-        point |= {"series": own[1]} if len(own) > 1 else {}
-        point |= {"chance_low": 0.0, "chance_high": row["chance"]} if "chance" in row else {}
-        points.append(point)
-        more = (cell(row) for cell in columns.values())
-        cells.append((*own, number(row["value"]), ends, *more))
-    header = [*(key.capitalize() for key in keys), "#Value", "#Interval", *columns]
-    chart = intervals(points, name, axis, title=name, series=series)
-    return replace(chart, table=Table.of(name, header, cells, source=source))
+    chart = intervals(
+        points(
+            panel,
+            lambda row: f"{', '.join(str(row[key]) for key in keys.values())}: "
+            f"{number(row['value'])} {interval(row['low'], row['high'])}",
+            "value", "low", "high", **keys,
+        ),
+        name, axis, title=name,
+        series=distinct(panel, keys["series"]) if "series" in keys else (),
+    )  # fmt: skip
+    named = {key.capitalize(): key for key in keys.values()}
+    every = {**named, "#Value": "value", "#Interval": "low high", **columns}
+    return tabled(chart, every, panel, source)
 
 
 def xmcas_table(table: Sequence[Row], source: str) -> Table:
     """Return angles, distances and similarities to further groups, by target."""
     of = ["set"] if "set" in table[0] else []
-    cells = []
-    for (*place, target), own in panels(table, *PLACE, *of, "target").items():
+    joined = []
+    for own in panels(table, *PLACE, *of, "target").values():
         by_part = {row["part"]: row for row in own if not row["group"]}
         near = [f"{r['group']} {number(r['value'])}" for r in own if r["part"] == "similarity"]
-        mcas, distance = by_part["mcas"], by_part["euclidean"]
-        cells.append(
-            (
-                target, *place[3:], f"{place[0]}, {scope(place[1], place[2])}",
-                number(mcas["theta"]), number(mcas["neutral"]), number(distance["value"]),
-                number(mcas["value"]), interval(mcas["low"], mcas["high"]), ", ".join(near),
-            )
-        )  # fmt: skip
-    columns = [
-        "Target", *("Of" for _ in of), "Model", "#Angle (rad)", "#Neutral (rad)", "#Distance",
-        "#MCAS", "#Its interval", "Similarity to further groups",
-    ]  # fmt: skip
-    return Table.of("xMCAS by target", columns, cells, source=source)
+        distance = by_part["euclidean"]["value"]
+        joined.append({**by_part["mcas"], "distance": distance, "near": ", ".join(near)})
+    columns: dict[str, Value] = {
+        "Target": "target", **({"Of": "set"} if of else {}), "Model": where,
+        "#Angle (rad)": "theta", "#Neutral (rad)": "neutral", "#Distance": "distance",
+        "#MCAS": "value", "#Its interval": "low high", "Similarity to further groups": "near",
+    }  # fmt: skip
+    return Table.of("xMCAS by target", columns, joined, source=source)
