@@ -52,7 +52,7 @@ def test_a_data_frame_is_a_table() -> None:
     frame = pd.DataFrame({"id": [1]})
     config = parse_config(with_data(table=frame))
     assert config.data.table is frame
-    assert config.resolved["data"]["table"] == "(data frame)"
+    assert config.resolved["data"]["table"] == "(in memory)"
 
 
 def test_metrics_are_on_unless_switched_off() -> None:

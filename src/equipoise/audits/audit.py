@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import ceil
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
@@ -28,6 +29,7 @@ from equipoise.audits.failures import (
     count_identical,
     failure_notes,
     identical_notes,
+    ids_by_group,
 )
 from equipoise.audits.findings import UncorrectedFinding, conclude
 from equipoise.audits.group_sizes import Row
@@ -35,7 +37,6 @@ from equipoise.audits.kinds import (
     PERCEIVED,
     Progress,
     audit_of,
-    estimated_seconds,
     register,
     with_progress,
 )
@@ -46,7 +47,6 @@ from equipoise.core.result import AuditResult, Manifest
 
 if TYPE_CHECKING:
     from equipoise.audits.config import AuditConfig
-    from equipoise.audits.images import Known
     from equipoise.data.outputs import Outputs
     from equipoise.stats.resampling import Resampling
 
@@ -84,6 +84,9 @@ class Design(Protocol):
     def seconds(self, draws: int) -> float:
         """About how long it takes to measure with so many draws."""
 
+
+# Seconds before the first number: libraries and kernels are loaded.
+_START = 0.5
 
 Objects = npt.NDArray[np.object_]
 ConfigT = TypeVar("ConfigT", bound="AuditConfig")
@@ -255,13 +258,7 @@ class Audit(ABC, Generic[ConfigT, DataT, DesignT]):
 
     def members(self, config: ConfigT, data: DataT, on: str) -> Members:
         """Return the ids in every group of a set that models ran on, to count failures."""
-        return {
-            groups.name: {
-                group: frozenset(data.ids[groups.codes == code].tolist())
-                for code, group in enumerate(groups.names)
-            }
-            for groups in self.groups(config, data)
-        }
+        return ids_by_group(data.ids, self.groups(config, data))
 
     def save(self, folder: Path, data: DataT) -> None:
         """Write into a run what `compare` reads beside the findings."""
@@ -313,9 +310,10 @@ class Audit(ABC, Generic[ConfigT, DataT, DesignT]):
         designs = self.designs(config, data)
         tests = _tests(designs)
         draws = 2 * config.resampling.replicates + (config.resampling.permutations or 10_000)
-        by_groups: dict[str, DesignT] = {}
-        for design in designs:
-            by_groups.setdefault(design.groups.name, design)
+        seconds = sum(design.seconds(draws) for design in designs)
+        # The first design of each choice of groups shows its sizes.
+        by_groups = {design.groups.name: design for design in reversed(designs)}
+        choices = [by_groups[name] for name in dict.fromkeys(each.groups.name for each in designs)]
         runs = tuple(
             {"model": each.model, "on": each.on, **(each.pending or {})} for each in dry.outputs
         )
@@ -324,13 +322,11 @@ class Audit(ABC, Generic[ConfigT, DataT, DesignT]):
             details=self.details(config, data, designs, tests),
             groups=[
                 row
-                for design in by_groups.values()
-                for row in group_sizes.planned(
-                    design.groups, self.items, design.lacking, config.attributes_section
-                )
+                for each in choices
+                for row in group_sizes.planned(each.groups, self.items, each.lacking)
             ],
             tests=max(tests.values(), default=0),
-            seconds=estimated_seconds(sum(design.seconds(draws) for design in designs)),
+            seconds=ceil(10 * (_START + seconds)) / 10,
             notes=(*not_looked_up(runs), *dict.fromkeys(self.notes(config, data, designs))),
         )
 
@@ -365,22 +361,23 @@ class Audit(ABC, Generic[ConfigT, DataT, DesignT]):
             (
                 PERCEIVED,
                 *self.notes(config, data, designs),
-                *self._group_notes(config, designs),
+                *(
+                    each
+                    for design in designs
+                    for each in group_sizes.notes(design.groups, self.items)
+                ),
                 *measured.notes,
-                *self._model_notes(inputs, failures),
+                *(step for images in inputs.models.sets.values() for step in images.steps),
+                *failure_notes(failures),
+                *self._identical_notes(inputs),
             )
         )
-        seconds = perf_counter() - begun
-        manifest = manifest_of(config, data, base, seconds=seconds, notes=tuple(notes))
+        manifest = manifest_of(
+            config, data, base, seconds=perf_counter() - begun, notes=tuple(notes)
+        )
         return AuditResult(findings, self._with_models(manifest, inputs), tables)
 
-    def _group_notes(self, config: ConfigT, designs: Sequence[DesignT]) -> Iterator[str]:
-        for design in designs:
-            yield from group_sizes.small(design.groups, self.items)
-            yield from group_sizes.without_group(design.groups)
-            yield from group_sizes.odd_labels(design.groups, self.items, config.attributes_section)
-
-    def _failures(self, inputs: Inputs[ConfigT, DataT]) -> list[Mapping[str, Any]]:
+    def _failures(self, inputs: Inputs[ConfigT, DataT]) -> list[dict[str, Any]]:
         return [
             row
             for each in inputs.models.outputs
@@ -391,42 +388,31 @@ class Audit(ABC, Generic[ConfigT, DataT, DesignT]):
             )
         ]  # fmt: skip
 
-    def _model_notes(
-        self, inputs: Inputs[ConfigT, DataT], failures: Sequence[Mapping[str, Any]]
-    ) -> Iterator[str]:
-        for images in inputs.models.sets.values():
-            yield from images.steps
-        yield from failure_notes(failures)
-        for on, (each, counts) in self._identical(inputs).items():
-            yield from identical_notes(on, each.identical, len(_requested(each)), counts)
-
-    def _identical(
-        self, inputs: Inputs[ConfigT, DataT]
-    ) -> dict[str, tuple[Outputs, dict[str, Any]]]:
-        return {
-            each.on: (
-                each,
-                count_identical(each.identical, self.members(inputs.config, inputs.data, each.on)),
-            )
-            for each in inputs.models.outputs
-            if each.identical
-        }
+    def _identical_notes(self, inputs: Inputs[ConfigT, DataT]) -> Iterator[str]:
+        for each in inputs.models.outputs:
+            if each.identical:
+                members = self.members(inputs.config, inputs.data, each.on)
+                yield from identical_notes(each.on, each.identical, len(_requested(each)), members)
 
     def _with_models(self, manifest: Manifest, inputs: Inputs[ConfigT, DataT]) -> Manifest:
         """Add what was read and run on the way: files, counts, and what the models are."""
         models = inputs.models
         files: dict[str, Mapping[str, Any]] = {}
-        sources: list[Known | Outputs] = [*models.sets.values(), *models.outputs]
-        for source in sources:
-            files |= source.inputs
+        for images in models.sets.values():
+            files |= images.inputs
+        for each in models.outputs:
+            files |= each.inputs
         counts: dict[str, Any] = {
             name: images.counts for name, images in models.sets.items() if images.counts
         }
-        for each in filter(lambda outputs: outputs.live, models.outputs):
-            sizes = {"asked": len(_requested(each)), "failed": len(each.failed)}
-            counts.setdefault("models", {}).setdefault(each.model, {})[each.on] = sizes
-        if shared := self._identical(inputs):
-            counts["identical"] = {on: found for on, (_, found) in shared.items()}
+        for each in models.outputs:
+            if each.live:
+                sizes = {"asked": len(_requested(each)), "failed": len(each.failed)}
+                counts.setdefault("models", {}).setdefault(each.model, {})[each.on] = sizes
+            if each.identical:
+                members = self.members(inputs.config, inputs.data, each.on)
+                shared = count_identical(each.identical, members)
+                counts.setdefault("identical", {})[each.on] = shared
         return replace(
             manifest,
             inputs={**files, **manifest.inputs},

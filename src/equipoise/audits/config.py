@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import ceil
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Protocol, Self
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 from urllib.parse import quote
 
 from pydantic import (
     AfterValidator,
+    BaseModel,
     BeforeValidator,
     Field,
     ValidationError,
@@ -19,6 +20,7 @@ from pydantic import (
 )
 
 from equipoise.audits.config_fields import (
+    CsvConfig,
     Delimiter,
     Encoding,
     ExtractionConfig,
@@ -30,15 +32,18 @@ from equipoise.audits.config_fields import (
     Section,
     Share,
     Table,
+    among,
     distinct,
+    given_keys,
     located,
     one_state_each,
+    only_one,
 )
 from equipoise.audits.config_images import PicturesConfig
 from equipoise.audits.config_yaml import explain, keys, line_of, nearest, parse_yaml
 from equipoise.audits.kinds import names, schema
-from equipoise.core.errors import ConfigError, DataError, InputError
-from equipoise.core.files import IrregularFileError, read_regular
+from equipoise.core.errors import ConfigError, DataError
+from equipoise.core.files import read_regular
 from equipoise.data import (
     LEXICONS,
     ItemSource,
@@ -53,12 +58,7 @@ from equipoise.metrics.spec import SPECS
 from equipoise.stats.resampling import Bootstrap, Resampling
 
 _MAX_NAME = 200
-
-
-def known_metrics(info: ValidationInfo) -> list[str]:
-    """Return the metrics of the audit that is being configured; of every audit where none is."""
-    audit = (info.context or {}).get("audit")
-    return [name for name, spec in SPECS.items() if audit in (None, *spec.kinds)]
+SchemaT = TypeVar("SchemaT", bound=BaseModel)
 
 
 def check_metric(name: object, info: ValidationInfo) -> None:
@@ -67,16 +67,15 @@ def check_metric(name: object, info: ValidationInfo) -> None:
     Raises
     ------
     ValueError
-        Whether there is no such metric, or none in audits of this kind; and what is allowed.
+        With the names that are allowed.
     """
-    known = known_metrics(info)
-    if name in known:
-        return
-    allowed = f"Allowed: {', '.join(known)}"
-    if isinstance(name, str) and name in SPECS:
-        audit = str((info.context or {}).get("audit")).replace("_", " ")
-        raise ValueError(f"{name!r} is not measured by audits of {audit}. {allowed}")
-    raise ValueError(f"no metric is called {name!r}. {allowed}{nearest(name, known)}")
+    audit = (info.context or {}).get("audit")
+    known = [name for name, spec in SPECS.items() if audit in (None, *spec.kinds)]
+    if name not in known:
+        kind = f" of audits of {audit.replace('_', ' ')}" if audit else ""
+        raise ValueError(
+            f"{name!r} is no metric{kind}. Allowed: {', '.join(known)}{nearest(name, known)}"
+        )
 
 
 class ResamplingConfig(Section):
@@ -174,14 +173,6 @@ class TestingConfig(Section):
         return self.thresholds.get(name, SPECS[name].threshold if name in SPECS else None)
 
 
-class Attributes(Protocol):
-    """A section about a table, or about images that a table is made of."""
-
-    @property
-    def has_missing(self) -> bool:
-        """Whether the key `missing` goes with it: with tables, not folders or other formats."""
-
-
 class AuditConfig(Section):
     """What every audit is configured by, beside its own data, models and metrics."""
 
@@ -229,12 +220,6 @@ class AuditConfig(Section):
         return None
 
     @property
-    def attributes_section(self) -> Attributes | None:
-        """The section that the groups' attributes come from; None where the config lists them."""
-        section: Attributes = getattr(self, "data")  # noqa: B009 - each kind has its own type
-        return section
-
-    @property
     def resolved(self) -> dict[str, Any]:
         """The configuration with every default filled in, as plain JSON values."""
         return self.model_dump(mode="json")
@@ -245,37 +230,13 @@ def group_name(attributes: tuple[str, ...]) -> str:
     return " × ".join(attributes)
 
 
-def among(key: str, value: str | None, allowed: list[str]) -> None:
-    """Refuse a value that names none of the allowed ones; None names nothing.
-
-    Raises
-    ------
-    ValueError
-        With the key, the value, what is allowed, and the nearest of it.
-    """
-    if value is not None and value not in allowed:
-        raise ValueError(
-            f"{key}: given {value!r}. Allowed: {', '.join(allowed)}{nearest(value, allowed)}"
-        )
-
-
 def file_names(models: Mapping[str, Any]) -> None:
-    """Refuse names of models that cannot be told apart as names of files.
-
-    Raises
-    ------
-    ValueError
-        Naming the models.
-    """
-    seen: dict[str, str] = {}
-    for name in models:
-        if len(quote(name, safe="")) > _MAX_NAME:
-            raise ValueError(f"models: the name {name[:40]!r}… is too long; expected a shorter one")
-        other = seen.setdefault(name.casefold(), name)
-        if other != name:
-            raise ValueError(
-                f"models: {other!r} and {name!r} differ in case only; expected distinct names"
-            )
+    """Refuse names of models that cannot be told apart as names of files."""
+    folded = {name.casefold() for name in models}
+    if len(folded) < len(models) or any(len(quote(name, safe="")) > _MAX_NAME for name in models):
+        raise ValueError(
+            f"models: expected names that differ in more than case, of up to {_MAX_NAME} characters"
+        )
 
 
 # Keys of the table of labels that `images` has itself.
@@ -284,18 +245,7 @@ _OF_TABLE = ("table", "id", "missing", "encoding", "delimiter")
 Mapped = Annotated[Mapping[Label, Label], Field(min_length=1)]
 
 
-def given_keys(section: Section, keys: Iterable[str]) -> dict[str, bool]:
-    """Say of each key whether it has another value than its default."""
-    every = type(section).model_fields
-    values = {key: getattr(section, key) for key in keys}
-    # A data frame compares cell by cell.
-    return {
-        key: value is not None and (key == "table" or value != every[key].get_default())
-        for key, value in values.items()
-    }
-
-
-class LabelledImagesConfig(Section):
+class LabelledImagesConfig(CsvConfig):
     """The images, and the groups that they are in.
 
     Attributes
@@ -313,10 +263,6 @@ class LabelledImagesConfig(Section):
         Column of the unit that repeats (person, scene); resampled as a whole.
     map : mapping, optional
         True class in the table to class.
-    missing : list of str
-        Cell texts that mean "missing".
-    encoding, delimiter : str
-        Of a CSV.
     min_group_size : int
         Smaller groups are reported with their count and left out of comparisons.
     max_unmatched : float
@@ -331,9 +277,6 @@ class LabelledImagesConfig(Section):
     ]
     unit: Name | None = None
     map: Mapped | None = None
-    missing: Labels = ("",)
-    encoding: Encoding = "utf-8"
-    delimiter: Delimiter = ","
     min_group_size: Annotated[int, Field(ge=1)] = 30
     max_unmatched: Share = 0.01
 
@@ -354,19 +297,10 @@ class LabelledImagesConfig(Section):
         return tuple(dict.fromkeys(name for name in named if name is not None))
 
     @property
-    def has_missing(self) -> bool:
-        """Whether the key `missing` goes with the images."""
-        return self.images is None or self.images.has_missing
-
-    @property
     def pictures(self) -> PicturesConfig:
         """The section `images`, or the same of a table alone."""
         return self.images or PicturesConfig.model_construct(
-            table=self.table,
-            id=self.id,
-            missing=self.missing,
-            encoding=self.encoding,
-            delimiter=self.delimiter,
+            table=self.table, id=self.id, **self.csv
         )
 
     def labels(self, images: ItemSource) -> LabelSource:
@@ -385,16 +319,11 @@ class LabelledImagesConfig(Section):
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
-        if self.images is None:
-            if self.table is None or self.id is None:
-                lacks = "table" if self.table is None else "id"
-                raise ValueError(f"{lacks!r} is missing. To do: give 'table' and 'id', or 'images'")
-            return self
         own = [key for key, given in given_keys(self, _OF_TABLE).items() if given]
-        if own:
-            raise ValueError(
-                f"'images' and {own[0]!r} are given; expected {own[0]!r} within 'images'"
-            )
+        if self.images is not None and own:
+            raise ValueError(f"{own[0]!r} is given beside 'images'; expected it within 'images'")
+        if self.images is None and not {"table", "id"} <= {*own}:
+            raise ValueError("expected 'table' and 'id', or 'images'")
         return self
 
 
@@ -429,7 +358,7 @@ class NormalizeConfig(Section):
         return Normalization(**self.model_dump())
 
 
-class LabelModelConfig(RunConfig):
+class LabelModelConfig(RunConfig, CsvConfig):
     """One model that labels images or answers: a table of its texts, or how to run it.
 
     Attributes
@@ -439,23 +368,18 @@ class LabelModelConfig(RunConfig):
         Column that names the image; `data.id` unless given.
     question : str, optional
         What a model to run is asked about each image.
-    missing, unknown, refused : list of str
-        Cell texts that mean none, "do not know", and a refusal.
+    unknown, refused : list of str
+        Cell texts that mean "do not know", and a refusal.
     normalize : mapping, optional
         How texts are brought to one form.
-    encoding, delimiter : str
-        Of a CSV.
     """
 
     table: Table | None = None
     id: Name | None = None
     question: Name | None = None
-    missing: Labels = ("",)
     unknown: Labels = ()
     refused: Labels = ()
     normalize: NormalizeConfig | None = None
-    encoding: Encoding = "utf-8"
-    delimiter: Delimiter = ","
 
     def source(self, base: Path, **columns: Any) -> PredictionSource:
         """Return the table to read, with paths relative to `base`."""
@@ -487,13 +411,6 @@ class LabelModelConfig(RunConfig):
 Classes = Mapping[str, tuple[str, ...]]
 
 _FEWEST = 2
-_SOURCES = ("classes", "lexicon", "file")
-_FORMS = (
-    "expected classes (a list, or class to words), a 'lexicon' with its 'list', or a 'file' with "
-    "its 'column'"
-)
-_GOES_WITH = {"list": "lexicon", "column": "file", "words": "file", "encoding": "file"}
-_GOES_WITH["delimiter"] = "file"
 
 
 class VocabularyConfig(Section):
@@ -530,23 +447,13 @@ class VocabularyConfig(Section):
 
     @model_validator(mode="after")
     def _one_source(self) -> VocabularyConfig:
-        given = [name for name in _SOURCES if getattr(self, name) is not None]
-        if len(given) != 1:
-            found = f"{given[0]!r} and {given[1]!r} are given" if given else "nothing is given"
-            raise ValueError(f"{found}; {_FORMS}")
-        for key, source in _GOES_WITH.items():
-            default = VocabularyConfig.model_fields[key].get_default()
-            if getattr(self, key) != default and given != [source]:
-                raise ValueError(f"{key!r} goes with {source!r}, and {given[0]!r} is given")
+        source = only_one(self, "classes", "lexicon", "file")
         for name, words in (self.classes or {}).items():
             if not name or not words or "" in words:
-                raise ValueError(
-                    f"classes: {name!r} has the words {[*words]}; expected a class and one word or "
-                    "more that stand for it, none of them empty"
-                )
+                raise ValueError(f"classes: {name!r} has the words {[*words]}; expected words")
         if self.lexicon is not None:
             listed_words(self.lexicon, self.list)
-        if self.file is not None and self.column is None:
+        if source == "file" and self.column is None:
             raise ValueError("'column' is missing: the column of the file that names the class")
         return self
 
@@ -570,14 +477,14 @@ class VocabularyConfig(Section):
             encoding=self.encoding,
             delimiter=self.delimiter,
         )
-        names, words = (table.texts[one].to_list() for one in (column, self.words or column))
+        names, words = (table.texts[each].to_list() for each in (column, self.words or column))
         found: dict[str, dict[str, None]] = {}
         for name, word in zip(names, words, strict=True):
             if name and word:
                 found.setdefault(name, {})[word] = None
         if len(found) < _FEWEST:
             raise DataError(
-                f"a vocabulary of {'1 class' if found else '0 classes'}",
+                f"a vocabulary of {len(found)} classes",
                 file=table.name,
                 column=column,
                 expected=f"{_FEWEST} or more classes to choose between",
@@ -601,41 +508,27 @@ def listed_words(name: str, path: str | None) -> tuple[str, ...]:
     ValueError
         When there is no such lexicon or list; it names those that there are.
     """
-    try:
-        found: Any = lexicon(name).content
-    except InputError as error:
-        raise ValueError(f"{error}{nearest(name, LEXICONS)}") from None
-    lists = sorted(_lists(found))
-    if path not in lists:
-        raise ValueError(
-            f"the lexicon {name!r} has no list {path!r}. Allowed: {', '.join(lists)}"
-            f"{nearest(path, lists)}"
-        )
-    for step in str(path).split("."):
-        found = found[step]
-    return tuple(dict.fromkeys(found))
+    among("lexicon", name, [*LEXICONS])
+    lists = _lists(lexicon(name).content)
+    among("list", str(path), sorted(lists))
+    return tuple(dict.fromkeys(lists[str(path)]))
 
 
-def _lists(content: Mapping[str, Any], before: str = "") -> list[str]:
-    found: list[str] = []
+def _lists(content: Mapping[str, Any], before: str = "") -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
     for name, value in content.items():
         if isinstance(value, Mapping):
-            found += _lists(value, f"{before}{name}.")
-        elif isinstance(value, list) and all(isinstance(one, str) for one in value):
-            found.append(f"{before}{name}")
+            found |= _lists(value, f"{before}{name}.")
+        elif isinstance(value, list) and all(isinstance(word, str) for word in value):
+            found[f"{before}{name}"] = value
     return found
 
 
 def _short_forms(value: object) -> object:
-    if isinstance(value, str):
-        raise ValueError(_FORMS)
     if isinstance(value, list | tuple):
-        texts = [str(one) for one in value if isinstance(one, str | int)]
-        if len({*texts}) < max(_FEWEST, len(value)):
-            raise ValueError(
-                f"expected a list of {_FEWEST} or more classes, each a text, each once"
-            )
-        return {"classes": {one: (one,) for one in value}}
+        if len({*map(str, value)}) < len(value):
+            raise ValueError("expected each class once")
+        return {"classes": {each: (each,) for each in map(str, value)}}
     if isinstance(value, Mapping) and {*map(type, value.values())} in ({list}, {tuple}):
         return {"classes": value}
     return value
@@ -660,7 +553,7 @@ def parse_config(values: Any, *, source: str = "configuration") -> AuditConfig:
     ConfigError
         Naming each key that is wrong, what was given there and what is allowed.
     """
-    return _validated(values, source, None)
+    return _checked(values, source, None)
 
 
 def load_config(path: str | Path) -> AuditConfig:
@@ -676,7 +569,7 @@ def load_config(path: str | Path) -> AuditConfig:
     ConfigError
         When it cannot be read, is not YAML, or has a key or value that is not allowed.
     """
-    return _validated(*read_values(path))
+    return _checked(*read_values(path))
 
 
 def read_values(path: str | Path, *, new: str = "equipoise new") -> tuple[Any, str, Any]:
@@ -700,39 +593,58 @@ def read_values(path: str | Path, *, new: str = "equipoise new") -> tuple[Any, s
         raise ConfigError(
             f"{source}: no such file. To do: create one with '{new} {source}'"
         ) from None
-    except IrregularFileError as error:
-        raise ConfigError(
-            f"{source}: {error.strerror}. To do: write what it gives to a file, and name that"
-        ) from None
     except (OSError, ValueError) as error:
-        raise ConfigError(
-            f"{source}: cannot be read: {getattr(error, 'strerror', None) or error}"
-        ) from None
+        reason = getattr(error, "strerror", None) or error
+        raise ConfigError(f"{source}: cannot be read: {reason}") from None
     values, node = parse_yaml(content, source)
     return values, source, node
 
 
-def _validated(values: Any, source: str, node: Any) -> AuditConfig:
+def validated(
+    values: Any,
+    model: type[SchemaT],
+    source: str,
+    node: Any,
+    *,
+    fix: str = "start from 'equipoise new'",
+    audit: str | None = None,
+) -> SchemaT:
+    """Return checked values.
+
+    Parameters
+    ----------
+    values : mapping
+    model : type of BaseModel
+    source, node
+        See `read_values`.
+    fix : str
+        What to do about a file that is no mapping.
+    audit : str, optional
+        Kind of the audit, whose metrics are allowed.
+
+    Raises
+    ------
+    ConfigError
+        Naming each key that is wrong, what was given there and what is allowed.
+    """
     if not isinstance(values, Mapping):
         raise ConfigError(
             f"{source}: {'empty' if values is None else 'not a mapping'}; expected the keys "
-            f"{', '.join(keys(schema('predictions')))}. To do: start from 'equipoise new'"
+            f"{', '.join(keys(model))}. To do: {fix}"
         )
-    audit = _audit(values, source, node)
-    model = schema(audit)
     try:
         return model.model_validate(dict(values), context={"audit": audit})
     except ValidationError as error:
-        raise ConfigError(explain(error, model, source, node)) from None
+        raise ConfigError(explain(error, values, source, node)) from None
     except RecursionError:
         raise ConfigError(f"{source}: refers to itself; expected a plain tree of values") from None
 
 
-def _audit(values: Mapping[Any, Any], source: str, node: Any) -> str:
-    """Return the kind of audit; predictions where none is named, so that its schema says so."""
-    audit = values.get("audit", "predictions")
+def _checked(values: Any, source: str, node: Any) -> AuditConfig:
+    # The schema of predictions says that `audit` is missing.
+    audit = values.get("audit", "predictions") if isinstance(values, Mapping) else "predictions"
     if audit in names():
-        return str(audit)
+        return validated(values, schema(audit), source, node, audit=audit)
     line = line_of(node, ["audit"])
     raise ConfigError(
         f"{source}{f', line {line}' if line else ''}: audit: given {audit!r}; expected one of "

@@ -1,12 +1,12 @@
-"""Kinds of value that a configuration is made of, files of items and arrays, and models to run."""
+"""Types of the keys of a config: texts, files of items and arrays, and models to run."""
 
 from __future__ import annotations
 
 import codecs
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -19,10 +19,14 @@ from pydantic import (
     WrapSerializer,
     model_validator,
 )
+from pydantic_core import PydanticCustomError
 
-from equipoise.audits.config_yaml import nearest
+from equipoise.audits.config_yaml import keys, nearest
 from equipoise.core.errors import InputError
 from equipoise.data import TEMPLATES, ArraySource, ItemSource
+
+if TYPE_CHECKING:
+    from equipoise.evidence.asking import RunOptions
 
 
 class Section(BaseModel):
@@ -32,48 +36,57 @@ class Section(BaseModel):
         extra="forbid", frozen=True, strict=True, allow_inf_nan=False, arbitrary_types_allowed=True
     )
 
+    @model_validator(mode="before")
+    @classmethod
+    def _known_keys(cls, values: Any) -> Any:
+        allowed = keys(cls)
+        for key in values if isinstance(values, Mapping) else ():
+            if key not in allowed:
+                known = f"Allowed here: {', '.join(allowed) or 'nothing'}{nearest(key, allowed)}"
+                message = f"unknown key. {known}"
+                raise PydanticCustomError("unknown_key", message, {"key": str(key)})
+        return values
+
 
 def _label(value: object) -> object:
     """Take a whole number for the text it is written as, so that ages need no quotes."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-def _group(value: object) -> object:
-    return (value,) if isinstance(value, str) else value
+def several(value: object) -> object:
+    """Take a single value for a list of it."""
+    single = isinstance(value, str | int) and not isinstance(value, bool)
+    return (value,) if single else value
 
 
 def distinct(values: tuple[Any, ...]) -> tuple[Any, ...]:
     """Refuse a list that names the same thing twice."""
-    repeated = sorted({_shown(value) for value in values if values.count(value) > 1})
-    if repeated:
-        raise ValueError(f"{', '.join(repeated)} appears more than once")
+    for value in values:
+        if values.count(value) > 1:
+            shown = " × ".join(value) if isinstance(value, tuple) else repr(value)
+            raise ValueError(f"{shown} appears more than once")
     return values
 
 
-def _shown(value: Any) -> str:
-    return " × ".join(value) if isinstance(value, tuple) else repr(value)
-
-
-def _table(value: object) -> object:
-    if isinstance(value, Path) or (isinstance(value, str) and value and "\0" not in value):
-        return Path(value)
-    if (
-        hasattr(value, "__arrow_c_stream__")
-        or hasattr(value, "__narwhals_dataframe__")
-        or hasattr(value, "columns")
-    ):
-        return value
-    raise ValueError("expected the path of a CSV, Parquet or JSON lines file, or a data frame")
-
-
-def _file(value: object) -> object:
+def file_path(value: object) -> Path:
+    """Take a text for a path."""
     if isinstance(value, Path) or (isinstance(value, str) and value and "\0" not in value):
         return Path(value)
     raise ValueError("expected the path of a file or folder")
 
 
-def _table_as_text(value: object) -> str:
-    return value.as_posix() if isinstance(value, Path) else "(data frame)"
+def _table(value: object) -> object:
+    frame = hasattr(value, "__arrow_c_stream__") or hasattr(value, "columns")
+    return value if frame else file_path(value)
+
+
+def as_text(value: Any) -> Any:
+    """Return how a resolved config names a file, several, or data in memory."""
+    if isinstance(value, Mapping):
+        return {name: as_text(each) for name, each in value.items()}
+    if isinstance(value, Path):
+        return value.as_posix()
+    return value if value is None or isinstance(value, str) else "(in memory)"
 
 
 def _encoding(value: str) -> str:
@@ -81,12 +94,6 @@ def _encoding(value: str) -> str:
         return codecs.lookup(value).name
     except (LookupError, ValueError):
         raise ValueError("expected an encoding such as 'utf-8', 'latin-1' or 'cp1252'") from None
-
-
-def _delimiter(value: str) -> str:
-    if len(value) != 1 or not value.isascii() or value in '"\r\n\0':
-        raise ValueError("expected one character such as ',', ';' or \"\\t\"")
-    return value
 
 
 Name = Annotated[str, Field(min_length=1)]
@@ -98,22 +105,25 @@ Label = Annotated[str, BeforeValidator(_label)]
 Labels = Annotated[tuple[Label, ...], Field(strict=False), AfterValidator(distinct)]
 """Texts of cells, without repetition."""
 
+Names = Annotated[tuple[Name, ...], Field(strict=False), AfterValidator(distinct)]
+"""Names, without repetition."""
+
 Group = Annotated[
     tuple[Name, ...],
     Field(strict=False, min_length=1),
-    BeforeValidator(_group),
+    BeforeValidator(several),
     AfterValidator(distinct),
 ]
 """One attribute, or the intersection of several."""
 
-Table = Annotated[Any, BeforeValidator(_table), PlainSerializer(_table_as_text)]
+Table = Annotated[Any, BeforeValidator(_table), PlainSerializer(as_text)]
 """A file, relative to the configuration, or a data frame."""
 
-FilePath = Annotated[Path, BeforeValidator(_file), PlainSerializer(Path.as_posix)]
+FilePath = Annotated[Path, BeforeValidator(file_path), PlainSerializer(Path.as_posix)]
 """A file or folder, relative to the configuration."""
 
 Encoding = Annotated[str, AfterValidator(_encoding)]
-Delimiter = Annotated[str, AfterValidator(_delimiter)]
+Delimiter = Annotated[str, Field(pattern=r"^[\t -!#-~]$")]
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -125,6 +135,40 @@ def one_state_each(missing: Labels, unknown: Labels, refused: Labels) -> None:
         raise ValueError(
             f"{', '.join(map(repr, twice))} is listed under more than one of 'missing', "
             "'unknown' and 'refused'"
+        )
+
+
+def given_keys(section: Section, keys: Iterable[str]) -> dict[str, bool]:
+    """Return of each key whether it has another value than its default."""
+    every = type(section).model_fields
+    values = {key: getattr(section, key) for key in keys}
+    # A data frame compares cell by cell.
+    return {
+        key: value is not None
+        and (key == "table" or value != every[key].get_default(call_default_factory=True))
+        for key, value in values.items()
+    }
+
+
+def only_one(section: Section, *keys: str) -> str:
+    """Return which of some keys is given; refuse none, and several."""
+    given = [key for key, own in given_keys(section, keys).items() if own]
+    if len(given) != 1:
+        raise ValueError(f"expected one of {', '.join(map(repr, keys))}, not {len(given)} of them")
+    return given[0]
+
+
+def among(key: str, value: str | None, allowed: list[str]) -> None:
+    """Refuse a value that names none of the allowed ones; None names nothing.
+
+    Raises
+    ------
+    ValueError
+        With the key, the value, what is allowed, and the nearest of it.
+    """
+    if value is not None and value not in allowed:
+        raise ValueError(
+            f"{key}: given {value!r}. Allowed: {', '.join(allowed)}{nearest(value, allowed)}"
         )
 
 
@@ -146,14 +190,28 @@ Switch = Annotated[Options | None, BeforeValidator(_switch), WrapSerializer(_swi
 """Options of a metric, or None when it is switched off (`false` in the configuration)."""
 
 
-def file_as_text(value: object) -> str | None:
-    """Return how a resolved configuration names a file, or what is in memory."""
-    if value is None or isinstance(value, str):
-        return value
-    return value.as_posix() if isinstance(value, Path) else "(array)"
+class CsvConfig(Section):
+    """How a table is read.
+
+    Attributes
+    ----------
+    missing : list of str
+        Cell texts that mean "missing".
+    encoding, delimiter : str
+        Of a CSV.
+    """
+
+    missing: Labels = ("",)
+    encoding: Encoding = "utf-8"
+    delimiter: Delimiter = ","
+
+    @property
+    def csv(self) -> dict[str, Any]:
+        """These keys, as sources take them."""
+        return {name: getattr(self, name) for name in CsvConfig.model_fields}
 
 
-class ItemsConfig(Section):
+class ItemsConfig(CsvConfig):
     """A table with one row per item.
 
     Attributes
@@ -162,31 +220,17 @@ class ItemsConfig(Section):
         CSV, Parquet or JSON lines.
     id : str
         Column that names the item.
-    missing : list of str
-        Cell texts that mean "missing".
-    encoding, delimiter : str
-        Of a CSV.
     """
 
     table: Table
     id: Name
-    missing: Labels = ("",)
-    encoding: Encoding = "utf-8"
-    delimiter: Delimiter = ","
 
     def source(self, base: Path, columns: tuple[str, ...]) -> ItemSource:
         """Return what to read, with paths relative to `base`."""
-        return ItemSource(
-            table=located(self.table, base),
-            id=self.id,
-            columns=columns,
-            missing=self.missing,
-            encoding=self.encoding,
-            delimiter=self.delimiter,
-        )
+        return ItemSource(located(self.table, base), self.id, columns, **self.csv)
 
 
-class ArrayConfig(Section):
+class ArrayConfig(CsvConfig):
     """A matrix with one row per item.
 
     Attributes
@@ -206,22 +250,15 @@ class ArrayConfig(Section):
         Columns to use; a mapping gives them names.
     names : list of str
         Names of all columns of an array without names.
-    missing : list of str
-        Texts that mean "missing" in a CSV.
-    encoding, delimiter : str
-        Of a CSV.
     """
 
-    file: Annotated[Any, PlainSerializer(file_as_text)]
+    file: Annotated[Any, PlainSerializer(as_text)]
     array: Name | None = None
-    ids: Annotated[Any, PlainSerializer(file_as_text)] = None
+    ids: Annotated[Any, PlainSerializer(as_text)] = None
     id: Name | None = None
     column: Name | None = None
     columns: Mapping[str, Name] | Annotated[tuple[Name, ...], Field(strict=False)] | None = None
     names: Annotated[tuple[Name, ...], Field(strict=False)] = ()
-    missing: Labels = ("",)
-    encoding: Encoding = "utf-8"
-    delimiter: Delimiter = ","
 
     @model_validator(mode="after")
     def _consistent(self) -> ArrayConfig:
@@ -234,20 +271,18 @@ class ArrayConfig(Section):
     def source(self, base: Path) -> ArraySource:
         """Return what to read, with paths relative to `base`."""
         return ArraySource(
-            file=located(self.file, base),
+            located(self.file, base),
             array=self.array,
             ids=ids_at(self.ids, base),
             id=self.id,
             column=self.column,
             columns=self.columns,
             names=self.names,
-            missing=self.missing,
-            encoding=self.encoding,
-            delimiter=self.delimiter,
+            **self.csv,
         )
 
 
-class OutsideConfig(Section):
+class OutsideConfig(CsvConfig):
     """A column of external figures: salaries, shares, an index of nations, a hypothesis.
 
     Attributes
@@ -258,29 +293,16 @@ class OutsideConfig(Section):
         Column with the names of targets or regions.
     value : str
         Column of numbers.
-    missing : list of str
-        Cell texts that mean "missing".
-    encoding, delimiter : str
-        Of a CSV.
     """
 
     table: Table
     subject: Name
     value: Name
-    missing: Labels = ("",)
-    encoding: Encoding = "utf-8"
-    delimiter: Delimiter = ","
 
     def source(self, base: Path) -> ArraySource:
         """Return what to read, with paths relative to `base`."""
-        return ArraySource(
-            file=located(self.table, base),
-            id=self.subject,
-            columns=(self.value,),
-            missing=self.missing,
-            encoding=self.encoding,
-            delimiter=self.delimiter,
-        )
+        table = located(self.table, base)
+        return ArraySource(table, id=self.subject, columns=(self.value,), **self.csv)
 
 
 def ids_at(given: Any, base: Path) -> Any:
@@ -293,81 +315,76 @@ def located(table: Any, base: Path) -> Any:
     return base / table if isinstance(table, str | Path) else table
 
 
-def _device(value: str) -> str:
-    if re.fullmatch(r"auto|cpu|cuda(:\d+)?", value):
-        return value
-    raise ValueError("expected auto, cpu, cuda or cuda:1")
-
-
 def _templates(value: object) -> str | tuple[str, ...]:
     """Take the name of a list of templates, or templates."""
-    if isinstance(value, str) and "{}" not in value:
-        if value in TEMPLATES:
-            return value
+    if isinstance(value, str) and value in TEMPLATES:
+        return value
+    texts = value if isinstance(value, list | tuple) else [value]
+    fits = (
+        isinstance(text, str) and text.count("{}") == text.count("{") == text.count("}") == 1
+        for text in texts
+    )
+    if not texts or not all(fits):
         raise ValueError(
-            f"no list of templates is called {value!r}. Allowed: {', '.join(TEMPLATES)}, or texts "
-            f"with one '{{}}' each{nearest(value, TEMPLATES)}"
+            f"expected a list of templates ({', '.join(TEMPLATES)}), or texts with one '{{}}' "
+            f"each, where the word goes{nearest(value, TEMPLATES)}"
         )
-    given = [value] if isinstance(value, str) else value
-    if not isinstance(given, list | tuple) or not given:
-        raise ValueError("expected the name of a list of templates, or a list of texts")
-    for one in given:
-        if not isinstance(one, str) or not one.count("{}") == one.count("{") == one.count("}") == 1:
-            raise ValueError(
-                f"expected texts with one '{{}}' each, where the word goes, not {one!r}"
-            )
-    return distinct(tuple(given))
+    return distinct(tuple(texts))
 
 
-Device = Annotated[str, AfterValidator(_device)]
+Device = Annotated[str, Field(pattern=r"^(auto|cpu|cuda(:\d+)?)$")]
 Dtype = Literal["auto", "float32", "bfloat16", "float16"]
 
 
-def _model(value: object) -> object:
-    """Take a name, `prefix:rest`, or a loaded model, which says what it is."""
-    if hasattr(value, "info"):
-        return value
-    return model_name(value, "hf:openai/clip-vit-base-patch32", makes_images=False)
+def model_check(example: str, *, makes_images: bool) -> Callable[[object], object]:
+    """Return the check of a key that takes a model's name, or a model.
 
-
-def model_name(value: object, example: str, *, makes_images: bool) -> str:
-    """Return the name of a model whose prefix is known.
-
-    Raises
-    ------
-    ValueError
-        When it has another prefix or none.
+    Parameters
+    ----------
+    example : str
+        A name, for the error.
+    makes_images : bool
+        Whether the model makes images, or is audited.
     """
-    from equipoise.models.registry import adapters
 
-    known = [*adapters(makes_images=makes_images)]
-    prefix, _, rest = value.partition(":") if isinstance(value, str) else ("", "", "")
-    if isinstance(value, str) and rest and prefix in known and "\0" not in rest:
+    def check(value: object) -> object:
+        from equipoise.models.registry import adapters
+
+        if hasattr(value, "info") and (not makes_images or hasattr(value, "generate")):
+            return value
+        known = [*adapters(makes_images=makes_images)]
+        prefix, _, rest = value.partition(":") if isinstance(value, str) else ("", "", "")
+        if not rest or prefix not in known or "\0" in rest:
+            raise ValueError(
+                f"expected a name such as {example!r}, with one of "
+                f"{', '.join(f'{each}:' for each in known)}{nearest(prefix, known)}"
+            )
         return value
-    raise ValueError(
-        f"expected a name such as {example!r}, with one of "
-        f"{', '.join(f'{one}:' for one in known)}{nearest(prefix, known) if prefix else ''}"
-    )
+
+    return check
 
 
-def _model_as_text(value: Any) -> Any:
-    return value if value is None or isinstance(value, str) else f"(loaded) {_called(value)}"
+def model_as_text(value: Any) -> Any:
+    """Return how a resolved config names a model."""
+    return value if value is None or isinstance(value, str) else f"(loaded) {called(value)}"
 
 
-def _called(model: Any) -> str:
+def called(model: Any) -> str:
+    """Return the name of a model: as it is written, or as a loaded one is called."""
     return model if isinstance(model, str) else str(model.info.name)
 
 
-Model = Annotated[Any, BeforeValidator(_model), PlainSerializer(_model_as_text)]
+Model = Annotated[
+    Any,
+    BeforeValidator(model_check("hf:openai/clip-vit-base-patch32", makes_images=False)),
+    PlainSerializer(model_as_text),
+]
 """Name of a model, or a model."""
 
-
-def _templates_as_json(value: str | tuple[str, ...]) -> str | list[str]:
-    return value if isinstance(value, str) else [*value]
-
-
 Templates = Annotated[
-    str | tuple[str, ...], PlainValidator(_templates), PlainSerializer(_templates_as_json)
+    str | tuple[str, ...],
+    PlainValidator(_templates),
+    PlainSerializer(lambda value: value if isinstance(value, str) else [*value]),
 ]
 """Name of a list of templates, or templates: texts in which "{}" stands for the name."""
 
@@ -402,7 +419,56 @@ class ExtractionConfig(Section):
     backend: Name = "auto"
 
 
-class RunConfig(Section):
+class LoadConfig(Section):
+    """How a model is loaded.
+
+    Attributes
+    ----------
+    model : str or model, optional
+        Its name, or from Python a loaded model.
+    revision : str, optional
+        Branch, tag or commit of a hub's repository.
+    device, dtype : str, optional
+        Those of `extraction` unless given.
+    allow_pickle, trust_remote_code : bool
+        Whether files may be read that can run code. Only for those you trust.
+    """
+
+    model: Any = None
+    revision: Name | None = None
+    device: Device | None = None
+    dtype: Dtype | None = None
+    allow_pickle: bool = False
+    trust_remote_code: bool = False
+
+    @property
+    def called(self) -> str:
+        """How messages call the model: as it is named, or as a loaded one is called."""
+        return called(self.model)
+
+    def located(self, base: Path) -> Any:
+        """Return the model, or its name with a folder or file beside the config in full."""
+        from equipoise.models.registry import is_code
+
+        prefix, _, rest = self.model.partition(":") if isinstance(self.model, str) else ("", "", "")
+        beside = base / rest
+        on_disk = prefix and beside.exists() and not is_code(prefix)
+        return f"{prefix}:{beside}" if on_disk else self.model
+
+    def options(self, every: ExtractionConfig) -> RunOptions:
+        """Return how the model is loaded: as it says, else as the section `extraction` says."""
+        from equipoise.evidence.asking import RunOptions
+
+        return RunOptions(
+            device=self.device or every.device,
+            dtype=self.dtype or every.dtype,
+            revision=self.revision,
+            allow_pickle=self.allow_pickle,
+            trust_remote_code=self.trust_remote_code,
+        )
+
+
+class RunConfig(LoadConfig):
     """A model to run.
 
     Attributes
@@ -411,31 +477,21 @@ class RunConfig(Section):
         `hf:`, `open_clip:`, `timm:`, `onnx:`, `python:` or `equipoise:`, and what to load; a
         folder or file that lies beside the configuration may be given relative to it. From Python
         also a loaded model.
-    revision : str, optional
-        Branch, tag or commit of a hub's repository.
-    device, dtype, backend : str, optional
-        Those of `extraction` unless given.
-    allow_pickle, trust_remote_code : bool
-        Whether files may be read that can run code. Only for those you trust.
+    backend : str, optional
+        That of `extraction` unless given.
     """
 
     model: Model | None = None
-    revision: Name | None = None
-    device: Device | None = None
-    dtype: Dtype | None = None
     backend: Name | None = None
-    allow_pickle: bool = False
-    trust_remote_code: bool = False
 
     @model_validator(mode="after")
     def _options_are_of_a_model(self) -> RunConfig:
         self.needs_model(RunConfig.model_fields)
         return self
 
-    @property
-    def called(self) -> str:
-        """How messages call the model: as it is named, or as a loaded one says it is."""
-        return _called(self.model)
+    def options(self, every: ExtractionConfig) -> RunOptions:
+        """Return how the model is loaded: as it says, else as the section `extraction` says."""
+        return replace(super().options(every), backend=self.backend or every.backend)
 
     def needs_model(self, keys: Iterable[str]) -> None:
         """Refuse keys about a model to run where none is given.
@@ -451,12 +507,7 @@ class RunConfig(Section):
         ValueError
             Naming the first of them.
         """
-        every = type(self).model_fields
-        given = [
-            key
-            for key in keys
-            if getattr(self, key) != every[key].get_default(call_default_factory=True)
-        ]
+        given = [key for key, own in given_keys(self, keys).items() if own]
         if self.model is None and given:
             raise ValueError(f"{given[0]!r} is about a model to run, and no 'model' is given")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -15,19 +16,24 @@ from pydantic import (
 )
 
 from equipoise.audits.config_fields import (
-    Delimiter,
-    Encoding,
+    CsvConfig,
     FilePath,
     Label,
     Labels,
     Name,
+    Names,
     Section,
     Share,
     Table,
+    among,
+    as_text,
     distinct,
+    file_path,
+    given_keys,
     located,
+    only_one,
+    several,
 )
-from equipoise.audits.config_yaml import nearest
 from equipoise.core.errors import InputError
 from equipoise.data import (
     ALL_BOXES,
@@ -38,7 +44,6 @@ from equipoise.data import (
     BoxGroups,
     BoxSize,
     CaptionGroups,
-    ClassMapping,
     CollapseRows,
     CropBoxes,
     DataFormat,
@@ -66,27 +71,18 @@ SIZES: Mapping[str, BoxSize] = {
 }
 
 
-def _listed(value: object) -> object:
-    return (value,) if isinstance(value, str | int) and not isinstance(value, bool) else value
-
-
 def _named_size(value: object) -> object:
     """Take the name of a size for its numbers."""
     if not isinstance(value, str):
         return value
-    if value not in SIZES:
-        raise ValueError(
-            f"no size is called {value!r}. Allowed: {', '.join(SIZES)}, or a mapping with name, "
-            f"pixels, ignored and needed{nearest(value, SIZES)}"
-        )
-    size = SIZES[value]
-    return {name: getattr(size, name) for name in ("name", "pixels", "ignored", "needed")}
+    among("size", value, [*SIZES])
+    return asdict(SIZES[value])
 
 
 Several = Annotated[
     tuple[Label, ...],
     Field(strict=False, min_length=1),
-    BeforeValidator(_listed),
+    BeforeValidator(several),
     AfterValidator(distinct),
 ]
 """Texts, or a single one."""
@@ -128,29 +124,13 @@ Size = Annotated[BoxSizeConfig, BeforeValidator(_named_size)]
 EVERY_SIZE = BoxSizeConfig(name=ALL_BOXES.name)
 
 
-def class_mapping(file: Path, name: str | None) -> ClassMapping:
-    """Return the mapping of a file."""
-    return read_class_mapping(file, name=name)
-
-
 def leave_out_images(why: str, ids: Sequence[str], file: Path | None) -> LeaveOutImages:
-    """Return the rule that leaves out images of the ids given, or of those in a file."""
-    return LeaveOutImages(frozenset(ids if file is None else _lines(file)), why)
-
-
-def leave_out_labels(labels: Sequence[str], why: str) -> LeaveOutLabels:
-    """Return the rule that leaves out some labels."""
-    return LeaveOutLabels(frozenset(labels), why)
-
-
-def leave_out_visual_genome_of(file: Path) -> LeaveOutImages:
-    """Return the rule that leaves out the images that `image_data.json` lists."""
-    return leave_out_visual_genome(read_visual_genome_images(file))
-
-
-def _lines(file: Path) -> list[str]:
-    content = read_whole(file, ".txt", "the id of an image in every line")
-    return [line.strip() for line in utf8_text(content, str(file)).splitlines() if line.strip()]
+    """Return the rule that leaves out images by their ids, or those of a file, one a line."""
+    if file is not None:
+        content = read_whole(file, ".txt", "the id of an image in every line")
+        lines = map(str.strip, utf8_text(content, str(file)).splitlines())
+        ids = [line for line in lines if line]
+    return LeaveOutImages(frozenset(ids), why)
 
 
 class RuleSection(Section):
@@ -177,17 +157,14 @@ class RuleSection(Section):
         rule: Rule = type(self).makes(**given)
         return rule
 
-
-class _Declared(RuleSection):
-    """A rule that reads no file, so that it can be checked with the configuration."""
-
     @model_validator(mode="after")
-    def _can_be_made(self) -> _Declared:
-        self.made(Path())
+    def _can_be_made(self) -> Self:
+        if "file" not in type(self).model_fields:
+            self.made(Path())
         return self
 
 
-class CaptionGroupsRule(_Declared):
+class CaptionGroupsRule(RuleSection):
     """Groups by terms in any caption, as whole words without case."""
 
     makes = CaptionGroups
@@ -200,7 +177,7 @@ class CaptionGroupsRule(_Declared):
     version: str = ""
 
 
-class HallCaptionsRule(_Declared):
+class HallCaptionsRule(RuleSection):
     """Perceived gender by captions of COCO, as in Hall et al. 2023."""
 
     makes = hall_captions
@@ -210,7 +187,7 @@ class HallCaptionsRule(_Declared):
     version: str = ""
 
 
-class BoxGroupsRule(_Declared):
+class BoxGroupsRule(RuleSection):
     """Groups by the labels of boxes, under a rule of size."""
 
     makes = BoxGroups
@@ -222,7 +199,7 @@ class BoxGroupsRule(_Declared):
     version: str = ""
 
 
-class HallBoxesRule(_Declared):
+class HallBoxesRule(RuleSection):
     """Perceived gender by boxes of Visual Genome, as in Hall et al. 2023."""
 
     makes = hall_boxes
@@ -232,7 +209,7 @@ class HallBoxesRule(_Declared):
     version: str = ""
 
 
-class ValueGroupsRule(_Declared):
+class ValueGroupsRule(RuleSection):
     """Groups by the values of a column."""
 
     makes = ValueGroups
@@ -244,7 +221,7 @@ class ValueGroupsRule(_Declared):
     version: str = ""
 
 
-class ContinentsRule(_Declared):
+class ContinentsRule(RuleSection):
     """Countries by continent (United Nations, M49)."""
 
     makes = continents
@@ -254,7 +231,7 @@ class ContinentsRule(_Declared):
     version: str = ""
 
 
-class BandGroupsRule(_Declared):
+class BandGroupsRule(RuleSection):
     """Groups by bands of a number."""
 
     makes = BandGroups
@@ -267,7 +244,7 @@ class BandGroupsRule(_Declared):
     version: str = ""
 
 
-class IncomeBandsRule(_Declared):
+class IncomeBandsRule(RuleSection):
     """Households by monthly income."""
 
     makes = income_bands
@@ -278,7 +255,7 @@ class IncomeBandsRule(_Declared):
     version: str = ""
 
 
-class IdsFromRule(_Declared):
+class IdsFromRule(RuleSection):
     """Images are named by a column."""
 
     makes = IdsFrom
@@ -297,22 +274,20 @@ class LeaveOutImagesRule(RuleSection):
 
     @model_validator(mode="after")
     def _one_list(self) -> LeaveOutImagesRule:
-        if bool(self.ids) == (self.file is not None):
-            given = "both are" if self.ids else "neither is"
-            raise ValueError(f"'ids' or 'file': {given} given; expected one of them")
+        only_one(self, "ids", "file")
         return self
 
 
-class LeaveOutLabelsRule(_Declared):
+class LeaveOutLabelsRule(RuleSection):
     """Some labels are left out."""
 
-    makes = leave_out_labels
+    makes = staticmethod(lambda labels, why: LeaveOutLabels(frozenset(labels), why))
     rule: Literal["leave_out_labels"]
     labels: Several
     why: Name
 
 
-class LeaveOutUnlabelledRule(_Declared):
+class LeaveOutUnlabelledRule(RuleSection):
     """Images without a label are left out."""
 
     makes = LeaveOutUnlabelled
@@ -322,7 +297,7 @@ class LeaveOutUnlabelledRule(_Declared):
 class LeaveOutVisualGenomeRule(RuleSection):
     """Images of Visual Genome are left out of COCO, by `image_data.json`."""
 
-    makes = leave_out_visual_genome_of
+    makes = staticmethod(lambda file: leave_out_visual_genome(read_visual_genome_images(file)))
     rule: Literal["leave_out_visual_genome"]
     file: FilePath
 
@@ -330,7 +305,7 @@ class LeaveOutVisualGenomeRule(RuleSection):
 class ClassMappingRule(RuleSection):
     """Labels become the classes of a model, by a file."""
 
-    makes = class_mapping
+    makes = staticmethod(lambda file, name: read_class_mapping(file, name=name))
     rule: Literal["class_mapping"]
     file: FilePath
     name: Name | None = None
@@ -369,9 +344,9 @@ RuleConfig = Annotated[
 """A rule, told apart by its name."""
 
 
-_SOURCES = ("table", "folder", "format")
 CORNERS = ("left", "top", "right", "bottom")
 _ONLY: Mapping[str, tuple[str, ...]] = {
+    "id": ("table", "format"),
     "levels": ("folder",),
     "files": ("format",),
     "options": ("format",),
@@ -384,16 +359,6 @@ _ONLY: Mapping[str, tuple[str, ...]] = {
 """Keys that go with some of the sources only."""
 
 
-def _files(value: object) -> object:
-    if value is None:
-        return None
-    if isinstance(value, Path) or (isinstance(value, str) and value and "\0" not in value):
-        return Path(value)
-    if isinstance(value, Mapping) and value and all(isinstance(one, str) for one in value.values()):
-        return {str(name): Path(one) for name, one in value.items()}
-    raise ValueError("expected the path of a file or folder, or a mapping of names to paths")
-
-
 def _format(name: str) -> str:
     try:
         return find_format(name).name
@@ -401,13 +366,13 @@ def _format(name: str) -> str:
         raise ValueError(str(error)) from None
 
 
-def _files_as_text(value: Any) -> Any:
+def _files(value: object) -> object:
     if isinstance(value, Mapping):
-        return {name: one.as_posix() for name, one in value.items()}
-    return value.as_posix() if isinstance(value, Path) else None
+        return {str(name): file_path(each) for name, each in value.items()}
+    return None if value is None else file_path(value)
 
 
-Files = Annotated[Any, BeforeValidator(_files), PlainSerializer(_files_as_text)]
+Files = Annotated[Any, BeforeValidator(_files), PlainSerializer(as_text)]
 
 
 class CropConfig(Section):
@@ -445,21 +410,18 @@ class CropConfig(Section):
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
-        if bool(self.labels) == bool(self.columns):
-            given = "both are" if self.labels else "neither is"
+        boxes = self.labels or self.margin or self.pixels
+        if bool(self.labels) == bool(self.columns) or (
+            self.columns and (boxes or len({*self.columns}) != len(CORNERS))
+        ):
             raise ValueError(
-                f"'labels', or 'left', 'top', 'right' and 'bottom': {given} given; expected one of "
-                "the two"
-            )
-        if self.columns and (self.margin or self.pixels or len({*self.columns}) != len(CORNERS)):
-            raise ValueError(
-                "expected four different columns 'left', 'top', 'right' and 'bottom', and neither "
-                "'margin' nor 'pixels', which are of boxes"
+                "expected 'labels' of boxes with 'margin' and 'pixels', or four different columns "
+                "'left', 'top', 'right' and 'bottom'"
             )
         return self
 
 
-class PicturesConfig(Section):
+class PicturesConfig(CsvConfig):
     """What the images are, and where their files lie.
 
     One of `table`, `folder` and `format` says what there is.
@@ -470,10 +432,6 @@ class PicturesConfig(Section):
         One row per image: CSV, Parquet or JSON lines.
     id : str, optional
         Column that names the image: of a table, or of a format that lets you name it.
-    missing : list of str
-        Cell texts that mean "missing".
-    encoding, delimiter : str
-        Of a CSV.
     path : str, optional
         Column of the image's file.
     root : path, optional
@@ -496,13 +454,10 @@ class PicturesConfig(Section):
 
     table: Table | None = None
     id: Name | None = None
-    missing: Labels = ("",)
-    encoding: Encoding = "utf-8"
-    delimiter: Delimiter = ","
     path: Name | None = None
     root: FilePath | None = None
     folder: FilePath | None = None
-    levels: Annotated[tuple[Name, ...], Field(strict=False), AfterValidator(distinct)] = ()
+    levels: Names = ()
     format: Annotated[str, AfterValidator(_format)] | None = None
     files: Files = None
     options: Mapping[Name, Any] | None = None
@@ -510,50 +465,23 @@ class PicturesConfig(Section):
     crop: CropConfig | None = None
 
     @property
-    def source_key(self) -> str:
-        """Which of the keys says what images there are."""
-        return next(name for name in _SOURCES if getattr(self, name) is not None)
-
-    @property
     def is_plain(self) -> bool:
         """Whether this is a table that is read as it stands."""
         return self.table is not None and not self.rules
 
-    @property
-    def has_missing(self) -> bool:
-        """Whether the key `missing` goes with the images: with a table."""
-        return self.table is not None
-
     def source(self, base: Path, columns: tuple[str, ...]) -> ItemSource:
         """Return the table to read, with paths relative to `base`."""
-        return ItemSource(
-            located(self.table, base),
-            str(self.id),
-            columns,
-            self.missing,
-            self.encoding,
-            self.delimiter,
-        )
+        return ItemSource(located(self.table, base), str(self.id), columns, **self.csv)
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
-        given = [name for name in _SOURCES if getattr(self, name) is not None]
-        if not given:
-            raise ValueError(
-                "none of 'table', 'folder' and 'format' is given; expected one of them"
-            )
-        if len(given) > 1:
-            raise ValueError(f"{' and '.join(map(repr, given))} are given; expected one of them")
-        source = given[0]
-        for key, allowed in _ONLY.items():
-            default = type(self).model_fields[key].get_default()
-            if getattr(self, key) != default and source not in allowed:
-                with_ = " or ".join(map(repr, allowed))
-                raise ValueError(f"{key!r} goes with {with_}, and {source!r} is given")
+        source = only_one(self, "table", "folder", "format")
+        for key, own in given_keys(self, _ONLY).items():
+            if own and source not in _ONLY[key]:
+                allowed = " or ".join(map(repr, _ONLY[key]))
+                raise ValueError(f"{key!r} goes with {allowed}, and {source!r} is given")
         if source == "table" and self.id is None:
             raise ValueError("id: required, and missing: the column that names the image")
-        if source == "folder" and self.id is not None:
-            raise ValueError("'id' goes with a table; the id of a file is its path in the folder")
         return self
 
     @model_validator(mode="after")
@@ -561,9 +489,12 @@ class PicturesConfig(Section):
         if self.format is None:
             return self
         chosen = find_format(self.format)
-        if self.files is None:
-            raise ValueError(f"files: required, and missing: the annotations of {self.format}")
-        _check_files(self.format, self.files, chosen.roles)
+        roles = ", ".join(chosen.roles)
+        if self.files is None or isinstance(self.files, Mapping) != bool(roles):
+            form = f"a mapping of {roles} to files" if roles else "one file or folder"
+            raise ValueError(f"files: {self.format} is read from {form}")
+        for role in self.files if roles else ():
+            among("files", role, [*chosen.roles])
         if self.id is not None and not chosen.takes("id"):
             raise ValueError(f"'id' is given, and {self.format} has ids of its own")
         try:
@@ -596,25 +527,3 @@ class PicturesConfig(Section):
 
 def _names(fits: Callable[[DataFormat], bool]) -> str:
     return " and ".join(name for name, one in FORMATS.items() if fits(one))
-
-
-def _check_files(name: str, given: Any, roles: tuple[str, ...]) -> None:
-    """Refuse files that a format does not have.
-
-    Raises
-    ------
-    ValueError
-        With what is allowed, and the nearest of it.
-    """
-    if not roles:
-        if isinstance(given, Mapping):
-            raise ValueError(f"files: {name} has one file or folder; expected its path alone")
-        return
-    if not isinstance(given, Mapping):
-        raise ValueError(f"files: {name} has several; expected a mapping of {', '.join(roles)}")
-    for role in given:
-        if role not in roles:
-            raise ValueError(
-                f"files.{role}: no file of {name}. Allowed: {', '.join(roles)}"
-                f"{nearest(role, roles)}"
-            )

@@ -1,19 +1,18 @@
-"""Images that a model failed on, and images with the same bytes: counts by group, and in words."""
+"""Images that a model failed on, and images with the same bytes: counts by group, and notes."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 import pyarrow as pa
 
 from equipoise.core.groups import Groups
 
 Objects = npt.NDArray[np.object_]
-Row = Mapping[str, Any]
 Members = Mapping[str, Mapping[str, Collection[str]]]
 """Ids of the images of every group, by what makes the groups."""
 
@@ -23,6 +22,17 @@ FAILURES = pa.schema(
 )
 """Per model, what it ran on, group ("" are all images) and stage ("read", "decode" or "model"): how
 many failed of how many."""
+
+
+def ids_by_group(ids: Objects, groups: Iterable[Groups]) -> Members:
+    """Return the ids of the images of every group; an id may repeat."""
+    return {
+        each.name: {
+            name: frozenset(ids[each.codes == code].tolist())
+            for code, name in enumerate(each.names)
+        }
+        for each in groups
+    }
 
 
 def members_of(
@@ -39,19 +49,13 @@ def members_of(
     groups : iterable of sequences of str
         Attributes to group by, several for their intersection.
     """
-    found: dict[str, dict[str, frozenset[str]]] = {}
-    for attributes in groups:
-        made = Groups.of({name: columns[name] for name in attributes})
-        found[made.name] = {
-            name: frozenset(ids[made.codes == code].tolist())
-            for code, name in enumerate(made.names)
-        }
-    return found
+    every = (Groups.of({name: columns[name] for name in attributes}) for attributes in groups)
+    return ids_by_group(ids, every)
 
 
 def count_failures(
     model: str, on: str, failures: Mapping[str, str], every: Collection[str], members: Members
-) -> list[Row]:
+) -> list[dict[str, Any]]:
     """Count the images that failed by stage and group, as rows of `FAILURES`.
 
     Parameters
@@ -64,65 +68,42 @@ def count_failures(
         Ids of all images that the model was to run on.
     members : Members
     """
-    asked = {*every}
-    groups = [("", "", asked)]
-    groups += [
-        (name, group, {*ids} & asked)
-        for name, made in members.items()
-        for group, ids in made.items()
+    requested = {*every}
+    by_group = [("", "", requested)] + [
+        (name, group, requested.intersection(ids))
+        for name, groups in members.items()
+        for group, ids in groups.items()
     ]
-    about = {"model": model, "on": on}
     return [
-        about
-        | {"groups": name, "group": group, "stage": stage}
-        | {"n": sum(failures.get(one) == stage for one in ids), "of": len(ids)}
+        {
+            "model": model, "on": on, "groups": name, "group": group, "stage": stage,
+            "n": sum(failures.get(each) == stage for each in ids), "of": len(ids),
+        }
         for stage in sorted({*failures.values()})
-        for name, group, ids in groups
+        for name, group, ids in by_group
         if ids
-    ]
+    ]  # fmt: skip
 
 
-def failure_notes(rows: Sequence[Row]) -> Iterator[str]:
-    """Say how many images each model has nothing for, and whether groups differ in it."""
-    for place, own in _split(rows, "model", "on"):
-        where = place[0] if place[1] == "images" else ", ".join(place)
-        by_groups = dict(_split(own, "groups"))
-        whole = by_groups.pop(("",))
-        stages = "; ".join(f"{STAGES[row['stage']]}: {row['n']}" for row in whole)
-        n = sum(row["n"] for row in whole)
-        yield f"{where}: {n} of {whole[0]['of']} images failed and are in no number ({stages})."
-        for (groups,), found in by_groups.items():
-            yield from _apart(f"{where}, {groups}", found)
-
-
-def _split(rows: Iterable[Row], *names: str) -> Iterator[tuple[tuple[str, ...], list[Row]]]:
-    found: dict[tuple[str, ...], list[Row]] = {}
-    for row in rows:
-        found.setdefault(tuple(row[name] for name in names), []).append(row)
-    yield from found.items()
-
-
-def _apart(where: str, rows: Sequence[Row]) -> Iterator[str]:
-    """Name the groups that lost the smallest and the largest share, where they differ."""
-    lost = {
-        group: (sum(row["n"] for row in found), found[0]["of"])
-        for (group,), found in _split(rows, "group")
-    }
-    ranked = sorted(lost, key=lambda one: Fraction(*lost[one]))
-    (few, of_few), (many, of_many) = lost[ranked[0]], lost[ranked[-1]]
-    if Fraction(few, of_few) < Fraction(many, of_many):
-        yield (
-            f"{where}: {many} of the {of_many} images of {ranked[-1]} failed, and {few} of the "
-            f"{of_few} of {ranked[0]}."
-        )
-
-
-STAGES = {
-    "read": "files that could not be read",
-    "decode": "pictures that could not be decoded",
-    "model": "the model gave no number",
-}
-"""What became of an image, by stage."""
+def failure_notes(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield how many images each model failed on, and whether groups differ in it."""
+    if not rows:
+        return
+    table = pl.from_dicts([*rows], infer_schema_length=None)
+    lost = table.group_by("model", "on", "groups", "group", maintain_order=True).agg(
+        pl.col("n").sum(), pl.col("of").first()
+    )
+    for (model, on, groups), own in lost.group_by("model", "on", "groups", maintain_order=True):
+        where = str(model) if on == "images" else f"{model}, {on}"
+        ranked = own.sort(pl.col("n") / pl.col("of"), maintain_order=True).rows(named=True)
+        few, many = ranked[0], ranked[-1]
+        if not groups:
+            yield f"{where}: {many['n']} of {many['of']} images failed and are in no number."
+        elif few["n"] * many["of"] < many["n"] * few["of"]:
+            yield (
+                f"{where}, {groups}: {many['n']} of the {many['of']} images of {many['group']} "
+                f"failed, and {few['n']} of the {few['of']} of {few['group']}."
+            )
 
 
 Sets = Sequence[Sequence[str]]
@@ -138,18 +119,16 @@ def count_identical(identical: Sets, members: Members) -> dict[str, Any]:
     members : Members
         Ids of the images of every group.
     """
-    ids = {one for several in identical for one in several}
+    ids = {each for several in identical for each in several}
     groups = {
-        name: {group: len(ids.intersection(own)) for group, own in made.items()}
-        for name, made in members.items()
+        name: {group: len(ids.intersection(own)) for group, own in groups.items()}
+        for name, groups in members.items()
     }
     return {"images": len(ids), "pictures": len(identical), "groups": groups}
 
 
-def identical_notes(
-    what: str, identical: Sets, of: int, counts: Mapping[str, Any]
-) -> Iterator[str]:
-    """Say how many images share their bytes with another, and of which groups.
+def identical_notes(what: str, identical: Sets, of: int, members: Members) -> Iterator[str]:
+    """Yield how many images share their bytes with another, and of which groups.
 
     Parameters
     ----------
@@ -159,15 +138,12 @@ def identical_notes(
         The ids that stand for one picture together.
     of : int
         Number of all images.
-    counts : mapping
-        What `count_identical` returned.
+    members : Members
     """
-    pictures = len(identical)
-    first = " and ".join(repr(one) for one in identical[0][:2])
+    counts = count_identical(identical, members)
     yield (
-        f"{what}: {counts['images']} of {of} images have the same bytes as another ("
-        f"{pictures} {'picture' if pictures == 1 else 'pictures'} under several ids, the first "
-        f"{first}); every id keeps its row and counts."
+        f"{what}: {counts['images']} of {of} images have the same bytes as another, such as "
+        f"{' and '.join(map(repr, identical[0][:2]))}; every id keeps its row and counts."
     )
     for name, groups in counts["groups"].items():
         shares = ", ".join(f"{group} {n}" for group, n in groups.items())

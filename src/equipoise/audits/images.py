@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 import numpy as np
@@ -20,7 +21,6 @@ from equipoise.core.errors import ConfigError, DataError, InputError
 from equipoise.data import (
     FORMATS,
     ClassMapping,
-    DataFormat,
     ImageSet,
     ItemSource,
     RowPictures,
@@ -32,23 +32,21 @@ from equipoise.data import (
 from equipoise.data.files import hash_file
 from equipoise.data.image_set import Gathered, image_set
 from equipoise.data.tables import NamedFrame
-from equipoise.evidence import pictures_in_folder, pictures_on_disk
+from equipoise.evidence import pictures_in_folder, pictures_of_table, pictures_on_disk
 
 if TYPE_CHECKING:
-    from equipoise.audits.config_images import PicturesConfig
     from equipoise.data import Step
-    from equipoise.data.tables import NamedFrame
     from equipoise.evidence import Pictures
 
 
 Corners = npt.NDArray[np.int64]
-Find = Callable[[Sequence[str], Sequence[str], Corners | None], "Pictures"]
-"""Finds pictures by their ids, by what names their files, and what is cut out of them."""
+Keys = Sequence[str | None]
 
 ID = "image_id"
 """Column of the ids of a set; its labels have it, too."""
 
 _ROW = "\x1frow"
+_LONGEST = 120
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +69,7 @@ class Known:
         "format", "images", "read", and "steps": what each rule did to how many.
     steps : tuple of str
         The rules and what they left out, in words.
-    locate : callable or None
+    locate : callable
         Returns the pictures; None where the config doesn't say where they are.
     """
 
@@ -82,7 +80,7 @@ class Known:
     inputs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     counts: Mapping[str, Any] = field(default_factory=dict)
     steps: tuple[str, ...] = ()
-    locate: Callable[[], Pictures] | None = field(default=None, repr=False)
+    locate: Callable[[], Pictures | None] = field(default=lambda: None, repr=False)
 
     @property
     def name(self) -> str:
@@ -98,7 +96,7 @@ class Known:
         DataError
             When there is no such folder, or a column has no path.
         """
-        return None if self.locate is None else self.locate()
+        return self.locate()
 
     def source(self, base: Path, columns: Sequence[str] = ()) -> ItemSource:
         """Return the table of the images, with paths relative to `base`."""
@@ -156,9 +154,44 @@ def known(
         When a file cannot be read; it names the file, column and row.
     """
     if section.is_plain:
-        return Known(section, locate=_locate_table(section, base))
-
-    return read_set(section, base, tuple(columns), place)
+        return Known(section, locate=partial(_pictures_of_table, section, base))
+    columns = tuple(columns)
+    rules = {
+        index: rule.made(base)
+        for index, rule in enumerate(section.rules)
+        if isinstance(rule, RuleSection)
+    }
+    images = _read(section, base, columns, [*rules.values()])
+    with _placed(f"{place}.path", "name the column of files"):
+        keys = dict(zip(images.ids.tolist(), _keys(section, images), strict=True))
+    for index, rule in rules.items():
+        where = f"{place}.rules[{index}] ({section.rules[index].rule})"
+        with _placed(where, "correct this rule, or leave it out"):
+            images = rule(images)
+    if section.crop is not None and section.crop.labels:
+        with _placed(f"{place}.crop", "correct it, or leave it out"):
+            images = section.crop.boxes(images)
+    _check_columns(images, columns, place)
+    id_ = section.id if section.table is not None and section.id else ID
+    name = f"{images.name} ({place}{' under its rules' if section.rules else ''})"
+    return Known(
+        section=section,
+        table=NamedFrame(images.image_table().rename({ID: id_}), name),
+        id=id_,
+        labels=None if images.labels is None else images.label_table(),
+        inputs={**images.inputs, **_rule_files(section, rules, base)},
+        counts={
+            "format": images.format,
+            "images": len(images),
+            "read": dict(images.counts),
+            "steps": [
+                {"name": s.name, "description": s.description, "counts": dict(s.counts)}
+                for s in images.steps
+            ],
+        },
+        steps=tuple(map(_in_words, images.steps)),
+        locate=partial(_pictures_of_set, section, base, images, keys),
+    )
 
 
 def labels_of(images: Known, *, place: str = "data.labels") -> pl.DataFrame:
@@ -177,10 +210,8 @@ def labels_of(images: Known, *, place: str = "data.labels") -> pl.DataFrame:
     return images.labels
 
 
-def _locate_table(section: PicturesConfig, base: Path) -> Callable[[], Pictures] | None:
-    """Return where the files of a table are; None where no column has paths.
-
-    Rows of one image, in a table that has several, have one path.
+def _pictures_of_table(section: PicturesConfig, base: Path) -> Pictures | None:
+    """Return the pictures of a table, whose rows of one image have one path.
 
     Raises
     ------
@@ -196,72 +227,71 @@ def _locate_table(section: PicturesConfig, base: Path) -> Callable[[], Pictures]
     )  # fmt: skip
     wanted = dict.fromkeys((section.id, section.path, *names))
     frame = pl.DataFrame([table.texts[name] for name in wanted])
-    first = frame.unique(subset=section.id, keep="first", maintain_order=True)
-    if frame.n_unique() > len(first):
-        raise _several_files(frame, section.id, section.path, table.name)
+    rows = frame.with_row_index(_ROW, 1).unique(frame.columns, keep="first", maintain_order=True)
+    ids = rows[section.id]
+    if ids.is_duplicated().any():
+        several = ids.filter(ids.is_duplicated())[0]
+        first, second = rows.filter(ids.eq_missing(several))[_ROW][:2]
+        raise DataError(
+            f"rows {first} and {second} are of one image and differ in its file",
+            file=table.name,
+            column=section.path,
+            expected="one path for each image",
+            fix="correct one of them, or give the rows different ids",
+        )
     missing = {"", *section.missing}
-    keys = [None if key in missing else key for key in first[section.path].to_list()]
-    cells = [first[name].to_list() for name in names]
-    corners = corners_of(cells, names, table.name) if names else None
-    ids, root = first[section.id].to_list(), base / (section.root or "")
-    return lambda: find_all(find_in_folder(root, table.name), ids, keys, corners, table.name)
+    keys = [None if key in missing else key for key in rows[section.path].to_list()]
+    corners = corners_of({name: rows[name].to_list() for name in names}, table.name)
+    return _pictures(section, base, ids.to_list(), keys, corners, table.name)
 
 
-def _several_files(frame: pl.DataFrame, name: str, path: str, file: str) -> DataError:
-    """Return the error of the first two rows of one image that differ in its file or crop."""
-    rows = frame.with_row_index(_ROW).unique(
-        subset=frame.columns, keep="first", maintain_order=True
-    )
-    second = rows.filter(~rows[name].is_first_distinct()).row(0, named=True)
-    first = rows.filter(rows[name].eq_missing(second[name])).row(0, named=True)
-    return DataError(
-        f"rows {first[_ROW] + 1} and {second[_ROW] + 1} are of one image and differ in its file",
-        file=file,
-        column=path,
-        expected="one path for each image",
-        fix="correct one of them, or give the rows different ids",
-    )
-
-
-def corners_of(cells: Sequence[Sequence[str | None]], names: Sequence[str], file: str) -> Corners:
-    """Return corners in whole pixels, shape (images, 4).
+def corners_of(cells: Mapping[str, Keys], file: str) -> Corners | None:
+    """Return corners in whole pixels, shape (images, 4); None of no columns.
 
     Raises
     ------
     DataError
         When a cell is no whole number.
     """
-    corners = np.empty((len(cells[0]), len(names)), dtype=np.int64)
-    for place, (name, column) in enumerate(zip(names, cells, strict=True)):
-        for row, cell in enumerate(column):
-            try:
-                corners[row, place] = int(cell or "")
-            except ValueError:
-                raise DataError(
-                    f"the cell is {cell!r}" if cell else "the cell is empty",
-                    file=file,
-                    column=name,
-                    row=row + 1,
-                    expected="a whole number of pixels",
-                    fix="round it, or leave the image out",
-                ) from None
-    return corners
+    texts = pl.DataFrame(dict(cells), schema=dict.fromkeys(cells, pl.String))
+    numbers = texts.cast(pl.Int64, strict=False)
+    for column in numbers:
+        if column.has_nulls():
+            row = int(column.is_null().arg_max() or 0)
+            raise DataError(
+                f"the cell is {texts[column.name][row]!r}",
+                file=file,
+                column=column.name,
+                row=row + 1,
+                expected="a whole number of pixels",
+                fix="round it, or leave the image out",
+            )
+    return numbers.to_numpy() if cells else None
 
 
-def find_all(
-    find: Find,
+def _pictures(
+    section: PicturesConfig,
+    base: Path,
     ids: Sequence[str],
-    keys: Sequence[str | None],
+    keys: Keys,
     corners: Corners | None,
     name: str,
-) -> Pictures:
-    """Return the pictures of some ids.
+) -> Pictures | None:
+    """Return the pictures of some ids; None where the config doesn't say where the files are.
 
     Raises
     ------
     DataError
         When an image has no path, or the folder is not there.
     """
+    chosen = FORMATS.get(section.format or "")
+    rows = (
+        chosen.rows(base / section.files, **_options(section)) if chosen and chosen.rows else None
+    )
+    root = base / (section.folder or section.root or "")
+    known = section.folder or (section.root if section.table is None else section.path)
+    if rows is None and not known:
+        return None
     paths = [key for key in keys if key is not None]
     if len(paths) < len(keys):
         raise DataError(
@@ -270,28 +300,8 @@ def find_all(
             expected="the path of a file for each image",
             fix="fill it in, or leave the image out",
         )
-    return find(ids, paths, corners)
-
-
-def find_in_folder(root: Path, name: str) -> Find:
-    """Return the function that finds files by their paths in a folder."""
-
-    def find(ids: Sequence[str], paths: Sequence[str], corners: Corners | None) -> Pictures:
-        from equipoise.evidence import pictures_of_table
-
-        check_folder(root)
-        return pictures_of_table(ids, paths, root=root, name=name, crops=corners)
-
-    return find
-
-
-def check_folder(root: Path) -> None:
-    """Refuse a folder of images that isn't there.
-
-    Raises
-    ------
-    DataError
-    """
+    if rows is not None:
+        return _in_rows(base / section.files, rows, ids, paths, corners)
     if not root.is_dir():
         raise DataError(
             "there is no such folder",
@@ -299,65 +309,54 @@ def check_folder(root: Path) -> None:
             expected="the folder of the images (`root`)",
             fix="correct the path; it is relative to the configuration",
         )
+    if chosen is not None and chosen.file_names == "stems" and not section.path:
+        paths = _by_stem(root, paths)
+    return pictures_of_table(ids, paths, root=root, name=name, crops=corners)
 
 
-T = TypeVar("T")
-
-_LONGEST = 120
-
-
-def read_set(section: PicturesConfig, base: Path, columns: tuple[str, ...], place: str) -> Known:
-    """Read images under every rule; see `known`."""
-    rules = {
-        index: rule.made(base)
-        for index, rule in enumerate(section.rules)
-        if isinstance(rule, RuleSection)
-    }
-    images = _read(section, base, columns, [*rules.values()])
-    keys = _with_place(partial(_keys, section, images), f"{place}.path", "name the column of files")
-    for index, rule in rules.items():
-        where = f"{place}.rules[{index}] ({section.rules[index].rule})"
-        images = _with_place(partial(rule, images), where, "correct this rule, or leave it out")
-    if section.crop is not None and section.crop.labels:
-        cut = partial(section.crop.boxes, images)
-        images = _with_place(cut, f"{place}.crop", "correct it, or leave it out")
-    _check_columns(images, columns, place)
-    id_ = section.id if section.table is not None and section.id else ID
-    called = f"{images.name} ({place}{' under its rules' if section.rules else ''})"
-    return Known(
-        section=section,
-        table=NamedFrame(images.image_table().rename({ID: id_}), called),
-        id=id_,
-        labels=None if images.labels is None else images.label_table(),
-        inputs={**images.inputs, **_rule_files(section, rules, base)},
-        counts={
-            "format": images.format,
-            "images": len(images),
-            "read": dict(images.counts),
-            "steps": [
-                {"name": s.name, "description": s.description, "counts": dict(s.counts)}
-                for s in images.steps
-            ],
-        },
-        steps=tuple(map(_in_words, images.steps)),
-        locate=_locate(section, images, keys, base),
-    )
+def _by_stem(root: Path, stems: Sequence[str]) -> list[str]:
+    """Return files by their names without an ending; one that isn't there fails when it is read."""
+    files: dict[str, str] = {}
+    wanted = {*stems}
+    for path in map(str, pictures_in_folder(root).ids):
+        stem = Path(path).stem
+        if stem in wanted and files.setdefault(stem, path) != path:
+            raise DataError(
+                f"{files[stem]!r} and {path!r} could both be the image {stem!r}",
+                file=str(root),
+                expected="one file of that name",
+                fix="remove one of them, or name the folder that holds the right ones",
+            )
+    return [files.get(stem, f"{stem}.jpg") for stem in stems]
 
 
-def _with_place(step: Callable[[], T], place: str, fix: str) -> T:
-    """Return what a step returns; prefix its error with the place, and say what to do."""
+def _in_rows(
+    path: Path, rows: RowPictures, ids: Sequence[str], keys: Sequence[str], corners: Corners | None
+) -> Pictures:
+    """Return pictures that lie in the rows of tables, by the names of the rows."""
+    whole = pictures_on_disk(path, image=rows.image, id=rows.id)
+    names = whole.ids.tolist()
+    if rows.names is not None:
+        # Without a column of ids the pictures are called by the numbers of their rows.
+        every = rows.names()
+        names = [every[int(row)] for row in names]
+    place = {name: row for row, name in enumerate(names)}
+    chosen = whole.take([place[key] for key in keys])
+    return replace(chosen, ids=np.array([*ids, None], dtype=object)[:-1], crops=corners)
+
+
+@contextmanager
+def _placed(place: str, fix: str) -> Iterator[None]:
+    """Prefix an error with the place in the config, and say what to do."""
     try:
-        return step()
+        yield
     except InputError as error:
         raise ConfigError(f"{place}: {error}. To do: {fix}") from None
 
 
 def _check_columns(images: ImageSet, columns: Sequence[str], place: str) -> None:
     if ID in images.columns:
-        raise ConfigError(
-            f"{place}: {images.name} has a column {ID!r}, which names the images of a set. To do: "
-            "rename the column, or name it as 'id'"
-        )
+        raise ConfigError(f"{place}: rename the column {ID!r} of {images.name}, or name it as 'id'")
     for name in columns:
         if name not in images.columns:
             have = [*images.columns]
@@ -402,7 +401,15 @@ def _read(
     if section.folder is not None:
         return _read_folder(base / section.folder, section.levels)
     if section.format is not None:
-        return _read_format(section, base)
+        first = next(iter(section.rules), None)
+        collapse = {"collapse": first.collapse} if isinstance(first, CollapseRowsRule) else {}
+        files = section.files
+        places = (
+            {role: base / path for role, path in files.items()}
+            if isinstance(files, Mapping)
+            else base / files
+        )
+        return find_format(section.format).load(places, **_options(section), **collapse)
     # Read of a table what is asked for and no rule makes, what rules read, paths and corners.
     made = {getattr(rule, "name", None) for rule in rules}
     of_rules = (getattr(rule, "column", None) for rule in rules)
@@ -412,9 +419,7 @@ def _read(
         located(section.table, base),
         id=str(section.id),
         columns=tuple(name for name in wanted if name is not None and name not in made),
-        missing=section.missing,
-        encoding=section.encoding,
-        delimiter=section.delimiter,
+        **section.csv,
     )
 
 
@@ -444,27 +449,14 @@ def _read_folder(folder: Path, levels: tuple[str, ...]) -> ImageSet:
     return image_set(gathered, name=str(folder), format="folder", inputs={}, counts=counts)
 
 
-def _read_format(section: PicturesConfig, base: Path) -> ImageSet:
-    first = next(iter(section.rules), None)
-    collapse = {"collapse": first.collapse} if isinstance(first, CollapseRowsRule) else {}
-    chosen, options = _format_of(section)
-    files = (
-        {role: base / path for role, path in section.files.items()}
-        if isinstance(section.files, Mapping)
-        else base / Path(section.files)
-    )
-    return chosen.load(files, **options, **collapse)
-
-
-def _format_of(section: PicturesConfig) -> tuple[DataFormat, dict[str, Any]]:
-    """Return the format of a section, and the options to read it with."""
-    chosen = find_format(section.format or "")
+def _options(section: PicturesConfig) -> dict[str, Any]:
+    """Return the options to read a format with."""
     named = {} if section.id is None else {"id": section.id}
-    return chosen, chosen.checked(section.options or {}) | named
+    return find_format(section.format or "").checked(section.options or {}) | named
 
 
-def _keys(section: PicturesConfig, images: ImageSet) -> dict[str, str | None]:
-    """Return what names the file of each image that was read, by its id.
+def _keys(section: PicturesConfig, images: ImageSet) -> Keys:
+    """Return what names the file of each image that was read.
 
     Raises
     ------
@@ -479,8 +471,8 @@ def _keys(section: PicturesConfig, images: ImageSet) -> dict[str, str | None]:
     if section.path or column in images.columns:
         keys = images.column(str(column)).values.tolist()
     if chosen and chosen.file_names == "addresses" and not section.path:
-        keys = _last_parts(keys, images.name)
-    return dict(zip(images.ids.tolist(), keys, strict=True))
+        return _last_parts(keys, images.name)
+    return keys
 
 
 def _last_parts(addresses: Sequence[str | None], name: str) -> list[str | None]:
@@ -498,75 +490,16 @@ def _last_parts(addresses: Sequence[str | None], name: str) -> list[str | None]:
     return [*names]
 
 
-def _locate(
-    section: PicturesConfig, images: ImageSet, keys: Mapping[str, str | None], base: Path
-) -> Callable[[], Pictures] | None:
-    """Return where the files of a set are; None where the config doesn't say it."""
-    find = _finder(section, images.name, base)
-    if find is None:
-        return None
-    corners = None
-    if section.crop is not None:
-        names = section.crop.columns or CORNERS
-        cells = [images.column(name).values.tolist() for name in names]
-        corners = corners_of(cells, names, images.name)
+def _pictures_of_set(
+    section: PicturesConfig, base: Path, images: ImageSet, keys: Mapping[str, str | None]
+) -> Pictures | None:
+    """Return the pictures of a set; None where the config doesn't say where they are."""
     # Ids that images were read with, before rules renamed them or cut them out.
     column = "image" if section.crop is not None and section.crop.labels else None
     if any(rule.rule == "ids_from" for rule in section.rules):
         column = "original_id"
     read_as = images.ids if column is None else images.column(column).values
+    names = section.crop.columns or CORNERS if section.crop else ()
+    corners = corners_of({name: images.column(name).values.tolist() for name in names}, images.name)
     paths = [keys[str(name)] for name in read_as]
-    return partial(find_all, find, images.ids.tolist(), paths, corners, images.name)
-
-
-def _finder(section: PicturesConfig, name: str, base: Path) -> Find | None:
-    root = None if section.root is None else base / section.root
-    if section.folder is not None:
-        return find_in_folder(base / section.folder, name)
-    if section.table is not None:
-        return find_in_folder(root or base, name) if section.path else None
-    chosen, options = _format_of(section)
-    if chosen.rows is not None:
-        path = base / section.files
-        rows = chosen.rows(path, **options)
-        if rows is not None:
-            return partial(_find_in_rows, path, rows)
-    if root is None:
-        return None
-    by_stem = chosen.file_names == "stems" and not section.path
-    return partial(_find_by_stem, root, name) if by_stem else find_in_folder(root, name)
-
-
-def _find_by_stem(
-    root: Path, name: str, ids: Sequence[str], keys: Sequence[str], corners: Corners | None
-) -> Pictures:
-    """Find files by their names without an ending; one that isn't there fails when it is read."""
-    check_folder(root)
-    files: dict[str, str] = {}
-    wanted = {*keys}
-    for path in map(str, pictures_in_folder(root).ids):
-        stem = Path(path).stem
-        if stem in wanted and files.setdefault(stem, path) != path:
-            raise DataError(
-                f"{files[stem]!r} and {path!r} could both be the image {stem!r}",
-                file=str(root),
-                expected="one file of that name",
-                fix="remove one of them, or name the folder that holds the right ones",
-            )
-    paths = [files.get(key, f"{key}.jpg") for key in keys]
-    return find_in_folder(root, name)(ids, paths, corners)
-
-
-def _find_in_rows(
-    path: Path, rows: RowPictures, ids: Sequence[str], keys: Sequence[str], corners: Corners | None
-) -> Pictures:
-    """Find pictures that lie in the rows of tables, by the names of the rows."""
-    whole = pictures_on_disk(path, image=rows.image, id=rows.id)
-    names = whole.ids.tolist()
-    if rows.names is not None:
-        # Without a column of ids the pictures are called by the numbers of their rows.
-        every = rows.names()
-        names = [every[int(row)] for row in names]
-    place = {name: row for row, name in enumerate(names)}
-    chosen = whole.take([place[key] for key in keys])
-    return replace(chosen, ids=np.array([*ids, None], dtype=object)[:-1], crops=corners)
+    return _pictures(section, base, images.ids.tolist(), paths, corners, images.name)

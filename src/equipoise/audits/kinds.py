@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -18,15 +17,6 @@ KINDS = (
 
 Progress = Callable[[str, int, int | None], None]
 """Told the step, what is done, and what there is to do."""
-
-# Seconds before the first number: libraries and kernels are loaded.
-_START = 0.5
-
-
-def estimated_seconds(measuring: float) -> float:
-    """Return about how long an audit takes: its start and what it measures, rounded up to 0.1."""
-    return math.ceil(10 * (_START + measuring)) / 10
-
 
 PERCEIVED = (
     "Groups are as the data label them: perceived attributes, not identities. The findings "

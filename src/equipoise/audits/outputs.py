@@ -8,14 +8,14 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from equipoise.core.errors import ConfigError, DataError, InputError, ModelError
-from equipoise.data import ItemSource, load_items
+from equipoise.data import load_items
 from equipoise.data.coded import Coded
 from equipoise.data.outputs import Content, Outputs
 
@@ -110,6 +110,9 @@ class Models(ABC):
         return table
 
     @abstractmethod
+    def _offer(self, section: RunConfig) -> Offer | None:
+        """Return what a model can do; None where that isn't known."""
+
     def capability(self, name: str, section: RunConfig, *allowed: Offer) -> Offer:
         """Return what a model can do; a dry run takes the first allowed where it isn't known.
 
@@ -118,6 +121,17 @@ class Models(ABC):
         ConfigError
             When the model can do none of what is allowed; it names the key `models.<name>.model`.
         """
+        from equipoise.models.protocols import DESCRIPTIONS
+
+        with self._running(name):
+            offer = self._offer(section)
+        if offer in allowed or (offer is None and isinstance(self, DryRun)):
+            return offer or allowed[0]
+        raise ConfigError(
+            f"{self.key(name)}: {section.called} is "
+            f"{DESCRIPTIONS[offer] if offer else 'no model'}; an audit of "
+            f"{self.config.audit} takes {' or '.join(map(DESCRIPTIONS.__getitem__, allowed))}"
+        )
 
     @abstractmethod
     def embed_texts(
@@ -184,18 +198,22 @@ class Models(ABC):
         self.capability(name, section, "answerer")
         return self._of_images(name, section, "answers", pictures, on, question=question)
 
-    def _refuse_others(
-        self, name: str, section: RunConfig, capability: Offer | None, allowed: Sequence[Offer]
-    ) -> None:
-        """Refuse a model that lacks every capability that the audit can use."""
-        from equipoise.models.protocols import DESCRIPTIONS
-
-        if capability not in allowed:
-            raise ConfigError(
-                f"{self.key(name)}: {section.called} is "
-                f"{DESCRIPTIONS[capability] if capability else 'no model'}; an audit of "
-                f"{self.config.audit} takes {' or '.join(map(DESCRIPTIONS.__getitem__, allowed))}"
-            )
+    @contextmanager
+    def _running(self, name: str) -> Iterator[None]:
+        """Prefix a model's error with its key; an interrupted run loses nothing."""
+        try:
+            yield
+        except ModelError as error:
+            key = self.key(name)
+            if not str(error).startswith(f"{key}: "):
+                error.args = (f"{key}: {error}",)
+            raise
+        except KeyboardInterrupt as error:
+            # As the kind it is: the command line tells Ctrl-C from a polite kill.
+            raise type(error)(
+                f"interrupted; the outputs so far are kept in {self.store}, and the same command "
+                "goes on from there"
+            ) from None
 
     def key(self, name: str) -> str:
         """Return the key of the config that names a model."""
@@ -214,14 +232,10 @@ class LiveModels(Models):
         super().__init__(config, base, progress)
         self._loaded: dict[tuple[str, RunOptions], Any] = {}
 
-    def capability(self, name: str, section: RunConfig, *allowed: Offer) -> Offer:
-        """Return what a model can do; refuse one that can do none of what is allowed."""
+    def _offer(self, section: RunConfig) -> Offer | None:
         from equipoise.models.protocols import offer_of
 
-        with model_errors(self.key(name)):
-            capability = offer_of(self.opened(section))
-        self._refuse_others(name, section, capability, allowed)
-        return capability or allowed[0]
+        return offer_of(self.opened(section))
 
     def embed_texts(
         self, name: str, section: RunConfig, prompts: Prompts, *, on: str = "queries"
@@ -230,7 +244,7 @@ class LiveModels(Models):
         from equipoise.evidence.texts import embed_classes
 
         self.capability(name, section, "encoder")
-        with self._interruptible(), model_errors(self.key(name)):
+        with self._running(name):
             vectors, texts = embed_classes(
                 prompts, self.opened(section), self.store, progress=self._progress(name, on)
             )
@@ -252,7 +266,7 @@ class LiveModels(Models):
 
         if not isinstance(section.model, str):
             return section.model
-        wanted = located_model(section.model, self.base), options_of(section, self.config)
+        wanted = section.located(self.base), section.options(self.config.extraction)
         for other in self._loaded.keys() - {wanted}:
             name, options = other
             self._loaded[other] = rested(self._loaded[other], partial(options.load, name))
@@ -280,9 +294,9 @@ class LiveModels(Models):
             request["part"] = options.part
         if isinstance(section.model, str) and (options.engine == "ray" or _spreads(model)):
             # Each worker opens a model of its own.
-            model = located_model(section.model, self.base.absolute())
-            request["options"] = options_of(section, self.config)
-        with self._interruptible(), model_errors(self.key(name)):
+            model = section.located(self.base.absolute())
+            request["options"] = section.options(options)
+        with self._running(name):
             run: Extraction = extract(
                 pictures, model=model, store=self.store, engine=options.engine,
                 max_failures=options.max_failures, progress=self._progress(name, on), **request,
@@ -303,18 +317,6 @@ class LiveModels(Models):
                 failed=dict(zip(*failures, strict=True)), identical=run.identical,
             )
         )  # fmt: skip
-
-    @contextmanager
-    def _interruptible(self) -> Iterator[None]:
-        """Say that an interrupted run loses nothing."""
-        try:
-            yield
-        except KeyboardInterrupt as error:
-            # As the kind it is: the command line tells Ctrl-C from a polite kill.
-            raise type(error)(
-                f"interrupted; what the model said so far is kept in {self.store}, and the same "
-                "command goes on from there"
-            ) from None
 
     def _progress(self, name: str, on: str) -> Progress | None:
         progress = self.progress
@@ -340,12 +342,8 @@ class DryRun(Models):
             self.sets, self.tables = live.sets, live.tables
         self._keys: dict[tuple[str, RunOptions], str | None] = {}
 
-    def capability(self, name: str, section: RunConfig, *allowed: Offer) -> Offer:
-        """Return what a model can do; the first that is allowed where it isn't known."""
-        with model_errors(self.key(name)):
-            capability = self._signature(section).offer or allowed[0]
-        self._refuse_others(name, section, capability, allowed)
-        return capability
+    def _offer(self, section: RunConfig) -> Offer | None:
+        return self._signature(section).offer
 
     def embed_texts(
         self, name: str, section: RunConfig, prompts: Prompts, *, on: str = "queries"
@@ -403,8 +401,7 @@ class DryRun(Models):
 
     def _located(self, section: RunConfig) -> str:
         """Return a model's name with its folder in full."""
-        model = section.model
-        return located_model(model, self.base) if isinstance(model, str) else section.called
+        return str(section.located(self.base)) if isinstance(section.model, str) else section.called
 
     def _stand_in(
         self,
@@ -438,7 +435,7 @@ class DryRun(Models):
         if self._opened is not None or not isinstance(section.model, str):
             model: Any = section.model if self._opened is None else self._opened(section)
             return str(model.info.key)
-        wanted = self._located(section), options_of(section, self.config)
+        wanted = self._located(section), section.options(self.config.extraction)
         if wanted not in self._keys:
             hashed, known = known_by_files(*wanted, self.store)
             self._keys[wanted] = known.info.key if known else ("" if hashed else None)
@@ -472,61 +469,7 @@ def _spreads(model: Any) -> bool:
     return gpus() > 1
 
 
-@contextmanager
-def model_errors(key: str) -> Iterator[None]:
-    """Prefix a model error with the config key of the model."""
-    try:
-        yield
-    except ModelError as error:
-        if not str(error).startswith(f"{key}: "):
-            error.args = (f"{key}: {error}",)
-        raise
-
-
-def located_model(name: str, base: Path) -> str:
-    """Return the name of a model with a folder or file beside the config in full."""
-    from equipoise.models.registry import is_code
-
-    prefix, _, rest = name.partition(":")
-    beside = base / rest
-    return f"{prefix}:{beside}" if beside.exists() and not is_code(prefix) else name
-
-
-def options_of(section: RunConfig, config: AuditConfig) -> RunOptions:
-    """Return how a model is loaded: as its section says, else as `extraction` says."""
-    from equipoise.evidence.asking import RunOptions
-
-    every = config.extraction
-    return RunOptions(
-        device=section.device or every.device,
-        dtype=section.dtype or every.dtype,
-        backend=section.backend or every.backend,
-        revision=section.revision,
-        allow_pickle=section.allow_pickle,
-        trust_remote_code=section.trust_remote_code,
-    )
-
-
-class TextTable(Protocol):
-    """A section that names a table of texts: `TextsConfig`, or one with the same keys."""
-
-    @property
-    def id(self) -> str | None:
-        """Column that names the text."""
-
-    @property
-    def text(self) -> str | None:
-        """Column of the text."""
-
-    @property
-    def templates(self) -> str | tuple[str, ...]:
-        """What the texts are put into."""
-
-    def source(self, base: Path, columns: tuple[str, ...]) -> ItemSource:
-        """Return what to read."""
-
-
-def prompts_of(about: TextTable, base: Path, *, what: str) -> Prompts:
+def prompts_of(about: Any, base: Path, *, what: str) -> Prompts:
     """Return the prompts of every text of a table, by its id.
 
     Raises

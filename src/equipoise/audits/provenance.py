@@ -85,12 +85,8 @@ def _commit(base: Path) -> tuple[str, bool]:
 
 def _git(base: Path, *arguments: str) -> str:
     # The user's own git, asked about the user's own folder.
-    done = subprocess.run(  # noqa: S603
-        ["git", *arguments],  # noqa: S607
-        cwd=base,
-        capture_output=True,
-        text=True,
-        timeout=10,
-        check=True,
+    command = ["git", *arguments]
+    output = subprocess.check_output(  # noqa: S603
+        command, cwd=base, stderr=subprocess.DEVNULL, text=True, timeout=10
     )
-    return done.stdout.strip()
+    return output.strip()

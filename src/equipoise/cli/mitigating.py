@@ -7,10 +7,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
-from equipoise.audits.config import read_values
-from equipoise.audits.config_yaml import explain, keys
+from equipoise.audits.config import read_values, validated
 from equipoise.audits.provenance import machine, versions
 from equipoise.core.errors import ConfigError
 from equipoise.core.result import AuditResult, Manifest
@@ -33,15 +32,7 @@ def parse(path: Path, schema: type[Schema], *, fix: str) -> Schema:
     if not path.exists():
         raise ConfigError(f"{path}: no such file. To do: {fix}")
     values, source, node = read_values(path)
-    if not isinstance(values, Mapping):
-        raise ConfigError(
-            f"{source}: {'empty' if values is None else 'not a mapping'}; expected the keys "
-            f"{', '.join(keys(schema))}. To do: {fix}"
-        )
-    try:
-        return schema.model_validate(dict(values))
-    except ValidationError as error:
-        raise ConfigError(explain(error, schema, source, node)) from None
+    return validated(values, schema, source, node, fix=fix)
 
 
 def load_config(path: Path) -> Config:

@@ -101,7 +101,7 @@ def test_rows_of_one_image_have_one_file(tmp_path: Path) -> None:
     assert pictures.ids.tolist() == ["a", "b"]
     write_csv(tmp_path / "t.csv", [*rows, ["a", "other.png"]])
     with pytest.raises(DataError, match=r"rows 1 and 4 are of one image and differ in its file"):
-        known(given, tmp_path)
+        _ = known(given, tmp_path).pictures
 
 
 def test_crops_of_a_table_are_columns_of_whole_pixels(tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_crops_of_a_table_are_columns_of_whole_pixels(tmp_path: Path) -> None:
     assert pictures.crops.tolist() == [[1, 0, 3, 2]]
     write_csv(tmp_path / "t.csv", [header, ["x", "a.png", "1", "0", "3.5", "2"]])
     with pytest.raises(DataError, match=r"column 'r', row 1: the cell is '3.5'. Expected: a whole"):
-        known(given, tmp_path)
+        _ = known(given, tmp_path).pictures
 
 
 def test_rules_make_columns_of_a_table(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def test_a_stopped_run_says_that_it_goes_on_and_does(
     )  # fmt: skip
     assert done.returncode == code, done.stderr
     assert done.stderr.endswith(
-        f"interrupted; what the model said so far is kept in {world / 'evidence'}, and the same "
+        f"interrupted; the outputs so far are kept in {world / 'evidence'}, and the same "
         "command goes on from there\n"
     )
     assert not (world / "run").exists()

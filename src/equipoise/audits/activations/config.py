@@ -13,7 +13,7 @@ from pydantic import (
     model_validator,
 )
 
-from equipoise.audits.config import AuditConfig, among, group_name
+from equipoise.audits.config import AuditConfig, group_name
 from equipoise.audits.config_fields import (
     ArrayConfig,
     Group,
@@ -23,6 +23,7 @@ from equipoise.audits.config_fields import (
     Section,
     Share,
     Table,
+    among,
     distinct,
 )
 from equipoise.audits.config_images import PicturesConfig
@@ -202,8 +203,3 @@ class Config(AuditConfig):
     def group_names(self) -> Sequence[str]:
         """Names of the choices of groups."""
         return [group_name(group) for group in self.data.groups]
-
-    @property
-    def attributes_section(self) -> PicturesConfig:
-        """The section that the groups' attributes come from."""
-        return self.data.images

@@ -12,8 +12,6 @@ from equipoise.audits.config import (
     LabelledImagesConfig,
     LabelModelConfig,
     NormalizeConfig,
-    among,
-    given_keys,
     group_name,
 )
 from equipoise.audits.config_fields import (
@@ -24,6 +22,8 @@ from equipoise.audits.config_fields import (
     OutsideConfig,
     Section,
     Switch,
+    among,
+    given_keys,
 )
 from equipoise.data import Coded
 

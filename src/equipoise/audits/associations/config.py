@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, PlainSerializer, model_validator
 
-from equipoise.audits.config import AuditConfig, among
+from equipoise.audits.config import AuditConfig
 from equipoise.audits.config_fields import (
     AS_IT_IS,
     ArrayConfig,
@@ -16,6 +16,7 @@ from equipoise.audits.config_fields import (
     RunConfig,
     Share,
     Templates,
+    among,
 )
 from equipoise.audits.config_images import PicturesConfig
 from equipoise.audits.engines.associations.config import MeasureConfig

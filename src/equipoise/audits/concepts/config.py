@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, model_validator
 
-from equipoise.audits.config import AuditConfig, ResamplingConfig, among, group_name
+from equipoise.audits.config import AuditConfig, ResamplingConfig, group_name
 from equipoise.audits.config_fields import (
     Delimiter,
     Encoding,
@@ -22,6 +22,7 @@ from equipoise.audits.config_fields import (
     Section,
     Share,
     Templates,
+    among,
     distinct,
     ids_at,
     located,
@@ -238,8 +239,8 @@ class DataConfig(Section):
         if self.labels.file is None and self.images.format is None:
             key = "labels.file" if "labels" in self.model_fields_set else "labels"
             raise ValueError(
-                f"{key}: required, and missing: {self.images.source_key!r} says which images there "
-                "are, and not what they show"
+                f"{key}: required, and missing: 'table' and 'folder' say which images there are, "
+                "and not what they show"
             )
         return self
 
@@ -418,11 +419,6 @@ class Config(AuditConfig):
     def group_names(self) -> list[str]:
         """Names of the choices of groups."""
         return [group_name(group) for group in self.data.groups]
-
-    @property
-    def attributes_section(self) -> ImagesConfig:
-        """The images, which have the attributes."""
-        return self.data.images
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, PlainSerializer, model_validator
 
-from equipoise.audits.config import AuditConfig, among, group_name
+from equipoise.audits.config import AuditConfig, group_name
 from equipoise.audits.config_fields import (
     ArrayConfig,
     Group,
@@ -16,8 +16,9 @@ from equipoise.audits.config_fields import (
     RunConfig,
     Section,
     Share,
+    among,
+    as_text,
     distinct,
-    file_as_text,
 )
 from equipoise.audits.config_images import PicturesConfig
 
@@ -87,7 +88,7 @@ class ModelConfig(RunConfig, ArrayConfig):
         .npy, .npz, .safetensors, .parquet or .csv.
     """
 
-    file: Annotated[Any, PlainSerializer(file_as_text)] = None
+    file: Annotated[Any, PlainSerializer(as_text)] = None
 
     @model_validator(mode="after")
     def _one_source(self) -> ModelConfig:
@@ -146,11 +147,6 @@ class Config(AuditConfig):
     def group_names(self) -> Sequence[str]:
         """Names of the choices of sets."""
         return [group_name(group) for group in self.data.sets]
-
-    @property
-    def attributes_section(self) -> PicturesConfig:
-        """The section that the sets' attributes come from."""
-        return self.data.images
 
 
 def reference_name(name: str) -> str:

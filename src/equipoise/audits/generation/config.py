@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from equipoise.audits.config import AuditConfig, among, group_name
+from equipoise.audits.config import AuditConfig, group_name
 from equipoise.audits.config_fields import (
     ArrayConfig,
     Delimiter,
@@ -23,6 +23,7 @@ from equipoise.audits.config_fields import (
     Section,
     Share,
     Table,
+    among,
     distinct,
     located,
 )
@@ -211,11 +212,6 @@ class ImagesConfig(Section):
             "subject": self.subject, "path": self.path,
         }  # fmt: skip
         return {name: column for name, column in columns.items() if column is not None}
-
-    @property
-    def has_missing(self) -> bool:
-        """Whether the key `missing` applies."""
-        return self.table is not None
 
     def source(self, base: Path, attributes: tuple[str, ...]) -> ItemSource:
         """Return the table to read, with paths relative to `base`."""
@@ -506,11 +502,6 @@ class Config(AuditConfig):
             names = [group_name(attributes) for attributes in self.compared]
             among(f"gate[{index}].groups", group_name(rule.groups or ()) or None, names)
         return self
-
-    @property
-    def attributes_section(self) -> ImagesConfig | None:
-        """The table of images; None where captions or a folder of generations name the groups."""
-        return self.images if self.images is not None and self.images.has_missing else None
 
     @property
     def types(self) -> tuple[str, ...]:

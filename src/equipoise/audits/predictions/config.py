@@ -13,7 +13,6 @@ from equipoise.audits.config import (
     LabelModelConfig,
     Mapped,
     Vocabulary,
-    given_keys,
     group_name,
 )
 from equipoise.audits.config_fields import (
@@ -24,6 +23,7 @@ from equipoise.audits.config_fields import (
     Switch,
     Templates,
     distinct,
+    given_keys,
 )
 
 # Keys that are about a table of predictions, and about a model to run.

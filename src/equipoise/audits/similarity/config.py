@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from equipoise.audits.config import among, group_name
+from equipoise.audits.config import group_name
 from equipoise.audits.config_fields import (
     Delimiter,
     Encoding,
@@ -18,6 +18,7 @@ from equipoise.audits.config_fields import (
     Name,
     Section,
     Table,
+    among,
     distinct,
     located,
 )

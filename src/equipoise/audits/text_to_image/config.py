@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from equipoise.audits.config import AuditConfig, among, file_names
+from equipoise.audits.config import AuditConfig, file_names
 from equipoise.audits.config_fields import (
     AS_IT_IS,
     ArrayConfig,
@@ -23,6 +23,7 @@ from equipoise.audits.config_fields import (
     Share,
     Table,
     Templates,
+    among,
     distinct,
     one_state_each,
 )
@@ -559,11 +560,6 @@ class Config(AuditConfig):
     def group_names(self) -> tuple[str, ...]:
         """Names of the pairs and of the shares, for the gate."""
         return (*(" against ".join(pair) for pair in self.pairs), *(s.of for s in self.shares))
-
-    @property
-    def attributes_section(self) -> None:
-        """Groups are named by prompts: no section has them."""
-        return
 
     @property
     def pairs(self) -> tuple[tuple[str, str], ...]:

@@ -6,13 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
-from equipoise.audits.config import read_values
+from equipoise.audits.config import read_values, validated
 from equipoise.audits.config_fields import Label, Name, Section, Share, Table, located
-from equipoise.audits.config_yaml import explain, keys
 from equipoise.audits.generation.config import CaptionsConfig, GeneratorConfig
-from equipoise.core.errors import ConfigError, InputError
+from equipoise.core.errors import InputError
 from equipoise.counterfactuals import prompt_table
 
 _OF_SETS = ("candidates", "shared", "shared_self")
@@ -125,13 +124,6 @@ def load_making(path: Path) -> MakingConfig:
     ConfigError
         When it cannot be read, is not YAML, or has a key or value that is not allowed.
     """
-    values, source, node = read_values(path, new="equipoise counterfactuals new")
-    if not isinstance(values, Mapping):
-        raise ConfigError(
-            f"{source}: {'empty' if values is None else 'not a mapping'}; expected the keys "
-            f"{', '.join(keys(MakingConfig))}. To do: start from 'equipoise counterfactuals new'"
-        )
-    try:
-        return MakingConfig.model_validate(dict(values))
-    except ValidationError as error:
-        raise ConfigError(explain(error, MakingConfig, source, node)) from None
+    new = "equipoise counterfactuals new"
+    values, source, node = read_values(path, new=new)
+    return validated(values, MakingConfig, source, node, fix=f"start from '{new}'")

@@ -193,11 +193,6 @@ class QueryAudit(AuditConfig):
         """Names of the choices of groups."""
         return [group_name(group) for group in self.data.groups]
 
-    @property
-    def attributes_section(self) -> PicturesConfig:
-        """The section that the groups' attributes come from."""
-        return self.data.images
-
 
 class RankingAudit(QueryAudit):
     """The configuration of an audit of rankings.
