@@ -14,6 +14,7 @@ from sklearn.metrics.pairwise import cosine_distances
 from equipoise.core.errors import InputError
 from equipoise.metrics import diverse_subset, iss_cross, iss_difference, iss_intra, mean_distances
 from equipoise.metrics.vectors import unit_sums
+from equipoise.metrics.vectors.diversity import project
 from equipoise.metrics.vectors.unit_sums import UnitSums, exchanged
 from equipoise.stats.resampling import Exact, Permutation
 from equipoise.stats.shuffling import keys, shuffle
@@ -68,14 +69,10 @@ def test_agrees_with_all_pairs(n: int, d: int, seed: int) -> None:
     assert abs(apart.value) == pytest.approx(np.abs(differences).max(), abs=1e-12)
 
 
-def test_shards_merge_and_scale_does_not_matter() -> None:
+def test_scale_does_not_matter() -> None:
     rows = cloud(0, 1000)
-    whole = UnitSums.of(rows)
-    merged = UnitSums.of(rows[:300]).merge(UnitSums.of(rows[300:] * 1e6))
-    assert (merged.count, merged.zeros) == (1000, 0)
-    assert merged.distance == pytest.approx(whole.distance, abs=1e-14)
     extreme = rows * np.geomspace(1e-300, 1e300, 1000)[:, None]
-    assert iss_intra(extreme).value == pytest.approx(whole.distance, abs=1e-12)
+    assert iss_intra(extreme).value == pytest.approx(iss_intra(rows).value, abs=1e-12)
 
 
 def jackknifed(left_out: Any) -> float:
@@ -147,11 +144,11 @@ def test_equally_diverse_sets_that_lie_apart_are_rarely_told_apart() -> None:
 def test_principal_components() -> None:
     rows = cloud(0)
     # All components only centre and turn the rows.
-    whole = iss_intra(rows, components=6).value
+    whole = iss_intra(project({"x": rows}, 6)["x"]).value
     assert whole == pytest.approx(iss_intra(rows - rows.mean(axis=0)).value, abs=1e-12)
     signs = np.sign(PCA(1).fit_transform(rows)[:, 0])
     expected = 1 - np.mean([a * b for a, b in combinations(signs, 2)])
-    assert iss_intra(rows, components=1).value == pytest.approx(expected, abs=1e-12)
+    assert iss_intra(project({"x": rows}, 1)["x"]).value == pytest.approx(expected, abs=1e-12)
 
 
 def test_zero_rows_are_left_out_and_counted() -> None:
@@ -159,8 +156,8 @@ def test_zero_rows_are_left_out_and_counted() -> None:
     found = iss_intra(rows)
     assert (found.value, found.excluded) == (iss_intra(cloud(0)).value, zeros)
     # Centred, a row of zeros would gain a direction.
-    projected = iss_intra(rows, components=3)
-    assert projected.value == iss_intra(cloud(0), components=3).value
+    projected = iss_intra(project({"x": rows}, 3)["x"])
+    assert projected.value == iss_intra(project({"x": cloud(0)}, 3)["x"]).value
     for one in (projected, iss_cross([rows, cloud(1)]), iss_difference([rows, cloud(1)])):
         assert one.excluded == zeros
         assert not one.parts or one.parts[0].excluded[0].count == 2
@@ -200,18 +197,18 @@ def test_greedy_subset() -> None:
 @pytest.mark.parametrize(
     ("call", "where"),
     [
-        (lambda: iss_intra([[1.0, np.nan]]), "embeddings: .*row 0"),
-        (lambda: iss_intra([1.0, 2.0]), r"embeddings: shape \(2,\)"),
-        (lambda: iss_intra(np.empty((0, 3))), r"embeddings: shape \(0, 3\)"),
-        (lambda: iss_intra([[1.0], [1.0, 2.0]]), "embeddings: rows"),
-        (lambda: iss_intra([["a"]]), "embeddings: type"),
-        (lambda: iss_cross([cloud(0)]), "sets: one"),
-        (lambda: iss_difference([cloud(0)]), "sets: one"),
-        (lambda: iss_cross([]), "sets: none"),
+        (lambda: iss_intra([[1.0, np.nan]]), ".*row 0"),
+        (lambda: iss_intra([1.0, 2.0]), r".*shape \(2,\)"),
+        (lambda: iss_intra(np.empty((0, 3))), r".*shape \(0, 3\)"),
+        (lambda: iss_intra([[1.0], [1.0, 2.0]]), ".*rows"),
+        (lambda: iss_intra([["a"]]), ".*type"),
+        (lambda: iss_cross([cloud(0)]), "sets: 1"),
+        (lambda: iss_difference([cloud(0)]), "sets: 1"),
+        (lambda: iss_cross([]), "sets: 0"),
         (lambda: iss_cross([cloud(0), cloud(0, d=5)]), r"sets of different dimensions \[5, 6\]"),
         (lambda: iss_cross({"x": cloud(0), "y": [[1, 2, 3, 4, 5, np.inf]]}), r"sets\['y'\]"),
         (lambda: iss_cross([cloud(0), cloud(1)], resampling=Exact()), "resampling=Exact"),
-        (lambda: iss_intra(cloud(0), components=7), "components=7"),
+        (lambda: project({"x": cloud(0)}, 7), "components=7"),
         (lambda: diverse_subset(cloud(0), 31), "size=31: expected 1 to 30"),
         (lambda: exchanged([np.ones((1, 2))] * 65537, [1] * 65537, 1, 0), "sets: 65537"),
     ],

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ import pyarrow as pa
 from scipy import special
 
 from equipoise.core.errors import InputError
-from equipoise.core.estimate import Chance, Estimate, no_ends
+from equipoise.core.estimate import Chance, Estimate
 from equipoise.core.finding import Excluded, GroupValue
 from equipoise.core.parts import Part, parts_to_table
 from equipoise.metrics.building import NOTHING, Against, against, number
@@ -82,34 +82,33 @@ class Sets:
     """Named sets of embeddings of one space, with the sums of their unit vectors."""
 
     names: tuple[str, ...]
-    arrays: tuple[Table, ...]
-    sums: tuple[UnitSums, ...]
+    arrays: Sequence[Table]
+    sums: Sequence[UnitSums]
+    bare: bool
 
     @classmethod
-    def of(cls, sets: Sequence[Any] | Mapping[str, Any], components: int | None) -> Sets:
-        """Check the sets, project them and sum their unit vectors.
+    def of(
+        cls,
+        sets: Sequence[Any] | Mapping[str, Any],
+        resampling: Resampling | None,
+        least: int = 1,
+    ) -> Sets:
+        """Check the sets and sum their unit vectors; without resampling spreads are unknown.
 
         Raises
         ------
         InputError
-            When there is no set, dimensions differ, a set is not (n, d) real finite numbers, or
-            `components` does not fit.
+            When there are too few sets, dimensions differ, or a set is not (n, d) real finite
+            numbers.
         """
         if not isinstance(sets, Mapping):
             sets = {str(index): one for index, one in enumerate(sets)}
-        names = tuple(str(name) for name in sets)
-        if not names:
-            raise InputError("sets: none given; expected at least one set of embeddings")
-        whats = ["embeddings" if names == ("images",) else f"sets[{name!r}]" for name in names]
+        if len(sets) < least:
+            raise InputError(f"sets: {len(sets)}; expected {least} or more sets of embeddings")
+        whats = [f"sets[{str(name)!r}]" for name in sets]
         tables = [embedding_table(x, name) for x, name in zip(sets.values(), whats, strict=True)]
         sums = unit_sums(tables, whats)
-        if components is not None:
-            # Centred, a row of zeros would get a direction that it does not have.
-            arrays = [np.asarray(x) for x in tables]
-            tables = [*_principal([x[(x != 0).any(axis=1)] for x in arrays], components)]
-            again = unit_sums(tables, whats)
-            sums = [replace(x, zeros=x.zeros + y.zeros) for x, y in zip(again, sums, strict=True)]
-        return cls(names, tuple(tables), tuple(sums))
+        return cls(tuple(map(str, sets)), tables, sums, resampling is None)
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -137,10 +136,6 @@ class Sets:
         """Of each set, sums of squares and products of projections on all sets' means."""
         return scatters(self.arrays, self.means)
 
-    def distance(self, a: int, b: int) -> float:
-        """Return the mean distance of two sets, or within one."""
-        return self.sums[a].distance if a == b else 1.0 - float(self.cosines[a, b])
-
     def within(self, a: int, *, include_self: bool = False) -> Spread:
         """Return the mean distance within a set.
 
@@ -152,7 +147,7 @@ class Sets:
         n = self.sums[a].count
         factor = (n - 1.0) / n if include_self and n else 1.0
         value = factor * self.sums[a].distance
-        if n < 3:
+        if n < 3 or self.bare:
             return Spread(value, math.nan, math.nan)
         squares = float(self.scatters[a][a, a])
         deviation = 2.0 * factor * n * np.sqrt(squares) / ((n - 1.0) * (n - 2.0))
@@ -166,7 +161,7 @@ class Sets:
         freedom are Welch and Satterthwaite's.
         """
         n = np.array([self.sums[one].count for one in chosen], dtype=np.float64)
-        if n.min() < 2:
+        if n.min() < 2 or self.bare:
             return Spread(value, math.nan, math.nan)
         squares = np.array(
             [
@@ -185,33 +180,21 @@ class Sets:
         """Return the mean distance of two sets, or within one, with its spread."""
         if a == b:
             return self.within(a)
-        return self.between([a, b], np.eye(len(self.names))[[b, a]], self.distance(a, b))
-
-    def cross(self) -> Spread:
-        """Return the mean over pairs of sets of their mean distance, with its spread."""
-        many = len(self.names)
-        value = 1.0 - float(self.cosines[np.triu_indices(many, 1)].mean())
-        weights = (1.0 - np.eye(many)) / (many * (many - 1) / 2)
-        return self.between(range(many), weights, value)
+        value = 1.0 - float(self.cosines[a, b])
+        return self.between([a, b], np.eye(len(self.names))[[b, a]], value)
 
     def part(
-        self,
-        metric: str,
-        subject: str,
-        chosen: Sequence[int],
-        spread: Spread,
-        resampling: Resampling | None,
-        **columns: Any,
+        self, metric: str, subject: str, chosen: Collection[int], spread: Spread, **columns: Any
     ) -> Part:
         """Return a number of some sets as a part."""
-        zeros = sum(self.sums[one].zeros for one in {*chosen})
+        some = [self.sums[one] for one in {*chosen}]
+        zeros = sum(one.zeros for one in some)
         return number(
             metric,
             spread.value,
             subject=subject,
-            ends=no_ends if resampling is None else spread,
-            level=level_of(resampling),
-            n=sum(self.sums[one].count for one in {*chosen}),
+            ends=spread,
+            n=sum(one.count for one in some),
             excluded=(Excluded("zero vectors", zeros),) if zeros else (),
             **columns,
         )
@@ -229,17 +212,7 @@ def project(sets: Mapping[str, Any], components: int) -> dict[str, npt.NDArray[A
     """
     arrays = {x: np.asarray(embedding_table(one, f"sets[{x!r}]")) for x, one in sets.items()}
     known = {name: (one != 0).any(axis=1) for name, one in arrays.items()}
-    given = [one[known[name]] for name, one in arrays.items()]
-    found = {}
-    for name, one in zip(arrays, _principal(given, components), strict=True):
-        found[name] = np.zeros((len(arrays[name]), components))
-        found[name][known[name]] = one
-    return found
-
-
-def _principal(arrays: list[npt.NDArray[Any]], components: int) -> list[npt.NDArray[Any]]:
-    """Project all sets on the principal components of their rows together."""
-    rows = np.concatenate([np.asarray(one, dtype=np.float64) for one in arrays])
+    rows = np.concatenate([one[known[name]].astype(np.float64) for name, one in arrays.items()])
     if not 1 <= components <= min(rows.shape):
         raise InputError(
             f"components={components}: expected 1 to {min(rows.shape)}, "
@@ -248,14 +221,19 @@ def _principal(arrays: list[npt.NDArray[Any]], components: int) -> list[npt.NDAr
     centred = rows - rows.mean(axis=0)
     _, _, axes = np.linalg.svd(centred, full_matrices=False)
     projected = centred @ axes[:components].T
-    return np.split(projected, np.cumsum([len(one) for one in arrays])[:-1])
+    found, start = {}, 0
+    for name, directed in known.items():
+        many = int(directed.sum())
+        found[name] = np.zeros((len(directed), components))
+        found[name][directed] = projected[start : start + many]
+        start += many
+    return found
 
 
 def iss_intra(
     embeddings: Any,
     *,
     include_self: bool = False,
-    components: int | None = None,
     resampling: Resampling | None = DEFAULT,
 ) -> Estimate:
     """Mean distance 1 - cos over the pairs of images of one set (ISS_intra).
@@ -268,8 +246,6 @@ def iss_intra(
     include_self : bool
         Count the n zero distances of images to themselves, as the source's Algorithm 1 does:
         lowers the value by the factor (n - 1) / n.
-    components : int, optional
-        Project on this many principal components before.
     resampling : Bootstrap, Permutation, Exact or None
         None gives the value alone. Otherwise the interval is a closed form: nothing is drawn.
 
@@ -282,37 +258,31 @@ def iss_intra(
     Raises
     ------
     InputError
-        When the array is not (n, d) real finite numbers, or `components` does not fit.
+        When the array is not (n, d) real finite numbers.
 
     References
     ----------
     Mandal 2024, chapter 3; Efron & Stein 1981, Annals of Statistics 9, 586-596.
     """
-    sets = Sets.of({"images": embeddings}, components)
-    # Without an interval the distance needs no second pass.
-    found, n = Spread(sets.sums[0].distance, math.nan, math.nan), sets.sums[0].count
-    if resampling is not None:
-        found = sets.within(0, include_self=include_self)
-    elif include_self and n:
-        found = replace(found, value=(n - 1.0) / n * found.value)
+    sets = Sets.of({"images": embeddings}, resampling)
+    found = sets.within(0, include_self=include_self)
     return make_estimate(
         metric="iss_intra",
         value=found.value,
         n=sets.sizes,
         method=NO_INTERVAL if resampling is None else "jackknife of the U-statistic, Student's t",
-        params={"include_self": include_self, "components": components},
+        params={"include_self": include_self},
         no_chance="one set has no groups to exchange",
         excluded=sets.excluded,
         unit="image",
         reason=_FEW if math.isnan(found.value) else "",
-        ends=no_ends if resampling is None else found,
+        ends=found,
     )
 
 
 def iss_cross(
     sets: Sequence[Any] | Mapping[str, Any],
     *,
-    components: int | None = None,
     resampling: Resampling | None = DEFAULT,
     rng: int = 0,
 ) -> Estimate:
@@ -322,8 +292,6 @@ def iss_cross(
     ----------
     sets : sequence or mapping of name to array-like (n_s, d)
         Two or more sets of one dimension, of any sizes. Zero rows as in `iss_intra`.
-    components : int, optional
-        Project on this many principal components of all sets together before.
     resampling : Bootstrap, Permutation or None
         Permutations for the chance level; intervals are closed forms. None: the value alone.
     rng : int
@@ -340,7 +308,7 @@ def iss_cross(
     ------
     InputError
         When there are fewer than two sets, dimensions differ, a set is not (n, d) real finite
-        numbers, `components` does not fit or `resampling` is Exact.
+        numbers, or `resampling` is Exact.
 
     References
     ----------
@@ -348,57 +316,56 @@ def iss_cross(
     """
     if isinstance(resampling, Exact):
         raise InputError("resampling=Exact: not available for iss_cross; use Permutation()")
-    found = Sets.of(sets, components)
-    if len(found.names) < 2:
-        raise InputError("sets: one set; expected two or more, or iss_intra for one")
-    spread = found.cross()
-    none, held = math.isnan(spread.value), NOTHING
+    found = Sets.of(sets, resampling, least=2)
+    many = len(found.names)
+    weights = (1.0 - np.eye(many)) / (many * (many - 1) / 2)
+    value = 1.0 - float(found.cosines[np.triu_indices(many, 1)].mean())
+    spread = found.between(range(many), weights, value)
+    none, held = math.isnan(value), NOTHING
     if resampling is not None and not none:
-        many = resampling.permutations
-        null = exchanged(found.arrays, [one.count for one in found.sums], many, rng)
-        text = f"images are exchangeable between sets; {many} permutations"
-        finest = resampling.resolution
-        held = against(null, spread.value, "higher", text, resolution=finest, scale=1.0)
-        pooled = found.sums[0]
-        for one in found.sums[1:]:
-            pooled = pooled.merge(one)
+        draws = resampling.permutations
+        null = exchanged(found.arrays, [one.count for one in found.sums], draws, rng)
+        text = f"images are exchangeable between sets; {draws} permutations"
+        held = against(null, value, "higher", text, resolution=resampling.resolution, scale=1.0)
         if held.chance:
+            total = np.add.reduce([one.total for one in found.sums])
+            pooled = UnitSums(total, sum(one.count for one in found.sums), 0)
             held = replace(held, chance=replace(held.chance, mean=pooled.distance))
-    every = range(len(found.names))
     parts = []
-    for a, b in [*((a, a) for a in every), *combinations(every, 2)]:
-        own, few = found.pair(a, b), _FEW
+    for a, b in [*((a, a) for a in range(many)), *combinations(range(many), 2)]:
+        own = found.pair(a, b)
         metric = "iss_intra" if a == b else "mean_distance"
         subject = found.names[a] if a == b else f"{found.names[a]} × {found.names[b]}"
-        reason = few if math.isnan(own.value) else ""
-        parts.append(found.part(metric, subject, (a, b), own, resampling, reason=reason))
-    method = "jackknife over the images of each set, Student's t (Welch)"
+        reason = _FEW if math.isnan(own.value) else ""
+        parts.append(
+            found.part(metric, subject, (a, b), own, level=level_of(resampling), reason=reason)
+        )
     return make_estimate(
         metric="iss_cross",
-        value=spread.value,
+        value=value,
         n=found.sizes,
-        method=NO_INTERVAL if resampling is None else method,
-        params={"components": components},
+        method="jackknife over the images of each set, Student's t (Welch)"
+        if resampling
+        else NO_INTERVAL,
         **held.fields("not estimable" if none else "no resampling was asked for"),
         by=parts_to_table(parts),
         excluded=found.excluded,
         unit="image",
         reason="a set has no image with a direction" if none else "",
-        ends=no_ends if resampling is None else spread,
+        ends=spread,
     )
 
 
 def mean_distances(
     sets: Sequence[Any] | Mapping[str, Any],
     *,
-    components: int | None = None,
     level: float = 0.95,
 ) -> pa.Table:
     """Matrix of mean distances of sets × sets, in long form.
 
     Parameters
     ----------
-    sets, components
+    sets
         As in `iss_cross`; one set is enough.
     level : float
         Confidence level of the intervals.
@@ -409,22 +376,19 @@ def mean_distances(
         set_a, set_b, distance, low, high, n_a, n_b: all ordered pairs; set_a = set_b is
         ISS_intra without self-pairs. NaN where a set is too small.
     """
-    found = Sets.of(sets, components)
+    found = Sets.of(sets, DEFAULT)
     rows = []
-    for a, name in enumerate(found.names):
-        for b, other in enumerate(found.names):
-            spread = found.pair(min(a, b), max(a, b))
-            low, high = spread(level)
-            counts = {"n_a": found.sums[a].count, "n_b": found.sums[b].count}
-            ends = {"distance": spread.value, "low": low, "high": high}
-            rows.append({"set_a": name, "set_b": other, **ends, **counts})
+    for (a, name), (b, other) in product(enumerate(found.names), repeat=2):
+        spread = found.pair(min(a, b), max(a, b))
+        ends = dict(zip(("low", "high"), spread(level), strict=True))
+        counts = {"n_a": found.sums[a].count, "n_b": found.sums[b].count}
+        rows.append({"set_a": name, "set_b": other, "distance": spread.value, **ends, **counts})
     return pa.Table.from_pylist(rows)
 
 
 def iss_difference(
     sets: Sequence[Any] | Mapping[str, Any],
     *,
-    components: int | None = None,
     resampling: Resampling | None = DEFAULT,
 ) -> Estimate:
     """Largest difference of ISS_intra between two of several sets.
@@ -433,8 +397,6 @@ def iss_difference(
     ----------
     sets : sequence or mapping of name to array-like (n_s, d)
         Two or more sets of independent images in one space, of any sizes.
-    components : int, optional
-        Project on this many principal components of all sets together before.
     resampling : Bootstrap, Permutation, Exact or None
         None gives values alone. Otherwise intervals and tests are closed forms.
 
@@ -454,33 +416,27 @@ def iss_difference(
     ----------
     Mandal 2024, chapter 3; Efron & Stein 1981, Annals of Statistics 9, 586-596.
     """
-    found = Sets.of(sets, components)
-    if len(found.names) < 2:
-        raise InputError("sets: one set; expected two or more to compare")
+    found = Sets.of(sets, resampling, least=2)
     spreads = [found.within(a) for a in range(len(found.names))]
-    bare, level = resampling is None, level_of(resampling)
+    level = level_of(resampling)
     parts, differences, helds = [], [], []
     for pair in combinations(range(len(spreads)), 2):
-        one = spreads[pair[0]].minus(spreads[pair[1]])
-        held = NOTHING if bare else _against_zero(one)
-        groups = []
-        for index in pair:
-            ends = (math.nan, math.nan) if bare else spreads[index](level)
-            name, n = found.names[index], found.sums[index].count
-            groups.append(GroupValue(name, (name,), n, spreads[index].value, *ends))
+        one, held = spreads[pair[0]].minus(spreads[pair[1]]), NOTHING
+        if one.error > 0.0:
+            half = one.half(0.95)
+            p = float(2.0 * special.stdtr(one.freedom, -abs(one.value) / one.error))
+            held = Against(Chance(0.0, -half, half, _NULL), p, _NULL)
+        groups = tuple(
+            GroupValue(name, (name,), found.sums[a].count, spreads[a].value, *spreads[a](level))
+            for a, name in ((a, found.names[a]) for a in pair)
+        )
+        subject, reason = " − ".join(one.group for one in groups), _reason(one, found.bare)
         parts.append(
             found.part(
-                "iss_difference",
-                " − ".join(found.names[index] for index in pair),
-                pair,
-                one,
-                resampling if one.error > 0.0 else None,
-                held=held,
-                by_group=tuple(groups),
-                reason=_reason(one, bare=bare),
-                shows="iss_intra",
+                "iss_difference", subject, pair, one, level=level, held=held, by_group=groups,
+                reason=reason, shows="iss_intra",
             )
-        )
+        )  # fmt: skip
         differences.append(one)
         helds.append(held)
     largest = int(np.argmax([-1.0 if math.isnan(p.value) else abs(p.value) for p in parts]))
@@ -493,29 +449,20 @@ def iss_difference(
         metric="iss_difference",
         value=part.value,
         n=found.sizes,
-        method=NO_INTERVAL if bare else "jackknife of both U-statistics, Welch's t",
-        params={"components": components, "pair": part.subject},
-        **replace(held, null="" if bare else null).fields(
-            "no resampling was asked for" if bare else part.reason
+        method=NO_INTERVAL if found.bare else "jackknife of both U-statistics, Welch's t",
+        params={"pair": part.subject},
+        **replace(held, null="" if found.bare else null).fields(
+            part.reason or "no resampling was asked for"
         ),
         by=parts_to_table(parts),
         excluded=found.excluded,
         unit="image",
         reason=part.reason,
-        ends=no_ends if bare else differences[largest],
+        ends=differences[largest],
     )
 
 
-def _against_zero(one: Spread) -> Against:
-    """Return Welch's two-sided test; nothing where a set has no spread."""
-    if not one.error > 0.0:
-        return NOTHING
-    half = one.half(0.95)
-    p = float(2.0 * special.stdtr(one.freedom, -abs(one.value) / one.error))
-    return Against(Chance(0.0, -half, half, _NULL), p, _NULL)
-
-
-def _reason(one: Spread, *, bare: bool) -> str:
+def _reason(one: Spread, bare: bool) -> str:
     if math.isnan(one.value):
         return f"{_FEW} in a set"
     if bare or one.error > 0.0:
@@ -581,7 +528,6 @@ register(
         interval="jackknife of the U-statistic, Student's t",
         parameters={
             "include_self": "count the zero distances of images to themselves: false",
-            "components": "principal components to project on: none",
         },
         reference=REFERENCE,
         errata=(
@@ -608,7 +554,6 @@ register(
             "jackknife over the images of each set, Student's t with Welch's degrees of freedom"
         ),
         null="images are exchangeable between sets",
-        parameters={"components": "principal components to project on: none"},
         reference=REFERENCE,
     )
 )
@@ -648,7 +593,6 @@ register(
         chance="0",
         interval="jackknife of both U-statistics, Student's t with Welch's degrees of freedom",
         null="both sets are equally diverse: Welch's t, two-sided, Bonferroni over pairs",
-        parameters={"components": "principal components to project on: none"},
         reference="Mandal 2024, chapter 3 (image similarity score); Efron & Stein 1981",
     )
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -29,7 +29,6 @@ from equipoise.stats.streams import stream, unit_counts, unit_keys
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 THRESHOLD, MARGIN = 0.95, 0.1
 """Cosine from which the encoder takes two subjects' texts for one; and how far above chance its
@@ -51,18 +50,16 @@ _MOST_SUMMED, _FEWEST_EXCHANGES = 1_000_000_000, 50
 class MovedPercentile:
     """Percentiles of replicates whose mean was moved to the value, not below a least one."""
 
-    replicates: Floats
+    value: float
+    replicates: Sequence[float]
     least: float
 
-    @classmethod
-    def around(cls, value: float, replicates: Sequence[float], *, least: float) -> Ends:
-        """Return the ends of replicates around a value; none of fewer than two."""
-        known = np.array([one for one in replicates if math.isfinite(one)])
-        return cls(known - known.mean() + value, least) if len(known) > 1 else no_ends
-
     def __call__(self, level: float) -> tuple[float, float]:
-        """Return the lower and upper end."""
-        low, high, _ = percentile(self.replicates, level)
+        """Return the lower and upper end; NaN of fewer than two replicates."""
+        known = np.array([one for one in self.replicates if math.isfinite(one)])
+        if len(known) < 2:
+            return math.nan, math.nan
+        low, high, _ = percentile(known - known.mean() + self.value, level)
         return max(self.least, float(low)), float(high)
 
 
@@ -85,7 +82,6 @@ def frechet_distance(
     reference: Any,
     *,
     units: Any = None,
-    reference_units: Any = None,
     resampling: Resampling | None = Bootstrap(200),  # noqa: B008 - frozen
     rng: int = 0,
 ) -> Estimate:
@@ -99,8 +95,8 @@ def frechet_distance(
         Of the images that are judged, such as an Inception network's for the FID.
     reference : array-like, shape (m, d)
         Of the images they are compared with, in the same space.
-    units, reference_units : array-like, shape (n,) and (m,), optional
-        What is resampled together, such as the counterfactual set.
+    units : array-like, shape (n,), optional
+        Features that are resampled together, such as those of a counterfactual set.
     resampling : Bootstrap, Permutation, Exact or None
         None gives the value alone. Where dimensions are many, fewer replicates are made than
         asked for; the method says how many.
@@ -126,133 +122,102 @@ def frechet_distance(
     ----------
     Dowson & Landau 1982; Heusel et al. 2017, NeurIPS; Chong & Forsyth 2020, CVPR.
     """
-    one, other = _numbers(features, "features"), _numbers(reference, "reference")
-    for rows, what in ((one, "features"), (other, "reference")):
-        if len(rows) < 2:
-            raise InputError(f"{what}: shape {rows.shape}; expected (n, d), two rows or more")
-    if one.shape[1] != other.shape[1]:
+    pair = _numbers(features, "features"), _numbers(reference, "reference")
+    (n, d), (m, space) = (rows.shape for rows in pair)
+    if min(n, m) < 2 or d != space:
         raise InputError(
-            f"features of {one.shape[1]} numbers and reference of {other.shape[1]}; expected one "
-            "space"
+            f"features and reference: shapes {(n, d)} and {(m, space)}; expected two rows or more "
+            "of one space"
         )
-    pair = (
-        Weighted(one, Units.of(units, len(one))),
-        Weighted(other, Units.of(reference_units, len(other))),
-    )
-    value = _distance(pair)
-    ends, method = _frechet_spread(pair, value, resampling, rng)
-    limit = math.nan if resampling is None else _extrapolated(pair, rng)
-    few = "too few units to leave some of them out" if resampling is not None else NO_INTERVAL
+    owners = Units.of(units, n), Units.of(None, m)
+
+    def distance(times: Iterable[Floats]) -> float:
+        """Return the distance where units count so many times."""
+        (mean, factor), (mean_2, factor_2) = (
+            _moments(rows, some[owner.codes])
+            for rows, owner, some in zip(pair, owners, times, strict=True)
+        )
+        product = factor.T @ factor_2
+        if not np.isfinite(product).all():
+            return math.nan
+        # The trace of (Σ1 Σ2)^½ is the sum of the singular values of F1ᵀ F2.
+        shared = float(np.linalg.svd(product, compute_uv=False).sum())
+        apart = float(np.square(mean - mean_2).sum())
+        spread = float(np.square(factor).sum() + np.square(factor_2).sum())
+        return max(0.0, apart + spread - 2.0 * shared)
+
+    sizes = [len(one.names) for one in owners]
+    value, limit = distance(map(np.ones, sizes)), math.nan
+    ends: Ends = no_ends
+    if resampling is not None and min(sizes) >= _FEWEST:
+        limit = _extrapolated(distance, sizes, rng)
+    method = NO_INTERVAL if resampling is None else "none: use Bootstrap()"
+    if isinstance(resampling, Bootstrap):
+        work = sum(k * d * min(k, d) + 10 * min(k, d) ** 3 for k in (n, m))
+        many = min(resampling.replicates, max(_FEWEST, int(_MOST_WORK / work)))
+        times = [one.times(many, rng + place) for place, one in enumerate(owners)]
+        ends = MovedPercentile(value, [*map(distance, zip(*times, strict=True))], 0.0)
+        method = (
+            f"{_SPREAD}: percentiles of {many} resamples of the {owners[0].name}s of both sets, "
+            "moved to the value; not a confidence interval: resampled sets lie further apart"
+        )
+    few = NO_INTERVAL if resampling is None else "too few units to leave some of them out"
     reason = few if math.isnan(limit) else ""
-    n = len(one) + len(other)
+    part = Part("frechet_distance_extrapolated", "", limit, n=n + m, reason=reason)
     return make_estimate(
         metric="frechet_distance",
         value=value,
-        n={"images": len(one), "reference": len(other)},
+        n={"images": n, "reference": m},
         method=method,
-        params={"dimensions": one.shape[1], "bias": value - limit},
+        params={"dimensions": d, "bias": value - limit},
         no_chance=(
             "none: how far apart sets of one kind lie depends on the encoder and on how many "
             "images there are; compare with the extrapolated value, and with sets of the same sizes"
         ),
-        by=parts_to_table([Part("frechet_distance_extrapolated", "", limit, n=n, reason=reason)]),
-        unit=pair[0].units.name,
+        by=parts_to_table([part]),
+        unit=owners[0].name,
         ends=ends,
     )
 
 
-@dataclass(frozen=True, eq=False)
-class Weighted:
-    """Features whose rows count as often as their units do."""
-
-    rows: Floats
-    units: Units
-
-    def moments(self, times: Floats) -> tuple[Floats, Floats]:
-        """Return the mean, and a factor F of the covariance F Fᵀ, shape (d, r)."""
-        weights = times[self.units.codes]
-        total = weights.sum()
-        if total < 2:
-            nothing = np.full(self.rows.shape[1], np.nan)
-            return nothing, nothing[:, None]
-        kept = weights > 0
-        rows, weights = self.rows[kept], weights[kept]
-        mean = np.einsum("n,nd->d", weights, rows) / total
-        centred = np.sqrt(weights / (total - 1))[:, None] * (rows - mean)
-        if len(centred) <= centred.shape[1]:
-            return mean, centred.T
-        values, vectors = np.linalg.eigh(centred.T @ centred)
-        return mean, vectors * np.sqrt(np.maximum(values, 0.0))
-
-    @property
-    def work(self) -> float:
-        """About how many multiplications the moments take."""
-        n, d = self.rows.shape
-        return float(n * d * min(n, d) + 10 * min(n, d) ** 3)
+def _moments(rows: Floats, weights: Floats) -> tuple[Floats, Floats]:
+    """Return the weighted mean, and a factor F of the covariance F Fᵀ, shape (d, r)."""
+    total = weights.sum()
+    if total < 2:
+        nothing = np.full(rows.shape[1], np.nan)
+        return nothing, nothing[:, None]
+    kept = weights > 0
+    rows, weights = rows[kept], weights[kept]
+    mean = np.einsum("n,nd->d", weights, rows) / total
+    centred = np.sqrt(weights / (total - 1))[:, None] * (rows - mean)
+    if len(centred) <= centred.shape[1]:
+        return mean, centred.T
+    values, vectors = np.linalg.eigh(centred.T @ centred)
+    return mean, vectors * np.sqrt(np.maximum(values, 0.0))
 
 
-Pair = tuple[Weighted, Weighted]
-
-
-def _distance(pair: Pair, times: Sequence[Floats] | None = None) -> float:
-    """Return the distance where units count so many times; by default once."""
-    if times is None:
-        times = [np.ones(len(one.units.names)) for one in pair]
-    (mean, factor), (mean_2, factor_2) = (
-        one.moments(some) for one, some in zip(pair, times, strict=True)
-    )
-    product = factor.T @ factor_2
-    if not np.isfinite(product).all():
-        return math.nan
-    # The trace of (Σ1 Σ2)^½ is the sum of the singular values of F1ᵀ F2.
-    shared = float(np.linalg.svd(product, compute_uv=False).sum())
-    apart = float(np.square(mean - mean_2).sum())
-    spread = float(np.square(factor).sum() + np.square(factor_2).sum())
-    return max(0.0, apart + spread - 2.0 * shared)
-
-
-def _frechet_spread(
-    pair: Pair, value: float, resampling: Resampling | None, seed: int
-) -> tuple[Ends, str]:
-    if not isinstance(resampling, Bootstrap):
-        return no_ends, NO_INTERVAL if resampling is None else "none: use Bootstrap()"
-    work = sum(one.work for one in pair)
-    many = min(resampling.replicates, max(_FEWEST, int(_MOST_WORK / work)))
-    times = [one.units.times(many, seed + place) for place, one in enumerate(pair)]
-    drawn = [_distance(pair, some) for some in zip(*times, strict=True)]
-    ends = MovedPercentile.around(value, drawn, least=0.0)
-    if ends is no_ends:
-        return ends, "none: too few units to resample"
-    what = "units" if any(one.units.named for one in pair) else "images"
-    return ends, (
-        f"{_SPREAD}: percentiles of {many} resamples of the {what} of both sets, moved to the "
-        "value; not a confidence interval: resampled sets lie further apart"
-    )
-
-
-def _extrapolated(pair: Pair, seed: int) -> float:
+def _extrapolated(
+    distance: Callable[[Iterable[Floats]], float], sizes: Sequence[int], seed: int
+) -> float:
     """Return where a straight line through distances of parts of the sets meets endless ones."""
     found = []
     for order in range(_ORDERS):
         orders = [
-            stream(seed, "frechet", place, order).permutation(len(one.units.names))
-            for place, one in enumerate(pair)
+            stream(seed, "frechet", place, order).permutation(size)
+            for place, size in enumerate(sizes)
         ]
         for share in _SHARES:
-            times = [np.zeros(len(one)) for one in orders]
-            for some, one in zip(times, orders, strict=True):
-                some[one[: max(2, round(share * len(one)))]] = 1.0
-            found.append(_distance(pair, times))
-    y = np.array(found)
-    if not np.isfinite(y).all() or min(len(one.units.names) for one in pair) < _FEWEST:
+            # Whether each unit is among the first of its order.
+            kept = [np.argsort(one) < max(2, round(share * len(one))) for one in orders]
+            found.append(distance([one.astype(np.float64) for one in kept]))
+    if not np.isfinite(found).all():
         return math.nan
-    return float(np.polyfit(1.0 / np.tile(_SHARES, _ORDERS), y, 1)[1])
+    return float(np.polyfit(1.0 / np.tile(_SHARES, _ORDERS), found, 1)[1])
 
 
 def inception_score(
     probabilities: Any,
     *,
-    splits: int = 1,
     units: Any = None,
     resampling: Resampling | None = Bootstrap(200),  # noqa: B008 - frozen
     rng: int = 0,
@@ -265,8 +230,6 @@ def inception_score(
     ----------
     probabilities : array-like, shape (n, classes)
         Of a classifier, or of a dual encoder's zero-shot classes; rows sum to 1.
-    splits : int
-        The source cuts images into 10 parts in their order and averages the parts' scores.
     units : array-like, shape (n,), optional
         What is resampled together.
     resampling : Bootstrap, Permutation, Exact or None
@@ -284,7 +247,7 @@ def inception_score(
     Raises
     ------
     InputError
-        When rows are no probabilities, or splits leave no image in a part.
+        When rows are no probabilities.
 
     References
     ----------
@@ -297,16 +260,13 @@ def inception_score(
             f"probabilities: row {int(wrong.argmax()) + 1} is no distribution. Pass "
             "probabilities, such as the softmax of logits"
         )
-    if not 1 <= splits <= len(rows):
-        raise InputError(f"splits={splits}: expected 1 to {len(rows)}, the number of images")
     rows, owner = rows / rows.sum(axis=1, keepdims=True), Units.of(units, len(rows))
-    value = _score(rows, np.ones(len(rows)), splits)
+    value = _score(rows, np.ones(len(rows)))
     ends: Ends = no_ends
     method = NO_INTERVAL if resampling is None else "none: use Bootstrap()"
     if isinstance(resampling, Bootstrap):
         times = owner.times(resampling.replicates, rng)
-        drawn = [_score(rows, one[owner.codes], splits) for one in times]
-        ends = MovedPercentile.around(value, drawn, least=1.0)
+        ends = MovedPercentile(value, [_score(rows, one[owner.codes]) for one in times], 1.0)
         method = (
             f"{_SPREAD}: percentiles of {resampling.replicates} resamples, moved to the value; not "
             "a confidence interval: the score is biased where images are few"
@@ -316,7 +276,7 @@ def inception_score(
         value=value,
         n={"images": len(rows)},
         method=method,
-        params={"classes": rows.shape[1], "splits": splits},
+        params={"classes": rows.shape[1]},
         no_chance=(
             "none: no groups are exchanged; the score of a classifier that says the same of every "
             "image is 1, and it grows where images are few"
@@ -326,17 +286,14 @@ def inception_score(
     )
 
 
-def _score(rows: Floats, weights: Floats, splits: int) -> float:
-    scores = []
-    for part in np.array_split(np.arange(len(rows)), splits):
-        total = weights[part].sum()
-        if not total:
-            return math.nan
-        mean = np.einsum("n,nc->c", weights[part], rows[part]) / total
-        # KL(p ‖ mean) summed: classes that no image has contribute nothing.
-        own = float(np.einsum("n,nc->", weights[part], xlogy(rows[part], rows[part])) / total)
-        scores.append(math.exp(max(0.0, own - float(xlogy(mean, mean).sum()))))
-    return float(np.mean(scores))
+def _score(rows: Floats, weights: Floats) -> float:
+    total = weights.sum()
+    if not total:
+        return math.nan
+    mean = np.einsum("n,nc->c", weights, rows) / total
+    # KL(p ‖ mean) summed: classes that no image has contribute nothing.
+    own = float(np.einsum("n,nc->", weights, xlogy(rows, rows)) / total)
+    return math.exp(max(0.0, own - float(xlogy(mean, mean).sum())))
 
 
 def set_similarity(
@@ -409,7 +366,10 @@ def set_similarity(
     method = NO_INTERVAL if resampling is None else "none: fewer than two sets"
     if isinstance(resampling, Bootstrap) and len(used) > 1:
         many = resampling.replicates
-        ends = Percentile(_bootstrap_means(means[used], [names[one] for one in used], many, rng))
+        keys = unit_keys([names[one] for one in used])
+        times = unit_counts(rng, keys, range(many)).astype(np.float64)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            ends = Percentile(np.einsum("rs,s->r", times, means[used]) / times.sum(axis=1))
         method = f"percentile bootstrap over sets, {many} replicates"
     if resampling is not None and len(used):
         null = _mixed_means(unit, own, block[kept], len(names), resampling.permutations, rng)
@@ -458,13 +418,6 @@ def _set_means(unit: Floats, members: Indices, many: int) -> tuple[Floats, Indic
     pairs = counts * (counts - 1.0)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(counts > 1, (squares - counts) / pairs, np.nan), counts
-
-
-def _bootstrap_means(means: Floats, names: Sequence[str], replicates: int, seed: int) -> Floats:
-    """Return the mean over resampled sets, shape (replicates,)."""
-    times = unit_counts(seed, unit_keys(names), range(replicates)).astype(np.float64)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(np.einsum("rs,s->r", times, means) / times.sum(axis=1))
 
 
 def _mixed_means(
@@ -636,22 +589,13 @@ def _names(names: Sequence[Any], many: int) -> list[str]:
     return found
 
 
-def background_layout(
-    images: Sequence[Any], *, boxes: Any = None, border: float = BORDER, cells: int = CELLS
-) -> Floats:
+def background_layout(images: Sequence[Any]) -> Floats:
     """Colours of the background, cell by cell of a grid over the image.
 
     Parameters
     ----------
     images : sequence of ndarray of uint8, shape (height, width, 3)
-        Of any sizes.
-    boxes : array-like, shape (n, 4), optional
-        Left, top, right and bottom of the person, in pixels: all else is background. Without
-        boxes the background is a band along the edges.
-    border : float
-        Width of that band, as a share of each side, above 0 and below 0.5.
-    cells : int
-        Cells along each side.
+        Of any sizes. The background is a band of 15 % of each side along the edges.
 
     Returns
     -------
@@ -661,29 +605,18 @@ def background_layout(
     Raises
     ------
     InputError
-        When something is no image, boxes do not fit, or a number is outside its range.
+        When something is no image, or has fewer pixels than cells.
     """
-    return np.stack(
-        [_means(image, ~inside, cells) for image, inside in _split(images, boxes, border, cells)]
-    )
+    return np.stack([_means(*_split(image, place)) for place, image in enumerate(images, 1)])
 
 
-def pose_layout(
-    images: Sequence[Any],
-    *,
-    boxes: Any = None,
-    border: float = BORDER,
-    cells: int = CELLS,
-    orientations: int = ORIENTATIONS,
-) -> Floats:
+def pose_layout(images: Sequence[Any]) -> Floats:
     """Directions of edges of what is shown, cell by cell: where its outlines are, not its colours.
 
     Parameters
     ----------
-    images, boxes, border, cells
+    images
         As in `background_layout`; here the part inside counts, with a grid over it.
-    orientations : int
-        Bins of the direction of an edge, of 180 degrees.
 
     Returns
     -------
@@ -700,85 +633,53 @@ def pose_layout(
     ----------
     Dalal & Triggs 2005, CVPR (histograms of oriented gradients), without blocks.
     """
-    if orientations < 1:
-        raise InputError(f"orientations={orientations}: expected 1 or more")
-    return np.stack(
-        [
-            _edges(image, inside, cells, orientations)
-            for image, inside in _split(images, boxes, border, cells)
-        ]
-    )
+    return np.stack([_edges(*_split(image, place)) for place, image in enumerate(images, 1)])
 
 
-def _split(
-    images: Sequence[Any], boxes: Any, border: float, cells: int
-) -> Iterator[tuple[npt.NDArray[np.uint8], Bools]]:
-    """Yield every image with the mask of what is not its background."""
-    if not len(images):
-        raise InputError("images: none; expected one or more")
-    if not 0.0 < border < 0.5 or cells < 1:
+def _split(given: Any, place: int) -> tuple[npt.NDArray[np.uint8], tuple[int, int]]:
+    """Return an image and the height and width of its background's bands."""
+    image = np.asarray(given)
+    if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3:
         raise InputError(
-            f"border={border}, cells={cells}: expected a border above 0 and below 0.5, and cells "
-            "of 1 or more"
+            f"images: image {place} is {image.dtype} of shape {image.shape}; expected uint8 "
+            "(height, width, 3)"
         )
-    corners = None if boxes is None else np.asarray(boxes)
-    if corners is not None and corners.shape != (len(images), 4):
-        raise InputError(f"boxes: shape {corners.shape}; expected ({len(images)}, 4)")
-    for place, given in enumerate(images):
-        image = np.asarray(given)
-        if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3:
-            raise InputError(
-                f"images: image {place + 1} is {image.dtype} of shape {image.shape}; expected "
-                "uint8 (height, width, 3)"
-            )
-        height, width = image.shape[:2]
-        if min(height, width) < cells:
-            raise InputError(
-                f"images: image {place + 1} has {height} × {width} pixels; expected {cells} or "
-                "more each way, one for each cell"
-            )
-        margins = max(1, round(border * width)), max(1, round(border * height))
-        box = [margins[0], margins[1], width - margins[0], height - margins[1]]
-        if corners is not None:
-            box = [int(one) for one in corners[place]]
-        left, top, right, bottom = box
-        if not (0 <= left < right <= width and 0 <= top < bottom <= height):
-            raise InputError(
-                f"boxes: box {place + 1} is {box} of an image of {height} × {width} pixels; "
-                "expected left < right and top < bottom within it"
-            )
-        inside = np.zeros((height, width), dtype=bool)
-        inside[top:bottom, left:right] = True
-        yield image, inside
+    height, width = image.shape[:2]
+    if min(height, width) < CELLS:
+        raise InputError(
+            f"images: image {place} has {height} × {width} pixels; expected {CELLS} or more each "
+            "way, one for each cell"
+        )
+    return image, (max(1, round(BORDER * height)), max(1, round(BORDER * width)))
 
 
-def _cells(count: int, cells: int) -> npt.NDArray[np.int64]:
-    """Return the cell of every row or column of pixels."""
-    return np.arange(count) * cells // count
+def _places(height: int, width: int) -> Indices:
+    """Return the cell of every pixel, shape (height, width)."""
+    rows, columns = (np.arange(count) * CELLS // count for count in (height, width))
+    return np.asarray(rows[:, None] * CELLS + columns)
 
 
-def _means(image: npt.NDArray[np.uint8], kept: Bools, cells: int) -> Floats:
-    rows, columns = (_cells(count, cells) for count in image.shape[:2])
-    place = (rows[:, None] * cells + columns[None, :])[kept]
-    counts = np.bincount(place, minlength=cells * cells)
+def _means(image: npt.NDArray[np.uint8], band: tuple[int, int]) -> Floats:
+    height, width = image.shape[:2]
+    kept = np.ones((height, width), dtype=bool)
+    kept[band[0] : height - band[0], band[1] : width - band[1]] = False
+    place = _places(height, width)[kept]
+    counts = np.bincount(place, minlength=CELLS * CELLS)
     values = image[kept].astype(np.float64) / 127.5 - 1.0
-    sums = [np.bincount(place, weights=one, minlength=cells * cells) for one in values.T]
+    sums = [np.bincount(place, weights=one, minlength=CELLS * CELLS) for one in values.T]
     return np.asarray((np.stack(sums, axis=1) / np.maximum(counts, 1)[:, None]).ravel())
 
 
-def _edges(image: npt.NDArray[np.uint8], inside: Bools, cells: int, orientations: int) -> Floats:
+def _edges(image: npt.NDArray[np.uint8], band: tuple[int, int]) -> Floats:
     light = np.einsum("hwc,c->hw", image.astype(np.float64), np.array(_LUMINANCE)) / 255.0
-    down, across = np.gradient(light)
-    size = np.hypot(down, across)[inside]
-    angle = np.mod(np.arctan2(down, across)[inside], np.pi)
-    box = np.argwhere(inside)
-    heights, widths = (np.ptp(box, axis=0) + 1).tolist()
-    rows, columns = (box - box.min(axis=0)).T
-    place = (rows * cells // heights) * cells + columns * cells // widths
-    turn = np.minimum((angle / np.pi * orientations).astype(np.int64), orientations - 1)
-    found = np.bincount(
-        place * orientations + turn, weights=size, minlength=cells * cells * orientations
+    down, across = (
+        one[band[0] : one.shape[0] - band[0], band[1] : one.shape[1] - band[1]]
+        for one in np.gradient(light)
     )
+    angle = np.mod(np.arctan2(down, across), np.pi)
+    turn = np.minimum((angle / np.pi * ORIENTATIONS).astype(np.int64), ORIENTATIONS - 1)
+    place, size = _places(*down.shape) * ORIENTATIONS + turn, np.hypot(down, across)
+    found = np.bincount(place.ravel(), size.ravel(), minlength=CELLS * CELLS * ORIENTATIONS)
     total = found.sum()
     return np.asarray(found / total if total > 1e-9 else np.zeros_like(found))
 
@@ -833,10 +734,7 @@ register(
         direction="Lower: images resemble no class, or all the same class.",
         chance="none: 1 for constant predictions, biased upward for few images",
         interval="resampling spread, no confidence interval",
-        parameters={
-            "splits": "parts whose scores are averaged: 1",
-            "units": "images resampled together",
-        },
+        parameters={"units": "images resampled together"},
         reference=(
             "Salimans et al. 2016 (Inception score); Barratt & Sharma 2018 (what it leaves out)"
         ),
@@ -873,14 +771,9 @@ register(
         title="Similarity of poses",
         definition=(
             "image_similarity of descriptors of the pose: directions of edges inside the border, "
-            "or a box, in a grid of 4 by 4."
+            "in a grid of 4 by 4."
         ),
         direction="Lower: members of a set differ more in pose.",
-        parameters={
-            "cells": "of the grid, each way: 4",
-            "orientations": "bins of the direction: 8",
-            "border": "share of each side that is background: 0.15",
-        },
     )
 )
 register(
@@ -888,14 +781,10 @@ register(
         name="background_similarity",
         title="Similarity of backgrounds",
         definition=(
-            "image_similarity of descriptors of the background: colours of the border, or outside "
-            "a box, in a grid of 4 by 4, minus the mean of all images."
+            "image_similarity of descriptors of the background: colours of the border in a grid "
+            "of 4 by 4, minus the mean of all images."
         ),
         direction="Lower: members of a set differ more in background.",
-        parameters={
-            "cells": "of the grid, each way: 4",
-            "border": "share of each side that is background: 0.15",
-        },
     )
 )
 _subject = partial(

@@ -1,4 +1,4 @@
-"""Sums of unit vectors: all that a mean cosine needs, mergeable over shards."""
+"""Sums of unit vectors: all that a mean cosine needs."""
 
 from __future__ import annotations
 
@@ -122,11 +122,6 @@ class UnitSums:
             When the array is not numeric of shape (n, d) or holds NaN or infinite numbers.
         """
         return unit_sums([embedding_table(embeddings)], ["embeddings"])[0]
-
-    def merge(self, other: UnitSums) -> UnitSums:
-        """Return the sums of both sets, of one dimension, together."""
-        total, count = self.total + other.total, self.count + other.count
-        return UnitSums(total, count, self.zeros + other.zeros)
 
     @property
     def mean(self) -> Floats:
