@@ -156,12 +156,7 @@ def test_the_filter_keeps_an_expected_count_at_the_minimum() -> None:
         (
             ["a"] * 39 + ["b"],
             ["x", "y"] * 20,
-            "only one predicted label has expected counts of 5 or more",
-        ),
-        (
-            [f"label {index}" for index in range(40)],
-            ["x", "y"] * 20,
-            "no predicted label has expected counts of 5 or more",
+            "fewer than two predicted labels have expected counts of 5 or more",
         ),
     ],
 )
@@ -243,7 +238,6 @@ def test_parts_have_the_interval_of_their_filtered_table() -> None:
     ("keywords", "message"),
     [
         ({"min_expected": -1}, "min_expected=-1: expected a number of at least 0; 0 keeps all"),
-        ({"min_expected": np.nan}, "min_expected=nan: expected a number of at least 0; 0 keeps"),
         ({"statistic": "gamma"}, "statistic='gamma': expected one of cramers_v, phi, tschuprows_t"),
         (
             {"formulation": "parity"},
@@ -293,7 +287,7 @@ def test_without_a_number_there_is_no_interval() -> None:
     pred = np.concatenate([np.tile(["a", "a", "b"], 40), np.repeat(["a", "c"], [3, 13])])
     groups = np.tile(["x", "y"], 68)
     found = skewsize(truth, pred, groups, resampling=Bootstrap(200), rng=1, min_expected=2.0)
-    assert found.reason == "2 classes can be estimated; skewness needs at least 3"
+    assert "of 2 classes can be estimated" in found.reason
     assert np.isnan([found.interval().low, found.interval().high]).all()
     counts = count(truth, pred, groups)
     drawn = SkewSize(min_expected=2.0)

@@ -10,9 +10,7 @@ import pytest
 
 from equipoise.metrics import rates
 from equipoise.metrics.counts import Counts, count
-from equipoise.metrics.counts import chi_square as chi_squares
 from equipoise.metrics.counts import tally as cells
-from equipoise.metrics.counts.chi_square import Layout, chi_square
 from equipoise.metrics.counts.tally import Column
 from equipoise.stats import threads as spread
 from equipoise.stats.resampling import Bootstrap
@@ -137,27 +135,3 @@ def test_text_in_any_memory(labels: Any) -> None:
     assert counts.table.tolist() == [[2], [1]]
     assert counts.excluded == {"missing true class": 2}
     assert count(["c"] * len(TEXT), ["c"] * len(TEXT), labels).groups.names == ("x", "y")
-
-
-@pytest.mark.parametrize("groups", [2, 4])
-@pytest.mark.parametrize("yates", [False, True])
-@pytest.mark.parametrize("min_expected", [0.0, 20.0, 200.0])
-@pytest.mark.parametrize("formulation", ["separation", "sufficiency", "independence"])
-def test_chi_squares_of_large_tables_are_those_of_small_ones(
-    formulation: Any,
-    min_expected: float,
-    yates: bool,
-    groups: int,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    # The last class has one label only, and few labels make tables of two by two.
-    counts = count(TRUTH, np.where(TRUTH == 8, 3, LABEL % 2 + TRUTH), GROUP % groups)
-    tables = np.concatenate([counts.observed, counts.observed[:, ::-1] * 0.3])
-    tables[1, counts.truth == 2] = 0.0
-    tables[1, :, 1] *= counts.truth != 4
-    parts = Layout.of(counts, formulation)
-    small = vars(chi_square(tables, parts, min_expected=min_expected, yates=yates))
-    monkeypatch.setattr(chi_squares, "_MANY", 1)
-    large = vars(chi_square(tables, parts, min_expected=min_expected, yates=yates))
-    for name, expected in small.items():
-        np.testing.assert_allclose(large[name], expected, rtol=1e-12, atol=1e-12, err_msg=name)

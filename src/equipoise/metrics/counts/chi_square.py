@@ -19,7 +19,7 @@ Bonferroni's correction, all others being 0.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -32,7 +32,6 @@ from scipy.special import chdtrc, chndtr, ndtri
 
 from equipoise.metrics.counts.table import Counts, Null
 from equipoise.stats.association import Association
-from equipoise.stats.compiled import compiled
 from equipoise.stats.threads import each
 
 Floats = npt.NDArray[np.float64]
@@ -40,7 +39,7 @@ Indices = npt.NDArray[np.int64]
 Formulation = Literal["separation", "sufficiency", "independence"]
 
 # Cells that stay in the cache with what is made of them.
-_CHUNK = 1 << 18
+_CHUNK = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,110 +120,6 @@ class Layout:
         return np.repeat(strata, np.diff(self.begins), axis=1)
 
 
-def _compiled_fields(
-    layout: Layout, cells: Floats, min_expected: float, yates: bool
-) -> tuple[Floats, ...]:
-    """Return the fields of `ChiSquare` for the strata of cells (r, columns, groups compared)."""
-    found = np.empty((7, len(cells), len(layout.stratum)))
-    _fill(np.ascontiguousarray(cells), layout.begins, min_expected, yates, _ROUNDING, found)
-    return tuple(found)
-
-
-@compiled("void(float64[:, :, ::1], int64[::1], float64, boolean, float64, float64[:, :, ::1])")
-def _fill(
-    cells: Floats,
-    begins: Indices,
-    min_expected: float,
-    yates: bool,
-    rounding: float,
-    found: Floats,
-) -> None:
-    """Write chi-square, and what is left and was there of rows, groups and labels."""
-    groups, squares = np.empty(cells.shape[2]), np.empty(cells.shape[2])
-    labels = np.empty(max(1, cells.shape[1]))
-    for draw in range(len(cells)):
-        for stratum in range(len(begins) - 1):
-            table = cells[draw, begins[stratum] : begins[stratum + 1]]
-            _sum_labels(table, labels)
-            _sum_groups(table, labels, groups)
-            n, rows = groups.sum(), (groups > 0).sum()
-            found[4, draw, stratum] = rows
-            found[5, draw, stratum] = (labels[: len(table)] > 0).sum()
-            found[6, draw, stratum] = n
-            if min_expected > 0 and _drop(labels[: len(table)], groups, n, min_expected):
-                _sum_groups(table, labels, groups)
-                n, rows = groups.sum(), (groups > 0).sum()
-            columns = (labels[: len(table)] > 0).sum()
-            excess = _excess_of(table, labels, groups, squares)
-            excess = 0.0 if excess < rounding else excess
-            if yates and rows == 2 and columns == 2:
-                excess = _moved(excess, labels[: len(table)], groups, n)
-            found[0, draw, stratum] = n * excess if rows > 1 and columns > 1 else 0.0
-            found[1, draw, stratum] = n
-            found[2, draw, stratum] = rows
-            found[3, draw, stratum] = columns
-
-
-@compiled()
-def _sum_labels(table: Floats, labels: Floats) -> None:
-    for column in range(len(table)):
-        total = 0.0
-        for group in range(table.shape[1]):
-            total += table[column, group]
-        labels[column] = total
-
-
-@compiled()
-def _sum_groups(table: Floats, labels: Floats, groups: Floats) -> None:
-    """Sum the columns whose sums are not 0, which is those that stay."""
-    groups[:] = 0.0
-    for column in range(len(table)):
-        if labels[column] > 0:
-            for group in range(table.shape[1]):
-                groups[group] += table[column, group]
-
-
-@compiled()
-def _drop(labels: Floats, groups: Floats, n: float, min_expected: float) -> bool:
-    """Set the sums of columns to 0 whose expected counts are too small; return whether any is."""
-    smallest, dropped = 0.0, False
-    for size in groups:
-        if size > 0 and (smallest == 0 or size < smallest):
-            smallest = size
-    for column in range(len(labels)):
-        # Products instead of quotients: exact for whole counts, also at the boundary.
-        if labels[column] > 0 and labels[column] * smallest < min_expected * n:
-            labels[column], dropped = 0.0, True
-    return dropped
-
-
-@compiled()
-def _excess_of(table: Floats, labels: Floats, groups: Floats, squares: Floats) -> float:
-    """Return chi-square / n = sum of O² / (R·C) - 1."""
-    squares[:] = 0.0
-    for column in range(len(table)):
-        if labels[column] > 0:
-            inverse = 1.0 / labels[column]
-            for group in range(table.shape[1]):
-                squares[group] += table[column, group] * table[column, group] * inverse
-    total = 0.0
-    for group in range(len(groups)):
-        if groups[group] > 0:
-            total += squares[group] / groups[group]
-    return total - 1.0
-
-
-@compiled()
-def _moved(excess: float, labels: Floats, groups: Floats, n: float) -> float:
-    """Move every cell of a 2×2 table up to a half towards its expected count."""
-    if excess <= 0:
-        return excess
-    row_product = (n**2 - (groups**2).sum()) / 2.0
-    column_product = (n**2 - (labels**2).sum()) / 2.0
-    apart = np.sqrt(excess * row_product * column_product) / n
-    return float(excess * (max(apart - 0.5, 0.0) / apart) ** 2)
-
-
 Statistic = Literal[
     "cramers_v",
     "phi",
@@ -249,8 +144,6 @@ PLAIN: Mapping[str, Plain] = {
 # Below this, chi-square / n is the rounding of sums that are 1 in exact arithmetic: effect sizes
 # under 4e-7 are 0, so that proportional tables give 0 however their groups are ordered.
 _ROUNDING = 1e-13
-# Cells of one table from which on a compiled pass is quicker, by more than loading it takes.
-_MANY = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -283,30 +176,26 @@ class ChiSquare:
         df: Floats = (self.groups - 1.0).clip(0.0) * (self.labels - 1.0).clip(0.0)
         return df
 
-    def divisor(self, statistic: Statistic) -> Floats:
-        """Return what χ² / n is divided by under the root, for a statistic without correction."""
-        groups, labels = self.groups - 1.0, self.labels - 1.0
-        return np.where(self.df > 0, _divisor(statistic, groups, labels), np.nan)
-
     def effect_size(self, statistic: Statistic) -> Floats:
-        """Return the effect size; NaN where a table has one row or one column."""
-        if PLAIN[statistic] != statistic:
-            return self._corrected(PLAIN[statistic])
+        """Return the effect size; NaN where a table has one row or one column.
+
+        The correction of Bergsma 2013 subtracts what independence gives from chi-square and from
+        the sizes.
+        """
+        plain, less = PLAIN[statistic], self.n - 1.0
+        groups, labels = self.groups - 1.0, self.labels - 1.0
         with np.errstate(invalid="ignore", divide="ignore"):
-            return np.sqrt(self.chi2 / (self.n * self.divisor(statistic)))
-
-    def _corrected(self, statistic: Statistic) -> Floats:
-        """Bergsma 2013: subtract what independence gives from chi-square and from the sizes."""
-        with np.errstate(invalid="ignore", divide="ignore"):
-            squared = (self.chi2 / self.n - self.df / (self.n - 1.0)).clip(0.0)
-            groups = self.groups - 1.0 - (self.groups - 1.0) ** 2 / (self.n - 1.0)
-            labels = self.labels - 1.0 - (self.labels - 1.0) ** 2 / (self.n - 1.0)
-            least = np.minimum(groups, labels)
-            value = np.sqrt(squared / _divisor(statistic, groups, labels))
-        return np.where((self.df > 0) & (least > 0), value, np.nan)
+            if plain == statistic:
+                squared = self.chi2 / (self.n * _divisor(plain, groups, labels))
+            else:
+                groups, labels = groups - groups**2 / less, labels - labels**2 / less
+                excess = (self.chi2 / self.n - self.df / less).clip(0.0)
+                squared = excess / _divisor(plain, groups, labels)
+            known = (self.df > 0) & (np.minimum(groups, labels) > 0)
+            return np.where(known, np.sqrt(squared), np.nan)
 
 
-def _divisor(statistic: Statistic, groups: Floats, labels: Floats) -> Floats:
+def _divisor(statistic: Plain, groups: Floats, labels: Floats) -> Floats:
     if statistic == "phi":
         return np.ones_like(groups)
     if statistic == "cramers_v":
@@ -330,10 +219,8 @@ def chi_square(
     yates : bool
         Continuity correction of tables that are 2×2, as `scipy.stats.chi2_contingency`.
     """
-    many = tables.shape[1] * tables.shape[2] >= _MANY
-    fields = _compiled_fields if many else _fields
-    chunks = [*layout.chunks(layout.cells(tables))]
-    found = each(lambda some: fields(*some, min_expected, yates), chunks)
+    chunks = layout.chunks(layout.cells(tables))
+    found = each(lambda some: _fields(*some, min_expected, yates), chunks)
     return ChiSquare(*(np.concatenate(parts, axis=1) for parts in zip(*found, strict=True)))
 
 
@@ -358,33 +245,15 @@ def _fields(layout: Layout, cells: Floats, min_expected: float, yates: bool) -> 
 def why_undefined(found: ChiSquare, formulation: Formulation, min_expected: float) -> list[str]:
     """Say of each stratum of one table why it would have no effect size."""
     label = "true class" if formulation == "sufficiency" else "predicted label"
-    enough = f"has expected counts of {min_expected:g} or more"
     reasons = {
         "no rows in the groups that are compared": found.n_before == 0,
         "rows of one group only": found.groups_before < 2,
         f"every row has the same {label}": found.labels_before < 2,
-        f"no {label} {enough}": (found.df == 0) & (found.labels == 0),
-        f"only one {label} {enough}": found.df == 0,
+        f"fewer than two {label}s have expected counts of {min_expected:g} or more": found.df == 0,
         "as many groups or labels as rows": np.ones_like(found.df, dtype=bool),
     }
     texts, holds = [*reasons], [one[0] for one in reasons.values()]
     return [texts[place] for place in np.argmax(holds, axis=0).tolist()]
-
-
-def contingency_tables(table: Floats, layout: Layout, *, min_expected: float) -> list[Floats]:
-    """Return the tables whose chi-square is taken, each of shape (columns kept, groups).
-
-    Parameters
-    ----------
-    table : ndarray, shape (outcomes, groups)
-    layout : Layout
-    min_expected : float
-        As in `chi_square`.
-    """
-    cells = layout.cells(table[None])
-    labels, groups = cells.sum(axis=2), layout.sum(cells)
-    kept = _expected_enough(labels, groups, groups.sum(axis=2), layout, min_expected)[0]
-    return [cells[0, first:end][kept[first:end]] for first, end in pairwise(layout.begins.tolist())]
 
 
 def _nonempty(groups: Floats) -> Floats:
@@ -399,8 +268,7 @@ def _expected_enough(
     occurs = labels > 0
     if min_expected <= 0:
         return occurs
-    smallest = np.where(groups > 0, groups, np.inf).min(axis=2, initial=np.inf)
-    smallest = np.where(np.isfinite(smallest), smallest, 0.0)
+    smallest = np.where(groups > 0, groups, np.inf).min(axis=2, initial=n.max(initial=0.0))
     # Products instead of quotients: exact for whole counts, also at the boundary.
     return occurs & (labels * layout.spread(smallest) >= min_expected * layout.spread(n))
 
@@ -431,22 +299,30 @@ def _continuity(excess: Floats, labels: Floats, groups: Floats, layout: Layout) 
     return np.where(two & (excess > 0), excess * left, excess)
 
 
-def summaries(tables: Sequence[Floats], design: Floats) -> Association:
-    """Summarise tables of several shapes, those of like width in one pass.
+def summaries(table: Floats, layout: Layout, design: Floats, *, min_expected: float) -> Association:
+    """Summarise the tables whose chi-square is taken, those of like width in one pass.
 
     Parameters
     ----------
-    tables : sequence of ndarray, shape (labels, groups)
-        Counts; all of the same groups.
-    design : ndarray, shape (tables,)
+    table : ndarray, shape (outcomes, groups)
+    layout : Layout
+    design : ndarray, shape (strata,)
         Design effects that counts are divided by; NaN counts as 1.
+    min_expected : float
+        As in `chi_square`.
     """
+    cells = layout.cells(table[None])
+    labels, groups = cells.sum(axis=2), layout.sum(cells)
+    kept = _expected_enough(labels, groups, groups.sum(axis=2), layout, min_expected)[0]
+    tables = [
+        cells[0, first:end][kept[first:end]] for first, end in pairwise(layout.begins.tolist())
+    ]
     # Powers of two: little padding, and few passes.
-    widths = np.array([1 << max(len(table) - 1, 0).bit_length() for table in tables])
+    widths = np.array([1 << max(len(one) - 1, 0).bit_length() for one in tables])
     places, parts = [], []
     for width in np.unique(widths):
         here = np.flatnonzero(widths == width)
-        padded = np.zeros((len(here), width, tables[0].shape[1]))
+        padded = np.zeros((len(here), width, cells.shape[2]))
         for one, index in zip(padded, here.tolist(), strict=True):
             one[: len(tables[index])] = tables[index]
         divisor = np.where(np.isnan(design[here]), 1.0, design[here])

@@ -35,7 +35,6 @@ from equipoise.metrics.counts.chi_square import (
     Plain,
     Statistic,
     chi_square,
-    contingency_tables,
     summaries,
     why_undefined,
 )
@@ -46,6 +45,7 @@ from equipoise.metrics.spec import (
     BANDS,
     COHEN,
     EFFECT_PARAMETERS,
+    SPECS,
     Band,
     MetricSpec,
     register,
@@ -67,7 +67,11 @@ NO_TEST = (
     "tested, and its interval is a resampling spread"
 )
 _FRACTIONS = "the table holds fractions: only whole counts of rows can be permuted"
-_CORRECTION = "; corrected for bias as Bergsma 2013"
+_CORRECTED: dict[Plain, Statistic] = {
+    "cramers_v": "cramers_v_corrected",
+    "phi": "phi_corrected",
+    "tschuprows_t": "tschuprows_t_corrected",
+}
 
 # Spread of effect sizes, relative to the largest, that is rounding: all are equal.
 _EQUAL = 1e-12
@@ -166,6 +170,15 @@ class EffectTables(Measure):
         """Groups are exchanged within what the tables are conditioned on."""
         return NULL_OF[self.formulation]
 
+    def aggregate(self, values: Floats) -> Floats:
+        """Return the aggregate of effect sizes (r, classes), shape (r,)."""
+        raise NotImplementedError
+
+    def __call__(self, counts: Counts, tables: Floats) -> Floats:
+        """Return the aggregate of each table, then the numbers of its classes."""
+        values, others = self.numbers(counts, tables)
+        return np.concatenate([self.aggregate(values)[:, None], values, others], axis=1)
+
     @property
     def params(self) -> dict[str, Any]:
         """The parameters that decide the numbers."""
@@ -176,8 +189,7 @@ class EffectTables(Measure):
 
         They are made once for all statistics and aggregates of the same draws.
         """
-        key = (self.min_expected, self.yates, self.formulation)
-        return counts.once(tables, _chi_squares, *key)
+        return counts.once(tables, _chi_squares, self.min_expected, self.yates, self.formulation)
 
     def numbers(self, counts: Counts, tables: Floats) -> tuple[Floats, Floats]:
         """Return effect sizes (r, classes), and what else `Classes` reads from each draw.
@@ -274,19 +286,14 @@ class Classes:
         used = self.estimable
         if not self.draws.intervals or not used.any() or np.isnan(self.design[used]).any():
             return no_ends
-        return MeanEffect(self._summaries.take(used), self._plain, self._inflation())
-
-    @property
-    def _plain(self) -> Plain:
-        return PLAIN[self.tables.statistic]
+        statistic = PLAIN[self.tables.statistic]
+        return MeanEffect(self._summaries.take(used), statistic, self._inflation())
 
     @cached_property
     def _summaries(self) -> Association:
         """Summaries of all contingency tables, after the filter of expected counts."""
-        found = contingency_tables(
-            self.counts.table, self.layout, min_expected=self.tables.min_expected
-        )
-        return summaries(found, self.design)
+        least = self.tables.min_expected
+        return summaries(self.counts.table, self.layout, self.design, min_expected=least)
 
     def _inflation(self) -> float:
         """How much units that span classes widen the spread of the mean."""
@@ -303,7 +310,7 @@ class Classes:
         if self.draws.intervals:
             # Every class's interval in one pass.
             known = self.estimable & ~np.isnan(self.design)
-            ends = self._summaries.interval(self._plain, self.draws.level)
+            ends = self._summaries.interval(PLAIN[self.tables.statistic], self.draws.level)
             low, high = (np.where(known, end, np.nan) for end in ends)
         names = self.counts.classes
         reasons = why_undefined(self.observed, self.tables.formulation, self.tables.min_expected)
@@ -340,13 +347,11 @@ class Classes:
 
     def excluded(self) -> dict[str, int]:
         """Return what did not enter an aggregate: rows, groups, dropped labels, classes."""
+        sums = [round(some.sum()) for some in self.dropped]
+        lost = dict(zip(self._reasons, sums, strict=True))
+        lost["classes not estimable"] = int((~self.estimable).sum())
         found = excluded_of(self.counts.groups, self.counts.excluded)
-        labels, rows = self.dropped
-        if labels.any():
-            sums = (round(labels.sum()), round(rows.sum()))
-            found |= dict(zip(self._reasons, sums, strict=True))
-        lost = int((~self.estimable).sum())
-        return found | ({"classes not estimable": lost} if lost else {})
+        return found | {why: many for why, many in lost.items() if many}
 
 
 @dataclass(frozen=True)
@@ -357,10 +362,9 @@ class EffectSizes(EffectTables):
         """Intervals are closed forms."""
         return False
 
-    def __call__(self, counts: Counts, tables: Floats) -> Floats:
-        """Return the mean of each table, then the numbers of its classes."""
-        values, others = self.numbers(counts, tables)
-        return np.concatenate([known_mean(values)[:, None], values, others], axis=1)
+    def aggregate(self, values: Floats) -> Floats:
+        """Return the mean over classes."""
+        return known_mean(values)
 
     def estimate(self, counts: Counts, draws: Draws) -> Estimate:
         """Turn the numbers into the estimate."""
@@ -464,10 +468,9 @@ class SkewSize(EffectTables):
         """The resampling spread is that of bootstrap replicates."""
         return True
 
-    def __call__(self, counts: Counts, tables: Floats) -> Floats:
-        """Return the skewness of each table, then the numbers of its classes."""
-        values, others = self.numbers(counts, tables)
-        return np.concatenate([skewness(values)[:, None], values, others], axis=1)
+    def aggregate(self, values: Floats) -> Floats:
+        """Return the skewness over classes."""
+        return skewness(values)
 
     def estimate(self, counts: Counts, draws: Draws) -> Estimate:
         """Turn the numbers into the estimate."""
@@ -521,26 +524,26 @@ def skewness(values: Floats) -> Floats:
 def _beside(classes: Classes, draws: Draws) -> dict[str, Any]:
     """Return what SkewSize must be read with."""
     many = int(classes.estimable.sum())
-    chance = None
-    if draws.null is not None and not np.isnan(draws.null[:, 0]).all():
-        chance = band(draws.null[:, 0], method=draws.null_text, weights=draws.weights)
+    null = np.empty(0) if draws.null is None else draws.null[:, 0]
+    chance = band(null, weights=draws.weights)
+    numbers = {
+        "mean_effect_size": float(known_mean(classes.values)),
+        "chance_skewsize": chance.mean,
+        "chance_low": chance.low,
+        "chance_high": chance.high,
+    }
     counted = band_counts(classes.values).items()
     return {
         "classes": many,
-        "mean_effect_size": float(known_mean(classes.values[None])[0]) if many else None,
         "band_shares": {name: n / many if many else None for name, n in counted},
-        "chance_skewsize": chance.mean if chance else None,
-        "chance_low": chance.low if chance else None,
-        "chance_high": chance.high if chance else None,
+        **{name: None if math.isnan(one) else one for name, one in numbers.items()},
     }
 
 
 def no_skewness(classes: int) -> str:
     """Say why that many estimable classes have no skewness."""
-    if classes < 3:
-        counted = "1 class" if classes == 1 else f"{classes} classes"
-        return f"{counted} can be estimated; skewness needs at least 3"
-    return "all effect sizes are equal"
+    few = f"effect sizes of {classes} classes can be estimated; skewness needs at least 3"
+    return few if classes < 3 else "all effect sizes are equal"
 
 
 def mev_sweep(
@@ -639,8 +642,7 @@ def cramers_v(
     Cramér 1946, "Mathematical Methods of Statistics", chapter 21; Bergsma 2013, "A
     bias-correction for Cramér's V and Tschuprow's T".
     """
-    statistic: Statistic = "cramers_v_corrected" if bias_corrected else "cramers_v"
-    return _of_table(table, statistic, yates, resampling, rng, "Cramér 1946, chapter 21")
+    return _of_table(table, "cramers_v", yates, bias_corrected, resampling, rng)
 
 
 def phi(
@@ -673,8 +675,7 @@ def phi(
     ----------
     Cramér 1946, chapter 21.
     """
-    statistic: Statistic = "phi_corrected" if bias_corrected else "phi"
-    return _of_table(table, statistic, yates, resampling, rng, "Cramér 1946, chapter 21")
+    return _of_table(table, "phi", yates, bias_corrected, resampling, rng)
 
 
 def tschuprows_t(
@@ -706,30 +707,45 @@ def tschuprows_t(
     ----------
     Tschuprow 1939, "Principles of the Mathematical Theory of Correlation".
     """
-    statistic: Statistic = "tschuprows_t_corrected" if bias_corrected else "tschuprows_t"
-    return _of_table(table, statistic, yates, resampling, rng, "Tschuprow 1939")
+    return _of_table(table, "tschuprows_t", yates, bias_corrected, resampling, rng)
 
 
 def _of_table(
     table: Any,
-    statistic: Statistic,
+    statistic: Plain,
     yates: bool,
+    corrected: bool,
     resampling: Resampling | None,
     rng: int,
-    reference: str,
 ) -> Estimate:
-    array = _valid(table)
-    counts = _counts(array)
-    effects = EffectSizes(statistic, 0.0, yates, "independence")
+    try:
+        array = np.asarray(table, dtype=np.float64)
+    except (TypeError, ValueError):
+        array = np.empty(0)
+    if array.ndim != 2 or not (np.isfinite(array) & (array >= 0)).all() or not array.any():
+        raise InputError("table: expected finite counts of at least 0, shape (groups, labels)")
+    # One row stands for each group that is not empty: the table itself holds the counts.
+    rows = tuple(f"row {index + 1}" for index in range(len(array)))
+    present = np.flatnonzero(array.sum(axis=1)).astype(np.int32)
+    labels = np.arange(array.shape[1])
+    counts = Counts(
+        groups=Groups(("group",), tuple((row,) for row in rows), present),
+        classes=tuple(f"column {index + 1}" for index in labels),
+        truth=np.zeros_like(labels),
+        prediction=labels,
+        sampler=TableSampler(np.ascontiguousarray(array.T)),
+        excluded={},
+        unit="row",
+    )
+    name = _CORRECTED[statistic] if corrected else statistic
+    effects = EffectSizes(name, 0.0, yates, "independence")
     whole = bool((array == np.floor(array)).all())
     found = measure(counts, [effects], resampling if whole else None, rng)[0]
     observed = effects.chi_square(counts, counts.observed)[1]
     n, df = float(observed.n[0, 0]), int(observed.df[0, 0])
-    corrected = PLAIN[statistic] != statistic
-    rows = (f"row {index + 1}" for index in range(len(array)))
     return replace(
         found,
-        metric=statistic,
+        metric=name,
         n=dict(zip(rows, np.rint(array.sum(axis=1)).astype(int).tolist(), strict=True)),
         params={
             "yates": yates,
@@ -743,43 +759,7 @@ def _of_table(
         by=None,
         excluded={},
         reason="" if found.by is None else str(found.by["reason"][0]),
-        reference=reference + (_CORRECTION if corrected else ""),
-    )
-
-
-def _valid(table: Any) -> Floats:
-    try:
-        array = np.asarray(table, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError("table: expected numbers in rows of one length") from error
-    if array.ndim != 2:
-        raise InputError(f"table: shape {array.shape}; expected (groups, labels)")
-    bad = np.argwhere(~(np.isfinite(array) & (array >= 0)))
-    if len(bad):
-        row, column = bad[0]
-        raise InputError(
-            f"table, row {row + 1}, column {column + 1}: {array[row, column]:g}; expected finite "
-            "counts of at least 0"
-        )
-    if not array.any():
-        raise InputError("table: no counts; expected at least one row")
-    return array
-
-
-def _counts(array: Floats) -> Counts:
-    """Return the table as counts of one class whose labels are the columns."""
-    names = tuple((f"row {index + 1}",) for index in range(len(array)))
-    # One row stands for each group that is not empty: the table itself holds the counts.
-    present = np.flatnonzero(array.sum(axis=1)).astype(np.int32)
-    labels = np.arange(array.shape[1])
-    return Counts(
-        groups=Groups(("group",), names, present),
-        classes=tuple(f"column {index + 1}" for index in labels),
-        truth=np.zeros_like(labels),
-        prediction=labels,
-        sampler=TableSampler(np.ascontiguousarray(array.T)),
-        excluded={},
-        unit="row",
+        reference=SPECS[name].reference,
     )
 
 
@@ -844,16 +824,8 @@ register(
 )
 
 _table = partial(
-    MetricSpec,
-    kinds=("predictions",),
-    group_label="share of wrong predictions",
-    groups_harm="higher",
-    threshold=0.1,
-    threshold_reason=COHEN,
-    bands=BANDS,
+    _effect,
     parameters={**EFFECT_PARAMETERS, "bias_corrected": "Bergsma's correction: off"},
-    direction="Higher: groups of one class get different labels.",
-    chance="above 0, more so for few rows and many labels",
     interval=(
         "inversion of the noncentral χ²; divided by the design effect for units of repeated rows"
     ),
