@@ -9,16 +9,13 @@ from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
+from equipoise.core.arrays import Codes, Floats, Indices
 from equipoise.stats.compiled import compiled
 from equipoise.stats.shuffling import add_shuffled
 from equipoise.stats.streams import stream
 from equipoise.stats.threads import each
 
-Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.int64]
-Codes = npt.NDArray[np.int32]
 Result = TypeVar("Result")
 
 # Labels that a block of draws may hold: bounds the memory, fixed so that the same data give the

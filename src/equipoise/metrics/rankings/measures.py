@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, get_args
 
 import numpy as np
 import pyarrow as pa
 
+from equipoise.core.arrays import Codes, Floats
 from equipoise.core.errors import InputError
-from equipoise.core.estimate import Estimate, Harm
+from equipoise.core.estimate import Estimate
 from equipoise.core.groups import Groups
 from equipoise.metrics.measure import DEFAULT
 from equipoise.metrics.rankings.estimates import (
@@ -25,10 +25,8 @@ from equipoise.metrics.rankings.estimates import (
     query_weights,
     weighted_mean,
 )
-from equipoise.metrics.rankings.exchange import Codes
 from equipoise.metrics.rankings.pools import (
     Desired,
-    Floats,
     Pools,
     Ranking,
     Tops,
@@ -423,9 +421,10 @@ def _extreme(
     beside = _other_target(metric, desired, ranking, tops, statistic)
     params = {"desired": _plain(desired)}
     exact = partial(_exact_max_skew, pools, k, given) if largest else None
-    main = statistic(given[tops.pool])
-    harm: Harm = "higher" if largest else "lower"
-    return Measure(metric, harm, pools, tops, main, beside, exact, params=params)
+    harm = SPECS[metric].value_harm
+    return Measure(
+        metric, harm, pools, tops, statistic(given[tops.pool]), beside, exact, params=params
+    )
 
 
 def _exact_max_skew(pools: Pools, k: int, desired: Floats, index: int) -> Distribution | None:
@@ -531,13 +530,13 @@ def _opposed(groups: Groups, first: str | None, second: str | None) -> tuple[str
     names = groups.names
     if first is None and second is None and len(names) == 2:
         plain = [name.lower() for name in names]
-        return (names[1], names[0]) if plain == ["female", "male"] else (names[0], names[1])
-    for what, name in (("first", first), ("second", second)):
-        if name is None or str(name) not in names:
-            raise InputError(f"{what}={name!r}: no such group; expected one of {', '.join(names)}")
-    if str(first) == str(second):
-        raise InputError(f"first and second are both {first!r}; expected two different groups")
-    return str(first), str(second)
+        first, second = names[::-1] if plain == ["female", "male"] else names
+    if first not in names or second not in names or first == second:
+        raise InputError(
+            f"first={first!r}, second={second!r}: expected two different groups of "
+            f"{', '.join(names)}"
+        )
+    return first, second
 
 
 _CURVES = pa.schema(
@@ -643,64 +642,39 @@ def _curve(metric: str, query: str, columns: Mapping[str, Floats], queries: int)
     return pa.table({**named, **numbers, "queries": [queries] * many}, schema=_CURVES)
 
 
-@dataclass(frozen=True)
-class QueryDistribution:
-    """How a metric is distributed over queries.
-
-    Attributes
-    ----------
-    queries, not_estimable : int
-        Queries with and without a value.
-    mean, sd : float
-        sd with n − 1; NaN below two queries.
-    lowest, first_quartile, median, third_quartile, highest : float
-    lowest_queries, highest_queries : tuple of str
-        Names of the queries at the extremes.
-    """
-
-    queries: int
-    not_estimable: int
-    mean: float
-    sd: float
-    lowest: float
-    first_quartile: float
-    median: float
-    third_quartile: float
-    highest: float
-    lowest_queries: tuple[str, ...]
-    highest_queries: tuple[str, ...]
-
-
-def query_distribution(estimate: Estimate) -> QueryDistribution:
+def query_distribution(estimate: Estimate) -> dict[str, Any]:
     """Distribution over queries of a retrieval metric, from the parts of its estimate.
+
+    Returns
+    -------
+    dict
+        queries and not_estimable (with and without a value), mean, sd (with n − 1; NaN below two
+        queries), lowest, first_quartile, median, third_quartile, highest, and the names of the
+        queries at the extremes, lowest_queries and highest_queries.
 
     Raises
     ------
     InputError
         When the estimate has no part with a value.
     """
-    rows = [] if estimate.by is None else estimate.by.to_pylist()
-    own = [row for row in rows if row["metric"] == estimate.metric]
-    known = [row for row in own if not math.isnan(row["value"])]
+    own = [one for one in estimate.parts if one.metric == estimate.metric]
+    known = [one for one in own if not math.isnan(one.value)]
     if not known:
         raise InputError(f"{estimate.metric}: no query has a value")
-    values = np.sort(np.array([row["value"] for row in known]))
+    values = np.sort([one.value for one in known])
     finite = len(values) > 1 and bool(np.isfinite(values).all())
-    low, high = float(values[0]), float(values[-1])
-    first, median, third = (_quantile(values, share) for share in (0.25, 0.5, 0.75))
-    return QueryDistribution(
-        len(known),
-        len(own) - len(known),
-        float(values.mean()),
-        float(values.std(ddof=1)) if finite else math.nan,
-        low,
-        first,
-        median,
-        third,
-        high,
-        tuple(row["subject"] for row in known if row["value"] == low),
-        tuple(row["subject"] for row in known if row["value"] == high),
-    )
+    low, *quartiles, high = (_quantile(values, share) for share in (0.0, 0.25, 0.5, 0.75, 1.0))
+    return {
+        "queries": len(known),
+        "not_estimable": len(own) - len(known),
+        "mean": float(values.mean()),
+        "sd": float(values.std(ddof=1)) if finite else math.nan,
+        "lowest": low,
+        **dict(zip(("first_quartile", "median", "third_quartile"), quartiles, strict=True)),
+        "highest": high,
+        "lowest_queries": tuple(one.subject for one in known if one.value == low),
+        "highest_queries": tuple(one.subject for one in known if one.value == high),
+    }
 
 
 def _quantile(values: Floats, share: float) -> float:

@@ -5,22 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from equipoise.core.arrays import Bools, Codes, Floats, Indices
 from equipoise.core.errors import InputError
 from equipoise.core.groups import Groups
 from equipoise.core.labels import check_unmasked, encode
 from equipoise.metrics.rankings.cosines import CosineScores
 from equipoise.stats.threads import each
 
-Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.int64]
 Scores = npt.NDArray[Any]
-Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,21 +137,41 @@ def pools_of(
     """
     table = scores if isinstance(scores, CosineScores) else _scores(scores)
     count = len(table) if isinstance(table, CosineScores) else table.shape[-1]
-    found = Groups.of(groups)
-    _check_length("groups", len(found.codes), count)
-    levels = None if within is None else Groups.of(within)
-    if levels is not None:
-        _check_length("within", len(levels.codes), count)
+    found, levels = Groups.of(groups), None if within is None else Groups.of(within)
+    level = None if levels is None else levels.codes
     names, owner = _queries(queries, table)
-    kept, excluded = _kept(found, levels, owner)
+    codes, sets_of = (None, ()) if sets is None else encode(sets, what="sets")
+    columns = {"groups": found.codes, "within": level, "queries": owner, "sets": codes}
+    for what, column in columns.items():
+        if column is not None and len(column) != count:
+            raise InputError(f"{what}: {len(column)} items; expected {count}, as in scores")
+    kept, excluded = np.ones(count, dtype=np.bool_), {}
+    for what, column in (
+        ("a group", found.codes),
+        ("a value of within", level),
+        ("a query", owner),
+    ):
+        if column is not None:
+            excluded[f"items without {what}"] = int((kept & (column < 0)).sum())
+            kept &= column >= 0
+    if not kept.any():
+        raise InputError("no item has a group and a query; expected at least one")
     if isinstance(table, CosineScores) and owner is not None:
         table = table.of_owner(owner, np.flatnonzero(kept))
+    block = np.zeros(count, dtype=np.int64) if owner is None else owner
+    if levels is not None:
+        block = block * len(levels) + levels.codes
     # Items of no pool exchange with none.
-    block = np.where(kept, _block(levels, owner, count), -1)
-    member, without = _members(sets, block, kept)
-    pools = tuple(_pools(kept, names, owner, levels))
-    chosen = _units(units, names, owner)
-    return Pools(pools, table, found, block, member, chosen, excluded, without)
+    block = np.where(kept, block, -1)
+    member, without = None, 0
+    if codes is not None:
+        # Items of no set are independent images: they exchange among themselves, as a set does.
+        member = np.where(kept, block * (len(sets_of) + 1) + codes + 1, -1)
+        without = int((codes[kept] < 0).sum())
+    return Pools(
+        tuple(_pools(block, names, levels, each_own=owner is not None)), table, found, block,
+        member, _units(units, names, owner), {why: n for why, n in excluded.items() if n}, without,
+    )  # fmt: skip
 
 
 def _scores(scores: Any) -> Scores:
@@ -162,19 +179,16 @@ def _scores(scores: Any) -> Scores:
     try:
         table = np.asarray(scores)
     except ValueError:
+        raise InputError("scores: rows of different lengths; expected one length") from None
+    if table.dtype.kind not in "fiu" or table.ndim not in (1, 2) or not table.size:
         raise InputError(
-            "scores: rows of different lengths; expected (n,) or (queries, n)"
-        ) from None
-    if table.dtype.kind not in "fiu":
-        raise InputError(f"scores: values of type {table.dtype}; expected real numbers")
-    if table.ndim not in (1, 2) or not table.size:
-        raise InputError(f"scores: shape {table.shape}; expected (n,) or (queries, n), not empty")
+            f"scores: {table.dtype} of shape {table.shape}; expected real numbers, (n,) or "
+            "(queries, n), not empty"
+        )
     bad = np.argwhere(~np.isfinite(table))
     if len(bad):
-        where = ", ".join(
-            f"{what} {place + 1}"
-            for what, place in zip(("query", "item")[-table.ndim :], bad[0].tolist(), strict=True)
-        )
+        *query, item = (bad[0] + 1).tolist()
+        where = f"query {query[0]}, item {item}" if query else f"item {item}"
         raise InputError(
             f"scores, {where}: {table[tuple(bad[0])]} is no finite number "
             f"({len(bad)} such scores). Leave these items out, or score them again"
@@ -182,126 +196,65 @@ def _scores(scores: Any) -> Scores:
     return table.astype(np.float32) if table.dtype == np.float16 else table
 
 
-def _check_length(what: str, length: int, expected: int) -> None:
-    if length != expected:
-        raise InputError(f"{what}: {length} items; expected {expected}, as in scores")
-
-
 def _queries(queries: Any, table: Scores | CosineScores) -> tuple[tuple[str, ...], Indices | None]:
     """Return query names, and the query of each item where every item belongs to one."""
     if isinstance(table, CosineScores):
-        return table.names, None if queries is None else _owner(queries, table)
+        if queries is None:
+            return table.names, None
+        codes, names = encode(queries, what="queries")
+        if unknown := sorted({*names} - {*table.names}):
+            raise InputError(
+                f"queries: {unknown[0]!r} is no query of the scores; expected their names, "
+                f"such as {table.names[0]!r}"
+            )
+        place = [*map(table.names.index, names), -1]
+        return table.names, np.array(place, dtype=np.int64)[codes]
     if table.ndim == 1:
         if queries is None:
             return ("",), None
         codes, names = encode(queries, what="queries")
-        _check_length("queries", len(codes), len(table))
         return names, codes.astype(np.int64)
-    if queries is None:
-        return tuple(str(index) for index in range(len(table))), None
-    names = tuple(str(name) for name in queries)
-    if len(names) != len(table) or len(set(names)) < len(names):
+    names = tuple(map(str, range(len(table)) if queries is None else queries))
+    if len(names) != len(table) or len({*names}) < len(names):
         raise InputError(
-            f"queries: {len(names)} names, {len(set(names))} of them distinct; "
+            f"queries: {len(names)} names, {len({*names})} of them distinct; "
             f"expected {len(table)} distinct ones, as scores has rows"
         )
     return names, None
 
 
-def _owner(queries: Any, table: CosineScores) -> Indices:
-    codes, labels = encode(queries, what="queries")
-    _check_length("queries", len(codes), len(table))
-    place = {name: index for index, name in enumerate(table.names)}
-    unknown = [label for label in labels if label not in place]
-    if unknown:
-        raise InputError(
-            f"queries: {unknown[0]!r} is no query of the scores; expected their names, "
-            f"such as {table.names[0]!r}"
-        )
-    return np.array([*(place[label] for label in labels), -1], dtype=np.int64)[codes]
-
-
-def _kept(
-    groups: Groups, levels: Groups | None, owner: Indices | None
-) -> tuple[Bools, dict[str, int]]:
-    kept = groups.codes >= 0
-    excluded = {"items without a group": int((~kept).sum())}
-    for reason, codes in (
-        ("items without a value of within", None if levels is None else levels.codes),
-        ("items without a query", owner),
-    ):
-        if codes is not None:
-            excluded[reason] = int((kept & (codes < 0)).sum())
-            kept = kept & (codes >= 0)
-    if not kept.any():
-        raise InputError("no item has a group and a query; expected at least one")
-    return kept, {reason: many for reason, many in excluded.items() if many}
-
-
-def _block(levels: Groups | None, owner: Indices | None, count: int) -> Indices:
-    block = np.zeros(count, dtype=np.int64) if owner is None else owner
-    return block if levels is None else block * len(levels) + levels.codes
-
-
-def _members(sets: Any, block: Indices, kept: Bools) -> tuple[Indices | None, int]:
-    if sets is None:
-        return None, 0
-    codes, names = encode(sets, what="sets")
-    _check_length("sets", len(codes), len(block))
-    # Items of no set are independent images: they exchange among themselves, as a set does.
-    member = np.where(kept, block * (len(names) + 1) + codes + 1, -1)
-    return member, int((codes[kept] < 0).sum())
-
-
 def _pools(
-    kept: Bools,
-    names: tuple[str, ...],
-    owner: Indices | None,
-    levels: Groups | None,
+    block: Indices, names: tuple[str, ...], levels: Groups | None, *, each_own: bool
 ) -> Iterator[Pool]:
     """Yield the pools by query, and by level within a query."""
-    block = _block(levels, owner, len(kept))
-    rows = np.flatnonzero(kept)
-    rows = rows[np.argsort(block[rows], kind="stable")]
+    rows = np.argsort(block, kind="stable")[np.count_nonzero(block < 0) :]
     labels = ("",) if levels is None else levels.names
-    blocks = len(labels) * (1 if owner is None else len(names))
+    blocks = len(labels) * (len(names) if each_own else 1)
     parts = np.split(rows, np.cumsum(np.bincount(block[rows], minlength=blocks))[:-1])
     for query, name in enumerate(names):
         for level, label in enumerate(labels):
-            place = level if owner is None else query * len(labels) + level
-            shown = f"{name} | {label}" if name and label else name or label
+            place = query * len(labels) + level if each_own else level
             if levels is None or levels.counts[level]:
+                shown = f"{name} | {label}" if name and label else name or label
                 yield Pool(shown, query, parts[place], place)
 
 
 def _units(units: Any, names: tuple[str, ...], owner: Indices | None) -> tuple[str, ...]:
+    """Return the unit of each query."""
     if units is None:
         return names
-    if owner is not None:
-        return _units_of_items(units, names, owner)
-    found = tuple(str(unit) for unit in np.atleast_1d(np.asarray(units, dtype=object)).tolist())
-    if len(found) != len(names):
-        raise InputError(f"units: {len(found)} names; expected {len(names)}, one per query")
-    return found
-
-
-def _units_of_items(units: Any, names: tuple[str, ...], owner: Indices) -> tuple[str, ...]:
     codes, labels = encode(units, what="units")
-    _check_length("units", len(codes), len(owner))
-    found = []
-    for query, name in enumerate(names):
-        own = np.unique(codes[owner == query])
-        if len(own) != 1 or own[0] < 0:
-            raise InputError(f"units: query {name!r} has {len(own)} units; expected one")
-        found.append(labels[own[0]])
-    return tuple(found)
+    query = np.arange(len(names)) if owner is None else owner
+    if len(codes) != len(query):
+        raise InputError(f"units: {len(codes)} names; expected {len(query)}, as in queries")
+    pairs = np.unique(np.stack([query, codes])[:, query >= 0], axis=1)
+    bad = np.flatnonzero(np.bincount(pairs[0], 1 + (pairs[1] < 0), len(names)) != 1)
+    if len(bad):
+        raise InputError(f"units: query {names[bad[0]]!r} has several units or none; expected one")
+    return tuple(labels[unit] for unit in pairs[1])
 
 
 Desired = Literal["pool", "uniform"] | Mapping[str, float]
-
-_ONE = 1e-9
-# Scores from which threads pay.
-_SPREAD = 1_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -341,7 +294,7 @@ class Tops:
         return np.where(end > self.k, end - begin, 0)
 
     @cached_property
-    def tied(self) -> npt.NDArray[np.bool_]:
+    def tied(self) -> Bools:
         """Pools in which any of the first k places is shared, shape (p,)."""
         first = np.s_[:, : self.k]
         return np.asarray((self.end[first] - self.begin[first] > 1).any(axis=1))
@@ -360,6 +313,7 @@ class Ranking:
 
     pools: Pools
     longest: int
+    _kept: dict[tuple[int, bool], Tops] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, pools: Pools, *ks: int) -> Ranking:
@@ -371,7 +325,7 @@ class Ranking:
             When a K is below 1.
         """
         for k in ks:
-            if not _whole(k) or k < 1:
+            if int(k) != k or k < 1:
                 raise InputError(f"k={k}: expected a whole number of at least 1")
         return cls(pools, int(max(ks)))
 
@@ -387,32 +341,27 @@ class Ranking:
             does not.
         """
         if (k, whole) not in self._kept:
-            self._kept[k, whole] = self._cut(int(k), k if whole else k + 1)
+            several, items, begin, end = self._best
+            lengths = np.array([len(self.pools.pools[i].items) for i in several], dtype=np.int64)
+            large = lengths > k - whole
+            # What ties with the K-th item ends where its run ends.
+            last = end[large, k - 1]
+            width = int(last.max(initial=k))
+            beyond = np.arange(width) >= last[:, None]
+            cut = (
+                np.where(beyond, off, table[large, :width])
+                for off, table in ((-1, items), (0, begin), (0, end))
+            )
+            self._kept[k, whole] = Tops(int(k), several[large], *cut)
         return self._kept[k, whole]
 
     @cached_property
-    def _kept(self) -> dict[tuple[int, bool], Tops]:
-        return {}
-
-    def _cut(self, k: int, least: int) -> Tops:
-        several, items, begin, end = self._best
-        large = np.array([len(self.pools.pools[i].items) >= least for i in several], dtype=bool)
-        # What ties with the K-th item ends where its run ends.
-        last = end[large, k - 1] if large.any() else np.full(0, k)
-        width = int(last.max(initial=k)) if large.any() else k
-        beyond = np.arange(width) >= last[:, None]
-        cut = [np.where(beyond, off, table[large, :width])
-               for off, table in ((-1, items), (0, begin), (0, end))]  # fmt: skip
-        return Tops(k, np.array(several, dtype=np.int64)[large], *cut)
-
-    @cached_property
-    def _best(self) -> tuple[list[int], Indices, Indices, Indices]:
+    def _best(self) -> tuple[Indices, Indices, Indices, Indices]:
         """Pools of several groups, their best items and the runs of equal scores among them."""
         pools = self.pools
-        several = np.flatnonzero((pools.sizes > 0).sum(axis=1) > 1).tolist()
-        found = best(pools, several, self.longest)
-        width = max((len(one) for one, _ in found), default=self.longest)
-        width = max(width, self.longest)
+        several = np.flatnonzero((pools.sizes > 0).sum(axis=1) > 1)
+        found = best(pools, several.tolist(), self.longest)
+        width = max([self.longest, *(len(rows) for rows, _ in found)])
         items = np.full((len(found), width), -1, dtype=np.int64)
         begin, end = np.zeros_like(items), np.zeros_like(items)
         if found:
@@ -423,7 +372,7 @@ class Ranking:
 
 
 def _ranked(
-    found: Sequence[tuple[Indices, Scores]], codes: npt.NDArray[np.int32]
+    found: Sequence[tuple[Indices, Scores]], codes: Codes
 ) -> tuple[tuple[Indices, Indices], Indices, Indices, Indices]:
     """Sort the items of all pools at once, best first.
 
@@ -445,22 +394,14 @@ def _ranked(
     return (pool, rank), rows[order], begin, begin + np.repeat(length, length)
 
 
-def _whole(number: object) -> bool:
-    return isinstance(number, Integral)
-
-
 def best(pools: Pools, chosen: Sequence[int], k: int) -> list[tuple[Indices, Scores]]:
     """Return rows and scores of each pool's k best items, ties included; all of a smaller pool."""
     if not isinstance(pools.table, CosineScores):
-        work = sum(len(pools.pools[index].items) for index in chosen)
-        spread = each if work > _SPREAD else map
-        return [*spread(partial(_best, pools, k), chosen)]
+        return each(partial(_best, pools, k), chosen)
     found: dict[int, tuple[Indices, Scores]] = {}
-    together: dict[int, list[int]] = {}
-    for index in chosen:
-        # Pools of one block are pools of the same items.
-        together.setdefault(pools.pools[index].block, []).append(index)
-    for places in together.values():
+    # Pools of one block are pools of the same items.
+    for block in {pools.pools[index].block for index in chosen}:
+        places = [index for index in chosen if pools.pools[index].block == block]
         items = pools.pools[places[0]].items
         queries = [pools.pools[index].query for index in places]
         ranked = pools.table.best(queries, items, min(k, len(items)))
@@ -511,19 +452,14 @@ def given_shares(desired: Mapping[str, float], groups: Groups) -> Floats:
         not sum to 1.
     """
     shares = {str(name): float(share) for name, share in desired.items()}
-    unknown = sorted(shares.keys() - set(groups.names))
-    if unknown:
+    present = {name for name, n in zip(groups.names, groups.counts, strict=True) if n}
+    wrong = sorted((shares.keys() - {*groups.names}) | (present - shares.keys()))
+    if wrong:
         raise InputError(
-            f"desired: {unknown[0]!r} is no group; expected some of {', '.join(groups.names)}"
+            f"desired: {wrong[0]!r} is no group, or has no share; expected a share for each of "
+            f"{', '.join(groups.names)}"
         )
-    absent = [
-        name
-        for name, many in zip(groups.names, groups.counts.tolist(), strict=True)
-        if many and name not in shares
-    ]
-    if absent:
-        raise InputError(f"desired: no share for {absent[0]!r}; expected one for every group")
     found = np.array([shares.get(name, 0.0) for name in groups.names])
-    if not (found >= 0).all() or abs(found.sum() - 1.0) > _ONE:
+    if not (found >= 0).all() or abs(found.sum() - 1.0) > 1e-9:
         raise InputError(f"desired: shares sum to {found.sum():.6g}; expected 1, none negative")
     return found

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from equipoise.core.arrays import Bools, Floats, Indices
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate
 from equipoise.core.labels import encode
@@ -30,7 +31,7 @@ from equipoise.metrics.rankings.exchange import (
     group_sums,
     of_shuffled,
 )
-from equipoise.metrics.rankings.pools import Bools, Floats, Indices, Pools, Scores, pools_of
+from equipoise.metrics.rankings.pools import Pools, Scores, pools_of
 from equipoise.metrics.rankings.statistics import deviation
 from equipoise.metrics.spec import MetricSpec, make_estimate, register
 from equipoise.metrics.values.group_effects import UnitExchange

@@ -8,12 +8,12 @@ from functools import cached_property, lru_cache
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import xlogy
 from scipy.stats import binom
 
+from equipoise.core.arrays import Bools, Codes, Floats
 from equipoise.core.errors import InputError
-from equipoise.metrics.rankings.pools import Bools, Floats, Tops
+from equipoise.metrics.rankings.pools import Tops
 from equipoise.stats.compiled import compiled
 
 # Numbers of expected counts that are held at once where scores tie.
@@ -35,7 +35,7 @@ class Drawn:
         Number of groups.
     """
 
-    codes: npt.NDArray[np.int32] = field(repr=False)
+    codes: Codes = field(repr=False)
     tops: Tops
     groups: int
 
@@ -194,7 +194,7 @@ def prefixes(
     return found
 
 
-def _counted(codes: npt.NDArray[np.int32], desired: Floats, used: Bools) -> dict[str, Floats]:
+def _counted(codes: Codes, desired: Floats, used: Bools) -> dict[str, Floats]:
     """Statistics of every prefix where no scores tie, see `prefixes`."""
     inverse = 1.0 / np.where(used, desired, np.nan)
     found = np.empty((3, *codes.shape))

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse.csgraph import connected_components
 
+from equipoise.core.arrays import Bools, Floats, Indices
 from equipoise.core.errors import InputError
 from equipoise.core.labels import encode
 from equipoise.metrics.building import gaps
@@ -22,7 +23,7 @@ from equipoise.metrics.rankings.exchange import (
     group_sums,
     of_shuffled,
 )
-from equipoise.metrics.rankings.pools import Bools, Floats, Indices, Pools
+from equipoise.metrics.rankings.pools import Pools
 from equipoise.metrics.values.units import unit_codes
 from equipoise.stats.draws import Exchange
 from equipoise.stats.resampling import Resampling

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
+from equipoise.core.arrays import Floats
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Ends, Estimate, no_ends
 from equipoise.core.finding import GroupValue
@@ -30,7 +31,7 @@ from equipoise.metrics.building import (
 )
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL, Draws
 from equipoise.metrics.rankings.estimates import query_weights, weighted_mean
-from equipoise.metrics.rankings.pools import Floats, pools_of
+from equipoise.metrics.rankings.pools import pools_of
 from equipoise.metrics.spec import COSINE, MetricSpec, make_estimate, register
 from equipoise.metrics.values.group_effects import Effects
 from equipoise.stats.chance import band

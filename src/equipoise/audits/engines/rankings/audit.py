@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
@@ -72,7 +72,7 @@ def measure_rankings(design: RankingDesign, resampling: Resampling | None) -> Me
         for estimate in _measures(design, k, resampling).values():
             findings += _findings(estimate, _place(design, version), design)
             if _several(estimate) and estimate.metric != "skew_at_k":
-                spread = asdict(query_distribution(estimate))
+                spread = query_distribution(estimate)
                 spreads.append({**at, "version": version, "metric": estimate.metric, **spread})
     if design.config.ranking.similarity:
         estimate = normalized_similarity_mad(
