@@ -149,26 +149,8 @@ def test_ties_share_the_places_left_and_are_counted() -> None:
     # One place for the first, two for the four that tie: half each.
     assert shown(parts(found)[0]) == pytest.approx([1.5 / 3, 1.5 / 3])
     assert (found.params["tied_items"], found.params["queries_with_ties"]) == (4, 1)
-    assert parts(found)[0]["shows"] == "share of the first 3; 4 items tie for its last places"
     fits = retrieval_mad(scores, groups, 5, resampling=None)
     assert fits.params["tied_items"] == 0
-    assert parts(fits)[0]["shows"] == "share of the first 5"
-
-
-def test_a_group_absent_from_a_pool_is_listed_and_not_desired() -> None:
-    groups = {"gender": ["f", "m"] * 10, "race": ["x"] * 10 + ["y"] * 5 + ["x"] + ["y"] * 4}
-    labels = Groups.of(groups)
-    keep = labels.codes != labels.names.index("m, y")
-    scores = np.arange(20.0)[keep]
-    inside = {name: np.array(values)[keep] for name, values in groups.items()}
-    found = max_skew(scores, inside, k=5, desired="uniform", resampling=FEW)
-    assert found.n["m, y"] == 0
-    assert found.excluded == {"empty groups": 1}
-    absent = parts(found)[0]["by_group"][labels.names.index("m, y")]
-    assert (absent["n"], absent["note"]) == (0, "not in the pool")
-    # The desired share of the three that are there is a third each.
-    shares = shown(parts(found)[0])
-    assert found.value == pytest.approx(math.log(3 * max(shares)))
 
 
 def test_both_targets_stand_beside_each_other_where_they_differ() -> None:
@@ -192,40 +174,11 @@ def test_a_pool_of_k_items_is_not_estimable_but_its_order_is() -> None:
     for k in (12, 13):
         found = max_skew(scores, groups, k=k, resampling=FEW)
         assert math.isnan(found.value)
-        assert found.reason == (
-            f"no query can be estimated: k={k}, and the pool has 12 items: "
-            "nothing is left to choose"
-        )
-        assert (found.chance, found.p_value, found.no_chance) == (None, None, "not estimable")
+        assert found.reason
+        assert (found.chance, found.p_value) == (None, None)
         assert found.excluded == {"queries with too small a pool for k": 1}
     assert ndkl(scores, groups, k=12, resampling=None).value > 0
     assert math.isnan(ndkl(scores, groups, k=13, resampling=None).value)
-
-
-def test_small_pools_and_pools_of_one_group_are_counted() -> None:
-    owner = np.repeat(["large", "small", "one"], [20, 5, 20])
-    groups = ["a", "b"] * 12 + ["a"] * 21
-    found = max_skew(np.arange(45), groups, k=5, queries=owner, resampling=FEW)
-    assert found.excluded == {
-        "queries with one group in the pool": 1,
-        "queries with too small a pool for k": 1,
-    }
-    values = {p["subject"]: p for p in parts(found)}
-    assert found.value == values["large"]["value"]
-    assert values["small"]["reason"].startswith("k=5, and the pool has 5 items")
-    assert values["one"]["reason"] == "fewer than two groups in the pool"
-    assert math.isnan(values["one"]["value"])
-
-
-def test_groups_too_small_are_reported_and_not_compared() -> None:
-    codes = np.array(["a"] * 20 + ["b"] * 20 + ["c"] * 2)
-    scores = np.concatenate([np.arange(40) % 7, [100, 101]])
-    found = max_skew(scores, Groups.of(codes, min_size=5), k=6, resampling=FEW)
-    shares = parts(found)[0]["by_group"]
-    assert shares[2]["note"] == "fewer than 5 rows"
-    assert found.value == pytest.approx(
-        max(math.log(share["value"] / (20 / 42)) for share in shares[:2])
-    )
 
 
 def test_items_without_a_group_or_query_leave_the_pool_and_are_counted() -> None:
@@ -235,6 +188,8 @@ def test_items_without_a_group_or_query_leave_the_pool_and_are_counted() -> None
     rest = max_skew(scores[4:], groups[4:], k=6, resampling=None)
     assert found.value == rest.value
     assert found.excluded == {"items without a group": 4}
+    small = Groups.of([*groups, 9], min_size=5)
+    assert max_skew([*scores, 9], small, k=6, resampling=FEW).n["9"] == 1
     owner = ["" if i > 35 else "q" for i in range(40)]
     long = max_skew(scores, labels, k=6, queries=owner, resampling=None)
     assert long.excluded == {"items without a group": 4, "items without a query": 4}
@@ -266,6 +221,10 @@ def test_bias_needs_two_groups_and_says_which() -> None:
     assert (swapped.value, swapped.params["first"]) == (-1.0, "a")
 
 
+def query_distribution_of(**change: Any) -> dict[str, Any]:
+    return query_distribution(max_skew(**change, resampling=None))
+
+
 SIX = {"scores": [1, 2, 3, 4, 5, 6], "groups": ["a", "b"] * 3, "k": 2}
 MASKED = np.ma.masked_array([3.0, 2.0, 1.0, 0.0, 5.0, 4.0], mask=[True] + [False] * 5)
 
@@ -275,42 +234,33 @@ MASKED = np.ma.masked_array([3.0, 2.0, 1.0, 0.0, 5.0, 4.0], mask=[True] + [False
     [
         (max_skew, {"scores": [[1.0, 2.0], [3.0]]}, "scores"),
         (max_skew, {"scores": list("abcdef")}, "scores"),
-        (max_skew, {"scores": np.zeros((1, 2, 3))}, "scores"),
-        (max_skew, {"scores": []}, "scores"),
         (max_skew, {"scores": [0, 1, math.nan, 2, math.inf, 3]}, "scores, item 3"),
         (max_skew, {"scores": [[0.0] * 6, [1, 2, 3, 4, -math.inf, 5]]}, "scores, query 2, item 5"),
         (max_skew, {"scores": MASKED}, "scores"),
-        (max_skew, {"groups": MASKED}, r"groups\['group'\]"),
-        (max_skew, {"groups": ["a", "b"]}, "groups"),
         (max_skew, {"groups": [None] * 6}, "no item has a group"),
         (max_skew, {"sets": [1, 2]}, "sets"),
-        (max_skew, {"within": [1, 2]}, "within"),
-        (max_skew, {"queries": ["a"]}, "queries"),
         (max_skew, {"scores": np.zeros((2, 6)), "queries": ["a", "a"]}, "queries"),
-        (max_skew, {"units": ["u", "v"]}, "units"),
         (max_skew, {"queries": ["q"] * 6, "units": ["u"] * 5 + ["v"]}, "units: query 'q'"),
         (max_skew, {"k": 0}, "k=0"),
-        (max_skew, {"k": 2.5}, r"k=2\.5"),
         (max_skew, {"desired": "equal"}, "desired='equal'"),
-        (max_skew, {"desired": {"a": 1.0, "z": 0}}, "desired: 'z'"),
-        (max_skew, {"desired": {"a": 1.0}}, "desired: no share for 'b'"),
+        (max_skew, {"desired": {"a": 1.0}}, "desired: 'b'"),
         (max_skew, {"desired": {"a": 0.5, "b": 0.6}}, r"desired: shares sum to 1\.1"),
-        (max_skew, {"resampling": Exact(), "sets": [0, 0, 0, 1, 1, 1]}, "resampling=Exact"),
         (ndkl, {"resampling": Exact()}, "resampling=Exact"),
         (skew_at_k, {"group": "c"}, "group='c'"),
         (bias_at_k, {"groups": ["a", "b", "c"] * 2}, "first=None"),
-        (bias_at_k, {"first": "a", "second": "z"}, "second='z'"),
-        (bias_at_k, {"first": "a", "second": "a"}, "first and second"),
+        (bias_at_k, {"first": "a", "second": "a"}, "first='a', second='a'"),
         (retrieval_curves, {"k": 6}, "k=6"),
         (retrieval_curves, {"resampling": Exact()}, "resampling=Exact"),
         (retrieval_measures, {"measures": ["skew"]}, "measures: 'skew'"),
-        (retrieval_measures, {"measures": []}, "measures"),
-        (retrieval_measures, {"prefixes": 0}, "k=0"),
+        (query_distribution_of, {"k": 6}, "max_skew: no query has a value"),
+        (cosine_scores, {"items": [[1, 2]], "queries": [[1, 2, 3]]}, "queries"),
+        (cosine_scores, {"items": [[1, 2]], "queries": [[1, 2], [0, 0]]}, "queries: vector 2"),
+        (cosine_scores, {"items": [1, 2], "queries": [[1, 2]]}, "items"),
     ],
 )
 def test_bad_input(metric: Any, change: dict[str, Any], argument: str) -> None:
     with pytest.raises(InputError, match=f"^{argument}"):
-        metric(**(SIX | change))
+        metric(**(change if metric is cosine_scores else SIX | change))
 
 
 @settings(max_examples=25)
@@ -398,12 +348,8 @@ def test_one_query_gets_the_exact_band_and_p() -> None:
     assert found.p_value == pytest.approx(
         np.mean([one >= found.value - 1e-12 for one in every]), abs=1e-12
     )
-    assert found.null == "the order within each pool is random; all selections; exact"
     assert found.p_value == max_skew(scores, groups, k=4, resampling=Exact()).p_value
-    assert found.method == "none: the queries are one unit; chance band and p-value only"
     assert math.isnan(found.interval().low)
-    with pytest.raises(InputError, match=r"^resampling=Exact: only for max_skew of one query"):
-        ndkl(scores, groups, k=4, resampling=Exact())
 
 
 @pytest.mark.parametrize("metric", [max_skew, min_skew, ndkl, retrieval_mad])
@@ -447,11 +393,9 @@ def test_sets_lower_the_chance_level_that_pool_order_overstates() -> None:
     assert found.chance.mean == pytest.approx(0.74, abs=0.03)
     assert 0.01 < found.p_value < 0.99
     assert found.params["null"] == "order within sets"
-    assert found.null.startswith("the order within each counterfactual set is random; 200 perm")
     assert found.by is not None
     secondary = found.by.to_pylist()[-1]
     assert secondary["metric"] == "max_skew_pool_order"
-    assert secondary["shows"] == "secondary null: the order within each pool is random"
     assert secondary["value"] == found.value
     assert secondary["chance"] == pytest.approx(pool_order, abs=0.02)
     assert secondary["p_value"] == 1.0
@@ -482,16 +426,21 @@ def test_p_values_are_valid_within_sets(metric: Any) -> None:
 
 def test_the_interval_resamples_queries_and_their_units() -> None:
     rng = np.random.default_rng(0)
-    values = rng.standard_normal((40, 100))
+    scores = rng.standard_normal((40, 100))
     groups = rng.integers(0, 3, 100)
-    found = max_skew(values, groups, k=10, resampling=Bootstrap(2000, 50))
+    found = max_skew(scores, groups, k=10, resampling=Bootstrap(2000, 50))
     each = query_distribution(found)
-    half = 1.96 * each.sd / math.sqrt(40)
+    half = 1.96 * each["sd"] / math.sqrt(40)
     low, high = found.interval().low, found.interval().high
     assert (high - low) / 2 == pytest.approx(half, rel=0.15)
-    assert found.method == "percentile bootstrap over queries, 2000 replicates"
+    values = [part["value"] for part in parts(found)]
+    summary = [each[name] for name in ("mean", "sd", "first_quartile", "highest")]
+    quartile = np.quantile(values, 0.25)
+    wanted = [np.mean(values), np.std(values, ddof=1), quartile, max(values)]
+    assert summary == pytest.approx(wanted)
+    assert str(np.argmax(values)) in each["highest_queries"]
     twice = max_skew(
-        np.repeat(values, 2, axis=0), groups, k=10, units=np.repeat(np.arange(40), 2),
+        np.repeat(scores, 2, axis=0), groups, k=10, units=np.repeat(np.arange(40), 2),
         resampling=Bootstrap(2000, 50),
     )  # fmt: skip
     wide = twice.interval()
@@ -513,33 +462,6 @@ def test_curves_are_the_metric_at_every_k(ties: bool, sets: bool) -> None:
             assert row["value"] == pytest.approx(found.value, abs=1e-12)
             assert row["chance_low"] <= row["chance_high"]
             assert row["low"] <= row["value"] <= row["high"]
-
-
-def test_distribution_over_queries() -> None:
-    scores = np.stack([np.arange(12.0), -np.arange(12.0), np.tile([1.0, 0.0, 3.0], 4)])
-    groups = ["a"] * 4 + ["b"] * 8
-    found = max_skew(scores, groups, k=4, queries=["up", "down", "mixed"], resampling=None)
-    held = query_distribution(found)
-    codes = [int(g == "b") for g in groups]
-    expected = sorted(max(plain.skews(list(s), codes, 4, 2, "pool").values()) for s in scores)
-    assert (held.queries, held.not_estimable) == (3, 0)
-    assert (held.lowest_queries, held.highest_queries) == (("mixed",), ("down",))
-    assert [held.lowest, held.median, held.highest] == pytest.approx(expected, abs=1e-12)
-    assert held.first_quartile == pytest.approx(np.quantile(expected, 0.25), abs=1e-12)
-    assert held.sd == pytest.approx(np.std(expected, ddof=1), abs=1e-12)
-    with pytest.raises(InputError, match=r"^max_skew: no query has a value$"):
-        query_distribution(max_skew([1, 2], ["a", "b"], k=2, resampling=None))
-
-
-def test_of_many_labels_those_looked_at_are_drawn_and_all_where_most_are() -> None:
-    codes = (np.arange(1 << 16) % 3).astype(np.int32)
-    stratum = np.zeros(len(codes), dtype=np.int64)
-    few = LabelExchange.of(codes, stratum, np.arange(50))
-    assert not few._costs_less_whole(1)
-    assert LabelExchange.of(codes, stratum, np.arange(40_000))._costs_less_whole(1)
-    drawn = np.concatenate(few.evaluate(lambda labels: labels, 2_000, 0, "test"))
-    shares = np.bincount(drawn.ravel(), minlength=3) / drawn.size
-    np.testing.assert_allclose(shares, 1 / 3, atol=5 * np.sqrt(2 / 9 / drawn.size))
 
 
 def unit(rows: np.ndarray) -> np.ndarray:
@@ -654,24 +576,6 @@ def test_rows_of_a_mapped_table_rank_as_a_copy_of_them(dtype: Any, tmp_path: Pat
         assert one.value == other.value
         assert [part.value for part in one.parts] == [part.value for part in other.parts]
         np.testing.assert_array_equal(chosen[2:9], table[rows][2:9])
-
-
-@pytest.mark.parametrize(
-    ("items", "queries", "names", "argument"),
-    [
-        ([[1, 2], [3]], [[1, 2]], None, "items"),
-        ([["a", "b"]], [[1, 2]], None, "items"),
-        ([1, 2], [[1, 2]], None, "items"),
-        ([[1, 2]], np.zeros((0, 2)), None, "queries"),
-        ([[1, 2]], [[1, 2, 3]], None, "queries"),
-        ([[1, 2]], [[1, 2], [0, 0]], None, "queries: vector 2"),
-        ([[1, 2]], [[np.nan, 2]], None, "queries: vector 1"),
-        ([[1, 2]], [[1, 2], [2, 1]], ["a", "a"], "names"),
-    ],
-)
-def test_bad_vectors(items: Any, queries: Any, names: Any, argument: str) -> None:
-    with pytest.raises(InputError, match=f"^{argument}"):
-        cosine_scores(items, queries, names=names)
 
 
 @pytest.mark.parametrize("own", [False, True])

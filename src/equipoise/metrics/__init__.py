@@ -50,7 +50,6 @@ from equipoise.metrics.rankings.measures import (
     skew_at_k,
 )
 from equipoise.metrics.rankings.recall import recall_at_k
-from equipoise.metrics.rankings.similarity import normalized_similarity_mad
 from equipoise.metrics.rankings.statistics import expected_max_skew
 from equipoise.metrics.scores.choices import design_choices, model_order, robust_conclusions
 from equipoise.metrics.scores.disparity import (
@@ -67,7 +66,7 @@ from equipoise.metrics.values.alignment import alignment, favourite_gap
 from equipoise.metrics.values.labels import detector_precision, detector_recall, label_errors
 from equipoise.metrics.values.outside import correlation, correlation_p_value, loess, score_summary
 from equipoise.metrics.values.rejections import rejection_gap
-from equipoise.metrics.values.similarity_gap import similarity_gap
+from equipoise.metrics.values.similarity import normalized_similarity_mad, similarity_gap
 from equipoise.metrics.values.trends import ImageSimilarities, gender_difference, trend
 from equipoise.metrics.vectors.associations import (
     association_score,

@@ -25,8 +25,7 @@ from equipoise.core.finding import Family, GroupValue
 from equipoise.core.groups import Groups
 from equipoise.core.parts import Part
 from equipoise.core.wording import images as count_images
-from equipoise.metrics.rankings.similarity import normalized_similarity_mad
-from equipoise.metrics.values.similarity_gap import similarity_gap
+from equipoise.metrics.values.similarity import normalized_similarity_mad, similarity_gap
 
 if TYPE_CHECKING:
     from equipoise.audits.group_sizes import Row

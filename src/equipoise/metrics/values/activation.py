@@ -18,7 +18,7 @@ from equipoise.core.parts import Part, parts_to_table
 from equipoise.metrics.building import against_chance, bootstrap_method, ends_of, part, sizes
 from equipoise.metrics.measure import DEFAULT, Draws
 from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
-from equipoise.metrics.values.similarity_gap import similarity_gap
+from equipoise.metrics.values.similarity import similarity_gap
 from equipoise.stats.resampling import Bootstrap, Exact, Resampling
 from equipoise.stats.streams import stream, unit_keys, unit_times
 

@@ -5,18 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import chain
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse.csgraph import connected_components
 
-from equipoise.core.arrays import Bools, Floats, Indices
+from equipoise.core.arrays import Bools, Codes, Floats, Indices, Keys
 from equipoise.core.errors import InputError
 from equipoise.core.labels import encode
-from equipoise.metrics.building import gaps
-from equipoise.metrics.rankings.estimates import permutations
 from equipoise.metrics.rankings.exchange import (
     LabelExchange,
     exchange_alone,
@@ -26,8 +22,7 @@ from equipoise.metrics.rankings.exchange import (
 from equipoise.metrics.rankings.pools import Pools
 from equipoise.metrics.values.units import unit_codes
 from equipoise.stats.draws import Exchange
-from equipoise.stats.resampling import Resampling
-from equipoise.stats.streams import Times, place_keys, stream, unit_keys, unit_times
+from equipoise.stats.streams import place_keys, stream, unit_keys, unit_times
 from equipoise.stats.threads import added, each
 
 # Rounding that hides the order in which a matrix product adds, far above its error.
@@ -36,8 +31,6 @@ _DECIMALS = 12
 _CELLS = 4_000_000
 # Of the largest eigenvalue, what counts as none: groups that do not meet in a set.
 _NOTHING = 1e-9
-
-Codes = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,57 +94,22 @@ class Block:
         return np.asarray(np.linalg.inv(_anchored(whole[None])[0]))
 
     @cached_property
-    def effects(self) -> Floats:
-        """Effects of the groups, 0 on average; (concepts, groups), NaN where not compared."""
-        return np.asarray(self.exchanged(self.codes[None], paired=True)[0])
+    def plain(self) -> Floats:
+        """Scores less their mean over the pool, which rounds less than the scores do."""
+        return np.ascontiguousarray((self.scores - self.scores.mean(axis=1, keepdims=True)).T)
 
-    def exchanged(self, codes: Codes, *, paired: bool) -> Floats:
-        """Return effects with other labels, (draws, concepts, groups).
+    def effects(self, sums: Floats, counts: Floats, *, paired: bool) -> Floats:
+        """Return effects of groups, 0 on average: (draws, concepts, groups), NaN if not compared.
 
         Parameters
         ----------
-        codes : ndarray of int32, shape (draws, n)
+        sums : ndarray, shape (draws, groups, concepts)
+            Of `centred` where sets are kept, else of `plain`.
+        counts : ndarray, shape (draws or 1, groups)
+            Images of each group.
         paired : bool
             Every set keeps its number of images of each group; otherwise all are one set.
         """
-        sums = np.zeros((len(codes), self.groups, len(self.scores)))
-        counts = np.zeros((len(codes), self.groups))
-        group_sums(np.ascontiguousarray(codes), self._by_image(paired=paired), sums, counts)
-        return self._of_sums(sums, counts, paired=paired)
-
-    def shuffled(
-        self,
-        function: Callable[[Floats], Floats],
-        draws: int,
-        rng: int,
-        name: str,
-        *,
-        paired: bool,
-    ) -> Floats:
-        """Return a function of effects with groups exchanged among all images.
-
-        Parameters
-        ----------
-        function : callable
-            Of effects (some draws, concepts, groups) to (some draws, concepts, ...).
-        draws, rng, name
-            How many, and the key of the random stream.
-        paired
-            As in `exchanged`.
-        """
-        sizes = np.bincount(self.codes, minlength=self.groups)
-
-        def of_sums(sums: Floats) -> Floats:
-            return function(self._of_sums(sums, sizes[None], paired=paired))
-
-        scores = self._by_image(paired=paired)
-        return np.concatenate(of_shuffled(of_sums, scores, sizes, draws, rng, name))
-
-    def _by_image(self, *, paired: bool) -> Floats:
-        return self.centred if paired else self._plain
-
-    def _of_sums(self, sums: Floats, counts: npt.NDArray[Any], *, paired: bool) -> Floats:
-        """Return effects from sums (draws, groups, concepts) of so many (draws, groups)."""
         known = sums[:, self.kept].transpose(0, 2, 1)
         if paired:
             return self._placed(known @ self.inverse)
@@ -159,28 +117,22 @@ class Block:
             means = known / counts[:, None, self.kept]
         return self._placed(means - means.mean(axis=2, keepdims=True))
 
-    @cached_property
-    def _plain(self) -> Floats:
-        """Scores less their mean over the pool, which rounds less than the scores do."""
-        return np.ascontiguousarray((self.scores - self.scores.mean(axis=1, keepdims=True)).T)
-
-    def resampled(self, times: Callable[[slice], Times], replicates: int) -> Floats:
+    def resampled(self, keys: Keys, replicates: int, rng: int) -> Floats:
         """Return effects with resampled images, (replicates, concepts, groups).
 
         NaN where groups no longer meet. Images are taken some at a time, with all replicates.
 
         Parameters
         ----------
-        times : callable
-            From places of images to how often each counts, (images, replicates); the same for all
-            images of a set.
-        replicates : int
+        keys : ndarray of uint64, shape (n,)
+            What each image is resampled with; the same for all images of a set.
+        replicates, rng : int
         """
         step = max(1, _CELLS // replicates)
 
         def add(start: int) -> list[Floats]:
             held = slice(start, start + step)
-            weights = times(held).T.astype(np.float64)
+            weights = unit_times(keys[held], replicates, rng)[:, 1:].T.astype(np.float64)
             return [*self._sums(weights, held), self._of_sets(weights, held)]
 
         members, loose, many, whole = added(add, range(0, len(self.items), step))
@@ -207,17 +159,12 @@ class Block:
         return sums[0], sums[1], many
 
     @cached_property
-    def _first(self) -> Indices:
-        """The first image of each set."""
+    def _patterns(self) -> tuple[Indices, Floats, Indices]:
+        """The first image of each set, make-ups of sets, and which of them each set has."""
         members = np.flatnonzero(~self.loose)
-        return np.asarray(members[np.unique(self.stratum[members], return_index=True)[1]])
-
-    @cached_property
-    def _patterns(self) -> tuple[Floats, Indices]:
-        """Make-ups of sets, shape (patterns, groups), and which of them each set has."""
-        names = self.stratum[self._first]
+        names, first = np.unique(self.stratum[members], return_index=True)
         patterns, which = np.unique(self.counts[names], axis=0, return_inverse=True)
-        return patterns, which.reshape(-1)
+        return members[first], patterns, which.reshape(-1)
 
     def _of_sets(self, weights: Floats, held: slice) -> Floats:
         """Add up what sets of one make-up give, times how often they were drawn.
@@ -225,11 +172,11 @@ class Block:
         A set is drawn where the first of its images is.
         """
         found = np.zeros((len(weights), self.groups, self.groups))
-        here = np.flatnonzero((self._first >= held.start) & (self._first < held.stop))
+        first, patterns, which = self._patterns
+        here = np.flatnonzero((first >= held.start) & (first < held.stop))
         if not len(here):
             return found
-        drawn = weights[:, self._first[here] - held.start]
-        patterns, which = self._patterns
+        drawn = weights[:, first[here] - held.start]
         size = max(1, _CELLS // max(self.groups**2, len(here)))
         for start in range(0, len(patterns), size):
             part = patterns[start : start + size]
@@ -338,8 +285,96 @@ class UnitExchange:
         return each(block, range(0, draws, size))
 
 
-# Draws that the chance bands of single groups rest on.
-_BANDS = 1000
+@dataclass(frozen=True, eq=False)
+class Exchanged:
+    """Concepts of the same images, and what is measured when the images exchange groups.
+
+    Attributes
+    ----------
+    places : ndarray of int64, shape (concepts,)
+        Indices of the pools.
+    items : ndarray of int64, shape (n,)
+    by_image : ndarray, shape (n, concepts)
+        Numbers that are added by group.
+    statistic : callable
+        From sums (draws, groups, concepts) and counts (draws or 1, groups) to an array (draws,
+        concepts, ...).
+    """
+
+    places: Indices
+    items: Indices = field(repr=False)
+    by_image: Floats = field(repr=False)
+    statistic: Callable[[Floats, Any], Floats]
+
+    def __call__(self, codes: Codes, groups: int) -> Floats:
+        """Return the statistic with groups (draws, n)."""
+        sums = np.zeros((len(codes), groups, self.by_image.shape[1]))
+        counts = np.zeros((len(codes), groups))
+        group_sums(np.ascontiguousarray(codes), self.by_image, sums, counts)
+        return self.statistic(sums, counts)
+
+
+def exchanged(
+    measured: Sequence[Exchanged],
+    pools: Pools,
+    codes: Codes,
+    sets: Indices | None,
+    units: Indices | None,
+    draws: int,
+    rng: int,
+    name: str,
+) -> Floats | None:
+    """Return statistics with exchanged groups, (draws, pools, ...); None if nothing can change.
+
+    Parameters
+    ----------
+    measured : sequence of Exchanged
+    pools : Pools
+    codes : ndarray of int32, shape (n,)
+        Group of each image, -1 for none.
+    sets : ndarray of int64, shape (n,), optional
+        What images exchange groups within; by default their pool.
+    units : ndarray of int64, shape (n,), optional
+        Units that exchange groups as one, where there are no sets.
+    draws, rng, name
+        How many, and the key of the random streams.
+    """
+    done, rest, groups = [], [], len(pools.groups)
+    stratum, units = (pools.block, units) if sets is None else (sets, None)
+    for one in measured:
+        if units is None and exchange_alone(one.items, codes, stratum):
+            sizes = np.bincount(codes[one.items], minlength=groups)
+
+            def of_sums(sums: Floats, one: Exchanged = one, sizes: Indices = sizes) -> Floats:
+                return one.statistic(sums, sizes[None])
+
+            key = f"{name}, block {pools.pools[one.places[0]].block}"
+            parts = of_shuffled(of_sums, one.by_image, sizes, draws, rng, key)
+            done.append((one.places, np.concatenate(parts)))
+        else:
+            rest.append(one)
+    if rest:
+        items = np.concatenate([one.items for one in rest])
+        exchange: LabelExchange | UnitExchange
+        if units is None:
+            exchange = LabelExchange.of(codes, stratum, items)
+        else:
+            exchange = UnitExchange.of(codes, stratum, items, units)
+        edges = np.cumsum([len(one.items) for one in rest])[:-1]
+
+        def block(drawn: Codes) -> Floats:
+            parts = zip(rest, np.split(drawn, edges, axis=1), strict=True)
+            return np.concatenate([one(part, groups) for one, part in parts], axis=1)
+
+        if exchange.moves:
+            places = np.concatenate([one.places for one in rest])
+            done.append((places, np.concatenate(exchange.evaluate(block, draws, rng, name))))
+    if not done:
+        return None
+    found = np.full((draws, len(pools.pools), *done[0][1].shape[2:]), np.nan)
+    for places, values in done:
+        found[:, places] = values
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -351,6 +386,8 @@ class Effects:
     pools : Pools
     blocks : tuple of Block
         Of the pools that have a value.
+    items : ndarray of int64
+        Images of all blocks, one after the other.
     alone : int
         Images whose set holds no other group: they compare nothing.
     paired : bool
@@ -363,10 +400,11 @@ class Effects:
 
     pools: Pools
     blocks: tuple[Block, ...] = field(repr=False)
+    items: Indices = field(repr=False)
     alone: int
     paired: bool
     clusters: Indices | None = field(repr=False)
-    keys: npt.NDArray[np.uint64] = field(repr=False)
+    keys: Keys = field(repr=False)
 
     @classmethod
     def of(cls, pools: Pools, sets: Any, clusters: Any, scale: float) -> Effects:
@@ -381,30 +419,56 @@ class Effects:
         if clusters is not None:
             units, _ = unit_codes(clusters, len(pools.groups.codes), "clusters")
         codes = usable_codes(pools)
-        member = None if sets is None else encode(sets, what="sets")[0]
-        held: dict[int, list[int]] = {}
+        member, names = (None, ()) if sets is None else encode(sets, what="sets")
+        places: dict[int, list[int]] = {}
         for index, one in enumerate(pools.pools):
-            held.setdefault(one.block, []).append(index)
-        made = [_block(pools, places, codes, member, scale) for places in held.values()]
+            places.setdefault(one.block, []).append(index)
+        made = [_block(pools, some, codes, member, scale) for some in places.values()]
         blocks = tuple(block for block, _ in made if len(block.items) and len(block.kept) > 1)
-        keys = _keys(blocks, len(codes), sets, clusters)
-        if units is not None and sets is not None:
-            _check_nested(sets, keys, blocks)
-        return cls(pools, blocks, sum(out for _, out in made), sets is not None, units, keys)
+        keys = image_keys([one.items for one in blocks], len(codes), sets, clusters)
+        items = np.concatenate([np.empty(0, dtype=np.int64), *(one.items for one in blocks)])
+        if member is not None and units is not None:
+            rows = items[member[items] >= 0]
+            unit = np.unique(keys[rows], return_inverse=True)[1]
+            split = np.flatnonzero(_several(member[rows], unit))
+            if len(split):
+                raise InputError(
+                    f"clusters: set {names[split[0]]!r} has images of several units; expected "
+                    "each set within one unit, since sets are resampled whole"
+                )
+        alone = sum(out for _, out in made)
+        return cls(pools, blocks, items, alone, sets is not None, units, keys)
 
     @cached_property
     def known(self) -> Indices:
         """Indices of the pools that have a value, in order."""
-        none = np.empty(0, dtype=np.int64)
-        return np.sort(np.concatenate([none, *(one.places for one in self.blocks)]))
+        return np.flatnonzero(self.sizes.any(axis=1))
 
     @cached_property
     def effects(self) -> Floats:
         """Effects, (pools, groups); NaN where there are none."""
+        return self._with(paired=True)
+
+    @property
+    def plain(self) -> Floats:
+        """Effects by plain means, whatever the sets, (pools, groups)."""
+        return self._with(paired=False)
+
+    def _with(self, *, paired: bool) -> Floats:
         found = np.full(self.pools.sizes.shape, np.nan)
-        for one in self.blocks:
-            found[one.places] = one.effects
+        for block, one in zip(self.blocks, self._measured(np.asarray, paired=paired), strict=True):
+            found[one.places] = one(block.codes[None], block.groups)[0]
         return found
+
+    def _measured(self, function: Callable[[Floats], Floats], *, paired: bool) -> list[Exchanged]:
+        def one(block: Block) -> Exchanged:
+            def statistic(sums: Floats, counts: Floats) -> Floats:
+                return function(block.effects(sums, counts, paired=paired))
+
+            by_image = block.centred if paired else block.plain
+            return Exchanged(block.places, block.items, by_image, statistic)
+
+        return [one(block) for block in self.blocks]
 
     @cached_property
     def sizes(self) -> Indices:
@@ -424,44 +488,7 @@ class Effects:
             found[one.places] = fewest - 1
         return found
 
-    def exchanged(self, resampling: Resampling, rng: int) -> Floats | None:
-        """Return gaps with exchanged groups, (draws, pools); None where nothing can change."""
-        many = permutations(resampling, len(self._items))
-        return self._drawn(gaps, many, rng, "similarity gap")
-
-    def bands(self, rng: int) -> Floats | None:
-        """Return effects with exchanged groups, (draws, pools, groups), of no more draws."""
-        return self._drawn(lambda effects: effects, _BANDS, rng, "similarity band")
-
-    def pooled(self, resampling: Resampling, rng: int) -> Floats | None:
-        """Return gaps of plain means with groups exchanged over pools, (draws, pools)."""
-        many = permutations(resampling, len(self._items))
-        return self._drawn(gaps, many, rng, "similarity pool", over_pools=True)
-
-    @property
-    def plain(self) -> Floats:
-        """Gaps of plain means, whatever the sets; (pools,)."""
-        codes = np.concatenate([one.codes for one in self.blocks])
-        return np.asarray(gaps(self._with(self.blocks, codes[None], paired=False))[0])
-
-    def resampled(self, replicates: int, rng: int) -> Floats:
-        """Return effects of resampled units, (replicates, pools, groups)."""
-        found = np.full((replicates, *self.pools.sizes.shape), np.nan)
-        for one in self.blocks:
-            keys = self.keys[one.items]
-
-            def times(held: slice, keys: npt.NDArray[np.uint64] = keys) -> Times:
-                return unit_times(keys[held], replicates, rng)[:, 1:]
-
-            found[:, one.places] = one.resampled(times, replicates)
-        return found
-
-    @cached_property
-    def _items(self) -> Indices:
-        none = np.empty(0, dtype=np.int64)
-        return np.concatenate([none, *(one.items for one in self.blocks)])
-
-    def _drawn(
+    def exchanged(
         self,
         function: Callable[[Floats], Floats],
         draws: int,
@@ -482,40 +509,16 @@ class Effects:
             Whether images exchange groups over their pool, whatever their sets and units, and
             effects are plain means.
         """
-        sets = None if over_pools else self.pools.member
-        units = None if over_pools or sets is not None else self.clusters
-        stratum, codes = self.pools.block if sets is None else sets, usable_codes(self.pools)
-        paired, rest = self.paired and not over_pools, []
-        nothing = function(np.full((1, *self.pools.sizes.shape), np.nan))
-        found = np.repeat(nothing, draws, axis=0)
-        for one in self.blocks:
-            if units is None and exchange_alone(one.items, codes, stratum):
-                key = f"{name}, block {self.pools.pools[one.places[0]].block}"
-                found[:, one.places] = one.shuffled(function, draws, rng, key, paired=paired)
-            else:
-                rest.append(one)
-        moved = len(rest) < len(self.blocks)
-        if rest:
-            items = np.concatenate([one.items for one in rest])
-            exchange: LabelExchange | UnitExchange
-            if units is None:
-                exchange = LabelExchange.of(codes, stratum, items)
-            else:
-                exchange = UnitExchange.of(codes, stratum, items, units)
-            if exchange.moves:
-                moved, places = True, np.concatenate([one.places for one in rest])
-                parts = exchange.evaluate(
-                    lambda drawn: function(self._with(rest, drawn, paired=paired)), draws, rng, name
-                )
-                found[:, places] = np.concatenate(parts)[:, places]
-        return found if moved else None
+        sets, units = (None, None) if over_pools else (self.pools.member, self.clusters)
+        measured = self._measured(function, paired=self.paired and not over_pools)
+        codes = usable_codes(self.pools)
+        return exchanged(measured, self.pools, codes, sets, units, draws, rng, name)
 
-    def _with(self, blocks: Sequence[Block], codes: Codes, *, paired: bool) -> Floats:
-        """Return effects with other labels of some blocks' images, (draws, pools, groups)."""
-        edges = np.cumsum([len(one.items) for one in blocks])[:-1]
-        found = np.full((len(codes), *self.pools.sizes.shape), np.nan)
-        for one, drawn in zip(blocks, np.split(codes, edges, axis=1), strict=True):
-            found[:, one.places] = one.exchanged(drawn, paired=paired)
+    def resampled(self, replicates: int, rng: int) -> Floats:
+        """Return effects of resampled units, (replicates, pools, groups)."""
+        found = np.full((replicates, *self.pools.sizes.shape), np.nan)
+        for one in self.blocks:
+            found[:, one.places] = one.resampled(self.keys[one.items], replicates, rng)
         return found
 
 
@@ -537,15 +540,14 @@ def _block(
     loose = member < 0
     stratum = np.unique(member, return_inverse=True)[1]
     several = _several(stratum, codes[items])
-    table = (pools.scores(index)[chosen].astype(np.float64) for index in places)
-    first = next(table)
+    first = pools.scores(places[0])[chosen].astype(np.float64)
     # By score and group, so that permuted rows give the same draws.
     order = np.lexsort((codes[items], first))
     order = order[several[stratum[order]]]
     strata = np.unique(stratum[order], return_inverse=True)[1]
     scores = np.empty((len(places), len(order)))
-    for line, row in zip(scores, chain([first], table), strict=True):
-        np.multiply(scale, row[order], out=line)
+    for line, index in zip(scores, places, strict=True):
+        line[:] = scale * pools.scores(index)[chosen[order]].astype(np.float64)
     made = Block(
         np.array(places), items[order], scores, codes[items][order],
         strata.astype(np.int64), loose[order], len(pools.groups),
@@ -553,7 +555,7 @@ def _block(
     return made, len(items) - len(order)
 
 
-def _several(stratum: Indices, codes: Codes) -> npt.NDArray[np.bool_]:
+def _several(stratum: Indices | Codes, codes: Indices | Codes) -> Bools:
     """Whether each set holds several groups."""
     many = int(stratum.max(initial=-1)) + 1
     low, high = np.full(many, np.iinfo(np.int32).max), np.full(many, -1)
@@ -562,28 +564,15 @@ def _several(stratum: Indices, codes: Codes) -> npt.NDArray[np.bool_]:
     return np.asarray(low < high)
 
 
-def _check_nested(sets: Any, keys: npt.NDArray[np.uint64], blocks: tuple[Block, ...]) -> None:
-    codes, names = encode(sets, what="sets")
-    none = np.empty(0, dtype=np.int64)
-    rows = np.concatenate([none, *(one.items for one in blocks)])
-    rows = rows[codes[rows] >= 0]
-    unit = np.unique(keys[rows], return_inverse=True)[1]
-    low, high = np.full(len(names), len(keys)), np.full(len(names), -1)
-    np.minimum.at(low, codes[rows], unit)
-    np.maximum.at(high, codes[rows], unit)
-    split = np.flatnonzero(low < high)
-    if len(split):
-        raise InputError(
-            f"clusters: set {names[split[0]]!r} has images of several units ({len(split)} such "
-            "sets); expected each set within one unit, since sets are resampled whole"
-        )
+def image_keys(items: Sequence[Indices], many: int, sets: Any, clusters: Any) -> Keys:
+    """Return what each of so many images is resampled by, shape (many,).
 
-
-def _keys(blocks: tuple[Block, ...], many: int, sets: Any, clusters: Any) -> npt.NDArray[np.uint64]:
+    That of its unit, else of its set, else of its place among the items.
+    """
     keys, start = np.zeros(many, dtype=np.uint64), 0
-    for one in blocks:
-        keys[one.items] = place_keys(start, len(one.items))
-        start += len(one.items)
+    for some in items:
+        keys[some] = place_keys(start, len(some))
+        start += len(some)
     for labels, what in ((sets, "sets"), (clusters, "clusters")):
         if labels is not None:
             codes, names = encode(labels, what=what)

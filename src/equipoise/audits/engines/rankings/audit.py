@@ -30,7 +30,7 @@ from equipoise.metrics.rankings.measures import (
     retrieval_curves,
     retrieval_measures,
 )
-from equipoise.metrics.rankings.similarity import normalized_similarity_mad
+from equipoise.metrics.values.similarity import normalized_similarity_mad
 from equipoise.stats.resampling import Resampling
 
 if TYPE_CHECKING:

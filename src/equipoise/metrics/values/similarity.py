@@ -1,0 +1,693 @@
+"""Similarity to a concept by group: the spread of its means, and gaps of group effects."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from equipoise.core.arrays import Bools, Codes, Floats, Indices, Keys
+from equipoise.core.errors import InputError
+from equipoise.core.estimate import Ends, Estimate, no_ends
+from equipoise.core.finding import GroupValue
+from equipoise.core.parts import Part, parts_to_table
+from equipoise.metrics.building import (
+    Against,
+    Known,
+    Percentile,
+    against_chance,
+    ends_of,
+    gaps,
+    group_rows,
+    known_mean,
+    number,
+    part,
+    replicates_text,
+    too_small,
+)
+from equipoise.metrics.measure import DEFAULT, NO_INTERVAL, Draws
+from equipoise.metrics.rankings.estimates import permutations, query_weights, weighted_mean
+from equipoise.metrics.rankings.pools import Pools, Scores, pools_of
+from equipoise.metrics.rankings.statistics import deviation
+from equipoise.metrics.spec import COSINE, MetricSpec, make_estimate, register
+from equipoise.metrics.values.group_effects import Effects, Exchanged, exchanged, image_keys
+from equipoise.metrics.values.units import unit_codes
+from equipoise.stats.chance import band
+from equipoise.stats.intervals import percentile
+from equipoise.stats.resampling import Bootstrap, Exact, Resampling, level_of, resolution_of
+from equipoise.stats.streams import unit_times
+from equipoise.stats.threads import added
+
+# Rounding that hides the order in which a matrix product adds, far above its error.
+_DECIMALS = 12
+# Numbers that are held at once: weights of images over all replicates, differences of pairs.
+_CELLS = 4_000_000
+# Draws that the chance bands of single groups rest on.
+_BANDS = 1000
+_SETS = "groups are exchangeable within each counterfactual set"
+_UNITS = "groups are exchangeable between units of a pool, within units of several groups"
+_IMAGES = "groups are exchangeable over the images of each pool"
+
+
+@dataclass(frozen=True, eq=False)
+class Concepts:
+    """One number of every concept, and their mean.
+
+    Attributes
+    ----------
+    metric : str
+    pools : Pools
+    known : ndarray of int64
+        Indices of the pools that have a value.
+    paired : bool
+        Whether there are counterfactual sets.
+    clustered : bool
+        Whether images have units.
+    resampling : Bootstrap, Permutation or None
+    rng : int
+    """
+
+    metric: str
+    pools: Pools
+    known: Indices
+    paired: bool
+    clustered: bool
+    resampling: Resampling | None
+    rng: int
+
+    @property
+    def unit(self) -> str:
+        """What intervals of single concepts resample."""
+        return "unit" if self.clustered else "set" if self.paired else "image"
+
+    @property
+    def several(self) -> bool:
+        """Whether there are several concepts, over which their mean is resampled."""
+        return len(self.pools.pools) > 1
+
+    @cached_property
+    def weights(self) -> Floats | None:
+        """How often each concept with a value is in each replicate of the mean."""
+        return query_weights(self.pools, self.known, self.resampling, self.rng)
+
+    def draws(self, each: Floats, null: Floats | None, *, pooled: bool = False) -> Draws:
+        """Put the mean over concepts first, and each concept after it."""
+        known, text = self.known, _UNITS if self.clustered else _IMAGES
+        text = _IMAGES if pooled else _SETS if self.paired else text
+        return Draws(
+            observed=np.append(each[known].mean() if len(known) else np.nan, each),
+            null=None if null is None else np.insert(null, 0, null[:, known].mean(axis=1), axis=1),
+            level=level_of(self.resampling),
+            null_text="" if null is None else f"{text}; {len(null)} permutations",
+            resolution=resolution_of(self.resampling),
+            intervals=self.resampling is not None,
+        )
+
+    def mean_ends(self, each: Floats) -> Ends:
+        """Return the ends of a mean over concepts, none for one."""
+        weights = self.weights
+        return ends_of(None if weights is None else weighted_mean(weights, each[self.known]))
+
+    def reason(self, index: int) -> str:
+        """Say why a concept has no number; "" where it has one."""
+        if index in self.known:
+            return ""
+        present = self.pools.sizes[index] > 0
+        if (present & self.pools.groups.usable).sum() < 2:
+            return "fewer than two groups with rows enough"
+        return "all scores are equal, or no set holds two groups"
+
+    def parts(
+        self,
+        draws: Draws,
+        ends: Callable[[int], Ends],
+        by_group: Sequence[tuple[GroupValue, ...]],
+        n: Sequence[int],
+        shows: str = "",
+    ) -> Iterator[Part]:
+        """Yield a part per concept."""
+        for index, pool in enumerate(self.pools.pools):
+            yield part(
+                self.metric,
+                pool.name,
+                draws,
+                index + 1,
+                ends=ends(index),
+                held=against_chance(draws, index + 1, "higher"),
+                n=n[index],
+                by_group=by_group[index],
+                reason=self.reason(index),
+                shows=shows,
+            )
+
+    def estimate(
+        self,
+        draws: Draws,
+        ends: Callable[[int], Ends],
+        n: Mapping[str, int],
+        params: Mapping[str, Any],
+        excluded: Mapping[str, int],
+        over: str,
+        parts: Iterator[Part],
+    ) -> Estimate:
+        """Return the mean over concepts; `over` says what one concept's interval resamples."""
+        pools, value = self.pools, float(draws.observed[0])
+        none = math.isnan(value)
+        method = "none: use Bootstrap()"
+        if self.resampling is None or none:
+            method = NO_INTERVAL
+        elif isinstance(self.resampling, Bootstrap):
+            method = f"{over}, {self.resampling.replicates} replicates"
+            if self.several:
+                method = "none: one unit of queries"
+                if self.weights is not None:
+                    method = replicates_text(self.weights, "queries")
+        if self.paired:
+            params = {**params, "items_without_set": pools.without_set}
+        counts = {**excluded, "empty groups": int((pools.sizes == 0).all(axis=0).sum())}
+        no_chance = "nothing to exchange" if self.resampling else "no resampling was asked for"
+        return make_estimate(
+            metric=self.metric,
+            value=value,
+            n=n,
+            method=method,
+            params={"queries": len(pools.pools), **params},
+            **against_chance(draws, 0, "higher").fields("not estimable" if none else no_chance),
+            by=parts_to_table(parts),
+            excluded={**pools.excluded, **{why: many for why, many in counts.items() if many}},
+            unit="query" if self.several else self.unit,
+            reason=self.reason(0) if none else "",
+            ends=self.mean_ends(draws.observed[1:]) if self.several else ends(0),
+        )
+
+
+def normalized_similarity_mad(  # noqa: PLR0913 - one keyword for each choice
+    scores: Any,
+    groups: Any,
+    *,
+    queries: Any = None,
+    within: Any = None,
+    sets: Any = None,
+    clusters: Any = None,
+    units: Any = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: int = 0,
+) -> Estimate:
+    """Sum over groups of |p_j − mean p|, with p_j = (mean of group j − mean) / sd of all scores.
+
+    Parameters
+    ----------
+    scores : array-like, shape (n,) or (queries, n)
+        Similarity of each image to each concept.
+    groups, queries, within, sets, units
+        See `equipoise.metrics.max_skew`. Images of one counterfactual set are
+        resampled together, and exchange their groups within the set.
+    clusters : array-like (n,), optional
+        Unit of each image, such as the person shown, whose images are resampled together, and,
+        without sets, exchange their groups as one where they have one group.
+    resampling : Bootstrap, Permutation or None
+        None gives the value alone.
+    rng : int
+        Seed.
+
+    Returns
+    -------
+    Estimate
+        Mean over concepts, 0 or above, higher is worse; for two groups the difference of their
+        means in standard deviations. Interval: percentile bootstrap over concepts, over images
+        (or sets) for one concept and for the parts. `.by` has one part per concept, with p_j of
+        the groups. Groups that are not in the pool take no part in the mean of p.
+
+    Raises
+    ------
+    InputError
+        When shapes do not fit, a score is not finite, or `resampling` is Exact.
+
+    References
+    ----------
+    Chen & Dou 2022, Table 1 (ddof 0; a sum, as its tables have it).
+    """
+    if isinstance(resampling, Exact):
+        raise InputError("resampling=Exact: not available for similarities; use Permutation()")
+    pools = pools_of(scores, groups, queries=queries, within=within, sets=sets, units=units)
+    codes, shape = pools.groups.codes, pools.sizes.shape
+    unit = None if clusters is None else unit_codes(clusters, len(codes), "clusters")[0]
+    blocks = [Exchanged(*block, _means) for block in _standardised(pools)]
+    none = np.empty(0, dtype=np.int64)
+    known, items = (
+        np.concatenate([none, *some])
+        for some in ([one.places for one in blocks], [one.items for one in blocks])
+    )
+    p, boot, null = np.full(shape, np.nan), None, None
+    for one in blocks:
+        p[one.places] = one(codes[one.items][None], shape[1])[0]
+    compared = (pools.sizes > 0) & pools.groups.usable
+    each = np.full(len(pools.pools), np.nan)
+    each[known] = deviation(p[known], compared[known])
+    if isinstance(resampling, Bootstrap) and len(known):
+        by = sets if clusters is None else clusters
+        keys = image_keys([one.items for one in blocks], len(codes), by, None)
+        boot = np.full((resampling.replicates, *shape), np.nan)
+        for one in blocks:
+            boot[:, one.places] = _resampled(one, codes, keys, resampling.replicates, rng)
+    if resampling is not None:
+        blocks = [replace(one, statistic=_mad_of(compared[one.places])) for one in blocks]
+        many = permutations(resampling, len(items))
+        null = exchanged(blocks, pools, codes, pools.member, unit, many, rng, "similarity")
+    metric, paired = "normalized_similarity_mad", sets is not None
+    concepts = Concepts(metric, pools, known, paired, unit is not None, resampling, rng)
+    draws = concepts.draws(each, null)
+
+    def ends(index: int) -> Ends:
+        if boot is None or index not in known:
+            return no_ends
+        return Percentile(deviation(boot[:, index], compared[index]))
+
+    by_group = []
+    for index, sizes in enumerate(pools.sizes):
+        low = high = np.full(shape[1], np.nan)
+        if boot is not None and index in known:
+            low, high, _ = percentile(boot[:, index], draws.level)
+        notes = np.where(sizes > 0, "", "not in the pool").tolist()
+        by_group.append(group_rows(pools.groups, sizes, p[index], low, high, notes))
+    many = [len(one.items) for one in pools.pools]
+    return concepts.estimate(
+        draws,
+        ends,
+        n=pools.counts,
+        params={"null": "images within sets" if paired else "images within pools"},
+        excluded={"queries with one group or equal scores": len(pools.pools) - len(known)},
+        over=f"percentile bootstrap over {concepts.unit}s",
+        parts=concepts.parts(draws, ends, by_group, many, "normalised similarity"),
+    )
+
+
+def _standardised(pools: Pools) -> Iterator[tuple[Indices, Indices, Floats]]:
+    """Yield pools of the same images: their places, the images and their standardised scores."""
+    blocks: dict[int, dict[int, Scores]] = {}
+    for index, one in enumerate(pools.pools):
+        several = (pools.groups.usable & (pools.sizes[index] > 0)).sum() > 1
+        if several and np.ptp(scores := pools.scores(index)) > 0:
+            blocks.setdefault(one.block, {})[index] = scores
+    for block in [*blocks]:
+        table = blocks.pop(block)
+        places = np.array([*table])
+        items = pools.pools[places[0]].items
+        by_image, order = np.empty((len(items), len(places))), None
+        for column, place in enumerate(places.tolist()):
+            row = table.pop(place).astype(np.float64)
+            row -= row.mean()
+            row /= row.std()
+            if order is None:
+                # By score and group, so that permuted rows give the same draws.
+                order = np.lexsort((pools.groups.codes[items], row))
+            by_image[:, column] = row[order]
+        yield places, items[order], by_image
+
+
+def _means(sums: Floats, counts: Floats) -> Floats:
+    """Return sums (draws, groups, concepts) over counts, shape (draws, concepts, groups)."""
+    with np.errstate(invalid="ignore"):
+        return np.asarray((sums / counts[..., None]).transpose(0, 2, 1))
+
+
+def _mad_of(compared: Bools) -> Callable[[Floats, Floats], Floats]:
+    return lambda sums, counts: deviation(np.round(_means(sums, counts), _DECIMALS), compared)
+
+
+def _resampled(one: Exchanged, codes: Codes, keys: Keys, replicates: int, rng: int) -> Floats:
+    """Return p of resampled images of some concepts, shape (replicates, concepts, groups).
+
+    Images are taken some at a time, with all replicates.
+    """
+    step, groups = max(1, _CELLS // replicates), int(codes.max()) + 1
+
+    def add(start: int) -> list[Floats]:
+        some = one.items[start : start + step]
+        order = np.argsort(codes[some], kind="stable")
+        scores, some = one.by_image[start + order], some[order]
+        weights = unit_times(keys[some], replicates, rng)[:, 1:].T.astype(np.float64)
+        sizes = np.bincount(codes[some], minlength=groups)
+        parts = [slice(stop - size, stop) for size, stop in zip(sizes, sizes.cumsum(), strict=True)]
+        sums = np.stack([weights[:, part] @ scores[part] for part in parts], axis=2)
+        counts = np.stack([weights[:, part].sum(axis=1) for part in parts], axis=1)
+        return [sums, counts, weights @ scores**2]
+
+    sums, counts, squares = added(add, range(0, len(one.items), step))
+    total = counts.sum(axis=1)[:, None]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = sums.sum(axis=2) / total
+        spread = np.sqrt(squares / total - mean**2)
+        found = (sums / counts[:, None] - mean[..., None]) / spread[..., None]
+    return np.asarray(np.round(found, _DECIMALS))
+
+
+def similarity_gap(  # noqa: PLR0913 - one keyword for each choice
+    scores: Any,
+    groups: Any,
+    *,
+    scale: float | None = None,
+    queries: Any = None,
+    within: Any = None,
+    sets: Any = None,
+    clusters: Any = None,
+    units: Any = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: int = 0,
+) -> Estimate:
+    """Largest difference between groups in mean similarity to a concept.
+
+    Parameters
+    ----------
+    scores : array-like, shape (n,) or (queries, n), or CosineScores
+        Similarity of each image to each concept.
+    groups, queries, within, sets, units
+        See `equipoise.metrics.max_skew`. With `sets`, images are compared within their
+        set: similarity = set + group, by least squares.
+    scale : float, optional
+        What makes a logit of a similarity, such as CLIP's learned temperature: the gap is then in
+        logits, what a softmax sees, and called "logit_gap".
+    clusters : array-like (n,), optional
+        Unit of each image, such as the person shown, whose images are resampled together, and
+        exchange their groups as one where they have one group. Sets lie within units.
+    resampling : Bootstrap, Permutation or None
+        None gives the value alone.
+    rng : int
+        Seed.
+
+    Returns
+    -------
+    Estimate
+        Mean over concepts of the gap (largest less smallest effect of a group), 0 or above,
+        higher is worse. Interval: percentile bootstrap over concepts; of one concept, and of the
+        parts, simultaneous intervals of all pairs of groups over resampled units. `.by` has one
+        part per concept with the effects of its groups, which are 0 on average; "group_effect"
+        of every group and concept, with its own chance band; over several concepts also that of
+        each group on average (subject ""); with sets the gap of plain means against the null of
+        pool order ("…_pool_order").
+
+    Raises
+    ------
+    InputError
+        When shapes do not fit, a score is not finite, `scale` is not above 0, a set has images of
+        several units, or `resampling` is Exact.
+
+    References
+    ----------
+    Chen & Dou 2022 (similarity by group); Hothorn, Bretz & Westfall 2008, Biometrical Journal 50,
+    346-363 (simultaneous intervals).
+    """
+    if isinstance(resampling, Exact):
+        raise InputError("resampling=Exact: not available for similarities; use Permutation()")
+    if scale is not None and not (math.isfinite(scale) and scale > 0):
+        raise InputError(f"scale={scale}: expected a number above 0, or None for no logits")
+    pools = pools_of(scores, groups, queries=queries, within=within, sets=sets, units=units)
+    effects = Effects.of(pools, sets, clusters, 1.0 if scale is None else scale)
+    metric, paired = "similarity_gap" if scale is None else "logit_gap", sets is not None
+    concepts = Concepts(metric, pools, effects.known, paired, clusters is not None, resampling, rng)
+    null = boot = None
+    if resampling is not None:
+        many = permutations(resampling, len(effects.items))
+        null = effects.exchanged(gaps, many, rng, "similarity gap")
+    if isinstance(resampling, Bootstrap) and len(effects.known):
+        boot = effects.resampled(resampling.replicates, rng)
+    draws = concepts.draws(gaps(effects.effects), null)
+
+    def ends(index: int) -> Ends:
+        if boot is None:
+            return no_ends
+        freedom = int(effects.freedom[index])
+        return Simultaneous.of(effects.effects[index], boot[:, index], freedom) or no_ends
+
+    by_group = [_by_group(effects, boot, index, draws.level) for index in range(len(pools.pools))]
+    # Each image once.
+    counts = np.bincount(pools.groups.codes[np.unique(effects.items)], minlength=len(pools.groups))
+
+    def parts() -> Iterator[Part]:
+        yield from concepts.parts(draws, ends, by_group, effects.sizes.sum(axis=1).tolist())
+        yield from _group_effects(concepts, effects, by_group)
+        if len(effects.known) and paired and resampling is not None:
+            again = effects.exchanged(gaps, many, rng, "similarity pool", over_pools=True)
+            pooled = concepts.draws(gaps(effects.plain), again, pooled=True)
+            yield part(
+                f"{metric}_pool_order",
+                "",
+                pooled,
+                0,
+                ends=concepts.mean_ends(pooled.observed[1:]),
+                held=against_chance(pooled, 0, "higher"),
+                n=int(effects.sizes.sum()),
+            )
+
+    return concepts.estimate(
+        draws,
+        ends,
+        n=dict(zip(pools.groups.names, counts.tolist(), strict=True)),
+        params={"scale": scale, **({"compared": "within sets"} if paired else {})},
+        excluded={
+            "queries without two groups to compare": len(pools.pools) - len(effects.known),
+            "images whose set holds one group": effects.alone if paired else 0,
+        },
+        over=f"simultaneous over pairs of groups, bootstrap over {concepts.unit}s",
+        parts=parts(),
+    )
+
+
+def _by_group(
+    effects: Effects, boot: Floats | None, index: int, level: float
+) -> tuple[GroupValue, ...]:
+    """Return the effects of one concept, each with Student's interval."""
+    found, freedom = effects.effects[index], int(effects.freedom[index])
+    half = np.full(len(found), np.nan)
+    if boot is not None and freedom >= 1:
+        drawn = boot[:, index][~np.isnan(boot[:, index]).all(axis=1)]
+        if len(drawn) > 1:
+            normal = float(special.ndtri((1.0 + level) / 2.0))
+            half = normal * widening(freedom, level) * drawn.std(axis=0)
+    return _values(effects, (found, found - half, found + half), [index])
+
+
+def _values(
+    effects: Effects, numbers: tuple[Floats, Floats, Floats], chosen: list[int]
+) -> tuple[GroupValue, ...]:
+    pools = effects.pools
+    notes = np.where(pools.groups.usable, "in no set with the others", too_small(pools.groups))
+    notes = np.where(pools.sizes[chosen].any(axis=0), notes, "not in the pool")
+    notes = np.where(np.isnan(numbers[0]), notes, "")
+    many = effects.sizes[chosen].sum(axis=0)
+    return group_rows(pools.groups, many, *numbers, notes.tolist())
+
+
+def _group_effects(
+    concepts: Concepts, effects: Effects, by_group: Sequence[tuple[GroupValue, ...]]
+) -> Iterator[Part]:
+    """Yield the effect of every group in every concept and on average, with chance bands."""
+    known, resampling, groups = effects.known, concepts.resampling, len(effects.pools.groups)
+    bands = None
+    if resampling is not None:
+        bands = effects.exchanged(np.asarray, _BANDS, concepts.rng, "similarity band")
+    if bands is None:
+        bands = np.full((1, *effects.pools.sizes.shape), np.nan)
+    shown = [
+        (effects.pools.pools[index].name, by_group[index], bands[:, index].T)
+        for index in known.tolist()
+    ]
+    if len(known) > 1:
+        each = effects.effects[known]
+        low = high = np.full(groups, np.nan)
+        if concepts.weights is not None:
+            counted = ~np.isnan(each)
+            with np.errstate(invalid="ignore", divide="ignore"):
+                means = (concepts.weights @ np.where(counted, each, 0.0)) / (
+                    concepts.weights @ counted
+                )
+            low, high, _ = percentile(means, level_of(resampling))
+        values = _values(effects, (known_mean(each.T), low, high), known.tolist())
+        drawn = np.stack([known_mean(bands[:, known, group]) for group in range(groups)])
+        shown.append(("", values, drawn))
+    for concept, values, drawn in shown:
+        for one, null in zip(values, drawn, strict=True):
+            yield number(
+                "group_effect",
+                one.value,
+                subject=concept,
+                ends=Known(one.low, one.high),
+                held=Against(band(null), None, ""),
+                n=one.n,
+                by_group=(one,),
+                reason=one.note,
+                shows="effect of the group",
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class Simultaneous:
+    """Ends of the largest difference of several effects: intervals of all pairs that hold at once.
+
+    Attributes
+    ----------
+    differences, errors : ndarray, shape (pairs,)
+        Of every pair of groups.
+    largest : ndarray, shape (replicates,)
+        Largest |difference − observed| / error over the pairs, in each replicate.
+    freedom : int
+        Units of the smallest group, less one.
+    """
+
+    differences: Floats
+    errors: Floats
+    largest: Floats
+    freedom: int
+
+    @classmethod
+    def of(cls, effects: Floats, boot: Floats, freedom: int) -> Simultaneous | None:
+        """Prepare the ends.
+
+        Parameters
+        ----------
+        effects : ndarray, shape (groups,)
+        boot : ndarray, shape (replicates, groups)
+            NaN where groups do not meet.
+        freedom : int
+
+        Returns
+        -------
+        Simultaneous or None
+            None where the smallest group has one unit, or replicates are too few.
+        """
+        kept = np.flatnonzero(~np.isnan(effects))
+        drawn = boot[~np.isnan(boot[:, kept]).any(axis=1)][:, kept]
+        if freedom < 1 or len(drawn) < 2:
+            return None
+        first, second = np.array([*combinations(range(len(kept)), 2)]).T
+        differences = effects[kept][first] - effects[kept][second]
+        errors, largest = np.empty(len(first)), np.zeros(len(drawn))
+        # Some pairs at a time: among many groups there are thousands.
+        size = max(1, _CELLS // len(drawn))
+        for start in range(0, len(first), size):
+            part = slice(start, start + size)
+            apart = drawn[:, first[part]] - drawn[:, second[part]]
+            errors[part] = apart.std(axis=0)
+            moved = np.abs(apart - differences[part])
+            with np.errstate(invalid="ignore", divide="ignore"):
+                ratio = np.where(errors[part] > 0, moved / errors[part], 0.0)
+            largest = np.maximum(largest, ratio.max(axis=1))
+        return cls(differences, errors, largest, freedom)
+
+    def __call__(self, level: float) -> tuple[float, float]:
+        """Return the lower and upper end."""
+        critical = float(np.quantile(self.largest, level)) * widening(self.freedom, level)
+        half = critical * self.errors
+        sizes = np.abs(self.differences)
+        return float(np.maximum(sizes - half, 0.0).max()), float((sizes + half).max())
+
+
+def widening(freedom: int, level: float) -> float:
+    """Return how much wider than the bootstrap's an interval of few units is.
+
+    The bootstrap's variance lacks the factor n / (n − 1), and its quantiles are those of known
+    variances.
+    """
+    upper = (1.0 + level) / 2.0
+    student = float(special.stdtrit(freedom, upper)) / float(special.ndtri(upper))
+    return student * float(np.sqrt((freedom + 1) / freedom))
+
+
+_gap = partial(
+    MetricSpec,
+    kinds=("similarity",),
+    reference=(
+        "Chen & Dou 2022, 'Measuring and Mitigating Bias in Vision-and-Language Models'; Hothorn, "
+        "Bretz & Westfall 2008 (simultaneous intervals)"
+    ),
+    direction="Higher: one group is more similar to the concept than another.",
+    chance="above 0, more so for small and many groups",
+    interval=(
+        "bootstrap over images, sets or units, simultaneous over pairs of groups; of the mean over "
+        "concepts, percentile bootstrap over concepts"
+    ),
+    null=(
+        "groups are exchangeable within each counterfactual set, else over the pool; between units "
+        "that have one group"
+    ),
+)
+register(
+    _gap(
+        name="similarity_gap",
+        title="Similarity gap",
+        range="[0, 2] for cosines",
+        threshold=0.01,
+        threshold_reason=COSINE,
+        definition=(
+            "Largest minus smallest group effect on an image's similarity to a concept, by least "
+            "squares with counterfactual sets if there are any; mean over concepts."
+        ),
+        parameters={"sets": "counterfactual sets", "clusters": "images resampled together"},
+    )
+)
+register(
+    _gap(
+        name="logit_gap",
+        title="Similarity gap in logits",
+        range="[0, ∞)",
+        threshold=0.25,
+        threshold_reason="the odds of a softmax change by more than 1.28 to 1",
+        definition=(
+            "The similarity gap times the model's own scale. e to its power is the ratio of the "
+            "odds that a softmax over concepts gives."
+        ),
+        parameters={
+            "scale": "logit per similarity",
+            "sets": "counterfactual sets",
+            "clusters": "images resampled together",
+        },
+    )
+)
+register(
+    _gap(
+        name="group_effect",
+        title="Group effect",
+        range="any number",
+        harm="either",
+        definition=(
+            "Similarity of a concept to images of a group minus the average over groups, all else "
+            "equal; in logits where the scale is known."
+        ),
+        direction="Either: positive means the group is closer to the concept than average.",
+        chance="0",
+        interval="bootstrap over images, sets or units with Student's quantiles",
+        null="that of the gap, which is tested",
+    )
+)
+register(
+    MetricSpec(
+        name="normalized_similarity_mad",
+        title="Spread of normalised similarity",
+        symbol="MAD",
+        kinds=("retrieval", "similarity", "counterfactuals"),
+        range="[0, ∞)",
+        definition=(
+            "Sum over groups of |p_j − mean of p|, with p_j = (mean similarity of group j − mean "
+            "of all images) / standard deviation of all images; mean over concepts."
+        ),
+        threshold=0.2,
+        threshold_reason="0.2 standard deviations, where Cohen's band small begins",
+        direction="Higher: groups differ more in similarity to the concept.",
+        chance="above 0, more so for small and many groups",
+        interval=(
+            "percentile bootstrap over concepts; of one concept, over images or counterfactual sets"
+        ),
+        null="images are exchangeable within each counterfactual set, else within the pool",
+        reference="Chen & Dou 2022, 'Measuring and Mitigating Bias in Vision-and-Language Models'",
+        errata=(
+            "The text says that 'doctor' is more similar to women, Table 1 says men. Table 2 "
+            "prints two of seven races, so its MAD cannot be recomputed."
+        ),
+    )
+)
