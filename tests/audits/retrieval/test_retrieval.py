@@ -400,9 +400,7 @@ def test_a_desired_share_of_nothing_makes_ndkl_infinite_and_says_so(tmp_path: Pa
     assert found["skew_at_k", "woman"].reason == (
         "its desired share is 0, and no share can be held against nothing"
     )
-    assert found["max_skew", ""].reason == (
-        "fewer than two groups with rows enough and a desired share above 0"
-    )
+    assert found["max_skew", ""].reason == "fewer than two groups with rows enough"
     note = (
         "ranking.desired gives woman a share of 0: skews leave such a group out, and NDKL is "
         "infinite as soon as one of its images is among the first."
@@ -424,11 +422,11 @@ BY_BOTH = {"images": {"table": table(), "id": "image"}, "groups": ["gender", "ra
     [
         (
             {"ranking": {"desired": {"Woman": 0.5, "Man": 0.5}}},
-            "ranking.desired: 'Man' is no group; expected some of man, woman",
+            "ranking.desired: 'Man' is no group, or has no share",
         ),
         (
             {"ranking": {"desired": {"man": 0.5}}},
-            "ranking.desired: no share for 'woman'; expected one for every group",
+            "ranking.desired: 'woman' is no group, or has no share",
         ),
         (
             {"ranking": {"desired": {"man": 0.5, "woman": 0.6}}},

@@ -121,7 +121,7 @@ class Concepts:
         present = self.pools.sizes[index] > 0
         if (present & self.pools.groups.usable).sum() < 2:
             return "fewer than two groups with rows enough"
-        return "all scores are equal, or no set holds two groups"
+        return "all scores are equal" + ", or no set holds two groups" * self.paired
 
     def parts(
         self,
@@ -276,7 +276,7 @@ def normalized_similarity_mad(  # noqa: PLR0913 - one keyword for each choice
             low, high, _ = percentile(boot[:, index], draws.level)
         notes = np.where(sizes > 0, "", "not in the pool").tolist()
         by_group.append(group_rows(pools.groups, sizes, p[index], low, high, notes))
-    many = [len(one.items) for one in pools.pools]
+    ranked = [len(one.items) for one in pools.pools]
     return concepts.estimate(
         draws,
         ends,
@@ -284,7 +284,7 @@ def normalized_similarity_mad(  # noqa: PLR0913 - one keyword for each choice
         params={"null": "images within sets" if paired else "images within pools"},
         excluded={"queries with one group or equal scores": len(pools.pools) - len(known)},
         over=f"percentile bootstrap over {concepts.unit}s",
-        parts=concepts.parts(draws, ends, by_group, many, "normalised similarity"),
+        parts=concepts.parts(draws, ends, by_group, ranked, "normalised similarity"),
     )
 
 
