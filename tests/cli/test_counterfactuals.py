@@ -172,7 +172,7 @@ def test_what_is_not_there(command: Command) -> None:
     )
     code, _, err = command("counterfactuals", "export", "nowhere", "out")
     assert code == 2
-    assert "nowhere: there is no such file or folder" in err
+    assert "nowhere: the file does not exist" in err
     assert not Path("out").exists()
 
 

@@ -132,7 +132,7 @@ def test_maps_of_images_to_themselves_are_those_of_the_base() -> None:
 
     torch.manual_seed(3)
     own = Attention(query_dim=8, heads=2, dim_head=4).eval()
-    sharing = Sharing(0, 2, 1, 0.0, 1.0, ((0,), (0,)))
+    sharing = Sharing(ControlledSet(("", ""), 0, 1, 0.0, 1.0), 0, ((0,), (0,)))
     control = SharedAttention([sharing])
     control.begin(1)
     processor = control.processor("mid_block.attn1.processor", own.processor)

@@ -160,15 +160,11 @@ def caption_sets(
         _check_words(what, words)
     varied = [tuple(types) for types in combinations or [[*attributes]]]
     for types in varied:
-        if not types or {*types} - {*attributes} or len({*types}) < len(types):
+        known = bool(types) and {*types} <= {*attributes} and len({*types}) == len(types)
+        if not known or all(len(attributes[name]) == 1 for name in types):
             raise InputError(
-                f"the combination {list(types)} is not of different types of attributes; expected "
-                f"some of {', '.join(map(repr, attributes)) or 'none, since none are given'}"
-            )
-        if all(len(attributes[name]) == 1 for name in types):
-            raise InputError(
-                f"the combination {list(types)} has one value of each, so that every set would be "
-                "one caption; expected two values or more of one of them"
+                f"the combination {list(types)} gives sets of one caption, or is not of different "
+                f"types of attributes; expected some of {', '.join(map(repr, attributes))}"
             )
     names = [name for _, name, _, _ in Formatter().parse(template) if name is not None]
     if sorted(names) != sorted(_FIELDS) or names[0] != "prefix":
@@ -298,34 +294,28 @@ def prompt_table(template: str, values: Mapping[str, Sequence[str]]) -> pa.Table
     """
     try:
         pieces = [(text, name) for text, name, _, _ in Formatter().parse(template)]
-    except ValueError as error:
-        raise InputError(f"the template {template!r} cannot be read: {error}") from None
+    except ValueError:
+        pieces = []
     names = [name for _, name in pieces if name is not None]
-    if sorted(names) != sorted(values) or not names:
+    if sorted(names) != sorted(values) or not names or {*values} & {"prompt", "prompt_id"}:
         raise InputError(
             f"the template {template!r} has {', '.join(names) or 'nothing'} in braces; expected "
-            f"{', '.join(values) or 'names of values'}, each once"
+            f"{', '.join(values) or 'names of values'}, each once, and no prompt or prompt_id"
         )
-    if {*values} & {"prompt", "prompt_id"}:
-        raise InputError("a list of values is named as a column of the table: prompt or prompt_id")
     for name, words in values.items():
         _check_words(name, words, empty=True)
     rows = []
     for combined in product(*values.values()):
         chosen = dict(zip(values, combined, strict=True))
         identity = word_id([text if word_id([text]) else "none" for text in combined])
-        rows.append({"prompt_id": identity, "prompt": _prompt(pieces, chosen), **chosen})
+        # From its end on: articles follow what comes after them.
+        prompt = ""
+        for text, field_name in reversed(pieces):
+            prompt = f"{chosen.get(field_name or '', '')}{prompt}"
+            before = text.rstrip()
+            space = text[len(before) :]
+            if field_name is not None and (words := prompt.lstrip()):
+                before = agreeing(before, words)
+            prompt = f"{before}{space}{prompt}"
+        rows.append({"prompt_id": identity, "prompt": " ".join(prompt.split()), **chosen})
     return _text_table(rows, ["prompt_id", "prompt", *values])
-
-
-def _prompt(pieces: Sequence[tuple[str, str | None]], values: Mapping[str, str]) -> str:
-    """Return the prompt, from its end on: articles follow what comes after them."""
-    after = ""
-    for text, name in reversed(pieces):
-        after = f"{values.get(name or '', '')}{after}"
-        before = text.rstrip()
-        space = text[len(before) :]
-        if name is not None and (words := after.lstrip()):
-            before = agreeing(before, words)
-        after = f"{before}{space}{after}"
-    return " ".join(after.split())

@@ -99,40 +99,37 @@ def generate_controlled(
     return [[next(images) for _ in own.prompts] for own in sets]
 
 
-def sharings(sets: Sequence[ControlledSet], tokens: Sequence[Tokens]) -> list[Sharing]:
-    """Return the sharing within each set of a batch, from the tokens of all prompts."""
-    batch, first = [], 0
-    for own in sets:
-        words = tokens[first : first + len(own.prompts)]
-        sources = tuple(aligned(words[own.base], other) for other in words)
-        batch.append(Sharing(first, len(words), own.base, own.shared, own.shared_self, sources))
-        first += len(words)
-    return batch
-
-
 @dataclass(frozen=True)
 class Sharing:
     """Sharing of attention within one set of a batch.
 
     Attributes
     ----------
-    first, count : int
-        Where its images are in the batch.
-    base : int
-        The image that gives its maps to the others.
-    shared, shared_self : float
-        Of the steps, the share from the first one on in which maps of texts, and of images to
-        themselves, are shared.
+    own : ControlledSet
+    first : int
+        Where its images start in the batch.
     sources : tuple of tuples of int
         For each image and token the place of the same word in the base; -1 for words of its own.
     """
 
+    own: ControlledSet
     first: int
-    count: int
-    base: int
-    shared: float
-    shared_self: float
     sources: tuple[tuple[int, ...], ...] = field(repr=False)
+
+    @property
+    def count(self) -> int:
+        """Number of its images."""
+        return len(self.own.prompts)
+
+
+def sharings(sets: Sequence[ControlledSet], tokens: Sequence[Tokens]) -> list[Sharing]:
+    """Return the sharing within each set of a batch, from the tokens of all prompts."""
+    batch, first = [], 0
+    for own in sets:
+        words = tokens[first : first + len(own.prompts)]
+        batch.append(Sharing(own, first, tuple(aligned(words[own.base], one) for one in words)))
+        first += len(words)
+    return batch
 
 
 @dataclass(eq=False)
@@ -174,11 +171,11 @@ class SharedAttention:
 
     def active(self, *, cross: bool) -> list[Sharing]:
         """Return the sets whose maps are shared in this step."""
+        shares = [one.own.shared if cross else one.own.shared_self for one in self.sharings]
         return [
-            own
-            for own in self.sharings
-            if own.count > 1
-            and self._step < round((own.shared if cross else own.shared_self) * self._steps)
+            one
+            for one, share in zip(self.sharings, shares, strict=True)
+            if one.count > 1 and self._step < round(share * self._steps)
         ]
 
     def mix(self, maps: Any, sharing: Sharing, *, cross: bool) -> None:
@@ -194,7 +191,7 @@ class SharedAttention:
         """
         first = sharing.first
         rows = slice(first, first + sharing.count)
-        base = maps[first + sharing.base]
+        base = maps[first + sharing.own.base]
         if not cross:
             maps[rows] = base.clone()
             return

@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 import pyarrow as pa
 
 from equipoise.core import DataError
+from equipoise.data.problems import check_columns
 
 Objects = npt.NDArray[np.object_]
 Indices = npt.NDArray[np.int64]
@@ -122,112 +124,66 @@ def candidates_of(table: pa.Table, attributes: Sequence[str], *, file: str = "")
     DataError
         When a column is missing, an id repeats, or a set has two images of the same attributes.
     """
-    types, n = tuple(attributes), table.num_rows
-    for name in (*COLUMNS, *types):
-        if name not in table.column_names:
-            raise DataError(
-                "there is no such column",
-                file=file or None,
-                column=name,
-                expected=f"one of {', '.join(table.column_names)}",
-                fix="rename a column, or name the attributes as the table does",
-            )
-    columns = {name: _objects(table[name].to_pylist()) for name in table.column_names}
+    types, place = tuple(attributes), file or ""
+    check_columns(table.column_names, (*COLUMNS, *types), place)
+    frame = pl.DataFrame(table)
     for name, value in (("candidate", 0), ("state", IMAGE), ("reason", "")):
-        columns.setdefault(name, _objects([value] * n))
-    if "attributes" not in columns:
-        values = zip(*(columns[name].tolist() for name in types), strict=True)
-        columns["attributes"] = _objects(
-            ["-".join(t for t, cell in zip(types, row, strict=True) if cell) for row in values]
-        )
-    named = zip(columns["attributes"], columns["set"], strict=True)
-    kept = np.flatnonzero([bool(types) and owner is not None for types, owner in named])
-    if not len(kept):
+        if name not in frame.columns:
+            frame = frame.with_columns(pl.lit(value).alias(name))
+    if "attributes" not in frame.columns:
+        named = [pl.when(pl.col(name).fill_null("") != "").then(pl.lit(name)) for name in types]
+        varying = pl.concat_str(named, separator="-", ignore_nulls=True)
+        frame = frame.with_columns(varying.alias("attributes"))
+    kept = frame.filter((pl.col("attributes").fill_null("") != "") & pl.col("set").is_not_null())
+    if kept.is_empty():
         raise DataError(
             "no image has a set and a value of an attribute",
-            file=file or None,
+            file=place,
             expected=f"values of {', '.join(types)}",
         )
-    columns = {name: column[kept] for name, column in columns.items()}
-    keys = [*zip(columns["set"].tolist(), columns["candidate"].tolist(), strict=True)]
-    distinct = sorted({*keys}, key=lambda key: (str(key[0]), key[1]))
-    owner = _places(keys, distinct)
-    names = tuple(f"{name}#{number}" for name, number in distinct)
     # Members are numbered in the order of their first appearance, which is that of the captions.
-    cells = [*zip(*(columns[name].tolist() for name in ("attributes", *types)), strict=True)]
-    members = [*dict.fromkeys(cells)]
-    member = _places(cells, members)
-    ids = columns["image_id"].astype(str)
-    _check_once("image_id", ids, ids, kept, file)
-    of_sets = _objects([names[place] for place in owner.tolist()])
-    _check_once("set", owner * len(members) + member, of_sets, kept, file)
-    expected: dict[str, list[int]] = {}
-    for place, (combination, *_) in enumerate(members):
-        expected.setdefault(combination, []).append(place)
-    columns, owner, member = _filled(columns, types, owner, member, expected)
-    order = np.lexsort((member, owner))
-    columns = {name: column[order] for name, column in columns.items()}
-    starts = np.flatnonzero(np.diff(owner[order], prepend=-1))
-    state = columns.pop("state")
-    return Candidates(types, columns, state, np.append(starts, len(order)), names, n - len(kept))
-
-
-def _objects(values: Sequence[Any]) -> Objects:
-    column = np.empty(len(values), dtype=object)
-    column[:] = values
-    return column
-
-
-def _places(values: Sequence[Any], names: Sequence[Any]) -> Indices:
-    place = {name: index for index, name in enumerate(names)}
-    return np.array([place[value] for value in values], dtype=np.int64)
-
-
-def _check_once(
-    column: str,
-    labels: npt.NDArray[Any],
-    names: npt.NDArray[Any],
-    rows: npt.NDArray[Any],
-    file: str,
-) -> None:
-    order = np.argsort(labels, kind="stable")
-    same = np.flatnonzero(labels[order][1:] == labels[order][:-1])
-    if len(same):
-        first, second = sorted(order[same[0] : same[0] + 2].tolist())
-        raise DataError(
-            f"{names[first]!r} has the same {column} and attributes in rows {rows[first] + 1} and "
-            f"{rows[second] + 1}",
-            file=file or None,
-            column=column,
-            expected="each image once, and one image for each member of a set",
-            fix="number sets of images of the same captions in a column `candidate`",
-        )
-
-
-def _filled(
-    columns: dict[str, Objects],
-    types: Sequence[str],
-    owner: Indices,
-    member: Indices,
-    expected: dict[str, list[int]],
-) -> tuple[dict[str, Objects], Indices, Indices]:
-    """Add the members that candidates lack."""
-    count = int(member.max()) + 1
-    first_of = np.unique(owner, return_index=True)[1]
-    combinations = columns["attributes"][first_of].tolist()
-    wanted = [
-        place * count + index for place, name in enumerate(combinations) for index in expected[name]
-    ]
-    absent = np.setdiff1d(wanted, owner * count + member)
-    owners, members = absent // count, absent % count
-    example = np.unique(member, return_index=True)[1]
-    filled = {}
-    for name, column in columns.items():
-        if name in types:
-            more = column[example[members]]
-        elif name in ("set", "candidate", "attributes", "prefix", "subject"):
-            more = column[first_of[owners]]
-        else:
-            more = np.full(len(absent), ABSENT if name == "state" else "", dtype=object)
-        filled[name] = np.concatenate([column, more])
-    return filled, np.concatenate([owner, owners]), np.concatenate([member, members])
+    cells = pl.struct("attributes", *types)
+    set_name = pl.col("set").cast(pl.String)
+    owners = kept.group_by("set", "candidate", maintain_order=True).first()
+    owners = owners.sort(set_name, "candidate").with_row_index("#owner")
+    members = kept.group_by(cells.alias("#cells"), maintain_order=True).first()
+    members = members.with_row_index("#member")
+    kept = kept.join(owners.select("set", "candidate", "#owner"), on=["set", "candidate"])
+    numbers = {repr(cell): number for number, cell in enumerate(members["#cells"].to_list())}
+    own = [numbers[repr(cell)] for cell in kept.select(cells).to_series().to_list()]
+    kept = kept.with_columns(pl.Series("#member", own, dtype=pl.UInt32))
+    for column, keys in (("image_id", ["image_id"]), ("set", ["#owner", "#member"])):
+        repeated = kept.filter(pl.struct(keys).is_duplicated())
+        if len(repeated):
+            raise DataError(
+                f"two images have the {column} {repeated[column][0]!r} and the same attributes",
+                file=place,
+                column=column,
+                expected="each image once, and one image for each member of a set",
+                fix="number sets of images of the same captions in a column `candidate`",
+            )
+    shared = ["set", "candidate", "attributes"]
+    shared += [name for name in ("prefix", "subject") if name in frame.columns]
+    wanted = owners.select("#owner", *shared).join(
+        members.select("#member", "attributes", *types), on="attributes"
+    )
+    own_columns = kept.drop(*shared, *types)
+    full = wanted.join(own_columns, on=["#owner", "#member"], how="left").sort("#owner", "#member")
+    absent = full["state"].is_null().to_numpy()
+    columns: dict[str, Objects] = {}
+    for name in frame.columns:
+        cells_of = np.empty(len(full), dtype=object)
+        cells_of[:] = full[name].to_list()
+        if name not in (*shared, *types):
+            cells_of[absent] = ABSENT if name == "state" else ""
+        columns[name] = cells_of
+    starts = np.flatnonzero(np.diff(full["#owner"].to_numpy().astype(np.int64), prepend=-1))
+    names = owners.select(pl.format("{}#{}", set_name, "candidate")).to_series().to_list()
+    return Candidates(
+        types,
+        columns,
+        columns.pop("state"),
+        np.append(starts, len(full)),
+        tuple(names),
+        len(frame) - len(kept),
+    )

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from equipoise.core import InputError
 from equipoise.counterfactuals.filters.candidates import Bools, Candidates, Indices, Objects
 from equipoise.counterfactuals.filters.thresholds import Thresholds, needed
+from equipoise.data.problems import listed
 
 Floats = npt.NDArray[np.float64]
 Shorts = npt.NDArray[np.float32]
@@ -176,21 +177,15 @@ def content_filter(
         When shapes do not fit, an unsafe label is none of the classifier's, or a probability is
         not from 0 to 1.
     """
-    array = np.asarray(probabilities, dtype=np.float64)
-    if array.shape != (candidates.images, len(labels)):
+    array, made = np.asarray(probabilities, dtype=np.float64), candidates.made
+    fits = array.shape == (candidates.images, len(labels))
+    if not fits or not ((array[made] >= -1e-6) & (array[made] <= 1 + 1e-6)).all():
         raise InputError(
-            f"probabilities: shape {array.shape}; expected ({candidates.images}, {len(labels)}), "
-            "a row for each image and a column for each label"
+            f"probabilities: shape {array.shape}; expected numbers from 0 to 1, a row for each of "
+            f"{candidates.images} images and a column for each of {len(labels)} labels"
         )
-    unknown = {*unsafe} - {*labels}
-    if unknown or not unsafe:
-        raise InputError(
-            f"unsafe: {f'{min(unknown)!r} is no label' if unknown else 'no label'} of the "
-            f"classifier; expected some of {', '.join(map(repr, labels[:20]))}"
-        )
-    made = candidates.made
-    if not ((array[made] >= -1e-6) & (array[made] <= 1 + 1e-6)).all():
-        raise InputError("probabilities: expected numbers from 0 to 1")
+    if {*unsafe} - {*labels} or not unsafe:
+        raise InputError(f"unsafe: {[*unsafe]}; expected some of {listed(labels)}")
     # A label that is listed twice counts once.
     places = sorted({labels.index(name) for name in unsafe})
     share = array[:, places].sum(axis=1)
@@ -236,13 +231,9 @@ def similarity_filter(
     InputError
         When shapes do not fit, or an embedding is zero or not finite.
     """
-    seen = _units(images, candidates, "images")
-    texts = _units(captions, candidates, "captions")
-    if seen.shape != texts.shape:
-        raise InputError(
-            f"images of {seen.shape[1]} numbers and captions of {texts.shape[1]}; expected one "
-            "space"
-        )
+    width = np.shape(images)[-1]
+    seen = _units(images, candidates, width, "images")
+    texts = _units(captions, candidates, width, "captions")
     cosine = np.einsum("nd,nd->n", seen, texts, dtype=np.float64)
     reason = f"cosine with the caption ≤ {threshold:g}"
     check = own_check(
@@ -253,11 +244,12 @@ def similarity_filter(
     return Stage("similarity", (check, _pair_check(candidates, seen, pairs)))
 
 
-def _units(given: npt.ArrayLike, candidates: Candidates, what: str) -> Shorts:
+def _units(given: npt.ArrayLike, candidates: Candidates, width: int, what: str) -> Shorts:
     array, made = np.asarray(given), candidates.made
-    if array.ndim != 2 or len(array) != candidates.images:
+    if array.shape != (candidates.images, width):
         raise InputError(
-            f"{what}: shape {array.shape}; expected ({candidates.images}, d), a row for each image"
+            f"{what}: shape {array.shape}; expected ({candidates.images}, {width}), a row for "
+            "each image in one space"
         )
     units = np.zeros(array.shape, dtype=np.float32)
     rows = array[made].astype(np.float64)
@@ -344,11 +336,8 @@ def attribute_filter(
     checks = []
     for name in candidates.types:
         if any(name in combination.split("-") for combination in candidates.combinations):
-            if name not in values:
-                raise InputError(
-                    f"values: {name!r} is missing; expected its values with their vectors"
-                )
-            checks.append(_shown(candidates, np.asarray(images), name, *values[name], thresholds))
+            names, vectors = values.get(name, ((), ()))
+            checks.append(_shown(candidates, np.asarray(images), name, names, vectors, thresholds))
     return Stage("attributes", tuple(checks))
 
 

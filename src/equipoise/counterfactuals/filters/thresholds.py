@@ -44,17 +44,15 @@ def needed(thresholds: Thresholds, combination: str, name: str, size: int) -> in
         When there is no threshold for it, or it is no count from 2 to `size` and no share.
     """
     given: Any = of_combination(thresholds, combination).get(name)
-    key = f"thresholds[{combination!r}][{name!r}]"
-    if given is None or isinstance(given, Mapping):
-        raise InputError(f"{key}: missing; expected how many of the {size} images, or a share")
-    if isinstance(given, float) and 0 < given <= 1:
+    number = isinstance(given, int | float)
+    if number and isinstance(given, float) and 0 < given <= 1:
         return math.ceil(given * size - 1e-9)
-    if given != int(given) or not min(2, size) <= given <= size:
-        raise InputError(
-            f"{key}: {given!r}; expected a whole number of images from {min(2, size)} to {size}, "
-            "or a share such as 0.75 (1.0: all)"
-        )
-    return int(given)
+    if number and given == int(given) and min(2, size) <= given <= size:
+        return int(given)
+    raise InputError(
+        f"thresholds[{combination!r}][{name!r}]: {given!r}; expected a whole number of images from "
+        f"{min(2, size)} to {size}, or a share such as 0.75 (1.0: all)"
+    )
 
 
 def of_combination(thresholds: Thresholds, combination: str) -> Thresholds:
@@ -136,17 +134,15 @@ def learned_threshold(
         When shapes differ, there are fewer than ten labels or two clusters, or all are the same.
     """
     counts, told = np.asarray(shown, dtype=np.int64), np.asarray(labels, dtype=bool)
-    if counts.shape != told.shape or counts.ndim != 1:
-        raise InputError(f"labels: shape {told.shape}; expected {counts.shape}, as shown")
-    if len(told) < _FEWEST or told.all() or not told.any():
-        raise InputError(
-            f"labels: {int(told.sum())} yes of {len(told)}; expected at least {_FEWEST} labels, "
-            "of both kinds, to learn a threshold from"
-        )
     names = [str(name) for name in (range(len(told)) if clusters is None else clusters)]
     every = sorted({*names})
-    if len(every) < 2:
-        raise InputError("clusters: one; expected at least two to validate a threshold with")
+    fits = counts.shape == told.shape == (len(told),)
+    if not fits or len(told) < _FEWEST or told.all() or not told.any() or len(every) < 2:
+        raise InputError(
+            f"labels: {int(told.sum())} yes of {len(told)} for {len(counts)} sets in {len(every)} "
+            f"clusters; expected a label for each, {_FEWEST} or more of both kinds, in two or more "
+            "clusters, to learn and validate a threshold"
+        )
     keys = dict(zip(every, unit_keys(every).tolist(), strict=True))
     turn = {name: place % _FOLDS for place, name in enumerate(sorted(every, key=keys.__getitem__))}
     fold = np.array([turn[name] for name in names])

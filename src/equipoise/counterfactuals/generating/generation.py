@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
@@ -54,7 +53,6 @@ from equipoise.models.generators import ControlledGenerator, Sampling
 from equipoise.models.loading import load_generator
 
 Progress = Callable[[str, int, int | None], None]
-_STEP = "images generated"
 
 
 class How(TypedDict, total=False):
@@ -286,7 +284,7 @@ def _plan(request: Request, draws: Draws, model: str, store: Path, settings: Set
             if there > present:
                 present, own = there, folder
     # Other images by this model with these settings take as long, and as much room.
-    rates = [seconds_per_image(folder) for folder in ([own] if own else []) + folders]
+    rates = (seconds_per_image(folder) for folder in ([own] if own else []) + folders)
     rate = next((rate for rate in rates if rate is not None), None)
     sizes = (bytes_per_image(folder) for folder in folders)
     size = next((size for size in sizes if size is not None), None)
@@ -310,7 +308,12 @@ def _generate(
     """Return the requested images: those in the store, and missing ones made anew."""
     models = _loaded(model, settings.options)
     for own in models if draws.shared is not None else ():
-        _check_control(own)
+        if not isinstance(own, ControlledGenerator):
+            raise ModelError(
+                f"{own.info.name} makes images, and offers no control of its attention. To do: use "
+                "Stable Diffusion 1.x or 2.x (diffusers:…), or generate prompts without sets."
+            )
+        own.check_control()
     first = models[0]
     if hasattr(first, "check_prompts"):
         # Texts that the model would cut are refused before any image is made.
@@ -343,16 +346,6 @@ def _generate(
         folder, table, pictures_of(folder, paths), asdict(first.info), input_of(folder, paths),
         computed,
     )  # fmt: skip
-
-
-def _check_control(model: Any) -> None:
-    """Refuse a model whose attention cannot be shared."""
-    if not isinstance(model, ControlledGenerator):
-        raise ModelError(
-            f"{model.info.name} makes images, and offers no control of its attention. To do: use "
-            "Stable Diffusion 1.x or 2.x (diffusers:…), or generate prompts without sets."
-        )
-    model.check_control()
 
 
 def _loaded(model: Any, options: RunOptions) -> list[Any]:
@@ -411,13 +404,14 @@ def _run(
         )
 
     clock, computed = Clock(ledger.folder), 0
-    counter = _Counter(settings.progress, images, there)
-    with closing(worked(models, todo, settings.sampling, counter)) as outcomes:
+    with closing(worked(models, todo, settings.sampling)) as outcomes:
         for piece, made in outcomes:
             path = done[piece.number] = ledger.path(piece)
             write(path, part_bytes(piece, made))
             computed += len(piece)
             clock.save(computed)
+            if settings.progress is not None:
+                settings.progress("images generated", there + computed, images)
             if count := sum(isinstance(image, str) for image in made):
                 failed[path] = count
             check(there + computed)
@@ -425,25 +419,10 @@ def _run(
     return [done[number] for number in sorted(done)], computed
 
 
-class _Counter:
-    """Counts images that are done, over several threads, for the progress callback."""
-
-    def __init__(self, progress: Progress | None, total: int, done: int) -> None:
-        self._progress, self._total, self._done = progress, total, done
-        self._lock = threading.Lock()
-
-    def __call__(self, images: int) -> None:
-        with self._lock:
-            self._done += images
-            if self._progress is not None:
-                self._progress(_STEP, self._done, self._total)
-
-
 def worked(
     models: Sequence[Any],
     todo: Sequence[Piece],
     sampling: Sampling,
-    count: Callable[[int], None],
 ) -> Generator[tuple[Piece, list[Any]]]:
     """Yield each piece with its images, as soon as it is done.
 
@@ -454,13 +433,11 @@ def worked(
         do not depend on how many there are.
     todo : sequence of Piece
     sampling : Sampling
-    count : callable
-        Called with how many images more are done.
     """
     if len(models) == 1:
         # In this thread: an interrupt ends it between two operators, not between two pieces.
         for piece in todo:
-            yield piece, _made(models[0], piece, sampling, count)
+            yield piece, _made(models[0], piece, sampling)
         return
     free: SimpleQueue[Any] = SimpleQueue()
     for model in models:
@@ -469,7 +446,7 @@ def worked(
     def work(piece: Piece) -> tuple[Piece, list[Any]]:
         model = free.get()
         try:
-            return piece, _made(model, piece, sampling, count)
+            return piece, _made(model, piece, sampling)
         finally:
             free.put(model)
 
@@ -481,42 +458,32 @@ def worked(
         pool.shutdown(cancel_futures=True)
 
 
-def _made(model: Any, piece: Piece, sampling: Sampling, count: Callable[[int], None]) -> list[Any]:
+def _made(model: Any, piece: Piece, sampling: Sampling) -> list[Any]:
     """Return, for each image of a piece, an array, None where refused, or why it failed.
 
     A batch that fails is tried again candidate by candidate.
     """
+    # Whole candidates go to the model together; all where it names no limit.
+    room = int(model.room(sampling)) if hasattr(model, "room") else sys.maxsize
+    batches: list[list[Candidate]] = []
+    for candidate in piece.candidates:
+        if not batches or sum(map(len, batches[-1])) + len(candidate) > room:
+            batches.append([])
+        batches[-1].append(candidate)
     made: list[Any] = []
-    for batch in _batches(model, piece.candidates, sampling):
+    for batch in batches:
         try:
-            images = _images(model, batch, sampling)
+            made += _images(model, batch, sampling)
         except Exception as error:  # noqa: BLE001 - whatever the model raises is a reason
-            images = []
             for candidate in batch:
                 try:
                     if len(batch) == 1:
                         raise error
-                    images += _images(model, [candidate], sampling)
+                    made += _images(model, [candidate], sampling)
                 except Exception as why:  # noqa: BLE001
                     reason = str(why).partition("\n")[0] or type(why).__name__
-                    images += [reason] * len(candidate)
-        made += images
-        count(len(images))
+                    made += [reason] * len(candidate)
     return made
-
-
-def _batches(
-    model: Any, candidates: Sequence[Candidate], sampling: Sampling
-) -> Iterator[list[Candidate]]:
-    """Yield whole candidates that go to the model together; all where it names no limit."""
-    room = int(model.room(sampling)) if hasattr(model, "room") else sys.maxsize
-    batch: list[Candidate] = []
-    for candidate in candidates:
-        if batch and sum(map(len, batch)) + len(candidate) > room:
-            yield batch
-            batch = []
-        batch.append(candidate)
-    yield batch
 
 
 def _images(model: Any, batch: Sequence[Candidate], sampling: Sampling) -> list[Any]:

@@ -7,7 +7,7 @@ import io
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,7 +52,7 @@ def key_facts(
         "format": _FORMAT,
         "model": model,
         "sampling": sampling.facts,
-        "draws": draws.facts,
+        "draws": asdict(draws),
         "prompts": hashlib.sha256(json.dumps(rows).encode()).hexdigest(),
         "part": part,
     }
@@ -109,12 +109,13 @@ class Ledger:
     def _is_sound(self, path: Path, images: int) -> bool:
         try:
             table = read_table(path) if self.verified else pq.read_metadata(path)
-            rows = table.num_rows
+            if table.num_rows == images:
+                return True
         except (OSError, pa.ArrowException):
-            rows = -1
-        if self.verified and rows != images:
+            pass
+        if self.verified:
             warn_of_damage(path)
-        return bool(rows == images)
+        return False
 
 
 def part_bytes(piece: Piece, images: Sequence[Any]) -> bytes:
@@ -126,16 +127,15 @@ def part_bytes(piece: Piece, images: Sequence[Any]) -> bytes:
     images : sequence
         For each image an array, None where it was refused, or the reason of a failure.
     """
-    rows = []
-    for row, image in zip(piece.rows(), images, strict=True):
-        told: dict[str, Any] = {"state": "image", "reason": None, "image": None}
+    rows = piece.rows()
+    for row, image in zip(rows, images, strict=True):
         if image is None:
-            told |= {"state": "refused", "reason": "the model refused to show it"}
+            row |= {"state": "refused", "reason": "the model refused to show it"}
         elif isinstance(image, str):
-            told |= {"state": "failed", "reason": image}
+            row |= {"state": "failed", "reason": image}
         else:
-            told["image"] = {"bytes": png(image), "path": f"{row['image_id']}.png"}
-        rows.append(row | told)
+            picture = {"bytes": png(image), "path": f"{row['image_id']}.png"}
+            row |= {"state": "image", "image": picture}
     return table_bytes(
         pa.Table.from_pylist(rows, schema=_SCHEMA), compression="none", row_group_size=_TOGETHER
     )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
@@ -19,6 +19,7 @@ from equipoise.core.errors import DataError
 from equipoise.counterfactuals.captions import word_id
 from equipoise.counterfactuals.generating.parts import read_part
 from equipoise.counterfactuals.generating.requests import COLUMNS, columns_of
+from equipoise.data.join import check_ids
 from equipoise.data.tables import read_table
 from equipoise.evidence import new_run, pictures_of_table, pictures_on_disk
 from equipoise.evidence.pictures import Files, Pictures, Rows, TableFile
@@ -95,24 +96,20 @@ def read_generated(
     if not (folder / "manifest.json").is_file():
         return external_images(folder_or_table, root=root)
     manifest = read_manifest(folder)
-    if not manifest.get("whole") or "parts" not in manifest:
-        raise DataError(
-            "no images that were finished lie in this folder",
-            file=str(folder),
-            fix="run the generation to its end, or name a table of external images",
-        )
-    paths = [folder / name for name in manifest["parts"]]
-    missing = [path.name for path in (folder / TABLE, *paths) if not path.is_file()]
-    if missing:
-        raise DataError(
-            f"{missing[0]} is missing", file=str(folder), fix="run the generation again"
-        )
+    paths = [folder / part for part in manifest.get("parts", ())]
+    problem = "" if manifest.get("whole") and paths else "the generation was not finished"
+    damaged, table = folder, pa.table({})
     try:
         table = files.read_table(folder / TABLE)
     except (OSError, pa.ArrowException):
+        problem, damaged = problem or "it is missing or damaged", folder / TABLE
+    gone = [path.name for path in paths if not path.is_file()]
+    if problem or gone:
         raise DataError(
-            "it is damaged", file=str(folder / TABLE), fix="run the generation again"
-        ) from None
+            problem or f"{gone[0]} is missing",
+            file=str(damaged),
+            fix="run the generation to its end, or name a table of external images",
+        )
     info = manifest.get("model", {})
     return Generated(folder, table, pictures_of(folder, paths), info, input_of(folder, paths))
 
@@ -223,8 +220,12 @@ METADATA = ("metadata.csv", "metadata.jsonl", "metadata.parquet")
 
 _PATHS = ("path", "file_name", "file", "image")
 _STATES = ("image", "refused", "failed")
-_NUMBERS = {"candidate": int, "seed": int, "shared": float, "shared_self": float}
-Cells = list[str | None]
+_NUMBERS = {
+    "candidate": pl.Int64,
+    "seed": pl.Int64,
+    "shared": pl.Float64,
+    "shared_self": pl.Float64,
+}
 
 
 def external_images(given: Path | str | pa.Table, *, root: Path | None = None) -> Generated:
@@ -235,7 +236,10 @@ def external_images(given: Path | str | pa.Table, *, root: Path | None = None) -
     DataError
         When a column is missing, or an image neither has a path nor a state that says why.
     """
-    source = given if isinstance(given, pa.Table) else _table_file(Path(given))
+    source = given if isinstance(given, pa.Table) else str(given)
+    if isinstance(source, str) and Path(source).is_dir():
+        tables = (Path(source) / name for name in METADATA)
+        source = str(next((path for path in tables if path.is_file()), Path(source) / METADATA[0]))
     name = source if isinstance(source, str) else "the table of images"
     columns, embedded = columns_of(source)
     where = next((column for column in _PATHS if column in (*columns, embedded)), None)
@@ -246,118 +250,74 @@ def external_images(given: Path | str | pa.Table, *, root: Path | None = None) -
             expected=f"prompt, and one of {', '.join(_PATHS)}",
         )
     read = read_table(source, texts=columns, role="images")
-    texts: dict[str, Cells] = {column: read.texts[column].to_list() for column in columns}
-    for column in {*COLUMNS.names, *_PATHS} & {*columns}:
-        texts[column] = [cell or None for cell in texts[column]]
-    paths = None if embedded is not None else texts.pop(where)
-    table = _images(texts, paths, name)
-    states = table["state"].to_pylist()
-    rows = [row for row, state in enumerate(states) if state == "image"]
-    ids = [table["image_id"][row].as_py() for row in rows]
+    known = {*COLUMNS.names, *_PATHS}
+    frame = pl.DataFrame([*read.texts.values()])
+    frame = frame.with_columns(pl.col(c).replace("", None) for c in columns if c in known)
+    paths = frame[where].fill_null("") if where in columns else None
+    table = _images(frame.drop(where) if where in columns else frame, paths, name)
     folder = root or (Path(source).parent if isinstance(source, str) else Path())
+    rows = (table["state"] == "image").arg_true().to_list()
+    ids: list[str] = table["image_id"].gather(rows).to_list()
     if paths is None:
-        pictures = _embedded(Path(name), where, rows, ids)
+        # The pictures lie in the table itself.
+        order = sorted(range(len(rows)), key=ids.__getitem__)
+        taken = pictures_on_disk(Path(name), image=where).take([rows[place] for place in order])
+        pictures = Pictures(name, np.array(sorted(ids), dtype=object), taken.source)
     elif not ids:
         pictures = Pictures(name, np.empty(0, dtype=object), Files(()))
     else:
-        files = [paths[row] or "" for row in rows]
+        files = paths.gather(rows).to_list()
         pictures = pictures_of_table(ids, files, root=folder, name=name, column=where)
-    return Generated(folder, table, pictures, {}, {name: dict(read.digest)})
+    kinds = {column.name: column.type for column in COLUMNS}
+    schema = pa.schema([(column, kinds.get(column, pa.string())) for column in table.columns])
+    inputs = {name: dict(read.digest)}
+    return Generated(folder, table.to_arrow().cast(schema), pictures, {}, inputs)
 
 
-def _table_file(path: Path) -> str:
-    if not path.is_dir():
-        return str(path)
-    for name in METADATA:
-        if (path / name).is_file():
-            return str(path / name)
-    raise DataError(
-        "it holds no images that were finished here, and no table of external images",
-        file=str(path),
-        expected=f"manifest.json of a whole generation, or {', '.join(METADATA)}",
-    )
-
-
-def _images(texts: dict[str, Cells], paths: Cells | None, name: str) -> pa.Table:
+def _images(frame: pl.DataFrame, paths: pl.Series | None, name: str) -> pl.DataFrame:
     """Return the columns of each image, made up where the table lacks them, and all others."""
-    prompts = _complete(texts["prompt"], "prompt", name)
-    id = "caption_id" if "caption_id" in texts and "prompt_id" not in texts else "prompt_id"  # noqa: A001
-    places = {prompt: place for place, prompt in enumerate(dict.fromkeys(prompts))}
-    ids = [f"prompt-{places[prompt]:05d}" for prompt in prompts]
-    if id in texts:
-        ids = _complete(texts[id], id, name)
-    seen: Counter[str] = Counter()
-    numbers = []
-    for prompt in ids:
-        numbers.append(seen[prompt])
-        seen[prompt] += 1
-    made: dict[str, list[Any]] = {"prompt_id": ids, "candidate": numbers}
-    made |= {
-        column: _numbers(texts[column], column, name) for column in _NUMBERS if column in texts
-    }
-    if "image_id" in texts:
-        images = _complete(texts["image_id"], "image_id", name)
-    else:
-        pairs = zip(ids, made["candidate"], strict=True)
-        images = [f"{prompt}/{number:03d}" for prompt, number in pairs]
-    first: dict[str, int] = {}
-    for row, image in enumerate(images, start=1):
-        if first.setdefault(image, row) != row:
-            raise DataError(
-                f"the image {image!r} stands in rows {first[image]} and {row}",
-                file=name,
-                expected="each image once",
-                fix="give images ids of their own (image_id), or number them (candidate)",
-            )
-    made |= {"image_id": images, "state": _states(texts.get("state"), paths, len(ids), name)}
-    columns: dict[str, pa.Array] = {}
-    for column in COLUMNS:
-        cells = made.get(column.name) or texts.get(column.name, [None] * len(ids))
-        columns[id if column.name == "prompt_id" else column.name] = pa.array(cells, column.type)
-    more = {column: pa.array(cells, pa.string()) for column, cells in texts.items()}
-    return pa.table(more | columns).select([*columns, *(c for c in more if c not in columns)])
+    by_caption = "caption_id" in frame.columns and "prompt_id" not in frame.columns
+    key = "caption_id" if by_caption else "prompt_id"
+    for column, kind in _NUMBERS.items():
+        if column in frame.columns:
+            numbers = frame[column].cast(kind, strict=False)
+            wrong = numbers.is_null() & frame[column].is_not_null()
+            _refuse(wrong, name, column, "a number, whole for a candidate or seed")
+            frame = frame.with_columns(numbers)
+    made = {column: pl.lit(None, pl.String) for column in COLUMNS.names}
+    made |= dict.fromkeys(_NUMBERS, pl.lit(None, pl.Float64))
+    if key not in frame.columns:
+        places = {prompt: place for place, prompt in enumerate(dict.fromkeys(frame["prompt"]))}
+        named = [f"prompt-{places[prompt]:05d}" for prompt in frame["prompt"]]
+        frame = frame.with_columns(pl.Series(key, named))
+    if "candidate" not in frame.columns:
+        frame = frame.with_columns(pl.int_range(pl.len()).over(key).alias("candidate"))
+    number = pl.col("candidate").cast(pl.String).str.zfill(3)
+    made["image_id"] = pl.format("{}/{}", key, number)
+    made["state"] = pl.lit("image" if paths is None else None, pl.String)
+    order = [key if column == "prompt_id" else column for column in COLUMNS.names]
+    lacking = [column for column in order if column not in frame.columns]
+    frame = frame.with_columns(made[column].alias(column) for column in lacking)
+    if paths is not None:
+        has = pl.when(paths != "").then(pl.lit("image"))
+        frame = frame.with_columns(pl.coalesce("state", has))
+    for column in ("prompt", key, "image_id"):
+        _refuse(frame[column].is_null(), name, column, "a text in every row")
+    check_ids(frame["image_id"], name, fix="give images ids of their own, or number `candidate`")
+    state = frame["state"]
+    lost = (state == "image") & (paths == "") if paths is not None else state.is_null()
+    _refuse(
+        lost | ~state.is_in(_STATES).fill_null(value=False),
+        name,
+        "state",
+        "a path, or a state that says why there is none: refused or failed",
+    )
+    return frame.select(*order, pl.exclude(order))
 
 
-def _complete(cells: Cells, column: str, name: str) -> list[str]:
-    if None in cells:
-        raise DataError("it is empty", file=name, column=column, row=cells.index(None) + 1)
-    return [cell or "" for cell in cells]
-
-
-def _numbers(cells: Cells, column: str, name: str) -> list[float | None]:
-    kind, numbers = _NUMBERS[column], []
-    for row, cell in enumerate(cells, start=1):
-        try:
-            numbers.append(kind(cell) if cell else None)
-        except ValueError:
-            raise DataError(
-                f"{cell!r} is no {'number' if kind is float else 'whole number'}",
-                file=name,
-                column=column,
-                row=row,
-            ) from None
-    return numbers
-
-
-def _states(given: Cells | None, paths: Cells | None, n: int, name: str) -> list[str]:
-    states = []
-    for row in range(n):
-        path = None if paths is None else paths[row]
-        state = (given[row] if given else None) or ("image" if path else "")
-        if state not in _STATES or (state == "image" and paths is not None and not path):
-            raise DataError(
-                f"the state is {state!r} and the path {path!r}",
-                file=name,
-                column="state",
-                row=row + 1,
-                expected="a path, or a state that says why there is none: refused or failed",
-            )
-        states.append(state)
-    return states
-
-
-def _embedded(path: Path, column: str, rows: Sequence[int], ids: Sequence[str]) -> Pictures:
-    """Return pictures that lie in the table itself, by the ids of the images."""
-    order = sorted(range(len(rows)), key=ids.__getitem__)
-    taken = pictures_on_disk(path, image=column).take([rows[place] for place in order])
-    return Pictures(str(path), np.array(sorted(ids), dtype=object), taken.source)
+def _refuse(wrong: pl.Series, name: str, column: str, expected: str) -> None:
+    if wrong.any():
+        row = int(wrong.arg_true()[0]) + 1
+        raise DataError(
+            "the cell is empty or wrong", file=name, column=column, row=row, expected=expected
+        )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -78,11 +79,6 @@ class Draws:
             )
         ]
         return Candidate(group, number, seed, base, *shares)
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        """All of it, as a key."""
-        return asdict(self)
 
 
 def _shares(name: str, given: Any) -> Shares | None:
@@ -212,7 +208,7 @@ def request_prompts(table: pa.Table, images: int) -> Request:
     InputError
         When a column is missing or has a reserved name, or ids are empty or repeat.
     """
-    ids, prompts = _texts(table, "prompts", ("prompt_id", "prompt"), images)
+    ids, prompts = _texts(table, ("prompt_id", "prompt"), images)
     sets = table["set"].to_pylist() if "set" in table.column_names else [None] * len(ids)
     groups = tuple(
         Group(name, (name,), (prompt,), (own,))
@@ -230,7 +226,7 @@ def request_captions(captions: CaptionSets | pa.Table, candidates: int) -> Reque
         As of `request_prompts`.
     """
     table = captions.table if isinstance(captions, CaptionSets) else captions
-    ids, sets, texts = _texts(table, "captions", ("caption_id", "set", "caption"), candidates)
+    ids, sets, texts = _texts(table, ("caption_id", "set", "caption"), candidates)
     members: dict[str, list[int]] = {}
     for place, name in enumerate(sets):
         members.setdefault(name, []).append(place)
@@ -246,32 +242,25 @@ def request_captions(captions: CaptionSets | pa.Table, candidates: int) -> Reque
     return Request(table, "caption_id", groups, candidates)
 
 
-def _texts(table: Any, what: str, columns: tuple[str, ...], count: int) -> list[list[str]]:
+def _texts(table: Any, columns: tuple[str, ...], count: int) -> list[list[str]]:
     """Return columns of distinct ids and of texts, checked."""
     if count < 1:
-        raise InputError(f"{count} images of each of the {what}; expected 1 or more")
-    if not isinstance(table, pa.Table):
-        raise InputError(f"{what} are a {type(table).__name__}; expected a pyarrow.Table")
-    missing = [name for name in columns if name not in table.column_names]
-    reserved = {*COLUMNS.names, "image"} - {*columns, "set"}
-    taken = sorted(reserved & {*table.column_names})
-    if missing or taken or not table.num_rows:
-        problem = f"no column {missing[0]!r}" if missing else "no row"
-        if taken:
-            problem = f"a column {taken[0]!r}, which is a column of the images"
-        raise InputError(f"the table of {what} has {problem}; expected {', '.join(columns)}")
-    values: list[list[str]] = [table[name].to_pylist() for name in columns]
-    seen: dict[str, int] = {}
-    for row, cells in enumerate(zip(*values, strict=True), start=1):
-        for name, cell in zip(columns, cells, strict=True):
-            if not isinstance(cell, str) or not cell:
-                raise InputError(
-                    f"the table of {what} has {cell!r} as {name} in row {row}; expected a text"
-                )
-        if seen.setdefault(cells[0], row) != row:
+        raise InputError(f"{count} images of each {columns[-1]}; expected 1 or more")
+    names = {*table.column_names} if isinstance(table, pa.Table) else set()
+    taken = names & ({*COLUMNS.names, "image"} - {*columns, "set"})
+    if not names >= {*columns} or taken or not table.num_rows:
+        raise InputError(
+            f"expected a pyarrow.Table with rows and the columns {', '.join(columns)}, and without "
+            f"the columns of images: {', '.join(sorted(taken)) or 'one of the former is missing'}"
+        )
+    values: list[list[Any]] = [table[name].to_pylist() for name in columns]
+    for name, cells in zip(columns, values, strict=True):
+        wrong = [one for one in cells if not isinstance(one, str) or not one]
+        if name == columns[0]:
+            wrong += [one for one, times in Counter(cells).items() if times > 1]
+        if wrong:
             raise InputError(
-                f"the table of {what} has the {columns[0]} {cells[0]!r} in rows {seen[cells[0]]} "
-                f"and {row}; expected each once"
+                f"the column {name} has {wrong[0]!r}; expected texts, and each id once"
             )
     return values
 
