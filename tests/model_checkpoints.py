@@ -1,5 +1,7 @@
 """Tiny random checkpoints of the real classes, written as `save_pretrained` writes them."""
 
+import json
+import shutil
 import string
 from collections.abc import Callable
 from pathlib import Path
@@ -407,6 +409,55 @@ def qwen2_vl(folder: Path) -> Path:
     return _save(folder, _seeded(Qwen2VLForConditionalGeneration, config), processor)
 
 
+OPEN_CLIP = {
+    "embed_dim": 24,
+    "vision_cfg": {"image_size": 32, "layers": 2, "width": 32, "patch_size": 8, "head_width": 16},
+    "text_cfg": {"context_length": 20, "vocab_size": 49408, "width": 32, "heads": 2, "layers": 2},
+}
+PREPARE = {"mean": [0.5, 0.5, 0.5], "std": [0.5, 0.5, 0.5]}
+
+
+def open_clip(folder: Path) -> Path:
+    import open_clip as library
+    import torch
+    from safetensors.torch import save_file
+
+    torch.manual_seed(3)
+    settings = {"model_cfg": OPEN_CLIP, "preprocess_cfg": PREPARE}
+    (folder / "open_clip_config.json").write_text(json.dumps(settings))
+    weights = library.CLIP(**OPEN_CLIP).state_dict()
+    tensors = {name: value.contiguous() for name, value in weights.items()}
+    save_file(tensors, folder / "open_clip_model.safetensors")
+    return folder
+
+
+def timm(folder: Path) -> Path:
+    import timm as library
+    import torch
+
+    torch.manual_seed(5)
+    tiny = {"img_size": 32, "patch_size": 8, "embed_dim": 48, "depth": 2, "num_heads": 2}
+    model = library.create_model("vit_tiny_patch16_224", num_classes=5, **tiny)
+    library.models.save_for_hf(
+        model,
+        str(folder),
+        model_config={"label_names": [*LABELS.values()]},
+        model_args=tiny,
+        safe_serialization=True,
+    )
+    return folder
+
+
+def onnx(folder: Path) -> Path:
+    from equipoise.planted.colours.models import WEIGHTS
+    from equipoise.planted.colours.render import SHAPES
+
+    path = folder / "shapes.onnx"
+    shutil.copy(WEIGHTS / "complete.onnx", path)
+    path.with_suffix(".labels.txt").write_text("\n".join(SHAPES) + "\n\n")
+    return path
+
+
 FAMILIES: dict[str, Callable[[Path], Path]] = {
     made.__name__: made
     for made in (
@@ -425,5 +476,8 @@ FAMILIES: dict[str, Callable[[Path], Path]] = {
         blip_caption,
         llava,
         qwen2_vl,
+        open_clip,
+        timm,
+        onnx,
     )
 }

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from equipoise.core.errors import MissingExtraError, ModelError
-from equipoise.models import Answerer, Classifier, DualEncoder, PairScorer, load_model
+from equipoise.models import load_model
 from model_checkpoints import images
 
 torch = pytest.importorskip("torch", reason="could not import torch")
@@ -101,22 +101,6 @@ def test_a_chat_model_is_asked_by_its_template(answerer: Any) -> None:
     assert model.info.family == "llava"
     assert "assistant :" in model.info.preprocessing["prompt"]
     assert model.info.preprocessing["decoding"]["do_sample"] is False
-
-
-def test_the_size_of_a_batch_changes_no_answer(answerer: Any) -> None:
-    model, _, _ = answerer("llava")
-    expected = model.answer(images(), QUESTION)
-    for size in (1, 2):
-        model.batches.size = size
-        assert model.answer(images(), QUESTION) == expected
-    assert model.answer([], QUESTION) == []
-
-
-@pytest.mark.parametrize("family", ["blip_2", "blip_vqa", "blip_caption", "llava"])
-def test_it_is_an_answerer_and_none_of_the_others(answerer: Any, family: str) -> None:
-    model, _, _ = answerer(family)
-    assert isinstance(model, Answerer)
-    assert not isinstance(model, DualEncoder | PairScorer | Classifier)
 
 
 def test_a_chat_model_without_a_template(checkpoint: Callable[[str], Path], tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from equipoise.core.errors import ModelError
-from equipoise.models import Answerer, Classifier, DualEncoder, PairScorer, load_model
+from equipoise.models import load_model
 from equipoise.models.heads import last_linear
 from model_checkpoints import LABELS, images
 
@@ -54,25 +54,6 @@ def test_features_are_what_the_head_turns_into_logits(model: Any, outputs: Any) 
     with torch.inference_mode():
         logits = head(torch.from_numpy(features))
     np.testing.assert_allclose(logits.numpy(), out.logits.numpy(), atol=1e-5)
-
-
-@pytest.mark.parametrize("size", [1, 7])
-def test_the_size_of_a_batch_changes_nothing(model: Any, size: int) -> None:
-    expected, features = model.predict_proba(images()), model.features(images())
-    before, model.batches.size = model.batches.size, size
-    np.testing.assert_allclose(model.predict_proba(images()), expected, atol=1e-6)
-    np.testing.assert_allclose(model.features(images()), features, atol=1e-5)
-    model.batches.size = before
-
-
-def test_it_is_a_classifier_and_none_of_the_others(model: Any) -> None:
-    assert isinstance(model, Classifier)
-    assert not isinstance(model, DualEncoder | PairScorer | Answerer)
-
-
-def test_nothing_gives_no_rows(model: Any) -> None:
-    assert model.predict_proba([]).shape == (0, 5)
-    assert model.features([]).shape == (0, model.info.dimension)
 
 
 def test_nan_is_not_hidden(checkpoint: Callable[[str], Path]) -> None:

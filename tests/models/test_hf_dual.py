@@ -1,8 +1,5 @@
 """CLIP, SigLIP and FLAVA through `load_model`: the vectors are the library's own."""
 
-import dataclasses
-import hashlib
-import json
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -10,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from equipoise.models import Answerer, Classifier, DualEncoder, PairScorer, load_model
+from equipoise.models import load_model
 from model_checkpoints import TEXTS, images
 
 torch = pytest.importorskip("torch", reason="could not import torch")
@@ -103,57 +100,6 @@ def cosines(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return (a * b).sum(axis=1) / np.linalg.norm(a, axis=1) / np.linalg.norm(b, axis=1)
 
 
-@pytest.mark.parametrize("size", [1, 2, 7])
-def test_the_size_of_a_batch_changes_nothing(model: Any, size: int) -> None:
-    pictures, texts = model.embed_images(images()), model.embed_texts(TEXTS)
-    before = model.image_batches.size, model.text_batches.size
-    model.image_batches.size = model.text_batches.size = size
-    assert cosines(pictures, model.embed_images(images())).min() >= 0.999999
-    assert cosines(texts, model.embed_texts(TEXTS)).min() >= 0.999999
-    model.image_batches.size, model.text_batches.size = before
-
-
-def test_pillow_images_and_grey_ones_are_the_same_images(model: Any) -> None:
-    grey = images()[-1]
-    given = [*map(Image.fromarray, images()[:-1]), Image.fromarray(grey[:, :, 0])]
-    expected = model.embed_images(images())
-    assert cosines(expected, model.embed_images(given)).min() >= 0.999999
-    np.testing.assert_array_equal(model.embed_images([grey[:, :, 0]]), model.embed_images([grey]))
-
-
-def test_it_is_a_dual_encoder_and_none_of_the_others(model: Any) -> None:
-    assert isinstance(model, DualEncoder)
-    assert not isinstance(model, PairScorer | Classifier | Answerer)
-
-
-def test_nothing_gives_no_rows(model: Any) -> None:
-    assert model.embed_images([]).shape == (0, model.info.dimension)
-    assert model.embed_texts([]).shape == (0, model.info.dimension)
-
-
-def test_what_keys_evidence_is_told(model: Any, folder: Path, family: str) -> None:
-    info = model.info
-    weights = hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
-    assert (info.name, info.family, info.weights_sha256) == (f"hf:{folder}", family, weights)
-    assert (info.dtype, info.device, info.backend, info.revision) == (
-        "float32",
-        "cpu",
-        "torch",
-        None,
-    )
-    assert info.preprocessing["image_backend"] in {"pil", "torchvision"}
-    assert info.preprocessing["text"]["truncation"] is True
-    assert {"model.safetensors", "config.json", "tokenizer.json"} <= info.files.keys()
-    assert set(info.versions) == {"torch", "transformers"}
-    json.dumps(dataclasses.asdict(info))
-
-
-def test_a_long_text_is_cut_and_counted(model: Any) -> None:
-    with pytest.warns(UserWarning, match=r": 1 of 2 texts are longer than the \d\d tokens that"):
-        vectors = model.embed_texts(["a", "woman " * 90])
-    assert np.isfinite(vectors).all()
-
-
 def test_capitals_make_no_difference_where_the_model_was_trained_without(
     model: Any, family: str
 ) -> None:
@@ -169,13 +115,3 @@ def test_nan_is_not_hidden(folder: Path) -> None:
             torch.nan
         )
     assert np.isnan(model.embed_images(images()[:2])).all()
-
-
-@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
-def test_half_precision_stays_near(model: Any, folder: Path, dtype: str) -> None:
-    half = load_model(f"hf:{folder}", device="cpu", dtype=dtype)
-    assert half.info.dtype == dtype
-    assert half.info.key != model.info.key
-    got = half.embed_images(images())
-    assert got.dtype == np.float32
-    assert cosines(got, model.embed_images(images())).min() > 0.99

@@ -127,14 +127,6 @@ def test_what_a_broken_folder_says(
         load(folder)
 
 
-def test_a_folder_has_no_revision(folder: Path) -> None:
-    expected = (
-        r" is no repository of a hub, so it has no revision 'main'\. To do: leave the revision"
-    )
-    with pytest.raises(ModelError, match=expected):
-        load(folder, revision="main")
-
-
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty local cache of the hub, and no network."""

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from equipoise.core.errors import InputError
-from equipoise.models import Answerer, Classifier, DualEncoder, PairScorer, load_model
+from equipoise.models import load_model
 from model_checkpoints import TEXTS, images
 
 torch = pytest.importorskip("torch", reason="could not import torch")
@@ -50,26 +50,6 @@ def test_pairs_are_scored_as_the_library_does(model: Any, folder: Path, family: 
     assert got.dtype == np.float32
     assert np.ptp(got, axis=0).min() > 1e-4
     assert np.ptp(got, axis=1).min() > 1e-4
-
-
-@pytest.mark.parametrize("size", [1, 7])
-def test_the_size_of_a_batch_changes_nothing(model: Any, size: int) -> None:
-    expected = model.score(IMAGES, TEXTS)
-    before = model.image_batches.size, model.pair_batches.size
-    model.image_batches.size = model.pair_batches.size = size
-    np.testing.assert_allclose(model.score(IMAGES, TEXTS), expected, atol=1e-6)
-    model.image_batches.size, model.pair_batches.size = before
-
-
-def test_it_is_a_pair_scorer_and_none_of_the_others(model: Any) -> None:
-    assert isinstance(model, PairScorer)
-    assert not isinstance(model, DualEncoder | Classifier | Answerer)
-    assert (model.info.dimension, model.info.scale, model.info.bias) == (None, None, None)
-
-
-def test_nothing_gives_an_empty_table(model: Any) -> None:
-    assert model.score([], TEXTS).shape == (0, 7)
-    assert model.score(IMAGES, []).shape == (4, 0)
 
 
 def test_an_image_that_the_processor_cannot_take_is_named(

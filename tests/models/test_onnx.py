@@ -1,7 +1,6 @@
 """The ONNX adapter: what it returns, and what it says when it cannot."""
 
 import hashlib
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +15,7 @@ from equipoise.models.onnx import OnnxClassifier, load_onnx_classifier
 from equipoise.models.protocols import Classifier
 from equipoise.planted.colours.models import WEIGHTS
 from equipoise.planted.colours.render import SHAPES, render_test_set
+from model_checkpoints import onnx
 
 GRAPH = WEIGHTS / "complete.onnx"
 
@@ -35,25 +35,12 @@ def test_probabilities_have_one_row_an_image_and_sum_to_one(model: OnnxClassifie
     assert classifier.labels == SHAPES
 
 
-def test_no_images_give_no_rows(model: OnnxClassifier) -> None:
-    assert model.predict_proba(np.zeros((0, 32, 32, 3), dtype=np.uint8)).shape == (0, 3)
-
-
 def test_repeats_to_the_byte_and_does_not_depend_on_the_company(model: OnnxClassifier) -> None:
     images = render_test_set(60).images
     scores = model.predict_proba(images)
     again = load_onnx_classifier(GRAPH, SHAPES).predict_proba(images)
     assert scores.tobytes() == again.tobytes()
     np.testing.assert_allclose(model.predict_proba(images[300:301]), scores[300:301], atol=1e-5)
-
-
-@pytest.mark.parametrize("batch_size", [1, 7, 1000])
-def test_batch_size_changes_no_label(model: OnnxClassifier, batch_size: int) -> None:
-    images = render_test_set(30).images
-    other = load_onnx_classifier(GRAPH, SHAPES, batch_size=batch_size).predict_proba(images)
-    scores = model.predict_proba(images)
-    np.testing.assert_array_equal(other.argmax(axis=1), scores.argmax(axis=1))
-    np.testing.assert_allclose(other, scores, atol=1e-5)
 
 
 def test_threads_change_no_label(model: OnnxClassifier) -> None:
@@ -64,10 +51,7 @@ def test_threads_change_no_label(model: OnnxClassifier) -> None:
 
 @pytest.fixture
 def beside(tmp_path: Path) -> Path:
-    """A graph with the names of its classes beside it."""
-    path = Path(shutil.copy(GRAPH, tmp_path / "shapes.onnx"))
-    path.with_suffix(".labels.txt").write_text("\n".join(SHAPES) + "\n\n")
-    return path
+    return onnx(tmp_path)
 
 
 def test_by_name_with_its_labels_beside_it(beside: Path, model: OnnxClassifier) -> None:

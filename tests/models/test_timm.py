@@ -1,5 +1,6 @@
 """timm through `load_model`: local weights, names, and what it refuses."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -7,32 +8,19 @@ import numpy as np
 import pytest
 
 from equipoise.core.errors import ModelError
-from equipoise.models import Classifier, load_model
-from model_checkpoints import images
+from equipoise.models import load_model
+from model_checkpoints import LABELS, images
 
 torch = pytest.importorskip("torch", reason="could not import torch")
 timm = pytest.importorskip("timm", reason="could not import timm")
 Image = pytest.importorskip("PIL.Image", reason="could not import pillow")
 
-LABELS = ["doctor", "nurse", "farmer", "singer", "cook"]
-TINY = {"img_size": 32, "patch_size": 8, "embed_dim": 48, "depth": 2, "num_heads": 2}
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    torch.set_num_threads(1)
-    torch.manual_seed(5)
-    made = tmp_path_factory.mktemp("timm")
-    model = timm.create_model("vit_tiny_patch16_224", num_classes=5, **TINY)
-    timm.models.save_for_hf(
-        model,
-        str(made),
-        model_config={"label_names": LABELS},
-        model_args=TINY,
-        safe_serialization=True,
-    )
-    return made
+def folder(checkpoint: Callable[[str], Path]) -> Path:
+    return checkpoint("timm")
 
 
 @pytest.fixture(scope="module")
@@ -53,8 +41,7 @@ def test_probabilities_are_the_librarys(model: Any, pixels: tuple[Any, Any]) -> 
     with torch.inference_mode():
         expected = reference(given).softmax(dim=1)
     np.testing.assert_allclose(model.predict_proba(images()), expected.numpy(), atol=1e-5)
-    assert isinstance(model, Classifier)
-    assert model.labels == tuple(LABELS)
+    assert model.labels == tuple(LABELS.values())
 
 
 def test_features_are_what_the_head_turns_into_logits(model: Any, pixels: tuple[Any, Any]) -> None:
@@ -65,21 +52,6 @@ def test_features_are_what_the_head_turns_into_logits(model: Any, pixels: tuple[
         logits = reference.get_classifier()(torch.from_numpy(features))
     assert features.shape == (7, model.info.dimension) == (7, 48)
     np.testing.assert_allclose(logits.numpy(), expected.numpy(), atol=1e-5)
-
-
-@pytest.mark.parametrize("size", [1, 7])
-def test_the_size_of_a_batch_changes_nothing(model: Any, size: int) -> None:
-    expected = model.predict_proba(images())
-    model.batches.size = size
-    np.testing.assert_allclose(model.predict_proba(images()), expected, atol=1e-6)
-    assert model.predict_proba([]).shape == (0, 5)
-    assert model.features([]).shape == (0, 48)
-
-
-def test_what_keys_evidence_is_told(model: Any) -> None:
-    assert (model.info.family, model.info.dimension) == ("timm", 48)
-    assert set(model.info.files) == {"model.safetensors", "config.json"}
-    assert model.info.preprocessing["image_settings"]["input_size"] == [3, 32, 32]
 
 
 @pytest.fixture(scope="module")
@@ -145,8 +117,3 @@ def test_pickles_and_foreign_weights(folder: Path, resnet: Path, tmp_path: Path)
         load_model(f"timm:{tmp_path}")
     with pytest.raises(ModelError, match=r" cannot be loaded: "):
         load_model(f"timm:resnet18/{resnet}")
-
-
-def test_a_folder_has_no_revision(folder: Path) -> None:
-    with pytest.raises(ModelError, match=r" is no repository of a hub, so it has no revision 'v1'"):
-        load_model(f"timm:{folder}", revision="v1")

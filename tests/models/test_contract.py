@@ -1,0 +1,159 @@
+"""What every adapter promises, over one tiny model of each family."""
+
+import dataclasses
+import hashlib
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from equipoise.core.errors import ModelError
+from equipoise.models import load_model
+from equipoise.models.options import Options
+from equipoise.models.protocols import PROTOCOLS, offer_of
+from equipoise.models.registry import find_adapter
+from model_checkpoints import TEXTS, images
+
+pytest.importorskip("transformers", reason="could not import transformers")
+pytest.importorskip("open_clip", reason="could not import open_clip")
+pytest.importorskip("timm", reason="could not import timm")
+Image = pytest.importorskip("PIL.Image", reason="could not import pillow")
+
+OFFERS = {
+    **dict.fromkeys(("clip", "siglip", "siglip2", "flava", "open_clip"), "encoder"),
+    **dict.fromkeys(("vit", "resnet", "convnext", "vit_multi_label", "timm", "onnx"), "classifier"),
+    **dict.fromkeys(("blip_matching", "bridgetower"), "scorer"),
+    **dict.fromkeys(("blip_2", "llava", "qwen2_vl"), "answerer"),
+}
+OWN = ("open_clip", "timm", "onnx")
+
+
+def name_of(family: str, path: Path) -> str:
+    return f"{family if family in OWN else 'hf'}:{path}"
+
+
+@pytest.fixture(params=OFFERS, scope="module")
+def family(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def model(folder: Path, family: str) -> Any:
+    return load_model(name_of(family, folder), device="cpu")
+
+
+@pytest.fixture(scope="module")
+def pictures(family: str) -> list[Any]:
+    """Images that the family takes."""
+    if family == "onnx":
+        return list(np.random.default_rng(1).integers(0, 256, (5, 32, 32, 3), dtype=np.uint8))
+    limit = {"bridgetower": 1.66, "qwen2_vl": 2.0}.get(family, np.inf)
+    return [one for one in images() if max(one.shape[:2]) / min(one.shape[:2]) < limit]
+
+
+def outputs(model: Any, pictures: list[Any]) -> list[Any]:
+    """Return everything that a model says of images, a row an image."""
+    return {
+        "encoder": lambda: [model.embed_images(pictures)],
+        "classifier": lambda: (
+            [model.predict_proba(pictures)]
+            + ([] if model.info.dimension is None else [model.features(pictures)])
+        ),
+        "scorer": lambda: [model.score(pictures, TEXTS)],
+        "answerer": lambda: [np.array(model.answer(pictures, "what is this ?"), dtype=object)],
+    }[str(offer_of(model))]()
+
+
+def assert_near(got: list[Any], expected: list[Any]) -> None:
+    for one, other in zip(got, expected, strict=True):
+        if one.dtype == object:
+            assert one.tolist() == other.tolist()
+        else:
+            np.testing.assert_allclose(one, other, atol=2e-5)
+
+
+def test_it_is_of_one_kind_and_the_preview_says_so(model: Any, folder: Path, family: str) -> None:
+    kinds = [name for name, kind in PROTOCOLS.items() if isinstance(model, kind)]
+    assert kinds == [OFFERS[family]]
+    adapter, target = find_adapter(name_of(family, folder))
+    preview = adapter.preview(target)
+    if preview.offer is not None:
+        assert preview.offer == OFFERS[family]
+        assert preview.labels in ((), getattr(model, "labels", ()))
+        assert preview.dimension in (None, model.info.dimension)
+
+
+def test_an_output_depends_on_its_image_alone(model: Any, pictures: list[Any]) -> None:
+    expected = outputs(model, pictures)
+    for one in expected:
+        assert len(one) == len(pictures)
+        assert one.dtype in (np.float32, object)
+    for place, image in enumerate(pictures):
+        assert_near(outputs(model, [image]), [one[place : place + 1] for one in expected])
+    backwards = outputs(model, pictures[::-1])
+    assert_near([one[::-1] for one in backwards], expected)
+    for one, none in zip(expected, outputs(model, []), strict=True):
+        assert none.shape == (0, *one.shape[1:])
+
+
+def test_pillow_images_and_grey_ones_are_the_same_images(model: Any, pictures: list[Any]) -> None:
+    expected = outputs(model, pictures)
+    assert_near(outputs(model, [Image.fromarray(one) for one in pictures]), expected)
+    grey = np.repeat(pictures[0][:, :, :1], 3, axis=2)
+    assert_near(outputs(model, [grey[:, :, 0]]), outputs(model, [grey]))
+
+
+def test_what_keys_evidence_is_told(model: Any, folder: Path, family: str) -> None:
+    info = model.info
+    json.dumps(dataclasses.asdict(info))
+    assert (info.name, info.device, info.revision) == (name_of(family, folder), "cpu", None)
+    root = folder if folder.is_dir() else folder.parent
+    weights = [*root.glob("*.safetensors"), *root.glob("*.onnx")]
+    for path in weights:
+        assert info.files[path.name] == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert info.weights_sha256 == info.files[weights[0].name]
+
+
+def test_a_copy_elsewhere_has_the_same_key_and_identity(
+    model: Any, folder: Path, family: str, tmp_path: Path
+) -> None:
+    root = folder if folder.is_dir() else folder.parent
+    copy = Path(shutil.copytree(root, tmp_path / "copy"))
+    name = name_of(family, copy if folder.is_dir() else copy / folder.name)
+    assert load_model(name, device="cpu").info.key == model.info.key
+    facts = []
+    for one in (name_of(family, folder), name):
+        adapter, target = find_adapter(one)
+        assert adapter.identify is not None
+        facts.append(adapter.identify(target, Options(one, device="cpu")))
+    assert facts[0] is not None
+    assert facts[0] == facts[1]
+
+
+def test_a_folder_has_no_revision(folder: Path, family: str) -> None:
+    with pytest.raises(ModelError):
+        load_model(name_of(family, folder), device="cpu", revision="v1")
+
+
+@pytest.mark.parametrize("family", [one for one in OFFERS if OFFERS[one] == "encoder"])
+def test_texts_of_an_encoder(checkpoint: Callable[[str], Path], family: str) -> None:
+    name = name_of(family, checkpoint(family))
+    model = load_model(name, device="cpu")
+    expected = model.embed_texts(TEXTS)
+    assert expected.dtype == np.float32
+    for place, text in enumerate(TEXTS):
+        np.testing.assert_allclose(
+            model.embed_texts([text]), expected[place : place + 1], atol=2e-5
+        )
+    assert model.embed_texts([]).shape == (0, model.info.dimension)
+    with pytest.warns(UserWarning, match=r": 1 of 2 texts "):
+        assert np.isfinite(model.embed_texts(["a", "woman " * 90])).all()
+    half = load_model(name, device="cpu", dtype="bfloat16")
+    assert (half.info.dtype, half.info.key != model.info.key) == ("bfloat16", True)
+    a, b = (one.embed_images(images()) for one in (half, model))
+    cosines = (a * b).sum(axis=1) / np.linalg.norm(a, axis=1) / np.linalg.norm(b, axis=1)
+    assert cosines.min() > 0.99
