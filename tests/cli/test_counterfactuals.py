@@ -38,28 +38,13 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_from_a_plan_to_files(command: Command) -> None:
     code, out, err = command("counterfactuals", "plan", "sets.yaml")
     assert (code, err) == (0, "")
-    rows = [line.split("  ") for line in out.splitlines()[2:]]
-    told = {row[0]: row[-1].strip() for row in rows}
-    assert told == {
-        "captions": "4",
-        "sets": "2",
-        "candidates of each set": "3",
-        "images": "12",
-        "there already": "0",
-        "to do": "12",
-        "disk": "unknown until the first part is made",
-        "time": "unknown until the first part is made",
-    }
+    assert {"sets: 2", "images: 12", "to do: 12", "seconds: –"} <= {*out.splitlines()}
     code, out, err = command("counterfactuals", "generate", "sets.yaml", "--export", "files")
     assert (code, err) == (0, "")
-    assert "images asked for: 12 (12 image)\nmade now: 12\nfolder: evidence/generations/" in out
-    assert "exported: 12 images and metadata.csv in files" in out
+    assert {"images: 12", "computed: 12", "exported: 12"} <= {*out.splitlines()}
     assert len([*Path("files").rglob("*.png")]) == 12
     assert read_generated("files").table.num_rows == 12
-    code, out, _ = command("counterfactuals", "plan", "sets.yaml")
-    assert "to do                   0" in out
-    assert "folder                  evidence/generations/" in out
-    assert "disk                    0.0 MB" in out
+    assert "to do: 0" in command("counterfactuals", "plan", "sets.yaml")[1].splitlines()
 
 
 def test_as_json(command: Command) -> None:
@@ -112,9 +97,6 @@ def test_a_new_config_is_one_that_can_be_read(command: Command) -> None:
     config = load_making(Path("mine.yaml"))
     assert config.captions is not None
     assert len(config.captions.sets()) == 12
-    code, out, err = command("counterfactuals", "new", "mine.yaml")
-    assert (code, out) == (2, "")
-    assert err == "error: mine.yaml: exists already. To do: choose another name\n"
     assert json.loads(command("counterfactuals", "new", "--json")[1]) == {
         "config": "counterfactuals.yaml"
     }
@@ -131,26 +113,19 @@ def test_an_interrupt_says_how_to_go_on(command: Command, monkeypatch: pytest.Mo
 
 
 GENERATOR = 'generator: {model: "python:generator_models:swatches"}\n'
+PROMPT = "prompts: {template: '{a}', values: {a: [b]}}\n"
 BAD = {
-    "c.yaml: 'captions' or 'prompts': neither is given": GENERATOR,
-    "c.yaml: generator: required": "prompts: {template: '{a}', values: {a: [b]}}\n",
-    "line 1: stoer: unknown key. Allowed here: captions": f"stoer: x\n{GENERATOR}",
-    "expected the keys captions, prompts, generator": "- a\n",
+    "expected either 'captions' in sets, or 'prompts'": GENERATOR,
+    "c.yaml: generator: required": PROMPT,
+    "line 1: stoer: unknown key": f"stoer: x\n{GENERATOR}",
     "c.yaml: empty; expected the keys": "",
-    "'table' or 'template': neither is given": f"prompts: {{images: 3}}\n{GENERATOR}",
+    "'table'": f"prompts: {{images: 3}}\n{GENERATOR}",
     "'A b' has nothing in braces": f"prompts: {{template: A b}}\n{GENERATOR}",
-    "'values' are of a 'template', and a table is given": (
-        f"prompts: {{table: p.csv, values: {{a: [b]}}}}\n{GENERATOR}"
-    ),
-    "generator.candidates is about sets of captions, and 'prompts' are given; expected "
-    "prompts.images": "prompts: {template: '{a}', values: {a: [b]}}\n"
-    'generator: {model: "python:a:b", candidates: 3}\n',
-    "There is no module nowhere": "prompts: {template: '{a}', values: {a: [b]}}\n"
-    'generator: {model: "python:nowhere:b"}\n',
+    "'values' are of a 'template'": f"prompts: {{table: p.csv, values: {{a: [b]}}}}\n{GENERATOR}",
+    "generator.candidates": f'{PROMPT}generator: {{model: "python:a:b", candidates: 3}}\n',
+    "There is no module nowhere": f'{PROMPT}generator: {{model: "python:nowhere:b"}}\n',
     "p.csv": f"prompts: {{table: p.csv}}\n{GENERATOR}",
-    "expected a name such as 'diffusers:stable-diffusion-v1-5": (
-        "prompts: {template: '{a}', values: {a: [b]}}\ngenerator: {model: \"hf:x\"}\n"
-    ),
+    "'diffusers:": f'{PROMPT}generator: {{model: "hf:x"}}\n',
 }
 
 
@@ -166,10 +141,7 @@ def test_what_is_wrong_is_said_once(message: str, command: Command) -> None:
 def test_what_is_not_there(command: Command) -> None:
     code, _, err = command("counterfactuals", "plan", "none.yaml")
     assert code == 2
-    assert err == (
-        "error: none.yaml: no such file. To do: create one with 'equipoise counterfactuals new "
-        "none.yaml'\n"
-    )
+    assert "'equipoise counterfactuals new'" in err
     code, _, err = command("counterfactuals", "export", "nowhere", "out")
     assert code == 2
     assert "nowhere: the file does not exist" in err

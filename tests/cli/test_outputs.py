@@ -93,12 +93,6 @@ def test_a_file_of_its_own_kind_is_replaced_with_overwrite(
     assert path.read_bytes() == first
 
 
-def test_a_kind_is_known_by_its_content(tmp_path: Path) -> None:
-    other = tmp_path / "other.html"
-    other.write_text("<!doctype html><title>equipoise</title>")
-    assert not any(kind.matches(other) for kind in (REPORT, JUNIT))
-
-
 @pytest.mark.usefixtures("run", "unmeasured")
 @pytest.mark.parametrize("arguments", [*EVERY.values(), *FOLDERS.values()], ids=[*EVERY, *FOLDERS])
 def test_a_name_that_is_no_text_is_refused_before_anything_is_measured(

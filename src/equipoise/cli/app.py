@@ -6,14 +6,14 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from difflib import get_close_matches
+from contextlib import suppress
 from importlib import import_module
 from typing import NoReturn
 
 import click
 
 from equipoise import __version__
-from equipoise.cli.failures import Terminated, describe, silence_stdout
+from equipoise.cli.failures import Terminated, describe
 from equipoise.cli.guard import guarded
 from equipoise.cli.terminal import keep_stdout
 
@@ -38,11 +38,9 @@ class _Commands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return [*_COMMANDS]
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         if cmd_name not in _COMMANDS:
-            near = get_close_matches(cmd_name, _COMMANDS, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
-            ctx.fail(f"no command {cmd_name!r}. There are: {', '.join(_COMMANDS)}.{hint}")
+            return None
         command: click.Command = import_module(f"equipoise.cli.commands.{cmd_name}").command
         return command
 
@@ -77,28 +75,22 @@ def _run(arguments: list[str]) -> int:
 
 def run(arguments: list[str]) -> int:
     """Run the command line and return its exit code; no exception leaves."""
+    code = 0
     try:
         for stream in (sys.stdout, sys.stderr):
             if hasattr(stream, "reconfigure"):
                 stream.reconfigure(errors="backslashreplace")
-        previous = _stop_on_termination()
+        # Only the main thread may say what a polite kill does: it unwinds the stack, so that
+        # half-written runs are removed.
+        with suppress(ValueError):
+            signal.signal(signal.SIGTERM, _terminate)
         try:
             with app.make_context("equipoise", arguments or ["--help"]) as context:
                 app.invoke(context)
-            sys.stdout.flush()
-        finally:
-            _restore(previous)
-    except click.exceptions.Exit as end:
-        return _finish(end.exit_code)
-    except BaseException as error:  # noqa: BLE001 - the last place that can say what happened
-        return _failed(error)
-    return 0
-
-
-def _finish(code: int) -> int:
-    try:
+        except click.exceptions.Exit as end:
+            code = end.exit_code
         sys.stdout.flush()
-    except OSError as error:
+    except BaseException as error:  # noqa: BLE001 - the last place that can say what happened
         return _failed(error)
     return code
 
@@ -106,7 +98,9 @@ def _finish(code: int) -> int:
 def _failed(error: BaseException) -> int:
     message, code = describe(error)
     if isinstance(error, BrokenPipeError):
-        silence_stdout()
+        # The interpreter's last flush cannot fail again.
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if os.environ.get("EQUIPOISE_DEBUG") and not isinstance(error, click.ClickException):
         import traceback
 
@@ -114,19 +108,6 @@ def _failed(error: BaseException) -> int:
     if message:
         click.echo(message, err=True)
     return code
-
-
-def _stop_on_termination() -> object:
-    """Let a polite kill unwind the stack, so that half-written runs are removed."""
-    try:
-        return signal.signal(signal.SIGTERM, _terminate)
-    except ValueError:
-        return None  # not the main thread: signals are somebody else's
-
-
-def _restore(previous: object) -> None:
-    if previous is not None:
-        signal.signal(signal.SIGTERM, previous)  # type: ignore[arg-type]  # what signal() returned
 
 
 def _terminate(number: int, frame: object) -> NoReturn:  # noqa: ARG001 - a handler's signature

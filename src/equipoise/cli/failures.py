@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
-import re
 import sys
 
 import click
@@ -39,57 +37,20 @@ def describe(error: BaseException) -> tuple[str, int]:
 
 def _sentence(error: BaseException) -> str:
     if isinstance(error, click.UsageError):
-        return _usage(error)
-    if isinstance(error, click.ClickException):
-        return error.format_message()
+        see = f" See '{error.ctx.command_path} --help'" if error.ctx is not None else ""
+        return f"{error.format_message()}{see}"
     if isinstance(error, SystemExit):
         return f"a library or a model ended the command by itself (SystemExit: {error}). {_DEBUG}"
     if isinstance(error, MemoryError):
         return "not enough memory. To do: fewer models per audit, or a machine with more memory"
-    if _on_purpose(error):
-        return str(error)
-    if isinstance(error, OSError):
-        return _system(error)
-    return f"unexpected {type(error).__name__}: {_first_line(error)}. {_DEBUG}"
-
-
-def _usage(error: click.UsageError) -> str:
-    context = error.ctx
-    see = f" See '{context.command_path} --help'" if context is not None else ""
-    said = re.sub(r"\.? \((Did you mean.*)\)$", r". \1", error.format_message())
-    end = "" if said.endswith(("?", ".")) else "."
-    return f"{said[0].lower()}{said[1:]}{end}{see}"
-
-
-def _on_purpose(error: BaseException) -> bool:
     # Loading the error tree costs numpy and pyarrow; whoever raised one of it has paid already.
     errors = sys.modules.get("equipoise.core.errors")
-    return errors is not None and isinstance(error, errors.EquipoiseError)
-
-
-def _system(error: OSError) -> str:
-    place = f"{error.filename}: " if error.filename else ""
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return f"{place}the disk is full. To do: free space, or write elsewhere"
-    if error.errno == errno.EFBIG:
-        return (
-            f"{place}the file became larger than this disk or process may write. To do: raise "
-            "the limit of file sizes (ulimit -f), or write elsewhere"
-        )
-    if isinstance(error, PermissionError):
-        return f"{place}no permission. To do: change the permissions, or choose another place"
-    if error.strerror:
+    if errors is not None and isinstance(error, errors.EquipoiseError):
+        return str(error)
+    if isinstance(error, OSError) and error.strerror:
+        place = f"{error.filename}: " if error.filename else ""
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return f"{place}the disk is full. To do: free space, or write elsewhere"
         return f"{place}{error.strerror}"
-    return f"{place}{_first_line(error)}. {_DEBUG}"
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or ["no message"])[0]
-
-
-def silence_stdout() -> None:
-    """Point stdout at nothing, so that the interpreter's last flush cannot fail again."""
-    try:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (OSError, ValueError):
-        return
+    first = (str(error).strip().splitlines() or ["no message"])[0]
+    return f"unexpected {type(error).__name__}: {first}. {_DEBUG}"

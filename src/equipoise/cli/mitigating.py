@@ -21,14 +21,15 @@ if TYPE_CHECKING:
 Schema = TypeVar("Schema", bound=BaseModel)
 
 
-def parse(path: Path, schema: type[Schema], *, fix: str) -> Schema:
-    """Read and check a configuration file.
+def parse(path: Path, schema: type[Schema], *, new: str) -> Schema:
+    """Read and check a configuration file; `new` says what to start from.
 
     Raises
     ------
     ConfigError
-        Naming each key that is wrong, what was given there and what is allowed.
+        When it cannot be read; names each key that is wrong, and what is allowed.
     """
+    fix = f"start from {new}"
     if not path.exists():
         raise ConfigError(f"{path}: no such file. To do: {fix}")
     values, source, node = read_values(path)
@@ -39,7 +40,7 @@ def load_config(path: Path) -> Config:
     """Read and check the configuration of a mitigation; see `parse`."""
     from equipoise.mitigate.config import Config
 
-    return parse(path, Config, fix="start from the example in docs/mitigation.md")
+    return parse(path, Config, new="the example in docs/mitigation.md")
 
 
 def manifest_of(

@@ -18,7 +18,7 @@ from equipoise.mitigate.distillation import TextDistillation
 from equipoise.mitigate.ensembling import PromptEnsemble
 from equipoise.mitigate.matching import VALUE, MatchedPrompts
 from equipoise.mitigate.measuring import RetrievalSet, Test, ZeroShotSet
-from equipoise.mitigate.running import Assessment, cross_fit
+from equipoise.mitigate.running import cross_fit
 from equipoise.mitigate.sets import ImageSets, Objects, SubjectTexts
 from equipoise.models.wrapped import PLACE
 from equipoise.planted.scenes.captions import TEMPLATES, caption, neutral_prompts
@@ -30,7 +30,6 @@ from equipoise.stats.streams import stream
 if TYPE_CHECKING:
     from equipoise.core.result import AuditResult
     from equipoise.mitigate.recipe import Progress, Recipe
-    from equipoise.models import DualEncoder
 
 LOOKED = (
     "Withheld subjects of this experiment on the shipped models were looked at before "
@@ -83,50 +82,6 @@ def recipes() -> tuple[Recipe, ...]:
     )
 
 
-def scenes_experiment(
-    *,
-    base: DualEncoder | None = None,
-    floor: DualEncoder | None = None,
-    size: Size = Size(),
-    chosen: tuple[Recipe, ...] | None = None,
-    seed: int = 0,
-    progress: Progress | None = None,
-) -> Assessment:
-    """Fit every recipe on a biased CLIP of the scenes; a null model is the floor.
-
-    Parameters
-    ----------
-    base, floor : DualEncoder, optional
-        The shipped models unless given.
-    size : Size
-    chosen : tuple of Recipe, optional
-        `recipes` unless given.
-    seed : int
-        Of the images, folds, training and resampling. No two seeds below 100 share an image.
-    progress : callable, optional
-
-    Raises
-    ------
-    MissingExtraError
-        If torch or transformers is not installed.
-    """
-    apart = 100 * seed
-    tested = image_sets(render_sets(size.test_sets, seed=apart + 2), seed=apart + 2)
-    balanced = render_balanced(size.per_cell, seed=apart + 1)
-    texts = {subject: subject_texts(subject) for subject in SUBJECTS}
-    return cross_fit(
-        base or load_clip("biased"),
-        recipes() if chosen is None else chosen,
-        texts,
-        image_sets(render_sets(size.training_sets, seed=apart + 11), seed=apart + 11),
-        Test(tested, texts, (zero_shot_set(balanced),), (retrieval_set(balanced),)),
-        floor=floor or load_clip("null"),
-        count=size.folds,
-        seed=seed,
-        progress=progress,
-    )
-
-
 def demonstrated(
     *,
     models: Path = WEIGHTS,
@@ -135,14 +90,18 @@ def demonstrated(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> AuditResult:
-    """Run the experiment and return it as a result with its record.
+    """Fit every recipe on a biased CLIP of the scenes; a null model is the floor.
 
     Parameters
     ----------
     models : Path
-        Folder with ``clip-biased`` and ``clip-null``, as `planted.scenes.train` writes it.
-    size, chosen, seed, progress
-        As of `scenes_experiment`.
+        Folder with ``clip-biased`` and ``clip-null``.
+    size : Size
+    chosen : tuple of Recipe, optional
+        `recipes` unless given.
+    seed : int
+        Of the images, folds, training and resampling. No two seeds below 100 share an image.
+    progress : callable, optional
 
     Returns
     -------
@@ -154,21 +113,38 @@ def demonstrated(
     InputError
         If either model is not there.
     """
-    began = perf_counter()
+    began, apart = perf_counter(), 100 * seed
     tried = recipes() if chosen is None else chosen
-    loaded = {name: _opened(name, models) for name in CLIPS}
-    base, floor = loaded.values()
-    assessment = scenes_experiment(
-        base=base, floor=floor, size=size, chosen=tried, seed=seed, progress=progress
+    for name in CLIPS:
+        if not (models / f"clip-{name}" / "config.json").is_file():
+            raise InputError(
+                f"{models}: no model in clip-{name}. To do: name a folder with clip-biased and "
+                "clip-null; docs/planted-scenes.md says how to train them in a checkout"
+            )
+    base, floor = (load_clip(name, weights=models) for name in CLIPS)
+    tested = image_sets(render_sets(size.test_sets, seed=apart + 2), seed=apart + 2)
+    balanced = render_balanced(size.per_cell, seed=apart + 1)
+    texts = {subject: subject_texts(subject) for subject in SUBJECTS}
+    assessment = cross_fit(
+        base,
+        tried,
+        texts,
+        image_sets(render_sets(size.training_sets, seed=apart + 11), seed=apart + 11),
+        Test(tested, texts, (zero_shot_set(balanced),), (retrieval_set(balanced),)),
+        floor=floor,
+        count=size.folds,
+        seed=seed,
+        progress=progress,
     )
+    weights = {
+        name: model.info.weights_sha256 for name, model in zip(CLIPS, (base, floor), strict=True)
+    }
     config: dict[str, Any] = {
         "world": "scenes",
         "report": {"title": "The planted scenes: what lowers a disparity, and what it costs"},
-        "models": {
-            name: {"weights_sha256": model.info.weights_sha256} for name, model in loaded.items()
-        },
+        "models": {name: {"weights_sha256": digest} for name, digest in weights.items()},
         "size": asdict(size),
-        "recipes": {recipe.name: recipe.facts for recipe in tried},
+        "recipes": {recipe.name: recipe.model_dump() for recipe in tried},
         "seed": seed,
     }
     return result_of(
@@ -180,16 +156,6 @@ def demonstrated(
         counts={"subjects": len(SUBJECTS), "folds": size.folds},
         seconds=perf_counter() - began,
     )
-
-
-def _opened(name: str, models: Path) -> DualEncoder:
-    if not (models / f"clip-{name}" / "config.json").is_file():
-        raise InputError(
-            f"{models}: no model in clip-{name}; expected the folders "
-            f"{' and '.join(f'clip-{clip}' for clip in CLIPS)}. To do: name a folder of "
-            "them; docs/planted-scenes.md says how to train some in a checkout of the project"
-        )
-    return load_clip(name, weights=models)
 
 
 def subject_texts(subject: str) -> SubjectTexts:
@@ -205,36 +171,33 @@ def subject_texts(subject: str) -> SubjectTexts:
 
 def image_sets(scenes: Scenes, *, seed: int) -> ImageSets:
     """Return rendered sets, each image with a caption that names its hue and frame."""
-    columns = [_column(scenes, name) for name in ("subject", "set", "hue", "frame")]
+    table = _columns(scenes)
     drawn = stream(seed, "mitigate", "captions").integers(len(TEMPLATES), size=len(scenes))
-    captions = _captions(scenes, drawn.tolist())
-    attributes = {"hue": columns[2], "frame": columns[3]}
-    return ImageSets(scenes.images, columns[0], columns[1], captions, attributes)
+    attributes = {name: table[name] for name in ("hue", "frame")}
+    captions = _captions(table, drawn.tolist())
+    return ImageSets(scenes.images, table["subject"], table["set"], captions, attributes)
 
 
 def zero_shot_set(scenes: Scenes) -> ZeroShotSet:
     """Return images whose subject is to be named by the neutral prompts of all."""
     prompts = {subject: neutral_prompts(subject) for subject in SUBJECTS}
-    return ZeroShotSet("scenes", scenes.images, _column(scenes, "subject"), prompts)
+    return ZeroShotSet("scenes", scenes.images, _columns(scenes)["subject"], prompts)
 
 
 def retrieval_set(scenes: Scenes) -> RetrievalSet:
     """Return images with captions that name everything; images alike in it share a caption."""
-    captions = _captions(scenes, [0] * len(scenes))
-    places = np.arange(len(scenes), dtype=np.int64)
-    return RetrievalSet("scenes", scenes.images, captions, places, _column(scenes, "subject"))
+    table, places = _columns(scenes), np.arange(len(scenes), dtype=np.int64)
+    captions = _captions(table, [0] * len(scenes))
+    return RetrievalSet("scenes", scenes.images, captions, places, table["subject"])
 
 
-def _captions(scenes: Scenes, templates: list[int]) -> Objects:
-    columns = (_column(scenes, name) for name in ("subject", "hue", "frame"))
+def _columns(scenes: Scenes) -> dict[str, Objects]:
+    return {name: column.astype(object) for name, column in scenes.table().items()}
+
+
+def _captions(table: dict[str, Objects], templates: list[int]) -> Objects:
+    rows = zip(table["subject"], table["hue"], table["frame"], templates, strict=True)
     return np.array(
-        [
-            caption(subject, hue, frame, TEMPLATES[template])
-            for subject, hue, frame, template in zip(*columns, templates, strict=True)
-        ],
+        [caption(subject, hue, frame, TEMPLATES[place]) for subject, hue, frame, place in rows],
         dtype=object,
     )
-
-
-def _column(scenes: Scenes, name: str) -> Objects:
-    return np.array(scenes.table()[name].tolist(), dtype=object)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
 
 import click
 
 _HEAD = 4096
-_Function = TypeVar("_Function", bound=Callable[..., Any])
+overwrite_option = click.option(
+    "--overwrite", is_flag=True, help="Replace a file that is there, if equipoise wrote it."
+)
 
 
 @dataclass(frozen=True)
@@ -56,29 +56,19 @@ def check_output(path: Path, kind: FileKind | None = None, *, overwrite: bool = 
     RunError
         When the path is taken or not usable; says what to do.
     """
-    if problem := _problem(path, kind, overwrite):
-        from equipoise.core.errors import RunError
+    from equipoise.core.errors import RunError
 
-        raise RunError(f"{path}: {problem}")
-
-
-def _problem(path: Path, kind: FileKind | None, overwrite: bool) -> str:
-    try:
-        str(path).encode()
-    except UnicodeEncodeError:
-        return "the name is not valid UTF-8. To do: choose another name"
     above = next(folder for folder in path.absolute().parents if os.path.lexists(folder))
-    if not above.is_dir():
-        return f"{above} is no folder. To do: choose another name"
-    if not os.path.lexists(path):
-        return ""
-    if kind is None:
-        return "exists already. To do: choose another name"
-    if not overwrite:
-        return "exists already. To do: choose another name or pass --overwrite"
-    if not kind.matches(path):
-        return f"exists already, and is no {kind.name}. To do: choose another name"
-    return ""
+    problem = ""
+    if not str(path).isprintable():
+        problem = "expected a name that can be shown, in valid UTF-8. To do: choose another name"
+    elif not above.is_dir():
+        problem = f"{above} is no folder. To do: choose another name"
+    elif os.path.lexists(path) and not (overwrite and kind is not None and kind.matches(path)):
+        offer = "" if kind is None else f", or pass --overwrite if it is a {kind.name}"
+        problem = f"exists already. To do: choose another name{offer}"
+    if problem:
+        raise RunError(f"{path}: {problem}")
 
 
 def write_output(
@@ -101,9 +91,3 @@ def write_output(
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
-
-
-def overwrite_option(function: _Function) -> _Function:
-    """Add `--overwrite` to a command that writes a file."""
-    about = "Replace a file that is there, if equipoise wrote it."
-    return click.option("--overwrite", is_flag=True, help=about)(function)

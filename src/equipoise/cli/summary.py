@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,27 +28,66 @@ def facts(result: AuditResult, run: Path) -> dict[str, Any]:
     }
 
 
+_FACTS = [
+    "model",
+    "metric",
+    "subject",
+    "groups",
+    "version",
+    "null",
+    "value",
+    "ci_low",
+    "ci_high",
+    "chance",
+    "excess",
+    "p_value",
+    "q_value",
+    "n",
+    "direction",
+    "reason",
+]
+
+
 def _fact(finding: Finding) -> dict[str, Any]:
-    names = (
-        "model",
-        "metric",
-        "subject",
-        "groups",
-        "version",
-        "null",
-        "value",
-        "ci_low",
-        "ci_high",
-        "chance",
-    )
-    rest = ("excess", "p_value", "q_value", "n", "direction", "verdict", "reason")
-    return {name: getattr(finding, name) for name in (*names, *rest)} | {"verdict": _word(finding)}
+    return {name: getattr(finding, name) for name in _FACTS} | {"verdict": _word(finding)}
 
 
 def show(result: AuditResult, run: Path) -> None:
     """Print a result for a reader at the terminal."""
-    _show_disparities(result)
-    _show_numbers(result)
+    from equipoise.core.wording import shortened
+    from equipoise.report.text import interval, number
+    from equipoise.report.words import sentence
+
+    overall = _overall(result)
+    worst = sorted(
+        (finding for finding in overall if finding.verdict == "disparity"),
+        key=_weight,
+        reverse=True,
+    )
+    texts = [*dict.fromkeys(map(sentence, worst))]
+    for text in texts[:_LISTED]:
+        say(f"- {text}")
+    if len(texts) > _LISTED:
+        say(f"  and {len(texts) - _LISTED} more in the report")
+    if texts:
+        say()
+    if overall:
+        rows = [
+            (
+                finding.model,
+                finding.groups,
+                _name(finding),
+                shortened(finding.subject),
+                number(finding.value),
+                interval(finding.ci_low, finding.ci_high),
+                number(finding.chance),
+                finding.verdict,
+            )
+            for finding in overall
+        ]
+        columns = "model groups metric about value interval chance verdict"
+        say_table(columns.split(), rows)
+        say()
     show_end(result, run)
 
 
@@ -57,21 +96,12 @@ def show_end(result: AuditResult, run: Path) -> None:
     for text in result.manifest.notes:
         say(f"note: {text}")
     say()
-    for line in _verdict_lines(result):
-        say(line)
-    say(f"report: {run / 'report.html'}")
-
-
-def _verdict_lines(result: AuditResult) -> Iterable[str]:
-    """Count verdicts; of several models each on a line, since they may differ in every way."""
-    models = [*dict.fromkeys(finding.model for finding in result.findings)]
-    if not models:
-        yield "verdicts: no findings"
-    for model in models:
+    # Models may differ in every way.
+    for model in dict.fromkeys(finding.model for finding in result.findings):
         own = [finding for finding in result.findings if finding.model == model]
         counted = ", ".join(f"{n} {verdict}" for verdict, n in _verdicts(own).items())
-        whose = f" of {model or 'no model'}" if len(models) > 1 else ""
-        yield f"verdicts{whose}: {counted}"
+        say(f"verdicts of {model or 'no model'}: {counted}")
+    say(f"report: {run / 'report.html'}")
 
 
 def _overall(result: AuditResult) -> list[Finding]:
@@ -93,64 +123,14 @@ def _word(finding: Finding) -> str:
     return verdict_word(finding.verdict, comparison=is_comparison(finding))
 
 
-def _show_disparities(result: AuditResult) -> None:
-    from equipoise.report.words import sentence
-
-    found = [finding for finding in _overall(result) if finding.verdict == "disparity"]
-    said = [*dict.fromkeys(map(sentence, sorted(found, key=_weight, reverse=True)))]
-    for text in said[:_LISTED]:
-        say(f"- {text}")
-    if len(said) > _LISTED:
-        say(f"  and {len(said) - _LISTED} more in the report")
-    if said:
-        say()
-
-
 def _weight(finding: Finding) -> float:
     """How far beyond what matters a finding is: its excess in units of its threshold."""
     weight = finding.excess / finding.threshold if finding.threshold > 0 else finding.excess
     return -math.inf if math.isnan(weight) else weight
 
 
-# The column that is left out where no finding is about a part.
-_ABOUT = 3
-
-
-def _show_numbers(result: AuditResult) -> None:
-    rows = [*_rows(_overall(result))]
-    if rows:
-        columns = ("model", "groups", "metric", "about", "value", "interval", "chance", "verdict")
-        named = [
-            place for place in range(len(columns)) if place != _ABOUT or any(r[place] for r in rows)
-        ]
-        say_table([columns[p] for p in named], [[row[p] for p in named] for row in rows])
-        say()
-
-
-def _rows(findings: Sequence[Finding]) -> Iterable[tuple[str, ...]]:
-    from equipoise.core.wording import shortened
-    from equipoise.report.text import interval, number
-
-    times = Counter(_place(finding) for finding in findings)
-    for finding in findings:
-        yield (
-            finding.model,
-            finding.groups,
-            _name(finding, twice=times[_place(finding)] > 1),
-            shortened(finding.subject),
-            number(finding.value),
-            interval(finding.ci_low, finding.ci_high),
-            number(finding.chance),
-            str(finding.verdict),
-        )
-
-
-def _place(finding: Finding) -> tuple[str, ...]:
-    return finding.model, finding.groups, finding.metric, finding.subject, finding.version
-
-
-def _name(finding: Finding, *, twice: bool) -> str:
-    """Name the metric, and where it stands twice what its test keeps fixed."""
+def _name(finding: Finding) -> str:
+    """Name the metric, its version, and what its test keeps fixed."""
     version = "" if finding.version == "default" else f" ({finding.version})"
-    kept = ", within class" if twice and "within" in finding.null else ""
+    kept = ", within class" if "within each true class" in finding.null else ""
     return f"{finding.metric}{kept}{version}"

@@ -5,33 +5,34 @@ from __future__ import annotations
 import json
 import math
 import os
-import re
 import sys
 import threading
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, Task, TaskID
+    from rich.progress import Progress, TaskID
 
-_ESCAPES = re.compile(
-    "(?:\x1b[\\[]|\x9b)[0-?]*[ -/]*[@-~]?"  # colours, cursor moves
-    "|(?:\x1b\\]|\x9d).*?(?:\x07|\x1b\\\\|\x9c|$)"  # titles, links
-    "|\x1b[PX^_].*?(?:\x1b\\\\|\x9c|$)"  # strings for the terminal itself
-    "|\x1b.?",
-    re.DOTALL,
-)
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
 _JOINERS = "\u200c\u200d"  # scripts such as Persian and emoji need these two
 _WAIT = 2.0
-# Steps of fewer items show no rate; rates above are whole numbers.
-_MANY = 100
-
 _Function = TypeVar("_Function", bound=Callable[..., Any])
+
+PATH = click.Path(path_type=Path)
+config_argument = click.argument("config", type=PATH)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+overwrite_run = click.option("--overwrite", is_flag=True, help="Replace the run that lies there.")
+
+
+def out_option(default: str) -> Callable[[_Function], _Function]:
+    """Return the option `--out` of a command that writes a run."""
+    about = f"Where to write the run [default: {default}]."
+    return click.option("--out", type=PATH, metavar="DIR", help=about)
 
 
 def keep_stdout() -> None:
@@ -53,16 +54,12 @@ def keep_stdout() -> None:
 
 
 def printable(text: object) -> str:
-    """Return text without escape sequences, control and invisible characters; line ends stay."""
-    return "".join(map(_shown, _ESCAPES.sub("", str(text))))
-
-
-def _shown(character: str) -> str:
-    if character in "\n" or character in _JOINERS:
-        return character
-    if character == "\t":
-        return " "
-    return "" if unicodedata.category(character) in _HIDDEN else character
+    """Return text without control and invisible characters; line ends stay."""
+    return "".join(
+        character
+        for character in str(text).replace("\t", " ")
+        if character in f"\n{_JOINERS}" or unicodedata.category(character) not in _HIDDEN
+    )
 
 
 def say(text: str = "") -> None:
@@ -111,11 +108,45 @@ def _is_number(cell: str) -> bool:
     return not cell.strip("0123456789.,−-+–∞% \u00a0\u202fe")
 
 
-def json_option(function: _Function) -> _Function:
-    """Add `--json` to a command."""
-    return click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")(
-        function
-    )
+def say_rows(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> None:
+    """Write rows as a table of some columns; of all columns unless given."""
+    # Rows of models of different kinds may have different columns.
+    columns = columns or [*dict.fromkeys(column for row in rows for column in row)]
+    say_table(columns, [[_cell(row.get(column)) for column in columns] for row in rows])
+
+
+# Rows of a table that are printed; the JSON has all.
+_MOST_ROWS = 60
+
+
+def say_values(values: Mapping[str, Any]) -> None:
+    """Write named values: plain ones on a line each, lists of records as tables."""
+    for name, value in values.items():
+        title = name.replace("_", " ")
+        if isinstance(value, list | tuple) and value and isinstance(value[0], Mapping):
+            say(f"\n{title}:")
+            say_rows(value[:_MOST_ROWS])
+            if len(value) > _MOST_ROWS:
+                say(f"… and {len(value) - _MOST_ROWS} more; all with --json")
+        elif name == "notes":
+            for text in value:
+                say(f"note: {text}")
+        else:
+            say(f"{title}: {_cell(value)}")
+
+
+def _cell(value: Any) -> str:
+    from equipoise.report.text import number
+
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return number(value)
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {_cell(item)}" for key, item in value.items()) or "none"
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_cell, value)) or "none"
+    return "–" if value is None else str(value)
 
 
 class Steps:
@@ -132,7 +163,10 @@ class Steps:
 
     def __enter__(self) -> Steps:
         if sys.stderr.isatty():
-            self._bar = _new_bar()
+            from rich.console import Console
+            from rich.progress import Progress
+
+            self._bar = Progress(console=Console(stderr=True), transient=True)
             self._timer = threading.Timer(_WAIT, self._bar.start)
             self._timer.daemon = True
             self._timer.start()
@@ -154,41 +188,7 @@ class Steps:
         if self._bar is None:
             return
         if step not in self._tasks:
-            self._tasks[step] = self._bar.add_task(printable(step), total=total)
+            from rich.markup import escape
+
+            self._tasks[step] = self._bar.add_task(escape(printable(step)), total=total)
         self._bar.update(self._tasks[step], completed=done, total=total)
-
-
-def _new_bar() -> Progress:
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        ProgressColumn,
-        TaskProgressColumn,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-    from rich.text import Text
-
-    class Rate(ProgressColumn):
-        """How many a second, of steps with enough to do that it tells something."""
-
-        def render(self, task: Task) -> Text:
-            return Text(rate(task.total, task.speed))
-
-    return Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        TaskProgressColumn(),
-        Rate(),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    )
-
-
-def rate(total: float | None, speed: float | None) -> str:
-    """Return how many items a second are done, in words; "" of few items or before it is known."""
-    if not speed or total is None or total < _MANY:
-        return ""
-    return f"{speed:.3g} a second" if speed < _MANY else f"{speed:,.0f} a second"

@@ -119,7 +119,7 @@ class Contrastive(Recipe):
             validation=(lambda: self._validation(subject, watched, training.validation))
             if watched
             else None,
-            record=record_of(self.facts, base, seed, _inputs(training), subject.torch),
+            record=record_of(self, base, seed, _inputs(training), subject.torch),
             out=out,
             progress=progress,
         )

@@ -100,7 +100,7 @@ class TextDistillation(Recipe):
             base,
             loss=loss,
             validation=validation if training.validation else None,
-            record=record_of(self.facts, base, seed, inputs, subject.torch),
+            record=record_of(self, base, seed, inputs, subject.torch),
             out=out,
             progress=progress,
         )

@@ -44,11 +44,6 @@ class Recipe(Section, ABC):
     recipe: str
     name: str
 
-    @property
-    def facts(self) -> dict[str, Any]:
-        """Settings, as the record of a model holds them."""
-        return self.model_dump()
-
     @abstractmethod
     def fit(
         self,
@@ -98,7 +93,7 @@ class WrappedRecipe(Recipe):
         progress: Progress | None = None,
     ) -> DualEncoder:
         """See `Recipe.fit`."""
-        record = record_of(self.facts, base, seed, self._inputs(training))
+        record = record_of(self, base, seed, self._inputs(training))
         if not has_model(out, record):
             refuse_occupied(out)
             wrapping = self._wrapping(base, training, record, progress)
@@ -120,7 +115,7 @@ class WrappedRecipe(Recipe):
 
 
 def record_of(
-    facts: Mapping[str, Any],
+    recipe: Recipe,
     base: DualEncoder,
     seed: int,
     inputs: Mapping[str, Any],
@@ -128,7 +123,7 @@ def record_of(
 ) -> dict[str, Any]:
     """Return everything that decides a model; nothing of when or where it was made."""
     record = {
-        **facts,
+        **recipe.model_dump(),
         "base": {"key": base.info.key, "weights_sha256": base.info.weights_sha256},
         "seed": seed,
         "inputs": dict(inputs),

@@ -6,13 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
-from equipoise.audits.config_fields import FilePath, Name, Section, Table
-from equipoise.cli.mitigating import parse
+from equipoise.audits.config_fields import FilePath, Name, Section, Share, Table
 from equipoise.mitigate.augmentation import Schedule
 from equipoise.mitigate.augmentation.faces import SIDES
-from equipoise.mitigate.augmentation.training import SMALL
+from equipoise.mitigate.recipe import Count, Names
 
 
 class SetConfig(Section):
@@ -63,21 +62,43 @@ class FacesConfig(Section):
         return self
 
 
-class ScheduleConfig(Section):
-    """How a network is trained; see `Schedule`."""
+class TrainingConfig(Section):
+    """Networks, how they are trained, and how they are compared.
 
-    epochs: Annotated[int, Field(ge=1)] = 10
-    batch: Annotated[int, Field(ge=2)] = 64
-    learning_rate: Annotated[float, Field(gt=0)] = 1e-3
-    weight_decay: Annotated[float, Field(ge=0)] = 0.01
+    Attributes
+    ----------
+    networks : list of str
+        cnn, vit, torchvision:NAME, timm:NAME.
+    repeats : int
+        Training runs of each arm.
+    schedule : Schedule
+    schedules : mapping of str to Schedule
+        Of single networks.
+    seed : int
+    replicates : int
+        Of the bootstrap.
+    threshold, alpha : float
+        Least difference in accuracy that matters, and the level of the tests.
+    """
 
-    @property
-    def schedule(self) -> Schedule:
-        """What training takes."""
-        return Schedule(self.epochs, self.batch, self.learning_rate, self.weight_decay)
+    networks: Names = ("cnn", "vit")
+    repeats: Count = 3
+    schedule: Schedule = Schedule()
+    schedules: Mapping[str, Schedule] = Field(default_factory=dict)
+    seed: Annotated[int, Field(ge=0)] = 0
+    replicates: Annotated[int, Field(ge=100)] = 1000
+    threshold: Annotated[float, Field(gt=0, lt=1)] = 0.01
+    alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
+
+    @model_validator(mode="after")
+    def _of_networks(self) -> TrainingConfig:
+        for name in self.schedules:
+            if name not in self.networks:
+                raise ValueError(f"schedules.{name} is no network of {', '.join(self.networks)}")
+        return self
 
 
-class AugmentConfig(Section):
+class AugmentConfig(TrainingConfig):
     """An experiment with mixed and noisy faces.
 
     Attributes
@@ -90,20 +111,8 @@ class AugmentConfig(Section):
         Side to which the images are scaled, in pixels.
     max_failures : float
         Share of a set's images that may be missing or damaged; more stop the run.
-    networks : list of str
-        cnn, vit, torchvision:NAME, timm:NAME.
-    repeats : int
-        Training runs of each arm.
-    schedule : ScheduleConfig
-    schedules : mapping of str to ScheduleConfig
-        Of single networks.
     store : path
-        Where decoded images and the state of each training are kept.
-    seed : int
-    replicates : int
-        Of the bootstrap.
-    threshold, alpha : float
-        Least difference in accuracy that matters, and the level of the tests.
+        Where the state of each training is kept.
     """
 
     images: ImagesConfig
@@ -113,47 +122,5 @@ class AugmentConfig(Section):
     group: Name
     faces: FacesConfig
     size: Annotated[int, Field(ge=16, le=512)] = 64
-    max_failures: Annotated[float, Field(ge=0, le=1)] = 0.05
-    networks: Annotated[tuple[Name, ...], Field(strict=False, min_length=1)] = ("cnn", "vit")
-    repeats: Annotated[int, Field(ge=1)] = 3
-    schedule: ScheduleConfig = ScheduleConfig()
-    schedules: Mapping[str, ScheduleConfig] = Field(default_factory=dict)
+    max_failures: Share = 0.05
     store: FilePath = Path("evidence")
-    seed: Annotated[int, Field(ge=0)] = 0
-    replicates: Annotated[int, Field(ge=100)] = 1000
-    threshold: Annotated[float, Field(gt=0, lt=1)] = 0.01
-    alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
-
-    @field_validator("networks")
-    @classmethod
-    def _known(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        if len({*names}) < len(names):
-            raise ValueError("a network is named twice")
-        for name in names:
-            if name not in SMALL and not name.startswith(("torchvision:", "timm:")):
-                raise ValueError(
-                    f"no network is called {name!r}; expected {', '.join(SMALL)}, "
-                    "torchvision:NAME or timm:NAME"
-                )
-        return names
-
-    @model_validator(mode="after")
-    def _of_networks(self) -> AugmentConfig:
-        others = sorted({*self.schedules} - {*self.networks})
-        if others:
-            raise ValueError(
-                f"schedules names {others[0]!r}, which is none of networks: "
-                f"{', '.join(self.networks)}"
-            )
-        return self
-
-
-def load_augment_config(path: Path) -> AugmentConfig:
-    """Read and check a configuration file.
-
-    Raises
-    ------
-    ConfigError
-        Naming each key that is wrong, what was given there and what is allowed.
-    """
-    return parse(path, AugmentConfig, fix="start from the example in docs/augmentation.md")

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from equipoise.cli.terminal import Steps, json_option, note, say, say_json, say_table
-
-if TYPE_CHECKING:
-    from equipoise.core import AuditResult
+from equipoise.cli.terminal import (
+    PATH,
+    Steps,
+    json_option,
+    note,
+    out_option,
+    overwrite_run,
+    say,
+    say_json,
+    say_table,
+)
 
 
 @click.command("augment")
-@click.argument("config", required=False, metavar="[CONFIG]", type=click.Path(path_type=Path))
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Where to write the run [default: runs/augment].",
-)
-@click.option("--overwrite", is_flag=True, help="Replace the run that lies there.")
+@click.argument("config", required=False, metavar="[CONFIG]", type=PATH)
+@out_option("runs/augment")
+@overwrite_run
 @click.option(
     "--networks",
     default="cnn,vit",
@@ -61,10 +61,13 @@ def command(
     it faces are drawn, and a small convolutional network and a small ViT are trained, in minutes.
     What is trained is kept beside the run, so that a killed experiment goes on where it was.
     """
-    from equipoise.cli.augmenting.running import run_drawn
+    from equipoise.cli.augmenting.config import AugmentConfig
+    from equipoise.cli.augmenting.running import run_configured, run_drawn
+    from equipoise.cli.mitigating import parse
     from equipoise.cli.pages import write
     from equipoise.cli.summary import facts
     from equipoise.evidence import new_run
+    from equipoise.mitigate.page import ARMS, accuracies, conclusions
 
     if images % 4:
         raise click.BadParameter(f"{images} is no multiple of 4", param_hint="'--images'")
@@ -72,42 +75,26 @@ def command(
     with new_run(target, overwrite=overwrite) as folder:
         with Steps() as progress:
             if config is None:
+                names = tuple(name.strip() for name in networks.split(",") if name.strip())
                 kept = target.with_name(f"{target.name}-trained")
                 result = run_drawn(
-                    kept, images=images, repeats=repeats, networks=_names(networks), seed=0,
-                    progress=progress,
-                )  # fmt: skip
+                    kept, images=images, repeats=repeats, networks=names, seed=0, progress=progress
+                )
             else:
-                result = _configured(config, progress)
+                checked = parse(config, AugmentConfig, new="the example in docs/augmentation.md")
+                result = run_configured(checked, config.parent, progress, note)
         write(result, folder)
     if as_json:
-        tables = {name: result.tables[name].to_pylist() for name in ("augmentation",)}
-        say_json(facts(result, target) | tables)
+        say_json(
+            facts(result, target) | {"augmentation": result.tables["augmentation"].to_pylist()}
+        )
         return
-    _show(result)
-    say(f"report: {target / 'report.html'}")
-
-
-def _configured(config: Path, progress: Steps) -> AuditResult:
-    from equipoise.cli.augmenting.config import load_augment_config
-    from equipoise.cli.augmenting.running import run_configured
-
-    return run_configured(load_augment_config(config), config.parent, progress, note)
-
-
-def _names(given: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in given.split(",") if name.strip())
-
-
-def _show(result: AuditResult) -> None:
-    from equipoise.mitigate.page import ARMS, accuracies, conclusions
-
-    rows: Sequence[Sequence[str]] = accuracies(result)
     say("accuracy on the test images, by training images:")
-    say_table(("network", *ARMS), rows)
+    say_table(("network", *ARMS), accuracies(result))
     say()
     for text in conclusions(result):
         say(f"- {text}")
     say()
     for text in result.manifest.notes:
         say(f"note: {text}")
+    say(f"report: {target / 'report.html'}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from equipoise.cli.outputs import JUNIT, check_output, overwrite_option, write_output
-from equipoise.cli.terminal import json_option, say, say_json
+from equipoise.cli.terminal import PATH, json_option, say, say_json
 
 if TYPE_CHECKING:
     from equipoise.audits.config import AuditConfig, GateConfig
@@ -18,10 +18,8 @@ if TYPE_CHECKING:
 
 
 @click.command("check")
-@click.argument("target", metavar="RUN|CONFIG", type=click.Path(path_type=Path))
-@click.option(
-    "--junit", type=click.Path(path_type=Path), metavar="FILE", help="Also write JUnit XML there."
-)
+@click.argument("target", metavar="RUN|CONFIG", type=PATH)
+@click.option("--junit", type=PATH, metavar="FILE", help="Also write JUnit XML there.")
 @overwrite_option
 @json_option
 @click.pass_context
@@ -48,7 +46,9 @@ def command(
     if as_json:
         say_json(gate_facts(outcome))
     else:
-        _show(outcome)
+        for check in outcome.checks:
+            say(f"{check.outcome.upper()}: {check.sentence}")
+        say(gate_line(outcome))
     context.exit(outcome.exit_code)
 
 
@@ -99,12 +99,6 @@ def gate_facts(outcome: GateResult) -> dict[str, Any]:
             for check in outcome.checks
         ],
     }
-
-
-def _show(outcome: GateResult) -> None:
-    for check in outcome.checks:
-        say(f"{check.outcome.upper()}: {check.sentence}")
-    say(gate_line(outcome))
 
 
 def gate_line(outcome: GateResult) -> str:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from equipoise.cli.terminal import Steps, json_option, say, say_json, say_table
-
-if TYPE_CHECKING:
-    from equipoise.core import AuditResult
+from equipoise.cli.terminal import (
+    PATH,
+    Steps,
+    json_option,
+    out_option,
+    overwrite_run,
+    say,
+    say_json,
+    say_rows,
+)
 
 _DEFAULT = {
     "colours": Path("runs", "demo"),
@@ -19,6 +25,16 @@ _DEFAULT = {
     "mitigation": Path("runs", "demo-mitigation"),
 }
 _SCENES = ("retrieval", "associations", "similarity")
+_COLUMNS = [
+    "model",
+    "class",
+    "removed",
+    "found_effect_size",
+    "low",
+    "high",
+    "paper_effect_size",
+    "worst_group_accuracy",
+]
 
 
 @click.command("demo")
@@ -30,15 +46,10 @@ _SCENES = ("retrieval", "associations", "similarity")
     help="colours: classifiers of shapes. scenes: CLIP models; needs torch and transformers. "
     "mitigation: every recipe tried on a CLIP of the scenes; some minutes.",
 )
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Where to write it [default: runs/demo; of others runs/demo-WORLD].",
-)
+@out_option("runs/demo; of others runs/demo-WORLD")
 @click.option(
     "--models",
-    type=click.Path(path_type=Path),
+    type=PATH,
     metavar="DIR",
     help="With mitigation: CLIP models of your own training, in place of the shipped ones.",
 )
@@ -48,7 +59,7 @@ _SCENES = ("retrieval", "associations", "similarity")
     metavar="N",
     help="With mitigation: of images, folds, training and resampling [default: 0].",
 )
-@click.option("--overwrite", is_flag=True, help="Replace the runs that lie there.")
+@overwrite_run
 @json_option
 def command(
     world: str,
@@ -89,7 +100,8 @@ def _colours(run: Path, *, overwrite: bool, as_json: bool) -> None:
     if as_json:
         say_json(facts(result, run) | {"planted": result.tables["planted"].to_pylist()})
     else:
-        _show_planted(result)
+        say_rows(result.tables["planted"].to_pylist(), _COLUMNS)
+        say()
         show_end(result, run)
 
 
@@ -126,69 +138,9 @@ def _scenes(run: Path, *, overwrite: bool, as_json: bool) -> None:
         said = {kind: facts(result, run / kind) for kind, result in results.items()}
         say_json(said | {"planted": planted, "over_subjects": over_subjects})
         return
-    _show_scenes(planted)
-    _show_over_subjects(over_subjects)
+    say_rows(planted)
+    say("\nover subjects: do preferences follow what was planted in the biased model?")
+    say_rows(over_subjects)
     for kind, result in results.items():
         say(f"\n{kind}")
         show_end(result, run / kind)
-
-
-_SCENE_COLUMNS = ("model", "attribute", "subject", "favourite", "planted", "gap", "NDKL")
-
-
-def _show_scenes(planted: Sequence[Mapping[str, Any]]) -> None:
-    from equipoise.report.text import number
-
-    shown = sorted(planted, key=lambda row: (row["model"], row["attribute"], -row["strength"]))
-    names = ("model", "attribute", "subject", "favourite")
-    figures = ("strength", "gap", "ndkl")
-    rows = [
-        (*(row[name] for name in names), *(number(row[name]) for name in figures)) for row in shown
-    ]
-    say_table(_SCENE_COLUMNS, rows)
-
-
-_OVER_SUBJECTS = (
-    "model", "attribute", "gap of favourites", "p", "rank of gap", "rank of NDKL", "mean gap",
-    "largest gap", "beyond chance",
-)  # fmt: skip
-
-
-def _show_over_subjects(found: Sequence[Mapping[str, Any]]) -> None:
-    from equipoise.report.text import number, p_value
-
-    say("\nover subjects: do preferences follow what was planted in the biased model?")
-    figures = ("rank_gap", "rank_ndkl", "mean_gap", "largest_gap", "largest_excess")
-    rows = [
-        (
-            row["model"],
-            row["attribute"],
-            number(row["favourite_gap"]),
-            p_value(row["p_value"]),
-            *(number(row[name]) for name in figures),
-        )
-        for row in found
-    ]
-    say_table(_OVER_SUBJECTS, rows)
-
-
-_COLUMNS = ("model", "class", "planted", "effect size", "interval", "in the paper", "worst group")
-
-
-def _show_planted(result: AuditResult) -> None:
-    from equipoise.report.text import interval, number
-
-    rows = [
-        (
-            row["model"],
-            row["class"],
-            row["removed"] if row["planted"] else "",
-            number(row["found_effect_size"]),
-            interval(row["low"], row["high"]),
-            number(row["paper_effect_size"]),
-            number(row["worst_group_accuracy"]),
-        )
-        for row in result.tables["planted"].to_pylist()
-    ]
-    say_table(_COLUMNS, rows)
-    say()

@@ -2,35 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from difflib import get_close_matches
-from typing import TYPE_CHECKING
-
 import click
 
-from equipoise.cli.terminal import json_option, say, say_json, say_table
+from equipoise.cli.terminal import json_option, say, say_json, say_table, say_values
 
-if TYPE_CHECKING:
-    from equipoise.metrics import MetricSpec
-
-_LINES = (
-    ("title", "Title"),
-    ("symbol", "Symbol"),
-    ("kinds", "Audits"),
-    ("definition", "Definition"),
-    ("range", "Range"),
-    ("unit", "Unit"),
-    ("harm", "Harm"),
-    ("direction", "Direction"),
-    ("chance", "Chance level"),
-    ("interval", "Interval"),
-    ("null", "Null hypothesis"),
-    ("threshold", "Practical threshold"),
-    ("parameters", "Parameters"),
-    ("threshold_reason", "Threshold reason"),
-    ("reference", "Reference"),
-    ("errata", "Errata"),
-)
+_FIELDS = [
+    "title",
+    "symbol",
+    "kinds",
+    "definition",
+    "range",
+    "unit",
+    "harm",
+    "direction",
+    "chance",
+    "interval",
+    "null",
+    "threshold",
+    "parameters",
+    "threshold_reason",
+    "reference",
+    "errata",
+]
 
 
 @click.command("metrics")
@@ -42,44 +35,25 @@ def command(name: str | None, as_json: bool) -> None:
     A card gives the definition, range, direction of harm, chance level, practical threshold and
     reference.
     """
+    from equipoise.audits.config_yaml import nearest
+    from equipoise.core.errors import InputError
     from equipoise.metrics import SPECS
 
-    chosen = SPECS if name is None else {name: _spec(SPECS, name)}
+    if name is not None and name not in SPECS:
+        raise InputError(
+            f"no metric is called {name!r}. There are: {', '.join(SPECS)}{nearest(name, SPECS)}"
+        )
+    cards = {
+        key: {"name": key} | {field: getattr(spec, field) for field in _FIELDS}
+        for key, spec in SPECS.items()
+        if name in (None, key)
+    }
     if as_json:
-        say_json({key: _fields(spec) for key, spec in chosen.items()})
+        say_json(cards)
     elif name is None:
         rows = sorted(SPECS.values(), key=lambda spec: spec.kinds[0])
-        say_table(("metric", "audit", "range", "title"), [_row(spec) for spec in rows])
+        cells = [(spec.name, spec.kinds[0], spec.range, spec.title) for spec in rows]
+        say_table(("metric", "audit", "range", "title"), cells)
         say("\n'equipoise metrics NAME' shows a whole card.")
     else:
-        _show(chosen[name])
-
-
-def _spec(specs: Mapping[str, MetricSpec], name: str) -> MetricSpec:
-    if name in specs:
-        return specs[name]
-    from equipoise.core.errors import InputError
-
-    near = get_close_matches(name, [*specs], n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
-    raise InputError(f"no metric is called {name!r}. There are: {', '.join(specs)}{hint}")
-
-
-def _fields(spec: MetricSpec) -> dict[str, object]:
-    return {"name": spec.name} | {field: getattr(spec, field) for field, _ in _LINES}
-
-
-def _row(spec: MetricSpec) -> tuple[str, ...]:
-    return spec.name, spec.kinds[0], spec.range, spec.title
-
-
-def _show(spec: MetricSpec) -> None:
-    say(spec.name)
-    for field, title in _LINES:
-        value = getattr(spec, field)
-        if isinstance(value, tuple):
-            value = ", ".join(value)
-        if isinstance(value, Mapping):
-            value = "".join(f"\n    {key}: {text}" for key, text in value.items())
-        if value not in ("", None):
-            say(f"  {title}: {value}")
+        say_values({field: value for field, value in cards[name].items() if value})

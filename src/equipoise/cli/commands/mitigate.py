@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from equipoise.cli.terminal import Steps, json_option, say, say_json, say_table
+from equipoise.cli.terminal import (
+    Steps,
+    config_argument,
+    json_option,
+    say,
+    say_json,
+    say_rows,
+    say_values,
+)
 
 if TYPE_CHECKING:
     from equipoise.core import AuditResult
 
 
 @click.command("mitigate")
-@click.argument("config", type=click.Path(path_type=Path))
+@config_argument
 @click.option("--plan", is_flag=True, help="Say what would be done; no model is loaded.")
 @json_option
 def command(config: Path, plan: bool, as_json: bool) -> None:
@@ -26,46 +33,30 @@ def command(config: Path, plan: bool, as_json: bool) -> None:
     the subjects that were withheld, before and after, with the price in accuracy and recall beside
     it. Nothing is written over a model; what was interrupted goes on where it stopped.
     """
-    from equipoise.cli.commands.plan import show_values
-    from equipoise.cli.mitigating import load_config
-    from equipoise.mitigate import running
-
-    checked, base = load_config(config), config.parent
-    if plan:
-        planned = running.plan(checked, base=base)
-        return say_json(planned) if as_json else show_values(planned)
-    result, run = _run(checked, base)
-    show(result, run, as_json=as_json)
-    return None
-
-
-def _run(config: Any, base: Path) -> tuple[AuditResult, Path]:
-    from equipoise.cli.mitigating import result_of
+    from equipoise.cli.mitigating import load_config, result_of
     from equipoise.cli.pages import write
-    from equipoise.core.errors import RunError
     from equipoise.evidence import new_run
     from equipoise.mitigate import loading, running
 
-    run = base / config.output / loading.REPORT
-    if run.exists():
-        raise RunError(
-            f"{run}: exists already; nothing is written over. To do: choose another `output`"
-        )
-    began = perf_counter()
+    checked, base = load_config(config), config.parent
+    if plan:
+        (say_json if as_json else say_values)(running.plan(checked, base=base))
+        return
+    run, began = base / checked.output / loading.REPORT, perf_counter()
     with Steps() as progress:
-        loaded = loading.load(config, base=base)
-        assessment = running.run(config, base=base, loaded=loaded, progress=progress)
+        loaded = loading.load(checked, base=base)
+        assessment = running.run(checked, base=base, loaded=loaded, progress=progress)
     result = result_of(
         assessment,
-        config=config.model_dump(mode="json", exclude_unset=True),
-        resolved=config.model_dump(mode="json"),
+        config=checked.model_dump(mode="json", exclude_unset=True),
+        resolved=checked.model_dump(mode="json"),
         inputs=loaded.inputs,
         counts=loaded.counts,
         seconds=perf_counter() - began,
     )
     with new_run(run) as folder:
         write(result, folder)
-    return result, run
+    show(result, run, as_json=as_json)
 
 
 def show(result: AuditResult, run: Path, *, as_json: bool) -> None:
@@ -78,28 +69,10 @@ def show(result: AuditResult, run: Path, *, as_json: bool) -> None:
         said = {"run": run, "report": run / "report.html", "notes": result.manifest.notes}
         say_json(said | {"recipes": recipes, "rows": rows})
         return
-    say_table(_COLUMNS, [_cells(row) for row in rows])
+    columns = "recipe measure about before after difference low high q_value floor"
+    say_rows(rows, columns.split())
     say()
-    for one in by_conclusion(recipes):
-        model = f" ({one['model']})" if one["model"] else ""
-        say(f"{conclusion(one)}{model}")
-    for text in result.manifest.notes:
-        say(f"note: {text}")
+    for row in by_conclusion(recipes):
+        say(conclusion(row))
+    say_values({"notes": result.manifest.notes})
     say(f"report: {run / 'report.html'}")
-
-
-_COLUMNS = ("recipe", "measure", "of", "before", "after", "difference", "interval", "q", "floor")
-
-
-def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
-    from equipoise.report.text import interval, number, p_value
-
-    return (
-        row["recipe"],
-        row["measure"].replace("_", " "),
-        row["about"],
-        *(number(row[name]) for name in ("before", "after", "difference")),
-        interval(row["low"], row["high"]),
-        p_value(row["q_value"]),
-        number(row["floor"]),
-    )

@@ -13,7 +13,7 @@ import click
 from equipoise.audits.kinds import KINDS
 from equipoise.audits.studies import STUDIES
 from equipoise.cli.outputs import check_output, write_output
-from equipoise.cli.terminal import json_option, note, say, say_json
+from equipoise.cli.terminal import PATH, json_option, note, say, say_json
 from equipoise.core.errors import ConfigError
 
 _EXAMPLE: Mapping[str, str] = {
@@ -37,7 +37,7 @@ _QUESTIONS: Mapping[str, str] = {
 
 
 @click.command("new")
-@click.argument("config", type=click.Path(path_type=Path), default=Path("equipoise.yaml"))
+@click.argument("config", type=PATH, default=Path("equipoise.yaml"))
 @click.option(
     "--ask/--no-ask",
     default=None,
@@ -67,9 +67,12 @@ def command(
     if study is not None and audit is not None:
         raise ConfigError("--audit and --study are both given. To do: give one of them")
     check_output(config)
-    written = (
-        {config: _text(audit or "predictions", ask)} if study is None else _of_study(study, config)
-    )
+    if study is None:
+        written = {config: _text(audit or "predictions", ask)}
+    else:
+        chosen = STUDIES[study]
+        texts = chosen.texts().items()
+        written = {config: chosen.config} | {config.with_name(name): text for name, text in texts}
     for path in written:
         check_output(path)
     for path, text in written.items():
@@ -88,12 +91,6 @@ def _text(audit: str, ask: bool | None) -> str:
         return template(audit)
     questions = sys.stdin.isatty() if ask is None else ask
     return configuration({key: _ask(key) for key in _QUESTIONS} if questions else _EXAMPLE)
-
-
-def _of_study(name: str, config: Path) -> dict[Path, str]:
-    study = STUDIES[name]
-    tables = {config.with_name(table): text for table, text in study.texts().items()}
-    return {config: study.config, **tables}
 
 
 def _ask(key: str) -> str:
@@ -122,11 +119,10 @@ def configuration(answers: Mapping[str, str]) -> str:
 
 def _quoted(value: object) -> str:
     """Return a value as YAML reads it: JSON, but for pairs of escapes that mean one character."""
-    return "".join(map(_escaped, json.dumps(value, ensure_ascii=False)))
-
-
-def _escaped(character: str) -> str:
-    return character if character.isprintable() else f"\\U{ord(character):08x}"
+    return "".join(
+        character if character.isprintable() else f"\\U{ord(character):08x}"
+        for character in json.dumps(value, ensure_ascii=False)
+    )
 
 
 _TEMPLATE = """\

@@ -7,14 +7,12 @@ from pathlib import Path
 import click
 
 from equipoise.cli.outputs import REPORT, check_output, overwrite_option, write_output
-from equipoise.cli.terminal import json_option, say, say_json
+from equipoise.cli.terminal import PATH, json_option, say, say_json
 
 
 @click.command("report")
-@click.argument("run", type=click.Path(path_type=Path))
-@click.option(
-    "--out", type=click.Path(path_type=Path), help="Where to write it [default: RUN/report.html]."
-)
+@click.argument("run", type=PATH)
+@click.option("--out", type=PATH, help="Where to write it [default: RUN/report.html].")
 @overwrite_option
 @json_option
 def command(run: Path, out: Path | None, overwrite: bool, as_json: bool) -> None:

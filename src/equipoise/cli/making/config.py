@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from pydantic import Field, model_validator
 
-from equipoise.audits.config import read_values, validated
-from equipoise.audits.config_fields import Label, Name, Section, Share, Table, located
+from equipoise.audits.config_fields import (
+    ExtractionConfig,
+    Label,
+    Name,
+    Section,
+    Share,
+    Table,
+    located,
+)
 from equipoise.audits.generation.config import CaptionsConfig, GeneratorConfig
+from equipoise.cli.mitigating import parse
 from equipoise.core.errors import InputError
 from equipoise.counterfactuals import prompt_table
 
@@ -43,10 +51,8 @@ class PromptsConfig(Section):
     @model_validator(mode="after")
     def _one_source(self) -> PromptsConfig:
         if (self.table is None) == (self.template is None):
-            given = "neither is" if self.table is None else "both are"
             raise ValueError(
-                f"'table' or 'template': {given} given; expected a table of prompts, or a template "
-                "and its 'values'"
+                "expected either a 'table' of prompts, or a 'template' and its 'values'"
             )
         if self.table is not None and self.values:
             raise ValueError("'values' are of a 'template', and a table is given")
@@ -101,29 +107,43 @@ class MakingConfig(Section):
     @model_validator(mode="after")
     def _one_kind(self) -> MakingConfig:
         if (self.captions is None) == (self.prompts is None):
-            given = "neither is" if self.captions is None else "both are"
-            raise ValueError(
-                f"'captions' or 'prompts': {given} given; expected captions in sets, or prompts"
-            )
+            raise ValueError("expected either 'captions' in sets, or 'prompts'")
         if self.prompts is not None:
             fields = GeneratorConfig.model_fields
             for key in _OF_SETS:
                 if getattr(self.generator, key) != fields[key].get_default():
-                    raise ValueError(
-                        f"generator.{key} is about sets of captions, and 'prompts' are given"
-                        f"{'; expected prompts.images' if key == 'candidates' else ''}"
-                    )
+                    raise ValueError(f"generator.{key} is of captions, and 'prompts' are given")
         return self
 
 
 def load_making(path: Path) -> MakingConfig:
-    """Read and check a configuration.
+    """Read and check a configuration; see `parse`."""
+    return parse(path, MakingConfig, new="'equipoise counterfactuals new'")
 
-    Raises
-    ------
-    ConfigError
-        When it cannot be read, is not YAML, or has a key or value that is not allowed.
-    """
-    new = "equipoise counterfactuals new"
-    values, source, node = read_values(path, new=new)
-    return validated(values, MakingConfig, source, node, fix=f"start from '{new}'")
+
+Result = TypeVar("Result")
+
+
+def request(
+    config: MakingConfig,
+    base: Path,
+    of_sets: Callable[..., Result],
+    of_prompts: Callable[..., Result],
+    **more: Any,
+) -> Result:
+    """Call the function for sets of captions, or that for prompts, with what a config says."""
+    generator = config.generator
+    more |= {
+        "seed": generator.seed,
+        "sampling": generator.sampling,
+        "options": generator.options(ExtractionConfig()),
+        "part": config.part,
+        "max_failures": config.max_failures,
+    }
+    where = generator.located(base), base / config.store
+    if config.prompts is not None:
+        prompts = config.prompts
+        return of_prompts(prompts.read(base), *where, images=prompts.images, **more)
+    assert config.captions is not None  # noqa: S101 - the schema sees to it
+    more |= {name: getattr(generator, name) for name in _OF_SETS}
+    return of_sets(config.captions.sets(), *where, **more)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -21,13 +21,21 @@ from equipoise.mitigate.augmentation.faces import (
     PlainFaces,
     cover_region,
 )
-from equipoise.mitigate.augmentation.training import Job, Schedule, check_networks, predict, train
+from equipoise.mitigate.augmentation.training import (
+    Job,
+    Schedule,
+    check_networks,
+    class_codes,
+    predict,
+    train,
+)
+from equipoise.mitigate.recipe import Progress
 from equipoise.stats.resampling import Bootstrap, Resampling
 
 ARMS = ("biased", "partial mixing", "uniform noise", "balanced")
 """Training images of a network, in the order of the source's Table 10.1."""
 
-Progress = Callable[[str, int, int | None], None]
+_CHANGES = {"partial mixing": (MixedFaces, "biased"), "uniform noise": (NoisyFaces, "biased")}
 Pair = tuple[str, str]
 
 
@@ -40,7 +48,7 @@ class Experiment:
     networks, classes, groups : tuple of str
     truth : ndarray of int64, shape (n,)
         Class of each test image.
-    said : mapping of (str, str) to ndarray of int64, shape (repeats, n)
+    answers : mapping of (str, str) to ndarray of int64, shape (repeats, n)
         By network and arm: the class that each training run gives.
     associations : mapping of (str, str) to mapping of (str, str) to Estimate
         By network and arm, then by class and "whole" or "masked": how much closer the features
@@ -55,14 +63,14 @@ class Experiment:
     classes: tuple[str, ...]
     groups: tuple[str, ...]
     truth: NDArray[np.int64]
-    said: Mapping[Pair, NDArray[np.int64]]
+    answers: Mapping[Pair, NDArray[np.int64]]
     associations: Mapping[Pair, Mapping[Pair, Estimate]]
     missing: Mapping[str, Mapping[str, tuple[int, int]]]
     counts: Mapping[str, Mapping[Pair, int]] = field(default_factory=dict)
 
     def right(self, network: str, arm: str) -> NDArray[np.float64]:
         """Return whether each run is right on each image, (repeats, n)."""
-        return np.asarray(self.said[network, arm] == self.truth, dtype=np.float64)
+        return np.asarray(self.answers[network, arm] == self.truth, dtype=np.float64)
 
 
 def augmentation_experiment(  # noqa: PLR0913 - the parts of an experiment
@@ -128,8 +136,12 @@ def augmentation_experiment(  # noqa: PLR0913 - the parts of an experiment
     check_networks(networks, np.asarray(test.images[0]).shape[0])
     plans = {name: schedule or Schedule() for name in networks} | dict(schedules or {})
     images = [np.asarray(image) for image in test.images]
-    covered = _covered(test, images)
-    said: dict[Pair, NDArray[np.int64]] = {}
+    boxes = map(test.regions.box, range(len(test)))
+    covered = [
+        image if box is None else cover_region(image, box)
+        for image, box in zip(images, boxes, strict=True)
+    ]
+    answers: dict[Pair, NDArray[np.int64]] = {}
     associations: dict[Pair, dict[Pair, Estimate]] = {}
     todo = [(name, arm) for name in networks for arm in ARMS]
     for number, (name, arm) in enumerate(todo):
@@ -141,7 +153,8 @@ def augmentation_experiment(  # noqa: PLR0913 - the parts of an experiment
             # Another schedule has another file, and begins anew.
             words = f"{name}-{arm}-{run}".replace(":", "-").replace(" ", "-")
             state = folder / f"{words}-{sha256(repr(job).encode()).hexdigest()[:8]}.pt"
-            module = train(job, _arm(arm, sets, seed + run), state)
+            changed, of = _CHANGES.get(arm, (PlainFaces, arm))
+            module = train(job, changed(sets[of], seed=seed + run), state)
             codes, whole = predict(module, images)
             runs.append(codes)
             if run == 0:
@@ -159,34 +172,13 @@ def augmentation_experiment(  # noqa: PLR0913 - the parts of an experiment
                     for label in classes
                     for version, features in (("whole", whole), ("masked", masked))
                 }
-        said[name, arm] = np.stack(runs)
+        answers[name, arm] = np.stack(runs)
     missing = {key: faces.regions.missing(faces.groups) for key, faces in sets.items()}
     counts = {key: _count(faces) for key, faces in sets.items()}
+    truth = class_codes(classes, test.labels)
     return Experiment(
-        tuple(networks), classes, groups, _codes(test, classes), said, associations, missing, counts
+        tuple(networks), classes, groups, truth, answers, associations, missing, counts
     )
-
-
-def _covered(faces: Faces, images: Sequence[NDArray[np.uint8]]) -> list[NDArray[np.uint8]]:
-    """Return each image with its region covered, as it is where it has none."""
-    boxes = map(faces.regions.box, range(len(faces)))
-    return [
-        image if box is None else cover_region(image, box)
-        for image, box in zip(images, boxes, strict=True)
-    ]
-
-
-def _codes(faces: Faces, classes: Sequence[str]) -> NDArray[np.int64]:
-    """Return the class of each image."""
-    return np.array([classes.index(str(label)) for label in faces.labels], dtype=np.int64)
-
-
-def _arm(arm: str, sets: Mapping[str, Faces], seed: int) -> PlainFaces:
-    if arm == "partial mixing":
-        return MixedFaces(sets["biased"], seed=seed)
-    if arm == "uniform noise":
-        return NoisyFaces(sets["biased"], seed=seed)
-    return PlainFaces(sets[arm])
 
 
 def _check_sets(sets: Mapping[str, Faces]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -210,50 +202,40 @@ def _check_sets(sets: Mapping[str, Faces]) -> tuple[tuple[str, ...], tuple[str, 
         raise InputError(f"{len(groups)} groups and {len(classes)} classes; expected two and more")
     sizes = {np.asarray(image).shape for faces in sets.values() for image in faces.images}
     if len(sizes) > 1 or any(len(size) != 3 or size[0] != size[1] for size in sizes):
-        shown = ", ".join(str(size) for size in sorted(sizes)[:3])
-        raise InputError(f"images of the shapes {shown}; expected squares of one size, (s, s, 3)")
+        raise InputError(f"images of the shapes {sizes}; expected squares of one size, (s, s, 3)")
     biased = sets["biased"]
-    missing = biased.regions.missing(biased.groups)
-    if without := [group for group, (lost, n) in missing.items() if lost == n]:
-        found = ", ".join(f"{group} {n - lost} of {n}" for group, (lost, n) in missing.items())
-        raise InputError(
-            f"biased images: no face was found in any image of {' or of '.join(without)} (found: "
-            f"{found}), so that no face could be mixed with one of the other group. To do: give "
-            "the boxes of faces in columns, or another detector"
-        )
-    if shared := shared_images(sets):
-        place, name, other = shared[0]
-        raise InputError(
-            f"{len(shared)} of {len(sets['test'])} test images are also trained on: test image "
-            f"{place} is image {other} of the {name} ones; expected none"
-        )
+    for group, (without, n) in biased.regions.missing(biased.groups).items():
+        if without == n:
+            raise InputError(
+                f"biased images: no face was found in any image of {group}, so that no face could "
+                "be mixed with one of the other group. To do: give the boxes of faces in columns, "
+                "or another detector"
+            )
+    _refuse_trained_on(sets)
     return classes, groups
 
 
-def shared_images(sets: Mapping[str, Faces]) -> list[tuple[int, str, int]]:
-    """Find the test images that are trained on: the same pixels, whatever file they come from.
-
-    Parameters
-    ----------
-    sets : mapping of str to Faces
-        "test", and the training sets by name.
-
-    Returns
-    -------
-    list of (int, str, int)
-        Place of each such test image, in order; the name of the first set that has it, and its
-        first place there.
-    """
+def _refuse_trained_on(sets: Mapping[str, Faces]) -> None:
+    """Refuse test images that are also trained on: the same pixels, whatever their files."""
     digests = {
         name: [sha256(np.ascontiguousarray(image).data).digest() for image in faces.images]
         for name, faces in sets.items()
     }
     tested = digests.pop("test")
-    seen: dict[bytes, tuple[str, int]] = {}
-    for name, own in digests.items():
-        for place, digest in enumerate(own):
-            seen.setdefault(digest, (name, place))
-    return [(place, *seen[digest]) for place, digest in enumerate(tested) if digest in seen]
+    trained = {
+        digest: (name, place) for name, own in digests.items() for place, digest in enumerate(own)
+    }
+    if shared := [place for place, digest in enumerate(tested) if digest in trained]:
+        name, place = trained[tested[shared[0]]]
+        raise InputError(
+            f"{len(shared)} of {len(tested)} test images are also trained on; the first is "
+            f"{_source(sets['test'], shared[0])}, the same picture as "
+            f"{_source(sets[name], place)} of the {name} images. To do: test on other images"
+        )
+
+
+def _source(faces: Faces, place: int) -> str:
+    return f"image {place}" if faces.sources is None else faces.sources[place]
 
 
 def _count(faces: Faces) -> dict[Pair, int]:

@@ -6,7 +6,6 @@ depend on the seed, the epoch and the place of an image alone, whatever worker a
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -71,21 +70,17 @@ class Regions:
         mapping of str to (int, int)
             By group: images without a face, and all its images. A detector that fails on one
             group more often leaves that group out of the augmentation more often.
-
-        Raises
-        ------
-        InputError
-            When there is not one group for each image.
         """
-        names = [str(group) for group in groups]
-        if len(names) != len(self):
-            raise InputError(f"{len(names)} groups for {len(self)} images; expected one for each")
-        found = Counter(name for name, face in zip(names, self.found, strict=True) if face)
-        return {name: (n - found[name], n) for name, n in sorted(Counter(names).items())}
+        names, codes, counts = np.unique(
+            np.asarray(groups).astype(str), return_inverse=True, return_counts=True
+        )
+        without = np.bincount(codes, weights=~self.found).astype(int)
+        numbers = zip(without.tolist(), counts.tolist(), strict=True)
+        return dict(zip(names.tolist(), numbers, strict=True))
 
 
 def regions_of_columns(
-    columns: Mapping[str, Sequence[float | None]],
+    columns: Mapping[str, Sequence[float | None] | NDArray[np.float64]],
     sizes: Sequence[tuple[int, int]],
     *,
     rows: Sequence[int] | None = None,
@@ -105,15 +100,9 @@ def regions_of_columns(
     Raises
     ------
     InputError
-        When a column is missing, lengths differ, a box has some ends only, or lies outside of
-        its image; it names the row.
+        When a box has some ends only, or lies outside of its image; it names the row.
     """
-    missing = [side for side in SIDES if side not in columns]
-    if missing:
-        raise InputError(f"boxes need the columns {', '.join(SIDES)}; {missing[0]} is missing")
     ends = np.array([columns[side] for side in SIDES], dtype=np.float64).T
-    if len(ends) != len(sizes):
-        raise InputError(f"{len(ends)} boxes for {len(sizes)} images; expected one for each")
     known = ~np.isnan(ends)
     regions = Regions.of(np.nan_to_num(ends), sizes)
     for row in np.flatnonzero(known.any(axis=1) & ~(known.all(axis=1) & regions.found)).tolist():
@@ -141,14 +130,12 @@ def mix_regions(
     Raises
     ------
     InputError
-        When there are not four quarters, or a box is not within its image.
+        When a box is not within its image.
 
     References
     ----------
     Mandal 2024, chapter 10 (partial mixing).
     """
-    if len(exchanged) != 4:
-        raise InputError(f"{len(exchanged)} quarters; expected four, upper left first")
     made = image.copy()
     region, face = _cut(made, box), _cut(other, other_box)
     height, width = region.shape[:2]
@@ -199,12 +186,15 @@ class Faces:
     labels, groups : ndarray of str, shape (n,)
         The right answer, and the perceived group.
     regions : Regions
+    sources : sequence of n str, optional
+        Where each image comes from, for messages.
     """
 
     images: Sequence[Image] | NDArray[np.uint8]
     labels: NDArray[np.object_]
     groups: NDArray[np.object_]
     regions: Regions
+    sources: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
         sizes = [len(part) for part in (self.images, self.labels, self.groups, self.regions)]
@@ -248,10 +238,6 @@ class PlainFaces:
     epoch: int = 0
     share: float = 1.0
     seed: int = 0
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.share <= 1:
-            raise InputError(f"share is {self.share}; expected a number from 0 to 1")
 
     def __len__(self) -> int:
         """Return the number of images."""

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from scipy import stats
 
+from equipoise.audits.columns import Row, table_of
 from equipoise.core.finding import Family, Finding, Verdict
 from equipoise.metrics import accuracy_difference
 from equipoise.mitigate.augmentation.experiment import ARMS, Experiment
@@ -28,16 +30,8 @@ LEAST_FACES = 0.5
 """Share of a group's biased images that need a face for a verdict on mixed and noisy faces."""
 
 
-@dataclass(frozen=True)
-class Gain:
-    """Difference of a network's accuracy after two trainings.
-
-    Attributes
-    ----------
-    value, low, high, p_value : float
-        Difference, its interval and the test of none.
-    method : str
-    """
+class Gain(NamedTuple):
+    """Difference of a network's accuracy after two trainings, its interval and the test of none."""
 
     value: float
     low: float
@@ -103,6 +97,16 @@ def findings_of(
         for network in done.networks
         for arm in ARMS[1:]
     ]
+    few = [
+        f"{n - lost} of {n} biased images of {group}"
+        for group, (lost, n) in done.missing.get("biased", {}).items()
+        if n - lost < LEAST_FACES * n
+    ]
+    taught = {
+        network
+        for network in done.networks
+        if any(_accuracy(done, network, arm).low > _chance(done) for arm in ARMS)
+    }
     q_values = benjamini_hochberg([finding.p_value for *_, finding in own]).tolist()
     findings = []
     for (network, arm, finding), q in zip(own, q_values, strict=True):
@@ -111,15 +115,12 @@ def findings_of(
             threshold=threshold, alpha=alpha, harm="either",
         )  # fmt: skip
         reason = why.replace("excess over chance", "difference").replace("disparity", "difference")
-        reserve = _few_faces(done) if arm != ARMS[-1] else ""
+        if few and arm != ARMS[-1]:
+            verdict = Verdict.NONE
+            reason = f"faces are in only {' and '.join(few)}; the other images stay as they are"
         # Two trainings that are shown to differ are not both at chance.
-        if not reserve and verdict != Verdict.DISPARITY and _untaught(done, network):
-            reserve = (
-                f"{network} is not shown to be right more often than always naming the most "
-                "frequent class after any of its trainings, and nothing follows from it"
-            )
-        if reserve:
-            verdict, reason = Verdict.NONE, reserve
+        elif network not in taught and verdict != Verdict.DISPARITY:
+            verdict, reason = Verdict.NONE, f"no training of {network} is shown to beat guessing"
         findings.append(replace(finding, q_value=q, verdict=verdict, reason=reason))
     return tuple(findings)
 
@@ -148,41 +149,14 @@ def _finding(done: Experiment, network: str, arm: str, threshold: float, level: 
     )  # fmt: skip
 
 
-def _few_faces(done: Experiment) -> str:
-    """Return why changed faces are not judged where a group has few; empty where they are."""
-    few = [
-        f"{n - lost} of {n} biased images of {group}"
-        for group, (lost, n) in done.missing.get("biased", {}).items()
-        if n - lost < LEAST_FACES * n
-    ]
-    return (
-        f"a face was found in {' and '.join(few)} only, fewer than half, and the others were "
-        "trained on as they are"
-        if few
-        else ""
-    )
-
-
-def _untaught(done: Experiment, network: str) -> bool:
-    """Return whether a network is not shown to do better than chance after any training."""
-    own = [done.right(network, arm) for arm in ARMS]
-    return not any(gain(right, np.zeros_like(right)).low > _chance(done) for right in own)
+def _accuracy(done: Experiment, network: str, arm: str) -> Gain:
+    right = done.right(network, arm)
+    return gain(right, np.zeros_like(right))
 
 
 def _chance(done: Experiment) -> float:
     """Return how often always naming the most frequent class is right."""
     return float(np.bincount(done.truth).max() / len(done.truth))
-
-
-Rows = Iterator[dict[str, object]]
-
-
-def _table(
-    rows: Rows, texts: Sequence[str], counts: Sequence[str] = (), floats: Sequence[str] = ()
-) -> pa.Table:
-    kinds = ((texts, pa.string()), (counts, pa.int64()), (floats, pa.float64()))
-    schema = pa.schema([(name, kind) for names, kind in kinds for name in names])
-    return pa.Table.from_pylist([*rows], schema)
 
 
 def tables_of(done: Experiment, *, seed: int = 0, replicates: int = 1000) -> dict[str, pa.Table]:
@@ -195,46 +169,49 @@ def tables_of(done: Experiment, *, seed: int = 0, replicates: int = 1000) -> dic
     with its interval, `chance` that of always naming the most frequent class, and the Accuracy
     Difference to the network trained on balanced images.
     """
-    images: Rows = (
+    images = (
         {"images": name, "class": label, "group": group, "count": count}
         for name, counts in done.counts.items()
         for (label, group), count in counts.items()
     )
-    missing: Rows = (
+    missing = (
         {"images": name, "group": group, "without": without, "of": n}
         for name, groups in done.missing.items()
         for group, (without, n) in groups.items()
     )
+    numbers = (
+        "accuracy low high difference difference_low difference_high percent_difference "
+        "percent_low percent_high runs_low runs_high chance"
+    )
+    measured = "value low high chance_low chance_high p_value"
     return {
-        "augmentation": _table(
-            _accuracies(done, seed, replicates), ("network", "arm"), ("runs", "images"),
-            ("accuracy", "low", "high", "difference", "difference_low", "difference_high",
-             "percent_difference", "percent_low", "percent_high", "runs_low", "runs_high",
-             "chance"),
+        "augmentation": table_of(
+            _accuracies(done, seed, replicates), f"network arm runs images {numbers}",
+            whole="runs images", number=numbers,
         ),
-        "augmentation_associations": _table(
-            _associations(done), ("network", "arm", "class", "faces", "towards"), (),
-            ("value", "low", "high", "chance_low", "chance_high", "p_value"),
+        "augmentation_associations": table_of(
+            _associations(done), f"network arm class faces towards {measured}", number=measured
         ),
-        "augmentation_images": _table(images, ("images", "class", "group"), ("count",)),
-        "faces_missing": _table(missing, ("images", "group"), ("without", "of")),
+        "augmentation_images": table_of(images, "images class group count", whole="count"),
+        "faces_missing": table_of(missing, "images group without of", whole="without of"),
     }  # fmt: skip
 
 
-def _accuracies(done: Experiment, seed: int, replicates: int) -> Rows:
+def _accuracies(done: Experiment, seed: int, replicates: int) -> Iterator[Row]:
     resampling, unseen = Bootstrap(replicates=replicates), _unseen(len(done.truth))
     for network in done.networks:
         for arm in ARMS:
-            right = done.right(network, arm)
-            own = gain(right, np.zeros_like(right))
-            row: dict[str, object] = {
-                "network": network, "arm": arm, "runs": len(right), "images": right.shape[1],
+            own, answers = _accuracy(done, network, arm), done.answers[network, arm]
+            row: Row = {
+                "network": network, "arm": arm, "runs": len(answers), "images": len(done.truth),
                 "accuracy": own.value, "low": max(own.low, 0.0), "high": min(own.high, 1.0),
                 "chance": _chance(done),
             }  # fmt: skip
             if arm != ARMS[-1]:
-                answers = done.said[network, ARMS[-1]], done.said[network, arm]
-                apart = accuracy_difference(done.truth, *answers, resampling=resampling, rng=seed)
+                apart = accuracy_difference(
+                    done.truth, done.answers[network, ARMS[-1]], answers,
+                    resampling=resampling, rng=seed,
+                )  # fmt: skip
                 parts = {part.metric: part for part in apart.parts}
                 percent, ends = parts["percent_difference"], apart.interval()
                 row |= {"difference": apart.value, "percent_difference": percent.value}
@@ -251,7 +228,7 @@ def _reaching(name: str, low: float, high: float, value: float, least: float) ->
     return {f"{name}_low": low, f"{name}_high": high}
 
 
-def _associations(done: Experiment) -> Rows:
+def _associations(done: Experiment) -> Iterator[Row]:
     for (network, arm), estimates in done.associations.items():
         for (label, faces), estimate in estimates.items():
             interval, chance = estimate.interval(), estimate.chance

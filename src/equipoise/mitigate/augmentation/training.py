@@ -8,14 +8,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from equipoise import __version__
+from equipoise.audits.config_fields import Section
 from equipoise.core.errors import InputError, MissingExtraError, ModelError
 from equipoise.mitigate.augmentation.faces import Faces, PlainFaces
+from equipoise.mitigate.recipe import Count, Rate
+from equipoise.models import runtimes
 from equipoise.stats.streams import stream
 
 Floats = NDArray[np.float32]
@@ -53,7 +57,7 @@ def network(name: str, classes: int, size: int, *, seed: int) -> Any:
     InputError, ModelError
         If no library has a network of this name, or it cannot take images of this size.
     """
-    torch = _torch()
+    torch = runtimes.torch("hf")
     library, _, rest = name.partition(":")
     makers = (
         {"torchvision": _of_torchvision, "timm": _of_timm} if rest else {"cnn": _cnn, "vit": _vit}
@@ -81,14 +85,6 @@ def check_networks(names: Sequence[str], size: int) -> None:
     """
     for name in names:
         network(name, 2, size, seed=0)
-
-
-def _torch() -> Any:
-    try:
-        import torch
-    except ImportError as error:
-        raise MissingExtraError("torch", "hf") from error
-    return torch
 
 
 def _cnn(_: str, classes: int, size: int) -> Any:  # noqa: ARG001 - takes any size
@@ -132,10 +128,7 @@ def _of_torchvision(name: str, classes: int, size: int) -> Any:
 
 
 def _of_timm(name: str, classes: int, size: int) -> Any:
-    try:
-        import timm
-    except ImportError as error:
-        raise MissingExtraError("timm", "timm") from error
+    timm = runtimes.timm()
     if not timm.is_model(name):
         raise ModelError(f"timm has no network called {name!r}")
     try:
@@ -145,8 +138,7 @@ def _of_timm(name: str, classes: int, size: int) -> Any:
         return timm.create_model(name, pretrained=False, num_classes=classes)
 
 
-@dataclass(frozen=True)
-class Schedule:
+class Schedule(Section):
     """Settings of a training.
 
     Attributes
@@ -156,17 +148,10 @@ class Schedule:
         Of AdamW; the rate falls to 0 along a cosine after a tenth of the steps.
     """
 
-    epochs: int = 10
-    batch: int = 64
-    learning_rate: float = 1e-3
-    weight_decay: float = 0.01
-
-    def __post_init__(self) -> None:
-        if self.epochs < 1 or self.batch < 2 or self.learning_rate <= 0 or self.weight_decay < 0:
-            raise InputError(
-                f"{self}: expected at least 1 epoch, a batch of at least 2, a learning rate above "
-                "0 and a weight decay of at least 0"
-            )
+    epochs: Count = 10
+    batch: Annotated[int, Field(ge=2)] = 64
+    learning_rate: Rate = 1e-3
+    weight_decay: Annotated[float, Field(ge=0)] = 0.01
 
 
 @dataclass(frozen=True)
@@ -189,14 +174,15 @@ class Job:
     seed: int
     schedule: Schedule
 
-    def codes(self, labels: Sequence[object] | NDArray[Any]) -> Codes:
-        """Return the place of each label among the classes."""
-        return np.array([self.classes.index(str(label)) for label in labels], dtype=np.int64)
+
+def class_codes(classes: Sequence[str], labels: NDArray[Any]) -> Codes:
+    """Return the place of each label among the classes."""
+    return np.array([classes.index(str(label)) for label in labels], dtype=np.int64)
 
 
 def digest_of(biased: Faces, balanced: Faces, seed: int) -> str:
     """Return a digest of the images, seed and libraries of an experiment, for its states."""
-    facts = [seed, __version__, str(_torch().__version__)]
+    facts = [seed, __version__, str(runtimes.torch("hf").__version__)]
     digest = sha256(json.dumps(facts).encode())
     for faces in (biased, balanced):
         digest.update(json.dumps([faces.labels.tolist(), faces.groups.tolist()]).encode())
@@ -230,7 +216,7 @@ def train(
     ModelError
         When the checkpoint is of another training, or the loss is no number.
     """
-    torch, schedule = _torch(), job.schedule
+    torch, schedule = runtimes.torch("hf"), job.schedule
     size = np.asarray(data.faces.images[0]).shape[0]
     module = network(job.name, len(job.classes), size, seed=job.seed).train()
     steps = -(-len(data) // schedule.batch) * schedule.epochs
@@ -239,7 +225,7 @@ def train(
     )
     rate = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _rate(step, steps))
     parts = {"module": module, "optimizer": optimizer, "rate": rate}
-    targets = torch.from_numpy(job.codes(data.faces.labels))
+    targets = torch.from_numpy(class_codes(job.classes, data.faces.labels))
     for epoch in range(_resume(checkpoint, job, parts), schedule.epochs):
         data.epoch = epoch
         # The network's own draws (dropout) follow from the seed and the epoch, too.
@@ -281,7 +267,7 @@ def _resume(checkpoint: Path, job: Job, parts: dict[str, Any]) -> int:
     if not checkpoint.exists():
         return 0
     try:
-        state = _torch().load(checkpoint, map_location="cpu", weights_only=True)
+        state = runtimes.torch("hf").load(checkpoint, map_location="cpu", weights_only=True)
         known = state["job"]
     except Exception as error:  # noqa: BLE001 - torch raises errors of many kinds
         raise ModelError(
@@ -297,7 +283,9 @@ def _resume(checkpoint: Path, job: Job, parts: dict[str, Any]) -> int:
 def _logits(module: Any, images: Sequence[NDArray[np.uint8]]) -> Any:
     """Return logits of images of one size, also of networks that return them with other things."""
     floats = np.stack(images).astype(np.float32) / 127.5 - 1.0
-    output = module(_torch().from_numpy(np.ascontiguousarray(floats.transpose(0, 3, 1, 2))))
+    output = module(
+        runtimes.torch("hf").from_numpy(np.ascontiguousarray(floats.transpose(0, 3, 1, 2)))
+    )
     return getattr(output, "logits", output)
 
 
@@ -311,7 +299,7 @@ def predict(module: Any, images: Sequence[NDArray[np.uint8]]) -> tuple[Codes, Fl
     features : ndarray of float32, shape (n, dimension)
         Input of its last layer.
     """
-    torch = _torch()
+    torch = runtimes.torch("hf")
     seen: list[Any] = []
     last = [part for part in module.modules() if isinstance(part, torch.nn.Linear)][-1]
     hook = last.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].detach()))
