@@ -122,7 +122,7 @@ def test_mappings_side_by_side() -> None:
     assert versions["as given"].label.tolist() == ["A", None, "c", "b"]
     assert versions["strict"].label.tolist() == ["a", None, "b", "b"]
     assert versions["wide"].label.tolist() == ["a", None, "a", "b"]
-    assert versions["wide"].scale == ("mapping wide (accc7024): 'A' → 'a', 'c' → 'a', 'z' → 'b'")
+    assert versions["wide"].scale == ("mapping wide (accc7024): 'A → a', 'c → a', 'z → b'")
     counted = counts_of(data)["versions"]
     assert counted["as given"]["rows_outside_classes"] == 2
     assert counted["strict"]["rows_changed"] == 2

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import polars as pl
 
 from equipoise.core import DataError
-from equipoise.data.problems import SAME_NUMBERS, counted, listed, show
+from equipoise.data.problems import counted, listed, show
 
 Positions = npt.NDArray[np.int64]
 EXAMPLES = 3
@@ -34,21 +34,16 @@ def check_ids(
             fix="fill the ids in, or remove the rows",
         )
     if unique and ids.n_unique() < len(ids):
-        raise _repeated(ids, file, fix)
-
-
-def _repeated(ids: pl.Series, file: str, fix: str) -> DataError:
-    repeats = (~ids.is_first_distinct()).arg_true()
-    second = int(repeats[0])
-    first = int((ids == ids[second]).arg_true()[0])
-    return DataError(
-        f"the id {show(ids[second])} is in rows {first + 1} and {second + 1} "
-        f"({counted(len(repeats), 'row')} too many)",
-        file=file,
-        column=ids.name or None,
-        expected="every id once",
-        fix=fix,
-    )
+        repeats = (~ids.is_first_distinct()).arg_true()
+        rows = (ids == ids[int(repeats[0])]).arg_true() + 1
+        raise DataError(
+            f"the id {show(ids[int(repeats[0])])} is in rows {rows[0]} and {rows[1]} "
+            f"({counted(len(repeats), 'row')} too many)",
+            file=file,
+            column=ids.name or None,
+            expected="every id once",
+            fix=fix,
+        )
 
 
 def match(ids: pl.Series, among: pl.Series) -> Positions:
@@ -97,7 +92,7 @@ def check_matches(
             file=file,
             column=ids.name or None,
             expected="the same ids in both",
-            fix=_same_ids(ids, label_ids),
+            fix="name the columns that hold the same ids, written the same way in both: 1, not 1.0",
         )
     answered = np.zeros(len(label_ids), dtype=bool)
     answered[positions[found]] = True
@@ -105,17 +100,6 @@ def check_matches(
     if failed:
         answered |= label_ids.is_in([*failed]).to_numpy()
     check_share(label_ids, ~answered, label_file, f"{alone[1]} {file}", max_unmatched)
-
-
-def _same_ids(ids: pl.Series, others: pl.Series) -> str:
-    """What to do about ids that never match; a column of numbers with gaps is a known reason."""
-    if (match(_without_point(ids), _without_point(others)) >= 0).any():
-        return SAME_NUMBERS
-    return "name the columns that hold the same ids, or write ids the same way in both"
-
-
-def _without_point(ids: pl.Series) -> pl.Series:
-    return ids.str.replace(r"^(\d+)\.0$", "$1").unique()
 
 
 def check_share(

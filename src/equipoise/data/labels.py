@@ -17,7 +17,7 @@ from equipoise.data.coded import Coded
 from equipoise.data.join import check_ids
 from equipoise.data.problems import listed, show
 from equipoise.data.sources import LabelSource
-from equipoise.data.tables import Table, read_table
+from equipoise.data.tables import read_table
 from equipoise.data.versions import unused_entries
 
 
@@ -68,28 +68,37 @@ def read_labels(source: LabelSource) -> LabelRows:
     order = table.texts[source.id].arg_sort()
     texts = {name: column.gather(order) for name, column in table.texts.items()}
     columns = {name: without(Coded.of(texts[name]), source.missing) for name in source.labelled}
-    raw, mapping = _truth(columns, source, table.rows), dict(source.map or {})
+    raw, mapping = Coded(np.full(table.rows, -1, dtype=np.int32), ()), dict(source.map or {})
+    if source.target is not None:
+        raw = columns[source.target]
     target = raw.relabel([mapping.get(label, label) for label in raw.vocabulary])
     attributes = {name: columns[name] for name in source.attributes}
-    if source.target is not None:
-        _check_target(target, table.name, source.target, source)
+    needed = {source.target: target} if source.target is not None else {}
+    for name, column in (needed | attributes).items():
+        _check_some(column, table.name, name, source.missing)
+    single = [name for name, column in attributes.items() if len(column.vocabulary) == 1]
+    # One constant attribute beside another that varies does no harm: the audit says so.
+    constant = [name for name, column in needed.items() if len(column.vocabulary) == 1]
+    constant += single[:1] if len(single) == len(attributes) else []
+    if constant:
+        raise DataError(
+            f"every row has the value {show((needed | attributes)[constant[0]].vocabulary[0])}, "
+            "which leaves nothing to compare",
+            file=table.name,
+            column=constant[0],
+            expected="two or more classes, and an attribute with two or more values",
+            fix="name another column as `target:` or under `groups:`, or look at `map:`",
+        )
     counts = {
         "rows": table.rows,
         "missing": {name: int((column.codes < 0).sum()) for name, column in columns.items()},
-        "mapped": _mapped(raw, mapping),
+        "mapped": sum(n for label, n in raw.sizes().items() if mapping.get(label, label) != label),
         **unused_entries(mapping, raw.vocabulary),
-        "single_valued": _check_attributes(attributes, table.name, source),
+        "single_valued": single,
     }
     unit = None if source.unit is None else columns[source.unit]
     ids = texts[source.id]
     return LabelRows(table.name, source.target, ids, target, attributes, unit, table.digest, counts)
-
-
-def _truth(columns: Mapping[str, Coded], source: LabelSource, rows: int) -> Coded:
-    """Return the column of the true class; no class in any row where there is no column."""
-    if source.target is None:
-        return Coded(np.full(rows, -1, dtype=np.int32), ())
-    return columns[source.target]
 
 
 def without(column: Coded, missing: tuple[str, ...]) -> Coded:
@@ -98,58 +107,15 @@ def without(column: Coded, missing: tuple[str, ...]) -> Coded:
     return column.relabel([None if text in none else text for text in column.vocabulary])
 
 
-def _mapped(raw: Coded, mapping: Mapping[str, str]) -> int:
-    """Rows whose label the mapping changes."""
-    pairs = zip(raw.vocabulary, raw.counts.tolist(), strict=True)
-    return sum(count for label, count in pairs if mapping.get(label, label) != label)
-
-
-def _check_target(target: Coded, file: str, column: str, source: LabelSource) -> None:
-    if len(target.vocabulary) > 1:
-        return
-    if not target.vocabulary:
-        raise _all_missing(file, column, source)
-    raise DataError(
-        f"every row has the one class {show(target.vocabulary[0])}",
-        file=file,
-        column=column,
-        expected="two or more classes",
-        fix="name the column of the true class as `target:`"
-        + (", and look at `map:`" if source.map else ""),
-    )
-
-
-def _check_attributes(attributes: Mapping[str, Coded], file: str, source: LabelSource) -> list[str]:
-    """Return the attributes of one value; raise where that leaves nothing to compare.
-
-    One constant attribute beside another that varies does no harm: the audit says so and
-    compares along the other.
-    """
-    for name, column in attributes.items():
-        if not column.vocabulary:
-            raise _all_missing(file, name, source)
-    single = [name for name, column in attributes.items() if len(column.vocabulary) == 1]
-    if single and len(single) == len(attributes):
-        value = attributes[single[0]].vocabulary[0]
+def _check_some(column: Coded, file: str, name: str, missing: tuple[str, ...]) -> None:
+    if not column.vocabulary:
         raise DataError(
-            f"every row has the one value {show(value)}, which leaves no groups to compare",
+            "every cell is missing",
             file=file,
-            column=single[0],
-            expected="an attribute with two or more values",
-            fix="name another column under `groups:`",
+            column=name,
+            expected="a value in at least some rows",
+            fix=f"name another column, or look at `missing:` (now {listed(missing)})",
         )
-    return single
-
-
-def _all_missing(file: str, column: str, source: LabelSource) -> DataError:
-    return DataError(
-        "every cell is missing",
-        file=file,
-        column=column,
-        expected="a value in at least some rows",
-        fix="name another column, or look at "
-        + (f"`missing:` (now {listed(source.missing)})" if source.missing else "what makes it"),
-    )
 
 
 Objects = npt.NDArray[np.object_]
@@ -241,22 +207,10 @@ def load_items(source: ItemSource, *, what: str = "items") -> Items:
         delimiter=source.delimiter,
     )
     check_ids(table.texts[source.id], table.name, fix="remove the repeated rows")
-    coded = {name: _column(table, name, source) for name in source.columns}
+    coded = {n: without(Coded.of(table.texts[n]), source.missing) for n in source.columns}
+    for name, column in coded.items():
+        _check_some(column, table.name, name, source.missing)
     missing = {name: int((column.codes < 0).sum()) for name, column in coded.items()}
     ids = table.texts[source.id].to_numpy()
     counts = {"rows": table.rows, "missing": missing}
     return Items(table.name, source.id, ids, coded, {table.name: table.digest}, counts)
-
-
-def _column(table: Table, name: str, source: ItemSource) -> Coded:
-    column = without(Coded.of(table.texts[name]), source.missing)
-    if column.vocabulary:
-        return column
-    raise DataError(
-        "every cell is missing",
-        file=table.name,
-        column=name,
-        expected="a value in at least some rows",
-        fix="name another column, or look at "
-        + (f"`missing:` (now {listed(source.missing)})" if source.missing else "what makes it"),
-    )

@@ -137,7 +137,14 @@ def load_vectors(
     stored, absent, left_out = _stored(opened, items)
     rows, counts, inputs = opened.join(items, absent, [("", stored)], max_unmatched)
     not_finite, zero, normalised = _look_over(stored, rows)
-    _check_usable(rows, not_finite, zero, opened.place)
+    if not ((rows >= 0) & ~not_finite & ~zero).any():
+        raise DataError(
+            f"no vector can be used: {int(not_finite.sum())} hold NaN or an infinity, "
+            f"{int(zero.sum())} are zero",
+            file=opened.place,
+            expected="finite vectors that are not zero",
+            fix="embed the items again",
+        )
     counts |= left_out | _examples("not_finite", items.ids[not_finite])
     counts |= _examples("zero", items.ids[zero])
     return Vectors(
@@ -206,18 +213,6 @@ def _look_over(stored: npt.NDArray[Any], rows: Positions) -> tuple[Mask, Mask, b
     bad, none = not_finite[at] & found, zero[at] & found
     usable = found & ~bad & ~none
     return bad, none, bool(usable.any() and not off[rows[usable]].any())
-
-
-def _check_usable(rows: Positions, not_finite: Mask, zero: Mask, place: str) -> None:
-    if ((rows >= 0) & ~not_finite & ~zero).any():
-        return
-    raise DataError(
-        f"no vector can be used: {int(not_finite.sum())} hold NaN or an infinity, "
-        f"{int(zero.sum())} are zero",
-        file=place,
-        expected="finite vectors that are not zero",
-        fix="embed the items again",
-    )
 
 
 Floats = npt.NDArray[np.float64]
@@ -322,15 +317,10 @@ class Matrix:
         check_columns(self.names, names, self.name)
 
     def _by_item(self, name: str, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-        return by_item(self.read(name), self.rows).astype(dtype, copy=False)
-
-
-def by_item(values: npt.NDArray[Any], rows: Positions) -> npt.NDArray[Any]:
-    """Return values of rows as values of items, NaN where an item has no row."""
-    kind = np.result_type(values, np.float16)
-    out: npt.NDArray[Any] = values[np.maximum(rows, 0)].astype(kind, copy=False)
-    out[rows < 0] = np.nan
-    return out
+        """Return a column of rows as one of items, NaN where an item has no row."""
+        out: npt.NDArray[Any] = self.read(name)[np.maximum(self.rows, 0)].astype(dtype)
+        out[self.rows < 0] = np.nan
+        return out
 
 
 class Blocks:
@@ -464,17 +454,13 @@ def _type_and_gaps(
 ) -> tuple[np.dtype[Any], dict[str, Any]]:
     """Return the type that holds all columns, and how many numbers are missing or infinite."""
     kinds: list[Any] = [np.float32]
-    missing, infinite = {}, {}
+    held: dict[str, dict[str, int]] = {"missing": {}, "infinite": {}}
     found = rows[rows >= 0]
     for name in names:
         values = read(name)
         kinds.append(values.dtype)
         if values.dtype.kind == "f":
-            matched = values[found]
-            missing[name] = int(np.isnan(matched).sum())
-            infinite[name] = int(np.isinf(matched).sum())
-    held = {
-        "missing": {name: count for name, count in missing.items() if count},
-        "infinite": {name: count for name, count in infinite.items() if count},
-    }
+            for what, check in (("missing", np.isnan), ("infinite", np.isinf)):
+                if count := int(check(values[found]).sum()):
+                    held[what][name] = count
     return np.result_type(*kinds), held

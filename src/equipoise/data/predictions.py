@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,11 +12,11 @@ import numpy.typing as npt
 import polars as pl
 
 from equipoise.core import DataError, InputError
-from equipoise.data.coded import Coded, Codes, encode
+from equipoise.data.coded import Coded, encode
 from equipoise.data.join import EXAMPLES, Positions, check_ids, check_matches, match
 from equipoise.data.labels import LabelRows, read_labels
 from equipoise.data.outputs import Outputs
-from equipoise.data.problems import counted, listed, show
+from equipoise.data.problems import listed, show
 from equipoise.data.sources import LabelSource, PredictionSource, Reading
 from equipoise.data.tables import Table, read_table
 from equipoise.data.versions import (
@@ -187,103 +187,25 @@ def check_probabilities(table: Table, columns: Sequence[str]) -> Floats:
     values: Floats = np.column_stack(
         [table.numbers[name].fill_null(0.0).to_numpy() for name in columns]
     )
-    whole_row = np.asarray(empty.all(axis=1))
-    _refuse(~np.isfinite(values), values, table, columns, "a finite number")
-    _refuse(empty & ~whole_row[:, None], values, table, columns, "a number in every column")
-    outside = (values < -RANGE_TOLERANCE) | (values > 1 + RANGE_TOLERANCE)
-    _refuse(outside, values, table, columns, "a number from 0 to 1")
-    _check_sums(values, whole_row, table, columns)
-    values[whole_row] = np.nan
-    return np.asarray(np.clip(values, 0.0, 1.0))
-
-
-def _refuse(
-    wrong: Mask,
-    values: Floats,
-    table: Table,
-    columns: Sequence[str],
-    expected: str,
-) -> None:
-    if not wrong.any():
-        return
-    row, place = (int(index[0]) for index in np.nonzero(wrong))
-    column = columns[place]
-    empty = table.numbers[column][row] is None
-    problem = "the cell is empty while others of its row are not" if empty else ""
-    raise DataError(
-        problem
-        or f"{values[row, place]:g} is no probability ({counted(int(wrong.sum()), 'such cell')})",
-        file=table.name,
-        column=column,
-        row=row + 1,
-        expected=expected,
-        fix="give probabilities, not logits or percentages; leave a whole row empty where the "
-        "model gave no answer",
-    )
-
-
-def _check_sums(values: Floats, whole_row: Mask, table: Table, columns: Sequence[str]) -> None:
-    # Column by column, so that the sum has one order whatever the memory layout.
-    sums = np.zeros(len(values))
-    for place in range(values.shape[1]):
-        sums += values[:, place]
-    wrong = np.flatnonzero((np.abs(sums - 1) > SUM_TOLERANCE) & ~whole_row)
-    if len(wrong):
-        row = int(wrong[0])
+    none = np.asarray(empty.all(axis=1))
+    outside = ~((values >= -RANGE_TOLERANCE) & (values <= 1 + RANGE_TOLERANCE))
+    wrong = outside | (empty & ~none[:, None])
+    sums = values.sum(axis=1)
+    off = ~none & ~(np.abs(sums - 1) <= SUM_TOLERANCE)
+    if wrong.any() or off.any():
+        row = int(np.flatnonzero(wrong.any(axis=1) if wrong.any() else off)[0])
+        cells = ", ".join(f"{value:g}" for value in values[row].tolist())
         raise DataError(
-            f"the probabilities in {listed(columns, 5)} sum to {sums[row]:.4g} "
-            f"({counted(len(wrong), 'such row')})",
+            f"the probabilities are {cells}, with the sum {sums[row]:.4g}",
             file=table.name,
+            column=columns[int(wrong[row].argmax())] if wrong.any() else None,
             row=row + 1,
-            expected=f"a sum of 1 within {SUM_TOLERANCE}",
-            fix="name the columns of all classes, and give probabilities, not logits",
+            expected=f"numbers from 0 to 1 with a sum of 1 within {SUM_TOLERANCE}",
+            fix="name the columns of all classes; give probabilities, not logits or percentages; "
+            "leave a whole row empty where the model gave no answer",
         )
-
-
-def arrange(
-    probabilities: Floats,
-    names: Sequence[str],
-    rename: Callable[[str], str],
-    classes: Sequence[str],
-    file: str,
-) -> tuple[Floats, tuple[str, ...]]:
-    """Add up columns that map to one class and put them in the order of the classes.
-
-    Parameters
-    ----------
-    probabilities : ndarray (rows, columns)
-    names : sequence of str
-        What each column is the probability of, before the mapping.
-    rename : callable
-        From such a name to the class it counts for.
-    classes : sequence of str
-        The target's classes; they come first. Others follow in sorted order.
-
-    Returns
-    -------
-    probabilities : ndarray (rows, classes)
-    classes : tuple of str
-
-    Raises
-    ------
-    DataError
-        When a class of the target has no column.
-    """
-    mapped = [rename(name) for name in names]
-    absent = [name for name in classes if name not in mapped]
-    if absent:
-        raise DataError(
-            f"no probability column for {listed(absent, 5)}",
-            file=file,
-            expected=f"a column for every class of the target: {listed(classes)}",
-            fix="add it to `probabilities:`, or map another column's class to it; for a class that "
-            "the model cannot say, add a column of zeros",
-        )
-    every = (*classes, *sorted(set(mapped) - set(classes)))
-    arranged = np.zeros((len(probabilities), len(every)))
-    for place, name in enumerate(mapped):
-        arranged[:, every.index(name)] += probabilities[:, place]
-    return arranged, every
+    values[none] = np.nan
+    return np.asarray(np.clip(values, 0.0, 1.0))
 
 
 def load_predictions(
@@ -410,64 +332,34 @@ def _side_by_side(columns: list[pl.Series]) -> Coded | None:
 
 def _from_long(table: Table, id_column: str, source: PredictionSource) -> tuple[pl.Series, Coded]:
     """Turn one row per id and rank into one row per id with a column per rank."""
-    rank_column, prediction = str(source.rank), str(source.prediction)
-    codes, ids = encode(table.texts[id_column])
-    ranks = _ranks(table, rank_column)
-    k = int(ranks.max())
-    _check_ranks(codes, ids, ranks, table.name, rank_column)
-    texts = Coded.of(table.texts[prediction])
-    wide = np.full((len(ids), k), -1, dtype=np.int32)
-    wide[codes, ranks - 1] = texts.codes
-    return ids, Coded(wide, texts.vocabulary)
-
-
-def _ranks(table: Table, column: str) -> npt.NDArray[np.int64]:
+    column, prediction = str(source.rank), str(source.prediction)
     texts = table.texts[column]
     ranks = texts.str.strip_chars().cast(pl.Int64, strict=False)
     wrong = (ranks.is_null() | (ranks < 1)).arg_true()
-    if len(wrong):
-        row = int(wrong[0])
+    codes, ids = encode(table.texts[id_column])
+    by_id = pl.DataFrame({"id": codes, "rank": ranks}).group_by("id", maintain_order=True)
+    once = by_id.agg(pl.col("rank").sort()).filter(
+        pl.col("rank") != pl.int_ranges(1, pl.col("rank").list.len() + 1)
+    )
+    if len(wrong) or len(once):
+        where = None if not len(wrong) else int(wrong[0])
+        problem = (
+            f"the id {show(ids[once['id'][0]])} has the ranks {listed(once['rank'][0], 5)}"
+            if where is None
+            else f"{show(texts[where] or '')} is no rank"
+        )
         raise DataError(
-            f"{show(texts[row] or '')} is no rank",
+            problem,
             file=table.name,
             column=column,
-            row=row + 1,
-            expected="a whole number from 1, which is the best",
-            fix="write ranks as 1, 2, ..., k",
+            row=None if where is None else where + 1,
+            expected="ranks 1, 2, ..., k of each id, each once; 1 is the best",
+            fix="remove repeated rows, and add those that are missing",
         )
-    return ranks.to_numpy()
-
-
-def _check_ranks(
-    codes: Codes, ids: pl.Series, ranks: npt.NDArray[np.int64], file: str, column: str
-) -> None:
-    """Raise where an id has a rank twice, or its ranks leave one out."""
-    order = np.lexsort((np.arange(len(codes)), ranks, codes))
-    sorted_codes, sorted_ranks = codes[order], ranks[order]
-    same = np.r_[False, (np.diff(sorted_codes) == 0) & (np.diff(sorted_ranks) == 0)]
-    if same.any():
-        at = int(np.flatnonzero(same)[0])
-        raise DataError(
-            f"the id {show(ids[int(sorted_codes[at])])} has rank {sorted_ranks[at]} in rows "
-            f"{order[at - 1] + 1} and {order[at] + 1}",
-            file=file,
-            column=column,
-            expected="every rank once per id",
-            fix="remove the repeated rows",
-        )
-    counts = np.bincount(codes)
-    expected = np.arange(len(codes)) - np.repeat(np.cumsum(counts) - counts, counts) + 1
-    gaps = np.flatnonzero(sorted_ranks != expected)
-    if len(gaps):
-        code = int(sorted_codes[gaps[0]])
-        raise DataError(
-            f"the id {show(ids[code])} has the ranks "
-            f"{listed(sorted_ranks[sorted_codes == code].tolist(), 5)}",
-            file=file,
-            column=column,
-            expected="ranks 1, 2, ..., k without a gap",
-            fix="add the rows that are missing",
-        )
+    labels = Coded.of(table.texts[prediction])
+    wide = np.full((len(ids), int(ranks.max())), -1, dtype=np.int32)  # type: ignore[arg-type]
+    wide[codes, ranks.to_numpy() - 1] = labels.codes
+    return ids, Coded(wide, labels.vocabulary)
 
 
 @dataclass(frozen=True, eq=False)
@@ -497,33 +389,27 @@ class _Join:
             When no row is answered, or a label is no class of the target.
         """
         self._check_answered()
-        made = {recipe.name: self._version(recipe) for recipe in self._recipes()}
-        versions = {name: version for name, (version, _) in made.items()}
-        alone = self._alone()
+        target, outputs = self.rows.target.vocabulary, self.outputs
+        made = {
+            recipe.name: self._version(recipe)
+            for recipe in recipes(self.reading, target, outputs.source)
+        }
+        alone = sorted(outputs.ids.gather(np.flatnonzero(self.positions < 0)).to_list())
         state = Coded(self._states.astype(np.int32), STATES)
         counts = {
-            "rows": self.outputs.rows,
-            "ids": len(self.outputs.ids),
-            "matched": len(self.outputs.ids) - len(alone),
+            "rows": outputs.rows,
+            "ids": len(outputs.ids),
+            "matched": len(outputs.ids) - len(alone),
             "without_label": len(alone),
             "without_label_examples": alone[:EXAMPLES],
-            "states": dict(zip(STATES, state.counts.tolist(), strict=True)),
+            "states": state.sizes(),
             "versions": {name: version_counts for name, (_, version_counts) in made.items()},
         }
-        return ModelPredictions(versions, state, len(alone), self._failed()), counts
-
-    def _failed(self) -> int:
-        """Count the labels without a partner whose image failed when the model was run."""
-        alone = np.flatnonzero(self._states == UNMATCHED)
-        return int(self.rows.ids.gather(alone).is_in([*self.outputs.failed]).sum())
-
-    def _alone(self) -> list[str]:
-        """Ids without a label, sorted."""
-        alone = np.flatnonzero(self.positions < 0)
-        return sorted(self.outputs.ids.gather(alone).to_list())
-
-    def _recipes(self) -> list[Recipe]:
-        return recipes(self.reading, self.rows.target.vocabulary, self.outputs.source)
+        # Labels without a partner whose image failed when the model was run.
+        unmatched = self.rows.ids.gather(np.flatnonzero(self._states == UNMATCHED))
+        failed = int(unmatched.is_in([*outputs.failed]).sum())
+        versions = {name: version for name, (version, _) in made.items()}
+        return ModelPredictions(versions, state, len(alone), failed), counts
 
     def _scatter(self, values: npt.NDArray[Any], fill: float) -> npt.NDArray[Any]:
         """Put rows of the outputs where the labels have them."""
@@ -563,22 +449,24 @@ class _Join:
         expected = (ANSWERED, UNKNOWN, REFUSED) if self.reading.may_decline else (ANSWERED,)
         if np.isin(self._states, expected).any():
             return
-        counts = np.bincount(self._states, minlength=len(STATES))
-        found = [f"{n} {state}" for state, n in zip(STATES, counts, strict=True) if n]
         key = self.reading.key
         raise DataError(
-            f"no row holds an answer ({', '.join(found)})",
+            f"no row holds an answer: {Coded(self._states.astype(np.int32), STATES).sizes()}",
             file=self.outputs.source,
             column=self.outputs.column,
             expected="a prediction in at least one row that has a label",
-            fix=("" if self.outputs.live else "name the column of predictions, or ")
-            + f"look at `{key('missing')}:`, `{key('unknown')}:` and `{key('refused')}:`",
+            fix="name the column of predictions, or look at "
+            f"`{key('missing')}:`, `{key('unknown')}:` and `{key('refused')}:`",
         )
 
     def _version(self, recipe: Recipe) -> tuple[Predictions, dict[str, Any]]:
         values, classes = self._probabilities(recipe)
         if self._raw is None:
-            return self._most_probable(values, classes, recipe)
+            labels = Coded(_best(values), classes)
+            scale = f"most probable class; {recipe.scale}"
+            highest = values == values.max(axis=1, keepdims=True)
+            ties = int((highest.sum(axis=1) > 1).sum())
+            return Predictions(labels, None, values, classes, scale), {"ties": ties}
         allowed = classes or self.rows.target.vocabulary
         labels = self._relabelled(self._raw, recipe, allowed)
         counts = count_version(self._raw, labels, recipe, len(allowed))
@@ -592,24 +480,25 @@ class _Join:
         counts["best_probability_differs"] = int(((best >= 0) & (best != first.codes)).sum())
         return Predictions(first, top, values, classes, recipe.scale), counts
 
-    def _most_probable(
-        self, values: Floats, classes: tuple[str, ...], recipe: Recipe
-    ) -> tuple[Predictions, dict[str, Any]]:
-        labels = Coded(_best(values), classes)
-        scale = f"most probable class; {recipe.scale}"
-        return Predictions(labels, None, values, classes, scale), {"ties": _ties(values)}
-
     def _probabilities(self, recipe: Recipe) -> tuple[Floats, tuple[str, ...]]:
         """Probabilities in the rows of the labels and what each column is of; or no columns."""
         if self.outputs.values is None:
             return np.empty((len(self.rows.ids), 0)), ()
-        arranged, classes = arrange(
-            self.outputs.values,
-            self.outputs.names,
-            recipe,
-            self.rows.target.vocabulary,
-            self.outputs.source,
-        )
+        mapped, target = [recipe(name) for name in self.outputs.names], self.rows.target.vocabulary
+        absent = [name for name in target if name not in mapped]
+        if absent:
+            raise DataError(
+                f"no probability column for {listed(absent, 5)}",
+                file=self.outputs.source,
+                expected=f"a column for every class of the target: {listed(target)}",
+                fix="add it to `probabilities:`, or map another column's class to it; for a class "
+                "that the model cannot say, add a column of zeros",
+            )
+        # Columns that map to one class add up; classes of the target come first.
+        classes = (*target, *sorted({*mapped} - {*target}))
+        arranged = np.zeros((len(self.outputs.values), len(classes)))
+        for place, name in enumerate(mapped):
+            arranged[:, classes.index(name)] += self.outputs.values[:, place]
         values = self._scatter(arranged, np.nan)
         values[self._states != ANSWERED] = np.nan
         return values, classes
@@ -661,9 +550,3 @@ def _best(values: Floats) -> npt.NDArray[np.int32]:
     empty = np.isnan(values[:, 0])
     best = np.where(empty[:, None], 0.0, values).argmax(axis=1)
     return np.where(empty, -1, best).astype(np.int32)
-
-
-def _ties(values: Floats) -> int:
-    """Rows in which two classes share the highest probability."""
-    highest = values.max(axis=1, keepdims=True)
-    return int(((values == highest).sum(axis=1) > 1).sum())

@@ -29,16 +29,6 @@ def listed(texts: Iterable[object], limit: int = MAX_LISTED) -> str:
     return shown if len(every) <= limit else f"{shown} and {len(every) - limit} more"
 
 
-SAME_NUMBERS = (
-    "write whole numbers without '.0', which a column of numbers gets where cells are empty"
-)
-
-
-def without_point(text: str) -> str:
-    """Return a whole number without the ".0" that makes it a float; any other text as it is."""
-    return text[:-2] if text.endswith(".0") and text[:-2].isdecimal() else text
-
-
 def counted(number: int, thing: str) -> str:
     """Return a number with its noun in the right form."""
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
@@ -70,25 +60,14 @@ def check_columns(
     """
     times = Counter(available)
     for column in wanted:
-        if times[column] == 0:
-            _no_column(available, column, file, hint)
-        if times[column] > 1:
-            raise DataError(
-                f"{times[column]} columns have this name",
-                file=file,
-                column=column,
-                expected="different column names",
-                fix="rename all but one of them",
-            )
-
-
-def _no_column(available: Sequence[str], column: str, file: str, hint: str) -> None:
-    similar = nearest(column, available)
-    raise DataError(
-        NO_COLUMN,
-        file=file,
-        column=column,
-        expected=f"one of {listed(available)}",
-        fix=hint
-        or (f"write {show(similar)} if that was meant" if similar else "name one of these columns"),
-    )
+        if times[column] == 1:
+            continue
+        similar = nearest(column, available)
+        meant = f"write {show(similar)} if that was meant" if similar else "name one of these"
+        raise DataError(
+            f"{times[column]} columns have this name" if times[column] else NO_COLUMN,
+            file=file or None,
+            column=column,
+            expected=f"one of {listed(available)}, each once",
+            fix="rename all but one of them" if times[column] else hint or meant,
+        )

@@ -264,19 +264,13 @@ class PredictionSource(Reading):
     def __post_init__(self) -> None:
         """Refuse options that contradict each other."""
         super().__post_init__()
-        if self.prediction is None and not self.top and not self.probabilities:
+        several = bool(self.top or self.probabilities)
+        ranked = self.rank is not None and (self.prediction is None or several)
+        twice = bool(self.top) and self.prediction not in (None, self.top[0])
+        if ranked or twice or not (several or self.prediction):
             raise InputError(
-                "nothing says what the model predicted; give prediction, top or probabilities"
-            )
-        if self.rank is not None and (self.prediction is None or self.top or self.probabilities):
-            raise InputError(
-                "rank goes with prediction alone: one row per id and rank, without top or "
-                "probabilities"
-            )
-        if self.top and self.prediction not in (None, self.top[0]):
-            raise InputError(
-                f"prediction is {self.prediction!r} and top starts with {self.top[0]!r}; both name "
-                "the column of rank 1, so give the same or leave prediction out"
+                f"prediction is {self.prediction!r}, top {self.top}, rank {self.rank!r}; expected "
+                "prediction (alone with rank), top with the same first column, or probabilities"
             )
 
     @property

@@ -15,15 +15,7 @@ import numpy.typing as npt
 from equipoise.core import DataError
 from equipoise.data.coded import Coded
 from equipoise.data.outputs import Choices, Outputs
-from equipoise.data.problems import (
-    SAME_NUMBERS,
-    counted,
-    listed,
-    looks_missing,
-    nearest,
-    show,
-    without_point,
-)
+from equipoise.data.problems import listed, looks_missing, nearest, show
 from equipoise.data.sources import Normalization, Reading
 
 STATES = ("answered", "missing", "unknown", "refused", "unmatched")
@@ -71,19 +63,13 @@ class Recipe:
     @property
     def scale(self) -> str:
         """What this version does, in words."""
-        steps = [
-            self.normalize.describe() if self.normalize else "",
-            _describe_map(self.name, self.mapping) if self.mapping else "",
-        ]
-        return "; then ".join(step for step in steps if step) or "labels as given"
-
-
-def _describe_map(name: str, mapping: Mapping[str, str]) -> str:
-    content = json.dumps(dict(mapping), sort_keys=True).encode()
-    pairs = [f"{show(text)} → {show(label)}" for text, label in sorted(mapping.items())]
-    more = f" and {len(pairs) - MAX_PAIRS} more" if len(pairs) > MAX_PAIRS else ""
-    version = hashlib.sha256(content).hexdigest()[:8]
-    return f"mapping {name} ({version}): {', '.join(pairs[:MAX_PAIRS])}{more}"
+        steps = [self.normalize.describe()] if self.normalize else []
+        if self.mapping:
+            content = json.dumps(dict(self.mapping), sort_keys=True).encode()
+            pairs = [f"{text} → {label}" for text, label in sorted(self.mapping.items())]
+            version = hashlib.sha256(content).hexdigest()[:8]
+            steps.append(f"mapping {self.name} ({version}): {listed(pairs, MAX_PAIRS)}")
+        return "; then ".join(steps) or "labels as given"
 
 
 def recipes(reading: Reading, classes: tuple[str, ...], file: str) -> list[Recipe]:
@@ -97,21 +83,9 @@ def recipes(reading: Reading, classes: tuple[str, ...], file: str) -> list[Recip
     maps = dict(reading.maps) or {"default": {}}
     if reading.normalize is None:
         return [Recipe(name, mapping, None, classes) for name, mapping in maps.items()]
-    _check_forms(reading, reading.normalize, classes, file)
-    made = []
-    for name, mapping in maps.items():
-        prefix = f"{name}, " if len(maps) > 1 else ""
-        made.append(Recipe(f"{prefix}raw", mapping, None, classes))
-        made.append(Recipe(f"{prefix}normalised", mapping, reading.normalize, classes))
-    return made
-
-
-def _check_forms(
-    reading: Reading, normalize: Normalization, classes: tuple[str, ...], file: str
-) -> None:
     seen: dict[str, str] = {}
     for name in classes:
-        other = seen.setdefault(normalize.form(name), name)
+        other = seen.setdefault(reading.normalize.form(name), name)
         if other != name:
             raise DataError(
                 f"normalisation makes the classes {show(other)} and {show(name)} one",
@@ -120,6 +94,11 @@ def _check_forms(
                 fix="map them to one class in `data: map:`, or turn a step of "
                 f"`{reading.key('normalize')}:` off",
             )
+    return [
+        Recipe(f"{name}, {kind}" if len(maps) > 1 else kind, mapping, normalize, classes)
+        for name, mapping in maps.items()
+        for kind, normalize in (("raw", None), ("normalised", reading.normalize))
+    ]
 
 
 def text_states(
@@ -154,28 +133,22 @@ def check_vocabulary(
     labels: Coded, allowed: int, outputs: Outputs, row: int | None, name: str, reading: Reading
 ) -> None:
     """Raise where labels lie outside the classes, the first `allowed` of the vocabulary."""
-    outside = labels.vocabulary[allowed:]
+    outside, classes = labels.vocabulary[allowed:], labels.vocabulary[:allowed]
     if not outside:
         return
-    counts = labels.counts[allowed:].tolist()
     # The most frequent first; equally frequent ones by name, so that the message is stable.
-    ranked = sorted(zip(outside, counts, strict=True), key=lambda pair: (-pair[1], pair[0]))
-    ranks = labels.codes.shape[1]
-    within = f", in ranks 1 to {ranks}" if ranks > 1 else ""
-    some = ", ".join(
-        f"{show(label)} ({counted(count, 'time')})" for label, count in ranked[:MAX_OUTSIDE]
-    )
-    more = f" and {len(ranked) - MAX_OUTSIDE} more" if len(ranked) > MAX_OUTSIDE else ""
-    version = "" if name == "default" else f" in the version {show(name)}"
+    counts = zip(outside, labels.counts[allowed:].tolist(), strict=True)
+    ranked = [f"{label} ({count}×)" for label, count in sorted(counts, key=lambda p: (-p[1], p[0]))]
+    missing = [label for label in outside if looks_missing(label)]
     raise DataError(
-        f"{counted(len(ranked), 'predicted label')} outside the classes of the target"
-        f"{version}{within}: "
-        f"{some}{more}",
+        f"predicted labels of the version {show(name)} are no classes of the target: "
+        f"{listed(ranked, MAX_OUTSIDE)}",
         file=outputs.source,
         column=outputs.column,
         row=row,
-        expected=f"one of {listed(labels.vocabulary[:allowed])}",
-        fix=_instead(outside, labels.vocabulary[:allowed], reading),
+        expected=f"one of {listed(classes)}",
+        fix=f"{_mapped(reading)}; list texts of missing predictions as "
+        f"`{reading.key('missing')}: {json.dumps(['', *missing])}`; write 1, not 1.0",
     )
 
 
@@ -234,24 +207,19 @@ def check_choices(
         When any label that the user listed is outside; or so many of the model's own classes that
         those within can't fill the ranks.
     """
-    every, mapped = len(choices.labels), _mapped(reading)
+    every = len(choices.labels)
     if not outside or not (choices.listed or every - len(outside) < choices.ranks):
         return
-    if choices.listed:
-        verb = "is no class" if len(outside) == 1 else "are no classes"
-        problem = f"{listed(outside)} {verb} of {of}"
-        near = {one: nearest(one, classes, least=MISSPELT) for one in outside}
-        meant = [
-            f"write {show(to)} for {show(one)} if that was meant" for one, to in near.items() if to
-        ]
-        fix = "; ".join([*meant, mapped])
-    else:
-        problem = (
-            f"of its {every} classes {of} lacks {len(outside)} ({listed(outside, MAX_OUTSIDE)}), "
-            f"and {counted(choices.ranks, 'rank')} of each image are kept, so that each gets some"
-        )
-        fix = f"{mapped}; or keep fewer ranks with `{reading.key('k')}:`"
-    raise DataError(problem, file=file, expected=f"one of {listed(classes)}", fix=fix)
+    near = {one: nearest(one, classes, least=MISSPELT) for one in outside}
+    meant = [f"{show(one)} may be {show(to)}" for one, to in near.items() if to]
+    fewer = "" if choices.listed else f"; or keep fewer ranks with `{reading.key('k')}:`"
+    raise DataError(
+        f"{len(outside)} of the {every} labels that the model may predict are no classes of {of}: "
+        f"{listed(outside, MAX_OUTSIDE)}",
+        file=file,
+        expected=f"one of {listed(classes)}",
+        fix="; ".join([*meant, _mapped(reading)]) + fewer,
+    )
 
 
 def _mapped(reading: Reading) -> str:
@@ -259,18 +227,6 @@ def _mapped(reading: Reading) -> str:
         f"map them to a class under `{reading.key('map')}:`, or set "
         f"`{reading.key('open_vocabulary')}: true`"
     )
-
-
-def _instead(outside: Sequence[str], classes: Sequence[str], reading: Reading) -> str:
-    """Say what to do about labels outside the classes; some may be missing predictions."""
-    if {without_point(label) for label in outside} & {without_point(name) for name in classes}:
-        return SAME_NUMBERS
-    gone = [label for label in outside if looks_missing(label)]
-    if not gone:
-        return _mapped(reading)
-    which = f"where {listed(gone)} means that there is no prediction, give "
-    which += f"`{reading.key('missing')}: {json.dumps(['', *gone])}`"
-    return which if len(gone) == len(outside) else f"{which}; of the others, {_mapped(reading)}"
 
 
 MISSPELT = 0.85
@@ -302,10 +258,9 @@ def unused_entries(mapping: Mapping[str, str], labels: Iterable[str]) -> dict[st
 def count_version(raw: Coded, made: Coded, recipe: Recipe, allowed: int) -> dict[str, Any]:
     """Return what a recipe changed, counted over first ranks of answered rows."""
     before, after = raw.codes[:, 0], made.codes[:, 0]
-    used = np.unique(before[before >= 0])
-    becomes = np.full(len(raw.vocabulary), -1, dtype=np.int32)
-    becomes[before[before >= 0]] = after[before >= 0]
-    pairs = zip(used.tolist(), becomes[used].tolist(), strict=True)
+    used, first = np.unique(before, return_index=True)
+    used, first = used[used >= 0], first[used >= 0]
+    pairs = zip(used.tolist(), after[first].tolist(), strict=True)
     different = [old for old, new in pairs if raw.vocabulary[old] != made.vocabulary[new]]
     return {
         "labels_before": len(used),
