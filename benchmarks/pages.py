@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, count, product
+from itertools import chain
 from pathlib import Path
 from string import ascii_uppercase
 from textwrap import fill
@@ -95,13 +94,7 @@ def rows_of(found: Iterable[Measured]) -> list[Row]:
 def lettered(found: Iterable[Measured]) -> dict[Facts, str]:
     """Return a letter for each machine: A for the one with the earliest day, then in order."""
     ordered = sorted(found, key=lambda one: one.day)
-    return dict(zip(dict.fromkeys(one.facts for one in ordered), letters(), strict=False))
-
-
-def letters() -> Iterator[str]:
-    """Yield A to Z, then AA, AB and on."""
-    for size in count(1):
-        yield from map("".join, product(ascii_uppercase, repeat=size))
+    return dict(zip(dict.fromkeys(one.facts for one in ordered), ascii_uppercase, strict=False))
 
 
 def machines(found: Sequence[Measured], letters: Mapping[Facts, str]) -> Iterator[str]:
@@ -169,33 +162,11 @@ def short(found: Sequence[Measured]) -> str:
 
 def processors(found: Iterable[Measured]) -> str:
     """Return the sentence that says which workloads were measured on which processor."""
-    held: dict[str, list[str]] = {}
+    names: dict[str, list[str]] = {}
     for one in found:
-        held.setdefault(one.machine["processor"], []).append(one.rows[0].workload)
-    names = dict(zip(held, short_names([*held]), strict=True))
-    if not held:
-        return "Nothing that has a goal was measured yet."
-    if len(held) == 1:
-        return f"All of it was measured on {names.popitem()[1]}."
-    (first, ones), *others = ((names[full], ones) for full, ones in held.items())
-    start = f"{listed(ones)} {'was' if len(ones) == 1 else 'were'} measured on {first}"
-    return "; ".join([start, *(f"{listed(ones)} on {name}" for name, ones in others)]) + "."
-
-
-def short_names(processors: Sequence[str]) -> list[str]:
-    """Return processors without family and model, except where these alone tell them apart."""
-    names = []
-    for processor in processors:
-        name, _, rest = re.sub(r"\((?:R|TM)\)|\b(?:CPU|Processor)\b", "", processor).partition(", ")
-        names.append((" ".join(name.split()), rest))
-    alone = [name for name, _ in names]
-    return [f"{name} ({rest})" if alone.count(name) > 1 else name for name, rest in names]
-
-
-def listed(names: Sequence[str]) -> str:
-    """Return names with commas between, and before the last 'and'."""
-    *others, last = names
-    return f"{', '.join(others)} and {last}" if others else last
+        names.setdefault(one.machine["processor"], []).append(one.rows[0].workload)
+    told = "; ".join(f"{', '.join(ones)} on {name}" for name, ones in names.items())
+    return f"Measured: {told or 'nothing with a goal yet'}."
 
 
 def goal(row: Row) -> str:
