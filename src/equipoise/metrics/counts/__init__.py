@@ -1,13 +1,5 @@
 """Metrics on tables of group by true class by predicted label."""
 
-from equipoise.metrics.counts.table import (
-    Counts,
-    Null,
-    SumBy,
-    Units,
-    count,
-    item_sampler,
-    units_of,
-)
+from equipoise.metrics.counts.table import Counts, Null, Units, count, item_sampler, units_of
 
-__all__ = ["Counts", "Null", "SumBy", "Units", "count", "item_sampler", "units_of"]
+__all__ = ["Counts", "Null", "Units", "count", "item_sampler", "units_of"]

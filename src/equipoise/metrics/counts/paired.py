@@ -23,7 +23,7 @@ from equipoise.core.groups import Groups
 from equipoise.core.labels import Coded, encode, natural
 from equipoise.core.parts import Part, parts_to_table
 from equipoise.metrics.building import NOTHING, Against, Folded, against, number
-from equipoise.metrics.counts.table import Counts, SumBy, count
+from equipoise.metrics.counts.table import Counts, count, recode, sum_by
 from equipoise.metrics.counts.tally import check_lengths
 from equipoise.metrics.measure import DEFAULT
 from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
@@ -63,7 +63,7 @@ class Joint:
         keys, index = np.unique(
             np.stack([self.truth, self.labels[:, model]]), axis=1, return_inverse=True
         )
-        table = SumBy(index.ravel(), keys.shape[1])(self.counts.observed)[0]
+        table = sum_by(index.ravel(), keys.shape[1], self.counts.observed)[0]
         return Seen(self._counts(keys, table), index.ravel())
 
     def pair(self, first: int, second: int) -> Pair:
@@ -79,8 +79,8 @@ class Joint:
             np.concatenate([keys[[0, 1]], keys[[0, 2]]], axis=1), axis=1, return_inverse=True
         )
         first_index, second_index = np.split(index.ravel(), 2)
-        joint = SumBy(own, keys.shape[1])(self.counts.observed)
-        both = [SumBy(one, alone.shape[1])(joint)[0] for one in (first_index, second_index)]
+        joint = sum_by(own, keys.shape[1], self.counts.observed)
+        both = [sum_by(one, alone.shape[1], joint)[0] for one in (first_index, second_index)]
         counts = self._counts(alone, 0.5 * (both[0] + both[1]))
         return Pair(self, counts, own, partner, first_index, second_index)
 
@@ -103,7 +103,7 @@ class Seen:
 
     def tables(self, tables: Floats) -> Floats:
         """Turn joint tables (r, outcomes, groups) into this model's."""
-        return SumBy(self.index, len(self.counts.truth))(tables)
+        return sum_by(self.index, len(self.counts.truth), tables)
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,11 +134,11 @@ class Pair:
     def split(self, tables: Floats) -> tuple[Floats, Floats]:
         """Turn tables of the pair's outcomes into those of the first and second model."""
         size = len(self.counts.truth)
-        return SumBy(self.first, size)(tables), SumBy(self.second, size)(tables)
+        return sum_by(self.first, size, tables), sum_by(self.second, size, tables)
 
     def tables(self, tables: Floats) -> Floats:
         """Turn joint tables (r, outcomes, groups) into those of the pair's outcomes."""
-        return SumBy(self.own, len(self.partner))(tables)
+        return sum_by(self.own, len(self.partner), tables)
 
     def observed(self) -> Floats:
         """Return the observed table of the pair's outcomes, shape (1, outcomes, groups)."""
@@ -202,7 +202,7 @@ def join(y_true: Any, predictions: Mapping[str, Any], groups: Any, *, units: Any
     for name, (some, _) in zip(predictions, encoded[1:], strict=True):
         check_lengths(len(encoded[0][0]), **{f"predictions[{name!r}]": len(some)})
     classes = tuple(sorted({name for _, names in encoded for name in names}, key=natural))
-    codes = np.stack([_recode(some, names, classes) for some, names in encoded])
+    codes = np.stack([recode(some, names, classes) for some, names in encoded])
     complete = (codes >= 0).all(axis=0)
     combined = np.full(codes.shape[1], -1, dtype=np.int32)
     combinations, combined[complete] = np.unique(codes[1:, complete], axis=1, return_inverse=True)
@@ -214,11 +214,6 @@ def join(y_true: Any, predictions: Mapping[str, Any], groups: Any, *, units: Any
     )
     seen = combinations[:, numbers[counts.prediction]].T
     return Joint(counts, tuple(predictions), classes, truth[counts.truth], seen)
-
-
-def _recode(codes: Any, names: tuple[str, ...], classes: tuple[str, ...]) -> Indices:
-    place = {name: index for index, name in enumerate(classes)}
-    return np.asarray(np.array([*map(place.__getitem__, names), -1], dtype=np.int64)[codes])
 
 
 # Multiplications that make the exact distribution of swapped differences: a second of work.

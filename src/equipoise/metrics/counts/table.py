@@ -26,7 +26,7 @@ from equipoise.core.labels import (
     label_array,
     natural,
 )
-from equipoise.metrics.counts.tally import check_any, check_lengths, count_cells
+from equipoise.metrics.counts.tally import NOTHING, check_lengths, count_cells
 from equipoise.stats.draws import ItemSampler, Sampler, TableSampler
 from equipoise.stats.streams import unit_keys
 
@@ -49,62 +49,48 @@ def _labels(
         codes, names = encode(y_pred if known else array, what="y_pred")
         return codes[:, None], names, None
     if array.ndim != 2 or array.shape[1] == 0:
-        single = "" if weights is not None else "(n,) or "
-        raise InputError(f"y_pred: shape {array.shape}; expected {single}(n, k) with k >= 1")
+        raise InputError(f"y_pred: shape {array.shape}; expected (n, k) with k >= 1")
     if array.dtype.kind == "f" and weights is None:
-        return _probabilities(array, true_names)
+        if array.shape[1] != len(true_names):
+            raise InputError(
+                f"y_pred: probabilities of {array.shape[1]} classes; expected a column for each of "
+                f"the {len(true_names)} sorted classes of y_true. Pass labels with weights= instead"
+            )
+        spread = _weights(array, "y_pred", array.shape)
+        near = np.isclose(spread.sum(axis=1), 1.0, rtol=0.0, atol=SUM_TOLERANCE)
+        _check_rows(near, "y_pred", "probabilities that sum to 1")
+        columns = np.arange(array.shape[1], dtype=np.int32)
+        return np.broadcast_to(columns, array.shape), true_names, spread
     codes, names = encode(y_pred if known else array.ravel(), what="y_pred")
-    even = np.full(array.shape, 1.0 / array.shape[1])
-    spread = even if weights is None else _weights(weights, array.shape)
+    if weights is None:
+        spread = np.full(array.shape, 1.0 / array.shape[1])
+    else:
+        spread = _weights(weights, "weights", array.shape)
+        largest = spread.max(axis=1)
+        if len(largest) and not largest.any():
+            raise InputError("weights: all are 0; expected a row with weight")
+        bounded = (largest <= MOST_WEIGHT) & ((largest == 0) | (largest >= 1 / MOST_WEIGHT))
+        _check_rows(bounded, "weights", f"0, or {1 / MOST_WEIGHT:g} to {MOST_WEIGHT:g}")
     return codes.reshape(array.shape), names, spread
 
 
-def _weights(weights: Any, shape: tuple[int, ...]) -> Floats:
-    check_unmasked(weights, what="weights")
+def _weights(weights: Any, what: str, shape: tuple[int, ...]) -> Floats:
+    check_unmasked(weights, what=what)
     try:
         array = np.asarray(weights)
         spread = array.astype(np.float64, casting="unsafe" if array.dtype.kind in "OU" else "safe")
     except (TypeError, ValueError, OverflowError):
-        raise InputError(f"weights: expected numbers of shape {shape}, as y_pred") from None
+        raise InputError(f"{what}: expected numbers of shape {shape}, as y_pred") from None
     if spread.shape != shape:
-        raise InputError(f"weights: shape {spread.shape}; expected {shape}, as y_pred")
-    largest = _finite(spread, "weights").max(axis=1)
-    if len(largest) and not largest.any():
-        raise InputError("weights: all are 0; expected a row with weight")
-    bad = np.flatnonzero((largest > MOST_WEIGHT) | (largest > 0) & (largest < 1 / MOST_WEIGHT))
-    if len(bad):
-        raise InputError(
-            f"weights, row {bad[0] + 1}: the largest is {largest[bad[0]]:.4g}; expected 0, or "
-            f"{1 / MOST_WEIGHT:g} to {MOST_WEIGHT:g}. Scale all weights by the same number"
-        )
+        raise InputError(f"{what}: shape {spread.shape}; expected {shape}, as y_pred")
+    finite = (np.isfinite(spread) & (spread >= 0)).all(axis=1)
+    _check_rows(finite, what, "finite numbers of at least 0")
     return spread
 
 
-def _probabilities(
-    array: npt.NDArray[Any], true_names: tuple[str, ...]
-) -> tuple[Codes, tuple[str, ...], Floats]:
-    if array.shape[1] != len(true_names):
-        raise InputError(
-            f"y_pred: probabilities of {array.shape[1]} classes; expected one column for each of "
-            f"the {len(true_names)} sorted classes of y_true. Pass labels with weights= instead"
-        )
-    codes = np.broadcast_to(np.arange(array.shape[1], dtype=np.int32), array.shape)
-    spread = _finite(array.astype(np.float64), "y_pred")
-    sums = spread.sum(axis=1)
-    bad = np.flatnonzero(np.abs(sums - 1.0) > SUM_TOLERANCE)
-    if len(bad):
-        raise InputError(
-            f"y_pred, row {bad[0] + 1}: probabilities sum to {sums[bad[0]]:.4g}; expected 1 within "
-            f"{SUM_TOLERANCE}. Pass k labels as integers or text, or labels with weights="
-        )
-    return codes, true_names, spread
-
-
-def _finite(spread: Floats, what: str) -> Floats:
-    bad = np.flatnonzero(~(np.isfinite(spread) & (spread >= 0)).all(axis=1))
-    if len(bad):
-        raise InputError(f"{what}, row {bad[0] + 1}: expected finite numbers of at least 0")
-    return spread
+def _check_rows(right: Any, what: str, expected: str) -> None:
+    if not right.all():
+        raise InputError(f"{what}, row {int(np.argmin(right)) + 1}: expected {expected}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,11 +233,11 @@ class Counts:
 
     def by_truth(self, tables: Floats) -> Floats:
         """Sum tables (r, outcomes, groups) over predictions: (r, classes, groups)."""
-        return self._sums[0](tables)
+        return sum_by(self.truth, len(self.classes), tables)
 
     def by_prediction(self, tables: Floats) -> Floats:
         """Sum tables (r, outcomes, groups) over true classes: (r, classes, groups)."""
-        return self._sums[1](tables)
+        return sum_by(self.prediction, len(self.classes), tables)
 
     def hits(self, tables: Floats) -> Floats:
         """Weights of right predictions per class: (r, classes, groups)."""
@@ -263,10 +249,6 @@ class Counts:
     def right(self) -> Indices:
         """Outcomes whose predicted label is the true class."""
         return np.flatnonzero(self.truth == self.prediction)
-
-    @cached_property
-    def _sums(self) -> tuple[SumBy, SumBy]:
-        return SumBy(self.truth, len(self.classes)), SumBy(self.prediction, len(self.classes))
 
     def once(self, tables: Floats, make: Callable[..., Made], *arguments: Any) -> Made:
         """Return what `make` makes of tables, made once while they are the same object.
@@ -284,36 +266,15 @@ class Counts:
         return {}
 
 
-@dataclass(frozen=True, eq=False)
-class SumBy:
-    """Sums of outcomes that share a code.
-
-    Attributes
-    ----------
-    codes : ndarray of int64, shape (outcomes,)
-    size : int
-        How many codes there are.
-    """
-
-    codes: Indices
-    size: int
-
-    def __call__(self, tables: Floats) -> Floats:
-        """Sum tables (r, outcomes, groups): (r, size, groups)."""
-        order, present, first = self._runs
-        out = np.zeros((len(tables), self.size, tables.shape[2]))
-        if len(present):
-            ordered = tables if order is None else tables[:, order]
-            out[:, present] = np.add.reduceat(ordered, first, axis=1)
-        return out
-
-    @cached_property
-    def _runs(self) -> tuple[Indices | None, Indices, Indices]:
-        """Order of outcomes (None where they are in order), codes, and where each begins."""
-        order = np.argsort(self.codes, kind="stable")
-        present, first = np.unique(self.codes[order], return_index=True)
-        ordered = bool((np.diff(self.codes) >= 0).all())
-        return None if ordered else order, present, first
+def sum_by(codes: Indices, size: int, tables: Floats) -> Floats:
+    """Sum outcomes that share a code: tables (r, outcomes, groups) to (r, size, groups)."""
+    order = np.argsort(codes, kind="stable")
+    present, first = np.unique(codes[order], return_index=True)
+    out = np.zeros((len(tables), size, tables.shape[2]))
+    if len(present):
+        ordered = tables[:, order] if (np.diff(codes) < 0).any() else tables
+        out[:, present] = np.add.reduceat(ordered, first, axis=1)
+    return out
 
 
 def count(
@@ -349,54 +310,50 @@ def count(
         of range, or nothing is left.
     """
     # Arrays of Arrow have no shape: they are columns.
-    known = isinstance(y_pred, Encoded) or hasattr(y_pred, "__arrow_c_array__")
-    known = known or hasattr(y_pred, "__arrow_c_stream__")
-    labels = y_pred if known else label_array(y_pred, what="y_pred")
+    column = isinstance(y_pred, Encoded) or hasattr(y_pred, "__arrow_c_array__")
+    column = column or hasattr(y_pred, "__arrow_c_stream__")
+    labels = y_pred if column else label_array(y_pred, what="y_pred")
     shape = getattr(labels.codes if isinstance(labels, Encoded) else labels, "shape", (0,))
-    if len(shape) == 1 and weights is None and units is None:
-        counted, names, keys, table, excluded = count_cells(y_true, labels, groups)
-        sampler: Sampler = TableSampler(table.astype(np.float64))
-    else:
-        rows = _encoded_rows(y_true, coded(labels) or labels, Groups.of(groups), weights, units)
-        (truth, codes), names, counted, spread, owners, excluded = rows
-        packed = truth[:, None] * len(names) + codes
-        keys, outcome = np.unique(packed, return_inverse=True)
-        shape = (len(keys), len(counted))
-        sampler = item_sampler(outcome.reshape(packed.shape), spread, counted, owners, shape)
-    unit = "row" if units is None else "unit"
-    return Counts(counted, names, keys // len(names), keys % len(names), sampler, excluded, unit)
+    if len(shape) > 1 or weights is not None or units is not None:
+        labels = coded(labels) or labels
+        return _counted_rows(y_true, labels, Groups.of(groups), weights, units)
+    counted, names, keys, table, excluded = count_cells(y_true, labels, groups)
+    sampler = TableSampler(table.astype(np.float64))
+    return Counts(counted, names, *np.divmod(keys, len(names)), sampler, excluded, "row")
 
 
-def _encoded_rows(
-    y_true: Any, y_pred: Any, groups: Groups, weights: Any, units: Any
-) -> tuple[
-    tuple[Indices, Indices], tuple[str, ...], Groups, Floats | None, Units | None, dict[str, int]
-]:
-    """Return true classes and labels of the rows that are counted, and what belongs to them."""
+def _counted_rows(y_true: Any, y_pred: Any, groups: Groups, weights: Any, units: Any) -> Counts:
+    """Count rows that are not independent, or that have several labels."""
     truth, true_names = encode(y_true, what="y_true")
     labels, label_names, spread = _labels(y_pred, weights, true_names)
     check_lengths(len(truth), y_pred=len(labels), groups=len(groups.codes))
     names = tuple(sorted({*true_names, *label_names}, key=natural))
-    place = {name: index for index, name in enumerate(names)}
     true_codes, label_codes = (
-        np.array([*map(place.__getitem__, some), -1], dtype=np.int64)[codes]
-        for some, codes in ((true_names, truth), (label_names, labels))
+        recode(codes, some, names) for codes, some in ((truth, true_names), (labels, label_names))
     )
     no_truth, no_label, no_group = truth < 0, (labels < 0).any(axis=1), groups.codes < 0
     complete = ~(no_truth | no_label | no_group)
     kept = complete if spread is None else complete & spread.any(axis=1)
-    check_any(kept)
+    if not kept.any():
+        raise InputError(NOTHING)
     reasons = {
         "missing true class": no_truth,
         "missing prediction": no_label & ~no_truth,
         "missing group": no_group & ~no_label & ~no_truth,
         "no weight": complete & ~kept,
     }
-    return (
-        (true_codes[kept], label_codes[kept]),
-        names,
-        groups.take(kept),
-        None if spread is None else spread[kept],
-        units_of(units, len(truth), kept),
-        {name: int(rows.sum()) for name, rows in reasons.items() if rows.any()},
-    )
+    packed = true_codes[kept, None] * len(names) + label_codes[kept]
+    keys, outcome = np.unique(packed, return_inverse=True)
+    counted, weight = groups.take(kept), None if spread is None else spread[kept]
+    owners = units_of(units, len(truth), kept)
+    shape = (len(keys), len(counted))
+    sampler = item_sampler(outcome.reshape(packed.shape), weight, counted, owners, shape)
+    excluded = {name: int(rows.sum()) for name, rows in reasons.items() if rows.any()}
+    unit = "row" if units is None else "unit"
+    return Counts(counted, names, *np.divmod(keys, len(names)), sampler, excluded, unit)
+
+
+def recode(codes: Any, names: tuple[str, ...], among: tuple[str, ...]) -> Indices:
+    """Turn indices into names into indices among other names; -1 stays."""
+    place = {name: index for index, name in enumerate(among)}
+    return np.asarray(np.array([*map(place.__getitem__, names), -1], dtype=np.int64)[codes])

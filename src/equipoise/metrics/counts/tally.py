@@ -20,9 +20,11 @@ from equipoise.stats.threads import each, stretches
 Indices = npt.NDArray[np.int64]
 Whole = npt.NDArray[np.integer[Any]] | npt.NDArray[np.bool_]
 
+NOTHING = "no row has a true class, a prediction and a group; expected at least one"
+
 # Below this, floats tell all whole numbers apart.
 _EXACT = 1 << 53
-# Rows that stay in the cache while the smallest and the largest of them are found.
+# Rows that stay in the cache between being made int64 and being counted.
 _CHUNK = 1 << 15
 # Rows at either end whose smallest and largest are taken for those of all.
 _FIRST = 1 << 13
@@ -47,7 +49,7 @@ class Column:
         themselves.
     guessed : bool
         Whether `low` and `size` are those of some rows, which saves reading all: a row that lies
-        outside is found when rows are counted, see `exact`.
+        outside is found when rows are counted, see `tally`.
     """
 
     values: Whole
@@ -68,32 +70,23 @@ class Column:
             As `equipoise.core.labels.encode`.
         """
         known = None if isinstance(labels, np.ndarray) else coded(labels)
-        array = label_array(labels, what=what) if known is None else None
-        numbers = None if array is None else cls._numbers(array, guess=guess)
-        if numbers is not None:
-            return numbers
-        return cls.coded(*encode(array if known is None else known, what=what))
-
-    @classmethod
-    def _numbers(cls, array: Whole, *, guess: bool) -> Column | None:
-        """Take numbers of a small range as they are; None for others."""
-        if array.ndim != 1 or array.dtype.kind not in "iub" or not len(array):
-            return None
-        guessed = guess and len(array) >= _MANY
-        low, high = _range_of_some(array) if guessed else _range(array)
-        size = high - low + 1
-        if size > max(_RANGE, len(array)) or not -_EXACT < low <= high < _EXACT:
-            return None
-        return cls(array, low, size, guessed=guessed)
+        if known is not None:
+            return cls.coded(*encode(known, what=what))
+        array = label_array(labels, what=what)
+        if array.ndim == 1 and array.dtype.kind in "iub" and len(array):
+            guessed = guess and len(array) >= _MANY
+            # Rows may be sorted.
+            some = np.concatenate([array[:_FIRST], array[-_FIRST:]]) if guessed else array
+            low, high = int(some.min()), int(some.max())
+            size = high - low + 1
+            if size <= max(_RANGE, len(array)) and -_EXACT < low <= high < _EXACT:
+                return cls(array, low, size, guessed=guessed)
+        return cls.coded(*encode(array, what=what))
 
     @classmethod
     def coded(cls, codes: Whole, names: tuple[str, ...]) -> Column:
         """Take codes into names, -1 being missing."""
         return cls(codes, -1, len(names) + 1, names)
-
-    def exact(self) -> Column:
-        """Return the column with the range of all rows."""
-        return Column.of(self.values, what="labels") if self.guessed else self
 
     @property
     def numeric(self) -> bool:
@@ -118,66 +111,39 @@ class Column:
         return [str(value) for value in (places + self.low).astype(self.values.dtype).tolist()]
 
 
-def _range(array: Whole) -> tuple[int, int]:
-    """Return the smallest and the largest, reading each stretch of rows from memory once."""
-    ends = each(lambda rows: _range_of(array[rows.start : rows.stop]), stretches(len(array)))
-    return min(low for low, _ in ends), max(high for _, high in ends)
-
-
-def _range_of_some(array: Whole) -> tuple[int, int]:
-    """Return the smallest and the largest of the first and the last rows: rows may be sorted."""
-    return _range_of(np.concatenate([array[:_FIRST], array[-_FIRST:]]))
-
-
-def _range_of(array: Whole) -> tuple[int, int]:
-    parts = [array[start : start + _CHUNK] for start in range(0, len(array), _CHUNK)]
-    return min(int(part.min()) for part in parts), max(int(part.max()) for part in parts)
-
-
 Counted = npt.NDArray[np.int32]
 Table = Indices | Counted
-Pairs = npt.NDArray[np.uint32]
 
-# Rows from which on a compiled pass is quicker than sorting, by more than loading it takes.
 # Pairs of labels whose places stay in the caches.
 _MOST_PAIRS = 1 << 22
 # Rows and cells that 32 bits can count.
 _MOST = 1 << 31
-# Cells of a table before it grows.
-_FIRST_CELLS = 1 << 18
-# Rows that stay in the cache between being made int64 and being counted.
+# Cells of a table; more are counted by sorting.
+_ROOM = 1 << 19
 # Rows that go through the steps of counting together.
 _BLOCK = 1024
 
 
-class OutOfRangeError(Exception):
-    """A row lies outside of the range that was guessed for its column."""
-
-
-def tally(columns: Sequence[Column]) -> tuple[Indices, Table]:
+def tally(columns: Sequence[Column]) -> tuple[Sequence[Column], Indices, Table]:
     """Count the rows of three columns by their places in each.
 
     Returns
     -------
+    columns : sequence of Column
+        With ranges that hold all rows.
     pairs : ndarray of int64, shape (pairs,)
         Place in the first column times the size of the second, plus the place there; those that
         occur, sorted.
     table : ndarray of int32 or int64, shape (pairs, places of the third column)
-
-    Raises
-    ------
-    OutOfRangeError
-        When the range of a column was guessed, and a row lies outside.
     """
-    first, second, third = columns
-    pairs = first.size * second.size
-    few = _MANY <= len(first) < _MOST and pairs <= _MOST_PAIRS and pairs * third.size < _MOST
-    if not few and any(one.guessed for one in columns):
-        raise OutOfRangeError
-    return _counted_pairs(columns) if few else _sorted_pairs(columns)
+    found = _counted_pairs(columns)
+    if found is None:
+        columns = [Column.of(one.values, what="labels") if one.guessed else one for one in columns]
+        found = _counted_pairs(columns) or _sorted_pairs(columns)
+    return columns, *found
 
 
-def _sorted_pairs(columns: Sequence[Column]) -> tuple[Indices, Indices]:
+def _sorted_pairs(columns: Sequence[Column]) -> tuple[Indices, Table]:
     first, second, third = (column.values for column in columns)
     sizes = [column.size for column in columns]
     if math.prod(sizes) >= 1 << 62:
@@ -187,66 +153,38 @@ def _sorted_pairs(columns: Sequence[Column]) -> tuple[Indices, Indices]:
         keys *= size
         keys += values
     keys -= (columns[0].low * sizes[1] + columns[1].low) * sizes[2] + columns[2].low
-    keys.sort()
-    begins = np.flatnonzero(_new(keys))
-    cells, counts = keys[begins], np.diff(begins, append=len(keys))
-    pairs = cells // sizes[2]
-    new = _new(pairs)
-    table = np.zeros((int(new.sum()), sizes[2]), dtype=np.int64)
-    table[np.cumsum(new) - 1, cells % sizes[2]] = counts
-    return pairs[new], table
+    cells, counts = np.unique(keys, return_counts=True)
+    pairs, rows = np.unique(cells // sizes[2], return_inverse=True)
+    table = np.zeros((len(pairs), sizes[2]), dtype=np.int64)
+    table[rows, cells % sizes[2]] = counts
+    return pairs, table
 
 
-def _new(ordered: Indices) -> npt.NDArray[np.bool_]:
-    """Whether each number differs from the one before."""
-    new = np.ones(len(ordered), dtype=bool)
-    np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
-    return new
+def _counted_pairs(columns: Sequence[Column]) -> tuple[Indices, Table] | None:
+    """Count in one pass: a pair gets a row of the table where it is met first.
 
-
-def _counted_pairs(columns: Sequence[Column]) -> tuple[Indices, Counted]:
-    """Count in one pass: a pair gets a row of the table where it is met first."""
+    None for few rows, where sorting is quicker than loading the compiled pass; for tables that are
+    too large; and where a row lies outside of the range that was guessed for its column.
+    """
     first, second, third = columns
+    pairs, room = first.size * second.size, _ROOM // third.size
+    if not _MANY <= len(first) < _MOST or pairs > _MOST_PAIRS or pairs * third.size >= _MOST:
+        return None
     ranges = np.array([end for one in columns for end in (one.low, one.size)], dtype=np.int64)
 
-    def count(rows: range) -> tuple[Indices, Counted]:
-        counted = _Counted(first.size * second.size, third.size)
-        for few in _chunks(columns, rows):
-            counted.add(few, ranges)
-        return counted.ordered()
+    def count(rows: range) -> tuple[Indices, Counted] | None:
+        begin, keys = np.zeros(pairs, dtype=np.int32), np.zeros(room, dtype=np.int64)
+        table, many = np.zeros(room * third.size, dtype=np.int32), 0
+        for one, other, group in _chunks(columns, rows):
+            many = _add(one, other, group, ranges, begin, keys, table, many)
+            if many < 0:
+                return None
+        order = np.argsort(keys[:many])
+        return keys[order], table.reshape(room, -1)[order]
 
-    return reduce(_together, each(count, stretches(len(first))))
-
-
-class _Counted:
-    """Counts of the pairs met so far, with room for more.
-
-    `_begin` tells where the row of a pair begins in the table, from 1 on; 0: it has none.
-    """
-
-    def __init__(self, pairs: int, groups: int) -> None:
-        self._begin = np.zeros(pairs, dtype=np.int32)
-        self._table = np.zeros((max(1, _FIRST_CELLS // groups), groups), dtype=np.int32)
-        self._keys = np.zeros(len(self._table), dtype=np.int64)
-        self._many = 0
-
-    def add(self, rows: Sequence[Indices], ranges: Indices) -> None:
-        """Count rows of three columns; raise where one is out of range."""
-        first, second, third = rows
-        done = 0
-        while done < len(first):
-            where = (self._begin, self._keys, self._table.reshape(-1))
-            done, self._many = _add(first, second, third, ranges, *where, done, self._many)
-            if done < 0:
-                raise OutOfRangeError
-            if done < len(first):
-                self._keys = np.concatenate([self._keys, np.zeros_like(self._keys)])
-                self._table = np.concatenate([self._table, np.zeros_like(self._table)])
-
-    def ordered(self) -> tuple[Indices, Counted]:
-        """Return the pairs, sorted, and their rows of the table."""
-        order = np.argsort(self._keys[: self._many])
-        return self._keys[order], self._table[order]
+    found = each(count, stretches(len(first)))
+    known = [one for one in found if one is not None]
+    return reduce(_together, known) if len(known) == len(found) else None
 
 
 def _together(
@@ -276,11 +214,10 @@ def _chunks(columns: Sequence[Column], rows: range) -> Iterator[list[Indices]]:
 _LABELS = "Array(int64, 1, 'C', readonly=True)"
 
 
-_WHERE = "int64[::1], int32[::1], int64[::1], int32[::1]"
-
-
-@compiled(f"UniTuple(int64, 2)({_LABELS}, {_LABELS}, {_LABELS}, {_WHERE}, int64, int64)")
-def _add(  # noqa: PLR0913, PLR0917 - a kernel has no objects
+@compiled(
+    f"int64({_LABELS}, {_LABELS}, {_LABELS}, int64[::1], int32[::1], int64[::1], int32[::1], int64)"
+)
+def _add(
     first: Indices,
     second: Indices,
     third: Indices,
@@ -288,18 +225,17 @@ def _add(  # noqa: PLR0913, PLR0917 - a kernel has no objects
     begin: Counted,
     keys: Indices,
     table: Counted,
-    start: int,
     many: int,
-) -> tuple[int, int]:
-    """Count rows from `start` on; return where it stopped, and how many pairs are known.
+) -> int:
+    """Count rows; return how many pairs are known, -1 for a row out of range or a full table.
 
-    It stops at the end, at new pairs when the table is full, and with -1 at a row out of range.
-    A few rows go through each step together, which takes half as long as row by row.
+    `begin` tells where the row of a pair begins in the table, from 1 on; 0: it has none. A few
+    rows go through each step together, which takes half as long as row by row.
     """
     low, other_low, group_low = ranges[0], ranges[2], ranges[4]
     size, other_size, groups = np.uint64(ranges[1]), np.uint64(ranges[3]), np.uint64(ranges[5])
     places = np.empty(_BLOCK, dtype=np.uint32)
-    for row in range(start, len(first), _BLOCK):
+    for row in range(0, len(first), _BLOCK):
         end = min(row + _BLOCK, len(first))
         ones, others, group = first[row:end], second[row:end], third[row:end]
         outside = False
@@ -310,39 +246,24 @@ def _add(  # noqa: PLR0913, PLR0917 - a kernel has no objects
             outside = bool(outside | far | (one >= size) | (other >= other_size))
             places[i] = np.uint32(one) * np.uint32(other_size) + np.uint32(other)
         if outside:
-            return -1, many
+            return -1
         new = False
         for i in range(len(ones)):
             new = bool(new | (begin[places[i]] == 0))
-        if new:
-            many, entered = _enter(places[: len(ones)], begin, keys, many, ranges[5])
-            if not entered:
-                return row, many
+        if new and many + _BLOCK > len(keys):
+            return -1
+        for i in range(len(ones) if new else 0):
+            if begin[places[i]] == 0:
+                begin[places[i]], keys[many] = many * ranges[5] + 1, places[i]
+                many += 1
         for i in range(len(ones)):
             places[i] = np.uint32(begin[places[i]] - 1) + np.uint32(group[i] - group_low)
         for i in range(len(ones)):
             table[places[i]] += 1
-    return len(first), many
-
-
-@compiled()
-def _enter(
-    places: Pairs, begin: Counted, keys: Indices, many: int, groups: int
-) -> tuple[int, bool]:
-    """Give new pairs their rows; return how many are known, and whether there was room."""
-    for pair in places:
-        if begin[pair] == 0:
-            if many == len(keys):
-                return many, False
-            begin[pair], keys[many] = many * groups + 1, pair
-            many += 1
-    return many, True
+    return many
 
 
 Mask = npt.NDArray[np.bool_]
-
-# Places for each number of them below which marking is quicker than sorting.
-_DENSE = 16
 
 
 def count_cells(
@@ -371,12 +292,8 @@ def count_cells(
     if given:
         columns.append(Column.coded(given.codes, given.names))
     check_lengths(len(columns[0]), y_pred=len(columns[1]), groups=len(columns[2]))
-    try:
-        pairs, table = tally(columns)
-    except OutOfRangeError:
-        columns = [one.exact() for one in columns]
-        pairs, table = tally(columns)
-    truth, label, group = columns
+    (truth, label, group), pairs, table = tally(columns)
+    columns = [truth, label, group]
     of_pair = np.divmod(pairs, label.size)
     kept, excluded = _complete(columns, of_pair, table)
     classes, of_truth, of_label = _classes(truth, label, of_pair)
@@ -389,8 +306,7 @@ def count_cells(
         places = places[~group.missing(places)]
         made = (("group",), tuple((name,) for name in group.texts(places)), 1)
     keys, table = _by_key(keys, np.flatnonzero(kept), table)
-    beside = len(places) and (np.diff(places) == 1).all()
-    table = table[:, places[0] : places[-1] + 1] if beside else table.take(places, axis=1)
+    table = table.take(places, axis=1)
     counted = CountedGroups(made, _totals(table), lambda: _codes(columns, places))
     return counted, classes, keys, table, excluded
 
@@ -411,7 +327,8 @@ def _complete(
         lost["missing group"] = table[without[kept[without]], 0].sum()
         # Some pairs occur without a group only.
         kept[without] &= table[without, 1:].any(axis=1)
-    check_any(kept)
+    if not kept.any():
+        raise InputError(NOTHING)
     return kept, {reason: int(many) for reason, many in lost.items() if many}
 
 
@@ -420,8 +337,10 @@ def _classes(
 ) -> tuple[tuple[str, ...], Indices, Indices]:
     """Return the sorted classes, and the class at each place of a truth and of a label."""
     columns = (truth, label)
-    used = [_used(places, one) for places, one in zip(of_pair, columns, strict=True)]
-    used = [places[~one.missing(places)] for places, one in zip(used, columns, strict=True)]
+    used = []
+    for one, places in zip(columns, of_pair, strict=True):
+        occur = np.flatnonzero(np.bincount(places, minlength=one.size))
+        used.append(occur[~one.missing(occur)])
     if truth.numeric and label.numeric:
         # Numbers need not be sorted as texts.
         numbers = np.unique(np.concatenate([used[0] + truth.low, used[1] + label.low]))
@@ -442,15 +361,6 @@ def _codes(columns: Sequence[Column], places: Indices) -> Codes:
     codes = np.zeros(columns[2].size, dtype=np.int32)
     codes[places] = np.arange(len(places), dtype=np.int32)
     return np.asarray(codes[columns[2].places()[~lost]])
-
-
-def _used(places: Indices, column: Column) -> Indices:
-    """Return the places that occur, sorted."""
-    if column.size > _DENSE * len(places):
-        return np.unique(places)
-    seen = np.zeros(column.size, dtype=bool)
-    seen[places] = True
-    return np.flatnonzero(seen)
 
 
 def _by_key(key: Indices, rows: Indices, table: Table) -> tuple[Indices, Table]:
@@ -482,15 +392,3 @@ def check_lengths(expected: int, **lengths: int) -> None:
     for name, length in lengths.items():
         if length != expected:
             raise InputError(f"{name}: {length} rows; expected {expected}, as in y_true")
-
-
-def check_any(kept: Mask) -> None:
-    """Check that something is left to count.
-
-    Raises
-    ------
-    InputError
-        When nothing is.
-    """
-    if not kept.any():
-        raise InputError("no row has a true class, a prediction and a group; expected at least one")
