@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -38,9 +38,6 @@ def check_unmasked(values: Any, *, what: str) -> None:
 
 Codes = npt.NDArray[np.int32]
 Places = npt.NDArray[np.int64]
-
-# Numbers from minus this to this, or the number of rows, are encoded by a table of all of them.
-_DENSE = 1 << 12
 
 # How missing values that are no strings print: NaN of any width, pandas' NA and NaT, None.
 _MISSING = frozenset({"nan", "NaN", "<NA>", "NaT", "None"})
@@ -103,7 +100,9 @@ def _is_text(kind: pa.DataType) -> bool:
 
 def _coded_text(column: pa.ChunkedArray) -> Coded:
     if not pa.types.is_dictionary(column.type):
-        column = _dictionary(column)
+        # Views of text cannot be encoded before pyarrow 20.
+        views = pa.types.is_string_view(column.type)
+        column = (column.cast(pa.large_string()) if views else column).dictionary_encode()
     whole = column.unify_dictionaries().combine_chunks()
     codes = whole.indices.cast(pa.int32()).fill_null(-1).to_numpy()
     names = whole.dictionary.to_pylist()
@@ -113,13 +112,6 @@ def _coded_text(column: pa.ChunkedArray) -> Coded:
     place = {name: index for index, name in enumerate(kept)}
     lookup = np.array([*(place.get(name, -1) for name in names), -1], dtype=np.int32)
     return Coded(lookup[codes], tuple(kept))
-
-
-def _dictionary(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    try:
-        return column.dictionary_encode()
-    except pa.ArrowNotImplementedError:  # Views of text, before pyarrow 20.
-        return column.cast(pa.large_string()).dictionary_encode()
 
 
 def encode(labels: Any, *, what: str = "labels") -> tuple[Codes, tuple[str, ...]]:
@@ -147,15 +139,24 @@ def encode(labels: Any, *, what: str = "labels") -> tuple[Codes, tuple[str, ...]
     """
     known = coded(labels)
     if known is not None:
-        return _compress(known)
+        return _sorted(known, str)
     array = label_array(labels, what=what)
     if array.ndim != 1:
         raise InputError(f"{what}: shape {array.shape}; expected one label per row, shape (n,)")
-    if array.dtype.kind in "iub":
-        return _encode_numbers(array)
+    if array.dtype.kind not in "iubf":
+        return _encode_objects(array, what)
     if array.dtype.kind == "f":
-        return _encode_floats(array, what)
-    return _encode_objects(array, what)
+        array = array.astype(np.float64) + 0.0  # without the sign of 0
+        fraction = ~np.isnan(array) & (array != np.floor(array))
+        bad = np.flatnonzero(fraction | np.isinf(array))
+        if len(bad):
+            raise _no_label(what, bad[0], array[bad[0]].item())
+    column = pa.array(array, from_pandas=True).dictionary_encode()
+    values = column.dictionary.to_pylist()
+    numbers = array.dtype.kind != "b"
+    names = tuple(str(int(value)) if numbers else str(value) for value in values)
+    codes = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    return _sorted(Coded(codes, names), int if numbers else str)
 
 
 def label_array(labels: Any, *, what: str = "labels") -> npt.NDArray[Any]:
@@ -223,55 +224,24 @@ def _sortable(texts: Sequence[str] | pa.Array) -> pa.Array:
         return pa.array([one.encode(errors="surrogatepass") for one in texts], pa.large_binary())
 
 
-def _compress(labels: Encoded) -> tuple[Codes, tuple[str, ...]]:
+def _sorted(labels: Encoded, key: Callable[[str], Any]) -> tuple[Codes, tuple[str, ...]]:
     """Keep the labels that are used, sorted."""
     codes, vocabulary = labels.codes, labels.vocabulary
     used = np.flatnonzero(np.bincount(codes[codes >= 0], minlength=len(vocabulary))).tolist()
-    used.sort(key=vocabulary.__getitem__)
+    used.sort(key=lambda code: key(vocabulary[code]))
     place = np.full(len(vocabulary) + 1, -1, dtype=np.int32)
     place[used] = np.arange(len(used), dtype=np.int32)
     return place[codes], tuple(vocabulary[index] for index in used)
 
 
-def _encode_numbers(array: npt.NDArray[Any]) -> tuple[Codes, tuple[str, ...]]:
-    low, high = (int(end) for end in (array.min(initial=0), array.max(initial=0)))
-    if not -_DENSE < low <= high < max(_DENSE, len(array)):
-        values, codes = np.unique(array, return_inverse=True)
-        return codes.astype(np.int32), tuple(str(value) for value in values.tolist())
-    # As quick as reading them; sorting takes ten times as long.
-    places = array.astype(np.int64) - low
-    seen = np.zeros(high - low + 1, dtype=bool)
-    seen[places] = True
-    values = (np.flatnonzero(seen) + low).astype(array.dtype)
-    return (np.cumsum(seen, dtype=np.int32) - 1)[places], tuple(map(str, values.tolist()))
-
-
-def _encode_floats(array: npt.NDArray[Any], what: str) -> tuple[Codes, tuple[str, ...]]:
-    missing = np.isnan(array)
-    bad = np.flatnonzero(~missing & (~np.isfinite(array) | (array != np.floor(array))))
-    if len(bad):
-        raise _no_label(what, bad[0], array[bad[0]].item())
-    values, inverse = np.unique(array[~missing], return_inverse=True)
-    codes = np.full(len(array), -1, np.int32)
-    codes[~missing] = inverse
-    return codes, tuple(str(int(value)) for value in values.tolist())
-
-
 def _encode_objects(array: npt.NDArray[Any], what: str) -> tuple[Codes, tuple[str, ...]]:
     values = array.tolist()
     kinds = set(map(type, values))
-    texts = values if kinds == {str} else _texts(values, what)
+    texts = values
+    if kinds != {str}:
+        texts = [_text(value, row, what) for row, value in enumerate(values)]
     numeric = not any(issubclass(kind, str | bool | np.bool_) for kind in kinds)
-    known = _coded_objects(texts)
-    order = sorted(
-        range(len(known.vocabulary)),
-        key=(lambda code: natural(known.vocabulary[code]))
-        if numeric
-        else known.vocabulary.__getitem__,
-    )
-    place = np.full(len(order) + 1, -1, dtype=np.int32)
-    place[order] = np.arange(len(order), dtype=np.int32)
-    return place[known.codes], tuple(known.vocabulary[code] for code in order)
+    return _sorted(_coded_objects(texts), natural if numeric else str)
 
 
 def _coded_objects(texts: list[str]) -> Coded:
@@ -281,12 +251,6 @@ def _coded_objects(texts: list[str]) -> Coded:
         names = tuple(dict.fromkeys(text for text in texts if text))
         code = {name: index for index, name in enumerate(names)} | {"": -1}
         return Coded(np.array([code[text] for text in texts], dtype=np.int32), names)
-
-
-def _texts(values: Sequence[Any], what: str) -> list[str]:
-    return [
-        value if type(value) is str else _text(value, row, what) for row, value in enumerate(values)
-    ]
 
 
 def _text(value: Any, row: int, what: str) -> str:
