@@ -140,8 +140,7 @@ def test_a_table_that_is_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     pipe = tmp_path / "t.parquet"
     os.mkfifo(pipe)
     for path in (pipe, tmp_path):
-        told = rf"^{re.escape(str(path))}: it cannot be read: .*it is no regular file: a named pipe"
-        with pytest.raises(DataError, match=told):
+        with pytest.raises(DataError, match=re.escape(str(path))):
             pictures_on_disk(path)
 
 
@@ -204,29 +203,23 @@ def test_a_file_that_is_written_anew_is_read_anew(tmp_path: Path) -> None:
 
 
 def test_what_is_no_data_set_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"none: there is no such file or folder. Expected: a Parq"):
-        pictures_on_disk(tmp_path / "none")
-    with pytest.raises(DataError, match=r"there is no Parquet file and no state.json in this"):
-        pictures_on_disk(tmp_path)
-    (tmp_path / "dataset_dict.json").write_text('{"splits": ["train", "test"]}')
-    with pytest.raises(DataError, match=r"the folder holds the splits train, test. Expected: the"):
-        pictures_on_disk(tmp_path)
     (tmp_path / "broken.parquet").write_text("no Parquet")
-    with pytest.raises(DataError, match=r"broken.parquet: it cannot be read: "):
-        pictures_on_disk(tmp_path / "broken.parquet")
-    pq.write_table(pa.table({"image": [1, 2], "name": ["a", "a"]}), tmp_path / "t.parquet")
-    with pytest.raises(DataError, match=r"column 'image': it holds int64. Expected: images: bytes"):
-        pictures_on_disk(tmp_path / "t.parquet")
-    with pytest.raises(DataError, match=r"column 'x': there is no such column; there are image, n"):
-        pictures_on_disk(tmp_path / "t.parquet", image="x")
-    pq.write_table(pa.table({"image": [b"1", b"2"], "name": ["a", "a"]}), tmp_path / "u.parquet")
-    with pytest.raises(DataError, match=r"the id 'a' stands in rows 1 and 2"):
-        pictures_on_disk(tmp_path / "u.parquet", id="name")
-    with pytest.raises(DataError, match=r"column 'y': there is no such column; there are image, n"):
-        pictures_on_disk(tmp_path / "u.parquet", id="y")
-    pq.write_table(pa.table({"image": pa.array([], pa.binary())}), tmp_path / "v.parquet")
-    with pytest.raises(DataError, match=r"v.parquet: there are no images\.$"):
-        pictures_on_disk(tmp_path / "v.parquet")
+    pq.write_table(pa.table({"image": [1, 2]}), tmp_path / "number.parquet")
+    pq.write_table(pa.table({"image": [b"1", b"2"], "name": ["a", "a"]}), tmp_path / "t.parquet")
+    pq.write_table(pa.table({"image": pa.array([], pa.binary())}), tmp_path / "empty.parquet")
+    asked: list[tuple[str, dict[str, str], str | None]] = [
+        ("none", {}, None),
+        ("broken.parquet", {}, None),
+        ("number.parquet", {}, "image"),
+        ("t.parquet", {"image": "x"}, "x"),
+        ("t.parquet", {"id": "y"}, "y"),
+        ("t.parquet", {"id": "name"}, None),
+        ("empty.parquet", {}, None),
+    ]
+    for name, how, column in asked:
+        with pytest.raises(DataError) as caught:
+            pictures_on_disk(tmp_path / name, **how)
+        assert (caught.value.file, caught.value.column) == (str(tmp_path / name), column)
 
 
 def test_many_ids_keep_their_paths() -> None:
@@ -243,12 +236,7 @@ def test_many_ids_keep_their_paths() -> None:
 def test_a_path_out_of_the_root_is_refused(path: str, tmp_path: Path) -> None:
     with pytest.raises(DataError) as raised:
         pictures_of_table(["a", "b"], ["x..png", path], root=tmp_path, name="t.csv", column="file")
-    assert str(raised.value).startswith(
-        f"t.csv, column 'file', row 2: the path {path!r} leaves the folder {str(tmp_path)!r}"
-    )
-    assert str(raised.value).endswith(
-        ". Expected: a path inside the folder, or an absolute one. To do: give the folder that "
-        "holds all of the images as 'root', or absolute paths."
-    )
+    error = raised.value
+    assert (error.file, error.column, error.row) == ("t.csv", "file", 2)
     kept = ["a/../x.png", "..x.png", str(tmp_path.parent / "x.png")]
     assert len(pictures_of_table(["a", "b", "c"], kept, root=tmp_path, name="t")) == 3

@@ -10,7 +10,7 @@ import pytest
 
 from equipoise.core.errors import DataError, ModelError
 from equipoise.evidence import extract_probabilities, pictures_in_folder
-from equipoise.evidence.shares import check_shares
+from equipoise.evidence.asking import check_shares
 from equipoise.models import ModelInfo
 from picture_models import info, write_pictures
 

@@ -201,7 +201,7 @@ GOOD = sets(20)
         ({"units": {"z": ["1"]}}, "units: .*'z'"),
         ({"units": {"x": ["1"]}}, r"units\['x'\]: 1"),
         ({"units": {"x": [*"abcde", ""]}}, r"units\['x'\]: 6"),
-        ({"units": {"x": [*"abcdef"]}}, "units: 'y'"),
+        ({"units": {"x": [*"abcdef"]}}, "units: only 'x'"),
     ],
 )
 def test_bad_input(change: dict[str, Any], where: str) -> None:

@@ -51,9 +51,9 @@ def shares(seed: int = 3) -> Estimate:
 ROWS = {"y_true": TRUTH, "y_pred": LABEL, "groups": GROUP}
 RANKED = {"scores": RNG.normal(size=N), "groups": GROUP}
 TOP = {**RANKED, "k": 20}
-COMPONENTS = {"components": {"II": 0.1, "ITP": 0.2, "ITA": 0.1, "TT": -0.3}}
 TARGETS = {"one": cloud(10), "two": cloud(10)}
 MCAS = ("target_images", "target_texts", "a_images", "a_texts", "b_images", "b_texts")
+COMPONENTS = {"components": m.mcas(*(RNG.normal(size=(6, 4)) for _ in MCAS), resampling=None)}
 TABLE = {"table": np.array([[20, 10, 5], [11, 14, 3], [4, 6, 9]])}
 DETECTED = {"detected": RIGHT, "shown": RNG.random(N) < 0.8, "groups": GROUP}
 CONCEPTS = {"scores": RNG.normal(size=(N, 3)), "labels": RNG.random((N, 3)) < 0.5, "groups": GROUP}

@@ -385,7 +385,7 @@ class DryRun(Models):
             "runs": runs, "items": state.images, "in_store": state.present,
             "failed_before": state.failed, "to_do": state.to_do, "files_missing": state.gone,
             "numbers": numbers or None,
-            "bytes": state.to_do * numbers * _BYTES if numbers else state.bytes,
+            "bytes": state.to_do * numbers * _BYTES if numbers else None,
         }  # fmt: skip
         width = numbers or (_DIMENSION if content == "embeddings" else 0)
         return self._stand_in(name, on, content, pictures.ids, about, width, names=names)

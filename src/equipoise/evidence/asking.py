@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal, get_args
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 
-from equipoise.core.errors import InputError, ModelError
-from equipoise.evidence.shares import check_shares
+from equipoise.core.errors import DataError, InputError, ModelError
+from equipoise.data.predictions import RANGE_TOLERANCE, SUM_TOLERANCE
 from equipoise.models import Answerer, Classifier, DualEncoder, ModelInfo, PairScorer, load_model
 
 Table = Literal["embeddings", "scores", "probabilities", "answers"]
@@ -43,16 +43,10 @@ class RunOptions:
         ModelError
             When it cannot be loaded.
         """
-        more = {} if self.backend == "auto" else {"backend": self.backend}
-        return load_model(
-            name,
-            device=self.device,
-            dtype=self.dtype,
-            revision=self.revision,
-            allow_pickle=self.allow_pickle,
-            trust_remote_code=self.trust_remote_code,
-            **more,
-        )
+        options = asdict(self)
+        if self.backend == "auto":
+            del options["backend"]
+        return load_model(name, **options)
 
 
 @dataclass(frozen=True)
@@ -82,16 +76,10 @@ class Request:
         Raises
         ------
         InputError
-            When the table is unknown, or scores have no texts.
+            When scores have no texts, or one twice.
         """
-        if self.table not in get_args(Table):
-            raise InputError(f"there is no table {self.table!r}; there are {', '.join(COLUMNS)}")
         if self.table == "scores" and (not self.texts or len({*self.texts}) < len(self.texts)):
             raise InputError("scores need texts, each once")
-
-
-def nothing() -> None:
-    """Do nothing: the model is loaded."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +105,7 @@ class Asked:
     call: Callable[[Sequence[Any]], Any] = field(repr=False)
     width: int | None
     table: Table
-    open: Callable[[], Any] = field(default=nothing, repr=False)
+    open: Callable[[], Any] = field(default=lambda: None, repr=False)
 
     @property
     def batch(self) -> int:
@@ -138,7 +126,11 @@ class Asked:
         """
         found = self.call(images)
         if self.table == "answers":
-            return self._texts(found, len(images))
+            if len(found) != len(images) or not all(isinstance(text, str) for text in found):
+                raise FormError(f"{self.info.name} gave {len(found)} answers for {len(images)}.")
+            texts = self.empty(len(images))
+            texts[:] = [text.encode("utf-8", "replace").decode() for text in found]
+            return texts
         values = np.asarray(found, dtype=np.float32)
         wanted = (len(images), *(() if self.width is None else (self.width,)))
         if values.ndim != 2 or values.shape[: len(wanted)] != wanted:
@@ -148,31 +140,12 @@ class Asked:
             )
         return values
 
-    def check(self, ids: Sequence[str], values: np.ndarray[Any, Any]) -> None:
-        """Refuse finite values of images that are not what the table holds.
-
-        Raises
-        ------
-        DataError
-            When a row of `probabilities` is none.
-        """
-        if self.table == "probabilities":
-            check_shares(self.info, self.names, ids, values)
-
-    def _texts(self, found: Any, n: int) -> np.ndarray[Any, Any]:
-        if len(found) != n or not all(isinstance(text, str) for text in found):
-            raise FormError(f"{self.info.name} gave {len(found)} answers for {n} images.")
-        texts = np.empty(n, dtype=object)
-        texts[:] = [text.encode("utf-8", "replace").decode() for text in found]
-        return texts
-
     def arrow(self, values: np.ndarray[Any, Any]) -> pa.Array:
         """Return values as a column."""
         if self.table == "answers":
             return pa.array(values.tolist(), pa.string())
-        width = values.shape[1]
         flat = pa.array(np.ascontiguousarray(values, dtype=np.float32).ravel())
-        return pa.FixedSizeListArray.from_arrays(flat, width)
+        return pa.FixedSizeListArray.from_arrays(flat, values.shape[1])
 
     def stacked(self, values: Sequence[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
         """Return values of several batches as one.
@@ -182,17 +155,16 @@ class Asked:
         ModelError
             When their rows are not of one length.
         """
-        held = [one for one in values if len(one)]
-        widths = {one.shape[1:] for one in held}
-        if len(widths) > 1:
+        some = [one for one in values if len(one)]
+        if len({one.shape[1:] for one in some}) > 1:
             raise FormError(f"{self.info.name} gave rows of different lengths, expected one.")
-        return np.concatenate(held) if held else self.empty()
+        return np.concatenate(some) if some else self.empty()
 
-    def empty(self) -> np.ndarray[Any, Any]:
-        """Return values of no image."""
+    def empty(self, images: int = 0) -> np.ndarray[Any, Any]:
+        """Return values to be filled."""
         if self.table == "answers":
-            return np.empty(0, dtype=object)
-        return np.empty((0, self.width or 1), dtype=np.float32)
+            return np.empty(images, dtype=object)
+        return np.empty((images, self.width or 1), dtype=np.float32)
 
 
 class FormError(ModelError):
@@ -207,32 +179,69 @@ def asked(model: Any, request: Request) -> Asked:
     ModelError
         When this kind of model cannot be asked that.
     """
-    return replace(_asked(model, request), open=getattr(model, "open", nothing))
-
-
-def _asked(model: Any, request: Request) -> Asked:
     info, table = model.info, request.table
-    if table == "embeddings":
-        if isinstance(model, DualEncoder) and not request.features:
-            return Asked(info, (), model.embed_images, info.dimension, table)
-        if isinstance(model, Classifier):
-            return Asked(info, (), model.features, info.dimension, table)
-        raise _other(info, "no embeddings", "a dual encoder or a classifier")
-    if table == "scores":
-        if isinstance(model, PairScorer):
-            texts = request.texts
-            return Asked(info, texts, lambda i: model.score(i, texts), len(texts), table)
-        raise _other(info, "no scores of pairs", "an image-text matching model")
-    if table == "probabilities":
-        if isinstance(model, Classifier):
-            labels = tuple(model.labels)
-            return Asked(info, labels, model.predict_proba, len(labels), table)
-        raise _other(info, "no probabilities", "a classifier")
-    if isinstance(model, Answerer):
-        question = request.question
-        return Asked(info, (), lambda images: model.answer(images, question), None, table)
-    raise _other(info, "no answers", "a model that answers questions")
+    call: Callable[[Sequence[Any]], Any]
+    names: tuple[str, ...] = ()
+    width = None
+    if table == "embeddings" and isinstance(model, DualEncoder) and not request.features:
+        call, width = model.embed_images, info.dimension
+    elif table == "embeddings" and isinstance(model, Classifier):
+        call, width = model.features, info.dimension
+    elif table == "scores" and isinstance(model, PairScorer):
+        names = request.texts
+        call = lambda images: model.score(images, request.texts)  # noqa: E731
+    elif table == "probabilities" and isinstance(model, Classifier):
+        call, names = model.predict_proba, tuple(model.labels)
+    elif table == "answers" and isinstance(model, Answerer):
+        call = lambda images: model.answer(images, request.question)  # noqa: E731
+    else:
+        raise ModelError(
+            f"{info.name} ({info.family}) gives no {table}. To do: name a model of another kind"
+        )
+    late = getattr(model, "open", lambda: None)
+    return Asked(info, names, call, len(names) or width, table, late)
 
 
-def _other(info: ModelInfo, lacks: str, wanted: str) -> ModelError:
-    return ModelError(f"{info.name} ({info.family}) gives {lacks}. To do: name {wanted}.")
+def check_shares(
+    info: ModelInfo, labels: Sequence[str], ids: Sequence[str], values: np.ndarray[Any, Any]
+) -> None:
+    """Refuse rows of a classifier that are no probabilities.
+
+    Parameters
+    ----------
+    info : ModelInfo
+        Where `preprocessing["probabilities"]` is ``sigmoid``, each label has a probability of its
+        own, and rows have no sum.
+    labels : sequence of m str
+    ids : sequence of n str
+        Of the images.
+    values : ndarray of finite floats, shape (n, m)
+
+    Raises
+    ------
+    DataError
+        For the first image with a number outside [0, 1], or with another sum than 1.
+    """
+    outside = (values < -RANGE_TOLERANCE) | (values > 1 + RANGE_TOLERANCE)
+    if outside.any():
+        row, column = (int(index[0]) for index in np.nonzero(outside))
+        raise DataError(
+            f"{values[row, column]:g} is no probability for image {ids[row]!r}",
+            file=info.name,
+            column=labels[column],
+            expected="a number from 0 to 1",
+            fix="return probabilities, not logits or percentages",
+        )
+    if info.preprocessing.get("probabilities") == "sigmoid":
+        return
+    sums = values.sum(axis=1, dtype=np.float64)
+    wrong = np.flatnonzero(np.abs(sums - 1) > SUM_TOLERANCE)
+    if len(wrong):
+        row = int(wrong[0])
+        raise DataError(
+            f"the probabilities for image {ids[row]!r} sum to {sums[row]:.4g}",
+            file=info.name,
+            expected=f"a sum of 1 within {SUM_TOLERANCE}",
+            fix="return a probability for every class, or set preprocessing "
+            "{'probabilities': 'sigmoid'} in the model's info where several labels hold at once",
+        )

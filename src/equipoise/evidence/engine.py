@@ -10,7 +10,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from queue import Empty, Full, Queue, SimpleQueue
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from equipoise.core.errors import EquipoiseError, MissingExtraError, ModelError, RunError
 from equipoise.evidence.asking import Asked, Request, RunOptions, asked
@@ -37,53 +37,47 @@ def aside(items: Generator[Item]) -> Generator[Item]:
     Ctrl-C before Python does. A generator that is given up is closed in its thread, which nobody
     waits for.
     """
-    handover: _Handover[Item] = _Handover()
-    threading.Thread(target=handover.make, args=[items], name="extraction", daemon=True).start()
+    # An item, nothing at the end, or an error.
+    ready: Queue[Any] = Queue(maxsize=1)
+    left = threading.Event()
+
+    threading.Thread(
+        target=_hand_over, args=[items, ready, left], name="extraction", daemon=True
+    ).start()
     try:
         while True:
-            found, error = handover.take()
+            try:
+                found, error = ready.get(timeout=_PATIENCE)
+            except Empty:
+                continue
             if error is not None:
                 raise error
             if not found:
                 return
             yield from found
     finally:
-        handover.left.set()
+        left.set()
 
 
-class _Handover(Generic[Item]):
-    """What is made in one thread for another: an item, nothing at the end, or an error."""
+def _hand_over(items: Generator[Any], ready: Queue[Any], left: threading.Event) -> None:
+    """Hand over each item, until there is none or nobody waits."""
 
-    def __init__(self) -> None:
-        self.ready: Queue[tuple[tuple[Item, ...], BaseException | None]] = Queue(maxsize=1)
-        self.left = threading.Event()
+    def hand(found: tuple[Any, ...], error: BaseException | None = None) -> None:
+        while not left.is_set():
+            with suppress(Full):
+                ready.put((found, error), timeout=_PATIENCE)
+                return
 
-    def take(self) -> tuple[tuple[Item, ...], BaseException | None]:
-        """Return what is handed over next."""
-        while True:
-            with suppress(Empty):
-                return self.ready.get(timeout=_PATIENCE)
-
-    def make(self, items: Generator[Item]) -> None:
-        """Hand over each item, until there is none or nobody waits."""
-        try:
-            with closing(items):
-                for item in items:
-                    self._hand((item,))
-                    if self.left.is_set():
-                        return
-        except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
-            self._hand((), error)
-        else:
-            self._hand(())
-
-    def _hand(self, found: tuple[Item, ...], error: BaseException | None = None) -> None:
-        while not self.left.is_set():
-            try:
-                self.ready.put((found, error), timeout=_PATIENCE)
-            except Full:
-                continue
-            return
+    try:
+        with closing(items):
+            for item in items:
+                hand((item,))
+                if left.is_set():
+                    return
+    except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
+        hand((), error)
+    else:
+        hand(())
 
 
 # Daft and Ray tell their makers about each use unless these are set before they are imported.
@@ -95,43 +89,23 @@ _LAST = 5.0
 _STEP = "images through the model"
 
 
-class Telling:
-    """Counts images that are done, and tells how many there are."""
+def telling(
+    progress: Callable[[str, int, int | None], None] | None, total: int
+) -> Callable[[int], None]:
+    """Return what counts images that are done, and tells how many there are."""
+    lock, done = threading.Lock(), 0
 
-    def __init__(self, progress: Callable[[str, int, int | None], None] | None, total: int) -> None:
-        self._progress, self._total = progress, total
-        self._done = 0
-        self._lock = threading.Lock()
+    def tell(images: int) -> None:
+        nonlocal done
+        with lock:
+            done += images
+            if progress is not None:
+                progress(_STEP, done, total)
 
-    def __call__(self, images: int) -> None:
-        """Count some more."""
-        with self._lock:
-            self._done += images
-            if self._progress is not None:
-                self._progress(_STEP, self._done, self._total)
-
-
-class Engine(Protocol):
-    """Runs one model over pieces."""
-
-    @property
-    def info(self) -> ModelInfo:
-        """What the model is."""
-        ...
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """What the numbers of a row are of."""
-        ...
-
-    def outcomes(
-        self, key: str, pieces: Sequence[Piece], tell: Callable[[int], None]
-    ) -> Generator[Outcome]:
-        """Yield what becomes of each piece, as soon as it is done."""
-        ...
+    return tell
 
 
-def engine_of(settings: Settings, model: Any, request: Request) -> Engine:
+def engine_of(settings: Settings, model: Any, request: Request) -> Native | Cluster:
     """Return the engine that settings name, with a model that can be asked the request.
 
     Raises
@@ -141,10 +115,16 @@ def engine_of(settings: Settings, model: Any, request: Request) -> Engine:
     RunError
         When the engine cannot be had.
     """
-    if settings.engine == "native":
-        return _native(settings, model, request)
+    options = settings.options
+    if settings.engine == "ray":
+        return cluster(model, options, request, settings.decoding)
+    models = [options.load(model) if isinstance(model, str) else model]
+    if isinstance(model, str) and models[0].info.device == "cuda":
+        from equipoise.models.runtimes import gpus
 
-    return cluster(model, settings.options, request, settings.decoding)
+        more = (f"cuda:{index}" for index in range(1, gpus()))  # unless one was named
+        models += [replace(options, device=device).load(model) for device in more]
+    return Native(tuple(asked(one, request) for one in models), settings.decoding)
 
 
 @dataclass(frozen=True)
@@ -215,25 +195,6 @@ def _with_a_loop() -> None:
     if event_loop.LOOP is not None and not event_loop.LOOP.loop.is_running():
         event_loop.LOOP.loop.close()
         event_loop.LOOP = None
-
-
-def _native(settings: Settings, model: Any, request: Request) -> Native:
-    if not isinstance(model, str):
-        return Native((asked(model, request),), settings.decoding)
-    options = settings.options
-    first = asked(options.load(model), request)
-    more = (f"cuda:{index}" for index in range(1, _gpus(first.info)))
-    others = (asked(replace(options, device=device).load(model), request) for device in more)
-    return Native((first, *others), settings.decoding)
-
-
-def _gpus(info: ModelInfo) -> int:
-    """Return on how many devices a model is to run: on every GPU, unless one was named."""
-    if info.device != "cuda":
-        return 1
-    from equipoise.models.runtimes import gpus
-
-    return gpus()
 
 
 def processors() -> int:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -18,11 +18,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from equipoise import __version__
-from equipoise.core.errors import DataError, EquipoiseError, InputError, ModelError, RunError
+from equipoise.core.errors import DataError, InputError, ModelError, RunError
 from equipoise.core.files import table_bytes
 from equipoise.evidence.asking import Request, RunOptions
 from equipoise.evidence.decoding import Decoding, quiet
-from equipoise.evidence.engine import Engine, Telling, engine_of
+from equipoise.evidence.engine import Cluster, Native, engine_of, telling
 from equipoise.evidence.pictures import Files, Pictures, same_pictures
 from equipoise.evidence.store import (
     Failure,
@@ -286,37 +286,8 @@ def extracted(
         See `extract_embeddings`.
     """
     engine = engine_of(settings, model, request)
-    facts = _facts(request, engine, pictures, settings)
-    key = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
-    folder = Path(store) / request.table / key[:16]
-    info = asdict(engine.info)
-    about = {"key": facts, "model": info, "images": len(pictures), "versions": _versions()}
-    ledger = Ledger(folder, pictures, settings.part)
-    with held(folder) as writable, quiet():
-        if writable:
-            write_manifest(folder, about | {"whole": False})
-        done = _done(ledger, engine, key, settings)
-        failures = _failures(done, pictures)
-        rows = len(pictures) - len(failures)
-        identical = same_pictures(pictures, b"".join(one.contents for one in done))
-        if writable:
-            ledger.drop_others(done)
-            _write_failures(folder, failures)
-            counts = {"rows": rows, "failures": _by_stage(failures)}
-            write_manifest(folder, about | {"whole": True} | counts | _told(identical))
-        parts = tuple(ledger.path(outcome) for outcome in done)
-        inputs = {f"evidence/{request.table}/{key[:16]}": _input(parts, rows)}
-    computed = sum(outcome.computed for outcome in done)
-    return Extraction(
-        folder, parts, engine.names, failure_table(failures), info, inputs, computed, identical
-    )
-
-
-def _facts(
-    request: Request, engine: Engine, pictures: Pictures, settings: Settings
-) -> dict[str, Any]:
-    """Return all that decides what the parts hold but the pictures themselves."""
-    return {
+    # All that decides what the parts hold but the pictures themselves.
+    facts = {
         "format": _FORMAT,
         "table": request.table,
         "model": engine.info.key,
@@ -328,6 +299,37 @@ def _facts(
         "crops": crops_digest(pictures),
         "part": settings.part,
     }
+    key = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+    folder = Path(store) / request.table / key[:16]
+    info = asdict(engine.info)
+    versions = {name: version(name) for name in ("daft", "pillow", "pyarrow")}
+    versions["equipoise"] = __version__
+    about = {"key": facts, "model": info, "images": len(pictures), "versions": versions}
+    ledger = Ledger(folder, pictures, settings.part)
+    with held(folder) as writable, quiet():
+        if writable:
+            write_manifest(folder, about | {"whole": False})
+        done = _done(ledger, engine, key, settings)
+        failures = _failures(done, pictures)
+        rows = len(pictures) - len(failures)
+        identical = same_pictures(pictures, b"".join(one.contents for one in done))
+        if writable:
+            ledger.drop_others(done)
+            _write_failures(folder, failures)
+            stages = Counter(sorted(one.stage for one in failures))
+            counts = {"rows": rows, "failures": stages}
+            write_manifest(folder, about | {"whole": True} | counts | _told(identical))
+        parts = tuple(ledger.path(outcome) for outcome in done)
+        facts = {
+            "sha256": one_digest({part.name: sha256_of(part) for part in parts}),
+            "bytes": sum(part.stat().st_size for part in parts),
+            "rows": rows,
+        }
+        inputs = {f"evidence/{request.table}/{key[:16]}": facts}
+    computed = sum(outcome.computed for outcome in done)
+    return Extraction(
+        folder, parts, engine.names, failure_table(failures), info, inputs, computed, identical
+    )
 
 
 def _told(identical: Sequence[Sequence[str]]) -> dict[str, Any]:
@@ -338,11 +340,7 @@ def _told(identical: Sequence[Sequence[str]]) -> dict[str, Any]:
     return {"identical": counts | {"first": [[*ids] for ids in identical[:_FIRST]]}}
 
 
-def _versions() -> dict[str, str]:
-    return {"equipoise": __version__} | {n: version(n) for n in ("daft", "pillow", "pyarrow")}
-
-
-def _done(ledger: Ledger, engine: Engine, key: str, settings: Settings) -> list[Outcome]:
+def _done(ledger: Ledger, engine: Native | Cluster, key: str, settings: Settings) -> list[Outcome]:
     """Return what became of every part, in order.
 
     Raises
@@ -354,53 +352,33 @@ def _done(ledger: Ledger, engine: Engine, key: str, settings: Settings) -> list[
     """
     n = len(ledger.pictures)
     allowed = math.floor(settings.max_failures * n + 1e-9)
-    telling = Telling(settings.progress, n)
     done: list[Outcome] = []
     failed = 0
-    with closing(engine.outcomes(key, [*ledger.pieces()], telling)) as outcomes:
+    tell = telling(settings.progress, n)
+    with closing(engine.outcomes(key, [*ledger.pieces()], tell)) as outcomes:
         for outcome in outcomes:
             done.append(ledger.keep(outcome))
             failed += len(done[-1].failures)
             if failed > allowed:
                 break
     done.sort(key=lambda outcome: outcome.number)
-    if failed > allowed or failed == n:
-        ledger.forget(done)
-        failures = _failures(done, ledger.pictures)
-        with suppress(RunError):  # the error that is raised says more
-            _write_failures(ledger.folder, failures)
-        raise _too_many(ledger, engine, failures, allowed, rows=sum(one.rows for one in done))
-    return done
-
-
-def _too_many(
-    ledger: Ledger, engine: Engine, failures: Sequence[Failure], allowed: int, *, rows: int
-) -> EquipoiseError:
-    first = failures[0]
-    told = f"the first is {first.image_id!r}: {first.reason}"
-    if not rows and all(failure.stage == "model" for failure in failures):
-        return ModelError(
+    if failed <= allowed and failed < n:
+        return done
+    ledger.forget(done)
+    failures = _failures(done, ledger.pictures)
+    with suppress(RunError):  # the error that is raised says more
+        _write_failures(ledger.folder, failures)
+    told = f"the first is {failures[0].image_id!r}: {failures[0].reason}"
+    if all(failure.stage == "model" for failure in failures) and not any(x.rows for x in done):
+        raise ModelError(
             f"{engine.info.name} failed on each of {len(failures)} images; {told}. "
             "To do: run the model on one of them, and see what it needs"
         )
-    return DataError(
-        f"{len(failures)} of {len(ledger.pictures)} images failed, and max_failures allows "
-        f"{allowed}; {told}",
+    raise DataError(
+        f"{len(failures)} of {n} images failed, and max_failures allows {allowed}; {told}",
         file=ledger.pictures.name,
-        fix=_advice(ledger, wrong_folder=not rows and {one.stage for one in failures} == {"read"}),
-    )
-
-
-def _advice(ledger: Ledger, *, wrong_folder: bool) -> str:
-    listed = ledger.folder / "failures.parquet"
-    if wrong_folder:
-        return (
-            "see whether the files lie there: the folder that paths start from is the one that "
-            f"the configuration gives as 'root'. The rest was not tried; {listed} lists these"
-        )
-    return (
-        f"see {listed}; repair these images, or raise max_failures to do without them (removed "
-        "from the set, they make it another, which is computed anew)"
+        fix=f"see {ledger.folder / 'failures.parquet'}. Where no file can be read, check the "
+        "folder that paths start from ('root'); else repair images, or raise max_failures",
     )
 
 
@@ -424,20 +402,8 @@ def _failures(done: Sequence[Outcome], pictures: Pictures) -> list[Failure]:
     ]
 
 
-def _by_stage(failures: Sequence[Failure]) -> dict[str, int]:
-    return dict(sorted(Counter(failure.stage for failure in failures).items()))
-
-
 def _write_failures(folder: Path, failures: Sequence[Failure]) -> None:
     write(folder / "failures.parquet", table_bytes(failure_table(failures)))
-
-
-def _input(parts: Sequence[Path], rows: int) -> dict[str, Any]:
-    return {
-        "sha256": one_digest({part.name: sha256_of(part) for part in parts}),
-        "bytes": sum(part.stat().st_size for part in parts),
-        "rows": rows,
-    }
 
 
 @dataclass(frozen=True)
@@ -449,22 +415,17 @@ class Pending:
     images : int
         In the set.
     present : int
-        Of them with a row in finished parts. Whether pictures have changed since is not looked at;
-        a part with a picture whose file was there and is gone counts as missing, for it will be
-        made anew.
+        Of them with a row in finished parts. Whether pictures have changed since is not looked at.
     failed : int
         With a failure in such parts, which is kept and not tried again.
     gone : int or None
         Whose file is not there now; None where pictures are no files of their own.
-    bytes : int or None
-        To be written, about; None where nothing tells how long a row is.
     """
 
     images: int
     present: int
     failed: int
     gone: int | None
-    bytes: int | None
 
     @property
     def to_do(self) -> int:
@@ -514,65 +475,24 @@ def pending(  # noqa: PLR0913 - all of them decide
     }
     if table == "scores":
         wanted["names"] = [*texts]
-    source = pictures.source
-    gone = source.gone if isinstance(source, Files) else None
-    best, size = (0, 0), _row(table, len(texts))
+    best = (0, 0)
     for manifest in sorted(Path(store).glob(f"{table}/*/manifest.json")):
         facts = read_manifest(manifest.parent)
         about = facts.get("key", {})
         told = facts.get("model", {}).get("name") if key is None else about.get("model")
-        if told != (model if key is None else key):
-            continue
-        parts = [*_parts(manifest.parent)]
-        rows = sum(part.rows for part in parts)
-        size = sum(part.bytes for part in parts) // rows if rows else size
-        if all(about.get(name) == value for name, value in wanted.items()):
-            lost = _by_part(pictures, gone or (), wanted["part"])
-            best = max(best, _held(parts, lost), key=sum)
-    found = Pending(len(pictures), *best, None if gone is None else len(gone), None)
-    return found if size is None else replace(found, bytes=size * found.to_do)
+        if told == (model if key is None else key) and wanted.items() <= about.items():
+            best = max(best, _finished(manifest.parent), key=sum)
+    gone = len(pictures.source.gone) if isinstance(pictures.source, Files) else None
+    return Pending(len(pictures), *best, gone)
 
 
-def _row(table: str, texts: int) -> int | None:
-    return {"scores": 4 * texts, "answers": 100}.get(table)
-
-
-@dataclass(frozen=True)
-class _Part:
-    """A finished part: its rows and bytes, and the stage of each failure by image."""
-
-    number: int
-    rows: int
-    bytes: int
-    failures: Mapping[str, str]
-
-
-def _parts(folder: Path) -> Iterator[_Part]:
-    """Yield the finished parts that can be read."""
+def _finished(folder: Path) -> tuple[int, int]:
+    """Return the rows and the failures of the parts that can be read."""
+    counts = {}
     for part in parts_in(folder):
-        try:
+        with suppress(OSError, ValueError, pa.ArrowException):
             rows = pq.read_metadata(part.path).num_rows
-            failures = {one.image_id: one.stage for one in failures_of(part.path)}
-            yield _Part(part.number, rows, part.path.stat().st_size, failures)
-        except (OSError, ValueError, pa.ArrowException):
-            continue
-
-
-def _by_part(pictures: Pictures, gone: Sequence[int], part: int) -> Mapping[int, set[str]]:
-    """Return the ids of the pictures whose files are not there, by the part that they are in."""
-    found: dict[int, set[str]] = {}
-    for place in gone:
-        found.setdefault(place // part, set()).add(pictures.ids[place])
-    return found
-
-
-def _held(parts: Sequence[_Part], lost: Mapping[int, set[str]]) -> tuple[int, int]:
-    """Return the rows and the failures of parts without a picture that is gone since."""
-    # Of one number the last is taken, as in the ledger.
-    every = {part.number: part for part in parts}
-    held = [
-        part
-        for part in every.values()
-        if all(part.failures.get(one) == "read" for one in lost.get(part.number, ()))
-    ]
-    return sum(part.rows for part in held), sum(len(part.failures) for part in held)
+            # Of one number the last is taken, as in the ledger.
+            counts[part.number] = rows, len(failures_of(part.path))
+    rows, failures = (sum(some) for some in zip((0, 0), *counts.values(), strict=True))
+    return rows, failures

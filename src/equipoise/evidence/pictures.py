@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache
 from itertools import pairwise
 from pathlib import Path
@@ -157,8 +158,16 @@ def pictures_in_folder(folder: Path) -> Pictures:
         raise DataError(
             "there is no such folder", file=str(folder), fix="give the folder that holds the images"
         )
-    paths = sorted(_files_below(folder))
-    kept = [path for path in paths if _is_picture(path)]
+    paths = sorted(
+        Path(here, file).relative_to(folder).as_posix()
+        for here, _, files in os.walk(folder)
+        for file in files
+    )
+    kept = [
+        path
+        for path in paths
+        if Path(path).suffix.lower() in SUFFIXES and not re.search(r"(^|/)\.", path)
+    ]
     if not kept:
         raise DataError(
             f"no picture among {len(paths)} files",
@@ -166,28 +175,12 @@ def pictures_in_folder(folder: Path) -> Pictures:
             expected=f"files that end in {', '.join(sorted(SUFFIXES))}",
             fix="give the folder that holds the images, or name them in a table of paths",
         )
-    ids = [_text(path) for path in kept]
+    # A name that is not UTF-8 is no text that a table can hold.
+    ids = [
+        path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace") for path in kept
+    ]
     where = [os.path.join(folder, path) for path in kept]  # noqa: PTH118 - a million strings
     return sorted_by_id(str(folder), ids, Files(tuple(where)), None, len(paths) - len(kept))
-
-
-def _files_below(folder: Path) -> Iterator[str]:
-    for here, folders, files in os.walk(folder):
-        folders.sort()
-        inside = os.path.relpath(here, folder)
-        yield from (
-            file if inside == "." else f"{Path(inside).as_posix()}/{file}" for file in files
-        )
-
-
-def _is_picture(path: str) -> bool:
-    hidden = any(part.startswith(".") for part in path.split("/"))
-    return not hidden and Path(path).suffix.lower() in SUFFIXES
-
-
-def _text(path: str) -> str:
-    # A name that is not UTF-8 is no text that a table can hold.
-    return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def pictures_of_table(
@@ -227,7 +220,7 @@ def pictures_of_table(
     for row, path in enumerate(paths, start=1):
         if not str(path):
             raise DataError("the path of the image is empty", file=name, row=row)
-        if ".." in str(path) and _leaves(str(path)):
+        if ".." in str(path) and Path(os.path.normpath(path)).parts[0] == os.pardir:
             raise DataError(
                 f"the path {str(path)!r} leaves the folder {str(root)!r}",
                 file=name,
@@ -238,11 +231,6 @@ def pictures_of_table(
             )
     where = tuple(os.path.join(root, path) for path in paths)  # noqa: PTH118 - a million strings
     return sorted_by_id(name, list(ids), Files(where), _boxes(crops, len(ids), name))
-
-
-def _leaves(path: str) -> bool:
-    inside = os.path.normpath(path)
-    return Path(inside).parts[:1] == (os.pardir,)
 
 
 def _boxes(crops: npt.ArrayLike | None, n: int, name: str) -> Boxes | None:
@@ -287,15 +275,7 @@ def sorted_by_id(
             )
     whole = np.empty(len(ids), dtype=object)
     whole[:] = ids
-    pictures = Pictures(name, whole, source, crops, left_out)
-    if order == list(range(len(ids))):
-        return pictures
-    return Pictures(name, *_taken(pictures, order), left_out=left_out)
-
-
-def _taken(pictures: Pictures, order: list[int]) -> tuple[Any, Any, Any]:
-    taken = pictures.take(order)
-    return taken.ids, taken.source, taken.crops
+    return replace(Pictures(name, whole, source, crops).take(order), left_out=left_out)
 
 
 @dataclass(frozen=True)
@@ -336,26 +316,28 @@ class Rows:
 
     def read(self, place: int) -> bytes:
         """Return the bytes of one picture."""
+        file, group, row = self._found(place)
+        try:
+            value = _stretch(file, group, self.column)[row].as_py()
+        except (OSError, pa.ArrowException, IndexError) as error:
+            raise OSError(f"{self.where(place)} cannot be read: {error}") from error
+        return _bytes(value, Path(file.path).parent)
+
+    def _found(self, place: int) -> tuple[TableFile, int, int]:
+        """Return the file of a picture, the group of rows in it, and the row in the group."""
         row = self.places[place]
         at = bisect_right(self.starts, row) - 1
         number, group = self.stretches[at]
-        file = self.files[number]
-        try:
-            value = _stretch(file, group, self.column)[row - self.starts[at]].as_py()
-        except (OSError, pa.ArrowException, IndexError) as error:
-            raise OSError(f"row {row} of {file.path} cannot be read: {error}") from error
-        return _bytes(value, Path(file.path).parent)
+        return self.files[number], group, row - self.starts[at]
 
     def where(self, place: int) -> str:
         """Return the file and row of one picture."""
-        row = self.places[place]
-        at = bisect_right(self.starts, row) - 1
-        return f"row {row - self.starts[at]} of {self.files[self.stretches[at][0]].path}"
+        file, _, row = self._found(place)
+        return f"row {row} of {file.path}"
 
     def take(self, places: Sequence[int]) -> Rows:
         """Return some of the pictures."""
-        taken = tuple(self.places[place] for place in places)
-        return Rows(self.files, self.starts, self.stretches, self.column, taken)
+        return replace(self, places=tuple(self.places[place] for place in places))
 
 
 def pictures_on_disk(
@@ -383,15 +365,27 @@ def pictures_on_disk(
     """
     name = str(folder_or_parquet)
     try:
-        files = [_stamped(path) for path in row_files(folder_or_parquet)]
+        files = []
+        for path in row_files(folder_or_parquet):
+            with open_regular(path) as opened:  # Arrow would wait for a pipe
+                found = os.fstat(opened.fileno())
+            files.append(TableFile(str(path), (found.st_mtime_ns, found.st_size)))
         starts, stretches, n = [], [], 0
         for number, file in enumerate(files):
-            _check(file, image, name)
+            kind = _schema(file, image, name)
+            if not (pa.types.is_struct(kind) or "binary" in str(kind)):
+                raise DataError(f"it holds {kind}, no images", file=name, column=image)
             for group, rows in enumerate(_sizes(file)):
                 starts.append(n)
                 stretches.append((number, group))
                 n += rows
-        ids = _ids(files, id, name) or [f"{row:0{len(str(n - 1))}d}" for row in range(n)]
+        ids = [f"{row:0{len(str(n - 1))}d}" for row in range(n)]
+        if id is not None:
+            ids = []
+            for file in files:
+                _schema(file, id, name)
+                held = _mapped(file) if file.mapped else read_table(Path(file.path), [id])
+                ids += ["" if value is None else str(value) for value in held[id].to_pylist()]
     except (OSError, KeyError, ValueError, pa.ArrowException) as error:
         told = str(error).partition("\n")[0]
         raise DataError(f"it cannot be read: {told}", file=name) from error
@@ -399,38 +393,16 @@ def pictures_on_disk(
     return sorted_by_id(name, ids, source, None)
 
 
-def _stamped(path: Path) -> TableFile:
-    with open_regular(path) as file:  # Arrow would wait for a pipe
-        found = os.fstat(file.fileno())
-    return TableFile(str(path), (found.st_mtime_ns, found.st_size))
-
-
-def _check(file: TableFile, column: str, name: str) -> None:
-    schema = _schema(file)
+def _schema(file: TableFile, column: str, name: str) -> pa.DataType:
+    """Return the type of a column; a column that is not there is refused."""
+    schema = _mapped(file).schema if file.mapped else pq.read_schema(file.path)
     if column not in schema.names:
         raise DataError(
             f"there is no such column; there are {', '.join(schema.names)}",
             file=name,
             column=column,
         )
-    kind = schema.field(column).type
-    if not _holds_images(kind):
-        raise DataError(
-            f"it holds {kind}",
-            file=name,
-            column=column,
-            expected="images: bytes, or a struct of bytes and path",
-        )
-
-
-def _holds_images(kind: pa.DataType) -> bool:
-    if pa.types.is_struct(kind):
-        return any(kind.field(n).name in ("bytes", "path") for n in range(kind.num_fields))
-    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
-
-
-def _schema(file: TableFile) -> pa.Schema:
-    return _mapped(file).schema if file.mapped else pq.read_schema(file.path)
+    return schema.field(column).type
 
 
 @cache
@@ -455,28 +427,13 @@ def _stretch(file: TableFile, group: int, column: str) -> Any:
     return table.read_row_group(group, columns=[column])[column]
 
 
-def _ids(files: Sequence[TableFile], column: str | None, name: str) -> list[str]:
-    if column is None:
-        return []
-    ids = []
-    for file in files:
-        names = _schema(file).names
-        if column not in names:
-            raise DataError(
-                f"there is no such column; there are {', '.join(names)}", file=name, column=column
-            )
-        held = _mapped(file) if file.mapped else read_table(Path(file.path), [column])
-        ids += ["" if value is None else str(value) for value in held[column].to_pylist()]
-    return ids
-
-
 def _bytes(value: Any, folder: Path) -> bytes:
     if isinstance(value, dict):
         inside, path = value.get("bytes"), value.get("path")
         value = read_regular(folder / path) if inside is None and path else inside
-    if value is None:
+    if not isinstance(value, bytes):
         raise OSError("the row has no image")
-    return bytes(value)
+    return value
 
 
 _LENGTH = 16

@@ -16,7 +16,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 
 from equipoise.core.errors import EquipoiseError
-from equipoise.evidence.asking import Asked, FormError
+from equipoise.evidence.asking import Asked, FormError, check_shares
 from equipoise.evidence.decoding import Decoding, Image, ImageError, pixels
 from equipoise.evidence.pictures import Pictures, packed
 from equipoise.evidence.store import Failure, Outcome, Piece, digest_of, part_bytes
@@ -116,15 +116,6 @@ _STOPPED = "stopped"
 _NOT_FINITE = "it gave NaN or infinity"
 
 
-def nobody(images: int) -> None:
-    """Tell nobody how many images are done."""
-
-
-def never() -> bool:
-    """Never stop."""
-    return False
-
-
 @dataclass(frozen=True)
 class Worker:
     """Works on pieces, decoding ahead of the model.
@@ -147,8 +138,8 @@ class Worker:
     asked: Asked
     decoding: Decoding
     threads: int = 1
-    tell: Callable[[int], None] = field(default=nobody, repr=False)
-    stopped: Callable[[], bool] = field(default=never, repr=False)
+    tell: Callable[[int], None] = field(default=lambda _: None, repr=False)
+    stopped: Callable[[], bool] = field(default=lambda: False, repr=False)
 
     def __call__(self, piece: Piece) -> Outcome:
         """Return the part of a piece, or that the one that lies there still holds."""
@@ -163,26 +154,23 @@ class Worker:
             if isinstance(error, Exception):
                 raise
             # The thread is the engine's, which waits for ever for what such an error ends.
-            return Outcome(piece.number, trouble=_ended(self.asked.info.name, error))
+            told = f"{self.asked.info.name} ended the work with {type(error).__name__}: {error}"
+            return Outcome(piece.number, trouble=f"{told}. To do: raise an exception instead")
 
     def _kept(self, piece: Piece, readers: Readers) -> Outcome | None:
         if not piece.have:
             return None
         n = len(piece.pictures)
-        contents = [*self._contents(piece.pictures, readers)]
+        waiting = [readers.submit(_read, piece.pictures, place) for place in range(n)]
+        try:
+            contents = [readers.result(future)[1] for future in waiting]
+        finally:
+            for future in waiting:
+                future.cancel()
         if digest_of(self.key, piece.pictures, contents) != piece.have:
             return None
         self.tell(n)
         return Outcome(piece.number, piece.have, contents=packed(contents))
-
-    def _contents(self, pictures: Pictures, readers: Readers) -> Iterator[str]:
-        """Yield the SHA-256 of each picture."""
-        waiting = [readers.submit(_content, pictures, place) for place in range(len(pictures))]
-        try:
-            yield from map(readers.result, waiting)
-        finally:
-            for future in waiting:
-                future.cancel()
 
     def _made(self, piece: Piece, readers: Readers) -> Outcome:
         self.asked.open()
@@ -198,7 +186,8 @@ class Worker:
             held = [seen for seen in batch if seen.image is not None]
             found, reasons = self._values([seen.image for seen in held])
             sound = [seen.name for seen, no in zip(held, reasons, strict=True) if no is None]
-            self.asked.check(sound, found)
+            if self.asked.table == "probabilities":
+                check_shares(self.asked.info, self.asked.names, sound, found)
             values.append(found)
             computed += len(held)
             failures += [seen.failure for seen in batch if seen.failure is not None]
@@ -296,14 +285,6 @@ def _reason(error: Exception) -> str:
     return f"{type(error).__name__}: {text[:300]}" if text else type(error).__name__
 
 
-def _ended(model: str, error: BaseException) -> str:
-    text = f": {error}" if str(error) else ""
-    return (
-        f"{model} ended the work with {type(error).__name__}{text}. To do: raise an exception for "
-        "an image that fails, and don't exit"
-    )
-
-
 def _read(pictures: Pictures, place: int) -> tuple[bytes | None, str, str]:
     """Return the bytes of a picture, their SHA-256, and why there are none."""
     try:
@@ -311,7 +292,3 @@ def _read(pictures: Pictures, place: int) -> tuple[bytes | None, str, str]:
     except OSError as error:
         return None, "", error.strerror or str(error) or type(error).__name__
     return data, hashlib.sha256(data).hexdigest(), ""
-
-
-def _content(pictures: Pictures, place: int) -> str:
-    return _read(pictures, place)[1]

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate
 from equipoise.core.parts import Part, parts_to_table
-from equipoise.metrics.building import NOTHING, Against, Percentile, against, ends_of, number
+from equipoise.metrics.building import NOTHING, Against, Percentile, against, ends_of
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.spec import COHEN, COSINE, MetricSpec, make_estimate, register
 from equipoise.metrics.vectors.partitions import (
@@ -95,12 +95,12 @@ def association_score(
     columns = [space.dots(name, [space["targets"].mean]) for name in ("a", "b")]
     tested = space.exchange("a", "b", columns, "members")
     held = against_exchanged(tested, value, "either", "the members of a and b are exchangeable")
-    part = number(
+    part = space.part(
         "association_score",
         value,
+        boot,
+        0,
         n=len(space["targets"]),
-        ends=ends_of(boot, 0),
-        level=space.level,
         held=held,
         by_group=space.group_values("ab", near, boot, 1),
         shows="mean similarity of the targets to the set",
@@ -186,15 +186,9 @@ def differential_association(  # noqa: PLR0913 - one keyword for each choice
     columns = [space.dots(name, [contrast]) for name in images]
     tested = space.exchange("m_images", "f_images", columns, "members")
     held = against_exchanged(tested, value, "either", "images of both groups are exchangeable")
+    n = sum(len(space[name]) for name in images)
     parts = [
-        number(
-            "association_score",
-            one,
-            subject=name,
-            n=len(space["m_images"]) + len(space["f_images"]),
-            ends=ends_of(boot, index),
-            level=space.level,
-        )
+        space.part("association_score", one, boot, index, subject=name, n=n)
         for index, (name, one) in enumerate(zip(concepts, single, strict=True), start=1)
     ]
     pairs = [("c1", "c2"), ("m_images", "f_images")]
@@ -342,27 +336,17 @@ def _effect_size(
     harm = HARM[alternative]
     held = against_exchanged(tested, value, harm, null, factor=1.0 / (spread or 1.0))
     n = len(x) + len(y)
-    shows = "mean similarity of the target to the set"
-    if of_targets:
-        shows = "mean association score of the set"
-
-    def parts() -> list[Part]:
-        found = number(
-            metric,
-            value,
-            n=n,
-            ends=ends_of(boot, 0),
-            level=space.level,
-            held=held,
-            by_group=space.group_values((first, second), means, boot, 1),
-            reason=reason,
-            shows=shows,
+    of = "association score of the set" if of_targets else "similarity of the target to the set"
+    by_group = space.group_values((first, second), means, boot, 1)
+    parts = [
+        space.part(
+            metric, value, boot, 0, n=n, held=held, by_group=by_group, reason=reason,
+            shows=f"mean {of}",
         )
-        if not of_targets:
-            return [found]
-        apart, ends = _sum(x) - _sum(y), ends_of(boot, 3)
-        return [found, number("differential_association", apart, n=n, ends=ends, level=space.level)]
-
+    ]  # fmt: skip
+    if of_targets:
+        apart = _sum(x) - _sum(y)
+        parts.append(space.part("differential_association", apart, boot, 3, n=n))
     return space.estimate(
         metric,
         value,
@@ -499,13 +483,13 @@ def total_absolute_association(
     tested = space.exchange("a", "b", columns, "members")
     null = "the members of a and b are exchangeable"
     parts = [
-        number(
+        space.part(
             "association_score",
             value,
+            found.boot,
+            index,
             subject=name,
             n=len(space[name]),
-            ends=ends_of(found.boot, index),
-            level=space.level,
             held=against_exchanged(tested, value, "either", null, itemgetter((slice(None), index))),
         )
         for index, (name, value) in enumerate(zip(names, found.observed.tolist(), strict=True))

@@ -145,12 +145,12 @@ def mcas(  # noqa: PLR0913 - one keyword for each choice
         value, groups = float(found.observed[index]), [f"a_{kind}", f"b_{kind}"]
         near = [float(row_dots(space[g].mean[None], space[target].mean[None])[0]) for g in groups]
         parts.append(
-            number(
+            space.part(
                 name,
                 value,
+                found.boot,
+                index,
                 n=len(space[target]),
-                ends=ends_of(found.boot, index),
-                level=found.level,
                 held=found.held(value, "either", itemgetter((slice(None), index))),
                 by_group=space.group_values(groups, near),
                 shows="mean similarity of the targets to the set",
@@ -335,15 +335,9 @@ def xmcas(  # noqa: PLR0913 - one keyword for each choice
     found = _geometry(space.means(), names, offset)[0].tolist()
     rows = [("euclidean", ""), ("mcas", "")]
     rows += [(metric, name) for metric in ("similarity", "theta") for name in names]
+    n = len(space["target_images"])
     parts = [
-        number(
-            metric,
-            value,
-            subject=name,
-            n=len(space["target_images"]),
-            ends=ends_of(boot, index),
-            level=space.level,
-        )
+        space.part(metric, value, boot, index, subject=name, n=n)
         for index, ((metric, name), value) in enumerate(zip(rows, found[1:], strict=True), start=1)
     ]
     return space.estimate(
@@ -359,8 +353,6 @@ def xmcas(  # noqa: PLR0913 - one keyword for each choice
 
 def _further_groups(c_images: Any, c_texts: Any) -> dict[str, tuple[Any, Any]]:
     """Return images and texts of each further group, "c" where it has no name."""
-    if isinstance(c_images, Mapping) != isinstance(c_texts, Mapping):
-        raise InputError("c_images and c_texts: expected two mappings of groups, or two arrays")
     images = c_images if isinstance(c_images, Mapping) else {"c": c_images}
     texts = c_texts if isinstance(c_texts, Mapping) else {"c": c_texts}
     if not images or {*images} != {*texts}:
@@ -442,14 +434,13 @@ def estimate_offset(
     )
 
 
-def diffusion_bias(components: Estimate | Mapping[str, float]) -> Estimate:
+def diffusion_bias(components: Estimate) -> Estimate:
     """Difference in size of the association in images and in texts: | |II| - |TT| |.
 
     Parameters
     ----------
-    components : Estimate or mapping
-        What `mcas` returned, or its components by name ("II" and "TT"), which give the value
-        alone.
+    components : Estimate
+        What `mcas` returned.
 
     Returns
     -------
@@ -461,37 +452,36 @@ def diffusion_bias(components: Estimate | Mapping[str, float]) -> Estimate:
     Raises
     ------
     InputError
-        When a component is missing or not finite.
+        When it is no result of `mcas`.
 
     References
     ----------
     Mandal 2024, chapter 8.
     """
-    found, sizes, method = _components_of(components)
+    found = _components_of(components)
     signed = float(_signed(found.observed[None])[0])
     boot = None if found.boot is None else _signed(found.boot)
     held = found.held(abs(signed), "higher", lambda drawn: np.abs(_signed(drawn)))
-    ends, n = ends_of(boot), sum(sizes.values())
-    part = number("signed_diffusion_bias", signed, n=n, ends=ends, level=found.level)
+    n = sum(components.n.values())
+    part = number("signed_diffusion_bias", signed, n=n, ends=ends_of(boot), level=found.level)
     return make_estimate(
         metric="diffusion_bias",
         value=abs(signed),
-        n=sizes,
-        method=method,
-        **held.fields("no draws: components given as numbers, or no resampling"),
+        n=components.n,
+        method=components.method,
+        **held.fields("no resampling was asked for"),
         by=parts_to_table([part]),
         ends=ends_of(None if boot is None else np.abs(boot)),
     )
 
 
-def bias_amplification(components: Estimate | Mapping[str, float]) -> Estimate:
+def bias_amplification(components: Estimate) -> Estimate:
     """Cross-modal association relative to that of the texts: |(ITP + ITA) / (2 TT)|.
 
     Parameters
     ----------
-    components : Estimate or mapping
-        What `mcas` returned, or its components by name ("ITP", "ITA", "TT"), which give the value
-        alone.
+    components : Estimate
+        What `mcas` returned.
 
     Returns
     -------
@@ -503,48 +493,34 @@ def bias_amplification(components: Estimate | Mapping[str, float]) -> Estimate:
     Raises
     ------
     InputError
-        When a component is missing or not finite.
+        When it is no result of `mcas`.
 
     References
     ----------
     Mandal 2024, chapter 8.
     """
-    found, sizes, method = _components_of(components)
+    found = _components_of(components)
+    low, high = ends_of(found.boot, 3)(0.95)
     reason = ""
     if found.observed[3] == 0.0:
         reason = "the association of the texts (TT) is 0"
-    elif found.boot is not None:
-        low, high = Percentile(found.boot[:, 3])(0.95)
-        if low <= 0 <= high:
-            reason = f"the 95 % interval of TT, {low:.3g} to {high:.3g}, contains 0"
+    elif low <= 0 <= high:
+        reason = f"the 95 % interval of TT, {low:.3g} to {high:.3g}, contains 0"
     return make_estimate(
         metric="bias_amplification",
         value=math.nan if reason else float(_quotient(found.observed[None])[0]),
-        n=sizes,
-        method=method,
+        n=components.n,
+        method=components.method,
         no_chance="under the null the texts' association is near 0: the quotient explodes",
         reason=reason,
         ends=no_ends if found.boot is None or reason else ends_of(_quotient(found.boot)),
     )
 
 
-def _components_of(
-    given: Estimate | Mapping[str, float],
-) -> tuple[Components, Mapping[str, int], str]:
-    """Return the components with their draws, the sizes of sets and the method."""
-    values: Mapping[str, Any]
-    sizes, method = {}, "none: components given as numbers"
-    if isinstance(given, Estimate):
-        if isinstance(given.ends, Components):
-            return given.ends, given.n, given.method
-        values = {one.metric: one.value for one in given.parts}
-        sizes, method = dict(given.n), given.method
-    else:
-        values = given
-    observed = np.array([float(values.get(name, math.nan)) for name in SIDES])
-    if not np.isfinite(observed).all():
-        raise InputError(f"components: {observed.tolist()}; expected finite {', '.join(SIDES)}")
-    return Components(observed), sizes, method
+def _components_of(estimate: Estimate) -> Components:
+    if not isinstance(estimate.ends, Components):
+        raise InputError(f"components: {estimate.metric}; expected what mcas returned")
+    return estimate.ends
 
 
 def _signed(drawn: Floats) -> Floats:

@@ -20,7 +20,7 @@ from equipoise.core.errors import InputError
 from equipoise.core.estimate import Ends, Estimate, Harm
 from equipoise.core.finding import GroupValue
 from equipoise.core.parts import Part, parts_to_table
-from equipoise.metrics.building import Against, ends_of, replicates_text
+from equipoise.metrics.building import Against, ends_of, number, replicates_text
 from equipoise.metrics.measure import NO_INTERVAL
 from equipoise.metrics.spec import make_estimate
 from equipoise.metrics.vectors.partitions import Exchanged, exchange
@@ -130,22 +130,25 @@ class Space:
         """
         if self.resampling is None:
             return None
-        units = self[first].units, self[second].units
-        both = None
-        if units[0] is not None and units[1] is not None:
-            both = units[0], units[1]
-        elif units != (None, None):
-            missing = first if units[0] is None else second
+        known = [name for name in (first, second) if self[name].units is not None]
+        if len(known) == 1:
             raise InputError(
-                f"units: {missing!r} has none; {first} and {second} exchange members, so name the "
-                "units of both"
+                f"units: only {known[0]!r} has some; {first} and {second} exchange members, so "
+                "name the units of both"
             )
         low, high = columns
-        return exchange(low, high, self.resampling, self.seed, key, units=both)
+        units = (self[first].units or (), self[second].units or ()) if known else None
+        return exchange(low, high, self.resampling, self.seed, key, units=units)
 
     def dots(self, name: str, directions: Sequence[Floats]) -> Floats:
         """Inner products of a set's members with directions, shape (n, k)."""
         return np.stack([self[name].dots(one) for one in directions], axis=1)
+
+    def part(
+        self, metric: str, value: float, boot: Floats | None, column: int, **columns: Any
+    ) -> Part:
+        """Return a number whose replicates are a column; other columns are those of `number`."""
+        return number(metric, value, ends=ends_of(boot, column), level=self.level, **columns)
 
     def group_values(
         self,
@@ -155,17 +158,16 @@ class Space:
         first: int = 0,
     ) -> tuple[GroupValue, ...]:
         """Return a number of each set with the interval of its column, from `first` on."""
-        found = []
-        for column, (name, value) in enumerate(zip(names, values, strict=True), start=first):
-            ends = ends_of(boot, column)(self.level)
-            found.append(GroupValue(name, (name,), len(self[name]), value, *ends))
-        return tuple(found)
+        return tuple(
+            GroupValue(name, (name,), len(self[name]), value, *ends_of(boot, column)(self.level))
+            for column, (name, value) in enumerate(zip(names, values, strict=True), start=first)
+        )
 
     def estimate(  # noqa: PLR0913 - one keyword for each field
         self,
         metric: str,
         value: float,
-        parts: Sequence[Part] | Callable[[], Sequence[Part]],
+        parts: Sequence[Part],
         held: Against,
         *,
         boot: Floats | None,
@@ -182,7 +184,7 @@ class Space:
         ----------
         metric, value, reason, harm, no_chance
             Fields of the estimate.
-        parts : sequence of Part, or a function that returns them when they are first read
+        parts : sequence of Part
         held : Against
         boot : ndarray, shape (replicates, s), or None
             Its first column has replicates of the value, unless there are `ends`.
@@ -203,7 +205,7 @@ class Space:
             | ({"in_both": shared} if shared else {}),
             **held.fields(no_chance),
             harm=harm,
-            by=lambda: parts_to_table(parts() if callable(parts) else parts),
+            by=lambda: parts_to_table(parts),
             excluded={
                 f"{name}: {why}": count
                 for name, one in self.sets.items()
