@@ -60,42 +60,16 @@ def test_a_version_starts_from_the_choices() -> None:
     assert found["c"].changed == ("terms.gender", "columns.skin")
 
 
-DECLARED = {
-    "observed": {"prevalence": "observed"},
-    "hall": {"prevalence": "hall"},
-    "boxes": {"where": {"box": {"min": 0.1}}},
-    "years": {"where": {"year": {"min": 2000}}},
-}
-
-
-def test_crossing_combines_versions_that_change_different_things() -> None:
-    found = versions(versions=DECLARED, cross=True)
-    combined = {
-        "boxes + years", "observed + boxes", "observed + years", "observed + boxes + years",
-        "hall + boxes", "hall + years", "hall + boxes + years",
-    }  # fmt: skip
-    assert [*found][:5] == ["baseline", *DECLARED]
-    assert {*found} == {"baseline", *DECLARED, *combined}
-    both = found["observed + boxes + years"].choices
-    assert (both.prevalence, [*both.where]) == ("observed", ["box", "year"])
-    some = versions(versions=DECLARED, cross=["hall", "boxes"])
-    assert [*some][5:] == ["hall + boxes"]
-
-
 @pytest.mark.parametrize(
     ("changes", "named"),
     [
         ({"versions": {"a": {}}}, "versions.a: changes nothing"),
-        ({"versions": {"baseline": {"ratio": 3}}}, "versions: the name 'baseline'"),
+        ({"versions": {"baseline": {"ratio": 3}}}, "versions: 'baseline'"),
         ({"versions": {"a": {"ratio": 2.5, "prevalence": "hall"}}}, "versions.a: ratio 2.5"),
         ({"versions": {"a": {"metric": "false_positive_rate"}}}, "versions.a: metric"),
         ({"choices": {"terms": {"gendr": {"M": ["man"]}}}}, "choices.terms: given 'gendr'"),
         ({"choices": {"terms": {"gender": {"M": ["x"], "F": ["x"]}}}}, "terms.gender: 'x'"),
         ({"choices": {"where": {"box": {"min": 2, "max": 1}}}}, "choices.where.box: 'min' 2.0"),
-        (
-            {"cross": True, "versions": {f"v{i}": {"where": {f"c{i}": {}}} for i in range(9)}},
-            "cross: more than 200 versions",
-        ),
         ({"gate": [{"metric": "concept_disparity", "max": 0.1}]}, "gate[0].metric"),
         ({"data": BASE["data"] | {"labels": {}}}, "data: labels.file: required"),
     ],

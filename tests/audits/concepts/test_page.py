@@ -79,9 +79,6 @@ def test_a_version_that_drops_a_concept_or_a_group_confirms_nothing() -> None:
         for one in planted().findings
         if one.model == "m" and one.version == "baseline"
     }
-    for reason in ("b: 28 positives, fewer than 30", "b: 20 rows, fewer than 30"):
-        assert reason in found["nurse"].reason
-    assert "in strict the mean is over 3 concepts, not 4: without nurse" in found[""].reason
     assert found["nurse"].verdict is Verdict.DISPARITY
 
 

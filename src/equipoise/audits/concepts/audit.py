@@ -21,7 +21,7 @@ from equipoise.core.errors import DataError
 from equipoise.core.groups import Groups
 from equipoise.metrics.scores.cells import Metric
 from equipoise.metrics.scores.disparity import concept_hit_rate, concept_metrics, summarise
-from equipoise.metrics.scores.measure import FOLLOWS, Choices, permutations_of, reasons_of
+from equipoise.metrics.scores.measure import Choices, permutations_of, reasons_of
 from equipoise.stats.power import minimum_difference
 from equipoise.stats.resampling import Bootstrap
 
@@ -245,7 +245,7 @@ class Concepts(Audit[Config, ConceptData, Design]):
         versions = [one for one in measured if isinstance(one, MeasuredVersion)]
         runs = [*_runs(config, versions)]
         tables = results.tables(config, runs)
-        findings = [*results.findings(config, runs, tables)]
+        findings = [*results.findings(config, runs)]
         findings += [finding for one in versions for finding in one.findings]
         notes = [
             "Only the baseline is tested. Versions show what other choices would find.",
@@ -294,12 +294,7 @@ class Concepts(Audit[Config, ConceptData, Design]):
         for model, scores in data.models.items():
             lacking = [name for name in wanted if name not in scores.concepts]
             if lacking:
-                many = "concepts have" if len(lacking) > 1 else "concept has"
-                are = "are" if len(lacking) > 1 else "is"
-                yield (
-                    f"{model}: {len(lacking)} labelled {many} no scores and {are} not measured: "
-                    f"{_some(lacking)}."
-                )
+                yield f"{model}: labelled concepts without scores: {_some(lacking)}."
 
     def sizes(self, config: Config, data: ConceptData) -> Iterator[Row]:
         """Return the sizes of the groups of the baseline, of the first model."""
@@ -552,13 +547,9 @@ def _left_out(design: Design) -> Iterator[str]:
         if reason != _NO_GROUP or version.changed:
             model = f"{design.model}, " if reason == _UNSCORED else ""
             yield f"{model}{groups.name}, {version.name}: {count} rows left out ({reason})."
-    sizes = zip(groups.names, groups.counts.tolist(), groups.usable, strict=True)
-    few = [f"{name} ({n})" for name, n, usable in sizes if not usable]
+    few = [name for name, usable in zip(groups.names, groups.usable, strict=True) if not usable]
     if few and version.changed:
-        yield (
-            f"{groups.name}, {version.name}: {len(few)} of {len(groups)} groups have fewer than "
-            f"{groups.min_size} rows and are not compared: {_some(few)}."
-        )
+        yield f"{groups.name}, {version.name}: too few rows to compare: {_some(few)}."
 
 
 def _notes_of_runs(runs: Sequence[Run]) -> Iterator[str]:
@@ -567,33 +558,16 @@ def _notes_of_runs(runs: Sequence[Run]) -> Iterator[str]:
         none = np.isnan(found.observed[:, found.groups.usable]).all(axis=1)
         lacking = [found.names[place] for place in np.flatnonzero(none)]
         if lacking and run.metric == run.against:
-            why = [f"{name} ({_why(found, name)})" for name in lacking]
             yield (
                 f"{run.design.model}, {run.design.groups.name}, {run.design.version.name}: in "
                 f"{len(lacking)} of {len(found.names)} concepts fewer than two groups take part, "
-                f"and they are not compared: {_some(why)}."
+                f"and they are not compared: {_some(lacking)}."
             )
     if any(run.results.hall for run in runs):
         yield (
             "Under the protocol of fixed samples (hall) a difference is significant where its "
             "interval excludes 0: the rule of its source, without a p-value."
         )
-    if any("asymptotic" in run.estimate.null for run in runs if run.baseline):
-        yield (
-            "Tests of means over concepts rest on replicates centred at no difference; they are "
-            "asymptotic."
-        )
-
-
-def _why(found: ConceptResults, name: str) -> str:
-    """Say why groups leave a concept, those with one reason together."""
-    reasons = found.reasons[found.names.index(name)]
-    groups: dict[str, list[str]] = {}
-    for group, reason in zip(found.groups.names, reasons, strict=True):
-        if reason:
-            groups.setdefault(reason, []).append(group)
-    own = {reason: which for reason, which in groups.items() if reason not in FOLLOWS}
-    return "; ".join(f"{_some(which)}: {reason}" for reason, which in (own or groups).items())
 
 
 def _some(names: Sequence[str]) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -32,7 +32,6 @@ from equipoise.data import ArraySource
 from equipoise.metrics.scores.cells import Metric
 
 BASELINE = "baseline"
-MOST_VERSIONS = 200
 _BY_KEY = ("terms", "columns", "where")
 _WORSE_WHEN_HIGHER = "false_positive_rate"
 
@@ -268,16 +267,6 @@ class RowsConfig(Section):
             raise ValueError(f"'min' {self.min} is above 'max' {self.max}")
         return self
 
-    def described(self, column: str) -> str:
-        """Return the rows in words."""
-        if self.values:
-            return f"rows whose {column} is {' or '.join(self.values)}"
-        bounds = [f"at least {self.min:g}"] if self.min is not None else []
-        bounds += [f"at most {self.max:g}"] if self.max is not None else []
-        return (
-            f"rows whose {column} is {' and '.join(bounds)}" if bounds else f"rows of any {column}"
-        )
-
 
 class ChoicesConfig(Section):
     """How disparities are measured; of a version, what differs.
@@ -400,15 +389,23 @@ class Config(AuditConfig):
     hit_rate: Annotated[int, Field(ge=1)] | None = None
     choices: ChoicesConfig = ChoicesConfig()
     versions: Mapping[Text, Changes] = Field(default_factory=dict)
-    cross: bool | Annotated[tuple[Label, ...], Field(strict=False), AfterValidator(distinct)] = (
-        False
-    )
     resampling: ConceptsResamplingConfig = ConceptsResamplingConfig()
 
     @property
     def every_version(self) -> tuple[Version, ...]:
-        """The baseline, the versions as declared, and their combinations."""
-        return _versions(self.choices, self.versions, self.cross)
+        """The baseline, and the versions as declared."""
+        versions = [Version(BASELINE, self.choices)]
+        for name, changes in self.versions.items():
+            if name == BASELINE:
+                raise ValueError(f"versions: {name!r} names the choices; expected another name")
+            if not changes.keys:
+                raise ValueError(f"versions.{name}: changes nothing; expected at least one choice")
+            values = {key: getattr(changes, key) for key in changes.model_fields_set}
+            for key in values.keys() & {*_BY_KEY}:
+                values[key] = {**getattr(self.choices, key), **values[key]}
+            choices = self.choices.model_copy(update=values)
+            versions.append(Version(name, choices, changes.keys))
+        return tuple(versions)
 
     @property
     def primary(self) -> Metric:
@@ -448,11 +445,6 @@ class Config(AuditConfig):
             for key in ("terms", "columns"):
                 for attribute in getattr(choices, key):
                     among(f"{place}.{key}", attribute, attributes)
-            if choices.map is not None and not maps:
-                raise ValueError(
-                    f"{place}.map: given {choices.map!r}, and neither labels nor a model has "
-                    "'maps'; expected a mapping of that name there"
-                )
             among(f"{place}.map", choices.map, maps)
         return self
 
@@ -474,81 +466,9 @@ class Config(AuditConfig):
         return self
 
 
-def _versions(
-    baseline: ChoicesConfig, declared: Mapping[str, ChoicesConfig], cross: bool | tuple[str, ...]
-) -> tuple[Version, ...]:
-    """Return the baseline, the declared versions and the combinations of those to cross."""
-    changes = {name: one.keys for name, one in declared.items()}
-    for name, keys in changes.items():
-        if name == BASELINE:
-            raise ValueError(
-                f"versions: the name {name!r} is that of the choices; expected another"
-            )
-        if not keys:
-            raise ValueError(f"versions.{name}: changes nothing; expected at least one choice")
-    chosen = list(declared) if cross is True else list(cross or ())
-    for name in chosen:
-        among("cross", name, list(declared))
-    versions = [Version(BASELINE, baseline)]
-    for names in (*((name,) for name in declared), *_combinations(chosen, changes)):
-        if len(names) > 1 and len(versions) == MOST_VERSIONS:
-            raise ValueError(
-                f"cross: more than {MOST_VERSIONS} versions in all. To do: list fewer names"
-            )
-        choices = _merged(baseline, [declared[name] for name in names])
-        keys = tuple(key for name in names for key in changes[name])
-        versions.append(Version(" + ".join(names), choices, keys))
-    return tuple(versions)
-
-
-def _merged(baseline: ChoicesConfig, changes: Iterable[ChoicesConfig]) -> ChoicesConfig:
-    values: dict[str, Any] = {}
-    for one in changes:
-        for key in one.model_fields_set:
-            new = getattr(one, key)
-            old = values.get(key, getattr(baseline, key))
-            values[key] = {**old, **new} if key in _BY_KEY else new
-    return baseline.model_copy(update=values)
-
-
-def _combinations(
-    names: list[str], changes: Mapping[str, tuple[str, ...]]
-) -> Iterator[tuple[str, ...]]:
-    """Yield combinations of two or more versions that change different things."""
-    dimensions: list[list[str]] = []
-    for name in names:
-        keys = {*changes[name]}
-        same = [d for d in dimensions if any(keys & {*changes[other]} for other in d)]
-        dimensions = [d for d in dimensions if d not in same]
-        dimensions.append([*(other for d in same for other in d), name])
-    for combined in product(*(("", *sorted(one, key=names.index)) for one in dimensions)):
-        used = tuple(name for name in combined if name)
-        if len(used) > 1:
-            yield used
-
-
-_PREVALENCE = {
-    "weighted": "prevalence held fixed by weights, {ratio:g} negatives for each positive",
-    "hall": "samples of fixed prevalence, {ratio:g} negatives for each positive",
-    "observed": "prevalence as the data have it",
-}
-
-
 def _described(choices: ChoicesConfig, key: str) -> str:
+    """Return a choice as the config writes it."""
     head, _, within = key.partition(".")
-    value = getattr(choices, head)
-    if head == "prevalence":
-        return _PREVALENCE[value].format(ratio=choices.ratio)
-    if head == "terms":
-        groups = value[within].items()
-        text = ", ".join(f"{group}: {' or '.join(terms)}" for group, terms in groups)
-        return f"{within} by the terms {text}" if text else f"{within} as the data have it"
-    if head == "columns":
-        return f"{within} from the column {value[within]}"
-    if head == "where":
-        return str(value[within].described(within))
-    if head == "ratio":
-        return f"{value:g} negatives for each positive"
-    if head == "map":
-        return f"the class mapping “{value}”"
-    return f"{head.replace('_', ' ')} {str(value).replace('_', ' ')}"
+    value = choices.model_dump(mode="json", include={head}, exclude_none=True)[head]
+    text = json.dumps(value[within] if within else value, ensure_ascii=False)
+    return f"{key}: {text}".replace('"', "")

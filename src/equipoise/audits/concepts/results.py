@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -35,18 +35,6 @@ _OF_VERSIONS = (
     "a version of the baseline's comparison, which is tested; tables/choices.parquet says what "
     "becomes of it here"
 )
-_EFFECTS = {
-    "explains": "is explained by",
-    "lost power": "is not significant, for lack of power, in",
-    "switches": "switches direction in",
-    "magnifies": "is larger in",
-    "shrinks": "is smaller in",
-    "surfaces": "becomes significant in",
-    "stays": "stays in",
-    "absent": "is absent in",
-    "not estimable": "cannot be estimated in",
-}
-_MOST_REASONS = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,30 +77,24 @@ def place_of(design: Design, version: str) -> Place:
     return Place("concepts", design.model, design.groups.name, version, level)
 
 
-def findings(
-    config: Config, runs: Sequence[Run], tables: Mapping[str, pa.Table]
-) -> Iterator[UncorrectedFinding]:
+def findings(config: Config, runs: Sequence[Run]) -> Iterator[UncorrectedFinding]:
     """Yield the findings of each run: the mean over concepts, its pairs, then each concept."""
-    effects = _effects(tables)
     for run in runs:
         of_concepts = part_findings(run.estimate, place_of(run.design, run.design.version.name))
-        own = effects.get(run.place, {}) if run.baseline else {}
-        yield _settled(run, _mean(run, of_concepts), own.get("", ""))
+        yield _settled(run, _mean(run, of_concepts))
         # The pairs of the mean come first, then every concept with its pairs behind it.
         concept = null = ""
         for one in of_concepts:
-            name = one.finding.subject
             pair = one.finding.metric == _DIFFERENCE and len(run.results.pairs) > 1
             if one.finding.metric == run.metric:
-                concept, pair = name, False
+                concept, pair = one.finding.subject, False
                 null = run.results.null_differences(run.results.names.index(concept))[1]
             elif not pair:
                 continue
             draft = _pair(run, one, concept, config.primary) if pair else one
             if concept:
                 draft = replace(draft, finding=replace(draft.finding, null=null))
-            effect = "" if pair else own.get(concept, "")
-            yield _settled(run, draft, effect, concept if pair else "")
+            yield _settled(run, draft, concept if pair else "")
 
 
 def _mean(run: Run, of_concepts: Sequence[UncorrectedFinding]) -> UncorrectedFinding:
@@ -135,9 +117,7 @@ def _pair(run: Run, one: UncorrectedFinding, concept: str, primary: str) -> Unco
     return UncorrectedFinding(replace(one.finding, subject=subject, family=family), "either")
 
 
-def _settled(
-    run: Run, one: UncorrectedFinding, effect: str, pair_of: str = ""
-) -> UncorrectedFinding:
+def _settled(run: Run, one: UncorrectedFinding, pair_of: str = "") -> UncorrectedFinding:
     """Give a finding its direction, and its family: only the baseline is tested."""
     finding = one.finding
     known = not math.isnan(finding.value)
@@ -149,7 +129,7 @@ def _settled(
         direction=_direction(run, finding.by_group),
         family=family,
         p_value=math.nan if family is Family.DESCRIPTIVE else finding.p_value,
-        reason="; ".join(text for text in (why, effect) if text),
+        reason=why,
     )
     return replace(one, finding=settled)
 
@@ -171,66 +151,17 @@ def _why_untested(run: Run, finding: Finding, pair_of: str) -> str:
 
 def _direction(run: Run, by_group: Sequence[GroupValue]) -> str:
     """Say which group is worse off, with the prevalence of the concept beside the metric."""
-    ordered = sorted(
-        (one for one in by_group if not math.isnan(one.value)),
-        key=lambda one: -one.value if spec_of(run.metric).harm == "higher" else one.value,
-    )
-    if len(ordered) < 2 or ordered[0].value == ordered[-1].value:
+    known = [one for one in by_group if not math.isnan(one.value)]
+    if len({one.value for one in known}) < 2:
         return ""
-    last = ordered[0]
-    first = next(one for one in ordered if one.value == ordered[-1].value)
+    sign = -1 if spec_of(run.metric).harm == "higher" else 1
+    last = min(known, key=lambda one: sign * one.value)
+    first = max(known, key=lambda one: sign * one.value)
     version = "" if run.baseline else f", in version “{run.design.version.name}”"
     return (
-        f"worse for {last.group}: {spec_of(run.metric).label} {_shown(last)}, against "
-        f"{_shown(first)} for {first.group}{version}"
+        f"worse for {last.group}: {spec_of(run.metric).label} {last.value:.3f} {last.note}, "
+        f"against {first.value:.3f} {first.note} for {first.group}{version}"
     )
-
-
-def _shown(one: GroupValue) -> str:
-    return f"{one.value:.3f} ({one.note})" if one.note else f"{one.value:.3f}"
-
-
-def _effects(tables: Mapping[str, pa.Table]) -> dict[Comparison, dict[str, str]]:
-    """Return what versions do to each concept, in words, for its widest pair of groups."""
-    by_pair: dict[Any, list[Row]] = {}
-    for row in tables["choices"].to_pylist() if "choices" in tables else []:
-        place = row["model"], row["groups"], row["metric"]
-        key = place, row["concept"], row["group_a"], row["group_b"]
-        by_pair.setdefault(key, []).append(row)
-    widest: dict[Comparison, dict[str, list[Row]]] = {}
-    for (place, concept, *_), pair in by_pair.items():
-        widest_so_far = widest.get(place, {}).get(concept)
-        least = abs(widest_so_far[0]["baseline_value"]) if widest_so_far else -1.0
-        # NaN is never larger.
-        if abs(pair[0]["baseline_value"]) > least:
-            widest.setdefault(place, {})[concept] = pair
-    return {
-        place: {
-            concept: f"other choices: the difference {_effect(pair)}"
-            for concept, pair in concepts.items()
-        }
-        for place, concepts in widest.items()
-    }
-
-
-def _effect(pair: Sequence[Row]) -> str:
-    named = {
-        effect: [row["version"] for row in pair if row["effect"] == effect] for effect in _EFFECTS
-    }
-    texts = [f"{_EFFECTS[effect]} {', '.join(names)}" for effect, names in named.items() if names]
-    if named["not estimable"]:
-        # What is unknown comes last.
-        unknown = (row["reason"] for row in pair if row["effect"] == "not estimable")
-        reasons = [*dict.fromkeys(unknown)]
-        more = len(reasons) - _MOST_REASONS
-        rest = f" and {more} more reasons" if more > 0 else ""
-        texts[-1] += f" ({' / '.join(reasons[:_MOST_REASONS])}{rest})"
-    means = [
-        f"in {row['version']} the mean is {row['reason']}"
-        for row in pair
-        if row["reason"] and row["effect"] != "not estimable"
-    ]
-    return "; ".join([*texts, *means[:_MOST_REASONS]])
 
 
 def tables(config: Config, runs: Sequence[Run]) -> dict[str, pa.Table]:
