@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from itertools import combinations
 from time import perf_counter
@@ -23,12 +23,13 @@ import pyarrow as pa
 
 from equipoise.audits.columns import Row, table_of
 from equipoise.audits.config import parse_config
-from equipoise.audits.findings import UncorrectedFinding, conclude
+from equipoise.audits.findings import Place, UncorrectedFinding, conclude
 from equipoise.core.errors import DataError
 from equipoise.core.finding import Excluded, Family, Finding, Verdict
-from equipoise.core.groups import Groups
+from equipoise.core.parts import Part
 from equipoise.core.result import AuditResult
 from equipoise.metrics.spec import SPECS, spec_of
+from equipoise.report.comparison import AUDIT, Pair
 from equipoise.stats.chance import sign_flips
 from equipoise.stats.intervals import mean_t
 
@@ -37,16 +38,12 @@ if TYPE_CHECKING:
 
 Measured = tuple[str, str, str]
 """Metric, groups and version of a number."""
-Owners = dict[tuple[str, str, str, str], str | None]
 
 FLIPS = 100_000
 FEWEST = 6
 """Pairs from which on flipped signs can reach p 0.05: of 5 the smallest p is 2 / 32."""
 PAIRS = "iss_difference"
 """The metric whose findings are about two sets of images of one concept."""
-
-
-AUDIT = "comparison"
 
 
 def one_model_only(models: Iterable[str]) -> DataError:
@@ -84,7 +81,7 @@ def compare_results(runs: Mapping[str, AuditResult]) -> AuditResult:
     started = perf_counter()
     name, first = next(iter(runs.items()))
     config = parse_config(first.manifest.resolved, source=f"{name}/manifest.json")
-    models, owners = _models(runs), _owners([*runs.values()])
+    models = _models(runs)
     if len(models) < 2:
         raise one_model_only(models)
     groups = frozenset(
@@ -101,7 +98,7 @@ def compare_results(runs: Mapping[str, AuditResult]) -> AuditResult:
             one
             for measured in both[0]
             if measured in both[1]
-            and (one := Pairing.of(measured, pair, (both[0][measured], both[1][measured]), owners))
+            and (one := Pairing.of(measured, pair, (both[0][measured], both[1][measured])))
         ]
         if not compared:
             raise DataError(
@@ -113,31 +110,28 @@ def compare_results(runs: Mapping[str, AuditResult]) -> AuditResult:
         changes += [row for one in compared for row in one.changes()]
     manifest = replace(
         first.manifest,
-        inputs=_prefixed({run: one.manifest.inputs for run, one in runs.items()}),
+        inputs=prefixed({run: one.manifest.inputs for run, one in runs.items()}),
         counts={run: one.manifest.counts for run, one in runs.items()},
-        models=_prefixed({run: one.manifest.models for run, one in runs.items()}),
+        models=prefixed({run: one.manifest.models for run, one in runs.items()}),
         started=datetime.now(UTC).isoformat(timespec="seconds"),
         seconds=round(perf_counter() - started, 3),
-        notes=_notes(name, len(runs)),
+        notes=(
+            "Compared subject by subject: each number is how far a model is from 0, where there "
+            "is no disparity, on average over the subjects that both models have. The tests speak "
+            "of subjects like these, not of these images.",
+            "That a disparity went or came is a change of its verdict, and no test of the change.",
+            f"Level, thresholds and seed are those of run {name}.",
+        ),
     )
     tables = {"changes": changes_table(changes)}
     return AuditResult(conclude(drafts, config.testing), manifest, tables)
 
 
-def _prefixed(
+def prefixed(
     by_run: Mapping[str, Mapping[str, Mapping[str, object]]],
 ) -> dict[str, Mapping[str, object]]:
+    """Return files or models of runs as one mapping, named after their run."""
     return {f"{run}: {name}": about for run, some in by_run.items() for name, about in some.items()}
-
-
-def _notes(first: str, runs: int) -> tuple[str, ...]:
-    notes = (
-        "Compared subject by subject: each number is how far a model is from 0, where there is no "
-        "disparity, on average over the subjects that both models have. The tests speak of "
-        "subjects like these, not of these images.",
-        "That a disparity went or came is a change of its verdict, and no test of the change.",
-    )
-    return notes if runs == 1 else (*notes, f"Level, thresholds and seed are those of run {first}.")
 
 
 def _models(runs: Mapping[str, AuditResult]) -> dict[str, list[Finding]]:
@@ -196,7 +190,6 @@ class Pairing:
         measured: Measured,
         models: tuple[str, str],
         both: tuple[Mapping[str, Finding], Mapping[str, Finding]],
-        owners: Owners,
     ) -> Pairing | None:
         """Line up two models' numbers; the whole counts only where there are no parts."""
         names = [*dict.fromkeys((*both[0], *both[1]))]
@@ -207,7 +200,7 @@ class Pairing:
         ]  # fmt: skip
         if not kept:
             return None
-        subject = {name: owners.get((*measured, name), name) for name in names}
+        subject = {name: _owner(both[0].get(name) or both[1][name]) for name in names}
         known = {name: name if one is None else one for name, one in subject.items()}
         compared = {known[name] for name in kept}
         lost = len({*known.values()} - compared)
@@ -243,11 +236,10 @@ class Pairing:
         many = len({*self.subjects})
         if many >= FEWEST:
             return ""
-        why = f"{many} subjects are too few to test over, {FEWEST} or more are needed"
-        if many == 1:
-            one = "one subject that both models have" if any(names) else "one number a model"
-            why = f"{one}: nothing to pair"
-        return f"{why}; read the intervals of both in their own reports"
+        return (
+            f"{many} subjects are too few to test over, {FEWEST} or more are needed; read the "
+            "intervals of both in their own reports"
+        )
 
     def changes(self) -> Iterator[Row]:
         """Yield both numbers and verdicts of each part, and what became of its disparity."""
@@ -281,167 +273,68 @@ def _draft(one: Pairing, untested: str, config: AuditConfig) -> UncorrectedFindi
     metric, groups, version = one.measured
     level, far = config.resampling.level, one.far()
     apart, n = far[1] - far[0], far.shape[1]
-    mean, tested = float(apart.mean()), not untested
-    low = high = p = math.nan
+    mean = float(apart.mean())
+    part = Part(metric, "", mean, n=n, excluded=one.left, reason=untested)
     method = null = ""
-    if tested:
+    if not untested:
         # An interval stays within what the metric can differ by.
         bounds = SPECS[metric].bounds if metric in SPECS else None
         most = max(map(abs, bounds)) if bounds else math.inf
         low, high = (float(np.clip(end, -most, most)) for end in mean_t(apart, level))
         flipped = sign_flips(apart, permutations=FLIPS, seed=config.resampling.seed)
-        p = flipped.value
+        part = replace(part, low=low, high=high, chance=0.0, p_value=flipped.value)
         null = f"signs of the differences are exchangeable over subjects; {flipped.method}"
         averaged = f", {len(one.parts)} parts averaged by subject" if len(one.parts) > n else ""
         method = f"Student's t over {n} subjects, paired{averaged}"
-    worse = one.models[mean > 0] if mean else ""
-    means = far.mean(axis=1)
+    first, second = far.mean(axis=1).tolist()
+    pair = Pair(*one.models, (first, second), one.models[mean > 0] if mean else "")
+    family = Family.DESCRIPTIVE if untested else Family.COMPOSITE
+    place = Place(AUDIT, pair.name, groups, version, level)
+    return difference(part, pair, place, family=family, unit="subject", method=method, null=null)
+
+
+def difference(
+    part: Part, pair: Pair, place: Place, *, family: Family, unit: str, method: str, null: str
+) -> UncorrectedFinding:
+    """Return the finding of two models' difference, the second minus the first, uncorrected."""
+    # JSON has no NaN.
+    first, second = (None if math.isnan(value) else value for value in pair.values)
     parameters = {
-        "model_a": one.models[0], "model_b": one.models[1], "value_a": float(means[0]),
-        "value_b": float(means[1]), "worse": worse, "over": n,
+        "model_a": pair.first, "model_b": pair.second, "value_a": first, "value_b": second,
+        "worse": pair.worse, **({"over": part.n} if unit == "subject" else {}),
     }  # fmt: skip
+    over = f" over {place.groups}" if place.groups else ""
+    about = f" of {part.subject}{over}" if part.subject else over
+    worse = f"{spec_of(part.metric).label}{about} is worse for {pair.worse}" if pair.worse else ""
     finding = Finding(
-        audit=AUDIT, model=f"{one.models[1]} − {one.models[0]}", metric=metric, subject="",
-        groups=groups, version=version,
-        family=Family.COMPOSITE if tested else Family.DESCRIPTIVE,
-        value=mean, ci_low=low, ci_high=high, level=level, chance=0.0 if tested else math.nan,
-        chance_low=math.nan, chance_high=math.nan, excess=mean if tested else math.nan,
-        p_value=p, q_value=math.nan, threshold=math.nan, n=n, by_group=(), excluded=one.left,
-        unit="subject", method=method, null=null,
-        parameters=json.dumps(parameters, ensure_ascii=False),
-        direction=f"{spec_of(metric).label} over {groups} is worse for {worse}" if worse else "",
-        verdict=Verdict.NONE, reason=untested, citation="",
+        **asdict(place), metric=part.metric, subject=part.subject, family=family,
+        value=part.value, ci_low=part.low, ci_high=part.high, chance=part.chance,
+        chance_low=part.chance_low, chance_high=part.chance_high,
+        excess=part.value - part.chance, p_value=part.p_value, q_value=math.nan,
+        threshold=math.nan, n=part.n, by_group=(), excluded=part.excluded, unit=unit,
+        method=method, null=null, parameters=json.dumps(parameters, ensure_ascii=False),
+        direction=worse, verdict=Verdict.NONE, reason=part.reason, citation="",
     )  # fmt: skip
     return UncorrectedFinding(finding, "either")
 
 
-@dataclass(frozen=True, eq=False)
-class Fixed:
-    """Groups that were compared within the values of other attributes.
+def _owner(finding: Finding) -> str | None:
+    """Return the subject of which a finding is a part; None where names leave it open.
 
-    Attributes
-    ----------
-    groups, version : str
-        As findings have them; versions may go on after a comma.
-    labels : tuple of str
-        What the values that are held fixed are called.
-    queries : frozenset of str
-        Subjects of the intersection that both come from, of which nothing is held fixed.
+    A pair of sets is called "concept: first − second", a query within the values of another
+    attribute "query | value"; without concepts, or with one query, the names of sets and values
+    stand alone.
     """
-
-    groups: str
-    version: str
-    labels: tuple[str, ...]
-    queries: frozenset[str]
-
-    def query(self, finding: Finding) -> set[str]:
-        """Return the query of which a finding is a part; nothing where it is not known.
-
-        Taken apart at a label that the run has: a query or a label may hold the mark itself.
-        """
-        version, subject = finding.version, finding.subject
-        if finding.groups != self.groups or not f"{version}, ".startswith(f"{self.version}, "):
-            return set()
-        ends = [f" | {label}" for label in self.labels]
-        names = {subject.removesuffix(end) for end in ends if subject.endswith(end)}
-        # Without names of queries there is one, and its parts are called by their values alone.
-        if not names and subject in self.labels:
-            return {""}
-        names = names & self.queries if len(names) > 1 else names
-        return names if len(names) == 1 else set()
-
-
-def _owners(results: Sequence[AuditResult]) -> Owners:
-    """Return the subject of each finding that is about a part of one.
-
-    Returns
-    -------
-    dict of (metric, groups, version, subject) to str or None
-        None where the subject isn't known, or two runs say different ones.
-    """
-    owners: Owners = {}
-    for result in results:
-        table = result.tables.get("group_sizes")
-        rows = [] if table is None else [row for row in table.to_pylist() if row["group"]]
-        fixed, sets = [*_fixed(result, rows)], _sets(rows)
-        for one in result.findings:
-            subjects = {one.subject}
-            if one.metric == PAIRS and one.subject:
-                subjects = {
-                    concept
-                    for (groups, concept), names in sets.items()
-                    if groups == one.groups and _is_pair(one.subject, concept, names)
-                }
-            elif one.version.startswith("within ") and one.subject:
-                subjects = {query for each in fixed for query in each.query(one)}
-            elif one.metric != PAIRS and not one.version.startswith("within "):
-                continue
-            key = one.metric, one.groups, one.version, one.subject
-            owner = subjects.pop() if len(subjects) == 1 else None
-            owners[key] = owner if owners.get(key, owner) == owner else None
-    return owners
-
-
-def _fixed(result: AuditResult, rows: Sequence[Row]) -> Iterator[Fixed]:
-    """Read from a run what was held fixed, and what its values are called."""
-    groups = result.manifest.resolved.get("data", {}).get("groups", ())
-    for attributes in (tuple(one) for one in groups if not isinstance(one, str) and len(one) > 1):
-        whole = " × ".join(attributes)
-        levels = [tuple(row["levels"]) for row in rows if row["groups"] == whole]
-        queries = frozenset(one.subject for one in result.findings if one.groups == whole)
-        for place, one in enumerate(attributes):
-            others = attributes[:place] + attributes[place + 1 :]
-            kept = dict.fromkeys(row[:place] + row[place + 1 :] for row in levels)
-            # Named as pools name them, quoted where two would share a name.
-            labels = Groups(others, tuple(kept), np.zeros(0, np.int32)).names
-            yield Fixed(one, f"within {' × '.join(others)}", labels, queries)
-
-
-def _sets(rows: Sequence[Row]) -> dict[tuple[str, str], set[str]]:
-    """Return names of the sets of images by groups and concept, "" where there is none."""
-    sets: dict[tuple[str, str], set[str]] = {}
-    for row in rows:
-        name = ", ".join(row["levels"])
-        concept = row["group"].removesuffix(name).removesuffix(": ")
-        sets.setdefault((row["groups"], concept), set()).add(name)
-    return sets
-
-
-def _is_pair(subject: str, concept: str, names: set[str]) -> bool:
-    start = f"{concept}: " if concept else ""
-    pair = subject.removeprefix(start)
-    firsts = [name for name in names if pair.startswith(f"{name} − ")]
-    return subject.startswith(start) and any(pair[len(one) + 3 :] in names for one in firsts)
-
-
-def check_kinds(runs: Mapping[str, AuditResult]) -> None:
-    """Refuse runs of several kinds of which one has no two models: kinds are compared apart.
-
-    Raises
-    ------
-    DataError
-        Which says how many models there are of each kind.
-    """
-    kinds: dict[str, dict[tuple[str, str, str], str]] = {}
-    for run, result in runs.items():
-        kind = str(result.manifest.resolved.get("audit"))
-        for one in result.findings:
-            # Answers of one model that were read in two ways are compared as two.
-            reading = one.version if kind == "predictions" else ""
-            if one.model:
-                kinds.setdefault(kind, {})[run, one.model, reading] = one.model
-    few = [kind for kind, models in kinds.items() if len(models) < 2]
-    if few and len(kinds) > 1:
-        counted = ", ".join(
-            f"{kind} with {'one model' if len(models) == 1 else f'{len(models)} models'} "
-            f"({', '.join(dict.fromkeys(models.values()))})"
-            for kind, models in kinds.items()
-        )
-        raise DataError(
-            f"runs of {len(kinds)} kinds: {counted}",
-            expected="at least two models of each kind, which are compared with each other alone",
-            fix=f"name more runs of kind {few[0]}, or leave out those of it",
-        )
+    if finding.metric == PAIRS:
+        mark, needed = ": ", finding.subject.count(" − ") == 1
+    elif finding.version.startswith("within "):
+        mark, needed = " | ", True
+    else:
+        return finding.subject
+    concept, *rest = finding.subject.split(mark)
+    if not needed or len(rest) > 1:
+        return None
+    return concept if rest else ""
 
 
 def together(results: Sequence[AuditResult]) -> AuditResult:
@@ -459,11 +352,10 @@ def together(results: Sequence[AuditResult]) -> AuditResult:
         seconds=round(sum(one.seconds for one in manifests), 3),
         notes=(*dict.fromkeys(text for one in manifests for text in one.notes), note),
     )
-    tables: dict[str, list[pa.Table]] = {}
-    for one in results:
-        for name, table in one.tables.items():
-            tables.setdefault(name, []).append(table)
     joined = {
-        name: pa.concat_tables(some, promote_options="default") for name, some in tables.items()
+        name: pa.concat_tables(
+            [one.tables[name] for one in results if name in one.tables], promote_options="default"
+        )
+        for name in dict.fromkeys(name for one in results for name in one.tables)
     }
     return AuditResult(tuple(f for one in results for f in one.findings), manifest, joined)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,15 +16,16 @@ import pyarrow as pa
 
 from equipoise.audits import group_sizes
 from equipoise.audits.columns import Row, table_of
-from equipoise.audits.comparison import AUDIT, one_model_only
+from equipoise.audits.comparison import difference, one_model_only, prefixed
 from equipoise.audits.engines.labels import groups_by, once, take, without_mirrors
-from equipoise.audits.findings import UncorrectedFinding, conclude
+from equipoise.audits.findings import Place, UncorrectedFinding, conclude
 from equipoise.audits.kinds import Progress, with_progress
 from equipoise.audits.predictions.measures import measures_of
 from equipoise.audits.provenance import manifest_of
 from equipoise.core.errors import DataError
 from equipoise.core.finding import Family, Finding, Verdict
 from equipoise.core.groups import Groups
+from equipoise.core.parts import Part
 from equipoise.core.result import AuditResult, Manifest
 from equipoise.data import Coded
 from equipoise.metrics.counts import Counts
@@ -37,6 +37,8 @@ from equipoise.metrics.counts.rates import EqualizedOdds, Rates
 from equipoise.metrics.measure import Measure
 from equipoise.metrics.spec import spec_of
 from equipoise.metrics.table_metric import TableMetric
+from equipoise.report.comparison import AUDIT
+from equipoise.report.comparison import Pair as ModelPair
 from equipoise.stats.chance import band, p_value
 from equipoise.stats.intervals import percentile
 
@@ -94,31 +96,14 @@ class Contrast:
     Attributes
     ----------
     draft : UncorrectedFinding
-    models : tuple of str
-        First and second; differences are second minus first.
-    values : tuple of float
-    worse : str
-        Which model fares worse; "" where neither does or a value is missing.
+    pair : Pair
     behind : hashable
         What the number was read from: equal ones are equal comparisons.
     """
 
     draft: UncorrectedFinding
-    models: tuple[str, str]
-    values: tuple[float, float]
-    worse: str
+    pair: ModelPair
     behind: Hashable
-
-
-@dataclass(frozen=True, eq=False)
-class Ranked:
-    """One metric over all models: values, shape (models,), and paired replicates of them."""
-
-    metric: str
-    groups: str
-    models: tuple[str, ...]
-    values: Floats
-    replicates: Floats
 
 
 def compare(runs: Runs, *, progress: Progress | None = None) -> AuditResult:
@@ -153,15 +138,15 @@ def compare(runs: Runs, *, progress: Progress | None = None) -> AuditResult:
     config = common.config
     joints = [*_joints(common)]
     contrasts: list[Contrast] = []
-    ranked: list[Ranked] = []
+    ranking: list[Row] = []
     for name, joint, measures in with_progress(joints, progress, "comparing"):
         some, order = _compared(name, joint, measures, config)
         contrasts += some
-        ranked += order
+        ranking += order
     judged = conclude(once((one.draft, one.behind) for one in contrasts), config.testing)
     findings = tuple(replace(one, reason=_of_differences(one.reason)) for one in judged)
     manifest = _manifest(runs, common, joints, perf_counter() - started)
-    tables = _tables([*zip(contrasts, findings, strict=True)], ranked)
+    tables = _tables([*zip(contrasts, findings, strict=True)], ranking)
     sizes = (
         row for name, one, _ in joints if name for row in group_sizes.sizes_of(one.counts.groups)
     )
@@ -190,9 +175,8 @@ def _common(runs: Runs) -> Common:
         differ = np.flatnonzero(ours != theirs)
         if len(differ):
             at = differ[0]
-            many = "1 image" if len(differ) == 1 else f"{len(differ)} images"
             raise DataError(
-                f"runs {first} and {name} label {many} differently, first "
+                f"runs {first} and {name} label images differently ({len(differ)}), first "
                 f"{data.ids[rows[first][at]]!r}: {ours[at]!r} and {theirs[at]!r}",
                 expected="the same label for the same image",
                 fix="audit both models against the same labels and class mapping",
@@ -312,7 +296,7 @@ def _about(numbers: Numbers, subject: str) -> Floats:
 
 def _compared(
     name: str, joint: Joint, measures: Sequence[Measure], config: Config
-) -> tuple[list[Contrast], list[Ranked]]:
+) -> tuple[list[Contrast], list[Row]]:
     """Measure all models and pairs of models; replicates are drawn once for all models."""
     options, sampler = config.resampling, joint.counts.sampler
     resampled = options.method != "none"
@@ -333,15 +317,16 @@ def _compared(
                 for some, first, second in ((observed, *models), (boot, *models), (null, 0, 1))
             ]
             contrasts[place] += _contrasts(name, joint, one, models, pair, numbers, config)
-    ranked = [
-        Ranked(
-            _metric(one, ""), name, joint.models,
+    ranking = [
+        row
+        for place, one in enumerate(measures)
+        for row in _ranking(
+            {"metric": _metric(one, ""), "groups": name}, joint.models,
             np.array([some[place][""][0] for some in observed]),
             np.stack([some[place][""] for some in boot], axis=1),
         )
-        for place, one in enumerate(measures)
     ]  # fmt: skip
-    return [contrast for some in contrasts for contrast in some], ranked
+    return [contrast for some in contrasts for contrast in some], ranking
 
 
 def _contrasts(
@@ -367,28 +352,27 @@ def _contrasts(
         if subject and np.isnan(values).all():
             continue
         metric = _metric(one, subject)
-        reason = _reason(name, joint, one, models, values)
-        if not reason and not subject:
-            reason = _unlike(names, numbers[0])
+        reason = _reason(joint, one, models, values)
         worse, lower = "", spec_of(metric).value_harm == "lower"
         if values[0] < values[1] or values[1] < values[0]:
             worse = names[(values[1] < values[0]) == lower]
+        part = Part(
+            metric, subject, values[1] - values[0], n=round(joint.counts.table.sum()),
+            reason=reason or (NO_TEST if metric == DESCRIBED else ""),
+        )  # fmt: skip
+        models_pair = ModelPair(*names, values, worse)
+        place = Place(AUDIT, models_pair.name, name, "default", config.resampling.level)
         draft = _draft(
-            metric, subject, name, counts=joint.counts, models=names, values=values,
-            boot=boot[1] - boot[0], null=null[1] - null[0], worse=worse, reason=reason,
-            level=config.resampling.level,
+            part, models_pair, place, unit=joint.counts.unit, boot=boot[1] - boot[0],
+            null=null[1] - null[0],
         )  # fmt: skip
         (draft,) = without_mirrors([draft], classes=classes, determined=determined)
-        yield Contrast(draft, names, values, worse, (metric, subject, names, behind))
+        yield Contrast(draft, models_pair, (metric, subject, names, behind))
 
 
-def _reason(
-    name: str, joint: Joint, one: Measure, models: tuple[int, int], values: tuple[float, float]
-) -> str:
+def _reason(joint: Joint, one: Measure, models: tuple[int, int], values: Sequence[float]) -> str:
     """Say why a difference has no value, model by model."""
-    groups, reasons = joint.counts.groups, []
-    if name and np.isnan(values).any() and groups.usable.sum() < 2:
-        return f"fewer than two groups have {groups.min_size} rows among those compared"
+    reasons = []
     for model, value in zip(models, values, strict=True):
         if np.isnan(value):
             why = "no value, as its audit explains"
@@ -400,35 +384,12 @@ def _reason(
     return "; ".join(reasons)
 
 
-def _unlike(names: tuple[str, str], both: tuple[Numbers, Numbers]) -> str:
-    """Say that two aggregates stand on different classes, where they do."""
-    first, second = (
-        {name for name, values in one.items() if name and not np.isnan(values[0])} for one in both
-    )
-    if first == second:
-        return ""
-    counts = f"{len(first)} of {names[0]} and {len(second)} of {names[1]}"
-    return f"over different classes, those that can be estimated: {counts}"
-
-
-def _draft(  # noqa: PLR0913 - a finding has many parts
-    metric: str,
-    subject: str,
-    groups: str,
-    *,
-    counts: Counts,
-    models: tuple[str, str],
-    values: tuple[float, float],
-    boot: Floats,
-    null: Floats,
-    worse: str,
-    reason: str,
-    level: float,
+def _draft(
+    part: Part, pair: ModelPair, place: Place, *, unit: str, boot: Floats, null: Floats
 ) -> UncorrectedFinding:
     """Return the finding of a difference: its paired interval, and a test of no difference."""
-    described, difference, unit = metric == DESCRIBED, values[1] - values[0], counts.unit
-    low = high = chance = chance_low = chance_high = p = math.nan
-    method, text, known = "none: resampling is off", "", not math.isnan(difference)
+    described, known = part.metric == DESCRIBED, not math.isnan(part.value)
+    method, text = "none: resampling is off", ""
     if len(boot):
         method = f"paired percentile bootstrap over {unit}s, {len(boot)} replicates"
         if described:
@@ -437,33 +398,16 @@ def _draft(  # noqa: PLR0913 - a finding has many parts
                 f"{unit}s; not a confidence interval"
             )
     if len(boot) and known:
-        low, high = (float(end) for end in percentile(boot, level)[:2])
+        low, high = (float(end) for end in percentile(boot, place.level)[:2])
+        part = replace(part, low=low, high=high)
     if len(null) and known and not described:
         # Swapping all rows turns the sign, so the mean over all swaps is 0, whatever was drawn.
-        ends, chance = band(null), 0.0
-        chance_low, chance_high = ends.low, ends.high
-        p = p_value(null, difference, "either").value
+        ends, p = band(null), p_value(null, part.value, "either").value
+        part = replace(part, chance=0.0, chance_low=ends.low, chance_high=ends.high, p_value=p)
         text = f"the two models are exchangeable on each {unit}; {len(null)} swaps"
-    # JSON has no NaN.
-    shown = [None if math.isnan(value) else value for value in values]
-    parameters = {
-        "model_a": models[0], "model_b": models[1], "value_a": shown[0], "value_b": shown[1],
-        "worse": worse,
-    }  # fmt: skip
-    about = f"{f' of {subject}' if subject else ''}{f' over {groups}' if groups else ''}"
-    family = Family.LEAF if subject else Family.COMPOSITE
-    finding = Finding(
-        audit=AUDIT, model=f"{models[1]} − {models[0]}", metric=metric, subject=subject,
-        groups=groups, version="default", family=Family.DESCRIPTIVE if described else family,
-        value=difference, ci_low=low, ci_high=high, level=level, chance=chance,
-        chance_low=chance_low, chance_high=chance_high, excess=difference - chance, p_value=p,
-        q_value=math.nan, threshold=math.nan, n=round(counts.table.sum()), by_group=(),
-        excluded=(), unit=unit, method=method, null=text,
-        parameters=json.dumps(parameters, ensure_ascii=False),
-        direction=f"{spec_of(metric).label}{about} is worse for {worse}" if worse else "",
-        verdict=Verdict.NONE, reason=reason or (NO_TEST if described else ""), citation="",
-    )  # fmt: skip
-    return UncorrectedFinding(finding, "either")
+    family = Family.LEAF if part.subject else Family.COMPOSITE
+    family = Family.DESCRIPTIVE if described else family
+    return difference(part, pair, place, family=family, unit=unit, method=method, null=text)
 
 
 def _of_differences(reason: str) -> str:
@@ -495,17 +439,13 @@ def _manifest(
     manifest = manifest_of(common.config, common.data, Path(), seconds=seconds, notes=tuple(notes))
     if not several:
         return manifest
-    inputs = {
-        f"{run}: {file}": about
-        for run, (_, data) in runs.items()
-        for file, about in data.inputs.items()
-    }
+    inputs = prefixed({run: data.inputs for run, (_, data) in runs.items()})
     counts = {run: data.counts for run, (_, data) in runs.items()}
     return replace(manifest, inputs=inputs, counts=counts)
 
 
 def _tables(
-    judged: Sequence[tuple[Contrast, Finding]], ranked: Sequence[Ranked]
+    judged: Sequence[tuple[Contrast, Finding]], ranking: Sequence[Row]
 ) -> dict[str, pa.Table]:
     """Return the tables `differences`, `ranking` and `disagreements`.
 
@@ -520,17 +460,15 @@ def _tables(
     differences = [
         {
             "metric": one.metric, "subject": one.subject, "groups": one.groups,
-            "version": one.version, "model_a": contrast.models[0], "model_b": contrast.models[1],
-            "value_a": contrast.values[0], "value_b": contrast.values[1],
+            "version": one.version, "model_a": contrast.pair.first, "model_b": contrast.pair.second,
+            "value_a": contrast.pair.values[0], "value_b": contrast.pair.values[1],
             "difference": one.value, "low": one.ci_low, "high": one.ci_high,
             "p_value": one.p_value, "q_value": one.q_value, "n": one.n,
             "verdict": str(one.verdict), "reason": one.reason,
         }
         for contrast, one in judged
     ]  # fmt: skip
-    ranking = [
-        row for one in ranked if (one.metric, one.groups) not in repeats for row in _ranking(one)
-    ]
+    ranking = [row for row in ranking if (row["metric"], row["groups"]) not in repeats]
     return {
         "differences": table_of(
             differences,
@@ -551,16 +489,18 @@ def _tables(
     }
 
 
-def _ranking(one: Ranked) -> Iterator[Row]:
-    ranks, drawn = _ranks(one.values[None], one.metric)[0], _ranks(one.replicates, one.metric)
+def _ranking(
+    about: Row, models: Sequence[str], values: Floats, replicates: Floats
+) -> Iterator[Row]:
+    """Yield the rank of each model by its value, and the ranks of paired replicates."""
+    lower = spec_of(about["metric"]).value_harm == "lower"
+    ranks, drawn = _ranks(values[None], lower=lower)[0], _ranks(replicates, lower=lower)
     for place in np.argsort(ranks, kind="stable").tolist():
         known = drawn[:, place][~np.isnan(drawn[:, place])]
         low, high = np.quantile(known, (0.025, 0.975)).tolist() if len(known) else [math.nan] * 2
-        yield {
-            "metric": one.metric,
-            "groups": one.groups,
-            "model": one.models[place],
-            "value": float(one.values[place]),
+        yield about | {
+            "model": models[place],
+            "value": float(values[place]),
             "rank": None if math.isnan(ranks[place]) else int(ranks[place]),
             "rank_low": low,
             "rank_high": high,
@@ -568,9 +508,9 @@ def _ranking(one: Ranked) -> Iterator[Row]:
         }
 
 
-def _ranks(values: Floats, metric: str) -> Floats:
+def _ranks(values: Floats, *, lower: bool) -> Floats:
     """Rank models (r, models), 1 is best; ties share the best rank, NaN has none."""
-    signed = -values if spec_of(metric).value_harm == "lower" else values
+    signed = -values if lower else values
     better = (signed[:, None, :] < signed[:, :, None]).sum(axis=2)
     return np.where(np.isnan(values), np.nan, 1.0 + better)
 
@@ -587,23 +527,22 @@ def _disagreements(judged: Sequence[tuple[Contrast, Finding]]) -> Iterator[Row]:
         if one.verdict is Verdict.DISPARITY and not one.subject
     ]
     for (first, a), (second, b) in combinations(sure, 2):
-        together = first.models == second.models and a.groups in ("", b.groups)
-        if together and first.worse != second.worse:
+        together = a.model == b.model and a.groups in ("", b.groups)
+        if together and first.pair.worse != second.pair.worse:
             yield {
                 "groups": b.groups,
                 "metric_a": a.metric,
                 "metric_b": b.metric,
-                "model_a": first.models[0],
-                "model_b": first.models[1],
+                "model_a": first.pair.first,
+                "model_b": first.pair.second,
                 "sentence": f"{_prefers(first)}; {_prefers(second)}.",
             }
 
 
 def _prefers(contrast: Contrast) -> str:
-    one = contrast.draft.finding
-    first = int(contrast.worse == contrast.models[0])
+    one, (low, high) = contrast.draft.finding, contrast.pair.values
     over = f" over {one.groups}" if one.groups else ""
-    return (
-        f"{spec_of(one.metric).label}{over} prefers {contrast.models[first]} "
-        f"({contrast.values[first]:.3f} against {contrast.values[1 - first]:.3f})"
-    )
+    better, values = contrast.pair.first, f"{low:.3f} against {high:.3f}"
+    if contrast.pair.worse == better:
+        better, values = contrast.pair.second, f"{high:.3f} against {low:.3f}"
+    return f"{spec_of(one.metric).label}{over} prefers {better} ({values})"
