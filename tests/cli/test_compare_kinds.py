@@ -42,7 +42,7 @@ def test_runs_of_one_kind(runs: Path, command: Command) -> None:
 def test_in_words(runs: Path, command: Command) -> None:
     code, said, _ = command("compare", f"{runs}/one", f"{runs}/two", "--out", f"{runs}/words")
     assert code == 0
-    assert "stayed, and 0 came." in said
+    assert "stayed; 0 came." in said
 
 
 def test_with_predictions_one_page_holds_both(runs: Path, command: Command) -> None:
@@ -58,8 +58,6 @@ def test_with_predictions_one_page_holds_both(runs: Path, command: Command) -> N
     assert {"changes", "ranking", "differences"} <= told.keys()
     page = (runs / "both" / "report.html").read_text(encoding="utf-8")
     assert all(f'id="{name}"' in page for name in ("changes", "ranking", "differences"))
-    assert "by image: intervals resample images" in page
-    assert "by subject: intervals are Student" in page
 
 
 def test_a_comparison_is_no_run(runs: Path, command: Command) -> None:
@@ -75,7 +73,7 @@ def test_runs_of_two_kinds_with_one_model_each_are_told_so(runs: Path, command: 
     assert run(["audit", str(config), "--out", str(runs / "ranked")]) == 0
     code, _, said = command("compare", f"{runs}/one", f"{runs}/two", f"{runs}/ranked")
     assert code == 2
-    assert "runs of 2 kinds" in said
+    assert "embedder: one model only" in said
 
 
 def test_one_model_of_one_kind(runs: Path, command: Command) -> None:
