@@ -29,7 +29,6 @@ from equipoise.metrics.scores.disparity import (
     concept_disparity,
     concept_hit_rate,
     concept_metrics,
-    concept_results,
 )
 from equipoise.metrics.scores.measure import Choices, ConceptResults, Prevalence
 from equipoise.stats.resampling import Bootstrap, Exact, Permutation
@@ -38,6 +37,14 @@ from goldens import cases
 GOLDEN = cases("concepts.json")
 METRICS: tuple[Metric, ...] = get_args(Metric)
 QUICK = Bootstrap(permutations=99, resolution=1.0)
+
+
+def concept_results(
+    scores: Any, labels: Any, groups: Any, choices: Choices | None = None, **options: Any
+) -> ConceptResults:
+    choices = choices or Choices()
+    found = concept_metrics(scores, labels, groups, [choices.metric], choices, **options)
+    return found[choices.metric]
 
 
 def ranked(scores: Any, labels: Any, metric: Metric, ratio: float | None = None) -> float:
@@ -646,7 +653,7 @@ def test_what_cannot_be_estimated_says_why() -> None:
         assert (row["effect"], row["significant"]) == ("not estimable", False)
         assert (row["baseline_reason"], row["reason"]) == ("", "b: 28 positives, fewer than 30")
         mean = by(table, version=name, concept="")
-        assert mean["reason"] == "over 2 concepts, not 3: without rare"
+        assert mean["reason"] == "over 2 concepts, not the 3 of the baseline"
     for row in table.to_pylist():
         if row["concept"]:
             assert (row["effect"] == "not estimable") == bool(row["reason"])

@@ -14,7 +14,7 @@ from scipy import stats as distributions
 from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Verdict
 from equipoise.core.parts import Part
-from equipoise.metrics import Choices, concept_results, design_choices
+from equipoise.metrics import Choices, concept_metrics, design_choices
 from equipoise.metrics.spec import SPECS
 from equipoise.stats.intervals import wilson
 from equipoise.stats.resampling import Bootstrap
@@ -295,14 +295,15 @@ def effects(
         world = ConceptWorld(1.0, images, planted=planted, concepts=concepts)
         data = world.draw(SEED, sample)
         results = {
-            name: concept_results(
+            name: concept_metrics(
                 data.scores,
                 data.labels,
                 data.group,
+                ["average_precision"],
                 Choices(prevalence=name, replicates=199),  # type: ignore[arg-type]  # the names
                 resampling=RESAMPLING,
                 rng=sample,
-            )
+            )["average_precision"]
             for name in VERSIONS
         }
         for row in design_choices(results, "observed").to_pylist():

@@ -56,7 +56,6 @@ from equipoise.metrics.scores.disparity import (
     concept_disparity,
     concept_hit_rate,
     concept_metrics,
-    concept_results,
 )
 from equipoise.metrics.scores.measure import Choices
 from equipoise.metrics.spec import SPECS, MetricSpec, register
@@ -127,7 +126,6 @@ __all__ = [
     "concept_disparity",
     "concept_hit_rate",
     "concept_metrics",
-    "concept_results",
     "confusable_subjects",
     "corrected_shares",
     "correlation",

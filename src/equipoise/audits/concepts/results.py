@@ -273,7 +273,7 @@ def _pairs(run: Run) -> Iterator[Row]:
 
 def _shown_by(found: ConceptResults, concept: int, group: int) -> Row:
     """Return positives, rows and prevalence of a concept in a group."""
-    positives, n = int(found.positives[concept, group]), int(found.sizes[concept, group])
+    positives, n = int(found.positives[concept, group]), int(found.groups.counts[group])
     return {"positives": positives, "n": n, "prevalence": positives / n if n else math.nan}
 
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from equipoise.core.arrays import Bools, Floats, Indices
 from equipoise.core.groups import Groups
 from equipoise.metrics.counts import Units, item_sampler
 from equipoise.stats.compiled import compiled
@@ -336,7 +337,7 @@ def weighted_sums(
 
 def fixed_prevalence(
     packed: tuple[Packed, int],
-    labels: Flags,
+    labels: Bools,
     draw: tuple[int, int, int, int],
     rng: tuple[int, str, str],
     replicates: int,
@@ -399,31 +400,24 @@ def permuted(
     list of ndarray, shape (permutations, groups)
         One per metric.
     """
-    used = np.flatnonzero(cells.cell >= 0)
-    sampler = _sampler(cells, used, groups, units)
-    found: list[list[Floats]] = [[] for _ in metrics]
-    for tables in sampler.permute(strata, permutations, seed):
-        many, _, width = tables.shape
-        flat = np.ascontiguousarray(tables.transpose(0, 2, 1)).reshape(many * width, -1)
-        for values, metric in zip(found, metrics, strict=True):
-            values.append(metric_of(metric, flat, ratio).reshape(many, width))
-    return [np.concatenate(values) for values in found]
-
-
-def _sampler(cells: Cells, used: Indices, groups: Groups, units: Units | None) -> Sampler:
-    width = len(groups)
+    used, width = np.flatnonzero(cells.cell >= 0), len(groups)
+    sampler: Sampler
     if units is None:
         flat = cells.cell[used] * width + groups.codes[used]
         table = np.bincount(flat, minlength=cells.size * width)
-        return TableSampler(table.reshape(cells.size, width).astype(np.float64))
-    chosen = Units(units.codes[used], units.names)
-    shape = (cells.size, width)
-    return item_sampler(cells.cell[used][:, None], None, groups.take(used), chosen, shape)
+        sampler = TableSampler(table.reshape(cells.size, width).astype(np.float64))
+    else:
+        chosen, shape = Units(units.codes[used], units.names), (cells.size, width)
+        cell = cells.cell[used][:, None]
+        sampler = item_sampler(cell, None, groups.take(used), chosen, shape)
+    found: list[list[Floats]] = [[] for _ in metrics]
+    for tables in sampler.permute(strata, permutations, seed):
+        cases = np.ascontiguousarray(tables.transpose(0, 2, 1)).reshape(-1, cells.size)
+        for values, metric in zip(found, metrics, strict=True):
+            values.append(metric_of(metric, cases, ratio).reshape(len(tables), width))
+    return [np.concatenate(values) for values in found]
 
 
-Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 Metric = Literal[
     "average_precision", "auroc", "true_positive_rate", "false_positive_rate", "precision", "f1"
 ]
@@ -455,7 +449,7 @@ class Cells:
 
 
 def packed_rows(
-    scores: Floats, labels: Flags, measured: npt.NDArray[np.uint8], rows: npt.NDArray[np.int32]
+    scores: Floats, labels: Bools, measured: npt.NDArray[np.uint8], rows: npt.NDArray[np.int32]
 ) -> tuple[npt.NDArray[np.uint32], int]:
     """Return each row's cell with its bits of `measured`, and how many thresholds there are.
 
@@ -465,13 +459,13 @@ def packed_rows(
     return packed, pack(scores, labels, measured, rows, packed)
 
 
-def _all_rows(scores: Floats, labels: Flags) -> tuple[Indices, int]:
+def _all_rows(scores: Floats, labels: Bools) -> tuple[Indices, int]:
     every = np.arange(len(scores), dtype=np.int32)
     packed, many = packed_rows(scores, labels, np.zeros(len(scores), dtype=np.uint8), every)
     return (packed >> 2).astype(np.int64), many
 
 
-def ranked_cells(scores: Floats, labels: Flags) -> Cells:
+def ranked_cells(scores: Floats, labels: Bools) -> Cells:
     """Return cells that keep everything that AP and AUROC need, ties included."""
     place, many = _all_rows(scores, labels)
     threshold, kind = place // 3, place % 3
@@ -481,7 +475,7 @@ def ranked_cells(scores: Floats, labels: Flags) -> Cells:
     return Cells(cell, many, 3 * many + 1)
 
 
-def threshold_cells(scores: Floats, labels: Flags, threshold: float, used: Flags) -> Cells:
+def threshold_cells(scores: Floats, labels: Bools, threshold: float, used: Bools) -> Cells:
     """Return the cells TP, FN, FP, TN of the rows used, predicted positive from a threshold on."""
     cell = np.where(labels, 0, 2) + (scores < threshold)
     return Cells(np.where(used, cell, -1).astype(np.int64), 2, 4)

@@ -10,10 +10,11 @@ from itertools import combinations
 import numpy as np
 import pyarrow as pa
 
+from equipoise.core.arrays import Floats
 from equipoise.core.errors import InputError
-from equipoise.metrics.scores.cells import Floats
+from equipoise.metrics.building import against
 from equipoise.metrics.scores.measure import FOLLOWS, ConceptResults
-from equipoise.stats.chance import benjamini_hochberg, p_value
+from equipoise.stats.chance import benjamini_hochberg
 from equipoise.stats.intervals import percentile
 
 Versions = Mapping[str, ConceptResults]
@@ -87,14 +88,15 @@ def _rows(
     null, _ = results.null_differences(concept)
     for index, pair in enumerate(results.pairs):
         first, second = (results.groups.names[one] for one in pair)
-        value, p = float(values[index]), math.nan
         draws = np.full(1, np.nan) if boot is None else boot[:, index]
         low, high, _ = percentile(draws, 1.0 - alpha)
-        if null is not None and not math.isnan(value):
-            exceed, least = np.abs(null[:, index]), results.resolution
-            p = p_value(exceed, abs(value), "higher", resolution=least, scale=1.0).value
-        key = ("" if concept is None else results.names[concept], first, second)
-        yield key, Contrast(value, float(low), float(high), draws), p
+        one = Contrast(float(values[index]), float(low), float(high), draws)
+        drawn = None if null is None else np.abs(null[:, index])
+        held = against(
+            drawn, abs(one.value), "higher", "", resolution=results.resolution, scale=1.0
+        )
+        p = math.nan if held.p_value is None else held.p_value
+        yield ("" if concept is None else results.names[concept], first, second), one, p
 
 
 def matched(found: Contrasts, key: Key) -> Contrast:
@@ -104,18 +106,8 @@ def matched(found: Contrasts, key: Key) -> Contrast:
     return found.get(key) or (other.reversed() if other else _UNKNOWN)
 
 
-def rule_of(results: ConceptResults, alpha: float) -> str:
-    """Say when a difference of a version counts as significant."""
-    if results.hall:
-        return f"[Hall]: {1.0 - alpha:.0%} interval against 0"
-    return f"q <= {alpha:g} (Benjamini-Hochberg over concepts and pairs)"
-
-
-_LISTED = 5
-
-
 def reason_of(results: ConceptResults, key: Key) -> str:
-    """Say why a version cannot estimate a difference.
+    """Say why a version cannot estimate a difference; "" where it can.
 
     Parameters
     ----------
@@ -123,59 +115,31 @@ def reason_of(results: ConceptResults, key: Key) -> str:
         Of the version.
     key : tuple of str
         Concept ("" for the mean over concepts) and two groups, by name.
-
-    Returns
-    -------
-    str
-        The groups that take no part, each with its reason; "" where both do.
     """
     concept, *pair = key
-    absent = [one for name in pair if (one := _absent(results, name))]
-    if absent:
-        return "; ".join(absent)
-    if not concept:
-        return "" if shared_concepts(results, key) else "no concept in which both groups take part"
-    if concept not in results.names:
-        return "the concept is not measured"
-    reasons = results.reasons[results.names.index(concept)]
-    told = {name: reasons[results.groups.names.index(name)] for name in pair}
-    own = {name: why for name, why in told.items() if why and why not in FOLLOWS}
+    groups, reasons = results.groups, {}
+    for name in pair:
+        if name not in groups.names:
+            reasons[name] = "no rows"
+        elif concept in results.names:
+            place = groups.names.index(name)
+            reasons[name] = results.reasons[results.names.index(concept)][place]
+        elif concept:
+            reasons[name] = "the concept is not measured"
+        elif not shared_concepts(results, key):
+            reasons[name] = "no concept in which both groups take part"
     # That no group is left to compare with follows from the other's reason.
-    return "; ".join(f"{name}: {why}" for name, why in (own or told).items() if why)
-
-
-def _absent(results: ConceptResults, name: str) -> str:
-    groups = results.groups
-    if name not in groups.names:
-        return f"{name}: no rows"
-    place = groups.names.index(name)
-    if groups.usable[place]:
-        return ""
-    return f"{name}: {int(groups.counts[place])} rows, fewer than {groups.min_size}"
+    own = {name: why for name, why in reasons.items() if why and why not in FOLLOWS}
+    return "; ".join(f"{name}: {why}" for name, why in (own or reasons).items() if why)
 
 
 def shared_concepts(results: ConceptResults, key: Key) -> tuple[str, ...]:
     """Return the concepts that the mean of a pair of groups is over."""
     names = results.groups.names
-    if any(name not in names for name in key[1:]):
+    if not {*key[1:]} <= {*names}:
         return ()
     both = results.shared(None, *(names.index(name) for name in key[1:]))
     return tuple(results.names[place] for place in np.flatnonzero(both))
-
-
-def other_concepts(results: ConceptResults, baseline: ConceptResults, key: Key) -> str:
-    """Say how the concepts of a version's mean differ from the baseline's; "" where they do not."""
-    new, old = shared_concepts(results, key), shared_concepts(baseline, key)
-    lost = [name for name in old if name not in new]
-    more = [name for name in new if name not in old]
-    told = [f"without {_some(lost)}"] if lost else []
-    told += [f"with {_some(more)}"] if more else []
-    return f"over {len(new)} concepts, not {len(old)}: {', '.join(told)}" if told else ""
-
-
-def _some(names: list[str]) -> str:
-    more = len(names) - _LISTED
-    return ", ".join(names[:_LISTED]) + (f" and {more} more" if more > 0 else "")
 
 
 # By how much |difference| must change to be magnified or shrunk ([Hall]).
@@ -188,7 +152,7 @@ def design_choices(versions: Versions, baseline: str, *, alpha: float = 0.05) ->
     Parameters
     ----------
     versions : mapping of name to ConceptResults
-        From `concept_results` with Bootstrap, one seed and equally many replicates; rows in the
+        From `concept_metrics` with Bootstrap, one seed and equally many replicates; rows in the
         same order (or with the same units) make changes paired. Versions may differ in metric,
         prevalence, groups, concepts and rows; concepts and groups are matched by name.
     baseline : str
@@ -233,8 +197,14 @@ def design_choices(versions: Versions, baseline: str, *, alpha: float = 0.05) ->
             continue
         for key, old in contrasts[baseline].items():
             row = _row(old, matched(found, key), alpha)
-            rule = {"rule": rule_of(versions[name], alpha)}
-            why = _reasons(versions[baseline], versions[name], key)
+            rule = {"rule": f"[Hall]: {1.0 - alpha:.0%} interval against 0"}
+            if not versions[name].hall:
+                rule = {"rule": f"q <= {alpha:g} (Benjamini-Hochberg over concepts and pairs)"}
+            before, after = (reason_of(versions[one], key) for one in (baseline, name))
+            theirs, own = (shared_concepts(versions[one], key) for one in (baseline, name))
+            if not (key[0] or before or after) and {*own} != {*theirs}:
+                after = f"over {len(own)} concepts, not the {len(theirs)} of the baseline"
+            why = {"baseline_reason": before, "reason": after}
             rows.append({"version": name, **_named(key), **row, **rule, **why})
     return pa.Table.from_pylist(rows, schema=_CHOICES)
 
@@ -360,13 +330,6 @@ def _row(old: Contrast, new: Contrast, alpha: float) -> dict[str, float | bool |
         "change_high": high,
         "effect": _effect(old, new, high),
     }
-
-
-def _reasons(baseline: ConceptResults, version: ConceptResults, key: Key) -> dict[str, str]:
-    old, new = reason_of(baseline, key), reason_of(version, key)
-    if not (key[0] or old or new):
-        new = other_concepts(version, baseline, key)
-    return {"baseline_reason": old, "reason": new}
 
 
 def _effect(old: Contrast, new: Contrast, change_high: float) -> str:

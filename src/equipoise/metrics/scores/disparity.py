@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
+from equipoise.core.arrays import Bools, Floats
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate, no_ends
 from equipoise.core.finding import Excluded, GroupValue
@@ -29,7 +30,7 @@ from equipoise.metrics.building import (
 from equipoise.metrics.building import excluded_of as with_groups
 from equipoise.metrics.counts.accuracy import hit_rate
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
-from equipoise.metrics.scores.cells import Flags, Floats, Metric
+from equipoise.metrics.scores.cells import Metric
 from equipoise.metrics.scores.measure import (
     BLOCK,
     CENTRED,
@@ -163,7 +164,7 @@ def _concept(results: ConceptResults, concept: int) -> Part:
 
 
 def _prevalence(results: ConceptResults, concept: int) -> Part:
-    positives, rows = results.positives[concept] * 1.0, results.sizes[concept] * 1.0
+    positives, rows = results.positives[concept] * 1.0, results.groups.counts.astype(np.float64)
     shown = group_values(results.groups, positives, rows, results.level)
     known = [one.value for one, use in zip(shown, results.groups.usable, strict=True) if use]
     value = max(known) - min(known) if len(known) > 1 else math.nan
@@ -178,12 +179,12 @@ def _prevalence(results: ConceptResults, concept: int) -> Part:
 
 
 def _in_concept(results: ConceptResults, concept: int, g: int) -> GroupValue:
-    positives, rows = int(results.positives[concept, g]), int(results.sizes[concept, g])
+    positives, rows = int(results.positives[concept, g]), int(results.groups.counts[g])
     note = results.reasons[concept][g] or f"{positives} of {rows} positive"
     return _group_value(results, g, results.shared(concept, g, g), note)
 
 
-def _group_value(results: ConceptResults, g: int, concepts: Flags, note: str) -> GroupValue:
+def _group_value(results: ConceptResults, g: int, concepts: Bools, note: str) -> GroupValue:
     """Return a group's mean over some concepts, with its interval."""
     value = float(results.observed[concepts, g].mean()) if concepts.any() else math.nan
     low, high = math.nan, math.nan
@@ -277,52 +278,14 @@ def concept_disparity(  # noqa: PLR0913 - the choices of the assessment, all wit
     ----------
     Hall et al. 2023.
     """
-    results = concept_results(
-        scores,
-        labels,
-        groups,
-        Choices(
-            metric, prevalence, prevalence_ratio, min_positives, replicates, validation, incomplete
-        ),
-        unlabelled=unlabelled,
-        concepts=concepts,
-        units=units,
-        resampling=resampling,
-        rng=rng,
+    choices = Choices(
+        metric, prevalence, prevalence_ratio, min_positives, replicates, validation, incomplete
     )
-    return summarise(results)
-
-
-def concept_results(  # noqa: PLR0913 - as in concept_disparity
-    scores: Any,
-    labels: Any,
-    groups: Any,
-    choices: Choices | None = None,
-    *,
-    unlabelled: Literal["keep", "leave out"] = "keep",
-    concepts: Sequence[str] | None = None,
-    units: Any = None,
-    resampling: Resampling | None = DEFAULT,
-    rng: int = 0,
-) -> ConceptResults:
-    """Measure concepts under one version of choices, for `summarise` and `design_choices`.
-
-    Parameters and errors are those of `concept_disparity`.
-    """
-    choices = choices or Choices()
-    found = concept_metrics(
-        scores,
-        labels,
-        groups,
-        (choices.metric,),
-        choices,
-        unlabelled=unlabelled,
-        concepts=concepts,
-        units=units,
-        resampling=resampling,
-        rng=rng,
-    )
-    return found[choices.metric]
+    results = concept_metrics(
+        scores, labels, groups, [metric], choices, unlabelled=unlabelled, concepts=concepts,
+        units=units, resampling=resampling, rng=rng,
+    )  # fmt: skip
+    return summarise(results[metric])
 
 
 def concept_metrics(  # noqa: PLR0913 - as in concept_disparity
@@ -352,7 +315,7 @@ def concept_metrics(  # noqa: PLR0913 - as in concept_disparity
     Returns
     -------
     dict of metric to ConceptResults
-        In the order of `metrics`, each what `concept_results` gives for that metric.
+        In the order of `metrics`, for `design_choices`.
     """
     if isinstance(resampling, Exact):
         raise InputError("resampling=Exact: not available for concepts; use Bootstrap()")
@@ -417,7 +380,7 @@ def concept_hit_rate(
     data = read_concepts(scores, labels, groups)
     for start in range(0, len(data.names), BLOCK):
         data.block(start, start + BLOCK)
-    values, truth = data.scores.whole(), data.labels.whole()
+    values, truth = (one.block(0, len(data.names)).T for one in (data.scores, data.labels))
     top = np.empty((len(values), min(max(k, 1), len(data.names))), dtype=np.int64)
     for first in range(0, len(values), _ROWS_AT_ONCE):
         some = slice(first, first + _ROWS_AT_ONCE)

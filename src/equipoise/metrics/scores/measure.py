@@ -5,23 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations, groupby
-from numbers import Real
+from itertools import combinations
 from typing import Any, Literal, Protocol, get_args, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
+from equipoise.core.arrays import Bools, Floats, Indices, Keys
 from equipoise.core.errors import InputError
 from equipoise.core.groups import Groups
-from equipoise.metrics.counts import Units, units_of
+from equipoise.metrics.counts import Null, Units, units_of
 from equipoise.metrics.measure import NULLS
 from equipoise.metrics.scores.cells import (
     RANKED,
-    Cells,
-    Flags,
-    Floats,
-    Indices,
     Metric,
     Rows,
     Times,
@@ -87,52 +83,36 @@ class Source:
         """
         if isinstance(values, NamedColumns):
             names = tuple(values.names)
-            length = len(values.column(names[0])) if names else 0
-            return cls(what, values, _filled(what, (length, len(names))), names)
+            first = values.column(names[0]) if names else ()
+            return cls(what, values, (len(first), len(names)), names)
         try:
             array = np.asarray(values)
         except ValueError:
             raise InputError(f"{what}: rows of different lengths; expected (n, concepts)") from None
         array = array[:, None] if array.ndim == 1 else array
-        _check_type(what, array)
-        return cls(what, array, _filled(what, array.shape), None)
-
-    def whole(self) -> Array:
-        """Return all columns, shape (n, concepts)."""
-        return (
-            self.values if isinstance(self.values, np.ndarray) else self.block(0, self.shape[1]).T
-        )
+        if array.ndim != 2 or not array.size or array.dtype.kind not in "fiub":
+            raise InputError(
+                f"{what}: {array.dtype} of shape {array.shape}; expected numbers, (n, concepts), "
+                "neither of them 0"
+            )
+        return cls(what, array, (len(array), array.shape[1]), None)
 
     def block(self, start: int, stop: int) -> Array:
         """Return some columns, one after the other, shape (stop - start, n)."""
         if isinstance(self.values, np.ndarray):
             return np.ascontiguousarray(self.values[:, start:stop].T)
         names = (self.names or ())[start:stop]
-        return np.stack([self._column(name) for name in names])
-
-    def _column(self, name: str) -> Array:
-        column = np.asarray(self.values.column(name))  # type: ignore[union-attr]
-        _check_type(f"{self.what}, column {name!r}", column)
-        if column.shape != self.shape[:1]:
-            raise InputError(
-                f"{self.what}, column {name!r}: shape {column.shape}; expected {self.shape[:1]}, "
-                f"as column {(self.names or ())[0]!r}"
-            )
-        return column
+        columns = [np.asarray(self.values.column(name)) for name in names]
+        for name, column in zip(names, columns, strict=True):
+            if column.shape != self.shape[:1] or column.dtype.kind not in "fiub":
+                raise InputError(
+                    f"{self.what}, column {name!r}: {column.dtype} of shape {column.shape}; "
+                    f"expected {self.shape[0]} numbers"
+                )
+        return np.stack(columns)
 
 
-def check_scores(block: Array, names: Sequence[str], rows: npt.NDArray[np.int64]) -> None:
-    """Raise an InputError where a score, shape (concepts, n), is not finite."""
-    for values, name in zip(block, names, strict=True):
-        wrong = ~np.isfinite(values)
-        if wrong.any():
-            raise InputError(
-                f"scores: NaN or infinite for concept {name!r} in row {rows[np.argmax(wrong)]}; "
-                "expected finite numbers"
-            )
-
-
-def flags(block: Array, names: Sequence[str], rows: npt.NDArray[np.int64]) -> Flags:
+def flags(block: Array, names: Sequence[str], rows: Indices) -> Bools:
     """Return labels, shape (concepts, n), as booleans; raise an InputError where one is none."""
     if block.dtype.kind == "b":
         return block
@@ -144,18 +124,6 @@ def flags(block: Array, names: Sequence[str], rows: npt.NDArray[np.int64]) -> Fl
                 f"labels: {values[row]} for concept {name!r} in row {rows[row]}; expected 0 or 1"
             )
     return np.asarray(block == 1)
-
-
-def _filled(what: str, shape: tuple[int, ...]) -> tuple[int, int]:
-    if len(shape) != 2 or 0 in shape:
-        raise InputError(f"{what}: shape {shape}; expected (n, concepts), neither of them 0")
-    return shape[0], shape[1]
-
-
-def _check_type(what: str, array: Array) -> None:
-    # An empty or ragged matrix has no type worth telling.
-    if array.size and array.ndim <= 2 and array.dtype.kind not in "fiub":
-        raise InputError(f"{what}: type {array.dtype}; expected numbers")
 
 
 Prevalence = Literal["weighted", "hall", "observed"]
@@ -191,24 +159,25 @@ class Choices:
     incomplete: Literal["group", "concept"] = "group"
 
     def __post_init__(self) -> None:
-        _one_of("metric", self.metric, get_args(Metric))
-        _one_of("prevalence", self.prevalence, get_args(Prevalence))
-        _one_of("incomplete", self.incomplete, ("group", "concept"))
-        if not (_is_number(self.prevalence_ratio) and self.prevalence_ratio > 0):
-            raise InputError(
-                f"prevalence_ratio={self.prevalence_ratio!r}: expected a finite number above 0"
-            )
-        if self.prevalence == "hall" and self.prevalence_ratio != int(self.prevalence_ratio):
-            raise InputError(
-                f"prevalence_ratio={self.prevalence_ratio}: expected a whole number of negatives "
-                'to draw for each positive; prevalence="weighted" takes any'
-            )
-        for name in ("min_positives", "replicates"):
+        whole = self.prevalence == "hall"
+        allowed = {"metric": get_args(Metric), "prevalence": get_args(Prevalence)}
+        for name, some in {**allowed, "incomplete": ("group", "concept")}.items():
+            _one_of(name, getattr(self, name), some)
+        for name, least, most in (
+            ("prevalence_ratio", 1 if whole else math.ulp(0.0), math.inf),
+            ("min_positives", 1, math.inf),
+            ("replicates", 1, math.inf),
+            ("validation", math.ulp(0.0), math.nextafter(1.0, 0.0)),
+        ):
             value = getattr(self, name)
-            if not (_is_number(value) and value >= 1):
-                raise InputError(f"{name}={value!r}: expected at least 1")
-        if not (_is_number(self.validation) and 0 < self.validation < 1):
-            raise InputError(f"validation={self.validation!r}: expected a share between 0 and 1")
+            known = (
+                isinstance(value, int | float) and math.isfinite(value) and least <= value <= most
+            )
+            if not known or (name == "prevalence_ratio" and whole and value != int(value)):
+                raise InputError(
+                    f"{name}={value!r}: expected a number from {least:g} to {most:g}"
+                    + ", whole under prevalence='hall'" * (name == "prevalence_ratio")
+                )
 
     @property
     def ranked(self) -> bool:
@@ -244,14 +213,14 @@ class Concepts:
 
     scores: Source
     labels: Source
-    rows: npt.NDArray[np.int64] = field(repr=False)
+    rows: Indices = field(repr=False)
     groups: Groups
     names: tuple[str, ...]
     units: Units | None
-    keys: npt.NDArray[np.uint64] = field(repr=False)
+    keys: Keys = field(repr=False)
     excluded: dict[str, int]
 
-    def block(self, start: int, stop: int) -> tuple[npt.NDArray[Any], Flags]:
+    def block(self, start: int, stop: int) -> tuple[Array, Bools]:
         """Return scores and labels of some concepts, each (concepts, m), checked.
 
         Raises
@@ -260,12 +229,18 @@ class Concepts:
             When a score is not finite or a label is not 0 or 1.
         """
         names = self.names[start:stop]
-        scores = self._kept(self.scores.block(start, stop))
-        check_scores(scores, names, self.rows)
-        return scores, flags(self._kept(self.labels.block(start, stop)), names, self.rows)
-
-    def _kept(self, block: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        return block if len(self.rows) == block.shape[1] else block[:, self.rows]
+        scores, labels = (
+            block if len(self.rows) == block.shape[1] else block[:, self.rows]
+            for block in (self.scores.block(start, stop), self.labels.block(start, stop))
+        )
+        for values, name in zip(scores, names, strict=True):
+            wrong = ~np.isfinite(values)
+            if wrong.any():
+                raise InputError(
+                    f"scores: NaN or infinite for concept {name!r} in row "
+                    f"{self.rows[np.argmax(wrong)]}; expected finite numbers"
+                )
+        return scores, flags(labels, names, self.rows)
 
 
 def read_concepts(
@@ -291,75 +266,44 @@ def read_concepts(
             "scores"
         )
     names = _names(concepts, values, truth)
-    found = Groups.of(groups)
-    n = values.shape[0]
-    if len(found.codes) != n:
-        raise InputError(f"groups: {len(found.codes)} rows; expected {n}, as in scores")
+    found, n = Groups.of(groups), values.shape[0]
+    for what, column in (("groups", found.codes), ("units", units)):
+        if column is not None and len(column) != n:
+            raise InputError(f"{what}: {len(column)} rows; expected {n}, as in scores")
     _one_of("unlabelled", unlabelled, ("keep", "leave out"))
-    bare = _bare(truth, names) if unlabelled == "leave out" else np.zeros(n, dtype=np.bool_)
+    bare = np.full(n, unlabelled == "leave out")
+    for start in range(0, len(names) if bare.any() else 0, BLOCK):
+        stop = start + BLOCK
+        bare &= ~flags(truth.block(start, stop), names[start:stop], np.arange(n)).any(axis=0)
     kept = (found.codes >= 0) & ~bare
     if not kept.any():
         raise InputError("groups: no row is left; expected rows with a group and a label")
     counts = {"missing group": found.n_missing, "no label": int((bare & (found.codes >= 0)).sum())}
     rows = np.flatnonzero(kept)
+    keys = rows.astype(np.uint64)
+    every = units_of(units, n, np.ones(n, dtype=np.bool_))
+    if every is not None:
+        codes = every.codes[rows]
+        keys[codes >= 0] = unit_keys(every.names)[codes[codes >= 0]]
     return Concepts(
-        values,
-        truth,
-        rows,
-        found.take(rows),
-        names,
-        _units(units, kept),
-        _keys(units, rows, n),
+        values, truth, rows, found.take(rows), names, units_of(units, n, kept), keys,
         {reason: count for reason, count in counts.items() if count},
-    )
+    )  # fmt: skip
 
 
 def _names(concepts: Sequence[str] | None, scores: Source, labels: Source) -> tuple[str, ...]:
     own = scores.names or labels.names
     if scores.names and labels.names and scores.names != labels.names:
-        a, b = next(
-            pair for pair in zip(scores.names, labels.names, strict=True) if len({*pair}) > 1
-        )
-        raise InputError(f"labels: column {b!r}; expected {a!r}, the concepts as in scores")
+        wrong = next(b for a, b in zip(scores.names, labels.names, strict=True) if a != b)
+        raise InputError(f"labels: column {wrong!r}; expected the concepts of scores, in order")
     many = scores.shape[1]
     names = tuple(map(str, (own or range(many)) if concepts is None else concepts))
-    if len(names) != many:
-        raise InputError(f"concepts: {len(names)} names; expected {many}, the columns of scores")
-    if len(set(names)) < many:
-        twice = sorted({name for name in names if names.count(name) > 1})
-        raise InputError(f"concepts: {twice} named more than once; expected distinct names")
+    if len(names) != many or len({*names}) < many:
+        raise InputError(
+            f"concepts: {len(names)} names, {len({*names})} of them distinct; expected {many} "
+            "distinct ones, the columns of scores"
+        )
     return names
-
-
-def _bare(labels: Source, names: tuple[str, ...]) -> Flags:
-    """Whether a row has no positive label."""
-    rows = np.arange(labels.shape[0])
-    bare = np.ones(len(rows), dtype=np.bool_)
-    for start in range(0, len(names), BLOCK):
-        stop = start + BLOCK
-        bare &= ~flags(labels.block(start, stop), names[start:stop], rows).any(axis=0)
-    return bare
-
-
-def _units(units: Any, kept: Flags) -> Units | None:
-    if units is not None and len(units) != len(kept):
-        raise InputError(f"units: {len(units)} rows; expected {len(kept)}, as in scores")
-    return units_of(units, len(kept), kept)
-
-
-def _keys(units: Any, rows: npt.NDArray[np.int64], n: int) -> npt.NDArray[np.uint64]:
-    keys = rows.astype(np.uint64)
-    found = units_of(units, n, np.ones(n, dtype=np.bool_))
-    if found is None:
-        return keys
-    codes = found.codes[rows]
-    known = codes >= 0
-    keys[known] = unit_keys(found.names)[codes[known]]
-    return keys
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, Real) and math.isfinite(value)
 
 
 def _one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
@@ -383,8 +327,8 @@ class ConceptResults:
     observed : ndarray, shape (concepts, groups)
         The metric; NaN where the group leaves the concept, and `reasons` says why. Under
         [Hall]'s protocol the mean over replicates.
-    positives, sizes : ndarray of int, shape (concepts, groups)
-        Positives and rows, before any split.
+    positives : ndarray of int, shape (concepts, groups)
+        Before any split.
     reasons : tuple of tuple of str, shape (concepts, groups)
         "" where the group takes part.
     boot : ndarray, shape (replicates, concepts, groups), or None
@@ -404,8 +348,7 @@ class ConceptResults:
     names: tuple[str, ...]
     groups: Groups = field(repr=False)
     observed: Floats
-    positives: npt.NDArray[np.int64]
-    sizes: npt.NDArray[np.int64]
+    positives: Indices
     reasons: tuple[tuple[str, ...], ...]
     boot: Floats | None
     null: tuple[Floats | None, ...]
@@ -446,7 +389,7 @@ class ConceptResults:
         text = f"{self.null_text}; {len(null)} permutations"
         return np.asarray(null[:, first] - null[:, second]), text
 
-    def shared(self, concept: int | None, g: int, h: int) -> Flags:
+    def shared(self, concept: int | None, g: int, h: int) -> Bools:
         """Say which concepts count: the one, or those in which both groups take part."""
         if concept is not None:
             return np.asarray(np.arange(len(self.names)) == concept)
@@ -506,9 +449,6 @@ def _reason(usable: bool, positives: int, negatives: int, least: int, choices: C
     return ""
 
 
-Null = Literal["rows", "class", "prediction"]
-
-
 @dataclass(frozen=True, eq=False)
 class Shared:
     """What all concepts of a run share.
@@ -526,7 +466,7 @@ class Shared:
         Rows in the random order in which they tune thresholds; None where no metric needs one.
     times : ndarray, shape (n, 1 + replicates), or None
         See `equipoise.stats.streams.unit_times`; None under [Hall]'s protocol.
-    totals : ndarray, shape (groups, 1 + replicates), or None
+    totals : list of ndarray, shape (1 + replicates,)
         What the rows of each group come to.
     units : Units or None
     permutations, seed : int
@@ -539,10 +479,130 @@ class Shared:
     rows: tuple[Rows, ...] = field(repr=False)
     by_key: Rows | None = field(repr=False)
     times: Times | None = field(repr=False)
-    totals: npt.NDArray[np.int32] | None = field(repr=False)
+    totals: list[npt.NDArray[np.int32]] = field(repr=False)
     units: Units | None
     permutations: int
     seed: int
+
+    def measure(self, name: str, scores: Floats, labels: Bools) -> Measured:
+        """Measure one concept by all metrics in one pass over its draws."""
+        choices, positives = self.choices, np.zeros(len(self.groups), dtype=np.int64)
+        count_by_group(labels, self.codes, positives)
+        reasons = reasons_of(self.groups, positives, choices)
+        compared = [g for g, reason in enumerate(reasons) if not reason]
+        tuning, tuned = self._tuning_rows(labels, positives, compared)
+        threshold, _ = best_f1_threshold(scores[tuning], labels[tuning])
+        measured = np.zeros(len(scores), dtype=np.uint8)
+        if not math.isnan(threshold):
+            np.greater_equal(scores, threshold, out=measured.view(np.bool_))
+            measured += 2
+            measured[tuning] = 0
+        draw, sums = self._draw(positives, tuned, compared), {}
+        for g in compared if self.times is not None or draw[0] else ():
+            rows = self.rows[g]
+            packed = packed_rows(scores, labels, measured, rows)
+            if self.times is None:
+                key = (self.seed, name, self.groups.names[g])
+                sums[g] = fixed_prevalence(packed, labels[rows], draw, key, choices.replicates)
+            else:
+                times = (self.times, self.totals[g])
+                sums[g] = weighted_sums(packed, rows, measured, times, choices.ratio)
+        why, values = {}, {}
+        for metric in self.metrics:
+            untuned = metric not in RANKED and math.isnan(threshold)
+            nothing = "no positive to tune the threshold on" if untuned else ""
+            found = np.full((len(next(iter(sums.values()), [[]])[0]) or 1, len(reasons)), np.nan)
+            for g, some in sums.items():
+                if not untuned:
+                    found[:, g] = metric_of_sums(metric, some, choices.ratio)
+            if self.times is None:
+                known = (column[~np.isnan(column)] for column in found.T)
+                means = [float(one.mean()) if len(one) else math.nan for one in known]
+                found = np.concatenate([[means], found])
+            values[metric] = found
+            why[metric] = tuple(
+                reason or nothing or ("the metric's denominator is 0" if math.isnan(value) else "")
+                for reason, value in zip(reasons, found[0].tolist(), strict=True)
+            )
+        tuned_metrics = RANKED if math.isnan(threshold) else self.metrics
+        usable = [one for one in self.metrics if compared and one in tuned_metrics]
+        null = self._null(name, scores, labels, measured > 0, threshold, compared, usable)
+        return Measured(positives, threshold, why, values, null)
+
+    def _tuning_rows(
+        self, labels: Bools, positives: Indices, compared: list[int]
+    ) -> tuple[Rows, Indices]:
+        """Return the rows that tune the threshold, and how many by group, negative and positive."""
+        quota = np.zeros((len(positives), 2), dtype=np.int64)
+        if self.by_key is None or not compared:
+            return np.empty(0, dtype=np.int32), quota
+        counts = np.stack([self.groups.counts - positives, positives], axis=1)
+        share = np.floor(self.choices.validation * counts + 0.5).astype(np.int64)
+        quota[compared] = share[compared]
+        rows = np.empty(quota.sum(), dtype=np.int32)
+        choose(self.by_key, self.codes, labels, quota.copy(), rows)
+        return rows, quota
+
+    def _draw(
+        self, positives: Indices, tuned: Indices, compared: list[int]
+    ) -> tuple[int, int, int, int]:
+        """Return [Hall]'s numbers of positives and negatives, the same for all groups.
+
+        The last two are those of rows that no threshold was tuned on, 0 where none is.
+        """
+        if self.times is not None or not compared:
+            return 0, 0, 0, 0
+        ratio, negatives = int(self.choices.prevalence_ratio), self.groups.counts - positives
+        least, tested = (
+            int(np.minimum(p, n // ratio)[compared].min())
+            for p, n in ((positives, negatives), (positives - tuned[:, 1], negatives - tuned[:, 0]))
+        )
+        tested = tested if tuned[:, 1].any() else 0
+        return least, ratio * least, tested, ratio * tested
+
+    def _null(
+        self,
+        name: str,
+        scores: Floats,
+        labels: Bools,
+        used: Bools,
+        threshold: float,
+        compared: list[int],
+        metrics: Sequence[Metric],
+    ) -> dict[Metric, Floats]:
+        """Return each metric with groups permuted, (permutations, groups)."""
+        found: dict[Metric, Floats] = {}
+        if not self.permutations or not metrics:
+            return found
+        rows = np.sort(np.concatenate([self.rows[g] for g in compared]))
+        place = np.full(len(self.groups), -1, dtype=np.int32)
+        place[compared] = np.arange(len(compared))
+        levels = tuple(self.groups.levels[g] for g in compared)
+        only = Groups(self.groups.attributes, levels, place[self.codes[rows]], self.groups.min_size)
+        units = self.units and Units(self.units.codes[rows], self.units.names)
+        seed = int(stream(self.seed, "concept", name).integers(2**62))
+        # Metrics of one kind share cells and what is exchangeable.
+        for ranked, null in {(one in RANKED, null_of(one, self.choices)) for one in metrics}:
+            same = [
+                one
+                for one in metrics
+                if (one in RANKED, null_of(one, self.choices)) == (ranked, null)
+            ]
+            cells = ranked_cells(scores[rows], labels[rows])
+            if not ranked:
+                cells = threshold_cells(scores[rows], labels[rows], threshold, used[rows])
+            cell = np.arange(cells.size)
+            # At a threshold, cells 0 and 2 are predicted positive.
+            strata = cell % 2 if null == "prediction" else np.zeros_like(cell)
+            if null == "class":
+                strata = (cell >= cells.positive).astype(np.int64)
+            drawn = permuted(
+                same, self.choices.ratio, cells, strata, only, units, self.permutations, seed
+            )
+            for metric, some in zip(same, drawn, strict=True):
+                found[metric] = np.full((len(some), len(self.groups)), np.nan)
+                found[metric][:, compared] = some
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -551,169 +611,19 @@ class Measured:
 
     Attributes
     ----------
-    positives, sizes : ndarray of int, shape (groups,)
+    positives : ndarray of int, shape (groups,)
     threshold : float
     reasons : dict of metric to tuple of str, shape (groups,)
         "" where the group takes part.
     values : dict of metric to ndarray, shape (1 + replicates, groups)
-    null : dict of metric to (ndarray, shape (permutations, groups), or None)
+    null : dict of metric to ndarray, shape (permutations, groups)
     """
 
     positives: Indices
-    sizes: Indices
     threshold: float
     reasons: dict[Metric, tuple[str, ...]]
     values: dict[Metric, Floats]
-    null: dict[Metric, Floats | None]
-
-
-def measure_concept(shared: Shared, name: str, scores: Floats, labels: Flags) -> Measured:
-    """Measure one concept by all metrics in one pass over its draws."""
-    positives = np.zeros(len(shared.groups), dtype=np.int64)
-    count_by_group(labels, shared.codes, positives)
-    reasons = reasons_of(shared.groups, positives, shared.choices)
-    compared = [g for g, reason in enumerate(reasons) if not reason]
-    tuning, tuned = _tuning_rows(shared, labels, positives, compared)
-    threshold, _ = best_f1_threshold(scores[tuning], labels[tuning])
-    measured = np.zeros(len(scores), dtype=np.uint8)
-    if not math.isnan(threshold):
-        np.greater_equal(scores, threshold, out=measured.view(np.bool_))
-        measured += 2
-        measured[tuning] = 0
-    one = _Concept(shared, name, scores, labels, measured, compared)
-    sums = one.sums(_draw(shared, positives, tuned, compared))
-    untuned = tuple(reason or "no positive to tune the threshold on" for reason in reasons)
-    why = {
-        metric: untuned if metric not in RANKED and math.isnan(threshold) else reasons
-        for metric in shared.metrics
-    }
-    values = {metric: _values(metric, why[metric], sums, shared) for metric in shared.metrics}
-    null = one.null(threshold, [metric for metric in shared.metrics if not all(why[metric])])
-    final = {metric: _with_denominator(why[metric], values[metric][0]) for metric in shared.metrics}
-    return Measured(positives, shared.groups.counts, threshold, final, values, null)
-
-
-def _values(
-    metric: Metric, reasons: Sequence[str], sums: dict[int, Floats], shared: Shared
-) -> Floats:
-    hall = shared.choices.prevalence == "hall"
-    many = next(iter(sums.values())).shape[1] if sums else 1
-    values = np.full((many, len(reasons)), np.nan)
-    for g, found in sums.items():
-        if not reasons[g]:
-            values[:, g] = metric_of_sums(metric, found, shared.choices.ratio)
-    if not hall:
-        return values
-    return np.concatenate([[[_mean_known(column) for column in values.T]], values])
-
-
-def _with_denominator(reasons: Sequence[str], observed: Floats) -> tuple[str, ...]:
-    return tuple(
-        reason or ("the metric's denominator is 0" if math.isnan(value) else "")
-        for reason, value in zip(reasons, observed.tolist(), strict=True)
-    )
-
-
-def _tuning_rows(
-    shared: Shared, labels: Flags, positives: Indices, compared: list[int]
-) -> tuple[Rows, Indices]:
-    """Return the rows that tune the threshold, and how many by group, negative and positive."""
-    quota = np.zeros((len(positives), 2), dtype=np.int64)
-    if shared.by_key is None or not compared:
-        return np.empty(0, dtype=np.int32), quota
-    counts = np.stack([shared.groups.counts - positives, positives], axis=1)
-    share = np.floor(shared.choices.validation * counts + 0.5).astype(np.int64)
-    quota[compared] = share[compared]
-    rows = np.empty(quota.sum(), dtype=np.int32)
-    choose(shared.by_key, shared.codes, labels, quota.copy(), rows)
-    return rows, quota
-
-
-def _draw(
-    shared: Shared, positives: Indices, tuned: Indices, compared: list[int]
-) -> tuple[int, int, int, int]:
-    """Return [Hall]'s numbers of positives and negatives, the same for all groups.
-
-    The last two are those of rows that no threshold was tuned on, 0 where none is.
-    """
-    if shared.times is not None or not compared:
-        return 0, 0, 0, 0
-    ratio, negatives = int(shared.choices.prevalence_ratio), shared.groups.counts - positives
-    least, tested = (
-        int(np.minimum(p, n // ratio)[compared].min())
-        for p, n in ((positives, negatives), (positives - tuned[:, 1], negatives - tuned[:, 0]))
-    )
-    tested = tested if tuned[:, 1].any() else 0
-    return least, ratio * least, tested, ratio * tested
-
-
-def _mean_known(replicates: Floats) -> float:
-    """Return the mean of the replicates that have a value, NaN where none has."""
-    known = replicates[~np.isnan(replicates)]
-    return float(known.mean()) if len(known) else math.nan
-
-
-@dataclass(frozen=True, eq=False)
-class _Concept:
-    """Scores and labels of one concept; `measured` as in `kernels.pack`."""
-
-    shared: Shared
-    name: str
-    scores: Floats
-    labels: Flags
-    measured: npt.NDArray[np.uint8]
-    compared: list[int]
-
-    def sums(self, draw: tuple[int, int, int, int]) -> dict[int, Floats]:
-        """Return the sums of each group's replicates, (8, replicates), for `metric_of_sums`."""
-        if self.shared.times is None and draw[0] == 0:
-            return {}
-        return {g: self._sums(g, draw) for g in self.compared}
-
-    def _sums(self, g: int, draw: tuple[int, int, int, int]) -> Floats:
-        shared, rows = self.shared, self.shared.rows[g]
-        packed = packed_rows(self.scores, self.labels, self.measured, rows)
-        if shared.times is None or shared.totals is None:
-            names = (shared.seed, self.name, shared.groups.names[g])
-            replicates = shared.choices.replicates
-            return fixed_prevalence(packed, self.labels[rows], draw, names, replicates)
-        times = (shared.times, shared.totals[g])
-        ratio = shared.choices.ratio
-        return weighted_sums(packed, rows, self.measured, times, ratio)
-
-    def null(self, threshold: float, metrics: Sequence[Metric]) -> dict[Metric, Floats | None]:
-        """Return each metric with groups permuted, (permutations, groups)."""
-        shared = self.shared
-        found: dict[Metric, Floats | None] = dict.fromkeys(shared.metrics)
-        if not shared.permutations or not self.compared:
-            return found
-        rows = np.sort(np.concatenate([shared.rows[g] for g in self.compared]))
-        units = shared.units
-        alike = sorted(metrics, key=lambda one: _kind(one, shared.choices))
-        for (ranked, null), some in groupby(alike, lambda one: _kind(one, shared.choices)):
-            same = list(some)
-            cells = self._cells(rows, None if ranked else threshold)
-            values = permuted(
-                same,
-                shared.choices.ratio,
-                cells,
-                _strata(cells, null),
-                _only(shared.groups, self.compared, rows),
-                None if units is None else Units(units.codes[rows], units.names),
-                shared.permutations,
-                int(stream(shared.seed, "concept", self.name).integers(2**62)),
-            )
-            for metric, some_values in zip(same, values, strict=True):
-                spread = np.full((len(some_values), len(shared.groups)), np.nan)
-                spread[:, self.compared] = some_values
-                found[metric] = spread
-        return found
-
-    def _cells(self, rows: Indices, threshold: float | None) -> Cells:
-        scores, labels = self.scores[rows], self.labels[rows]
-        if threshold is None:
-            return ranked_cells(scores, labels)
-        return threshold_cells(scores, labels, threshold, self.measured[rows] > 0)
+    null: dict[Metric, Floats]
 
 
 def null_of(metric: Metric, choices: Choices) -> Null:
@@ -722,26 +632,6 @@ def null_of(metric: Metric, choices: Choices) -> Null:
     if choices.prevalence == "weighted" or metric in conditional:
         return "class"
     return "prediction" if metric == "precision" else "rows"
-
-
-def _kind(metric: Metric, choices: Choices) -> tuple[bool, Null]:
-    """Metrics of one kind share cells and what is exchangeable."""
-    return metric in RANKED, null_of(metric, choices)
-
-
-def _strata(cells: Cells, null: Null) -> Indices:
-    cell = np.arange(cells.size)
-    if null == "class":
-        return (cell >= cells.positive).astype(np.int64)
-    # At a threshold, cells 0 and 2 are predicted positive.
-    return cell % 2 if null == "prediction" else np.zeros_like(cell)
-
-
-def _only(groups: Groups, compared: list[int], rows: Indices) -> Groups:
-    place = np.full(len(groups), -1, dtype=np.int32)
-    place[compared] = np.arange(len(compared))
-    levels = tuple(groups.levels[g] for g in compared)
-    return Groups(groups.attributes, levels, place[groups.codes[rows]], groups.min_size)
 
 
 # Rows that permutations of all concepts may shuffle: some seconds of work. Beyond it p-values are
@@ -757,90 +647,58 @@ def measure_concepts(
     seed: int,
 ) -> dict[Metric, ConceptResults]:
     """Measure every concept, with replicates and permutations as asked for."""
-    shared = _shared(data, choices, tuple(dict.fromkeys(metrics)), resampling, seed)
-
-    def measure(start: int) -> list[Measured]:
-        scores, labels = data.block(start, start + BLOCK)
-        return [
-            measure_concept(shared, name, column.astype(np.float64), np.ascontiguousarray(truth))
-            for name, column, truth in zip(
-                data.names[start : start + BLOCK], scores, labels, strict=True
-            )
-        ]
-
-    blocks = each(measure, range(0, len(data.names), BLOCK))
-    found = [one for block in blocks for one in block]
-    return {metric: _results(data, shared, metric, found, resampling) for metric in shared.metrics}
-
-
-def _shared(
-    data: Concepts,
-    choices: Choices,
-    metrics: tuple[Metric, ...],
-    resampling: Bootstrap | Permutation | None,
-    seed: int,
-) -> Shared:
-    hall = choices.prevalence == "hall"
+    metrics = tuple(dict.fromkeys(metrics))
+    hall, bootstrap = choices.prevalence == "hall", isinstance(resampling, Bootstrap)
     codes = np.ascontiguousarray(data.groups.codes, dtype=np.int32)
     rows = tuple(np.flatnonzero(codes == g).astype(np.int32) for g in range(len(data.groups)))
-    times = None
-    if not hall:
-        replicates = choices.replicates if isinstance(resampling, Bootstrap) else 0
-        # The same for every concept: means over concepts keep what those of one image have in
-        # common.
-        times = unit_times(data.keys, replicates, seed)
     by_key = None
     if not {*metrics} <= {*RANKED}:
         key = unit_uniforms(seed, "validation", data.keys, range(1))[0]
         by_key = np.argsort(key, kind="stable").astype(np.int32)
-    return Shared(
-        metrics,
-        choices,
-        data.groups,
-        codes,
-        rows,
-        by_key,
-        times,
-        None if times is None else np.stack([times[r].sum(axis=0, dtype=np.int32) for r in rows]),
-        data.units,
-        0 if hall else permutations_of(resampling, rows=len(data.rows), concepts=len(data.names)),
-        seed,
-    )
+    # The same for every concept: means over concepts keep what those of one image have in common.
+    times = None if hall else unit_times(data.keys, choices.replicates * bootstrap, seed)
+    totals = [] if times is None else [times[r].sum(axis=0, dtype=np.int32) for r in rows]
+    many = permutations_of(resampling, rows=len(data.rows), concepts=len(data.names))
+    shared = Shared(
+        metrics, choices, data.groups, codes, rows, by_key, times, totals, data.units,
+        0 if hall else many, seed,
+    )  # fmt: skip
 
+    def measure(start: int) -> list[Measured]:
+        block = (data.names[start : start + BLOCK], *data.block(start, start + BLOCK))
+        return [
+            shared.measure(name, scores.astype(np.float64), np.ascontiguousarray(labels))
+            for name, scores, labels in zip(*block, strict=True)
+        ]
 
-def _results(
-    data: Concepts,
-    shared: Shared,
-    metric: Metric,
-    found: Sequence[Measured],
-    resampling: Bootstrap | Permutation | None,
-) -> ConceptResults:
-    choices = replace(shared.choices, metric=metric)
-    hall = choices.prevalence == "hall"
-    boots = hall or isinstance(resampling, Bootstrap)
-    shape = (choices.replicates, len(found), len(data.groups))
-    boot = np.full(shape, np.nan) if boots else None
-    for index, one in enumerate(found):
-        # Where no group takes part there are no replicates.
-        if boot is not None and len(one.values[metric]) > 1:
-            boot[:, index] = one.values[metric][1:]
-    return ConceptResults(
-        choices,
-        data.names,
-        data.groups,
-        np.stack([one.values[metric][0] for one in found]),
-        np.stack([one.positives for one in found]),
-        np.stack([one.sizes for one in found]),
-        tuple(one.reasons[metric] for one in found),
-        boot,
-        tuple(one.null[metric] for one in found),
-        np.array([math.nan if choices.ranked else one.threshold for one in found]),
-        NULLS[null_of(metric, choices)],
-        level_of(resampling),
-        resolution_of(resampling),
-        data.excluded,
-        "row" if data.units is None else "unit",
-    )
+    blocks = each(measure, range(0, len(data.names), BLOCK))
+    found = [one for block in blocks for one in block]
+    results = {}
+    for metric in metrics:
+        boot = None
+        if hall or bootstrap:
+            boot = np.full((choices.replicates, len(found), len(data.groups)), np.nan)
+            for index, one in enumerate(found):
+                # Where no group takes part there are no replicates.
+                if len(one.values[metric]) > 1:
+                    boot[:, index] = one.values[metric][1:]
+        results[metric] = ConceptResults(
+            replace(choices, metric=metric),
+            data.names,
+            data.groups,
+            np.stack([one.values[metric][0] for one in found]),
+            np.stack([one.positives for one in found]),
+            tuple(one.reasons[metric] for one in found),
+            boot,
+            tuple(one.null.get(metric) for one in found),
+            np.array([math.nan if metric in RANKED else one.threshold for one in found]),
+            NULLS[null_of(metric, choices)],
+            level_of(resampling),
+            resolution_of(resampling),
+            data.excluded,
+            "row" if data.units is None else "unit",
+        )
+    return results
 
 
 def permutations_of(resampling: Bootstrap | Permutation | None, *, rows: int, concepts: int) -> int:
