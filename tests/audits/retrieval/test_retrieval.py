@@ -422,11 +422,13 @@ BY_BOTH = {"images": {"table": table(), "id": "image"}, "groups": ["gender", "ra
     [
         (
             {"ranking": {"desired": {"Woman": 0.5, "Man": 0.5}}},
-            "ranking.desired: 'Man' is no group, or has no share; expected a share for each of man, woman",
+            "ranking.desired: 'Man' is no group, or has no share; expected a share for each of "
+            "man, woman",
         ),
         (
             {"ranking": {"desired": {"man": 0.5}}},
-            "ranking.desired: 'woman' is no group, or has no share; expected a share for each of man, woman",
+            "ranking.desired: 'woman' is no group, or has no share; expected a share for each of "
+            "man, woman",
         ),
         (
             {"ranking": {"desired": {"man": 0.5, "woman": 0.6}}},
