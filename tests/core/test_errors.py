@@ -11,7 +11,7 @@ from equipoise.core.errors import (
     MissingExtraError,
     RunError,
 )
-from equipoise.core.wording import images, shortened
+from equipoise.core.wording import shortened
 
 
 def test_the_tree_is_exported_whole() -> None:
@@ -58,8 +58,3 @@ def test_a_long_text_is_cut_and_says_so() -> None:
     assert cut.startswith("a person who a person who")
     assert cut.endswith("…")
     assert len(cut) <= 60
-
-
-def test_one_image_has_and_two_have() -> None:
-    assert images(1, "have no age", "has no age") == "1 image has no age"
-    assert images(2, "have no age", "has no age") == "2 images have no age"

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from equipoise.core import files
@@ -84,12 +83,6 @@ def test_no_flipped_bit_changes_what_is_read(how: dict[str, object], tmp_path: P
     assert noticed > len(whole) // 4
 
 
-def test_a_file_without_checksums_is_read(tmp_path: Path) -> None:
-    pq.write_table(table(), tmp_path / "a.parquet")
-    assert read_table(tmp_path / "a.parquet").equals(table())
-    assert read_table(tmp_path / "a.parquet", ["image_id"]).column_names == ["image_id"]
-
-
 def test_equal_tables_are_equal_bytes(tmp_path: Path) -> None:
     write_table(table(300), tmp_path / "a.parquet", row_group_size=7)
     written = (tmp_path / "a.parquet").read_bytes()
@@ -123,13 +116,3 @@ def test_what_is_no_file_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.M
                 read_regular(name)
             assert raised.value.strerror == f"it is no regular file: {kind}"
             assert raised.value.filename == name
-
-
-def test_other_errors_are_as_they_were(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
-        read_regular(tmp_path / "none")
-    with pytest.raises(IsADirectoryError):
-        read_regular(tmp_path)
-    (tmp_path / "round").symlink_to("round")
-    with pytest.raises(OSError, match="symbolic links"):
-        read_regular(tmp_path / "round")

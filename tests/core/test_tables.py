@@ -54,12 +54,6 @@ def estimate(**changes: Any) -> Estimate:
     return replace(made, **changes)
 
 
-def test_an_estimate_takes_its_ends_at_any_level() -> None:
-    found = estimate(ends=lambda level: (0.5 - level / 10, 0.5 + level / 10))
-    assert (found.interval(0.5).low, found.interval(0.5).high) == (0.45, 0.55)
-    assert found.interval().level == 0.95
-
-
 def test_parts_as_data_frames() -> None:
     found = estimate(by=parts_to_table([Part("tpr", "cat", 0.5)]))
     assert isinstance(found.to_pandas(), pd.DataFrame)
@@ -87,9 +81,3 @@ def test_parts_are_made_once_and_only_when_they_are_read() -> None:
     assert found.by is TABLE
     assert [part.subject for part in found.parts] == ["one"]
     assert make.calls == 1
-
-
-def test_a_changed_estimate_has_the_same_parts() -> None:
-    make = Maker()
-    assert replace(estimate(by=make), value=1.0).by is TABLE
-    assert replace(estimate(by=make), by=None).by is None

@@ -190,22 +190,6 @@ def test_sets_of_a_batch_do_not_meet(model: DiffusersGenerator) -> None:
         assert max(apart(images, made(model, one)[0])) <= 1
 
 
-def test_the_model_is_left_as_it_was(model: DiffusersGenerator, tmp_path: Path) -> None:
-    own = dict(model.pipeline.unet.attn_processors)
-    made(model, ControlledSet(PROMPTS, 5))
-    assert model.pipeline.unet.attn_processors == own
-
-    class Broken(SharedAttention):
-        def advance(self) -> None:
-            raise KeyboardInterrupt
-
-    control = Broken(sharings([ControlledSet(PROMPTS, 5, 0, 1.0, 1.0)], model.tokens(PROMPTS)))
-    with pytest.raises(KeyboardInterrupt):
-        model.generate_with(PROMPTS, seeds=[5] * 3, sampling=SAMPLING, attention=control)
-    assert model.pipeline.unet.attn_processors == own
-    assert apart(plain(model, 5), made(model, ControlledSet(PROMPTS, 5, 0, 0.0))[0]) == [0] * 3
-
-
 def test_every_step_of_the_scheduler_counts(model: DiffusersGenerator) -> None:
     """PNDM runs the denoiser once more than it was asked for."""
     seen = []
@@ -222,3 +206,19 @@ def test_every_step_of_the_scheduler_counts(model: DiffusersGenerator) -> None:
     control = Counting(sharings([ControlledSet(PROMPTS, 5, 0, 0.5)], model.tokens(PROMPTS)))
     model.generate_with(PROMPTS, seeds=[5] * 3, sampling=SAMPLING, attention=control)
     assert seen == [5, 1, 0, 0, 0, 0]
+
+
+def test_the_model_is_left_as_it_was(model: DiffusersGenerator, tmp_path: Path) -> None:
+    own = dict(model.pipeline.unet.attn_processors)
+    made(model, ControlledSet(PROMPTS, 5))
+    assert model.pipeline.unet.attn_processors == own
+
+    class Broken(SharedAttention):
+        def advance(self) -> None:
+            raise KeyboardInterrupt
+
+    control = Broken(sharings([ControlledSet(PROMPTS, 5, 0, 1.0, 1.0)], model.tokens(PROMPTS)))
+    with pytest.raises(KeyboardInterrupt):
+        model.generate_with(PROMPTS, seeds=[5] * 3, sampling=SAMPLING, attention=control)
+    assert model.pipeline.unet.attn_processors == own
+    assert apart(plain(model, 5), made(model, ControlledSet(PROMPTS, 5, 0, 0.0))[0]) == [0] * 3

@@ -8,12 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from equipoise.core.errors import InputError, ModelError, RunError
+from equipoise.core.errors import InputError, ModelError
 from equipoise.counterfactuals import Generated, generate_prompts, generate_sets
 from equipoise.counterfactuals.generating.requests import Draws, pieces, request_captions
 from equipoise.evidence import decode
 from equipoise.stats.streams import stream
-from generator_models import Image, PlainSwatches, Swatches, captions, prompts, swatch
+from generator_models import Image, Swatches, captions, prompts, swatch
 
 
 def check_pictures(found: Generated) -> None:
@@ -59,29 +59,6 @@ def test_sets_share_seed_and_draws(tmp_path: Path) -> None:
     assert {"race", "gender", "subject", "caption"} <= {*found.table.column_names}
     assert model.asked == [6] * 20  # never split, and 8 at once hold one set
     check_pictures(found)
-
-
-def test_shares_are_even_between_their_ends(tmp_path: Path) -> None:
-    draws = Draws(0, shared=(0.1, 0.9))
-    asked = request_captions(captions(1), 400)
-    found = [
-        one.shared for piece in pieces(asked.groups, 400, draws, 64) for one in piece.candidates
-    ]
-    assert np.mean(found) == pytest.approx(0.5, abs=4 * 0.8 / np.sqrt(12 * 400))
-    assert np.std(found) == pytest.approx(0.8 / np.sqrt(12), abs=0.03)
-
-
-def test_draws_depend_on_names_alone(tmp_path: Path) -> None:
-    all_sets = generate_sets(captions(4), Swatches(), tmp_path, candidates=4, seed=3, part=10)
-    few = generate_sets(captions(2), Swatches(), tmp_path, candidates=2, seed=3, part=64)
-    columns = ["image_id", "prompt", "seed", "shared", "base"]
-    whole = {row["image_id"]: row for row in all_sets.table.select(columns).to_pylist()}
-    for row in few.table.select(columns).to_pylist():
-        assert row == whole[row["image_id"]]
-    other = generate_sets(captions(2), Swatches(), tmp_path, candidates=2, seed=4)
-    assert not {*other.table["seed"].to_pylist()} & {*few.table["seed"].to_pylist()}
-    draws = stream(3, "generation", few.table["set"][0].as_py(), 0)
-    assert few.table["seed"][0].as_py() == int(draws.integers(2**63))
 
 
 def test_more_candidates_leave_what_is_there(tmp_path: Path) -> None:
@@ -186,26 +163,6 @@ def test_progress_counts_what_is_there(tmp_path: Path) -> None:
     assert told == [("images generated", 18, 24), ("images generated", 24, 24)]
 
 
-def test_one_process_at_a_time(tmp_path: Path) -> None:
-    from equipoise.evidence.store import locked
-
-    folder = generate_prompts(prompts(1), Swatches(), tmp_path).folder
-    with locked(folder), pytest.raises(RunError, match="another process is writing it"):
-        generate_prompts(prompts(1), Swatches(), tmp_path)
-
-
-def test_a_model_without_control(tmp_path: Path) -> None:
-    plain = PlainSwatches()
-    assert generate_prompts(prompts(2), plain, tmp_path).table.num_rows == 2
-    with pytest.raises(
-        ModelError,
-        match=r"plain swatches makes images, and offers no control of its attention\. To do: use "
-        r"Stable Diffusion 1\.x or 2\.x \(diffusers:…\), or generate prompts without sets\.",
-    ):
-        generate_sets(captions(1), plain, tmp_path / "sets")
-    assert not (tmp_path / "sets").exists()
-
-
 @pytest.mark.parametrize(
     "how",
     [
@@ -235,3 +192,16 @@ def test_settings_out_of_range(how: dict[str, Any], tmp_path: Path) -> None:
 def test_tables_that_cannot_be_used(table: Any, tmp_path: Path) -> None:
     with pytest.raises(InputError):
         generate_prompts(table, Swatches(), tmp_path)
+
+
+def test_draws_depend_on_names_alone(tmp_path: Path) -> None:
+    all_sets = generate_sets(captions(4), Swatches(), tmp_path, candidates=4, seed=3, part=10)
+    few = generate_sets(captions(2), Swatches(), tmp_path, candidates=2, seed=3, part=64)
+    columns = ["image_id", "prompt", "seed", "shared", "base"]
+    whole = {row["image_id"]: row for row in all_sets.table.select(columns).to_pylist()}
+    for row in few.table.select(columns).to_pylist():
+        assert row == whole[row["image_id"]]
+    other = generate_sets(captions(2), Swatches(), tmp_path, candidates=2, seed=4)
+    assert not {*other.table["seed"].to_pylist()} & {*few.table["seed"].to_pylist()}
+    draws = stream(3, "generation", few.table["set"][0].as_py(), 0)
+    assert few.table["seed"][0].as_py() == int(draws.integers(2**63))

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from equipoise.core.errors import DataError, RunError
+from equipoise.core.errors import DataError
 from equipoise.counterfactuals import (
     export_images,
     generate_prompts,
@@ -25,29 +25,6 @@ from equipoise.models.generators import Sampling
 from generator_models import Swatches, captions, prompts, swatch
 
 NAME = "python:generator_models:swatches"
-
-
-def test_what_was_made_is_read_back(tmp_path: Path) -> None:
-    made = generate_sets(captions(), Swatches(), tmp_path, candidates=3, part=12)
-    found = read_generated(made.folder)
-    assert found.table.equals(made.table)
-    assert found.inputs == made.inputs
-    assert found.info["family"] == "swatches"
-    assert found.pictures.ids.tolist() == made.pictures.ids.tolist()
-    assert [found.pictures.read(place) for place in (0, 71)] == [
-        made.pictures.read(place) for place in (0, 71)
-    ]
-
-
-def test_a_folder_that_is_not_whole(tmp_path: Path) -> None:
-    made = generate_prompts(prompts(3), Swatches(), tmp_path)
-    next(made.folder.glob("part-*")).unlink()
-    with pytest.raises(DataError, match=r"part-00000-.*\.parquet is missing. To do: run the gener"):
-        read_generated(made.folder)
-    facts = json.loads((made.folder / "manifest.json").read_text())
-    (made.folder / "manifest.json").write_text(json.dumps(facts | {"whole": False}))
-    with pytest.raises(DataError, match="the generation was not finished"):
-        read_generated(made.folder)
 
 
 @pytest.mark.parametrize("kind", ["prompts", "sets"])
@@ -90,18 +67,6 @@ def test_texts_that_a_spreadsheet_would_run_are_read_back_as_they_were(tmp_path:
     with (tmp_path / "out" / "metadata.csv").open(newline="", encoding="utf-8") as file:
         rows = [*csv.DictReader(file)]
     assert [row["prompt"] for row in rows] == made.table["prompt"].to_pylist()
-
-
-def test_an_export_is_replaced_with_overwrite(tmp_path: Path) -> None:
-    made = generate_prompts(prompts(2), Swatches(), tmp_path)
-    out = tmp_path / "out"
-    export_images(made, out)
-    with pytest.raises(RunError):
-        export_images(made, out)
-    export_images(made, out, overwrite=True)
-    (out / "images" / "mine.png").write_text("mine")
-    with pytest.raises(RunError, match=r"images/mine\.png"):
-        export_images(made, out, overwrite=True)
 
 
 def write_images(folder: Path, names: list[str]) -> None:
@@ -183,15 +148,6 @@ def test_other_forms(form: str, tmp_path: Path) -> None:
     assert np.array_equal(decode(found.pictures.read(0)), swatch("one.png", 0))
 
 
-@pytest.mark.parametrize("line", ["[1, 2]", "1", '{"prompt": "a", "prompt": "b"}', ""])
-def test_lines_that_cannot_be_read(line: str, tmp_path: Path) -> None:
-    given = tmp_path / "t.jsonl"
-    given.write_text(f"{line}\n")
-    with pytest.raises(DataError) as caught:
-        read_generated(given)
-    assert caught.value.file == str(given)
-
-
 def test_images_inside_a_table(tmp_path: Path) -> None:
     images = [{"bytes": png(swatch("a", place)), "path": None} for place in range(2)]
     columns = {"prompt": ["a", "b", "c"], "state": ["image", "refused", "image"]}
@@ -241,3 +197,14 @@ def test_a_plan_tells_from_what_was_made(tmp_path: Path) -> None:
     assert other.seconds == pytest.approx(rate["seconds"] / 48 * 10)
     slower = plan_prompts(prompts(10), NAME, tmp_path, sampling=Sampling(steps=99))
     assert (slower.bytes, slower.seconds) == (None, None)
+
+
+def test_a_folder_that_is_not_whole(tmp_path: Path) -> None:
+    made = generate_prompts(prompts(3), Swatches(), tmp_path)
+    next(made.folder.glob("part-*")).unlink()
+    with pytest.raises(DataError, match=r"part-00000-.*\.parquet is missing. To do: run the gener"):
+        read_generated(made.folder)
+    facts = json.loads((made.folder / "manifest.json").read_text())
+    (made.folder / "manifest.json").write_text(json.dumps(facts | {"whole": False}))
+    with pytest.raises(DataError, match="the generation was not finished"):
+        read_generated(made.folder)

@@ -23,7 +23,6 @@ from equipoise.data import (
 HERE = Path(__file__).parent
 PAGE = (HERE.parent.parent / "docs" / "data.md").read_text("utf-8")
 # Pinned in test_bad_input.py, since they depend on the file system.
-OF_FILES = ("does not exist", "is a directory", "may not be read", "cannot be read")
 
 
 def test_every_count_of_arrays_is_in_the_docs() -> None:

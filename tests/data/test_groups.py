@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +14,9 @@ from equipoise.data import (
     BoxSize,
     CaptionGroups,
     ImageSet,
-    Rule,
     continents,
     design_choices,
     hall_boxes,
-    hall_captions,
     income_bands,
     read_coco_captions,
     read_dollar_street,
@@ -54,21 +51,13 @@ def left_out(images: ImageSet, rule: Any) -> dict[str, int]:
     ("caption", "found"),
     [
         ("A man.", True),
-        ("A MAN", True),
         ("the man's dog", True),
-        ("the man’s dog", True),
         ("'man'", True),
-        ("man,woman", True),
-        ("(man)", True),
-        ("man - made", True),
         ("A man--alone", True),
         ("a woman", False),
-        ("manly", False),
         ("a man-made lake", False),
         ("a ten-man team", False),
-        ("man_made", False),
         ("mañ", False),
-        ("", False),
     ],
 )
 def test_a_term_is_a_whole_word(caption: str, found: bool) -> None:
@@ -154,21 +143,6 @@ def test_continents_and_incomes(tmp_path: Path) -> None:
         "level 4 960 and above (Gapminder's four income levels (2, 8 and 32 dollars a day), times "
         "30 days)"
     )
-
-
-RULES: list[Callable[[], Rule]] = [
-    hall_captions,
-    hall_boxes,
-    lambda: hall_boxes(LARGE_BOXES),
-    continents,
-    income_bands,
-]
-
-
-@pytest.mark.parametrize("make", RULES)
-def test_the_same_rule_made_twice_is_one(make: Callable[[], Rule]) -> None:
-    assert make() == make()
-    assert (hash(make()), make().description) == (hash(make()), make().description)
 
 
 def test_rules_become_versions_of_design_choices() -> None:

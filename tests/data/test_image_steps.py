@@ -21,7 +21,6 @@ from equipoise.data import (
     read_coco_instances,
     read_plain,
     read_visual_genome_images,
-    synset_text,
     to_tables,
 )
 from equipoise.data.labels import ItemSource
@@ -114,17 +113,3 @@ def test_tables_are_written_with_their_provenance(tmp_path: Path) -> None:
     assert written == json.loads(json.dumps(provenance(images)))
     assert [one["name"] for one in written["steps"]] == ["combined", "gender", "unlabelled"]
     assert written["images"] == 3
-
-
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("dress.n.01", "dress"),
-        ("hot_dog.n.02", "hot dog"),
-        ("st._bernard.n.01", "st. bernard"),
-        ("ex-husband.n.01", "ex-husband"),
-        ("quick.a.01", "quick"),
-    ],
-)
-def test_synsets_as_words(name: str, text: str) -> None:
-    assert synset_text(name) == text

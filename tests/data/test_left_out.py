@@ -31,8 +31,3 @@ def test_items_that_a_live_model_failed_on_are_failures() -> None:
     vectors = load_vectors(outputs, ITEMS, max_unmatched=0.0)
     assert vectors.unmatched == 0
     assert (vectors.normalised, vectors.rescaled) == (False, False)
-
-
-def test_vectors_of_length_one_are_not_rescaled() -> None:
-    vectors = load_vectors(ArraySource(np.eye(3)), ITEMS)
-    assert (vectors.unmatched, vectors.rescaled) == (0, False)

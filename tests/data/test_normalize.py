@@ -51,11 +51,6 @@ def test_each_step_can_be_declared(options: dict[str, object], label: str) -> No
     assert steps("The  Physician.") == expected
 
 
-def test_synonyms_are_applied_once() -> None:
-    steps = Normalization(synonyms={"physician": "doctor", "doctor": "person"})
-    assert steps("a physician") == "doctor"
-
-
 def test_the_version_of_the_default_is_pinned() -> None:
     # When this changes, results of old runs no longer mean the same: raise PIPELINE and say so.
     assert Normalization().version == "normalisation 1.e638489b"

@@ -48,19 +48,6 @@ def counts_of(data: PredictionData) -> dict[str, Any]:
     return counts
 
 
-def test_rows_are_those_of_the_labels_sorted_by_id_as_text() -> None:
-    data = load({"id": ["1", "2", "3", "10"], "p": ["b", "b", "a", "a"]})
-    assert data.ids.tolist() == ["1", "10", "2", "3"]
-    assert data.target.tolist() == ["b", None, "a", "a"]
-    assert data.classes == ("a", "b")
-    assert data.attributes["g"].tolist() == ["y", "y", None, "x"]
-    assert data.unit is None
-    assert default(data).label.tolist() == ["b", "a", "b", "a"]
-    assert default(data).top is None
-    assert default(data).probabilities is None
-    assert default(data).scale == "labels as given"
-
-
 def test_codes_of_classes_are_the_codes_of_the_target() -> None:
     data = load({"id": ["1", "2", "3"], "p": ["b", "zebra", "aardvark"]}, open_vocabulary=True)
     assert default(data).vocabulary == ("a", "b", "aardvark", "zebra")
@@ -145,17 +132,6 @@ def test_raw_and_normalised_are_both_kept() -> None:
     counted = counts_of(data)["versions"]["normalised"]
     assert (counted["labels_before"], counted["labels_after"]) == (3, 2)
     assert counted["rows_changed"] == 3
-
-
-def test_normalisation_meets_mappings() -> None:
-    rows = {"id": [1, 2, 3], "p": ["The Doctor", "a nurse", "a"]}
-    maps = {"one": {"doctor": "b", "nurse": "b"}, "two": {"Doctor": "a", "nurse": "b"}}
-    data = load(rows, normalize=Normalization(articles=("the", "an")), maps=maps,
-                open_vocabulary=True)  # fmt: skip
-    versions = data.models["m"].versions
-    assert list(versions) == ["one, raw", "one, normalised", "two, raw", "two, normalised"]
-    assert versions["one, normalised"].label.tolist() == ["b", None, "a nurse", "a"]
-    assert versions["two, normalised"].label[0] == "a"
 
 
 def test_long_form_ranks_equal_top_columns() -> None:

@@ -92,20 +92,3 @@ def test_any_bytes_are_read_or_refused_in_our_words(
     path.write_bytes(content)
     # Sixty bytes at random hold no table with columns a and b.
     assert read_or_refuse(path).startswith(str(path))
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(TEXT, inner, max_size=2),
-    max_leaves=4,
-)
-
-
-@given(st.lists(st.fixed_dictionaries({"a": JSON, "b": JSON}), max_size=4), st.binary(max_size=3))
-def test_any_json_lines_are_read_or_refused(
-    tmp_path_factory: Any, records: list[dict[str, Any]], tail: bytes
-) -> None:
-    path = tmp_path_factory.mktemp("json") / "t.jsonl"
-    path.write_bytes("\n".join(json.dumps(record) for record in records).encode() + tail)
-    message = read_or_refuse(path)
-    assert message == "" or message.startswith(str(path))
