@@ -195,7 +195,7 @@ def test_groups_by_the_target_itself_are_told(groups: Any) -> None:
         f"{name}: label is the target and makes groups, so differences between these say which "
         "classes are found less often. That is bias against people only where label is an "
         "attribute of people, such as gender.",
-        f"{name}: the attribute label determines the target, so accuracy is tested over all rows "
+        f"{name}: the groups determine the target, so accuracy is tested over all rows "
         "only, not also within each true class.",
     )
     assert audits.plan(config).notes == notes

@@ -106,18 +106,15 @@ def _read_manifest(folder: Path) -> Manifest:
             "To do: give the directory that `equipoise audit --out` wrote."
         )
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        content = dict(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, TypeError, ValueError) as error:
         raise RunError(f"{path}: cannot be read: {error}. To do: run the audit again.") from error
-    version = content.get("schema_version") if isinstance(content, dict) else None
-    if version != SCHEMA_VERSION:
+    keys = set(content)
+    if content.get("schema_version") != SCHEMA_VERSION or not _NEEDED <= keys <= _FIELDS:
         raise RunError(
-            f"{path}: schema version {version}; this equipoise reads version {SCHEMA_VERSION}. "
+            f"{path}: not a manifest of schema version {SCHEMA_VERSION}. "
             "To do: run the audit again, or use the equipoise that wrote it."
         )
-    strange = ", ".join(sorted((set(content) - _FIELDS) | (_NEEDED - set(content))))
-    if strange:
-        raise RunError(f"{path}: keys missing or unknown: {strange}. To do: run the audit again.")
     return Manifest(**content | {"notes": tuple(content["notes"])})
 
 

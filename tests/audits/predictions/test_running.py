@@ -142,48 +142,22 @@ LEXICON = {"lexicon": "mandal_2024_words"}
 
 
 @pytest.mark.parametrize(
-    ("model", "named"),
+    "model",
     [
-        ({"model": Encoder()}, "'vocabulary'"),
-        ({"model": Answerer()}, "'question'"),
-        ({"model": Classifier(), "vocabulary": [*NAMES]}, "is a classifier"),
-        ({"model": Classifier(), "map": {"crimsn": "red"}}, "'crimson'"),
-        ({"prediction": "p"}, "'table' is missing"),
-        ({"table": "t"}, "'prediction'"),
-        ({"model": "hf:x", "table": "t"}, "'model' and 'table'"),
-        ({"table": "t", "prediction": "p", "k": 3}, "'k'"),
-        ({"model": "hf:x", "question": "?", "vocabulary": ["a", "b"]}, "'question' and 'voc"),
-        ({"model": "hf:x", "vocabulary": ["a"]}, "given ['a']"),
-        ({"model": "hf:x", "vocabulary": ["a", "b", "a"]}, "each once"),
-        ({"model": "hf:x", "vocabulary": LEXICON | {"list": "occupation"}}, "'occupation'"),
+        {"model": Encoder()},
+        {"model": Answerer()},
+        {"model": Classifier(), "vocabulary": [*NAMES]},
+        {"model": Classifier(), "map": {"crimsn": "red"}},
+        {"prediction": "p"},
+        {"table": "t"},
+        {"model": "hf:x", "table": "t"},
+        {"table": "t", "prediction": "p", "k": 3},
+        {"model": "hf:x", "question": "?", "vocabulary": ["a", "b"]},
+        {"model": "hf:x", "vocabulary": ["a"]},
+        {"model": "hf:x", "vocabulary": ["a", "b", "a"]},
+        {"model": "hf:x", "vocabulary": LEXICON | {"list": "occupation"}},
     ],
 )
-def test_a_section_that_cannot_work_is_refused(
-    folder: Path, model: dict[str, Any], named: str
-) -> None:
-    with pytest.raises(ConfigError) as raised:
+def test_a_section_that_cannot_work_is_refused(folder: Path, model: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="models.m"):
         audits.run(config(**model), base=folder)
-    assert "models.m" in str(raised.value)
-    assert named in str(raised.value)
-
-
-@pytest.mark.parametrize(
-    ("data", "named"),
-    [
-        ({}, "'table' is missing"),
-        ({"table": "t"}, "'id' is missing"),
-        ({"images": {"folder": "f"}, "missing": ["?"]}, "'images' and 'missing'"),
-        ({"table": "images.csv", "id": "id"}, "data.images: models.m.model"),
-    ],
-)
-def test_images_stand_in_one_place_with_their_files(
-    folder: Path, data: dict[str, Any], named: str
-) -> None:
-    values = {
-        "audit": "predictions",
-        "data": {"target": "colour", "groups": ["group"]} | data,
-        "models": {"m": {"model": Encoder(), "vocabulary": [*NAMES]}},
-    }
-    with pytest.raises(ConfigError) as raised:
-        audits.run(audits.parse_config(values), base=folder)
-    assert named in str(raised.value)

@@ -278,21 +278,14 @@ class Answers(Audit[Config, AnswersData, AnswersDesign]):
         for one in designs:
             different, pooled = one.different, one.different - len(one.frequent)
             if one.leads and one.silent:
+                yield f"{one.key}, {one.groups.name}: no row of a group has an answer."
+            elif one.leads and options is not None and different <= options.k:
+                yield f"{one.key}: no label concentration of {different} different answers."
+            if one.leads and pooled:
                 yield (
-                    f"{one.key}, {one.groups.name}: no row of a group has an answer, so only the "
-                    "rates of rows without one are measured."
+                    f"{one.key}: {pooled} of {different} different answers are given too seldom "
+                    "to be compared by themselves, and are pooled."
                 )
-            elif one.leads:
-                if options is not None and different <= options.k:
-                    yield (
-                        f"{one.key}: no label concentration: there are {different} different "
-                        f"answers, and the {options.k} most frequent are all of them."
-                    )
-                if pooled:
-                    yield (
-                        f"{one.key}: {pooled} of {different} different answers are given too "
-                        "seldom to be compared by themselves, and are pooled."
-                    )
 
 
 def _model(one: AnswersDesign) -> dict[str, Any]:

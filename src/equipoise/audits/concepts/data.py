@@ -27,9 +27,8 @@ from equipoise.data import (
     read_table,
     synset_text,
 )
-from equipoise.data.problems import check_columns, listed, nearest, show
+from equipoise.data.problems import check_columns, listed
 from equipoise.data.tables import NamedFrame
-from equipoise.data.versions import MISSPELT
 
 if TYPE_CHECKING:
     from equipoise.audits.concepts.config import Config, MatrixConfig, ModelConfig
@@ -174,11 +173,7 @@ def load(config: Config, models: Models) -> ConceptData:
     labels = _open_labels(config, images, rows.images, models)
     unlabelled = [one for one in config.concepts if one not in labels.known]
     if unlabelled:
-        raise _without_labels(
-            "'concepts'", unlabelled, labels,
-            "correct the names, say under data.labels.map which labels stand for them, or leave "
-            "them out of 'concepts'",
-        )  # fmt: skip
+        raise _without_labels("'concepts'", unlabelled, labels)
     matrices = {
         name: load_matrix(
             section.source(models.base)
@@ -316,18 +311,14 @@ def _known(section: LabelsConfig, columns: Iterable[str]) -> tuple[str, ...]:
 def _no_label(
     matrix: Matrix, column: str, id_column: str, values: npt.NDArray[Any], wrong: Flags
 ) -> DataError:
-    image, n = int(np.argmax(wrong)), int(wrong.sum())
-    of = f"{id_column} {matrix.ids[image]!r}"
-    empty = f"an empty cell in {n} rows, the first of {of}"
-    other = f"{values[image]:g} is no label, the first of {n} such rows, of {of}"
+    image = int(np.argmax(wrong))
     return DataError(
-        empty if np.isnan(values[image]) else other,
+        f"{int(wrong.sum())} labels are not 0 or 1, the first {values[image]:g} of {id_column} "
+        f"{matrix.ids[image]!r}",
         file=matrix.name,
         column=column,
         row=int(matrix.rows[image]) + 1,
-        expected="0 or 1",
-        fix="write 0 where the concept is absent and 1 where it is shown, or leave the column "
-        "out of 'concepts'",
+        expected="0 where the concept is absent and 1 where it is shown",
     )
 
 
@@ -381,19 +372,12 @@ def _listed_labels(config: Config, table: Any, key: str, concept: str, images: I
     return Labels(section, read.name, _known(section, names), cache(column), none, inputs, counts)
 
 
-def _without_labels(place: str, names: Sequence[str], labels: Labels, fix: str) -> DataError:
-    there = sorted(labels.known)
-    near = {name: nearest(name, there, least=MISSPELT) for name in names}
-    meant = "".join(
-        f"write {show(other)} for {show(name)} if that was meant; "
-        for name, other in near.items()
-        if other is not None
-    )
+def _without_labels(place: str, names: Sequence[str], labels: Labels) -> DataError:
     return DataError(
         f"{place} names {listed(names, _LISTED)}, of which there are no labels",
         file=labels.name,
-        expected=f"some of {listed(there)}",
-        fix=f"{meant}{fix}",
+        expected=f"some of {listed(sorted(labels.known))}",
+        fix=f"correct the names in {place}, or remove them",
     )
 
 
@@ -406,18 +390,15 @@ def _scores(
     if unlabelled:
         key = next((one for one, some in section.maps.items() if {*unlabelled} & {*some}), None)
         place = f"models.{name}.map" if key is None else f"models.{name}.maps.{key}"
-        fix = "correct the names, or remove them from there"
-        raise _without_labels(place, unlabelled, labels, fix)
+        raise _without_labels(place, unlabelled, labels)
     scored = tuple(one for one in concepts if one in section.mapped or one in matrix.names)
     lacking = [one for one in config.concepts if one not in scored]
     if lacking or not scored:
         raise DataError(
             f"no scores for the concepts {listed(lacking or sorted(labels.known), _LISTED)}",
             file=matrix.name,
-            expected="scores by the names of concepts; there are scores of "
-            f"{listed(matrix.names, _LISTED)}",
-            fix=f"say under models.{name}.map which of these stand for them, or leave them out of "
-            "'concepts'",
+            expected=f"scores by the names of concepts; there are {listed(matrix.names, _LISTED)}",
+            fix=f"say under models.{name}.map which of these stand for them",
         )
     if config.hit_rate is not None and config.hit_rate > len(scored):
         raise DataError(
@@ -495,14 +476,12 @@ def _classify(
         for some in mapping.values()
         for column in some
     }
-    lacking = next((one for one in columns if one in mapped and one not in names), None)
-    if lacking is not None:
-        close = nearest(lacking, names)
+    lacking = [one for one in columns if one in mapped and one not in names]
+    if lacking:
         raise DataError(
-            f"{section.called} has no class {lacking!r}",
+            f"{section.called} has no class {lacking[0]!r}",
             file=f"models.{name}.map",
             expected=f"one of {listed(names)}",
-            fix=f"write {show(close)} if that was meant" if close else "name one of its classes",
         )
     return replace(outputs, names=names, source=f"models.{name}.model")
 

@@ -256,21 +256,17 @@ def _model(name: str, data: PredictionData) -> Row:
 
 
 def _detectable(design: LabelDesign, config: Config, tests: int) -> Row:
-    alpha = config.testing.alpha
-    sizes = np.sort(design.groups.counts[design.groups.usable])
-    accuracy = _accuracy(design)
-    row: Row = {"model": design.model, "version": design.version, "groups": design.groups.name}
-    if len(sizes) < 2:
-        return row | {"accuracy_difference": None, "cramers_v": None, "rows_per_group_wanted": None}
-    threshold = config.testing.threshold("accuracy_gap") or 0.05
-    smallest = int(sizes[0]), int(sizes[1])
-    return row | {
-        "accuracy_difference": minimum_difference(*smallest, accuracy, alpha=alpha, tests=tests),
-        "cramers_v": _detectable_v(design, alpha, tests),
-        "rows_per_group_wanted": sample_size_for_difference(
-            accuracy, threshold, alpha=alpha, tests=tests
-        ),
-    }
+    alpha, accuracy = config.testing.alpha, _accuracy(design)
+    sizes = np.sort(design.groups.counts[design.groups.usable]).tolist()
+    threshold, apart, wanted = config.testing.threshold("accuracy_gap") or 0.05, None, None
+    if len(sizes) > 1:
+        apart = minimum_difference(sizes[0], sizes[1], accuracy, alpha=alpha, tests=tests)
+        wanted = sample_size_for_difference(accuracy, threshold, alpha=alpha, tests=tests)
+    return {
+        "model": design.model, "version": design.version, "groups": design.groups.name,
+        "accuracy_difference": apart, "rows_per_group_wanted": wanted,
+        "cramers_v": _detectable_v(design, alpha, tests) if len(sizes) > 1 else None,
+    }  # fmt: skip
 
 
 def _accuracy(design: LabelDesign) -> float:
@@ -314,24 +310,10 @@ def _of_groups(design: LabelDesign, target: str) -> Iterator[str]:
             f"only where {target} is an attribute of people, such as gender."
         )
     if design.counts.determines_target:
-        names = _determining(design)
-        which = f"the attribute {names[0]}" if len(names) == 1 else " with ".join(names)
         yield (
-            f"{design.groups.name}: {which} determines the target, so accuracy is tested over all "
-            "rows only, not also within each true class."
+            f"{design.groups.name}: the groups determine the target, so accuracy is tested over "
+            "all rows only, not also within each true class."
         )
-
-
-def _determining(design: LabelDesign) -> Sequence[str]:
-    """Return the attributes that determine the target alone, or the whole combination."""
-    counts, groups = design.counts, design.groups
-    by_class = counts.by_truth(counts.table[None])[0] > 0
-    alone = []
-    for place, name in enumerate(groups.attributes):
-        levels = np.array([one[place] for one in groups.levels])
-        if all(by_class[:, levels == level].any(axis=1).sum() <= 1 for level in levels):
-            alone.append(name)
-    return alone or groups.attributes
 
 
 def _rows_left_out(data: PredictionData) -> Iterator[str]:
@@ -350,14 +332,7 @@ def _unused(data: PredictionData) -> Iterator[str]:
         for version, facts in counts["versions"].items():
             facts_of[f"{model}, {version}"] = facts
     for where, facts in facts_of.items():
-        near = facts.get("map_nearest", {})
-        labels = [
-            f"{label} (misspelt? there is {near[label]!r}, which the map does not name)"
-            if label in near
-            else label
-            for label in facts.get("map_unused", ())
-        ]
-        if labels:
+        if labels := facts.get("map_unused"):
             yield f"{where}: no row has the label of map entries {', '.join(labels)}."
 
 
