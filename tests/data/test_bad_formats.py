@@ -155,7 +155,6 @@ CASES: dict[str, Bad] = {
     "FairFace: file twice": cells(read_fairface, "f.csv", FAIRFACE, (2, 0, "val/1.jpg")),
     "PATA: another encoding": text(read_pata, "files.lst", "café_a_b_c|u".encode("latin-1")),
     "Dollar Street: topics run": dollar((2, 6, "[__import__('os')]")),
-    "Dollar Street: income is text": dollar((1, 8, "much")),
     "Dollar Street: rows differ": dollar((3, 2, "Sweden")),
     "Dollar Street: id twice": cells(strict_dollar, "images_v2.csv", DOLLAR_STREET),
     "Social: caption without attributes": cells(

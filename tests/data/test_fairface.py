@@ -39,7 +39,7 @@ def test_gender(shared_dir: Path) -> None:
 
 
 def test_race_needs_a_mapping_of_the_labels(shared_dir: Path) -> None:
-    with pytest.raises(DataError, match=r"Asian \(900"):
+    with pytest.raises(DataError, match="Asian"):
         load(shared_dir, "race")
     data = load(shared_dir, "race", {"map": ASIAN})
     assert "Asian" in data.classes

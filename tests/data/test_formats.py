@@ -26,7 +26,7 @@ from image_files import (
     write_csv,
     write_json,
 )
-from tools.format_pages import FOLDER
+from tools.format_pages import FOLDER, page
 
 
 def content(images: ImageSet) -> dict[str, Any]:
@@ -103,10 +103,10 @@ def damaged(raw: bytes, chance: random.Random) -> bytes:
 @pytest.mark.parametrize("name", FORMATS)
 def test_every_format_has_samples_and_its_page(name: str) -> None:
     assert sample(name)
-    page = (FOLDER / f"{name}.md").read_text(encoding="utf-8")
-    assert page == FORMATS[name].page()
+    text = (FOLDER / f"{name}.md").read_text(encoding="utf-8")
+    assert text == page(FORMATS[name])
     for option in FORMATS[name].options.model_fields:
-        assert f"- `{option}` (" in page
+        assert f"- `{option}` (" in text
 
 
 def columns(images: ImageSet) -> dict[str, list[str | None]]:

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from equipoise.core.errors import InputError
 from equipoise.models.generators import ControlledGenerator, Sampling
 from equipoise.models.images import Image
 
@@ -44,21 +43,6 @@ class ControlledSet:
     base: int = 0
     shared: float = 0.8
     shared_self: float = 0.0
-
-    def __post_init__(self) -> None:
-        """Check the settings.
-
-        Raises
-        ------
-        InputError
-            When the base is none of the prompts, or a share is none.
-        """
-        shares = 0 <= self.shared <= 1 and 0 <= self.shared_self <= 1
-        if not shares or not 0 <= self.base < len(self.prompts):
-            raise InputError(
-                f"base is {self.base} of {len(self.prompts)} prompts, shared {self.shared} and "
-                f"shared_self {self.shared_self}; expected one of the prompts, and 0 to 1"
-            )
 
 
 def generate_controlled(

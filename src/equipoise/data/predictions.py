@@ -27,10 +27,9 @@ from equipoise.data.versions import (
     UNKNOWN,
     UNMATCHED,
     Recipe,
-    check_choices,
-    check_vocabulary,
     choices_outside,
     count_version,
+    outside_classes,
     recipes,
     text_states,
 )
@@ -388,14 +387,23 @@ class _Join:
         DataError
             When no row is answered, or a label is no class of the target.
         """
-        self._check_answered()
         target, outputs = self.rows.target.vocabulary, self.outputs
+        state, key = Coded(self._states.astype(np.int32), STATES), self.reading.key
+        expected = (ANSWERED, UNKNOWN, REFUSED) if self.reading.may_decline else (ANSWERED,)
+        if not np.isin(self._states, expected).any():
+            raise DataError(
+                f"no row holds an answer: {state.sizes()}",
+                file=outputs.source,
+                column=outputs.column,
+                expected="a prediction in at least one row that has a label",
+                fix="name the column of predictions, or look at "
+                f"`{key('missing')}:`, `{key('unknown')}:` and `{key('refused')}:`",
+            )
         made = {
             recipe.name: self._version(recipe)
             for recipe in recipes(self.reading, target, outputs.source)
         }
         alone = sorted(outputs.ids.gather(np.flatnonzero(self.positions < 0)).to_list())
-        state = Coded(self._states.astype(np.int32), STATES)
         counts = {
             "rows": outputs.rows,
             "ids": len(outputs.ids),
@@ -444,20 +452,6 @@ class _Join:
         codes = self._scatter(labels.codes, -1)
         codes[self._states != ANSWERED] = -1
         return Coded(codes, labels.vocabulary)
-
-    def _check_answered(self) -> None:
-        expected = (ANSWERED, UNKNOWN, REFUSED) if self.reading.may_decline else (ANSWERED,)
-        if np.isin(self._states, expected).any():
-            return
-        key = self.reading.key
-        raise DataError(
-            f"no row holds an answer: {Coded(self._states.astype(np.int32), STATES).sizes()}",
-            file=self.outputs.source,
-            column=self.outputs.column,
-            expected="a prediction in at least one row that has a label",
-            fix="name the column of predictions, or look at "
-            f"`{key('missing')}:`, `{key('unknown')}:` and `{key('refused')}:`",
-        )
 
     def _version(self, recipe: Recipe) -> tuple[Predictions, dict[str, Any]]:
         values, classes = self._probabilities(recipe)
@@ -513,16 +507,21 @@ class _Join:
         labels = raw.relabel(names, first=allowed)
         if not self._must_be_classes(recipe):
             return labels
-        if self.outputs.choices is not None:
+        choices, row = self.outputs.choices, None
+        if choices is not None:
+            # A model that has yet to run may keep to the classes that it shares with the target.
             outside = self._outside(recipe, allowed)
+            if not choices.listed and len(choices.labels) - len(outside) >= choices.ranks:
+                return labels
+        else:
+            counts = labels.sizes()
+            # The most frequent first; equally frequent ones by name.
+            outside = sorted(labels.vocabulary[len(allowed) :], key=lambda x: (-counts[x], x))
+            row = self._first_row(names, {*outside})
+        if outside:
             of = f"the target {self.rows.column!r}"
             of += "" if recipe.name == "default" else f" in the version {recipe.name!r}"
-            check_choices(
-                self.outputs.choices, outside, allowed, self.outputs.source, of, self.reading
-            )
-            return labels
-        row = self._first_row(names, labels.vocabulary[len(allowed) :])
-        check_vocabulary(labels, len(allowed), self.outputs, row, recipe.name, self.reading)
+            raise outside_classes(outside, allowed, self.outputs, row, of, self.reading)
         return labels
 
     def _must_be_classes(self, recipe: Recipe) -> bool:
@@ -536,11 +535,11 @@ class _Join:
         choices = self.outputs.choices.labels if self.outputs.choices else ()
         return choices_outside(choices, self.reading, recipe, allowed, self.rows.target.vocabulary)
 
-    def _first_row(self, names: list[str | None], outside: tuple[str, ...]) -> int | None:
+    def _first_row(self, names: list[str | None], outside: set[str]) -> int | None:
         """First row of the table that holds one of some labels; None where ranks have rows."""
         if self.outputs.labels is None or self.outputs.live or not self.outputs.ordered:
             return None
-        codes = [code for code, name in enumerate(names) if name in set(outside)]
+        codes = [code for code, name in enumerate(names) if name in outside]
         rows = np.isin(self.outputs.labels.codes, codes).any(axis=1) & (self.positions >= 0)
         return int(rows.argmax()) + 1 if rows.any() else None
 

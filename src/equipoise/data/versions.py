@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from equipoise.core import DataError
 from equipoise.data.coded import Coded
-from equipoise.data.outputs import Choices, Outputs
+from equipoise.data.outputs import Outputs
 from equipoise.data.problems import listed, looks_missing, nearest, show
 from equipoise.data.sources import Normalization, Reading
 
@@ -129,26 +129,46 @@ def text_states(
     return np.array([states.get(form(text), ANSWERED) for text in vocabulary], dtype=np.int8)
 
 
-def check_vocabulary(
-    labels: Coded, allowed: int, outputs: Outputs, row: int | None, name: str, reading: Reading
-) -> None:
-    """Raise where labels lie outside the classes, the first `allowed` of the vocabulary."""
-    outside, classes = labels.vocabulary[allowed:], labels.vocabulary[:allowed]
-    if not outside:
-        return
-    # The most frequent first; equally frequent ones by name, so that the message is stable.
-    counts = zip(outside, labels.counts[allowed:].tolist(), strict=True)
-    ranked = [f"{label} ({count}×)" for label, count in sorted(counts, key=lambda p: (-p[1], p[0]))]
+def outside_classes(
+    outside: Sequence[str],
+    classes: Sequence[str],
+    outputs: Outputs,
+    row: int | None,
+    of: str,
+    reading: Reading,
+) -> DataError:
+    """Return the error of labels that are no classes, which a model predicts or is bound to.
+
+    Parameters
+    ----------
+    outside, classes : sequence of str
+    outputs : Outputs
+    row : int or None
+        Where the first of them is.
+    of : str
+        Whose classes they are: "the target 'job'".
+    reading : Reading
+    """
+    near = {label: nearest(label, classes, least=MISSPELT) for label in outside}
+    meant = [f"{show(label)} may be {show(to)}" for label, to in near.items() if to]
     missing = [label for label in outside if looks_missing(label)]
-    raise DataError(
-        f"predicted labels of the version {show(name)} are no classes of the target: "
-        f"{listed(ranked, MAX_OUTSIDE)}",
+    fixes = [
+        *meant,
+        f"map them to a class under `{reading.key('map')}:`, or set "
+        f"`{reading.key('open_vocabulary')}: true`",
+        f"list texts of missing predictions as `{reading.key('missing')}: "
+        f"{json.dumps(['', *missing])}`",
+        "write 1, not 1.0",
+    ]
+    if outputs.choices is not None and not outputs.choices.listed:
+        fixes[-1] = f"keep fewer ranks with `{reading.key('k')}:`"
+    return DataError(
+        f"{len(outside)} labels are no classes of {of}: {listed(outside, MAX_OUTSIDE)}",
         file=outputs.source,
         column=outputs.column,
         row=row,
         expected=f"one of {listed(classes)}",
-        fix=f"{_mapped(reading)}; list texts of missing predictions as "
-        f"`{reading.key('missing')}: {json.dumps(['', *missing])}`; write 1, not 1.0",
+        fix="; or ".join(fixes),
     )
 
 
@@ -176,56 +196,6 @@ def choices_outside(
     pairs = zip(labels, states, strict=True)
     return sorted(
         label for label, state in pairs if state == ANSWERED and recipe(label) not in classes
-    )
-
-
-def check_choices(
-    choices: Choices,
-    outside: Sequence[str],
-    classes: Sequence[str],
-    file: str,
-    of: str,
-    reading: Reading,
-) -> None:
-    """Raise where a model that has yet to run is bound to predict a label outside the classes.
-
-    Parameters
-    ----------
-    choices : Choices
-    outside : sequence of str
-        The choices that are no class.
-    classes : sequence of str
-    file : str
-        How the error names the outputs.
-    of : str
-        Whose classes they are: "the target 'job'".
-    reading : Reading
-
-    Raises
-    ------
-    DataError
-        When any label that the user listed is outside; or so many of the model's own classes that
-        those within can't fill the ranks.
-    """
-    every = len(choices.labels)
-    if not outside or not (choices.listed or every - len(outside) < choices.ranks):
-        return
-    near = {one: nearest(one, classes, least=MISSPELT) for one in outside}
-    meant = [f"{show(one)} may be {show(to)}" for one, to in near.items() if to]
-    fewer = "" if choices.listed else f"; or keep fewer ranks with `{reading.key('k')}:`"
-    raise DataError(
-        f"{len(outside)} of the {every} labels that the model may predict are no classes of {of}: "
-        f"{listed(outside, MAX_OUTSIDE)}",
-        file=file,
-        expected=f"one of {listed(classes)}",
-        fix="; ".join([*meant, _mapped(reading)]) + fewer,
-    )
-
-
-def _mapped(reading: Reading) -> str:
-    return (
-        f"map them to a class under `{reading.key('map')}:`, or set "
-        f"`{reading.key('open_vocabulary')}: true`"
     )
 
 

@@ -83,8 +83,8 @@ def read_dollar_street(
     Raises
     ------
     DataError
-        When a column is missing, a list of labels or an income cannot be read, rows of one
-        photograph differ in country, region or income, or an id repeats and `collapse` is None.
+        When a column is missing, a list of labels cannot be read, rows of one photograph
+        differ in country, region or income, or an id repeats and `collapse` is None.
     """
     named = columns or DollarStreetColumns()
     facts = {"country": named.country, "region": named.region, "income": named.income}
@@ -97,7 +97,6 @@ def read_dollar_street(
         first_id = dict(sorted(zip(files, owner, strict=True), reverse=True))
         owner = [first_id[file] for file in files]
     members = rows.collapsed(owner, [*facts.values()])
-    _check_incomes(rows, named.income)
     labels = [_labels(rows, named.labels, row) for row in range(len(owner))]
     gathered = Gathered(
         [*members],
@@ -125,16 +124,6 @@ def read_dollar_street(
         gathered, name=rows.name, format="Dollar Street", inputs=rows.inputs, counts=counts,
         steps=steps,
     )  # fmt: skip
-
-
-def _check_incomes(rows: Rows, column: str) -> None:
-    for row, cell in enumerate(rows.cells[column]):
-        try:
-            good = cell is None or 0 <= float(cell) < float("inf")
-        except ValueError:
-            good = False
-        if not good:
-            raise rows.wrong(column, row, "a number of dollars a month, 0 or more")
 
 
 def _labels(rows: Rows, column: str, row: int) -> list[str]:

@@ -122,32 +122,6 @@ class DataFormat:
         given = files if isinstance(files, Mapping) else None
         return self.read(files, **options) if given is None else self.read(**given, **options)
 
-    def page(self) -> str:
-        """Return the page of the docs: what the format is, its files, options and columns."""
-        about = inspect.cleandoc(inspect.getmodule(self.read).__doc__ or "")
-        title, _, source = about.partition("\n")
-        code = f"`{self.read.__module__}.{self.read.__name__}`"
-        files = ", ".join(f"`{one}`" for one in self.roles) or "one file or folder"
-        head = [f"# `{self.name}`", title, source.strip(), f"`files`: {files}. In Python: {code}."]
-        return "\n\n".join([*filter(None, head), _sections(inspect.getdoc(self.read) or "")]) + "\n"
-
-
-def _sections(doc: str) -> str:
-    """Return a docstring with its sections as headings and its parameters as lists."""
-    lines = doc.split("\n")
-    shown: list[str] = []
-    for line, below in zip(lines, [*lines[1:], ""], strict=True):
-        if below and set(below) == {"-"}:
-            shown += [f"## {line}", ""]
-        elif set(line) == {"-"} and line:
-            continue
-        elif " : " in line and not line.startswith(" "):
-            name, _, kind = line.partition(" : ")
-            shown.append(f"- `{name}` ({kind})")
-        else:
-            shown.append(f"  {line.strip()}" if line.startswith(" ") else line)
-    return "\n".join(shown).strip()
-
 
 FORMATS: dict[str, DataFormat] = {}
 """Every registered format by name."""
