@@ -6,7 +6,14 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, PlainSerializer
 
-from equipoise.audits.config_fields import LoadConfig, model_as_text, model_check
+from equipoise.audits.config_fields import (
+    FilePath,
+    ItemsConfig,
+    LoadConfig,
+    Name,
+    model_as_text,
+    model_check,
+)
 
 _EXAMPLE = "diffusers:stable-diffusion-v1-5/stable-diffusion-v1-5"
 Generator = Annotated[
@@ -16,6 +23,22 @@ Generator = Annotated[
 
 Guidance = Annotated[float, Field(ge=0, le=1000, strict=False)]
 """Strength of guidance."""
+
+
+class ImageTable(ItemsConfig):
+    """A table of images that were made before.
+
+    Attributes
+    ----------
+    path : str, optional
+        Column of the image's file, where a model is to look at it.
+    root : path, optional
+        Folder that files are relative to; that of the configuration unless given.
+    """
+
+    id: Name = "image_id"
+    path: Name | None = None
+    root: FilePath | None = None
 
 
 class GeneratorSection(LoadConfig):

@@ -85,7 +85,11 @@ class TextToImage(Audit[Config, TextToImageData, Design]):
         for images in data.made.values():
             for batch in images.batches:
                 if on == batch.name or on.startswith(f"{batch.name}, "):
-                    return {"prompt": batch.by_prompt}
+                    ids: dict[str, list[str]] = {}
+                    for row in batch.rows:
+                        name = row["image_id"].removeprefix(batch.prefix)
+                        ids.setdefault(row["prompt"], []).append(name)
+                    return {"prompt": ids}
         return {}
 
     def designs(self, config: Config, data: TextToImageData) -> list[Design]:

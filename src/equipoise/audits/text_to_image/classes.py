@@ -6,21 +6,23 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
 from equipoise.audits.config_fields import located
+from equipoise.audits.generated_images import pictures_of
 from equipoise.core.errors import ConfigError, DataError
-from equipoise.data import Items, Outputs, Vectors, load_items, load_vectors, read_table
-from equipoise.evidence import class_vectors, pictures_of_table, zero_shot
+from equipoise.data import Items, Vectors, load_items, load_vectors, read_table
+from equipoise.evidence import class_vectors, zero_shot
 from equipoise.evidence.zero_shot import prompts
 from equipoise.metrics.counts.shares import Confusion
 
 if TYPE_CHECKING:
     from equipoise.audits.outputs import Models
-    from equipoise.audits.text_to_image.config import Config, SharesConfig
+    from equipoise.audits.text_to_image.config import Config, LabelledConfig, SharesConfig
     from equipoise.audits.text_to_image.loading import Encoder, GeneratedImages
     from equipoise.evidence.pictures import Pictures
 
@@ -62,31 +64,26 @@ def read_labelled(share: SharesConfig, base: Path) -> Items:
     assert section is not None  # noqa: S101 - only of shares that have labelled images
     items = load_items(section.source(base, section.columns), what=f"labelled images, {share.of}")
     for row, label in enumerate(items.columns[section.label].tolist(), start=1):
-        if label is not None and label not in share.classes:
+        if label not in (None, *share.classes):
             raise DataError(
                 f"the label is {label!r}",
                 file=items.name,
                 column=section.label,
                 row=row,
                 expected=f"one of {', '.join(share.classes)}",
-                fix="name the class in shares, or leave the image out",
             )
     return items
 
 
 def labelled_pictures(share: SharesConfig, items: Items, base: Path) -> Pictures:
     """Return the pictures of labelled images; refuse to run a model without them."""
-    section = share.labelled
-    if section is None or section.path is None:
+    pictures = None if share.labelled is None else pictures_of(share.labelled, items, base)
+    if pictures is None:
         raise ConfigError(
             f"shares ({share.of}): models.{share.model}.model runs on the labelled images, and "
             "nothing says where they are. To do: name the column of files under 'labelled.path'"
         )
-    paths = [path or "" for path in items.columns[section.path].tolist()]
-    return pictures_of_table(
-        items.ids.tolist(), paths, root=base / (section.root or ""), name=items.name,
-        column=section.path,
-    )  # fmt: skip
+    return pictures
 
 
 def judge_images(
@@ -104,108 +101,100 @@ def judge_images(
     DataError
         When a table can't be used, or classes have no vectors.
     """
-    inputs = dict(labelled.inputs) if labelled is not None else {}
-    model, section = share.model or "", share.labelled
-    given: Objects | None = None
-    if share.zero_shot:
-        own = encoders[model]
-        classes = _class_vectors(share, own)
-        outcomes = {
-            name: _classified(share, own, own.images.get(name), len(images.items), classes)
-            for name, images in made.items()
-        }
-        if labelled is not None:
-            vectors = _labelled_vectors(share, own, labelled)
-            inputs |= vectors.inputs
-            given = _classified(share, own, vectors, len(labelled), classes)
-    elif share.model is not None:
-        models.capability(model, config.models[model], "answerer")
-        outcomes = {name: _answered(share, config, models, own) for name, own in made.items()}
-        if labelled is not None:
-            pictures = labelled_pictures(share, labelled, models.base)
-            answers = models.answer(
-                model, config.models[model], pictures, share.question or "",
-                on=f"{share.of}, labelled",
-            )  # fmt: skip
-            known = _texts(share, answers)
-            given = _outcomes(share, [known.get(id_) for id_ in labelled.ids.tolist()])
-    else:
-        outcomes = {
-            name: _read(share, name, images, models.base, inputs) for name, images in made.items()
-        }
-        if labelled is not None and section is not None:
-            given = _outcomes(share, labelled.columns[section.said or ""].tolist())
+    encoder = encoders.get(share.model or "") if share.zero_shot else None
+    classifier = _Classifier(share, config, models, encoder)
+    outcomes = {name: classifier.of_generator(name, images) for name, images in made.items()}
     confusion = None
-    if labelled is not None and section is not None and given is not None:
-        true = np.asarray(labelled.columns[section.label])
-        confusion, _ = Confusion.of_labels(true, given, outcomes=tuple(share.classes))
+    if labelled is not None and share.labelled is not None:
+        classified = classifier.of_labelled(labelled, share.labelled)
+        true = np.asarray(labelled.columns[share.labelled.label])
+        confusion, _ = Confusion.of_labels(true, classified, outcomes=tuple(share.classes))
+        classifier.inputs |= labelled.inputs
     counts = {name: dict(Counter(map(str, each))) for name, each in outcomes.items()}
-    return Judged(outcomes, confusion, inputs, counts)
+    return Judged(outcomes, confusion, classifier.inputs, counts)
 
 
-def _labelled_vectors(share: SharesConfig, encoder: Encoder, labelled: Items) -> Vectors:
-    if share.of not in encoder.labelled:
-        raise DataError(
-            f"models.{share.model}.labelled: no vectors of the labelled images of {share.of!r}",
-            expected="vectors of the labelled images",
-            fix="name them, or leave 'labelled' out: nothing is corrected then",
-        )
-    what = f"embeddings of labelled images by {share.model}"
-    return load_vectors(encoder.labelled[share.of], labelled, what=what, max_unmatched=1.0)
+@dataclass(eq=False)
+class _Classifier:
+    """Classifies images by an encoder, by a model's answers, or by answers in a file."""
 
+    share: SharesConfig
+    config: Config
+    models: Models
+    encoder: Encoder | None
+    inputs: dict[str, Any] = field(default_factory=dict)
 
-def _read(
-    share: SharesConfig, name: str, images: GeneratedImages, base: Path, inputs: dict[str, Any]
-) -> Objects:
-    ids, known = images.items.ids.tolist(), dict[str, Any]()
-    if (section := share.said.get(name)) is not None:
-        items = load_items(section.source(base, (section.said,)), what=f"what was said of {name}")
-        inputs |= items.inputs
-        known = dict(zip(items.ids.tolist(), items.columns[section.said].tolist(), strict=True))
-        if not {*known} & {*ids}:
-            raise DataError(
-                f"none of its ids is that of an image of {name}; the first is {items.ids[0]!r}",
-                file=items.name,
-                column=section.id,
-                expected=f"ids such as {ids[0]!r}",
-                fix="name the column of the images' ids",
+    def of_generator(self, name: str, images: GeneratedImages) -> Objects:
+        """Return the outcome of each image of a generator."""
+        share, said = self.share, self.share.said.get(name)
+        if self.encoder is not None:
+            return _classified(
+                share, self.encoder, self.encoder.images.get(name), len(images.items)
             )
-    return _outcomes(share, [known.get(id_) for id_ in ids])
+        answers = dict[str, str | None]()
+        if share.model is not None:
+            for batch in images.batches:
+                own = self._ask(batch.need_pictures(share.model), f"{batch.name}, {share.of}")
+                answers |= {batch.prefix + id_: text for id_, text in own.items()}
+        elif said is not None:
+            items = load_items(
+                said.source(self.models.base, (said.said,)), what=f"answers about {name}"
+            )
+            self.inputs |= items.inputs
+            answers = dict(zip(items.ids.tolist(), items.columns[said.said].tolist(), strict=True))
+            if answers.keys().isdisjoint(images.items.ids):
+                raise DataError(
+                    f"none of its ids is that of an image of {name}",
+                    file=items.name,
+                    column=said.id,
+                    expected=f"ids such as {images.items.ids[0]!r}",
+                )
+        return _outcomes(share, images.items, answers)
+
+    def of_labelled(self, labelled: Items, section: LabelledConfig) -> Objects:
+        """Return the outcome of each labelled image."""
+        share = self.share
+        if self.encoder is not None:
+            source = self.encoder.labelled.get(share.of)
+            if source is None:
+                raise DataError(
+                    f"models.{share.model}.labelled: no vectors of the images of {share.of!r}",
+                    expected="vectors of the labelled images",
+                    fix="name them, or leave 'labelled' out: nothing is corrected then",
+                )
+            what = f"embeddings of labelled images by {share.model}"
+            vectors = load_vectors(source, labelled, what=what, max_unmatched=1.0)
+            self.inputs |= vectors.inputs
+            return _classified(share, self.encoder, vectors, len(labelled))
+        if share.model is not None:
+            pictures = labelled_pictures(share, labelled, self.models.base)
+            return _outcomes(share, labelled, self._ask(pictures, f"{share.of}, labelled"))
+        texts = zip(labelled.ids, labelled.columns[section.said or ""], strict=True)
+        return _outcomes(share, labelled, dict(texts))
+
+    def _ask(self, pictures: Pictures, on: str) -> dict[str, str | None]:
+        """Ask a model about every picture; None of one without an answer."""
+        name, question = self.share.model or "", self.share.question or ""
+        answers = self.models.answer(name, self.config.models[name], pictures, question, on=on)
+        labels, ids = answers.labels, answers.ids.to_list()
+        assert labels is not None  # noqa: S101 - answers are texts
+        if answers.planned:
+            # A plan takes every answer for the first class: it needs sizes alone.
+            return dict.fromkeys(ids, next(iter(self.share.classes)))
+        codes = labels.codes[:, 0].tolist()
+        texts = [(labels.vocabulary[code] or None) if code >= 0 else None for code in codes]
+        return dict(zip(ids, texts, strict=True))
 
 
-def _answered(
-    share: SharesConfig, config: Config, models: Models, images: GeneratedImages
-) -> Objects:
-    """Ask a model about every image; None of an image without an answer."""
-    name, known = share.model or "", dict[str, str | None]()
-    for batch in images.batches:
-        answers = models.answer(
-            name, config.models[name], batch.need_pictures(name), share.question or "",
-            on=f"{batch.name}, {share.of}",
-        )  # fmt: skip
-        known |= {batch.prefix + id_: text for id_, text in _texts(share, answers).items()}
-    return _outcomes(share, [known.get(id_) for id_ in images.items.ids.tolist()])
-
-
-def _texts(share: SharesConfig, answers: Outputs) -> dict[str, str | None]:
-    labels = answers.labels
-    assert labels is not None  # noqa: S101 - answers are texts
-    codes = labels.codes[:, 0].tolist()
-    texts = [(labels.vocabulary[code] or None) if code >= 0 else None for code in codes]
-    if answers.planned:
-        # A plan takes every answer for the first class: it needs sizes alone.
-        texts = [next(iter(share.classes))] * len(texts)
-    return dict(zip(answers.ids.to_list(), texts, strict=True))
-
-
-def _outcomes(share: SharesConfig, answers: list[str | None]) -> Objects:
-    """Return the outcome that each answer means."""
+def _outcomes(share: SharesConfig, items: Items, answers: Mapping[str, str | None]) -> Objects:
+    """Return the outcome that the answer about each item means; None of one without an answer."""
     known = {_plain(text): UNKNOWN for text in (*share.unknown, UNKNOWN)}
     known |= {_plain(text): REFUSED for text in share.refused}
     for name, texts in share.classes.items():
         known |= {_plain(text): name for text in (name, *texts)}
-    outcomes = np.empty(len(answers), dtype=object)
-    outcomes[:] = [None if text is None else known.get(_plain(text), OTHER) for text in answers]
+    every = [answers.get(id_) for id_ in items.ids.tolist()]
+    outcomes = np.empty(len(every), dtype=object)
+    outcomes[:] = [None if text is None else known.get(_plain(text), OTHER) for text in every]
     return outcomes
 
 
@@ -214,29 +203,14 @@ def _plain(answer: str) -> str:
     return " ".join(answer.casefold().split()).rstrip(".!").strip()
 
 
-def _class_vectors(share: SharesConfig, encoder: Encoder) -> Floats:
-    rows, owner = [], []
-    for place, (name, own) in enumerate(class_texts(share).items()):
-        for text in own:
-            row = encoder.places[text]
-            if not encoder.texts.usable[row]:
-                raise DataError(
-                    f"the text {text!r} of the class {name!r} has no usable vector",
-                    file=encoder.texts.name,
-                    expected="a vector of each text of a class, named by the text",
-                    fix="embed it, or leave the text out",
-                )
-            rows.append(row)
-            owner.append(place)
-    return np.asarray(class_vectors(encoder.texts.take(np.array(rows)), np.array(owner)))
-
-
-def _classified(
-    share: SharesConfig, encoder: Encoder, vectors: Vectors | None, n: int, classes: Floats
-) -> Objects:
+def _classified(share: SharesConfig, encoder: Encoder, vectors: Vectors | None, n: int) -> Objects:
     """Return the likeliest class of each image; None of an image without a vector."""
     labels = np.full(n, None, dtype=object)
     if vectors is not None:
+        texts = class_texts(share).values()
+        rows = np.array([encoder.places[text] for own in texts for text in own])
+        owner = np.repeat(np.arange(len(texts)), [len(own) for own in texts])
+        classes = np.asarray(class_vectors(encoder.texts.take(rows), owner))
         kept = np.flatnonzero(vectors.usable)
         scale = 100.0 if encoder.scale is None else encoder.scale
         scores = zero_shot(vectors.take(kept), classes, scale=scale)
@@ -266,15 +240,18 @@ class ExternalShares:
     Attributes
     ----------
     name : str
-    by_target : mapping of str to (mapping of str to float, or "uniform")
-        Targets that have such shares.
+    by_target : mapping of str to mapping of str to float
+        Share or count of each class, by target that has them.
     inputs : mapping
         Of the file.
+    uniform : bool
+        Whether all classes are equal.
     """
 
     name: str
-    by_target: Mapping[str, Mapping[str, float] | Literal["uniform"]]
+    by_target: Mapping[str, Mapping[str, float]]
     inputs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    uniform: bool = False
 
 
 def external_shares(share: SharesConfig, targets: tuple[str, ...], base: Path) -> ExternalShares:
@@ -283,40 +260,40 @@ def external_shares(share: SharesConfig, targets: tuple[str, ...], base: Path) -
     Raises
     ------
     DataError
-        When the table cannot be read, no target of the audit is in it, a class of a target that
-        is has no number, or a cell is none.
+        When the table cannot be read, no target of the audit is in it, or a target that is lacks
+        one share of each class, 0 or more.
     """
     section = share.outside
     if isinstance(section, str) or section is None:
-        return ExternalShares("equal shares", dict.fromkeys(targets, "uniform"))
+        equal = dict.fromkeys(share.compared, 1.0)
+        return ExternalShares("equal shares", dict.fromkeys(targets, equal), uniform=True)
     columns = (section.target, section.group, section.value)
     table = read_table(
         located(section.table, base), texts=columns, role=f"outside shares of {share.of}",
         encoding=section.encoding, delimiter=section.delimiter,
     )  # fmt: skip
-    shares: dict[str, dict[str, float]] = {}
-    cells = (table.texts[column].to_list() for column in columns)
-    for row, (target, group, text) in enumerate(zip(*cells, strict=True), start=1):
-        if target not in targets or group not in share.compared:
-            continue
-        own = shares.setdefault(target, {})
-        if group in own:
+    cells = pl.DataFrame(
+        {
+            "target": table.texts[section.target],
+            "group": table.texts[section.group],
+            "value": table.texts[section.value],
+        }
+    ).with_columns(pl.col("value").cast(pl.Float64, strict=False))
+    cells = cells.filter(pl.col("target").is_in(targets), pl.col("group").is_in(share.compared))
+    shares = {
+        str(target): own.select("group", "value").rows()
+        for (target,), own in cells.group_by("target", maintain_order=True)
+    }
+    for target, own in shares.items():
+        values = [value for _, value in own if value is not None and 0 <= value < np.inf]
+        whole = len(values) == len(own) and sum(values) > 0
+        if not whole or sorted(name for name, _ in own) != sorted(share.compared):
             raise DataError(
-                f"{target!r} and {group!r} are there twice", file=table.name, row=row,
-                expected="one share of each class of a target", fix="remove one of the rows",
-            )  # fmt: skip
-        try:
-            own[group] = float(text or "")
-        except ValueError:
-            own[group] = np.nan
-        if not 0 <= own[group] < np.inf:
-            raise DataError(
-                f"the share is {text!r}",
+                f"{target!r} has the shares {own}",
                 file=table.name,
                 column=section.value,
-                row=row,
-                expected="a share or count, at least 0",
-                fix="fill it in, or leave the target out",
+                expected=f"one share or count of each of {', '.join(share.compared)}, at least 0",
+                fix="mend them, or leave the target out",
             )
     if not shares:
         raise DataError(
@@ -324,16 +301,6 @@ def external_shares(share: SharesConfig, targets: tuple[str, ...], base: Path) -
             file=table.name,
             column=section.target,
             expected=f"some of {', '.join(targets[:5])}",
-            fix="name the column of the targets' names",
         )
-    for target, own in shares.items():
-        missing = [name for name in share.compared if name not in own]
-        if missing or not sum(own.values()):
-            what = f"{missing[0]!r} has no share" if missing else "all shares are 0"
-            raise DataError(
-                f"{target!r}: {what}",
-                file=table.name,
-                expected=f"a share of each of {', '.join(share.compared)}",
-                fix="add it, or leave the target out",
-            )
-    return ExternalShares(section.name, shares, {table.name: table.digest})
+    by_target = {target: dict(own) for target, own in shares.items()}
+    return ExternalShares(section.name, by_target, {table.name: table.digest})

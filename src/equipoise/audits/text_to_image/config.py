@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, model_validator
 
 from equipoise.audits.config import AuditConfig, file_names
 from equipoise.audits.config_fields import (
@@ -13,7 +13,6 @@ from equipoise.audits.config_fields import (
     ArrayConfig,
     Delimiter,
     Encoding,
-    FilePath,
     ItemsConfig,
     Label,
     Labels,
@@ -27,47 +26,39 @@ from equipoise.audits.config_fields import (
     distinct,
     one_state_each,
 )
-from equipoise.audits.config_generators import GeneratorSection, Guidance
+from equipoise.audits.config_generators import GeneratorSection, Guidance, ImageTable
 from equipoise.data.lexicons import lexicon
 from equipoise.models.generators import Sampling
 
-Texts = Mapping[str, tuple[str, ...]]
-ByCategory = Mapping[str, Texts]
 Count = Annotated[int, Field(ge=1, le=100_000)]
 
 
-def _texts(value: object) -> tuple[str, ...]:
-    texts = [value] if isinstance(value, str) else value
-    if not isinstance(texts, list | tuple) or not texts:
-        raise ValueError("expected a text, or a list of texts")
-    for text in texts:
-        if not isinstance(text, str) or not text.strip():
-            raise ValueError(f"expected texts that are not empty, not {text!r}")
-    return distinct(tuple(texts))
+def _listed(value: object) -> object:
+    return [value] if isinstance(value, str) else value
 
 
-def _sets(value: object) -> dict[str, tuple[str, ...]]:
-    if not isinstance(value, Mapping):
-        raise ValueError("expected a mapping of names to texts")
-    return {str(name): _texts(texts) for name, texts in value.items()}
-
-
-def _targets(value: object) -> object:
+def _by_category(value: object) -> object:
     """Take a list of texts, or lists or mappings of names to texts by category, in one form."""
-    if isinstance(value, list | tuple):
-        value = {"": value}
-    if not isinstance(value, Mapping):
-        raise ValueError("expected a list of texts, or such lists by category")
-    targets = {
-        str(category): _sets(texts)
-        if isinstance(texts, Mapping)
-        else {text: (text,) for text in _texts(texts)}
-        for category, texts in value.items()
+    by_category = value if isinstance(value, Mapping) else {"": value}
+    return {
+        category: {text: [text] for text in distinct(tuple(texts))}
+        if isinstance(texts, list | tuple)
+        else texts
+        for category, texts in by_category.items()
     }
-    names = [name for texts in targets.values() for name in texts]
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise ValueError(f"the target {twice[0]!r} appears more than once")
-    return targets
+
+
+Text = Annotated[str, StringConstraints(pattern=r"\S")]
+Texts = Mapping[
+    Label,
+    Annotated[
+        tuple[Text, ...],
+        Field(strict=False, min_length=1),
+        BeforeValidator(_listed),
+        AfterValidator(distinct),
+    ],
+]
+ByCategory = Mapping[Label, Texts]
 
 
 def _guidances(value: object) -> object:
@@ -106,8 +97,8 @@ class PromptsConfig(Section):
     """
 
     lexicon: Literal["mandal_2024_prompts"] | None = None
-    attributes: Annotated[Any, BeforeValidator(_sets)] = Field(default_factory=dict)
-    targets: Annotated[Any, BeforeValidator(_targets)] = Field(default_factory=dict)
+    attributes: Texts = Field(default_factory=dict)
+    targets: Annotated[ByCategory, BeforeValidator(_by_category)] = Field(default_factory=dict)
     template: Name | None = None
     images: CountsConfig | None = None
 
@@ -118,16 +109,15 @@ class PromptsConfig(Section):
                 f"template: expected a text with one '{{}}', where a text goes, not "
                 f"{self.template!r}"
             )
-        if not self.target_texts:
+        if not self.target_names:
             raise ValueError("targets: required, and missing; or name a 'lexicon'")
-        if clash := sorted({*self.attribute_texts} & {*self.target_names}):
-            raise ValueError(f"{clash[0]!r} is an attribute and a target; rename one of them")
+        distinct((*self.attribute_texts, *self.target_names))
         return self
 
     @property
     def attribute_texts(self) -> Texts:
         """Prompts of each set of attributes."""
-        texts: Texts = self.attributes
+        texts = self.attributes
         if not texts and self.lexicon is not None:
             texts = lexicon(self.lexicon).section("attributes")
         return self._filled(texts)
@@ -135,7 +125,7 @@ class PromptsConfig(Section):
     @property
     def target_texts(self) -> ByCategory:
         """Prompts of each target, by category."""
-        targets: ByCategory = self.targets
+        targets = self.targets
         if not targets and self.lexicon is not None:
             targets = {
                 category: {text: (text,) for texts in sides.values() for text in texts}
@@ -174,7 +164,7 @@ class PromptsConfig(Section):
         }
 
 
-class ImagesConfig(ItemsConfig):
+class ImagesConfig(ImageTable):
     """Images that were made elsewhere: one row for each requested image.
 
     Attributes
@@ -201,10 +191,7 @@ class ImagesConfig(ItemsConfig):
         As of other tables.
     """
 
-    id: Name = "image_id"
     prompt: Name = "prompt"
-    path: Name | None = None
-    root: FilePath | None = None
     state: Name | None = None
     made: Labels = ("image",)
     refused: Labels = ("refused",)
@@ -336,7 +323,7 @@ class SaidConfig(ItemsConfig):
     said: Name = "said"
 
 
-class LabelledConfig(ItemsConfig):
+class LabelledConfig(ImageTable):
     """Images whose class is known, on which the errors of a classifier are counted.
 
     Attributes
@@ -355,11 +342,8 @@ class LabelledConfig(ItemsConfig):
         As of other tables.
     """
 
-    id: Name = "image_id"
     label: Name = "label"
     said: Name | None = None
-    path: Name | None = None
-    root: FilePath | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -426,7 +410,7 @@ class SharesConfig(Section):
     """
 
     of: Name
-    classes: Annotated[Any, BeforeValidator(_sets)]
+    classes: Texts
     model: Label | None = None
     question: Name | None = None
     templates: Templates = AS_IT_IS

@@ -384,9 +384,7 @@ class ShareDesign(Design):
         )  # fmt: skip
         yield _tested(replace(finding, finding=replace(finding.finding, subject=target)))
         external = self.data.external.get(self.share.of)
-        known: Any = {} if external is None else external.by_target.get(target, {})
-        if known == "uniform":
-            known = dict.fromkeys(self.share.compared, 1.0)
+        known = {} if external is None else external.by_target.get(target, {})
         total = sum(known.get(name, 0.0) for name in self.share.compared)
         for each, raw in zip(by_group, _by_class(estimate, "raw_share"), strict=True):
             yield Row.of(
@@ -405,7 +403,7 @@ class ShareDesign(Design):
         if external is None or target not in external.by_target:
             return
         known = external.by_target[target]
-        gap = share_gap(estimate, known if isinstance(known, str) else dict(known))
+        gap = share_gap(estimate, "uniform" if external.uniform else dict(known))
         by_group = _by_class(estimate, "corrected_share")
         finding = whole(gap, self.place, Family.LEAF, by_group=by_group)
         direction = ""

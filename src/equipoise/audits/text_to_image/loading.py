@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +15,13 @@ import polars as pl
 import pyarrow as pa
 
 from equipoise.audits.config_fields import AS_IT_IS
+from equipoise.audits.generated_images import (
+    keep_images,
+    name_to_plan,
+    pending_of,
+    pictures_of,
+    settings_of,
+)
 from equipoise.audits.outputs import LiveModels
 from equipoise.audits.text_to_image.classes import (
     ExternalShares,
@@ -25,7 +34,7 @@ from equipoise.audits.text_to_image.classes import (
 )
 from equipoise.core.errors import ConfigError, DataError
 from equipoise.data import Items, ItemSource, Outputs, Vectors, load_items, load_vectors
-from equipoise.evidence.pictures import NotMade, Pictures, pictures_of_table, sorted_by_id
+from equipoise.evidence.pictures import NotMade, Pictures, sorted_by_id
 from equipoise.evidence.zero_shot import prompts
 
 if TYPE_CHECKING:
@@ -34,7 +43,6 @@ if TYPE_CHECKING:
     from equipoise.data import ArraySource
 
 Objects = npt.NDArray[np.object_]
-Rows = Sequence[Mapping[str, Any]]
 
 IMAGE, REFUSED, FAILED = "image", "refused", "failed"
 
@@ -58,7 +66,7 @@ class Batch:
     """
 
     name: str
-    rows: Rows = field(repr=False)
+    rows: Sequence[Mapping[str, Any]] = field(repr=False)
     pictures: Pictures | None = field(repr=False)
     place: str
     prefix: str = ""
@@ -71,15 +79,6 @@ class Batch:
                 "they are. To do: name the column of files under 'path'"
             )
         return self.pictures
-
-    @property
-    def by_prompt(self) -> dict[str, list[str]]:
-        """Ids of the pictures of each prompt."""
-        ids: dict[str, list[str]] = {}
-        for row in self.rows:
-            name = row["image_id"].removeprefix(self.prefix)
-            ids.setdefault(row["prompt"], []).append(name)
-        return ids
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,7 +209,6 @@ def load(config: Config, models: Models) -> TextToImageData:
         for name, section in config.models.items()
         if section.model is None or name in (*zero_shot, *config.encoders)
     }
-    _check_vectors(config, encoders)
     judged = {
         share.of: judge_images(share, config, models, made, encoders, labelled.get(share.of))
         for share in config.shares
@@ -229,10 +227,7 @@ def load(config: Config, models: Models) -> TextToImageData:
         *(images.items for images in made.values()), *(own.texts for own in encoders.values()),
         *vectors.values(), *judged.values(), *external.values(),
     ]  # fmt: skip
-    counts: dict[str, Any] = {}
-    for name, images in made.items():
-        states, n = np.unique(images.state.astype(str), return_counts=True)
-        counts[name] = dict(zip(states.tolist(), n.tolist(), strict=True))
+    counts: dict[str, Any] = {name: dict(Counter(own.state)) for name, own in made.items()}
     counts |= {name: dict(each.counts) for name, each in vectors.items()}
     counts |= {f"shares of {of}": dict(each.counts) for of, each in judged.items()}
     inputs = {file: digest for each in read for file, digest in each.inputs.items()}
@@ -241,19 +236,30 @@ def load(config: Config, models: Models) -> TextToImageData:
 
 def _images_of(name: str, config: Config, models: Models) -> GeneratedImages:
     """Generate or read the images of one generator; a dry run generates none."""
-    generator = config.generators[name]
+    generator, read = config.generators[name], None
     if generator.images is None:
-        batches = tuple(_generated(name, generator, config, models))
-        items = _items(batches, f"images of {name}")
-        planned = not isinstance(models, LiveModels)
-        images, column = GeneratedImages(items, True, batches, planned), None
+        batches = (*_generated(name, generator, config, models),)
     else:
-        images, column = _read(name, generator.images, config, models), generator.images.state
+        read = load_items(
+            generator.images.source(models.base, generator.images.columns), what=f"images of {name}"
+        )
+        batches = (_read(name, generator.images, read, config, models),)
+    rows = [row for batch in batches for row in batch.rows]
+    seeds = [row["image_id"] if row["seed"] is None else f"seed {row['seed']}" for row in rows]
+    columns = {key: [row[key] for row in rows] for key in ("image_id", "prompt")} | {"seed": seeds}
+    frame = pa.table({key: pa.array(cells, pa.string()) for key, cells in columns.items()})
+    items = load_items(ItemSource(frame, "image_id", ("prompt", "seed")), what=f"images of {name}")
+    if read is not None:
+        items = replace(items, name=read.name, inputs=read.inputs, counts=read.counts)
+    seeded, planned = any(row["seed"] is not None for row in rows), False
+    if read is None:
+        planned = not isinstance(models, LiveModels)
+    images = GeneratedImages(items, seeded, batches, planned)
     if not (images.state == IMAGE).any():
         raise DataError(
             f"none of {len(images.state)} rows has an image",
             file=images.items.name,
-            column=column,
+            column=None if generator.images is None else generator.images.state,
             expected="the state of an image in some rows",
             fix="name the states of images that exist under 'made'",
         )
@@ -263,78 +269,41 @@ def _images_of(name: str, config: Config, models: Models) -> GeneratedImages:
 def _generated(
     name: str, generator: GeneratorConfig, config: Config, models: Models
 ) -> Iterator[Batch]:
-    """Yield the images of each strength of guidance, of attributes and of targets."""
-    roles = config.prompts.texts
-    for guidance in generator.guidance:
-        for role in ("attributes", "targets"):
-            texts = [text for text, own in roles.items() if own == role]
-            if not texts or (role == "attributes" and not config.pairs):
-                continue
-            on, prefix = f"{name}, {role} at guidance {guidance:g}", f"{guidance:g}: "
-            how: dict[str, Any] = {
-                "images": getattr(config.prompts.counts, role),
-                "seed": generator.seed,
-                "sampling": generator.sampling(guidance),
-            }
-            if config.extraction.part is not None:
-                how["part"] = config.extraction.part
-            run = _generate if isinstance(models, LiveModels) else _plan
-            rows, pictures, outputs = run(on, generator, texts, how, models)
-            models.keep(
-                Outputs(
-                    model=name, content="images", source=f"generators.{name}.model", on=on,
-                    ids=pl.Series("", [row["image_id"] for row in rows], dtype=pl.String),
-                    **outputs,
-                )
-            )  # fmt: skip
-            own_rows = [
-                {**row, "image_id": prefix + row["image_id"], "guidance": guidance} for row in rows
-            ]
-            yield Batch(on, own_rows, pictures, f"generators.{name}", prefix)
+    """Yield the images of each strength of guidance, of attributes and of targets.
+
+    A dry run yields stand-ins.
+    """
+    from equipoise.counterfactuals import generate_prompts, plan_prompts
+
+    for guidance, role in product(generator.guidance, ("attributes", "targets")):
+        texts = [text for text, own in config.prompts.texts.items() if own == role]
+        if not texts or (role == "attributes" and not config.pairs):
+            continue
+        on, prefix = f"{name}, {role} at guidance {guidance:g}", f"{guidance:g}: "
+        how = settings_of(generator, models, on) | {
+            "images": getattr(config.prompts.counts, role),
+            "sampling": generator.sampling(guidance),
+        }
+        table = pa.table({"prompt_id": texts, "prompt": texts})
+        if isinstance(models, LiveModels):
+            made = generate_prompts(table, generator.located(models.base), models.store, **how)
+            rows = made.table.select(["image_id", "prompt", "state", "seed"]).to_pylist()
+            pictures, outputs = made.pictures, {"info": made.info, "inputs": made.inputs}
+        else:
+            every = product(texts, range(how["images"]))
+            ids = [(f"{text}/{number:03d}", text) for text, number in every]
+            rows = [{"image_id": i, "prompt": text, "state": IMAGE, "seed": i} for i, text in ids]
+            pictures = sorted_by_id(on, [id_ for id_, _ in ids], NotMade(), None)
+            runs = name_to_plan(generator, models.base)
+            planned = plan_prompts(table, runs, models.store, **how)
+            outputs = {"pending": pending_of(runs, planned)}
+        ids_of_rows = [row["image_id"] for row in rows]
+        keep_images(models, name, f"generators.{name}.model", on, ids_of_rows, **outputs)
+        own = [{**row, "image_id": prefix + row["image_id"], "guidance": guidance} for row in rows]
+        yield Batch(on, own, pictures, f"generators.{name}", prefix)
 
 
-def _generate(
-    on: str, generator: GeneratorConfig, texts: Sequence[str], how: dict[str, Any], models: Models
-) -> tuple[Rows, Pictures | None, dict[str, Any]]:
-    from equipoise.counterfactuals import generate_prompts
-
-    options, progress = models.config.extraction, models.progress
-    if progress is not None:
-        how["progress"] = lambda step, done, total: progress(f"{on}: {step}", done, total)
-    made = generate_prompts(
-        pa.table({"prompt_id": texts, "prompt": texts}),
-        generator.located(models.base),
-        models.store,
-        options=generator.options(options),
-        max_failures=options.max_failures,
-        **how,
-    )
-    rows = made.table.select(["image_id", "prompt", "state", "seed"]).to_pylist()
-    return rows, made.pictures, {"info": made.info, "inputs": made.inputs}
-
-
-def _plan(
-    on: str, generator: GeneratorConfig, texts: Sequence[str], how: dict[str, Any], models: Models
-) -> tuple[Rows, Pictures | None, dict[str, Any]]:
-    """Return a stand-in for each image, and what is to do, without loading the model."""
-    from equipoise.counterfactuals import plan_prompts
-
-    ids = [(f"{text}/{number:03d}", text) for text in texts for number in range(how["images"])]
-    rows = [{"image_id": id_, "prompt": text, "state": IMAGE, "seed": id_} for id_, text in ids]
-    pictures = sorted_by_id(on, [id_ for id_, _ in ids], NotMade(), None)
-    pending: dict[str, Any] = {
-        "runs": generator.called, "items": len(ids),
-        **dict.fromkeys(("in_store", "to_do", "numbers", "bytes")),
-    }  # fmt: skip
-    if isinstance(generator.model, str):
-        table = pa.table({"prompt_id": [*texts], "prompt": [*texts]})
-        plan = plan_prompts(table, generator.located(models.base), models.store, **how)
-        pending |= {"in_store": plan.present, "to_do": plan.to_do, "bytes": plan.bytes}
-    return rows, pictures, {"pending": pending}
-
-
-def _read(name: str, section: ImagesConfig, config: Config, models: Models) -> GeneratedImages:
-    items = load_items(section.source(models.base, section.columns), what=f"images of {name}")
+def _read(name: str, section: ImagesConfig, items: Items, config: Config, models: Models) -> Batch:
     columns, unknown = items.columns, [None] * len(items)
     known, texts = config.prompts.texts, columns[section.prompt].tolist()
     if not {*known} & {*texts}:
@@ -350,60 +319,28 @@ def _read(name: str, section: ImagesConfig, config: Config, models: Models) -> G
         names = {**dict.fromkeys(section.refused, REFUSED), **dict.fromkeys(section.made, IMAGE)}
         states = [names.get(cell or "", FAILED) for cell in columns[section.state].tolist()]
     cells = {
-        "image_id": [*map(str, items.ids.tolist())], "prompt": texts, "state": states,
+        "image_id": items.ids.tolist(), "prompt": texts, "state": states,
         "seed": columns[section.seed].tolist() if section.seed else unknown,
-        "guidance": _guidance(section, items) if section.guidance else unknown,
+        "guidance": _guidance(section.guidance, items) if section.guidance else unknown,
     }  # fmt: skip
     rows = [dict(zip(cells, row, strict=True)) for row in zip(*cells.values(), strict=True)]
-    pictures = _pictures(section, items, rows, models)
-    batches = (Batch(name, rows, pictures, f"generators.{name}.images"),)
-    own = replace(_items(batches, items.name), inputs=items.inputs, counts=items.counts)
-    return GeneratedImages(own, section.seed is not None, batches)
+    pictures = pictures_of(section, items, models.base, [state == IMAGE for state in states])
+    return Batch(name, rows, pictures, f"generators.{name}.images")
 
 
-def _items(batches: Sequence[Batch], name: str) -> Items:
-    rows = [row for batch in batches for row in batch.rows]
-    seeds = [row["image_id"] if row["seed"] is None else f"seed {row['seed']}" for row in rows]
-    columns = {key: [row[key] for row in rows] for key in ("image_id", "prompt")} | {"seed": seeds}
-    frame = pa.table({key: pa.array(cells, pa.string()) for key, cells in columns.items()})
-    return load_items(ItemSource(frame, "image_id", ("prompt", "seed")), what=name)
-
-
-def _guidance(section: ImagesConfig, items: Items) -> list[float]:
-    numbers = []
-    for row, text in enumerate(items.columns[section.guidance or ""].tolist(), start=1):
-        try:
-            numbers.append(float(text))
-        except (TypeError, ValueError):
-            raise DataError(
-                f"the guidance is {text!r}",
-                file=items.name,
-                column=section.guidance,
-                row=row,
-                expected="a number",
-                fix="fill it in, or leave the column out",
-            ) from None
-    return numbers
-
-
-def _pictures(section: ImagesConfig, items: Items, rows: Rows, models: Models) -> Pictures | None:
-    if section.path is None:
-        return None
-    paths = items.columns[section.path].tolist()
-    kept = [place for place, row in enumerate(rows) if row["state"] == IMAGE]
-    for place in kept:
-        if paths[place] is None:
-            raise DataError(
-                "the image has no file",
-                file=items.name,
-                column=section.path,
-                row=place + 1,
-                expected="a path, or a state that says why there is no image",
-                fix="fill it in, or name the state under 'refused'",
-            )
-    ids, files = [rows[place]["image_id"] for place in kept], [str(paths[p]) for p in kept]
-    root = models.base / (section.root or "")
-    return pictures_of_table(ids, files, root=root, name=items.name, column=section.path)
+def _guidance(column: str, items: Items) -> list[float]:
+    texts = pl.Series(items.columns[column].tolist(), dtype=pl.String)
+    numbers = texts.cast(pl.Float64, strict=False)
+    if numbers.has_nulls():
+        row = int(numbers.is_null().arg_max() or 0)
+        raise DataError(
+            f"the guidance is {texts[row]!r}",
+            file=items.name,
+            column=column,
+            row=row + 1,
+            expected="a number",
+        )
+    return numbers.to_list()
 
 
 def _encoder(
@@ -414,44 +351,51 @@ def _encoder(
     labelled: Mapping[str, Items],
 ) -> Encoder:
     """Embed all images and texts with a model and the labelled images of its shares, or read."""
-    section, shares = config.models[name], [s for s in config.shares if s.model == name]
-    texts = dict.fromkeys(config.prompts.texts if name in config.encoders else ())
+    section, measured = config.models[name], name in config.encoders
+    shares = [share for share in config.shares if share.model == name and share.zero_shot]
+    texts = dict.fromkeys(config.prompts.texts if measured else ())
     for share in shares:
-        for own in class_texts(share).values() if share.zero_shot else ():
-            texts |= dict.fromkeys(own)
+        texts |= dict.fromkeys(text for own in class_texts(share).values() for text in own)
     what = f"embeddings of texts by {name}"
-    ids = np.array([*texts], dtype=object)
-    items, scale = Items(what, "id", ids, {}, {}, {"rows": len(ids)}), section.scale
-    if section.model is None:
-        assert section.texts is not None  # noqa: S101 - the config requires them of files
-        of_texts: ArraySource | Outputs = section.texts.source(models.base)
-        of_images: dict[str, Any] = {g: a.source(models.base) for g, a in section.images.items()}
-        of_labelled: dict[str, Any] = {
-            of: array.source(models.base) for of, array in section.labelled.items()
-        }
-    else:
+    ids, scale = np.array([*texts], dtype=object), section.scale
+    items = Items(what, "id", ids, {}, {}, {"rows": len(ids)})
+    of_images: dict[str, Any] = {
+        g: array.source(models.base) for g, array in section.images.items()
+    }
+    of_labelled: dict[str, Any] = {
+        of: array.source(models.base) for of, array in section.labelled.items()
+    }
+    of_texts: Any = None if section.texts is None else section.texts.source(models.base)
+    if section.model is not None:
         models.capability(name, section, "encoder")
-        of_images = {
-            generator: _joined(
-                images.batches,
-                [
-                    models.embed_images(name, section, batch.need_pictures(name), on=batch.name)
-                    for batch in images.batches
-                ],
-            )
-            for generator, images in made.items()
-        }
+        for generator, images in made.items():
+            parts = [
+                models.embed_images(name, section, batch.need_pictures(name), on=batch.name)
+                for batch in images.batches
+            ]
+            of_images[generator] = _joined(images.batches, parts)
         words = prompts({text: (text,) for text in texts}, AS_IT_IS)
         of_texts = models.embed_texts(name, section, words, on="texts")
         scale = scale or of_texts.info.get("scale")
-        of_labelled = {
-            share.of: models.embed_images(
-                name, section, labelled_pictures(share, labelled[share.of], models.base),
-                on=f"{share.of}, labelled",
-            )
-            for share in shares
-            if share.zero_shot and share.of in labelled
-        }  # fmt: skip
+        for share in shares:
+            if share.of in labelled:
+                pictures = labelled_pictures(share, labelled[share.of], models.base)
+                on = f"{share.of}, labelled"
+                of_labelled[share.of] = models.embed_images(name, section, pictures, on=on)
+    loaded = load_vectors(of_texts, items, what=what, max_unmatched=1.0)
+    if not loaded.usable.all():
+        raise DataError(
+            f"the text {ids[int(loaded.usable.argmin())]!r} has no usable vector",
+            file=loaded.name,
+            expected="a vector of each prompt and each text of a class, named by the text",
+            fix="embed it, or leave it out",
+        )
+    if lacking := {*made} - {*of_images} if measured else None:
+        raise DataError(
+            f"models.{name}.images: no vectors of the images of {min(lacking)}",
+            expected="vectors of the images of each generator",
+            fix="name them, or leave the model out of associations.encoders",
+        )
     vectors = {
         generator: load_vectors(
             source,
@@ -461,20 +405,26 @@ def _encoder(
         )
         for generator, source in of_images.items()
     }
-    loaded = load_vectors(of_texts, items, what=what, max_unmatched=1.0)
+    if {each.dimension for each in vectors.values()} - {loaded.dimension}:
+        raise DataError(
+            f"models.{name}: images have vectors of another length than texts",
+            file=loaded.name,
+            expected="images and texts in one space",
+        )
     return Encoder(items, loaded, vectors, of_labelled, scale)
 
 
 def _joined(batches: Sequence[Batch], parts: Sequence[Outputs]) -> Outputs:
     """Return the vectors of all batches of a generator as one, under the ids of its images."""
     first, pairs = parts[0], [*zip(batches, parts, strict=True)]
-    if len(parts) == 1 and not batches[0].prefix:
+    if not batches[0].prefix:
         return first
     ids = [batch.prefix + name for batch, each in pairs for name in each.ids.to_list()]
     requested = [
         batch.prefix + name
         for batch, each in pairs
-        for name in (each.requested if each.requested is not None else ())
+        if each.requested is not None
+        for name in each.requested
     ]
     # The rows of a dry run are the same.
     return replace(
@@ -488,33 +438,3 @@ def _joined(batches: Sequence[Batch], parts: Sequence[Outputs]) -> Outputs:
         inputs={file: digest for each in parts for file, digest in each.inputs.items()},
         identical=(),
     )
-
-
-def _check_vectors(config: Config, encoders: Mapping[str, Encoder]) -> None:
-    for name in config.encoders:
-        own = encoders[name]
-        for text in config.prompts.texts:
-            if not own.texts.usable[own.places[text]]:
-                raise DataError(
-                    f"the prompt {text!r} has no usable vector",
-                    file=own.texts.name,
-                    expected="a vector of each prompt, named by its text",
-                    fix="embed it, or leave the prompt out",
-                )
-        for generator in config.generators:
-            if generator not in own.images:
-                raise DataError(
-                    f"models.{name}.images: no vectors of the images of {generator}",
-                    expected="vectors of the images of each generator",
-                    fix="name them, or leave the model out of associations.encoders",
-                )
-    for own in encoders.values():
-        for generator, vectors in own.images.items():
-            if vectors.dimension != own.texts.dimension:
-                raise DataError(
-                    f"images of {generator} have vectors of {vectors.dimension} numbers, texts of "
-                    f"{own.texts.dimension}",
-                    file=vectors.name,
-                    expected="images and texts in one space",
-                    fix="embed both with the same model",
-                )

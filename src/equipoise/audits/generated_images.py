@@ -1,0 +1,83 @@
+"""Images that a generator of the config makes, and pictures of tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from equipoise.core.errors import DataError
+from equipoise.data import Items, Outputs
+from equipoise.evidence.pictures import Pictures, pictures_of_table
+
+if TYPE_CHECKING:
+    from equipoise.audits.config_generators import GeneratorSection, ImageTable
+    from equipoise.audits.outputs import Models
+
+
+def settings_of(section: GeneratorSection, models: Models, on: str) -> dict[str, Any]:
+    """Return how a generator runs, as `generate_prompts` and `generate_sets` take it."""
+    options, progress = models.config.extraction, models.progress
+    how: dict[str, Any] = {
+        "seed": section.seed,
+        "options": section.options(options),
+        "max_failures": options.max_failures,
+    }
+    if options.part is not None:
+        how["part"] = options.part
+    if progress is not None:
+        how["progress"] = lambda step, done, total: progress(f"{on}: {step}", done, total)
+    return how
+
+
+def name_to_plan(section: GeneratorSection, base: Path) -> str:
+    """Return the name of a generator that a dry run doesn't load."""
+    return section.located(base) if isinstance(section.model, str) else section.called
+
+
+def pending_of(runs: str, planned: Any) -> dict[str, Any]:
+    """Return what a generator has yet to do."""
+    return {
+        "runs": runs, "items": planned.images, "in_store": planned.present, "to_do": planned.to_do,
+        "numbers": None, "bytes": planned.bytes, "seconds": planned.seconds,
+    }  # fmt: skip
+
+
+def keep_images(models: Models, name: str, key: str, on: str, ids: Any, **outputs: Any) -> None:
+    """Record the images of a generator, for the plan and the manifest."""
+    series = pl.Series("", ids, dtype=pl.String)
+    models.keep(Outputs(model=name, content="images", source=key, on=on, ids=series, **outputs))
+
+
+def pictures_of(
+    section: ImageTable, items: Items, base: Path, made: Iterable[bool] | None = None
+) -> Pictures | None:
+    """Return the pictures of items, or of those that were made; None without a column of files.
+
+    Raises
+    ------
+    DataError
+        When an image that was made has no file.
+    """
+    if section.path is None:
+        return None
+    kept: npt.NDArray[np.int64] = np.arange(len(items))
+    if made is not None:
+        kept = np.flatnonzero([*made])
+    paths = items.columns[section.path][kept]
+    if empty := [row for row, path in zip(kept.tolist(), paths, strict=True) if not path]:
+        raise DataError(
+            "the image has no file",
+            file=items.name,
+            column=section.path,
+            row=empty[0] + 1,
+            expected="a path, or a state that says why there is no image",
+        )
+    return pictures_of_table(
+        items.ids[kept].tolist(), paths.tolist(), root=base / (section.root or ""),
+        name=items.name, column=section.path,
+    )  # fmt: skip
