@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from equipoise.core import AuditResult
-from equipoise.report.blocks import Chart, Grid, Section, Table, Words
+from equipoise.report.blocks import Chart, Section, Table
 from equipoise.report.page import Page
 from equipoise.report.plots import Axis, intervals
-from equipoise.report.tables import Row, has, panels, rows
-from equipoise.report.text import count, interval, number, percent, source
+from equipoise.report.tables import Row, has, panels, points, rows
+from equipoise.report.text import count, interval, percent, source
 
 MOST_GROUPS, MOST_PANELS = 20, 12
 
@@ -55,40 +55,26 @@ def shares(result: AuditResult) -> Section | None:
         for key, panel in panels(table, "model", "region", "groups").items()
         if len(panel) <= MOST_GROUPS
     ]
-    blocks = (Words((text,), "note"), Grid(tuple(charts[:MOST_PANELS])), _table(table))
-    return Section("shares", "Share of the maps inside each region", blocks)
+    columns = {
+        "Group": "group", "Model": "model", "Attributes": "groups", "Region": "region", "#n": "n",
+        "#Share": "share", "#Interval": "low high", "#Area": "area", "#By chance": "chance",
+    }  # fmt: skip
+    caption = "Share of maps inside regions"
+    every = Table.of(caption, columns, table, source="activation_shares")
+    heading = "Share of the maps inside each region"
+    return Section.of("shares", heading, text, charts[:MOST_PANELS], every)
 
 
 def _chart(panel: Sequence[Row], name: str) -> Chart:
-    points = [
-        {
-            "label": row["group"], "value": row["share"], "low": row["low"], "high": row["high"],
-            "chance_low": row["chance_low"], "chance_high": row["chance_high"],
-            "line": row["area"],
-            "tip": f"{row['group']} (n = {row['n']}): {percent(row['share'])} "
-            f"{interval(row['low'], row['high'])}; area {percent(row['area'])}, "
-            f"chance {percent(row['chance'])}",
-        }
-        for row in panel
-        if has(row["share"])
-    ]  # fmt: skip
+    marks = points(
+        [row for row in panel if has(row["share"])],
+        lambda row: f"{row['group']} (n = {row['n']}): {percent(row['share'])} "
+        f"{interval(row['low'], row['high'])}; area {percent(row['area'])}, "
+        f"chance {percent(row['chance'])}",
+        "low", "high", "chance_low", "chance_high", label="group", value="share", line="area",
+    )  # fmt: skip
     label = f"Share of maps inside the region by group: {name}. Grey: chance."
-    return intervals(points, label, Axis("share of the map", percent=True), title=name)
-
-
-def _table(table: Sequence[Row]) -> Table:
-    cells = [
-        (
-            row["group"], row["model"], row["groups"], row["region"], count(row["n"]),
-            number(row["share"]), interval(row["low"], row["high"]), number(row["area"]),
-            number(row["chance"]),
-        )
-        for row in table
-    ]  # fmt: skip
-    columns = ["Group", "Model", "Attributes", "Region", "#n", "#Share", "#Interval", "#Area",
-               "#By chance"]  # fmt: skip
-    caption = "Share of maps inside regions"
-    return Table.of(caption, columns, cells, source="activation_shares")
+    return intervals(marks, label, Axis("share of the map", percent=True), title=name)
 
 
 PAGE = Page(

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 import pyarrow as pa
 
+from equipoise.audits.generated_images import (
+    keep_images,
+    name_to_plan,
+    pending_of,
+    pictures_of,
+    settings_of,
+)
 from equipoise.audits.outputs import LiveModels
 from equipoise.core.errors import ConfigError, DataError, InputError
 from equipoise.core.groups import CountedGroups, Groups
@@ -33,7 +41,7 @@ from equipoise.counterfactuals.filters import (
 )
 from equipoise.data import Items, ItemSource, load_items, load_matrix, load_vectors
 from equipoise.data.outputs import Outputs
-from equipoise.evidence.pictures import NotMade, Pictures, pictures_of_table
+from equipoise.evidence.pictures import NotMade, Pictures
 from equipoise.evidence.zero_shot import prompts
 
 if TYPE_CHECKING:
@@ -131,134 +139,63 @@ class Images:
     copies: int | None = None
 
 
-def _images_of(config: Config, models: Models) -> Images:
-    """Generate or read the images.
-
-    Raises
-    ------
-    DataError
-        When the table or folder can't be used.
-    ModelError
-        When the generator can't be loaded or controlled, or fails too often.
-    """
-    images, captions, generator = config.images, config.captions, config.generator
-    if images is None:
-        assert captions is not None  # noqa: S101 - the config requires both
-        assert generator is not None  # noqa: S101
-        return _generated(config, captions, generator, models)
-    if images.generations is not None:
-        return _generations(models.base / images.generations, config)
-    return _table(images, config, models.base)
-
-
-def _generated(
-    config: Config, captions: CaptionsConfig, generator: GeneratorConfig, models: Models
-) -> Images:
+def _generated(captions: CaptionsConfig, generator: GeneratorConfig, models: Models) -> Images:
     """Generate the images; in a dry run return a stand-in for each set."""
     from equipoise.counterfactuals import generate_sets, plan_sets
 
-    options, progress, sets = config.extraction, models.progress, captions.sets()
-    how: dict[str, Any] = {
-        name: getattr(generator, name)
-        for name in ("candidates", "shared", "shared_self", "seed", "sampling")
-    }
-    how |= {"options": generator.options(options), "max_failures": options.max_failures}
-    if options.part is not None:
-        how["part"] = options.part
+    sets, key = captions.sets(), (GENERATOR, "generator.model", "captions")
+    names = ("candidates", "shared", "shared_self", "sampling")
+    how = settings_of(generator, models, GENERATOR)
+    how |= {name: getattr(generator, name) for name in names}
     if isinstance(models, LiveModels):
-        if progress is not None:
-            how["progress"] = lambda step, done, total: progress(
-                f"{GENERATOR}: {step}", done, total
-            )
         made = generate_sets(sets, generator.located(models.base), models.store, **how)
-        _keep(models, made.table["image_id"], info=made.info, inputs=made.inputs)
+        ids = made.table["image_id"].to_pylist()
+        keep_images(models, *key, ids, info=made.info, inputs=made.inputs)
         return Images(made.table, made.pictures, made.inputs)
-    # The name of a model folder lies beside the config; a loaded model has its own name.
-    by_name = isinstance(generator.model, str)
-    name = generator.located(models.base) if by_name else generator.called
-    planned = plan_sets(sets, name, models.store, **how)
-    ids = [f"{caption}/{{:03d}}" for caption in sets.table["caption_id"].to_pylist()]
-    table = (
-        sets.table.append_column("image_id", pa.array([id_.format(0) for id_ in ids]))
-        .append_column("candidate", pa.array(np.zeros(len(ids), dtype=np.int64)))
-        .append_column("state", pa.array([IMAGE] * len(ids)))
+    runs = name_to_plan(generator, models.base)
+    planned = plan_sets(sets, runs, models.store, **how)
+    captioned = sets.table["caption_id"].to_pylist()
+    every = [f"{each}/{n:03d}" for each, n in product(captioned, range(generator.candidates))]
+    ids = every[:: generator.candidates]
+    table = pa.table(
+        dict(zip(sets.table.column_names, sets.table.columns, strict=True))
+        | {"image_id": ids, "candidate": [0] * len(ids), "state": [IMAGE] * len(ids)}
     )
-    pending = {
-        "runs": name, "items": planned.images, "in_store": planned.present,
-        "to_do": planned.to_do, "numbers": None, "bytes": planned.bytes,
-        "seconds": planned.seconds,
-    }  # fmt: skip
-    _keep(models, table["image_id"], pending=pending)
-    every = sorted(id_.format(number) for id_ in ids for number in range(generator.candidates))
-    pictures = Pictures("images to be made", np.array(every, dtype=object), NotMade())
+    keep_images(models, *key, ids, pending=pending_of(runs, planned))
+    pictures = Pictures("images to be made", np.array(sorted(every), dtype=object), NotMade())
     return Images(table, pictures, {}, copies=generator.candidates)
-
-
-def _keep(models: Models, ids: pa.ChunkedArray, **more: Any) -> None:
-    models.keep(
-        Outputs(
-            model=GENERATOR, content="images", source="generator.model", on="captions",
-            ids=pl.Series("", ids.to_pylist(), dtype=pl.String), **more,
-        )
-    )  # fmt: skip
 
 
 def _generations(folder: Path, config: Config) -> Images:
     from equipoise.counterfactuals import read_generated
 
     generated = read_generated(folder)
-    table = generated.table
-    for name in ("set", "caption", *config.attributes):
-        if name not in table.column_names:
-            raise DataError(
-                "there is no such column",
-                file=str(folder),
-                column=name,
-                expected=f"one of {', '.join(table.column_names)}",
-                fix="name the attributes as the captions do",
-            )
-    return Images(table, generated.pictures, generated.inputs)
+    if lacking := {"set", "caption", *config.attributes} - {*generated.table.column_names}:
+        raise DataError(
+            "there is no such column",
+            file=str(folder),
+            column=min(lacking),
+            expected=f"one of {', '.join(generated.table.column_names)}",
+            fix="name the attributes as the captions do",
+        )
+    return Images(generated.table, generated.pictures, generated.inputs)
 
 
 def _table(images: ImagesConfig, config: Config, base: Path) -> Images:
-    items = load_items(images.source(base, config.attributes), what="images")
-    names = images.named | {name: name for name in config.attributes}
-    columns: dict[str, Any] = {
-        name: items.columns[column].tolist() for name, column in names.items()
-    }
-    columns["image_id"] = items.ids.tolist()
+    named = images.named | {name: name for name in config.attributes}
+    items = load_items(images.source(base, tuple(dict.fromkeys(named.values()))), what="images")
+    columns = {name: items.columns[column].tolist() for name, column in named.items()}
+    made = [state == IMAGE for state in columns["state"]] if "state" in columns else None
+    pictures = pictures_of(images, items, base, made)
+    table = pa.table(
+        {name: pa.array(cells, pa.string()) for name, cells in columns.items() if name != "path"}
+        | {"image_id": items.ids.tolist()}
+    )
     # Numbers of candidates are integers, so that the tenth follows the ninth.
     numbers = columns.get("candidate", [])
     if numbers and all(text is not None and text.isdecimal() for text in numbers):
-        columns["candidate"] = pa.array([int(text) for text in numbers], pa.int64())
-    elif numbers:
-        columns["candidate"] = [text or "" for text in numbers]
-    paths = columns.pop("path", None)
-    pictures = None
-    if paths is not None:
-        states = columns.get("state", [IMAGE] * len(paths))
-        kept = [row for row, state in enumerate(states) if state == IMAGE]
-        for row in kept:
-            if not paths[row]:
-                raise DataError(
-                    "the path of the image is empty",
-                    file=items.name,
-                    column=images.path,
-                    row=row + 1,
-                    expected="a file",
-                    fix="mark an image that doesn't exist in a column `state`, such as refused",
-                )
-        root = base if images.root is None else base / images.root
-        pictures = pictures_of_table(
-            [columns["image_id"][row] for row in kept], [paths[row] for row in kept], root=root,
-            name=items.name, column=images.path,
-        )  # fmt: skip
-    table = pa.table(
-        {
-            name: cells if isinstance(cells, pa.Array) else pa.array(cells, pa.string())
-            for name, cells in columns.items()
-        }
-    )
+        place = table.schema.get_field_index("candidate")
+        table = table.set_column(place, "candidate", table["candidate"].cast(pa.int64()))
     file = images.table.as_posix() if isinstance(images.table, Path) else ""
     return Images(table, pictures, items.inputs, file)
 
@@ -277,7 +214,13 @@ def load(config: Config, models: Models) -> GenerationData:
     ModelError
         When a generator can't be loaded or controlled, or fails too often.
     """
-    images = _images_of(config, models)
+    if config.captions is not None and config.generator is not None:
+        images = _generated(config.captions, config.generator, models)
+    elif config.images is not None and config.images.generations is None:
+        images = _table(config.images, config, models.base)
+    else:
+        folder = None if config.images is None else config.images.generations
+        images = _generations(models.base / (folder or ""), config)
     candidates = candidates_of(images.table, config.types, file=images.file)
     if not candidates.made.any():
         raise DataError(
@@ -285,10 +228,9 @@ def load(config: Config, models: Models) -> GenerationData:
         )
     reader = _Reader(config, models, images, candidates, dict(images.inputs))
     stages, learned = _stages(reader)
-    names, counts = np.unique(reader.candidates.state.astype(str), return_counts=True)
     own_counts = {
         "rows": images.table.num_rows,
-        "states": dict(zip(names.tolist(), counts.tolist(), strict=True)),
+        "states": dict(Counter(reader.candidates.state.tolist())),
         "of no set, or without attributes": candidates.left_out,
     }
     return GenerationData(
@@ -504,20 +446,14 @@ def _thresholds(
     unknown: Sequence[str],
 ) -> Thresholds:
     """Return thresholds of every combination: from the config, else learned; 1.0 if unknown."""
-    every: dict[str, dict[str, float]] = {}
-    for combination in candidates.combinations:
-        own = {
-            name: threshold
-            for name, threshold in of_combination(fixed, combination).items()
-            if not isinstance(threshold, Mapping)
-        }
-        size = int(candidates.sizes[candidates.of_candidates("attributes") == combination].max())
-        shares = {
-            name: float(result.threshold) / size
-            for (where, name), result in learned.items()
-            if where == combination
-        }
-        every[combination] = {**dict.fromkeys(unknown, 1.0), **shares, **own}
+    every: dict[str, dict[str, float]] = {
+        combination: dict.fromkeys(unknown, 1.0) for combination in candidates.combinations
+    }
+    for (combination, name), result in learned.items():
+        every[combination][name] = float(result.threshold) / result.size
+    for combination, own in every.items():
+        of_config = of_combination(fixed, combination).items()
+        own |= {name: limit for name, limit in of_config if not isinstance(limit, Mapping)}
     return every
 
 
@@ -535,33 +471,32 @@ def _labels(reader: _Reader, section: LabelsConfig) -> dict[str, dict[str, bool]
     items = load_items(source, what="filters.attributes.labels")
     reader.inputs |= items.inputs
     names = [candidates.names[place] for place in candidates.candidate.tolist()]
-    images = zip(candidates.columns["image_id"].tolist(), names, strict=True)
     # A set's name goes before that of an image.
-    owner = {image: name for image, name in images if image} | {n: n for n in candidates.names}
-    owners = [owner.get(name) for name in items.ids.tolist()]
-    if not any(owners):
+    owner = dict(zip(candidates.columns["image_id"].tolist(), names, strict=True))
+    owner |= {name: name for name in candidates.names}
+    if owner.keys().isdisjoint(items.ids):
         raise DataError(
-            f"none of the {len(owners)} rows is about a set of images, such as {items.ids[0]!r}",
+            f"none of the rows is about a set of images, such as {items.ids[0]!r}",
             file=items.name,
             column=section.id,
             expected=f"names such as {candidates.names[0]!r}, or ids of images",
-            fix="label sets that were generated",
         )
+    answers = dict.fromkeys(section.yes, True) | dict.fromkeys(section.no, False)
     labels: dict[str, dict[str, bool]] = {name: {} for name in section.columns}
     for name, column in section.columns.items():
-        cells = zip(owners, items.columns[column].tolist(), strict=True)
-        for row, (own, cell) in enumerate(cells, start=1):
-            if own is None or cell is None:
+        cells = zip(items.ids.tolist(), items.columns[column].tolist(), strict=True)
+        for row, (id_, cell) in enumerate(cells, start=1):
+            if id_ not in owner or cell is None:
                 continue
-            text = str(cell).strip().casefold()
-            if text not in (*section.yes, *section.no):
+            answer = answers.get(str(cell).strip().casefold())
+            if answer is None:
                 raise DataError(
                     f"{cell!r} is neither yes nor no",
                     file=items.name,
                     column=column,
                     row=row,
-                    expected=f"one of {', '.join((*section.yes, *section.no))}",
+                    expected=f"one of {', '.join(answers)}",
                     fix="list it under filters.attributes.labels.yes or no, or under missing",
                 )
-            labels[name][own] = labels[name].get(own, True) and text in section.yes
+            labels[name][owner[id_]] = labels[name].get(owner[id_], True) and answer
     return labels

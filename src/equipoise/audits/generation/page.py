@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from equipoise.audits.generation.config import FILTERS
 from equipoise.core import AuditResult
-from equipoise.report.blocks import Block, Cell, Chart, Grid, Section, Table, Words
+from equipoise.report.blocks import Chart, Section, Table, Value
 from equipoise.report.page import Page
 from equipoise.report.plots import COLORS, Axis, bars, curves, intervals
-from equipoise.report.tables import Row, distinct, has, panels, rows
-from equipoise.report.text import count, interval, listed, percent
+from equipoise.report.tables import Row, distinct, panels, points, rows
+from equipoise.report.text import count, listed, percent
 
 MOST_SUBJECTS, MOST_PANELS, MOST_GROUPS = 30, 12, len(COLORS)
 _STAGES = {"complete": "every image exists", "attributes": "attributes shown",
@@ -20,10 +20,9 @@ _STAGES = {"complete": "every image exists", "attributes": "attributes shown",
 def facts(result: AuditResult) -> Sequence[tuple[str, str]]:
     """Return how many sets there are, the generator and the filters."""
     resolved = result.manifest.resolved
-    filters, generator = resolved.get("filters"), resolved.get("generator")
-    sections = filters if isinstance(filters, Mapping) else {}
-    on = [name for name in FILTERS if sections.get(name)]
-    off = [name for name in FILTERS if not sections.get(name)]
+    filters, generator = resolved.get("filters") or {}, resolved.get("generator") or {}
+    on = [name for name in FILTERS if filters.get(name)]
+    off = [name for name in FILTERS if name not in on]
     stages = rows(result, "stages")
     own = [row for row in stages if row["attributes"] == stages[-1]["attributes"]]
     images = ""
@@ -35,7 +34,7 @@ def facts(result: AuditResult) -> Sequence[tuple[str, str]]:
         )
     return (
         ("Images", images),
-        ("Generator", str(generator.get("model", "")) if isinstance(generator, Mapping) else ""),
+        ("Generator", str(generator.get("model", ""))),
         ("Filters", listed(on) if on else "none"),
         ("Filters that are off", listed(off)),
         ("Comparison", "images of a set, which share everything but their attributes"),
@@ -52,41 +51,35 @@ def stages(result: AuditResult) -> Section | None:
         "Bars are shares of all sets; grey is what the stage rejects. A set is rejected as a "
         "whole, with its images of every group."
     )
-    charts = tuple(_funnel(panel, name) for (name,), panel in panels(table, "attributes").items())
-    cells = [
-        (
-            row["attributes"], _stage(row), count(row["sets_before"]), count(row["sets_rejected"]),
-            count(row["sets_after"]), count(row["images_before"]), count(row["images_after"]),
-        )
-        for row in table
-    ]  # fmt: skip
-    columns = ["Attributes", "Stage", "#Sets before", "#Rejected", "#Sets after", "#Images before",
-               "#Images after"]  # fmt: skip
-    counts = Table.of("Sets and images by stage", columns, cells, source="stages")
-    return Section(
-        "stages", "Sets left after each filter", (Words((text,), "note"), Grid(charts), counts)
-    )
+    charts = [_funnel(panel, name) for (name,), panel in panels(table, "attributes").items()]
+    columns: dict[str, Value] = {
+        "Attributes": "attributes", "Stage": _stage, "#Sets before": "sets_before",
+        "#Rejected": "sets_rejected", "#Sets after": "sets_after",
+        "#Images before": "images_before", "#Images after": "images_after",
+    }  # fmt: skip
+    counts = Table.of("Sets and images by stage", columns, table, source="stages")
+    return Section.of("stages", "Sets left after each filter", text, charts, counts)
 
 
 def _stage(row: Row) -> str:
-    return _STAGES.get(str(row["stage"]), str(row["stage"]))
+    return _STAGES.get(row["stage"], str(row["stage"]))
 
 
 def _funnel(panel: Sequence[Row], name: str) -> Chart:
     every = panel[0]["sets_before"] or 1
-    points = [
-        {
-            "label": _stage(row),
-            "value": row["sets_after"] / every,
-            "before": row["sets_before"] / every,
-            "tip": f"{count(row['sets_after'])} of {count(row['sets_before'])} sets are left, "
-            f"{count(row['images_after'])} images",
-        }
+    shown = [
+        {"label": _stage(row), "after": row["sets_after"] / every,
+         "before": row["sets_before"] / every, **row}
         for row in panel
-    ]
-    title = "all sets" if name == "all" else f"sets of {name}"
+    ]  # fmt: skip
+    marks = points(
+        shown,
+        lambda row: f"{count(row['sets_after'])} of {count(row['sets_before'])} sets are left, "
+        f"{count(row['images_after'])} images",
+        "label", "before", value="after",
+    )  # fmt: skip
     axis = Axis("share of all sets", percent=True, domain=(0.0, 1.0))
-    return bars(points, f"Sets left after each stage: {title}", axis, title=title)
+    return bars(marks, f"Sets left after each stage: {name}", axis, title=f"sets of {name}")
 
 
 def rejections(result: AuditResult) -> Section | None:
@@ -101,43 +94,31 @@ def rejections(result: AuditResult) -> Section | None:
         "group: look at rejected images before you blame the generator."
     )
     panelled = panels(table, "groups", "attributes")
-    charts = tuple(
-        _rejected(panel, f"{groups}, sets of {attributes}" if attributes else groups)
+    charts = [
+        _rejected(panel, f"{groups}, sets of {attributes or 'all'}")
         for (groups, attributes), panel in panelled.items()
         if len(distinct(panel, "group")) <= MOST_GROUPS
         and (not attributes or len(panelled) <= MOST_PANELS)
-    )
-    cells = [
-        (
-            row["check"], row["group"], percent(row["share"]),
-            interval(100 * row["low"], 100 * row["high"], 1),
-            interval(100 * row["chance_low"], 100 * row["chance_high"], 1), count(row["images"]),
-            row["groups"], row["attributes"] or "all",
-        )
-        for row in table
-    ]  # fmt: skip
-    columns = ["Check", "Group", "#Rejected", "#Interval, %", "#By chance, %", "#Images", "Groups",
-               "Sets of"]  # fmt: skip
-    shares = Table.of("Share of images that fail each check", columns, cells, source="rejections")
-    blocks = (Words((text,), "note"), Grid(charts), shares)
-    return Section("rejections", "Rejected images by group", blocks)
+    ]
+    columns: dict[str, Value] = {
+        "Check": "check", "Group": "group", "%Rejected": "share", "%Interval": "low high",
+        "%By chance": "chance_low chance_high", "#Images": "images", "Groups": "groups",
+        "Sets of": lambda row: row["attributes"] or "all",
+    }  # fmt: skip
+    shares = Table.of("Share of images that fail each check", columns, table, source="rejections")
+    return Section.of("rejections", "Rejected images by group", text, charts, shares)
 
 
 def _rejected(panel: Sequence[Row], name: str) -> Chart:
-    points = [
-        {
-            "label": row["check"],
-            "series": row["group"],
-            "value": row["share"],
-            **{key: row[key] for key in ("low", "high", "chance_low", "chance_high")},
-            "tip": f"{row['check']}, {row['group']}: {percent(row['share'])} of "
-            f"{count(row['images'])} images",
-        }
-        for row in panel
-    ]
+    marks = points(
+        panel,
+        lambda row: f"{row['check']}, {row['group']}: {percent(row['share'])} of "
+        f"{count(row['images'])} images",
+        "low", "high", "chance_low", "chance_high", label="check", series="group", value="share",
+    )  # fmt: skip
     label = f"Share of images that fail each check, by group: {name}"
     axis = Axis("share of images rejected", percent=True)
-    return intervals(points, label, axis, title=name, series=distinct(panel, "group"))
+    return intervals(marks, label, axis, title=name, series=distinct(panel, "group"))
 
 
 def thresholds(result: AuditResult) -> Section | None:
@@ -151,24 +132,16 @@ def thresholds(result: AuditResult) -> Section | None:
         "accuracy is on labels of other sets of captions; compare it with always or never."
     )
     learned = [row for row in table if row["curve"]]
-    blocks: list[Block] = [Words((text,), "note")]
-    if learned:
-        blocks.append(Grid((_agreement(learned),)))
-    columns = ["Attribute", "Sets of", "Images that must show it", "Threshold", "#Labels",
-               "#Accuracy", "#Interval, %", "#Always or never"]  # fmt: skip
-    cells = [_threshold_cells(row) for row in table]
-    blocks.append(Table.of("Thresholds of attributes", columns, cells, source="thresholds"))
-    return Section("thresholds", "Images that must show their attribute", tuple(blocks))
-
-
-def _threshold_cells(row: Row) -> tuple[Cell, ...]:
-    place = (row["attribute"], row["attributes"], f"{row['threshold']} of {row['images']}")
-    if not has(row["accuracy"]):
-        return (*place, "config", "–", "–", "–", "–")
-    ends = interval(100 * row["low"], 100 * row["high"], 1)
-    origin = "learned" if row["learned"] else "config"
-    labels, accuracy, majority = row["labels"], row["accuracy"], row["majority"]
-    return (*place, origin, count(labels), percent(accuracy), ends, percent(majority))
+    columns: dict[str, Value] = {
+        "Attribute": "attribute", "Sets of": "attributes",
+        "Images that must show it": lambda row: f"{row['threshold']} of {row['images']}",
+        "Threshold": lambda row: "learned" if row["learned"] else "config", "#Labels": "labels",
+        "%Accuracy": "accuracy", "%Interval": "low high", "%Always or never": "majority",
+    }  # fmt: skip
+    every = Table.of("Thresholds of attributes", columns, table, source="thresholds")
+    charts = [_agreement(learned)] if learned else None
+    heading = "Images that must show their attribute"
+    return Section.of("thresholds", heading, text, charts, every)
 
 
 def _agreement(learned: Sequence[Row]) -> Chart:
@@ -178,8 +151,7 @@ def _agreement(learned: Sequence[Row]) -> Chart:
             "value": agreement,
             "series": f"{row['attribute']}, sets of {row['attributes']}",
             "tip": f"{row['attribute']}, at least {threshold} of {row['images']}: agrees with "
-            f"{percent(agreement)} of {count(row['labels'])} labels"
-            + (" (the threshold in use)" if threshold == row["threshold"] else ""),
+            f"{percent(agreement)} of {count(row['labels'])} labels",
         }
         for row in learned
         for threshold, agreement in enumerate(row["curve"], start=1)
@@ -198,14 +170,13 @@ def subjects(result: AuditResult) -> Section | None:
     if len(distinct(table, "subject")) < 2:
         return None
     text = "A subject with few kept sets has little data in later audits; with none it is missing."
-    cells = [
-        (row["subject"], row["attributes"], count(row["sets"]), count(row["kept"]),
-         percent(row["share"]))
-        for row in sorted(table, key=lambda row: (row["share"], row["subject"]))
-    ]  # fmt: skip
-    columns = ["Subject", "Sets of", "#Sets", "#Kept", "#Share"]
-    kept = Table.of("Sets by subject", columns, cells, source="subjects", limit=MOST_SUBJECTS)
-    return Section("subjects", "Kept sets by subject", (Words((text,), "note"), kept))
+    table.sort(key=lambda row: (row["share"], row["subject"]))
+    columns = {
+        "Subject": "subject", "Sets of": "attributes", "#Sets": "sets", "#Kept": "kept",
+        "%Share": "share",
+    }  # fmt: skip
+    kept = Table.of("Sets by subject", columns, table, source="subjects", limit=MOST_SUBJECTS)
+    return Section.of("subjects", "Kept sets by subject", text, kept)
 
 
 PAGE = Page(
