@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+import polars as pl
 import pyarrow as pa
+
+from equipoise.core.errors import DataError
+from equipoise.data import Items
 
 Row = dict[str, Any]
 
@@ -40,3 +46,26 @@ def schema_of(columns: str) -> pa.Schema:
     }  # fmt: skip
     marked = ((name.lstrip("#+?[*"), types.get(name[0], pa.string())) for name in columns.split())
     return pa.schema([*marked])
+
+
+def numbers_of(items: Items, column: str) -> npt.NDArray[np.float64]:
+    """Return a column of items as numbers; NaN where a cell is empty.
+
+    Raises
+    ------
+    DataError
+        When a cell is no finite number.
+    """
+    texts = pl.Series(items.columns[column].tolist(), dtype=pl.String).str.strip_chars()
+    numbers = texts.cast(pl.Float64, strict=False)
+    wrong = texts.is_not_null() & ~numbers.is_finite().fill_null(value=False)
+    if wrong.any():
+        row = int(wrong.arg_max() or 0)
+        raise DataError(
+            f"{texts[row]!r} is no number",
+            file=items.name,
+            column=column,
+            row=row + 1,
+            expected="a number, or an empty cell",
+        )
+    return numbers.to_numpy()

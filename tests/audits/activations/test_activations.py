@@ -119,9 +119,6 @@ def test_images_without_a_share_are_told() -> None:
     assert result.findings[0].n == N - 2
 
 
-OVERLAYS = {"maps": {"file": maps()}, "overlays": "none.parquet"}
-
-
 @pytest.mark.parametrize(
     ("changes", "key"),
     [
@@ -129,7 +126,6 @@ OVERLAYS = {"maps": {"file": maps()}, "overlays": "none.parquet"}
         ({"models": {"ours": {"model": "hf:x/y", "maps": {"file": "a.npy"}}}}, "models.ours"),
         ({"models": {"ours": {"model": "hf:x/y"}}}, "models.ours.target"),
         ({"blur": "fase"}, "blur"),
-        ({"blur": "all", "models": {"ours": OVERLAYS}}, "models.ours.overlays"),
     ],
 )
 def test_a_wrong_config_is_refused(changes: dict[str, Any], key: str) -> None:

@@ -261,13 +261,13 @@ def _pictures(design: Design, config: Config, data: ActivationData) -> Iterator[
     column = None if config.data.target is None else data.images.columns[config.data.target][used]
     for code, group in enumerate(design.every.names):
         of_group = np.flatnonzero(design.every.codes == code).tolist()
-        for row in [row for row in of_group if ids[row] in overlays][: config.gallery]:
+        for row in [row for row in of_group if row in overlays][: config.gallery]:
             label = target if target is not None or column is None else column[row]
             yield {
                 "section": f"{design.model}, {design.every.name}",
                 "group": group,
                 "caption": f"{ids[row]}: {label}" if label else str(ids[row]),
-                "image": overlays[ids[row]],
+                "image": overlays[row],
             }
 
 

@@ -7,9 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import (
     AfterValidator,
+    BeforeValidator,
     Field,
-    PlainSerializer,
-    PlainValidator,
     model_validator,
 )
 
@@ -18,34 +17,22 @@ from equipoise.audits.config_fields import (
     ArrayConfig,
     Group,
     Label,
+    Labels,
     Name,
     RunConfig,
     Section,
     Share,
-    Table,
     among,
     distinct,
 )
 from equipoise.audits.config_images import PicturesConfig
 
 
-def _blur(value: object) -> str | tuple[str, ...]:
-    """Take "all", or names of regions."""
-    if value == "all":
-        return "all"
-    given = [value] if isinstance(value, str) else value
-    if isinstance(given, list | tuple) and all(isinstance(one, str) and one for one in given):
-        return distinct(tuple(given))
-    raise ValueError("expected 'all', or a list of names of data.regions")
+def _listed(value: object) -> object:
+    return (value,) if isinstance(value, str) and value != "all" else value
 
 
-def _blur_as_json(value: str | tuple[str, ...]) -> str | list[str]:
-    return value if isinstance(value, str) else [*value]
-
-
-Blur = Annotated[
-    Literal["all"] | tuple[str, ...], PlainValidator(_blur), PlainSerializer(_blur_as_json)
-]
+Blur = Annotated[Literal["all"] | Labels, BeforeValidator(_listed)]
 """What is blurred in pictures: "all" of them, or regions by name."""
 
 Method = Literal["gradcam", "gradcam++", "hirescam", "layercam", "xgradcam"]
@@ -131,8 +118,6 @@ class ModelConfig(RunConfig):
     frames : ArrayConfig, optional
         Four numbers per image: left, top, right and bottom of what the map lies over, in the units
         of the boxes. Without it boxes are shares of the map, from 0 to 1.
-    overlays : table, optional
-        `image_id` and `image`: pictures (PNG or JPEG) for the report.
     """
 
     target: Label | None = None
@@ -142,12 +127,10 @@ class ModelConfig(RunConfig):
     maps: ArrayConfig | None = None
     grid: Annotated[tuple[int, int], Field(strict=False)] | None = None
     frames: ArrayConfig | None = None
-    overlays: Table | None = None
 
     @model_validator(mode="after")
     def _one_source(self) -> ModelConfig:
-        files = {"maps": self.maps is not None, "frames": self.frames is not None}
-        self.excludes(files | {"overlays": self.overlays is not None})
+        self.excludes({"maps": self.maps is not None, "frames": self.frames is not None})
         self.needs_model(("target", "question", "method", "layer"))
         if self.model is None and self.maps is None:
             raise ValueError(
@@ -181,12 +164,6 @@ class Config(AuditConfig):
     def _can_blur(self) -> Config:
         for name in () if self.blur == "all" else self.blur:
             among("blur", name, [*self.data.regions])
-        for name, model in self.models.items():
-            if self.blur and model.overlays is not None:
-                raise ValueError(
-                    f"models.{name}.overlays: pictures made elsewhere are shown as they are, and "
-                    "'blur' is given. To do: blur them where they are made, or leave one out"
-                )
         return self
 
     @model_validator(mode="after")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
@@ -11,8 +10,6 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from equipoise.audits.config import AuditConfig, group_name
 from equipoise.audits.config_fields import (
     ArrayConfig,
-    Delimiter,
-    Encoding,
     FilePath,
     Group,
     ItemsConfig,
@@ -25,14 +22,12 @@ from equipoise.audits.config_fields import (
     Table,
     among,
     distinct,
-    located,
 )
-from equipoise.audits.config_generators import Generator, GeneratorSection, Guidance
+from equipoise.audits.config_generators import Generator, GeneratorSection, Guidance, ImageTable
 from equipoise.core.errors import InputError
 from equipoise.counterfactuals import CaptionSets, caption_sets, howard_2024
 from equipoise.counterfactuals.captions import ATTRIBUTES_FIRST
 from equipoise.counterfactuals.filters import HOWARD_2024, Thresholds
-from equipoise.data import ItemSource
 from equipoise.models.generators import Sampling
 
 _OWN = ("attributes", "prefixes", "combinations", "template")
@@ -70,15 +65,13 @@ class CaptionsConfig(Section):
 
     @model_validator(mode="after")
     def _can_be_made(self) -> CaptionsConfig:
-        fields = type(self).model_fields
+        plain = CaptionsConfig.model_construct()
         if self.source is not None:
             for key in _OWN:
-                if getattr(self, key) != fields[key].get_default(call_default_factory=True):
+                if getattr(self, key) != getattr(plain, key):
                     raise ValueError(f"{key!r} is given, and {self.source} has its own")
-            return self
-        for key in ("subjects", "attributes"):
-            if not getattr(self, key):
-                raise ValueError(f"{key!r} is missing; expected it, or a 'source'")
+        elif not self.subjects or not self.attributes:
+            raise ValueError("expected 'subjects' and 'attributes', or a 'source'")
         self.sets()
         return self
 
@@ -148,7 +141,7 @@ class GeneratorConfig(GeneratorSection):
         return Sampling(self.steps, self.guidance, self.negative_prompt, self.height, self.width)
 
 
-class ImagesConfig(Section):
+class ImagesConfig(ImageTable):
     """Images of sets that exist: in an evidence store, or in a table.
 
     Attributes
@@ -179,7 +172,6 @@ class ImagesConfig(Section):
 
     generations: FilePath | None = None
     table: Table | None = None
-    id: Name = "image_id"
     set: Name = "set"
     caption: Name = "caption"
     candidate: Name | None = None
@@ -187,11 +179,6 @@ class ImagesConfig(Section):
     reason: Name | None = None
     combination: Name | None = None
     subject: Name | None = None
-    path: Name | None = None
-    root: FilePath | None = None
-    missing: Labels = ("",)
-    encoding: Encoding = "utf-8"
-    delimiter: Delimiter = ","
 
     @model_validator(mode="after")
     def _one_place(self) -> ImagesConfig:
@@ -212,17 +199,6 @@ class ImagesConfig(Section):
             "subject": self.subject, "path": self.path,
         }  # fmt: skip
         return {name: column for name, column in columns.items() if column is not None}
-
-    def source(self, base: Path, attributes: tuple[str, ...]) -> ItemSource:
-        """Return the table to read, with paths relative to `base`."""
-        return ItemSource(
-            table=located(self.table, base),
-            id=self.id,
-            columns=tuple(dict.fromkeys([*self.named.values(), *attributes])),
-            missing=self.missing,
-            encoding=self.encoding,
-            delimiter=self.delimiter,
-        )
 
 
 Cosine = Annotated[float, Field(ge=-1, le=1, strict=False)]
@@ -398,21 +374,15 @@ class FiltersConfig(Section):
     def _something_to_compare_with(self) -> FiltersConfig:
         if self.best is not None and self.similarity is None:
             raise ValueError("best: needs the filter of similarity; add filters.similarity")
-        shown = self.attributes
+        shown, similarity = self.attributes, self.similarity
         if shown is None or shown.model is not None:
             return self
-        if shown.images is None and self.similarity is None:
+        if shown.images is None and similarity is None:
+            raise ValueError("attributes: expected 'model', 'images', or a filter of similarity")
+        ran = shown.images is None and similarity is not None and similarity.model is not None
+        if (shown.texts is None) != ran:
             raise ValueError(
-                "attributes: expected 'model', 'images' with 'texts', or a filter of similarity "
-                "whose model looks at the images"
-            )
-        ran = shown.images is None and self.similarity and self.similarity.model is not None
-        if shown.texts is None and not ran:
-            raise ValueError("attributes.texts: missing; expected vectors of the values' texts")
-        if shown.texts is not None and ran:
-            raise ValueError(
-                "attributes.texts: given, and the model of filters.similarity makes them; expected "
-                "'images' beside them, or none"
+                "attributes.texts: expected vectors of the values' texts where no model makes them"
             )
         return self
 
@@ -462,18 +432,14 @@ class Config(AuditConfig):
 
     @model_validator(mode="after")
     def _one_source(self) -> Config:
-        if self.images is None:
-            for key in ("captions", "generator"):
-                if getattr(self, key) is None:
-                    raise ValueError(
-                        f"{key}: required, and missing, where there are no 'images' made before"
-                    )
-            if self.attributes:
-                raise ValueError("attributes: given, and captions name their own")
-        elif self.captions is not None or self.generator is not None:
+        made = [key for key in ("captions", "generator") if getattr(self, key) is not None]
+        if self.images is None and len(made) < 2:
+            missing = "generator" if made == ["captions"] else "captions"
+            raise ValueError(f"{missing}: required, and missing, where there are no 'images'")
+        if self.images is not None and made:
             raise ValueError("images: given beside captions or a generator; expected one source")
-        elif not self.attributes:
-            raise ValueError("attributes: required, and missing: which columns vary within sets")
+        if (self.images is None) == bool(self.attributes):
+            raise ValueError("attributes: expected columns that vary within sets, beside 'images'")
         return self
 
     @model_validator(mode="after")

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
+from equipoise.audits.columns import numbers_of
 from equipoise.audits.config_fields import AS_IT_IS
 from equipoise.audits.generated_images import (
     keep_images,
@@ -321,26 +322,11 @@ def _read(name: str, section: ImagesConfig, items: Items, config: Config, models
     cells = {
         "image_id": items.ids.tolist(), "prompt": texts, "state": states,
         "seed": columns[section.seed].tolist() if section.seed else unknown,
-        "guidance": _guidance(section.guidance, items) if section.guidance else unknown,
+        "guidance": numbers_of(items, section.guidance).tolist() if section.guidance else unknown,
     }  # fmt: skip
     rows = [dict(zip(cells, row, strict=True)) for row in zip(*cells.values(), strict=True)]
     pictures = pictures_of(section, items, models.base, [state == IMAGE for state in states])
     return Batch(name, rows, pictures, f"generators.{name}.images")
-
-
-def _guidance(column: str, items: Items) -> list[float]:
-    texts = pl.Series(items.columns[column].tolist(), dtype=pl.String)
-    numbers = texts.cast(pl.Float64, strict=False)
-    if numbers.has_nulls():
-        row = int(numbers.is_null().arg_max() or 0)
-        raise DataError(
-            f"the guidance is {texts[row]!r}",
-            file=items.name,
-            column=column,
-            row=row + 1,
-            expected="a number",
-        )
-    return numbers.to_list()
 
 
 def _encoder(
