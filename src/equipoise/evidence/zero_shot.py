@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -56,30 +56,17 @@ def prompts(
     """
     chosen = named(templates).texts if isinstance(templates, str) else tuple(templates)
     _check("templates", chosen)
-    words = (
-        {name: tuple(some) for name, some in classes.items()}
-        if isinstance(classes, Mapping)
-        else {name: (name,) for name in _check("classes", tuple(classes))}
-    )
-    _check("classes", tuple(words))
-    made = [
-        [
-            filled(template, word)
-            for word in _check(f"words of {name!r}", some)
-            for template in chosen
-        ]
-        for name, some in words.items()
-    ]
-    owner = np.repeat(np.arange(len(made), dtype=np.int64), [len(texts) for texts in made])
-    return Prompts(tuple(text for texts in made for text in texts), owner, tuple(words))
+    names = _check("classes", tuple(classes))
+    own = classes if isinstance(classes, Mapping) else {name: (name,) for name in names}
+    words = [_check(f"words of {name!r}", tuple(own[name])) for name in names]
+    texts = tuple(filled(template, word) for some in words for word in some for template in chosen)
+    sizes = [len(some) * len(chosen) for some in words]
+    return Prompts(texts, np.repeat(np.arange(len(names), dtype=np.int64), sizes), names)
 
 
 def _check(what: str, texts: tuple[str, ...]) -> tuple[str, ...]:
-    if not texts:
-        raise InputError(f"there are no {what}; expected at least one")
-    repeated = sorted({text for text in texts if texts.count(text) > 1})
-    if repeated:
-        raise InputError(f"the {what} hold {repeated[0]!r} more than once; give it once")
+    if not texts or len({*texts}) < len(texts):
+        raise InputError(f"{what}: {[*texts]}; expected at least one, each once")
     return texts
 
 
@@ -237,21 +224,17 @@ def zero_shot(
     """
     if k < 1:
         raise InputError(f"k is {k}; expected at least 1")
-    _allowed("activation", activation, get_args(Activation))
-    cosines = _Cosines(images, classes)
-    k = min(k, cosines.columns)
-    top = np.empty((cosines.rows, k), dtype=np.int64)
-    scores = np.empty((cosines.rows, k))
-    tied = 0
-    for start in range(0, cosines.rows, _ROWS):
-        some = cosines.block(start)
-        rows = slice(start, start + len(some))
-        top[rows] = best(some, k)
-        scores[rows] = np.take_along_axis(_activated(some, scale, bias, activation), top[rows], 1)
+    if activation not in get_args(Activation):
+        raise InputError(f"activation={activation!r}: expected one of {get_args(Activation)}")
+    tops, scores, tied = [], [], 0
+    for some in _cosines(images, classes):
+        tops.append(best(some, k))
+        values = _activated(some, scale, bias, activation)
+        scores.append(np.take_along_axis(values, tops[-1], 1))
         if some.shape[1] > 1:
             two = -np.partition(-some, 1, axis=1)[:, :2]
             tied += int((two[:, 0] == two[:, 1]).sum())
-    return ZeroShot(top, scores, tied)
+    return ZeroShot(np.concatenate(tops), np.concatenate(scores), tied)
 
 
 def concept_scores(
@@ -283,33 +266,26 @@ def concept_scores(
     InputError
         When a vector is zero or not finite, or dimensions differ.
     """
-    _allowed("of", of, get_args(Score))
-    cosines = _Cosines(images, concepts)
-    found = np.empty((cosines.rows, cosines.columns))
-    for start in range(0, cosines.rows, _ROWS):
-        some = cosines.block(start)
+    if of not in get_args(Score):
+        raise InputError(f"of={of!r}: expected one of {get_args(Score)}")
+    found = []
+    for some in _cosines(images, concepts):
         logits = some if of == "cosine" else scale * some + bias
-        found[start : start + len(some)] = _sigmoid(logits) if of == "sigmoid" else logits
-    return found
+        found.append(_sigmoid(logits) if of == "sigmoid" else logits)
+    return np.concatenate(found)
 
 
-class _Cosines:
-    """Cosines of rows with columns, a block of rows at a time."""
-
-    def __init__(self, images: npt.ArrayLike, classes: npt.ArrayLike) -> None:
-        self._images = np.asarray(images)
-        self._classes = units(classes, what="class")
-        if self._images.ndim != 2 or self._images.shape[1] != self._classes.shape[1]:
-            raise InputError(
-                f"the images have shape {self._images.shape} and the classes "
-                f"{self._classes.shape}; expected vectors of one space, as many numbers in each"
-            )
-        self.rows, self.columns = len(self._images), len(self._classes)
-
-    def block(self, start: int) -> Floats:
-        some = units(self._images[start : start + _ROWS], what="image", first=start)
-        cosines: Floats = np.round(some @ self._classes.T, _DIGITS)
-        return cosines
+def _cosines(images: npt.ArrayLike, classes: npt.ArrayLike) -> Iterator[Floats]:
+    """Yield cosines of images with classes, a block of images at a time."""
+    rows, unit = np.asarray(images), units(classes, what="class")
+    if rows.ndim != 2 or rows.shape[1] != unit.shape[1]:
+        raise InputError(
+            f"the images have shape {rows.shape} and the classes {unit.shape}; expected vectors "
+            "of one space, as many numbers in each"
+        )
+    for start in range(0, max(len(rows), 1), _ROWS):
+        some = units(rows[start : start + _ROWS], what="image", first=start)
+        yield np.round(some @ unit.T, _DIGITS)
 
 
 def best(scores: npt.ArrayLike, k: int) -> Places:
@@ -351,8 +327,3 @@ def _activated(cosines: Floats, scale: float, bias: float, activation: Activatio
 def _sigmoid(logits: Floats) -> Floats:
     shares: Floats = np.exp(-np.logaddexp(0.0, -logits))
     return shares
-
-
-def _allowed(what: str, given: str, allowed: tuple[str, ...]) -> None:
-    if given not in allowed:
-        raise InputError(f"{what} is {given!r}; expected one of {', '.join(allowed)}")
