@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -15,7 +15,7 @@ from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate, Harm
 from equipoise.core.groups import Groups
 from equipoise.core.labels import encode
-from equipoise.core.parts import Part, parts_to_table
+from equipoise.core.parts import parts_to_table
 from equipoise.metrics.building import (
     NOTHING,
     Against,
@@ -32,7 +32,7 @@ from equipoise.metrics.spec import COHEN, POINTS, MetricSpec, make_estimate, reg
 from equipoise.metrics.vectors.partitions import HARM, Alternative, permutations
 from equipoise.metrics.vectors.sets import Similarity, embed
 from equipoise.stats.draws import ItemSampler, Sampler, TableSampler
-from equipoise.stats.resampling import Bootstrap, Exact, Resampling, level_of, resolution_of
+from equipoise.stats.resampling import Bootstrap, Exact, Resampling, level_of
 from equipoise.stats.streams import unit_keys
 
 Floats = npt.NDArray[np.float64]
@@ -115,26 +115,24 @@ def label_concentration(
         return np.concatenate([np.stack(compared, 1), *each], axis=1)
 
     observed, boot, held = counted.measure(shapes, "higher", resampling, rng)
-    level, parts, many = level_of(resampling), [], len(counted.groups)
+    level, parts, sides = level_of(resampling), [], counted.groups
+    each = observed[3:].reshape(3, len(sides))
     for place, name in enumerate(("top_share", "label_skewness", "label_kurtosis")):
-        columns = range(3 + place * many, 3 + (place + 1) * many)
-        values, ends = observed[[*columns]], [ends_of(boot, one)(level) for one in columns]
-        equal = "its labels are equally frequent"
+        columns = range(3 + place * len(sides), 3 + (place + 1) * len(sides))
+        low, high = np.array([ends_of(boot, one)(level) for one in columns]).T
         notes = [
-            "no images" if n == 0 else equal if math.isnan(value) else ""
-            for n, value in zip(counted.groups.counts, values, strict=True)
+            "no images" if n == 0 else "its labels are equally frequent" if nan else ""
+            for n, nan in zip(sides.counts, np.isnan(each[place]), strict=True)
         ]
-        low, high = np.array(ends).T
-        by_group = group_rows(counted.groups, counted.groups.counts, values, low, high, notes)
         parts.append(
             number(
                 name,
                 float(observed[place]),
-                n=int(counted.groups.counts.sum()),
+                n=int(sides.counts.sum()),
                 ends=ends_of(boot, place),
                 level=level,
                 held=NOTHING if place else held,
-                by_group=by_group,
+                by_group=group_rows(sides, sides.counts, each[place], low, high, notes),
             )
         )
     value, kind = float(observed[0]), "predicted" if vocabulary is None else "vocabulary"
@@ -142,7 +140,7 @@ def label_concentration(
         metric="label_concentration",
         value=value,
         n=sizes(counted.groups),
-        method=counted.method(boot, resampling, UNEVEN),
+        method=spread(bootstrap_method(boot, resampling, f"{counted.unit}s"), UNEVEN),
         params={"k": k, "labels": kind},
         **held.fields("no resampling was asked for, or there is no value"),
         by=parts_to_table(parts),
@@ -216,7 +214,13 @@ def predicted_label_weat(  # noqa: PLR0913 - one keyword for each choice
     """
     if alternative not in HARM:
         raise InputError(f"alternative={alternative!r}: expected one of {[*HARM]}")
-    associations = _associations(vocabulary, embeddings, a, b, similarity)
+    sets = embed({"labels": embeddings}, {"a": a, "b": b}, similarity=similarity)
+    dropped = sum(sets["labels"].dropped.values())
+    if len(embeddings) != len(vocabulary) or dropped:
+        raise InputError(
+            f"embeddings: {len(embeddings)} rows, {dropped} of them zero or not finite; expected "
+            f"{len(vocabulary)}, as vocabulary"
+        )
     counted = LabelCounts.of(labels, groups, units, vocabulary)
     names = counted.groups.names
     if len(names) != 2:
@@ -224,7 +228,7 @@ def predicted_label_weat(  # noqa: PLR0913 - one keyword for each choice
     if first not in (None, *names):
         raise InputError(f"first={first!r}: expected one of {[*names]}")
     swapped = first == names[1]
-    scores = associations[counted.order]
+    scores = sets["labels"].dots(sets["a"].mean - sets["b"].mean)[counted.order]
     observed, boot, held = counted.measure(
         lambda tables: (-1.0 if swapped else 1.0) * _effects(tables, scores, ddof)[:, None],
         HARM[alternative],
@@ -233,13 +237,27 @@ def predicted_label_weat(  # noqa: PLR0913 - one keyword for each choice
     )
     x, y, both = (mask[0] for mask in _chosen(counted.table[None]))
     sides = {"x": y if swapped else x, "y": x if swapped else y}
+    nothing, parts = np.full(2, np.nan), []
+    for side, mask in sides.items():
+        for index in np.flatnonzero(mask):
+            counts = counted.table[index]
+            parts.append(
+                number(
+                    "association_score",
+                    float(scores[index]),
+                    subject=counted.labels[index],
+                    n=int(counts.sum()),
+                    by_group=group_rows(counted.groups, counts, counts, nothing, nothing, ["", ""]),
+                    shows=f"images with the label, in {side}",
+                )
+            )
     excluded = {**counted.excluded, "labels of both groups": int(both.sum())}
     missing = "one group has no labels of its own, or all scores are equal"
     return make_estimate(
         metric="predicted_label_weat",
         value=float(observed[0]),
         n=sizes(counted.groups),
-        method=counted.method(boot, resampling, CHOSEN_ANEW),
+        method=spread(bootstrap_method(boot, resampling, f"{counted.unit}s"), CHOSEN_ANEW),
         params={
             "alternative": alternative,
             "ddof": ddof,
@@ -247,7 +265,7 @@ def predicted_label_weat(  # noqa: PLR0913 - one keyword for each choice
         },
         **held.fields("no resampling was asked for, or there is no value"),
         harm=HARM[alternative],
-        by=parts_to_table(_score_parts(counted, scores, sides)),
+        by=parts_to_table(parts),
         excluded={why: count for why, count in excluded.items() if count},
         unit=counted.unit,
         reason=missing if math.isnan(observed[0]) else "",
@@ -301,21 +319,18 @@ class LabelCounts:
             words = np.array([str(word) for word in vocabulary])
             order = np.argsort(words, kind="stable")
             every = tuple(words[order].tolist())
-            if len({*every}) < len(every):
+            place = {word: code for code, word in enumerate(every)}
+            if len(place) < len(every):
                 raise InputError("vocabulary: a label occurs twice; expected each label once")
-            if strange := [name for name in names if name not in {*every}]:
+            if strange := [name for name in names if name not in place]:
                 raise InputError(
                     f"labels: {strange[0]!r} is not in the vocabulary; add it, or map labels first"
                 )
-            place = {word: code for code, word in enumerate(every)}
             codes = np.array([*(place[name] for name in names), -1], dtype=np.int32)[codes]
             names = every
-        unit, keys = np.arange(n, dtype=np.int32), None
-        if units is not None:
-            unit, unit_names = encode(units, what="units")
-            keys = unit_keys(unit_names)
-            if len(unit) != n:
-                raise InputError(f"units: {len(unit)} names; expected {n}, one per label")
+        unit, unit_names = (codes, ()) if units is None else encode(units, what="units")
+        if len(unit) != n:
+            raise InputError(f"units: {len(unit)} names; expected {n}, one per label")
         known = (codes >= 0) & (found.codes >= 0) & (unit >= 0)
         if not known.any():
             raise InputError("labels: no row has a label and a group")
@@ -323,14 +338,14 @@ class LabelCounts:
         table = np.zeros((len(names), len(found)))
         np.add.at(table, (codes[known], kept.codes), 1.0)
         sampler: Sampler = TableSampler(table)
-        if keys is not None:
+        if units is not None:
             outcome, group, own = (
                 one.astype(np.int64) for one in (codes[known], kept.codes, unit[known])
             )
-            rows, ones = np.arange(many), np.ones(many)
+            rows, ones, keys = np.arange(many), np.ones(many), unit_keys(unit_names)
             sampler = ItemSampler(outcome, rows, ones, group, own, keys, table.shape)
         excluded = {"missing label, group or unit": n - many} if many < n else {}
-        name = "image" if keys is None else "unit"
+        name = "image" if units is None else "unit"
         return cls(names, order, kept, table, sampler, excluded, name)
 
     def measure(
@@ -351,24 +366,18 @@ class LabelCounts:
         """
         if isinstance(resampling, Exact):
             raise InputError("resampling=Exact: not for predicted labels; use Permutation()")
-        observed, boot, null = statistic(self.table[None])[0], None, None
+        observed, boot = statistic(self.table[None])[0], None
+        if resampling is None:
+            return observed, boot, NOTHING
         if isinstance(resampling, Bootstrap):
             blocks = self.sampler.bootstrap(resampling.replicates, seed)
             boot = np.concatenate([statistic(tables) for tables in blocks])
-        if resampling is not None:
-            draws = permutations(self.table.size * 50, resampling)
-            exchanged = self.sampler.permute(np.zeros(len(self.table), np.int64), draws, seed)
-            null = np.concatenate([statistic(tables)[:, 0] for tables in exchanged])
-        text = "" if null is None else f"{_NULL}; {len(null)} permutations"
-        finest = resolution_of(resampling)
+        draws = permutations(self.table.size * 50, resampling)
+        exchanged = self.sampler.permute(np.zeros(len(self.table), np.int64), draws, seed)
+        null = np.concatenate([statistic(tables)[:, 0] for tables in exchanged])
+        text = f"images of all groups are exchangeable; {len(null)} permutations"
+        finest = resampling.resolution
         return observed, boot, against(null, float(observed[0]), harm, text, resolution=finest)
-
-    def method(self, boot: Floats | None, resampling: Resampling | None, why: str) -> str:
-        """Say how the spread was drawn, and why it is no confidence interval."""
-        return spread(bootstrap_method(boot, resampling, f"{self.unit}s"), why)
-
-
-_NULL = "images of all groups are exchangeable"
 
 
 def _shapes(counts: Floats, k: int, *, zeros: bool) -> list[Floats]:
@@ -382,38 +391,6 @@ def _shapes(counts: Floats, k: int, *, zeros: bool) -> list[Floats]:
         second, third, fourth = ((apart**power).sum(axis=2) / n for power in (2, 3, 4))
         second = np.where(second <= 1e-20 * mean**2, np.nan, second)
         return [top / counts.sum(axis=2), third / second**1.5, fourth / second**2 - 3.0]
-
-
-def _associations(
-    vocabulary: Sequence[str], embeddings: Any, a: Any, b: Any, similarity: Similarity | None
-) -> Floats:
-    """Return the association of each label of the vocabulary: mean similarity to a minus to b."""
-    sets = embed({"labels": embeddings}, {"a": a, "b": b}, similarity=similarity)
-    given, dropped = len(embeddings), sum(sets["labels"].dropped.values())
-    if given != len(vocabulary) or dropped:
-        raise InputError(
-            f"embeddings: {given} rows, {dropped} of them zero or not finite; expected "
-            f"{len(vocabulary)}, as vocabulary"
-        )
-    return sets["labels"].dots(sets["a"].mean - sets["b"].mean)
-
-
-def _score_parts(
-    counted: LabelCounts, scores: Floats, sides: Mapping[str, Masks]
-) -> Iterator[Part]:
-    """Yield the association score of each label of X and Y, with its images by group."""
-    nothing = np.full(2, np.nan)
-    for side, mask in sides.items():
-        for index in np.flatnonzero(mask):
-            counts = counted.table[index]
-            yield number(
-                "association_score",
-                float(scores[index]),
-                subject=counted.labels[index],
-                n=int(counts.sum()),
-                by_group=group_rows(counted.groups, counts, counts, nothing, nothing, ["", ""]),
-                shows=f"images with the label, in {side}",
-            )
 
 
 def _effects(tables: Floats, scores: Floats, ddof: int) -> Floats:
