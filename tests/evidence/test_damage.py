@@ -10,7 +10,7 @@ import pytest
 
 from equipoise.core.errors import DataError, RunError
 from equipoise.counterfactuals import generate_prompts, read_generated
-from equipoise.evidence import extract_answers, extract_embeddings, pictures_in_folder
+from equipoise.evidence import extract_embeddings, pictures_in_folder
 from equipoise.evidence.extraction import pending
 from equipoise.evidence.texts import embed_texts
 from generator_models import Swatches, prompts
@@ -84,14 +84,6 @@ def test_damaged_failures_are_noticed(photos: Path, store: Path) -> None:
     again = extract_embeddings(pictures, Means(), store, part=20)
     assert again.failures["image_id"].to_pylist() == ["00001.png"]
     assert first.parts[0].read_bytes() == whole
-
-
-def test_answers_are_computed_again(photos: Path, store: Path) -> None:
-    pictures = pictures_in_folder(photos)
-    first = extract_answers(pictures, "who", Answering(), store)
-    whole = damage(first.parts[1], "answer")
-    assert extract_answers(pictures, "who", Answering(), store).computed == 8
-    assert first.parts[1].read_bytes() == whole
 
 
 def test_a_damaged_part_without_its_images_is_refused(photos: Path, store: Path) -> None:

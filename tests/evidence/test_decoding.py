@@ -185,12 +185,6 @@ def test_grey_of_16_bits_is_turned_as_its_camera_was(kind: str) -> None:
     np.testing.assert_array_equal(shown[..., 0], [[0], [2], [255]])
 
 
-def test_a_dark_crop_of_16_bits_is_decoded() -> None:
-    values = np.array([[0, 255, 65_535]], np.uint16)
-    shown = decode(written(Image.fromarray(values), "PNG"), crop=np.array([0, 0, 2, 1]))
-    np.testing.assert_array_equal(shown[..., 0], [[0, 0]])
-
-
 @pytest.mark.parametrize(
     ("data", "shown"),
     [

@@ -112,39 +112,6 @@ def test_only_the_part_of_a_changed_image_is_computed_anew(photos: Path, store: 
     assert again.inputs != first.inputs
 
 
-OTHERS: dict[str, Any] = {
-    "weights": {"model": Means(info(weights_sha256="1" * 64))},
-    "preprocessing": {"model": Means(info(preprocessing={"size": 5}))},
-    "dtype": {"model": Means(info(dtype="bfloat16"))},
-    "decoding": {"decoding": Decoding(background=(0, 0, 0))},
-    "part": {"part": 5},
-}
-
-
-@pytest.mark.parametrize("other", OTHERS)
-def test_another_model_or_setting_never_meets_old_evidence(
-    other: str, photos: Path, store: Path
-) -> None:
-    pictures = pictures_in_folder(photos)
-    plain: dict[str, Any] = {"model": Means(), "part": 4}
-    first = extract_embeddings(pictures, store=store, **plain)
-    second = extract_embeddings(pictures, store=store, **(plain | OTHERS[other]))
-    assert second.folder != first.folder
-    assert second.computed == 10
-    assert extract_embeddings(pictures, store=store, **plain).computed == 0
-
-
-def test_a_name_and_a_place_are_no_part_of_the_key(photos: Path, store: Path) -> None:
-    pictures = pictures_in_folder(photos)
-    first = extract_embeddings(pictures, Means(), store)
-    moved = photos.rename(photos.parent / "moved")
-    other = Means(info("hf:another/name", device="cpu"))
-    again = extract_embeddings(pictures_in_folder(moved), other, store)
-    assert again.folder == first.folder
-    assert again.computed == 0
-    assert again.info["name"] == "hf:another/name"
-
-
 def test_crops_are_cut_out_and_part_of_the_key(photos: Path, store: Path) -> None:
     def cropped(crops: list[list[int]]) -> Pictures:
         return pictures_of_table(["a", "b"], ["00000.png"] * 2, root=photos, name="t", crops=crops)

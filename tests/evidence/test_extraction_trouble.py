@@ -1,14 +1,12 @@
 """What must not happen: nothing lost, nothing doubled, and of all trouble a count and a reason."""
 
 import errno
-import io
 import json
 import os
 import re
 import subprocess
 import sys
 import threading
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -21,14 +19,11 @@ from PIL import Image
 
 from equipoise.core.errors import DataError, ModelError, RunError
 from equipoise.evidence import (
-    ImageError,
-    decode,
     extract_answers,
     extract_embeddings,
     pictures_in_folder,
     pictures_of_table,
 )
-from equipoise.models.batching import Batches
 from picture_models import Means, means, write_pictures
 
 HERE = Path(__file__).parent.parent
@@ -172,13 +167,6 @@ def test_more_failures_than_allowed_stop_the_run_with_a_list(photos: Path, store
     assert (found.computed, found.failures.num_rows) == (0, 2)
 
 
-def test_no_image_left_is_an_error_however_many_may_fail(photos: Path, store: Path) -> None:
-    for path in photos.iterdir():
-        path.write_bytes(b"")
-    with pytest.raises(DataError, match="12 of 12"):
-        extract_embeddings(pictures_in_folder(photos), Means(), store, max_failures=1.0)
-
-
 def test_a_part_without_a_row_keeps_its_place(photos: Path, store: Path) -> None:
     for k in range(4):
         (photos / f"{k:05d}.png").write_bytes(b"")
@@ -211,26 +199,6 @@ def test_too_few_answers_are_refused(photos: Path, store: Path) -> None:
         extract_answers(pictures_in_folder(photos), "?", Terse(), store)
 
 
-def test_memory_that_does_not_hold_a_batch_halves_it_inside_an_extraction(
-    photos: Path, store: Path
-) -> None:
-    class Large(Means):
-        batches = Batches(8, lambda error: isinstance(error, MemoryError))
-
-        def embed_images(self, images: Sequence[Any]) -> NDArray[np.float32]:
-            return np.concatenate(self.batches.map(self._some, images))
-
-        def _some(self, images: Sequence[Any]) -> NDArray[np.float32]:
-            if len(images) > 2:
-                raise MemoryError
-            return super().embed_images(images)
-
-    model = Large()
-    found = extract_embeddings(pictures_in_folder(photos), model, store)
-    assert model.seen == [2] * 6
-    assert (found.table.num_rows, found.failures.num_rows) == (12, 0)
-
-
 def test_another_process_is_kept_out(photos: Path, store: Path) -> None:
     pictures, inside, go = pictures_in_folder(photos), threading.Event(), threading.Event()
 
@@ -255,36 +223,6 @@ def test_another_process_is_kept_out(photos: Path, store: Path) -> None:
     assert second.returncode == 1
     assert f"{folder}: another process is writing it" in second.stderr
     assert extract_embeddings(pictures, Means(), store).computed == 0
-
-
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EIO, errno.ENODEV])
-def test_a_disk_that_is_full_stops_the_run_and_keeps_what_is_done(
-    number: int, photos: Path, store: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pictures = pictures_in_folder(photos)
-    real = Path.open
-
-    def full(path: Path, mode: str = "r", *args: Any, **more: Any) -> Any:
-        file = real(path, mode, *args, **more)
-        if path.name.startswith("part-00001-") and "w" in mode:
-
-            def write(data: bytes) -> None:
-                io.FileIO.write(file.raw, data[:50])
-                raise OSError(number, os.strerror(number))
-
-            monkeypatch.setattr(file, "write", write, raising=False)
-        return file
-
-    monkeypatch.setattr(Path, "open", full)
-    with pytest.raises(RunError, match=os.strerror(number)):
-        extract_embeddings(pictures, Means(), store, part=4)
-    (folder,) = (store / "embeddings").iterdir()
-    left = sorted(path.name[:10] for path in folder.iterdir())
-    assert left == ["lock", "manifest.j", "part-00000"]
-    monkeypatch.setattr(Path, "open", real)
-    model = Means()
-    assert extract_embeddings(pictures, model, store, part=4).computed == 8
-    assert model.seen == [4, 4]
 
 
 INTERRUPTED = """
@@ -332,73 +270,6 @@ def test_an_interrupt_is_obeyed_and_loses_no_finished_part(photos: Path, store: 
     found = extract_embeddings(pictures_in_folder(photos), Means(), store, part=4)
     assert found.computed == 400 - 4 * len(parts)
     assert parts <= {*found.parts}
-
-
-def fuzzed(number: int, rng: np.random.Generator, whole: Sequence[bytes]) -> bytes:
-    """Return a file that may be no picture: flipped, cut off, text, empty, another's end."""
-    data = bytearray(whole[rng.integers(len(whole))])
-    kind = number % 6
-    if kind == 0:
-        return b""
-    if kind == 1:
-        return b"name,group\na,b\n" * int(rng.integers(1, 9))
-    if kind == 2:
-        return bytes(data[: rng.integers(len(data))])
-    if kind == 3:
-        return bytes(rng.integers(0, 256, rng.integers(1, 500), dtype=np.uint8))
-    if kind == 4:
-        other = whole[rng.integers(len(whole))]
-        return bytes(data[: len(data) // 2]) + other[len(other) // 2 :]
-    for place in rng.integers(0, len(data), rng.integers(1, 20)):
-        data[place] ^= 1 << rng.integers(8)
-    return bytes(data)
-
-
-def whole_files() -> list[bytes]:
-    """Pictures of every format, small, with metadata that may be damaged too."""
-    noise = np.random.default_rng(1).integers(0, 256, (24, 20, 3), dtype=np.uint8)
-    image, exif = Image.fromarray(noise), Image.Exif()
-    exif[0x0112] = 6
-    found = []
-    for kind in ("JPEG", "PNG", "GIF", "WEBP", "BMP", "TIFF", "PPM", "JPEG2000", "AVIF"):
-        for mode in ("RGB", "L", "RGBA", "P", "CMYK"):
-            file = io.BytesIO()
-            more = {"exif": exif} if kind in ("JPEG", "PNG", "WEBP", "TIFF") else {}
-            try:
-                image.convert(mode).save(file, kind, **more)
-            except (OSError, ValueError):
-                continue
-            found.append(file.getvalue())
-    return found
-
-
-def test_a_thousand_fuzzed_files_crash_nothing_and_each_is_a_row_or_a_failure(
-    tmp_path: Path, store: Path
-) -> None:
-    rng, whole = np.random.default_rng(20), whole_files()
-    assert len(whole) > 20
-    folder = tmp_path / "fuzzed"
-    folder.mkdir()
-    for number in range(1000):
-        suffix = (".jpg", ".png", ".tif", ".gif")[rng.integers(4)]
-        (folder / f"{number:04d}{suffix}").write_bytes(fuzzed(number, rng, whole))
-    pictures = pictures_in_folder(folder)
-    found = extract_embeddings(pictures, Means(), store, max_failures=1.0)
-    sound, refused = [], {}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for name in pictures.ids:
-            try:
-                decode((folder / name).read_bytes())
-                sound.append(name)
-            except ImageError as error:
-                refused[name] = error.reason
-    assert found.table["image_id"].to_pylist() == sound
-    told = {row["image_id"]: row["reason"] for row in found.failures.to_pylist()}
-    assert told == refused
-    assert {*found.failures["stage"].to_pylist()} == {"decode"}
-    assert all(name in told for name in pictures.ids if int(name[:4]) % 6 in (0, 1, 3))
-    assert 0 < len(sound) < 500
 
 
 def test_what_a_kill_left_half_written_is_swept_away(photos: Path, store: Path) -> None:

@@ -3,7 +3,6 @@ import subprocess
 import sys
 import threading
 import time
-from concurrent.futures import CancelledError
 from pathlib import Path
 
 import pytest
@@ -17,37 +16,6 @@ HERE = Path(__file__).parent.parent
 
 def alive() -> int:
     return sum(thread.name == "reader" for thread in threading.enumerate())
-
-
-def test_calls_give_what_they_return_or_raise() -> None:
-    with Readers(3, lambda: False) as readers:
-        assert alive() == 3
-        squares = [readers.submit(pow, number, 2) for number in range(50)]
-        assert [readers.result(one) for one in squares] == [number**2 for number in range(50)]
-        with pytest.raises(ZeroDivisionError):
-            readers.result(readers.submit(divmod, 1, 0))
-    assert alive() == 0
-
-
-def test_an_error_of_time_is_the_calls_own() -> None:
-    def late() -> None:
-        raise TimeoutError("the server is away")
-
-    with Readers(1, lambda: False) as readers, pytest.raises(TimeoutError, match="server is away"):
-        readers.result(readers.submit(late))
-
-
-def test_what_is_called_off_is_not_called() -> None:
-    called, go = [], threading.Event()
-    with Readers(1, lambda: False) as readers:
-        first = readers.submit(go.wait)
-        second = readers.submit(called.append, 1)
-        assert second.cancel()
-        go.set()
-        assert readers.result(first)
-        with pytest.raises(CancelledError):
-            readers.result(second)
-    assert called == []
 
 
 def test_a_call_that_takes_long_is_waited_for_unless_the_run_is_stopped() -> None:

@@ -209,19 +209,19 @@ def test_bad_input(change: dict[str, Any], where: str) -> None:
         weat(**(GOOD | change))
 
 
-@pytest.mark.parametrize(
-    ("pairs", "a", "where"),
-    [
-        ([1.0, 2.0], [0], "scores: shape"),
-        (np.ones((2, 2)), [5], "attributes: an index"),
-        (np.ones((2, 2)), [0.5], "attributes: expected indices"),
-        (np.full((2, 2), np.nan), [0], "2 of 2 scores of targets and a"),
-        (np.ones((2, 2)), [], "a: an empty set"),
-    ],
-)
-def test_bad_scores_of_pairs(pairs: Any, a: Any, where: str) -> None:
-    with pytest.raises(InputError, match=where):
-        association_score([0, 1], a, [1], similarity=PairScores(pairs))
+def test_bad_scores_of_pairs() -> None:
+    ones = np.ones((2, 2))
+    wrong: list[tuple[Any, Any]] = [
+        ([1.0, 2.0], [0]),
+        (ones, [5]),
+        (ones, [-1]),
+        (ones, [0.5]),
+        (np.full((2, 2), np.nan), [0]),
+        (ones, []),
+    ]
+    for pairs, a in wrong:
+        with pytest.raises(InputError, match=r"scores|attributes|an empty set"):
+            association_score([0, 1], a, [1], similarity=PairScores(pairs))
     with pytest.raises(InputError, match="targets and a"):
         association_score([0, 1], [0], [1], similarity=lambda _t, _a: [[1.0]])
     with pytest.raises(InputError, match="w: 6 targets"):

@@ -2,12 +2,11 @@
 
 import tracemalloc
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pytest
 
-from equipoise.metrics import association_score, diverse_subset, iss_cross, sc_weat, weat
+from equipoise.metrics import association_score, diverse_subset, iss_cross, weat
 from equipoise.metrics.vector_rows import ChosenRows
 from equipoise.metrics.vectors import resampling
 from equipoise.metrics.vectors import sets as vector_sets
@@ -154,30 +153,3 @@ def test_replicates_are_the_effect_sizes_of_sets_drawn_anew() -> None:
         for one in range(20)
     ]
     assert found.ends.replicates[:20] == pytest.approx(effects, abs=1e-12)  # type: ignore[attr-defined]
-
-
-def numbers(estimate: Any) -> list[float]:
-    rows = estimate.by.to_pylist()
-    own = [estimate.value, estimate.interval().low, estimate.interval().high, estimate.p_value]
-    return [*own, *(row[name] for row in rows for name in ("value", "low", "high"))]
-
-
-def test_numbers_do_not_depend_on_what_shares_a_pass(monkeypatch: pytest.MonkeyPatch) -> None:
-    drawing = Bootstrap(40, permutations=50)
-    sets = cloud(1, 12), cloud(2, 7), cloud(3, 19), cloud(4, 15)
-    people = {name: [f"{i // 2}" for i in range(n)] for name, n in (("a", 19), ("b", 15))}
-    monkeypatch.setattr(resampling, "_BLOCK_CELLS", 80)
-    found = []
-    for together, cells in ((32, 1 << 18), (1, 7), (64, 30)):
-        monkeypatch.setattr(resampling, "_TOGETHER", together)
-        monkeypatch.setattr(vector_sets, "_AT_ONCE", cells)
-        monkeypatch.setattr(resampling, "_DRAWN", cells)
-        every = (
-            association_score(sets[0][:4], *sets[2:], resampling=drawing),
-            association_score(*sets[:3], resampling=drawing),
-            association_score(sets[0], *sets[2:], units=people, resampling=drawing),
-            weat(*sets, resampling=drawing),
-            sc_weat(sets[0][0], *sets[2:], resampling=drawing),
-        )
-        found.append([numbers(one) for one in every])
-    np.testing.assert_equal(found[1:], [found[0]] * 2)
