@@ -171,7 +171,7 @@ def test_unequal_sizes_sets_of_one_and_fixed_sets() -> None:
     assert "all 7 partitions enumerated" in found.null
     assert weat(*(one[:1] for one in given.values())).p_value in (0.5, 1.0)
     still = weat(**given, fixed=("x", "y", "a", "b"))
-    assert still.method == "none: every set is fixed or has one member"
+    assert still.method.startswith("none: ")
     partly, free = weat(**given, fixed=("a", "b")).interval(), weat(**given).interval()
     assert partly.high - partly.low < free.high - free.low
 
@@ -220,7 +220,7 @@ def test_bad_scores_of_pairs() -> None:
         (ones, []),
     ]
     for pairs, a in wrong:
-        with pytest.raises(InputError, match=r"scores|attributes|an empty set"):
+        with pytest.raises(InputError, match=r"scores|an empty set"):
             association_score([0, 1], a, [1], similarity=PairScores(pairs))
     with pytest.raises(InputError, match="targets and a"):
         association_score([0, 1], [0], [1], similarity=lambda _t, _a: [[1.0]])

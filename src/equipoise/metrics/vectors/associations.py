@@ -371,7 +371,7 @@ def _spread(pooled: Floats, ddof: int) -> float:
         return 0.0
     apart = pooled - pooled.sum() / len(pooled)
     found = math.sqrt((apart * apart).sum() / (len(pooled) - ddof))
-    return found if found > _ROUNDING * float(max(pooled[-1], -pooled[0])) else 0.0
+    return found if found > _ROUNDING * float(np.abs(pooled).max()) else 0.0
 
 
 def _effects(

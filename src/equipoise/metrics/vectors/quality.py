@@ -349,10 +349,12 @@ def set_similarity(
         raise InputError("resampling=Exact: not available for set_similarity; use Bootstrap()")
     metric = f"{of or 'image'}_similarity"
     rows = np.asarray(embedding_table(vectors, "vectors"), dtype=np.float64)
-    members, names = _codes(sets, len(rows), "sets")
-    block = np.zeros(len(rows), dtype=np.int64)
-    if strata is not None:
-        block, _ = _codes(strata, len(rows), "strata")
+    members, names = encode(sets, what="sets")
+    block = np.zeros(len(rows), np.int64) if strata is None else encode(strata, what="strata")[0]
+    if not len(rows) == len(members) == len(block):
+        raise InputError(
+            f"vectors, sets and strata: {len(rows)}, {len(members)} and {len(block)} rows"
+        )
     if centred:
         rows = rows - rows.mean(axis=0)
     lengths = np.linalg.norm(rows, axis=1)
@@ -372,7 +374,15 @@ def set_similarity(
             ends = Percentile(np.einsum("rs,s->r", times, means[used]) / times.sum(axis=1))
         method = f"percentile bootstrap over sets, {many} replicates"
     if resampling is not None and len(used):
-        null = _mixed_means(unit, own, block[kept], len(names), resampling.permutations, rng)
+        draws = max(_FEWEST_EXCHANGES, _MOST_SUMMED // max(unit.size, 1))
+        generator, null = stream(rng, "set similarity"), []
+        blocks = [np.flatnonzero(block[kept] == one) for one in np.unique(block[kept])]
+        for _ in range(min(draws, resampling.permutations)):
+            mixed = own.copy()
+            for some in blocks:
+                mixed[some] = own[generator.permutation(some)]
+            drawn, sizes = _set_means(unit, mixed, len(names))
+            null.append(float(drawn[sizes > 1].mean()))
         chance = band(null, method=f"images change places between sets; {len(null)} permutations")
     excluded = {
         "vectors without a direction": int((~directed).sum()),
@@ -398,13 +408,6 @@ def set_similarity(
     )
 
 
-def _codes(given: Any, count: int, what: str) -> tuple[Indices, tuple[str, ...]]:
-    codes, names = encode(given, what=what)
-    if len(codes) != count:
-        raise InputError(f"{what}: {len(codes)} rows; expected {count}, as in vectors")
-    return codes.astype(np.int64), names
-
-
 def _set_means(unit: Floats, members: Indices, many: int) -> tuple[Floats, Indices]:
     """Return the mean cosine of the pairs of each set, NaN below two images, and its images."""
     counts = np.bincount(members, minlength=many)
@@ -418,23 +421,6 @@ def _set_means(unit: Floats, members: Indices, many: int) -> tuple[Floats, Indic
     pairs = counts * (counts - 1.0)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(counts > 1, (squares - counts) / pairs, np.nan), counts
-
-
-def _mixed_means(
-    unit: Floats, members: Indices, block: Indices, many: int, most: int, seed: int
-) -> list[float]:
-    """Return means over sets with images of each block exchanged, at most so many as asked for."""
-    draws = min(most, max(_FEWEST_EXCHANGES, _MOST_SUMMED // max(unit.size, 1)))
-    generator = stream(seed, "set similarity")
-    blocks = [np.flatnonzero(block == one) for one in np.unique(block)]
-    found = []
-    for _ in range(draws):
-        mixed = members.copy()
-        for rows in blocks:
-            mixed[rows] = members[generator.permutation(rows)]
-        means, counts = _set_means(unit, mixed, many)
-        found.append(float(means[counts > 1].mean()))
-    return found
 
 
 def confusable_subjects(

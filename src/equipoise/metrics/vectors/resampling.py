@@ -220,14 +220,13 @@ class Space:
     @property
     def _moved(self) -> list[str]:
         """Sets whose members vary between replicates."""
-        return [name for name, one in self.sets.items() if name not in self.fixed and _varies(one)]
+        return [name for name, one in self.sets.items() if name not in self.fixed and one.varies]
 
     def _method(self, boot: Floats | None) -> str:
         if self.resampling is None:
             return NO_INTERVAL
         if boot is None:
-            drawn = isinstance(self.resampling, Bootstrap)
-            return f"none: {'every set is fixed or has one member' if drawn else 'use Bootstrap()'}"
+            return "none: use Bootstrap(), and a set of two members or more that is not fixed"
         still = [name for name in self.sets if name not in self._moved]
         text = replicates_text(boot, ", ".join(self._moved))
         return f"{text}; {', '.join(still)} fixed" if still else text
@@ -284,16 +283,12 @@ def row_dots(first: npt.NDArray[Any], second: Floats) -> Floats:
     return np.asarray(np.einsum("rd,rd->r", first, second))
 
 
-def _varies(one: Members) -> bool:
-    return len(one if one.units is None else {*one.units}) > 1
-
-
 def _drawing(
     one: Members, fixed: bool, size: int, seed: int
 ) -> Callable[[range], npt.NDArray[np.uint8]]:
     """Return what gives the weights of a range of replicates, `size` of which share a stream."""
     n = len(one)
-    if fixed or not _varies(one):
+    if fixed or not one.varies:
         return lambda some: np.ones((len(some), n), dtype=np.uint8)
     if one.units is not None:
         names, index = np.unique(one.units, return_inverse=True)

@@ -66,18 +66,13 @@ class PairScores:
         InputError
             When an index lies outside the matrix or is no whole number.
         """
-        matrix = np.asarray(self.scores, dtype=np.float64)
-        if matrix.ndim != 2:
-            raise InputError(f"scores: shape {matrix.shape}; expected (targets, attributes)")
-        chosen = np.asarray(targets), np.asarray(attributes)
-        for indices, size, name in zip(
-            chosen, matrix.shape, ("targets", "attributes"), strict=True
-        ):
-            if indices.ndim != 1 or not np.issubdtype(indices.dtype, np.integer):
-                raise InputError(f"{name}: expected indices of the scores, whole numbers")
-            if not np.isin(indices, np.arange(size)).all():
-                raise InputError(f"{name}: an index outside the {size} of the scores")
-        return np.asarray(matrix[np.ix_(*chosen)])
+        matrix, chosen = np.asarray(self.scores, dtype=np.float64), (targets, attributes)
+        if min(np.min(one, initial=0) for one in chosen) < 0:
+            raise InputError("scores: an index is negative")
+        try:
+            return np.asarray(matrix[np.ix_(*chosen)])
+        except (IndexError, ValueError) as error:
+            raise InputError(f"scores: shape {matrix.shape}: {error}") from None
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,6 +106,11 @@ class Members:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    @property
+    def varies(self) -> bool:
+        """Whether members can be resampled: there are two, or two units."""
+        return len(self if self.units is None else {*self.units}) > 1
 
     @property
     def dimension(self) -> int:
@@ -229,9 +229,17 @@ def embed(
             raise InputError(f"sets of different dimensions: {dimensions}; embed with one model")
     else:
         found = _scored(targets, attributes, similarity)
-    return {
-        name: _with_units(one, units.get(name), len(given[name])) for name, one in found.items()
-    }
+    for name, labels in units.items():
+        codes, names = encode(labels, what=f"units[{name!r}]")
+        expected = len(given[name])
+        if len(codes) != expected or (codes < 0).any():
+            raise InputError(
+                f"units[{name!r}]: {len(codes)} names, {int((codes < 0).sum())} of them missing; "
+                f"expected {expected}, one per member"
+            )
+        own = tuple(names[code] for code in codes[found[name].rows].tolist())
+        found[name] = replace(found[name], units=own)
+    return found
 
 
 def embedding_table(embeddings: Any, name: str = "embeddings") -> Table:
@@ -322,26 +330,14 @@ def _scored(
         blocks = []
         for other, columns in attributes.items():
             scores = np.asarray(similarity(things, columns), dtype=np.float64)
-            shape, where = (sizes[name], sizes[other]), f"scores of {name} and {other}"
-            if scores.shape != shape:
-                raise InputError(f"similarity: {where} have shape {scores.shape}; expected {shape}")
-            if bad := int((~np.isfinite(scores)).sum()):
-                raise InputError(f"similarity: {bad} of {scores.size} {where} are not finite")
+            if scores.shape != (sizes[name], sizes[other]) or not np.isfinite(scores).all():
+                raise InputError(
+                    f"similarity: scores of {name} and {other} of shape {scores.shape}; expected "
+                    f"finite numbers ({sizes[name]}, {sizes[other]})"
+                )
             blocks.append(scores)
         found[name] = plain_members(np.concatenate(blocks, axis=1), name)
     ends = np.cumsum([sizes[name] for name in attributes])
     for name, axes in zip(attributes, np.split(np.eye(ends[-1]), ends[:-1]), strict=True):
         found[name] = plain_members(axes, name)
     return found
-
-
-def _with_units(one: Members, units: Any, given: int) -> Members:
-    if units is None:
-        return one
-    codes, names = encode(units, what=f"units[{one.name!r}]")
-    if len(codes) != given or (codes < 0).any():
-        raise InputError(
-            f"units[{one.name!r}]: {len(codes)} names, {int((codes < 0).sum())} of them missing; "
-            f"expected {given}, one per member"
-        )
-    return replace(one, units=tuple(names[code] for code in codes[one.rows].tolist()))
