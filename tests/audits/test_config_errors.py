@@ -110,6 +110,27 @@ def gate(**rule: Any) -> dict[str, Any]:
     return values(gate=[{"metric": "accuracy", "min": 0.5} | rule])
 
 
+HYPOTHESIS = {"table": "h.csv", "concept": "job"}
+REFERENCE = {"images": {"table": "t", "id": "i"}, "models": {"n": {"file": "f"}}}
+
+
+def sets(**changes: Any) -> dict[str, Any]:
+    images = {"table": "t.csv", "id": "i"}
+    base = {"audit": "counterfactuals", "data": {"images": images, "groups": ["g"]}}
+    return base | {"models": {"m": {"model": "hf:clip"}}} | changes
+
+
+def similarity(*hypotheses: dict[str, str]) -> dict[str, Any]:
+    data = {"images": {"table": "t.csv", "id": "i"}, "groups": ["g", "h"]}
+    base = sets() | {"audit": "similarity", "data": data, "hypotheses": [*hypotheses]}
+    return base | {"queries": {"table": "q.csv", "id": "q"}}
+
+
+def within() -> dict[str, Any]:
+    base = diversity(file="f.npy")
+    return base | {"data": base["data"] | {"within": "frame"}}
+
+
 @pytest.mark.parametrize(
     ("config", "expected"),
     [
@@ -156,6 +177,21 @@ def gate(**rule: Any) -> dict[str, Any]:
         (retrieval(revision="main", **FILES), "models.m: 'revision' is about a model to run"),
         (concepts(file="a.csv", templates="openai_7"), "models.m: 'templates' is about a model to"),
         (retrieval() | {"queries": None}, "queries: required, and missing: "),
+        (retrieval() | {"ranking": {"k": "12"}}, "ranking.k: given '12'; expected a whole number"),
+        (retrieval() | {"ranking": {"desired": "unifrom"}}, "ranking.desired: given 'unifrom'; "),
+        (retrieval(images={"file": "f.npy"}), "models.m: what is ranked is not clear"),
+        (sets() | {"prefixes": "howard"}, "prefixes: "),
+        (sets(queries={"table": "q.csv", "id": "q"}) | {"prefixes": ["A"]}, "'queries' and 'prefi"),
+        (sets() | {"ranking": {"measures": ["max_skew"]}}, "ranking: measures: ndkl is missing"),
+        (similarity(HYPOTHESIS), "hypotheses[0]: neither 'favours' nor 'value' is given"),
+        (similarity(HYPOTHESIS | {"favours": "x"}), "hypotheses[0].groups: required where data."),
+        (similarity() | {"measures": ["logit_gap"]}, "measures[0]: given 'logit_gap'; expected"),
+        (within(), "data: within: 'frame' is one of sets frame"),
+        (diversity(file="f.npy", id="i", ids="j.txt"), "models.m: "),
+        (
+            diversity(file="f.npy") | {"references": {"s": REFERENCE}},
+            "references.s.models: given 'n'. Allowed: m",
+        ),
     ],
 )  # fmt: skip
 def test_a_contradiction_or_wrong_value_is_named(config: Any, expected: str) -> None:

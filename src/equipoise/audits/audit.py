@@ -327,7 +327,11 @@ class Audit(ABC, Generic[ConfigT, DataT, DesignT]):
             ],
             tests=max(tests.values(), default=0),
             seconds=ceil(10 * (_START + seconds)) / 10,
-            notes=(*not_looked_up(runs), *dict.fromkeys(self.notes(config, data, designs))),
+            notes=(
+                *not_looked_up(runs),
+                *dict.fromkeys(self.notes(config, data, designs)),
+                *(note for each in choices for note in group_sizes.looking_missing(each.groups)),
+            ),
         )
 
     def run(

@@ -12,10 +12,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from equipoise.audits.audit import load, run
+from equipoise.audits.columns import schema_of
 from equipoise.audits.config import parse_config
 from equipoise.audits.kinds import Progress, with_progress
 from equipoise.core.finding import Finding
-from equipoise.planted.colours.models import SOURCE, VARIANTS, Variant, predict_table
+from equipoise.planted.colours.models import SOURCE, VARIANTS, predict_table
 from equipoise.planted.colours.render import SHAPES, render_test_set
 from equipoise.planted.scenes.captions import neutral_prompts
 from equipoise.planted.scenes.embed import CLIPS, embed_images, load_clip, neutral_queries
@@ -32,8 +33,6 @@ from equipoise.planted.scenes.sets import Scenes, render_sets
 from equipoise.planted.scenes.variants import BIASED
 
 if TYPE_CHECKING:
-    from equipoise.audits.config import AuditConfig
-    from equipoise.core.finding import Finding
     from equipoise.core.result import AuditResult
     from equipoise.data import PredictionData
 
@@ -52,66 +51,43 @@ def demo(*, progress: Progress | None = None) -> tuple[AuditResult, PredictionDa
         found, and what the source printed.
     data : PredictionData
     """
-    table = _predict(progress)
-    config = _config(table)
-    data: PredictionData = load(config)
-    result = run(config, data=data, progress=progress)
-    planted = pa.Table.from_pylist([*_planted(result)], _PLANTED)
-    notes = (*_notes(), *result.manifest.notes)
-    manifest = replace(result.manifest, notes=notes)
-    return replace(result, manifest=manifest, tables={**result.tables, "planted": planted}), data
-
-
-def _predict(progress: Progress | None) -> pa.Table:
     scene = render_test_set(PER_CELL, seed=SEED)
     columns: dict[str, Any] = {}
     for variant in with_progress(VARIANTS, progress, "running the models"):
         columns |= predict_table(scene, [variant.name])
-    return pa.table(columns)
-
-
-def _config(table: pa.Table) -> AuditConfig:
+    table = pa.table(columns)
     labels = table.select(["image_id", "shape", "colour"])
-    models = {
-        variant.name: {
-            "table": table.select(["image_id", f"predicted_{variant.name}"]),
-            "prediction": f"predicted_{variant.name}",
-        }
-        for variant in VARIANTS
-    }
+    predicted = {variant.name: f"predicted_{variant.name}" for variant in VARIANTS}
     effects = {"min_expected": 0.0}
-    return parse_config(
+    config = parse_config(
         {
             "audit": "predictions",
             "data": {"table": labels, "id": "image_id", "target": "shape", "groups": ["colour"]},
-            "models": models,
+            "models": {
+                name: {"table": table.select(["image_id", column]), "prediction": column}
+                for name, column in predicted.items()
+            },
             "metrics": {"effect_sizes": effects, "skewsize": effects},
             "report": {"title": "The planted colour world"},
         }
     )
+    data: PredictionData = load(config)
+    result = run(config, data=data, progress=progress)
+    notes = (
+        f"The images are drawn, the models are small, and their bias was planted: {PER_CELL} "
+        "held-out images of every shape in every colour, run live. Class is the shape, group is "
+        "the colour.",
+        f"Figures marked as the paper's are from {SOURCE}; its images and network are larger.",
+        *(f"{variant.name}: {variant.truth}" for variant in VARIANTS),
+    )
+    planted = pa.Table.from_pylist([*_planted(result)], _PLANTED)
+    return _with(result, {"planted": planted}, notes), data
 
 
-_TEXT = ("model", "removed", "strength", "class")
-_PLANTED = pa.schema(
-    [(name, pa.string()) for name in _TEXT]
-    + [("planted", pa.bool_())]
-    + [
-        (name, pa.float64())
-        for name in (
-            "found_effect_size",
-            "low",
-            "high",
-            "paper_effect_size",
-            "accuracy",
-            "worst_group_accuracy",
-            "gap",
-            "demographic_parity",
-            "equalized_odds",
-            "paper_accuracy",
-            "paper_worst_group_accuracy",
-            "paper_gap",
-        )
-    ]
+_PLANTED = schema_of(
+    "model removed strength class ?planted #found_effect_size #low #high #paper_effect_size "
+    "#accuracy #worst_group_accuracy #gap #demographic_parity #equalized_odds #paper_accuracy "
+    "#paper_worst_group_accuracy #paper_gap"
 )
 
 
@@ -122,11 +98,16 @@ def _planted(result: AuditResult) -> Iterator[dict[str, Any]]:
         if one.metric != "accuracy" or not one.groups
     }
     for variant in VARIANTS:
-        whole = _whole(found, variant)
+        name, paper = variant.name, variant.published
+        printed = {
+            "paper_accuracy": paper.accuracy,
+            "paper_worst_group_accuracy": paper.worst_group_accuracy,
+            "paper_gap": paper.gap,
+        }
         for place, shape in enumerate(SHAPES):
-            effect = found[variant.name, "cramers_v", shape]
+            effect = found[name, "cramers_v", shape]
             yield {
-                "model": variant.name,
+                "model": name,
                 "removed": "" if variant.shape is None else f"{variant.colour} {variant.shape}",
                 "strength": variant.strength,
                 "class": shape,
@@ -134,35 +115,14 @@ def _planted(result: AuditResult) -> Iterator[dict[str, Any]]:
                 "found_effect_size": effect.value,
                 "low": effect.ci_low,
                 "high": effect.ci_high,
-                "paper_effect_size": variant.published.effect_sizes[place],
-                "demographic_parity": found[variant.name, "demographic_parity", shape].value,
-                "equalized_odds": found[variant.name, "equalized_odds", shape].value,
-            } | whole
-
-
-def _whole(found: Mapping[tuple[str, str, str], Finding], variant: Variant) -> dict[str, float]:
-    published = variant.published
-    printed = {
-        "paper_accuracy": published.accuracy,
-        "paper_worst_group_accuracy": published.worst_group_accuracy,
-        "paper_gap": published.gap,
-    }
-    return {
-        "accuracy": found[variant.name, "accuracy", ""].value,
-        "worst_group_accuracy": found[variant.name, "worst_group_accuracy", ""].value,
-        "gap": found[variant.name, "accuracy_gap", ""].value,
-    } | {name: math.nan if value is None else value for name, value in printed.items()}
-
-
-def _notes() -> Iterator[str]:
-    yield (
-        f"The images are drawn, the models are small, and their bias was planted: {PER_CELL} "
-        "held-out images of every shape in every colour, run live. Class is the shape, group is "
-        "the colour."
-    )
-    yield f"Figures marked as the paper's are from {SOURCE}; its images and network are larger."
-    for variant in VARIANTS:
-        yield f"{variant.name}: {variant.truth}"
+                "paper_effect_size": paper.effect_sizes[place],
+                "demographic_parity": found[name, "demographic_parity", shape].value,
+                "equalized_odds": found[name, "equalized_odds", shape].value,
+                "accuracy": found[name, "accuracy", ""].value,
+                "worst_group_accuracy": found[name, "worst_group_accuracy", ""].value,
+                "gap": found[name, "accuracy_gap", ""].value,
+                **{key: math.nan if value is None else value for key, value in printed.items()},
+            }
 
 
 SETS_PER_SUBJECT = 20
@@ -209,9 +169,13 @@ def demo_scenes(*, progress: Progress | None = None) -> dict[str, AuditResult]:
     scenes = render_sets(SETS_PER_SUBJECT, seed=SCENES_SEED)
     embedded: dict[str, Embedded] = {}
     for name in with_progress(CLIPS, progress, "running the models"):
-        embedded[name] = _embed(name, scenes)
+        clip = load_clip(name)
+        images, queries = embed_images(clip, scenes.images), neutral_queries(clip)
+        scale = clip.info.scale or 1.0
+        found = preferences_of(images, queries, scale, BIASED, scenes)
+        embedded[name] = Embedded(images, queries, scale, found)
     audited = [
-        run(config, progress=progress)
+        run(parse_config(config), progress=progress)
         for config in (
             _retrieval(scenes, embedded),
             _associations(scenes, embedded),
@@ -227,13 +191,6 @@ def demo_scenes(*, progress: Progress | None = None) -> dict[str, AuditResult]:
     return {one.findings[0].audit: _with(one, tables, notes) for one in audited}
 
 
-def _embed(name: str, scenes: Scenes) -> Embedded:
-    clip = load_clip(name)
-    images, queries = embed_images(clip, scenes.images), neutral_queries(clip)
-    scale = clip.info.scale or 1.0
-    return Embedded(images, queries, scale, preferences_of(images, queries, scale, BIASED, scenes))
-
-
 def _with(
     result: AuditResult, tables: Mapping[str, pa.Table], notes: tuple[str, ...]
 ) -> AuditResult:
@@ -241,105 +198,83 @@ def _with(
     return replace(result, manifest=manifest, tables={**result.tables, **tables})
 
 
-def _retrieval(scenes: Scenes, embedded: Mapping[str, Embedded]) -> AuditConfig:
-    table = scenes.table()
-    images = pa.table(
-        {name: table[name] for name in ("image_id", "set", "subject", "hue", "frame")}
-    )
-    return parse_config(
-        {
-            "audit": "retrieval",
-            "data": {
-                "images": {"table": images, "id": "image_id"},
-                "groups": ["hue", "frame"],
-                "subject": "subject",
-                "sets": "set",
-            },
-            "queries": {"table": _queries(), "id": "prompt", "subject": "subject"},
-            "models": {
-                name: {"images": {"file": one.images}, "queries": {"file": one.queries}}
-                for name, one in embedded.items()
-            },
-            "ranking": {"k": K, "prefixes": PREFIXES},
-            "report": {"title": "The planted scenes: groups that neutral prompts rank first"},
-        }
-    )
+def _by_query(scenes: Scenes, embedded: Mapping[str, Embedded]) -> dict[str, Any]:
+    """Return what the configs of retrieval and similarity share."""
+    images = pa.table(dict(scenes.table())).select(["image_id", "set", "subject", "hue", "frame"])
+    return {
+        "data": {
+            "images": {"table": images, "id": "image_id"},
+            "groups": [*ATTRIBUTES],
+            "subject": "subject",
+            "sets": "set",
+        },
+        "queries": {"table": _queries(), "id": "prompt", "subject": "subject"},
+        "models": {
+            name: {"images": {"file": one.images}, "queries": {"file": one.queries}}
+            for name, one in embedded.items()
+        },
+    }
 
 
-def _associations(scenes: Scenes, embedded: Mapping[str, Embedded]) -> AuditConfig:
-    table = scenes.table()
-    images = pa.table({name: table[name] for name in ("image_id", "set", "frame")})
+def _retrieval(scenes: Scenes, embedded: Mapping[str, Embedded]) -> dict[str, Any]:
+    return {
+        "audit": "retrieval",
+        **_by_query(scenes, embedded),
+        "ranking": {"k": K, "prefixes": PREFIXES},
+        "report": {"title": "The planted scenes: groups that neutral prompts rank first"},
+    }
+
+
+def _associations(scenes: Scenes, embedded: Mapping[str, Embedded]) -> dict[str, Any]:
+    images = pa.table(dict(scenes.table())).select(["image_id", "set", "frame"])
     strength = BIASED.frame_strength * np.where(BIASED.frame == 0, 1.0, -1.0)
     hypothesis = pa.table({"subject": [*SUBJECTS], "lean": strength})
-    level, upright = ({"images": {"frame": one}} for one in ("level", "upright"))
-    asked = {"targets": [*SUBJECTS], "attributes": ["level", "upright"], "modalities": ["ITP"]}
+    frames = ("level", "upright")
+    compared = {"targets": [*SUBJECTS], "attributes": [*frames], "modalities": ["ITP"]}
     declared = {"table": hypothesis, "subject": "subject", "value": "lean"}
-    return parse_config(
-        {
-            "audit": "associations",
-            "data": {
-                "images": {"table": images, "id": "image_id", "kind": "image", "unit": "set"},
-                "prompts": {"table": _queries(), "id": "prompt", "kind": "text"},
-            },
-            "models": {
-                name: {
-                    "embeddings": {"images": {"file": one.images}, "prompts": {"file": one.queries}}
-                }
-                for name, one in embedded.items()
-            },
-            "sets": {"level": level, "upright": upright}
-            | {subject: {"prompts": {"subject": subject}} for subject in SUBJECTS},
-            "measure": [
-                {"metric": "association_score", **asked},
-                {"metric": "alignment", "hypothesis": declared, "statistic": "rank", **asked},
-            ],
-            "testing": {"thresholds": {"alignment": ALIGNED}},
-            "report": {"title": "The planted scenes: which frame prompts lie close to"},
-        }
-    )
+    return {
+        "audit": "associations",
+        "data": {
+            "images": {"table": images, "id": "image_id", "kind": "image", "unit": "set"},
+            "prompts": {"table": _queries(), "id": "prompt", "kind": "text"},
+        },
+        "models": {
+            name: {"embeddings": {"images": {"file": one.images}, "prompts": {"file": one.queries}}}
+            for name, one in embedded.items()
+        },
+        "sets": {frame: {"images": {"frame": frame}} for frame in frames}
+        | {subject: {"prompts": {"subject": subject}} for subject in SUBJECTS},
+        "measure": [
+            {"metric": "association_score", **compared},
+            {"metric": "alignment", "hypothesis": declared, "statistic": "rank", **compared},
+        ],
+        "testing": {"thresholds": {"alignment": ALIGNED}},
+        "report": {"title": "The planted scenes: which frame prompts lie close to"},
+    }
 
 
-def _similarity(scenes: Scenes, embedded: Mapping[str, Embedded]) -> AuditConfig:
-    table = scenes.table()
-    images = pa.table(
-        {name: table[name] for name in ("image_id", "set", "subject", "hue", "frame")}
-    )
+def _similarity(scenes: Scenes, embedded: Mapping[str, Embedded]) -> dict[str, Any]:
+    shared = _by_query(scenes, embedded)
     planted = pa.Table.from_pylist([asdict(one) for one in BIASED.favourites])
-    expected = [
-        {
-            "table": planted,
-            "concept": "subject",
-            "favours": attribute,
-            "value": f"{attribute}_strength",
-            "groups": attribute,
-        }
-        for attribute in ATTRIBUTES
-    ]
-    return parse_config(
-        {
-            "audit": "similarity",
-            "data": {
-                "images": {"table": images, "id": "image_id"},
-                "groups": [*ATTRIBUTES],
-                "subject": "subject",
-                "sets": "set",
-            },
-            "queries": {"table": _queries(), "id": "prompt", "subject": "subject"},
-            "models": {
-                name: {
-                    "images": {"file": one.images},
-                    "queries": {"file": one.queries},
-                    "scale": one.scale,
-                }
-                for name, one in embedded.items()
-            },
-            # Free of scale, the spread of normalised similarities sees any preference.
-            "measures": ["similarity_gap"],
-            "hypotheses": expected,
-            "testing": {"thresholds": {"alignment": ALIGNED, "favourite_gap": THRESHOLD}},
-            "report": {"title": "The planted scenes: what neutral prompts are similar to"},
-        }
-    )
+    return {
+        "audit": "similarity",
+        **shared,
+        "models": {
+            name: model | {"scale": embedded[name].scale}
+            for name, model in shared["models"].items()
+        },
+        # Free of scale, the spread of normalised similarities sees any preference.
+        "measures": ["similarity_gap"],
+        "hypotheses": [
+            {
+                "table": planted, "concept": "subject", "favours": attribute,
+                "value": f"{attribute}_strength", "groups": attribute,
+            }
+            for attribute in ATTRIBUTES
+        ],
+        "testing": {"thresholds": {"alignment": ALIGNED, "favourite_gap": THRESHOLD}},
+        "report": {"title": "The planted scenes: what neutral prompts are similar to"},
+    }  # fmt: skip
 
 
 def _queries() -> pa.Table:
@@ -347,10 +282,7 @@ def _queries() -> pa.Table:
     return pa.table({"prompt": prompts, "subject": [*SUBJECTS]})
 
 
-PLANTED = pa.schema(
-    [(name, pa.string()) for name in ("model", "attribute", "subject", "favourite")]
-    + [(name, pa.float64()) for name in ("strength", "gap", "ndkl")]
-)
+PLANTED = schema_of("model attribute subject favourite #strength #gap #ndkl")
 
 
 def _planted_scenes(embedded: Mapping[str, Embedded]) -> Iterator[dict[str, Any]]:
@@ -368,15 +300,9 @@ def _planted_scenes(embedded: Mapping[str, Embedded]) -> Iterator[dict[str, Any]
                 }
 
 
-OVER_SUBJECTS = pa.schema(
-    [(name, pa.string()) for name in ("model", "attribute")]
-    + [
-        (name, pa.float64())
-        for name in (
-            *("favourite_gap", "p_value", "rank_gap", "rank_ndkl"),
-            *("mean_gap", "largest_gap", "largest_excess"),
-        )
-    ]
+OVER_SUBJECTS = schema_of(
+    "model attribute #favourite_gap #p_value #rank_gap #rank_ndkl #mean_gap #largest_gap "
+    "#largest_excess"
 )
 
 

@@ -102,6 +102,11 @@ def notes(groups: Groups, of: str) -> Iterator[str]:
         )
     if groups.n_missing:
         yield f"{groups.name}: {groups.n_missing} {of} lack an attribute and are in no group."
+    yield from looking_missing(groups)
+
+
+def looking_missing(groups: Groups) -> Iterator[str]:
+    """Yield a note on groups whose names programs write for a missing value."""
     odd = {level: None for levels in groups.levels for level in levels if looks_missing(level)}
     if odd:
         yield (

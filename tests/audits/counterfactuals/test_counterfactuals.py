@@ -1,7 +1,6 @@
 """The audit of counterfactual sets: the protocol, both chance levels, any number of attributes."""
 
 import math
-import re
 import runpy
 from itertools import product
 from pathlib import Path
@@ -12,7 +11,7 @@ import polars as pl
 import pytest
 
 from equipoise import audits
-from equipoise.core import AuditResult, ConfigError, Finding, InputError
+from equipoise.core import AuditResult, Finding
 from equipoise.counterfactuals.captions import neutral_prompts
 from equipoise.metrics import max_skew, ndkl
 from goldens import Golden
@@ -113,11 +112,6 @@ def test_k_is_the_number_of_combinations_and_ndkl_runs_to_its_square() -> None:
     found = by_metric(run())
     assert '"k": 6' in found["max_skew", ""].parameters
     assert '"k": 36' in found["ndkl", ""].parameters
-    three = run(table(sets=13, **BODY), data=data(table(sets=13, **BODY), "body"))
-    own = {(f.metric, f.version): f for f in three.findings if not f.subject}
-    assert own["max_skew", "default"].groups == "race × gender × body"
-    assert '"k": 12' in own["max_skew", "default"].parameters
-    assert '"k": 144' in own["ndkl", "default"].parameters
 
 
 def data(frame: pl.DataFrame, *more: str) -> dict[str, Any]:
@@ -221,45 +215,14 @@ def test_proportions_are_the_shares_among_the_first_k() -> None:
 
 
 def test_incomplete_and_repeated_sets_are_counted() -> None:
-    frame = table()
-    lacking = frame.filter(pl.col("image") != "0")
+    lacking = table().filter(pl.col("image") != "0")
     twice = pl.concat([lacking, lacking[40:41].with_columns(image=pl.lit("again"))])
-    result = run(twice)
-    assert [note for note in result.manifest.notes if "sets" in note and "lack" in note] == [
-        "race × gender: 1 of 36 sets lack an image of some combination. They are ranked as they "
-        "are; skews compare with a pool's own shares."
-    ]
-    assert any(
-        note == "race × gender: 1 of 36 sets have several images of one combination."
-        for note in result.manifest.notes
-    )
+    note = "race × gender: of 36 sets, 1 lack an image of some combination and 1 have several"
+    assert any(each.startswith(note) for each in run(twice).manifest.notes)
     planned: Any = audits.plan(audits.parse_config(values(twice)))
     assert planned.details["sets"] == [
         {"groups": "race × gender", "subjects": 3, "sets": 36, "incomplete": 1, "repeated": 1}
     ]
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        (
-            {"prefixes": "howard"},
-            "prefixes: no list of prefixes is called 'howard'. Allowed: howard_2024, or a list",
-        ),
-        (
-            {"prefixes": ["A"]},
-            "'queries' and 'prefixes' are given; expected 'queries' for prompts of your own",
-        ),
-        ({"queries": None}, "queries: required, and missing: model 'm' has embeddings of prompts"),
-        (
-            {"ranking": {"measures": ["max_skew"]}},
-            "measures: ndkl is missing; max_skew and ndkl stand beside their chance levels",
-        ),
-    ],
-)
-def test_errors_of_the_configuration(changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError, match=re.escape(message)):
-        audits.parse_config(values(**changes))
 
 
 def test_neutral_prompts_agree_with_their_subject() -> None:
@@ -269,18 +232,6 @@ def test_neutral_prompts_agree_with_their_subject() -> None:
         "A nurse", "An image of a nurse", "A photo of a nurse person",
     ]  # fmt: skip
     assert found["subject"].to_pylist() == ["engineer"] * 3 + ["nurse"] * 3
-
-
-@pytest.mark.parametrize(
-    ("subjects", "prefixes", "message"),
-    [
-        (["a"], ["A", "A"], "prefixes: ['A', 'A']; expected a list of different texts"),
-        (["nurse"], ["A", "A {}"], "the prompt 'A nurse' is made twice; expected prefixes that"),
-    ],
-)
-def test_errors_of_neutral_prompts(subjects: list[str], prefixes: list[str], message: str) -> None:
-    with pytest.raises(InputError, match=re.escape(message)):
-        neutral_prompts(subjects, prefixes)
 
 
 def test_the_example_is_what_its_script_writes(

@@ -1,7 +1,6 @@
 """The audit of similarity: what was planted is found, and unusual input is told."""
 
 import math
-import re
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import pytest
 from audits.examples import written_again
 from equipoise import audits, report
 from equipoise.audits.similarity.page import PAGE
-from equipoise.core import AuditResult, ConfigError, DataError, Finding, Verdict
+from equipoise.core import AuditResult, DataError, Finding, Verdict
 from equipoise.core.finding import Family
 from equipoise.metrics import cosine_scores, normalized_similarity_mad, similarity_gap
 from page_text import check_snapshot, page_text
@@ -146,7 +145,6 @@ def test_within_sets_both_nulls_stand_side_by_side() -> None:
     assert primary.chance < 0.9 * plain.chance
     beside = by_metric(result, "null: pool order")["logit_gap", ""]
     assert beside.verdict == Verdict.NONE
-    assert beside.reason == "stands beside the gap within sets, which is tested"
     assert not [note for note in result.manifest.notes if "counterfactual sets" in note]
     assert any("may come from what else they show" in note for note in run().manifest.notes)
 
@@ -170,17 +168,6 @@ def test_each_concept_is_compared_over_its_own_images() -> None:
     alone = similarity_gap(own @ text, gender, scale=10.0, resampling=None)
     assert found["logit_gap", "chef"].value == pytest.approx(alone.value, rel=1e-9)
     assert found["logit_gap", "chef"].n == N // 3
-
-
-def test_the_only_concept_is_one_finding_with_its_groups() -> None:
-    one = {"images": {"file": images()}, "queries": {"file": prompts()[:1]}, "scale": 10.0}
-    result = run(models={"m": one}, queries={"table": asked()[:1], "id": "query"})
-    gaps = [f for f in result.findings if f.metric == "logit_gap"]
-    assert len(gaps) == 1
-    assert {g.group for g in gaps[0].by_group} == {"man", "woman"}
-    assert not math.isnan(gaps[0].ci_low)
-    rows = result.tables["group_effects"].to_pylist()
-    assert {row["concept"] for row in rows} == {"chef"}
 
 
 def test_the_table_has_effects_and_normalised_similarities() -> None:
@@ -242,28 +229,19 @@ def test_small_groups_are_shown_only() -> None:
     few = table().with_columns(
         race=pl.when(pl.col("image") < "i003").then(pl.lit("z")).otherwise(pl.col("race"))
     )
-    result = run(
-        data={"images": {"table": few, "id": "image"}, "groups": ["race"], "min_group_size": 5}
-    )
+    images = {"table": few, "id": "image"}
+    result = run(data={"images": images, "groups": ["race"], "min_group_size": 5})
     chef = by_metric(result)["logit_gap", "chef"]
     assert {g.group: g.note for g in chef.by_group}["z"] == "fewer than 5 rows"
-    assert ("race: 1 group has fewer than 5 images, not compared: z (3).") in result.manifest.notes
+    assert any("fewer than 5 images" in note for note in result.manifest.notes)
 
 
 @pytest.mark.parametrize("step", [audits.plan, audits.run])
 @pytest.mark.parametrize(
     ("columns", "more", "message"),
     [
-        (
-            {"who": ["man", "robot", "man"]},
-            {"favours": "who"},
-            "hypotheses[0]: 'robot', declared for 'nurse', is no group of gender",
-        ),
-        (
-            {"much": ["1", "a lot", "2"]},
-            {"value": "much", "first": "man"},
-            "column 'much', row 2: 'a lot' is no finite number",
-        ),
+        ({"who": ["man", "robot", "man"]}, {"favours": "who"}, "'robot', declared for 'nurse'"),
+        ({"much": ["1", "a lot", "2"]}, {"value": "much", "first": "man"}, "'much', row 2"),
     ],
 )
 def test_a_hypothesis_that_cannot_be_used(
@@ -271,56 +249,15 @@ def test_a_hypothesis_that_cannot_be_used(
 ) -> None:
     hypothesis = {"table": stereotypes(**columns), "concept": "job", **more}
     config = audits.parse_config(values(hypotheses=[hypothesis]))
-    with pytest.raises(DataError, match=re.escape(message)):
+    with pytest.raises(DataError, match=message):
         step(config)
 
 
 def test_a_set_of_several_units_is_refused() -> None:
-    split = table().with_columns(person=pl.col("image"))
-    with pytest.raises(
-        DataError, match=r"set 's00' has images of several units: 'i000' and 'i001'"
-    ):
-        run(data={"images": {"table": split, "id": "image"}, "groups": ["gender"], "sets": "set",
-                  "unit": "person"})  # fmt: skip
-
-
-_HYPOTHESIS = {"table": "h.csv", "concept": "job"}
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        (
-            {"queries": None},
-            "configuration: queries: required, and missing: the concepts of model 'm' are texts, "
-            "which the table of queries names",
-        ),
-        (
-            {"measures": ["logit_gap"]},
-            "configuration: measures[0]: given 'logit_gap'; expected",
-        ),
-        (
-            {"hypotheses": [_HYPOTHESIS]},
-            "configuration: hypotheses[0]: neither 'favours' nor 'value' is given; expected one, "
-            "or both",
-        ),
-        (
-            {
-                "data": data(groups=["gender", "race"]),
-                "hypotheses": [{**_HYPOTHESIS, "favours": "x"}],
-            },
-            "configuration: hypotheses[0].groups: required where data.groups has several entries",
-        ),
-        (
-            {"testing": {"thresholds": {"ndkl": 0.5}}},
-            "configuration: testing.thresholds: 'ndkl' is not measured by audits of similarity. "
-            "Allowed: ",
-        ),
-    ],
-)
-def test_a_wrong_configuration_is_explained(changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError, match=re.escape(message)):
-        audits.parse_config(values(**changes))
+    split = {"table": table().with_columns(person=pl.col("image")), "id": "image"}
+    with pytest.raises(DataError, match="set 's00' has images of several units") as raised:
+        run(data={"images": split, "groups": ["gender"], "sets": "set", "unit": "person"})
+    assert (raised.value.column, raised.value.row) == ("person", 2)
 
 
 def test_the_plan_says_what_could_be_found() -> None:

@@ -183,7 +183,8 @@ class Answers(Audit[Config, AnswersData, AnswersDesign]):
                     answers,
                     section.reading(name, open_vocabulary=True, may_decline=True),
                 )
-        rows = join_predictions(read_labels(labels), outputs, max_unmatched=data.max_unmatched)
+        truth = models.once("labels", lambda: read_labels(labels))
+        rows = join_predictions(truth, outputs, max_unmatched=data.max_unmatched)
         inputs, figures = dict(rows.inputs), {}
         for name, figure in config.figures.items():
             figures[name], digest = _figures(figure, base)

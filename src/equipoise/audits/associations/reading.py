@@ -53,12 +53,16 @@ def load(config: Config, models: Models) -> AssociationData:
         for name, section in config.data.items()
         if section.kind == "image"
     }
-    items = {
-        name: load_items(
-            images.get(name, section).source(models.base, tuple(config.columns(name))), what=name
-        )
-        for name, section in config.data.items()
-    }
+    items = models.once(
+        "items",
+        lambda: {
+            name: load_items(
+                images.get(name, section).source(models.base, tuple(config.columns(name))),
+                what=name,
+            )
+            for name, section in config.data.items()
+        },
+    )
     read: dict[str, Items | Vectors | Matrix] = {**items}
     vectors, pairs = dict[str, Any](), dict[str, Any]()
     for model, section in config.models.items():

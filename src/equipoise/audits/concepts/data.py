@@ -169,7 +169,7 @@ def load(config: Config, models: Models) -> ConceptData:
         file, column and row.
     """
     images = models.read_images(config.data.images, config.columns)
-    rows = _read_rows(config, images, models)
+    rows = models.once("rows", lambda: _read_rows(config, images, models))
     labels = _open_labels(config, images, rows.images, models)
     unlabelled = [one for one in config.concepts if one not in labels.known]
     if unlabelled:

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from equipoise.audits.audit import Measured, audit_kind, runs_models
+from equipoise.audits.columns import schema_of
 from equipoise.audits.counterfactuals.config import Config
 from equipoise.audits.counterfactuals.quality import (
     ON,
@@ -22,9 +23,8 @@ from equipoise.audits.engines.rankings.audit import POOL_ORDER, Rankings
 from equipoise.audits.engines.rankings.config import QueriesConfig
 from equipoise.audits.engines.rankings.designs import RankingDesign
 from equipoise.audits.engines.rankings.scores import RankingData, load_scores, read_items
-from equipoise.audits.findings import UncorrectedFinding
 from equipoise.core.errors import ConfigError, InputError
-from equipoise.core.finding import Finding, GroupValue
+from equipoise.core.finding import Finding
 from equipoise.core.labels import encode
 
 if TYPE_CHECKING:
@@ -42,82 +42,50 @@ MEASURES = ("max_skew", "ndkl")
 SETS, POOL = "order within sets", "order of the pool"
 
 _NUMBERS = ("value", "chance", "chance_low", "chance_high", "excess", "p_value")
-_CHANCE = pa.schema(
-    [(name, pa.string()) for name in ("model", "groups", "version", "metric", "null")]
-    + [(name, pa.float64()) for name in ("value", "low", "high")]
-    + [(name, pa.float64()) for name in _NUMBERS[1:]]
+_CHANCE = schema_of(
+    "model groups version metric null #value #low #high #chance #chance_low #chance_high #excess "
+    "#p_value"
 )
-_PROPORTIONS = pa.schema(
-    [(name, pa.string()) for name in ("model", "groups", "version", "subject", "attribute")]
-    + [("group", pa.string())]
-    + [(name, pa.float64()) for name in ("share", "pool_share")]
-    + [("n", pa.int64())]
-)
-
-
-def design_tables(
-    design: RankingDesign, findings: Sequence[UncorrectedFinding]
-) -> Mapping[str, pa.Table]:
-    """Return both chance levels of the means over subjects, and the shares of every group."""
-    every = [each.finding for each in findings]
-    return {
-        "chance": pa.Table.from_pylist([*_chances(design, every)], _CHANCE),
-        "proportions": pa.Table.from_pylist([*_proportions(design, every)], _PROPORTIONS),
-    }
-
-
-def _versions(design: RankingDesign) -> set[str]:
-    """Return the versions of a design's measures, beside which other targets and nulls stand."""
-    return {design.version_at(k) for k in design.ks}
+_PROPORTIONS = schema_of("model groups version subject attribute group #share #pool_share +n")
 
 
 def _chances(design: RankingDesign, findings: Sequence[Finding]) -> Iterator[Row]:
-    own = _versions(design)
+    """Yield the means over subjects beside both chance levels."""
+    own = {design.version_at(k) for k in design.ks}
     for finding in findings:
-        if finding.metric not in MEASURES or finding.subject:
-            continue
-        version = finding.version.removesuffix(POOL_ORDER).removesuffix(", ")
         pool = finding.version.endswith(POOL_ORDER)
-        if pool or finding.version in own:
+        compared = pool or finding.version in own
+        if finding.metric in MEASURES and not finding.subject and compared:
+            version = finding.version.removesuffix(POOL_ORDER).removesuffix(", ")
             yield {
-                "model": finding.model,
-                "groups": finding.groups,
-                "version": version or "default",
-                "metric": finding.metric,
-                "null": POOL if pool else SETS,
-                "low": finding.ci_low,
-                "high": finding.ci_high,
-                **{name: getattr(finding, name) for name in _NUMBERS},
-            }
+                "model": finding.model, "groups": finding.groups, "version": version or "default",
+                "metric": finding.metric, "null": POOL if pool else SETS, "low": finding.ci_low,
+                "high": finding.ci_high, **{name: getattr(finding, name) for name in _NUMBERS},
+            }  # fmt: skip
 
 
 def _proportions(design: RankingDesign, findings: Sequence[Finding]) -> Iterator[Row]:
     """Yield the share of every group, and of every attribute, in the first K by subject."""
-    own = _versions(design)
+    own = {design.version_at(k) for k in design.ks}
+    several = design.attributes if len(design.attributes) > 1 else ()
     for finding in findings:
-        if finding.metric != "max_skew" or not finding.by_group or finding.version not in own:
+        if finding.metric != "max_skew" or finding.version not in own:
             continue
-        at = {"model": finding.model, "groups": finding.groups, "version": finding.version}
-        subject = finding.subject or next(iter(design.scored.queries))
-        total = sum(part.n for part in finding.by_group)
-        for attribute, group, parts in _members(finding.by_group, design):
+        groups = finding.by_group
+        members = [(design.name, each.group, [each]) for each in groups]
+        for place, attribute in enumerate(several):
+            for level in dict.fromkeys(each.levels[place] for each in groups):
+                of_level = [each for each in groups if each.levels[place] == level]
+                members.append((attribute, level, of_level))
+        for attribute, group, parts in members:
             if n := sum(part.n for part in parts):
-                share = sum(part.value for part in parts if part.n)
-                yield at | {
-                    "subject": subject, "attribute": attribute, "group": group, "share": share,
-                    "pool_share": n / total, "n": n,
+                yield {
+                    "model": finding.model, "groups": finding.groups, "version": finding.version,
+                    "subject": finding.subject or next(iter(design.scored.queries)),
+                    "attribute": attribute, "group": group,
+                    "share": sum(part.value for part in parts if part.n),
+                    "pool_share": n / sum(each.n for each in groups), "n": n,
                 }  # fmt: skip
-
-
-def _members(
-    groups: Sequence[GroupValue], design: RankingDesign
-) -> Iterator[tuple[str, str, list[GroupValue]]]:
-    """Yield every group by itself, then the groups of every value of each of several attributes."""
-    for part in groups:
-        yield design.name, part.group, [part]
-    for place, attribute in enumerate(design.attributes if len(design.attributes) > 1 else ()):
-        for level in dict.fromkeys(part.levels[place] for part in groups):
-            yield attribute, level, [part for part in groups if part.levels[place] == level]
 
 
 def count_sets(design: RankingDesign) -> dict[str, int]:
@@ -189,7 +157,11 @@ class Counterfactuals(Rankings[Config, CounterfactualData]):
     ) -> Measured:
         """Measure one design at every K; add both chance levels and the shares by attribute."""
         measured = super().measure(config, data, design, resampling)
-        more = design_tables(design, measured.findings)
+        findings = [each.finding for each in measured.findings]
+        more = {
+            "chance": pa.Table.from_pylist([*_chances(design, findings)], _CHANCE),
+            "proportions": pa.Table.from_pylist([*_proportions(design, findings)], _PROPORTIONS),
+        }
         return replace(measured, tables={**measured.tables, **more})
 
     def combine(
@@ -222,19 +194,14 @@ class Counterfactuals(Rankings[Config, CounterfactualData]):
         """Add the notes on sets that lack images, and on images without a vector."""
         yield from super().notes(config, data, designs)
         if data.quality is not None:
-            yield from quality_notes(data.quality)
+            yield from quality_notes(data.quality, data.images)
         for design in _by_groups(designs):
             sets = count_sets(design)
-            if sets["incomplete"]:
+            if sets["incomplete"] or sets["repeated"]:
                 yield (
-                    f"{design.name}: {sets['incomplete']} of {sets['sets']} sets lack an image of "
-                    "some combination. They are ranked as they are; skews compare with a pool's "
-                    "own shares."
-                )
-            if sets["repeated"]:
-                yield (
-                    f"{design.name}: {sets['repeated']} of {sets['sets']} sets have several images "
-                    "of one combination."
+                    f"{design.name}: of {sets['sets']} sets, {sets['incomplete']} lack an image of "
+                    f"some combination and {sets['repeated']} have several of one. They are ranked "
+                    "as they are."
                 )
 
 

@@ -17,12 +17,12 @@ from equipoise.audits.engines.rankings.page import (
     share_map,
 )
 from equipoise.core import AuditResult, Finding
-from equipoise.report.blocks import Block, Chart, Grid, Section, Table, Words
+from equipoise.report.blocks import Chart, Grid, Section, Table, Words, value_of
 from equipoise.report.names import title
 from equipoise.report.page import Page
-from equipoise.report.plots import Axis, intervals, strip
-from equipoise.report.tables import Row, distinct, panels, rows, scope
-from equipoise.report.text import count, interval, listed, number, p_value, percent, source
+from equipoise.report.plots import Axis, intervals, points, strip
+from equipoise.report.tables import Row, distinct, panels, rows, scope, scope_of
+from equipoise.report.text import count, interval, listed, number, percent, source
 
 _ENDS = ("low", "high", "chance_low", "chance_high")
 _QUALITY = (
@@ -81,72 +81,68 @@ def _means(
     chances = [row for row in rows(result, "chance") if is_within(row) == within]
     if not chances:
         return None
-    blocks: list[Block] = [
-        Words((text,), "note"),
-        Grid(tuple(_strips(result.findings, chances))),
-        _chance_table(chances),
-    ]
-    table = distributions(result, "Spread over subjects", within=within)
-    return Section(name, heading, (*blocks, *([table] if table else ())))
-
-
-def _strips(findings: Sequence[Finding], chances: Sequence[Row]) -> Iterator[Chart]:
+    charts = []
     for (groups, version, metric), panel in panels(chances, "groups", "version", "metric").items():
-        models = distinct(panel, "model")
-        points = [
-            {
-                "label": one.model, "kind": "part", "value": one.value,
-                "tip": f"{one.subject}, {one.model}: {number(one.value)}, by chance "
-                f"{number(one.chance)}",
-                **dict.fromkeys((*_ENDS, "pool_low", "pool_high"), math.nan),
-            }
-            for one in findings
+        own = [
+            one
+            for one in result.findings
             if (one.groups, one.version, one.metric) == (groups, version, metric)
-            and one.subject and one.model in models and math.isfinite(one.value)
+            and one.subject and math.isfinite(one.value)
         ]  # fmt: skip
-        points += [
-            point
-            for (model,), own in panels(panel, "model").items()
-            for point in _mean(model, {row["null"]: row for row in own})
-        ]
-        if points:
-            name = f"{title(metric)}, {scope(groups, version)}"
-            label = f"{name}, by subject; grey: chance within sets; dashed: chance in the pool"
-            yield strip(points, label, Axis(title(metric)), labels=models, title=name)
-
-
-def _mean(model: str, by_null: dict[str, Row]) -> Iterator[dict[str, Any]]:
-    row, pool = by_null.get(SETS), by_null.get(POOL, {})
-    if row is None or not math.isfinite(row["value"]):
-        return
-    yield {
-        "label": model,
-        "kind": "mean",
-        "value": row["value"],
-        **{end: row[end] for end in _ENDS},
-        "pool_low": pool.get("chance_low", math.nan),
-        "pool_high": pool.get("chance_high", math.nan),
-        "tip": f"{model}, mean over subjects: {number(row['value'])} "
-        f"{interval(row['low'], row['high'])}; by chance {number(row['chance'])} within sets, "
-        f"{number(pool.get('chance', math.nan))} in the pool",
+        if marks := [*map(_tick, own), *_averages(panel)]:
+            of_panel = f"{title(metric)}, {scope(groups, version)}"
+            label = f"{of_panel}, by subject; grey: chance within sets; dashed: chance in the pool"
+            axis, models = Axis(title(metric)), distinct(panel, "model")
+            charts.append(strip(marks, label, axis, labels=models, title=of_panel))
+    columns = {
+        "Metric": _metric,
+        "Model": "model",
+        "Attributes": scope_of,
+        "Random": "null",
+        "#Mean": "value",
+        "#Interval": "low high",
+        "#By chance": "chance",
+        "#Band": "chance_low chance_high",
+        "#Excess": "excess",
+        "#p": "p_value",
     }
+    caption = "Means over subjects and both chance levels"
+    table = Table.of(caption, columns, chances, source="chance")
+    spread = distributions(result, "Spread over subjects", within=within)
+    blocks = (Words((text,), "note"), Grid(tuple(charts)), table, *([spread] if spread else ()))
+    return Section(name, heading, blocks)
 
 
-def _chance_table(chances: Sequence[Row]) -> Table:
-    cells = [
-        (
-            title(row["metric"]), row["model"], scope(row["groups"], row["version"]), row["null"],
-            number(row["value"]), interval(row["low"], row["high"]), number(row["chance"]),
-            interval(row["chance_low"], row["chance_high"]), number(row["excess"]),
-            p_value(row["p_value"]),
-        )
-        for row in chances
-    ]  # fmt: skip
-    columns = [
-        "Metric", "Model", "Attributes", "Random", "#Mean", "#Interval", "#By chance", "#Band",
-        "#Excess", "#p",
-    ]  # fmt: skip
-    return Table.of("Means over subjects and both chance levels", columns, cells, source="chance")
+def _metric(row: Any) -> str:
+    return title(value_of(row, "metric"))
+
+
+def _tick(one: Finding) -> dict[str, Any]:
+    """Return the mark of one subject."""
+    return {
+        "label": one.model, "kind": "part", "value": one.value,
+        "tip": f"{one.subject}, {one.model}: {number(one.value)}, by chance {number(one.chance)}",
+        **dict.fromkeys((*_ENDS, "pool_low", "pool_high"), math.nan),
+    }  # fmt: skip
+
+
+def _averages(panel: Sequence[Row]) -> Iterator[dict[str, Any]]:
+    """Yield the mark of each model's mean, with both chance levels."""
+    pools = {row["model"]: row for row in panel if row["null"] == POOL}
+    for row in panel:
+        if row["null"] == SETS and math.isfinite(row["value"]):
+            model, pool = row["model"], pools.get(row["model"], {})
+            yield {
+                "label": model,
+                "kind": "mean",
+                "value": row["value"],
+                **{end: row[end] for end in _ENDS},
+                "pool_low": pool.get("chance_low", math.nan),
+                "pool_high": pool.get("chance_high", math.nan),
+                "tip": f"{model}, mean over subjects: {number(row['value'])} "
+                f"{interval(row['low'], row['high'])}; by chance {number(row['chance'])} within "
+                f"sets, {number(pool.get('chance', math.nan))} in the pool",
+            }
 
 
 def proportions(result: AuditResult) -> Section | None:
@@ -164,15 +160,17 @@ def proportions(result: AuditResult) -> Section | None:
         f"Share of each group in the first K: up to {MOST_ROWS} subjects, largest difference from "
         "their pool first. In brackets: the group's share of all images."
     )
-    cells = [
-        (
-            row["subject"], row["attribute"], row["group"], percent(row["share"]),
-            percent(row["pool_share"]), row["model"], scope(row["groups"], row["version"]),
-        )
-        for row in sorted(shares, key=lambda row: -abs(row["share"] - row["pool_share"]))
-    ]  # fmt: skip
-    columns = ["Subject", "Attribute", "Group", "#First K", "#Pool", "Model", "Attributes"]
-    table = Table.of("Shares of the first K", columns, cells, source="proportions")
+    columns = {
+        "Subject": "subject",
+        "Attribute": "attribute",
+        "Group": "group",
+        "%First K": "share",
+        "%Pool": "pool_share",
+        "Model": "model",
+        "Attributes": scope_of,
+    }
+    shares.sort(key=lambda row: -abs(row["share"] - row["pool_share"]))
+    table = Table.of("Shares of the first K", columns, shares, source="proportions")
     blocks = (Words((text,), "note"), Grid(tuple(charts)), table)
     return Section("proportions", "Shares of the first K by subject", blocks)
 
@@ -197,86 +195,70 @@ def _share_map(panel: Sequence[Row], model: str, attribute: str, where: str) -> 
 
 def quality(result: AuditResult) -> Section | None:
     """Return how far images are from the reference, and which subjects are told apart."""
-    cells = [
-        (
-            title(one.metric), one.model or "all", number(one.value),
-            interval(one.ci_low, one.ci_high), number(one.chance),
-            interval(one.chance_low, one.chance_high), count(one.n),
-        )
-        for one in result.findings
-        if one.metric in _QUALITY
-    ]  # fmt: skip
-    if not cells:
+    own = [one for one in result.findings if one.metric in _QUALITY]
+    if not own:
         return None
     text = (
         "These numbers compare no groups, so they have no verdict. A Fréchet distance is too large "
         "with few images: use the extrapolated one. Similarity within sets is shown beside its "
         "value if images of one subject change places between sets."
     )
-    columns = ["Metric", "Model", "#Value", "#Interval or spread", "#By chance", "#Band", "#n"]
-    table = Table.of("Quality of the sets", columns, cells, source="findings")
-    unclear = _unclear_subjects(result)
-    blocks = (Words((text,), "note"), table, *([unclear] if unclear else ()))
-    return Section("quality", "Quality of the sets", blocks)
-
-
-def _unclear_subjects(result: AuditResult) -> Table | None:
-    """Return the subjects that a model doesn't tell apart, lowest accuracy first."""
+    columns = {
+        "Metric": _metric,
+        "Model": lambda one: one.model or "all",
+        "#Value": "value",
+        "#Interval or spread": "ci_low ci_high",
+        "#By chance": "chance",
+        "#Band": "chance_low chance_high",
+        "#n": "n",
+    }
+    table = Table.of("Quality of the sets", columns, own, source="findings")
     unclear = [row for row in rows(result, "subjects_told_apart") if not row["told_apart"]]
-    cells = [
-        (
-            row["subject"], row["model"], percent(row["accuracy"]),
-            interval(row["low"], row["high"]), row["taken_for"] or "–", row["nearest"] or "–",
-            number(row["cosine"]),
-        )
-        for row in sorted(unclear, key=lambda row: row["accuracy"])
-    ]  # fmt: skip
-    columns = [
-        "Subject", "Model", "#Accuracy", "#Interval", "Confused with", "Nearest prompt", "#Cosine",
-    ]  # fmt: skip
+    titles = {
+        "Subject": "subject",
+        "Model": "model",
+        "%Accuracy": "accuracy",
+        "%Interval": "low high",
+        "Confused with": lambda row: row["taken_for"] or "–",
+        "Nearest prompt": lambda row: row["nearest"] or "–",
+        "#Cosine": "cosine",
+    }
     caption = "Subjects that a model doesn't tell apart: their rankings are about others, too"
-    return Table.of(caption, columns, cells, source="subjects_told_apart") if cells else None
+    unclear.sort(key=lambda row: row["accuracy"])
+    subjects = [Table.of(caption, titles, unclear, source="subjects_told_apart")] if unclear else []
+    return Section("quality", "Quality of the sets", (Words((text,), "note"), table, *subjects))
 
 
 def people(result: AuditResult) -> Section | None:
     """Return people's labels of the images by group, and the detector's agreement with them."""
-    found = [row for row in rows(result, "people") if row["n"]]
-    if not found:
+    labels = [row for row in rows(result, "people") if row["n"]]
+    if not labels:
         return None
     charts = []
-    for (groups, metric, error), panel in panels(found, "groups", "metric", "error").items():
+    for (groups, metric, error), panel in panels(labels, "groups", "metric", "error").items():
         own = [row for row in panel if row["group"]]
         if 1 < len(own) <= MOST_GROUPS and error in ("", "any error"):
-            charts.append(_people_chart(own, f"{title(metric)} by {groups}"))
+            name = f"{title(metric)} by {groups}"
+            axis = Axis("share of the images", percent=True, domain=(0.0, 1.0))
+            marks = points(own, "group", percent=True)
+            charts.append(intervals(marks, f"{name}, with intervals", axis, title=name))
     text = (
         "Whether people find errors in images of one group more often is tested. Precision: of the "
         "images in which the attribute was detected, the share that show it. Recall: of the images "
         "that show it, the share in which it was detected."
     )
-    cells = [
-        (
-            title(row["metric"]), row["error"] or "–", row["group"] or "all", percent(row["value"]),
-            interval(row["low"], row["high"]), count(row["n"]), row["groups"],
-        )
-        for row in found
-    ]  # fmt: skip
-    columns = ["Metric", "Error", "Group", "#Value", "#Interval", "#n", "Attributes"]
-    table = Table.of("People's labels of the images", columns, cells, source="people")
+    columns = {
+        "Metric": _metric,
+        "Error": lambda row: row["error"] or "–",
+        "Group": lambda row: row["group"] or "all",
+        "%Value": "value",
+        "%Interval": "low high",
+        "#n": "n",
+        "Attributes": "groups",
+    }
+    table = Table.of("People's labels of the images", columns, labels, source="people")
     blocks = (Words((text,), "note"), Grid(tuple(charts)), table)
     return Section("people", "People's labels", blocks)
-
-
-def _people_chart(own: Sequence[Row], name: str) -> Chart:
-    points = [
-        {
-            "label": f"{row['group']} (n = {count(row['n'])})", "value": row["value"],
-            "low": row["low"], "high": row["high"],
-            "tip": f"{row['group']}: {percent(row['value'])} {interval(row['low'], row['high'])}",
-        }
-        for row in own
-    ]  # fmt: skip
-    axis = Axis("share of the images", percent=True, domain=(0.0, 1.0))
-    return intervals(points, f"{name}, with intervals", axis, title=name)
 
 
 PAGE = Page(

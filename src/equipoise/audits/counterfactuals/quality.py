@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ import polars as pl
 import pyarrow as pa
 
 from equipoise.audits.audit import Measured
+from equipoise.audits.columns import schema_of
 from equipoise.audits.config import resampling_of
 from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole, without_verdict
 from equipoise.audits.outputs import DryRun
@@ -21,7 +22,8 @@ from equipoise.core.errors import DataError
 from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Family
 from equipoise.core.groups import Groups
-from equipoise.data import Items, Vectors, load_items, load_matrix, load_vectors
+from equipoise.core.parts import Part
+from equipoise.data import Items, Matrix, Vectors, load_items, load_matrix, load_vectors
 from equipoise.data.outputs import Outputs
 from equipoise.metrics.rankings.cosines import CosineScores
 from equipoise.metrics.values.labels import (
@@ -50,129 +52,18 @@ if TYPE_CHECKING:
     from equipoise.evidence.pictures import Pictures
 
 
-Row = dict[str, Any]
-
-_DETECTOR = ("detector_precision", "detector_recall")
-_PEOPLE = pa.schema(
-    [(name, pa.string()) for name in ("groups", "metric", "error", "group")]
-    + [(name, pa.float64()) for name in ("value", "low", "high")]
-    + [("n", pa.int64())]
-)
-_SUBJECTS = pa.schema(
-    [(name, pa.string()) for name in ("model", "subject")]
-    + [(name, pa.float64()) for name in ("accuracy", "low", "high")]
-    + [("n", pa.int64()), ("taken_for", pa.string()), ("told_apart", pa.bool_())]
-    + [("nearest", pa.string()), ("cosine", pa.float64())]
-)
-
-
-def quality_tables(estimates: Sequence[tuple[str, str, Estimate]]) -> Mapping[str, pa.Table]:
-    """Return what people say of images and how subjects are told apart, where it is known.
-
-    `estimates` have the model and the groups before them.
-    """
-    people = [row for _, groups, each in estimates for row in _people_rows(groups, each)]
-    subjects = [*_subject_rows(estimates)]
-    tables = {"people": (people, _PEOPLE), "subjects_told_apart": (subjects, _SUBJECTS)}
-    return {
-        name: pa.Table.from_pylist(rows, schema) for name, (rows, schema) in tables.items() if rows
-    }
-
-
-def _people_rows(groups: str, estimate: Estimate) -> Iterator[Row]:
-    """Yield error rates of all images and of each group, and shares of the detector."""
-
-    def row(metric: str, error: str, group: str, *numbers: Any) -> Row:
-        place = {"groups": groups, "metric": metric, "error": error, "group": group}
-        return place | dict(zip(("value", "low", "high", "n"), numbers, strict=True))
-
-    if estimate.metric in _DETECTOR:
-        n = sum(estimate.n.values())
-        yield row(estimate.metric, "", "", estimate.value, *estimate.ends(0.95), n)
-        for part in estimate.parts:
-            yield row(part.metric, "", part.subject, part.value, part.low, part.high, part.n)
-    elif estimate.metric == "label_error_gap":
-        rate = "label_error_rate"
-        for part in estimate.parts:
-            if part.metric == rate:
-                yield row(rate, part.subject, "", part.value, part.low, part.high, part.n)
-            else:
-                for own in part.by_group:
-                    yield row(rate, part.subject, own.group, own.value, own.low, own.high, own.n)
-
-
-def _subject_rows(estimates: Sequence[tuple[str, str, Estimate]]) -> Iterator[Row]:
-    """Yield every subject of each model: what its images are taken for, whose text is nearest."""
-    nearest_of = {
-        model: _nearest(each)
-        for model, _, each in estimates
-        if each.metric == "confusable_subjects"
-    }
-    for model, _, each in estimates:
-        if each.metric != "subject_accuracy":
-            continue
-        unclear = {*each.params["not_told_apart"]}
-        for part in each.parts:
-            nearest, cosine = nearest_of.get(model, {}).get(part.subject, ("", math.nan))
-            yield {
-                "model": model,
-                "subject": part.subject,
-                "accuracy": part.value,
-                "low": part.low,
-                "high": part.high,
-                "n": part.n,
-                "taken_for": part.shows.removeprefix("taken for ").removesuffix(" most"),
-                "told_apart": part.subject not in unclear and not nearest,
-                "nearest": nearest,
-                "cosine": cosine,
-            }
-
-
-def _nearest(estimate: Estimate) -> dict[str, tuple[str, float]]:
-    """Return the nearest other text of each subject with one at the threshold or above."""
-    nearest: dict[str, tuple[str, float]] = {}
-    for part in estimate.parts:
-        first, second = part.subject.split(" | ", 1)
-        nearest.setdefault(first, (second, part.value))
-        nearest.setdefault(second, (first, part.value))
-    return nearest
-
-
-Objects = npt.NDArray[np.object_]
-Floats = npt.NDArray[np.float64]
-Places = npt.NDArray[np.int64]
+_SETS = "about sets of images, not groups: it stands beside what chance gives, and has no verdict"
+_REFERENCE = "quality.reference"
+_WIDTHS = {"pose": CELLS * CELLS * ORIENTATIONS, "background": CELLS * CELLS * 3}
+_PEOPLE = schema_of("groups metric error group #value #low #high +n")
+_SUBJECTS = schema_of("model subject #accuracy #low #high +n taken_for ?told_apart nearest #cosine")
 
 ON = "reference"
 """What models run on beside the images of the sets."""
 
-_REFERENCE = "quality.reference"
-_WIDTHS = {"pose": CELLS * CELLS * ORIENTATIONS, "background": CELLS * CELLS * 3}
-_SETS = "about sets of images, not groups: it stands beside what chance gives, and has no verdict"
-
-
-@dataclass(frozen=True, eq=False)
-class People:
-    """What people said of images.
-
-    Attributes
-    ----------
-    rows : ndarray of int64, shape (n,)
-        Places of the images in their table.
-    labels : ndarray of objects, shape (n,)
-        None where nothing was said.
-    detected : ndarray of bool, shape (n,), or None
-        Whether the attribute was detected.
-    known : ndarray of bool, shape (n,)
-        Images for which that is known.
-    strangers : int
-        Labelled images that the audit doesn't have.
-    """
-
-    rows: Places
-    labels: Objects
-    detected: npt.NDArray[np.bool_] | None
-    known: npt.NDArray[np.bool_]
-    strangers: int
+Row = dict[str, Any]
+Found = tuple[str, str, Estimate]
+"""An estimate, with the model and the groups that it is of before it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,22 +76,20 @@ class Quality:
         By model: embeddings of the reference images.
     described : mapping of str to Vectors
         "pose" and "background": vectors of the images.
-    probabilities : ndarray of float64, shape (m, classes), or None
-        A classifier's probabilities.
-    rated : ndarray of int64, shape (m,)
-        Places of their images in the table.
-    people : People or None
+    probabilities : Matrix or None
+        A classifier's probabilities of the images.
+    people : Items or None
+        People's labels of images.
     inputs, counts : mapping
         Of every file read.
     """
 
     references: Mapping[str, Vectors]
     described: Mapping[str, Vectors]
-    probabilities: Floats | None = None
-    rated: Places = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    people: People | None = None
-    inputs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    counts: Mapping[str, Any] = field(default_factory=dict)
+    probabilities: Matrix | None
+    people: Items | None
+    inputs: Mapping[str, Mapping[str, Any]]
+    counts: Mapping[str, Any]
 
 
 def load_quality(config: Config, section: QualityConfig, models: Models, images: Items) -> Quality:
@@ -213,43 +102,42 @@ def load_quality(config: Config, section: QualityConfig, models: Models, images:
     DataError
         When a table can't be read or joined.
     """
-    inputs: dict[str, Mapping[str, Any]] = {}
-    counts: dict[str, Any] = {}
     base, limit = models.base, config.data.max_unmatched
-    references: dict[str, Vectors] = {}
-    if section.reference is not None:
-        references, items = _references(config, section, models)
-        inputs |= items.inputs
-        counts[ON] = items.counts
+    references, items = _references(config, section, models)
     described = {
         name: load_vectors(source, images, what=name, max_unmatched=limit)
         for name, source in _descriptions(config, section, models).items()
     }
-    for vectors in (*references.values(), *described.values()):
-        inputs |= vectors.inputs
-    quality = Quality(references, described)
+    matrix = people = None
     if section.probabilities is not None:
         source = section.probabilities.source(base)
         matrix = load_matrix(source, images, what="probabilities", max_unmatched=limit)
-        inputs |= matrix.inputs
-        every = np.asarray(matrix.take([*matrix.names]), dtype=np.float64)
-        rated = np.flatnonzero(~np.isnan(every).any(axis=1))
-        quality = replace(quality, probabilities=every[rated], rated=rated)
     if section.labels is not None:
-        items = load_items(
-            section.labels.source(base, section.labels.columns), what="quality.labels"
-        )
-        inputs |= items.inputs
-        counts["labels"] = items.counts
-        quality = replace(quality, people=_people(section.labels, items, images))
-    return replace(quality, inputs=inputs, counts=counts)
+        table = section.labels.source(base, section.labels.columns)
+        people = load_items(table, what="quality.labels")
+        if not {*people.ids.tolist()} & {*images.ids.tolist()}:
+            raise DataError(
+                f"none of the {len(people)} labelled images is among the images, such as "
+                f"{people.ids[0]!r}",
+                file=people.name,
+                column=section.labels.id,
+                expected=f"ids such as {images.ids[0]!r}",
+                fix="name the images as their table does",
+            )
+    counts = {ON: items, "labels": people}
+    inputs: dict[str, Mapping[str, Any]] = {}
+    for each in (items, *references.values(), *described.values(), matrix, people):
+        inputs |= {} if each is None else each.inputs
+    counted = {name: each.counts for name, each in counts.items() if each is not None}
+    return Quality(references, described, matrix, people, inputs, counted)
 
 
 def _references(
     config: Config, section: QualityConfig, models: Models
-) -> tuple[dict[str, Vectors], Items]:
+) -> tuple[dict[str, Vectors], Items | None]:
     """Return each model's embeddings of the reference images."""
-    assert section.reference is not None  # noqa: S101 - the caller sees to it
+    if section.reference is None:
+        return {}, None
     images = models.read_images(section.reference, name=ON, place=_REFERENCE)
     items = models.once(ON, lambda: load_items(images.source(models.base), what="reference images"))
     found = {}
@@ -268,36 +156,30 @@ def _references(
 
 
 def _descriptions(config: Config, section: QualityConfig, models: Models) -> dict[str, Any]:
-    """Return the sources of the vectors of pose and background."""
-    if section.layout:
-        images = models.read_images(config.data.images, config.data.columns)
-        pictures = images.need_pictures("", why="quality.layout")
-        return _laid_out(pictures, planned=isinstance(models, DryRun))
-    sections = {"pose": section.pose, "background": section.background}
-    return {name: each.source(models.base) for name, each in sections.items() if each is not None}
-
-
-def _laid_out(pictures: Pictures, *, planned: bool) -> dict[str, Outputs]:
-    """Describe every picture that can be decoded; a plan decodes none."""
-    every = {} if planned else {
-        str(name): vectors
-        for place, name in enumerate(pictures.ids.tolist())
-        if (vectors := _layout(pictures, place)) is not None
-    }  # fmt: skip
-    ids = pictures.ids.tolist() if planned else [*every]
-    failed = {name: "decode" for name in pictures.ids.tolist() if name not in {*ids}}
+    """Return the sources of the vectors of pose and background; a plan decodes no picture."""
+    if not section.layout:
+        sections = {"pose": section.pose, "background": section.background}
+        return {name: each.source(models.base) for name, each in sections.items() if each}
+    images = models.read_images(config.data.images, config.data.columns)
+    pictures = images.need_pictures("", why="quality.layout")
+    ids = pictures.ids.tolist()
+    stand_in = [np.ones(width) for width in _WIDTHS.values()]
+    plans = isinstance(models, DryRun)
+    layouts = (stand_in if plans else _layout(pictures, place) for place in range(len(ids)))
+    every = {name: each for name, each in zip(ids, layouts, strict=True) if each is not None}
+    failed = {name: "decode" for name in ids if name not in every}
     return {
         name: Outputs(
             model="", content="embeddings", source="quality.layout",
-            ids=pl.Series("", ids, dtype=pl.String), requested=pictures.ids, failed=failed,
-            values=np.ones((len(ids), width), np.float32) if planned
-            else np.array([both[place] for both in every.values()], np.float32).reshape(-1, width),
+            ids=pl.Series("", [*every], dtype=pl.String), requested=pictures.ids, failed=failed,
+            values=np.array([each[place] for each in every.values()], np.float32)
+            .reshape(-1, width),
         )
         for place, (name, width) in enumerate(_WIDTHS.items())
     }  # fmt: skip
 
 
-def _layout(pictures: Pictures, place: int) -> tuple[Floats, Floats] | None:
+def _layout(pictures: Pictures, place: int) -> list[npt.NDArray[np.float64]] | None:
     """Return the pose and the background of a picture; None where it can't be decoded."""
     from equipoise.evidence.decoding import Decoding, ImageError, decode
 
@@ -308,88 +190,63 @@ def _layout(pictures: Pictures, place: int) -> tuple[Floats, Floats] | None:
         return None
     if min(image.shape[:2]) < CELLS:
         return None
-    return pose_layout([image])[0], background_layout([image])[0]
+    return [pose_layout([image])[0], background_layout([image])[0]]
 
 
-def _people(section: PeopleConfig, items: Items, images: Items) -> People:
-    """Join labels to images by id.
-
-    Raises
-    ------
-    DataError
-        When no labelled image is one of the images.
-    """
-    places = {name: place for place, name in enumerate(images.ids.tolist())}
-    rows = np.array([places.get(name, -1) for name in items.ids.tolist()], dtype=np.int64)
-    kept = rows >= 0
-    if not kept.any():
-        raise DataError(
-            f"none of the {len(rows)} labelled images is among the images, such as "
-            f"{items.ids[0]!r}",
-            file=items.name,
-            column=section.id,
-            expected=f"ids such as {images.ids[0]!r}",
-            fix="name the images as their table does",
-        )
-    detected, known = None, np.zeros(int(kept.sum()), dtype=bool)
-    if section.detected is not None:
-        cells = items.columns[section.detected][kept].tolist()
-        known = np.array([cell is not None for cell in cells])
-        detected = np.array([cell in section.yes for cell in cells])
-    labels = items.columns[section.label][kept]
-    return People(rows[kept], labels, detected, known, int((~kept).sum()))
-
-
-def quality_notes(quality: Quality) -> Iterator[str]:
+def quality_notes(quality: Quality, images: Items) -> Iterator[str]:
     """Yield which images of the tables on quality aren't used."""
     for name, vectors in (*quality.references.items(), *quality.described.items()):
-        missing = int((~vectors.usable).sum())
-        if missing:
-            what = "reference images" if name in quality.references else "images"
-            yield f"{name}: {missing} {what} without a usable vector, in no number about quality."
-    people = quality.people
-    if people is not None and people.strangers:
-        yield f"{people.strangers} labelled images are not among the images, and are not used."
+        if missing := int((~vectors.usable).sum()):
+            yield f"{name}: {missing} images without a usable vector, in no number about quality."
+    labelled = [] if quality.people is None else quality.people.ids.tolist()
+    if strangers := len({*labelled} - {*images.ids.tolist()}):
+        yield f"{strangers} labelled images are not among the images, and are not used."
 
 
 def measure_quality(
     config: Config, section: QualityConfig, data: CounterfactualData, quality: Quality
 ) -> Measured:
     """Measure everything that the section on quality has data for."""
-    findings: list[UncorrectedFinding] = []
-    estimates: list[tuple[str, str, Estimate]] = []
-    place = Place(config.audit, "", "", "default", config.resampling.level)
-    of_images = (
+    found = [
         *_of_models(config, section, data, quality),
         *_of_descriptions(config, data.images, quality),
-    )
-    for model, estimate in of_images:
-        estimates.append((model, "", estimate))
-        here = replace(place, model=model)
-        findings.append(without_verdict(whole(estimate, here, Family.DESCRIPTIVE), _SETS))
+    ]
+    if section.labels is not None and quality.people is not None:
+        found += _of_people(config, section.labels, data.images, quality.people)
+    findings: list[UncorrectedFinding] = []
+    for model, groups, estimate in found:
+        place = Place(config.audit, model, groups, "default", config.resampling.level)
+        if groups:
+            findings += _gaps(estimate, place)
+            continue
+        findings.append(without_verdict(whole(estimate, place, Family.DESCRIPTIVE), _SETS))
         findings += [
             each
-            for each in parts(estimate, here)
+            for each in parts(estimate, place)
             if each.finding.metric == "frechet_distance_extrapolated"
         ]
-    if section.labels is not None and quality.people is not None:
-        people = _of_people(config, section.labels, data.images, quality.people)
-        for groups, estimate in people:
-            estimates.append(("", groups, estimate))
-            findings += _seen(estimate, replace(place, groups=groups))
-    return Measured(tuple(map(_described, findings)), quality_tables(estimates))
+    tables = {
+        "people": pa.Table.from_pylist([*_people_rows(found)], _PEOPLE),
+        "subjects_told_apart": pa.Table.from_pylist([*_subject_rows(found)], _SUBJECTS),
+    }
+    return Measured(
+        tuple(
+            without_verdict(each, "described: it is not held against chance")
+            if math.isnan(each.finding.p_value) and each.finding.family is not Family.DESCRIPTIVE
+            else each
+            for each in findings
+        ),
+        {name: table for name, table in tables.items() if len(table)},
+    )
 
 
-def _described(draft: UncorrectedFinding) -> UncorrectedFinding:
-    """Take the verdict from parts without a test."""
-    if draft.finding.p_value == draft.finding.p_value or draft.finding.family is Family.DESCRIPTIVE:
-        return draft
-    return without_verdict(draft, "described: it is not held against chance")
+def _how(config: Config, tests: int) -> dict[str, Any]:
+    return {"resampling": resampling_of(config, tests), "rng": config.resampling.seed}
 
 
 def _of_models(
     config: Config, section: QualityConfig, data: CounterfactualData, quality: Quality
-) -> Iterator[tuple[str, Estimate]]:
+) -> Iterator[Found]:
     """Yield what each model's embeddings say of the images, and of the subjects."""
     how = _how(config, 1)
     for name, scored in data.models.items():
@@ -398,57 +255,57 @@ def _of_models(
         items, texts, names = scored.scores.items, scored.scores.queries, scored.scores.names
         subjects = data.images.columns[config.data.subject][scored.used]
         sets = data.images.columns[config.data.sets][scored.used]
-        yield name, set_similarity(items, sets, strata=subjects, **how)
+        yield name, "", set_similarity(items, sets, strata=subjects, **how)
         if name in quality.references:
             vectors = quality.references[name]
             reference = vectors.take(np.flatnonzero(vectors.usable))
-            yield name, frechet_distance(items, reference, units=sets, **how)
-        yield name, confusable_subjects(texts, names, threshold=section.confusable)
+            yield name, "", frechet_distance(items, reference, units=sets, **how)
+        yield name, "", confusable_subjects(texts, names, threshold=section.confusable)
         if len(names) > 1:
             accuracy = partial(subject_accuracy, names=names, margin=section.margin, units=sets)
-            yield name, accuracy(items, texts, subjects, **how)
+            yield name, "", accuracy(items, texts, subjects, **how)
 
 
-def _of_descriptions(
-    config: Config, images: Items, quality: Quality
-) -> Iterator[tuple[str, Estimate]]:
+def _of_descriptions(config: Config, images: Items, quality: Quality) -> Iterator[Found]:
     """Yield how alike poses and backgrounds are within sets, and what a classifier says."""
     subjects, sets = images.columns[config.data.subject], images.columns[config.data.sets]
-    how = _how(config, 1)
-    if quality.probabilities is not None:
-        yield "", inception_score(quality.probabilities, units=sets[quality.rated], **how)
+    how, matrix = _how(config, 1), quality.probabilities
+    if matrix is not None:
+        every = np.asarray(matrix.take([*matrix.names]), dtype=np.float64)
+        rated = np.flatnonzero(~np.isnan(every).any(axis=1))
+        yield "", "", inception_score(every[rated], units=sets[rated], **how)
     for name, vectors in quality.described.items():
         used = np.flatnonzero(vectors.usable)
         similarity = partial(set_similarity, centred=name == "background", of=name)
-        yield "", similarity(vectors.take(used), sets[used], strata=subjects[used], **how)
-
-
-def _how(config: Config, tests: int) -> dict[str, Any]:
-    return {"resampling": resampling_of(config, tests), "rng": config.resampling.seed}
+        yield "", "", similarity(vectors.take(used), sets[used], strata=subjects[used], **how)
 
 
 def _of_people(
-    config: Config, section: PeopleConfig, images: Items, people: People
-) -> Iterator[tuple[str, Estimate]]:
+    config: Config, section: PeopleConfig, images: Items, people: Items
+) -> Iterator[Found]:
     """Yield errors that people see, and how the detector agrees with them, by groups."""
-    columns = {name: column[people.rows] for name, column in images.columns.items()}
-    units = columns[config.data.sets]
+    places = {name: place for place, name in enumerate(images.ids.tolist())}
+    kept = np.array([name in places for name in people.ids.tolist()])
+    rows = [places[name] for name in people.ids[kept].tolist()]
+    units = images.columns[config.data.sets][rows]
+    labels = people.columns[section.label][kept]
     how = _how(config, 4 * len(config.data.groups))
     right = {*(section.discernible or (section.good,))}
-    shown = np.array([label in right for label in people.labels])
+    shown = np.array([label in right for label in labels])
     for attributes in config.data.groups:
-        levels = {name: columns[name] for name in attributes}
+        levels = {name: images.columns[name][rows] for name in attributes}
         groups = Groups.of(levels, min_size=config.data.min_group_size)
-        errors = label_errors(people.labels, groups, good=section.good, units=units, **how)
-        yield groups.name, errors
-        if people.detected is not None:
-            kept = people.known & np.array([label is not None for label in people.labels])
-            here = {"groups": groups.take(kept), "units": units[kept], **how}
-            yield groups.name, detector_precision(people.detected[kept], shown[kept], **here)
-            yield groups.name, detector_recall(people.detected[kept], shown[kept], **here)
+        yield "", groups.name, label_errors(labels, groups, good=section.good, units=units, **how)
+        if section.detected is not None:
+            cells = people.columns[section.detected][kept]
+            known = np.array([None not in both for both in zip(cells, labels, strict=True)])
+            detected = np.array([cell in section.yes for cell in cells[known].tolist()])
+            here = {"groups": groups.take(known), "units": units[known], **how}
+            for agreement in (detector_precision, detector_recall):
+                yield "", groups.name, agreement(detected, shown[known], **here)
 
 
-def _seen(estimate: Estimate, place: Place) -> Iterator[UncorrectedFinding]:
+def _gaps(estimate: Estimate, place: Place) -> Iterator[UncorrectedFinding]:
     """Yield the gap of any error and of each kind; rates and shares by group stand in tables."""
     if estimate.metric != "label_error_gap":
         yield whole(estimate, place, Family.DESCRIPTIVE)
@@ -463,3 +320,49 @@ def _seen(estimate: Estimate, place: Place) -> Iterator[UncorrectedFinding]:
             if len(kinds) > 1
             else without_verdict(draft, "the only kind of error: any error is tested")
         )
+
+
+def _people_rows(found: Sequence[Found]) -> Iterator[Row]:
+    """Yield error rates of all images and of each group, and shares of the detector."""
+    rate = "label_error_rate"
+    for _, groups, estimate in found:
+        every: list[tuple[str, str, str, Any]] = []
+        if estimate.metric == "label_error_gap":
+            for part in estimate.parts:
+                of_all = part.metric == rate
+                every += [(rate, part.subject, "", part)] if of_all else [
+                    (rate, part.subject, own.group, own) for own in part.by_group
+                ]  # fmt: skip
+        elif groups:
+            low, high = estimate.ends(0.95)
+            total = Part(
+                estimate.metric, "", value=estimate.value, low=low, high=high,
+                n=sum(estimate.n.values()),
+            )  # fmt: skip
+            every = [(estimate.metric, "", "", total)]
+            every += [(part.metric, "", part.subject, part) for part in estimate.parts]
+        for metric, error, group, each in every:
+            yield {
+                "groups": groups, "metric": metric, "error": error, "group": group,
+                "value": each.value, "low": each.low, "high": each.high, "n": each.n,
+            }  # fmt: skip
+
+
+def _subject_rows(found: Sequence[Found]) -> Iterator[Row]:
+    """Yield every subject of each model: what its images are taken for, whose text is nearest."""
+    nearest: dict[tuple[str, str], tuple[str, float]] = {}
+    for model, _, each in found:
+        for part in each.parts if each.metric == "confusable_subjects" else ():
+            first, second = part.subject.split(" | ", 1)
+            nearest.setdefault((model, first), (second, part.value))
+            nearest.setdefault((model, second), (first, part.value))
+    for model, _, each in found:
+        for part in each.parts if each.metric == "subject_accuracy" else ():
+            other, cosine = nearest.get((model, part.subject), ("", math.nan))
+            unclear = part.subject in each.params["not_told_apart"]
+            yield {
+                "model": model, "subject": part.subject, "accuracy": part.value, "low": part.low,
+                "high": part.high, "n": part.n,
+                "taken_for": part.shows.removeprefix("taken for ").removesuffix(" most"),
+                "told_apart": not (unclear or other), "nearest": other, "cosine": cosine,
+            }  # fmt: skip

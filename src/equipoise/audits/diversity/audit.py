@@ -14,16 +14,16 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from equipoise.audits.audit import Audit, Measured, audit_kind
+from equipoise.audits.columns import schema_of
 from equipoise.audits.config import resampling_of
 from equipoise.audits.diversity.config import reference_name
 from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole, without_verdict
-from equipoise.audits.group_sizes import Row, lacking, size
+from equipoise.audits.group_sizes import Row, first_of, lacking, size
 from equipoise.audits.rows import rows_of
 from equipoise.core.errors import DataError
 from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Family, GroupValue
 from equipoise.core.groups import Groups
-from equipoise.core.wording import images as of_images
 from equipoise.data import Items, Vectors, load_items, load_vectors
 from equipoise.metrics.measure import NO_INTERVAL
 from equipoise.metrics.vectors.diversity import (
@@ -49,63 +49,8 @@ if TYPE_CHECKING:
 
 Sets = Mapping[str, "Table"]
 
-_WHERE = [(name, pa.string()) for name in ("model", "groups", "within")]
-_DISTANCES = pa.schema(
-    [
-        *_WHERE,
-        *((name, pa.string()) for name in ("set_a", "set_b")),
-        *((name, pa.float64()) for name in ("distance", "low", "high")),
-        *((name, pa.int64()) for name in ("n_a", "n_b")),
-    ]
-)
-_SUBSETS = pa.schema(
-    [*_WHERE, ("set", pa.string()), ("rank", pa.int64()), ("image_id", pa.string())]
-)
-
-
-def measure_sets(
-    design: Design,
-    references: Mapping[str, npt.NDArray[Any]],
-    config: Config,
-    ids: npt.NDArray[np.object_],
-    resampling: Resampling | None,
-) -> Measured:
-    """Measure each set, every pair, all sets together, and their distance to references.
-
-    Parameters
-    ----------
-    design : Design
-    references : mapping of str to ndarray
-        Embeddings of reference data sets by name.
-    config : Config
-    ids : ndarray of str objects
-        Of all images.
-    resampling : Resampling or None
-    """
-    level, components = config.resampling.level, config.metrics.components
-    place = Place("diversity", design.model, design.groups.name, "default", level)
-    # One projection, so that every number is of one space.
-    every: Sets = {**design.sets, **references}
-    if components is not None and design.sets:
-        every = project(every, components)
-    sets = {name: every[name] for name in design.sets}
-    findings = (
-        *_within(design, sets, config, place),
-        *_between(design, sets, config, place, resampling),
-        *_to_references(design, every, config, place),
-    )
-    where = {"model": design.model, "groups": design.groups.name, "within": design.within}
-    distances = mean_distances(every, level=level).to_pylist() if every else []
-    tables = {
-        "distances": pa.Table.from_pylist([where | row for row in distances], _DISTANCES),
-        "subsets": pa.Table.from_pylist(
-            [where | row for row in _subsets(design, sets, config, ids)], _SUBSETS
-        ),
-    }
-    return Measured(
-        tuple(_with_components(each, components) for each in findings),
-        {name: table for name, table in tables.items() if len(table)},
-    )
+_DISTANCES = schema_of("model groups within set_a set_b #distance #low #high +n_a +n_b")
+_SUBSETS = schema_of("model groups within set +rank image_id")
 
 
 def _with_components(each: UncorrectedFinding, components: int | None) -> UncorrectedFinding:
@@ -221,21 +166,8 @@ def _diversities(cross: Estimate) -> tuple[GroupValue, ...]:
     )
 
 
-def _subsets(
-    design: Design, sets: Sets, config: Config, ids: npt.NDArray[np.object_]
-) -> Iterator[dict[str, Any]]:
-    """Yield the images of each set's diverse subset, first chosen first."""
-    size = config.metrics.subset
-    for name, images in sets.items() if size else ():
-        chosen = design.images[name][diverse_subset(images, min(size, len(images)))]
-        for rank, image in enumerate(ids[chosen].tolist(), start=1):
-            yield {"set": name, "rank": rank, "image_id": image}
-
-
 Places = npt.NDArray[np.int64]
 
-# Sets that an error or a note lists.
-_LISTED = 10
 # Numbers read in a second by one pass over embeddings, and by a permutation: rough guides.
 _PASS, _SHUFFLE = 5e8, 1e9
 
@@ -326,39 +258,36 @@ class Diversity(Audit["Config", DiversityData, Design]):
 
     def load(self, config: Config, models: Models) -> DiversityData:
         """Read the images and references; read or make every model's embeddings of them."""
-        data = config.data
-        known = models.read_images(data.images, data.columns)
-        table = known.source(models.base, data.columns)
-        images = models.once("images", lambda: load_items(table, what="images"))
-        vectors = {}
-        for name, section in config.models.items():
-            source = (
-                section.source(models.base)
-                if section.model is None
-                else models.embed_images(name, section, known.need_pictures(name))
-            )
-            vectors[name] = load_vectors(
-                source, images, what=name, max_unmatched=data.max_unmatched
-            )
-        inputs = dict(images.inputs)
-        counts: dict[str, Any] = {
-            "images": images.counts,
-            "models": {name: each.counts for name, each in vectors.items()},
-        }
-        for each in vectors.values():
-            inputs |= each.inputs
-        references = {}
-        for name in config.references:
-            items, found = _reference(name, config, models, vectors)
-            references[name] = found
+        inputs: dict[str, Mapping[str, Any]] = {}
+        embedded: dict[str, tuple[Items, dict[str, Vectors]]] = {}
+        for name in ("images", *config.references):
+            items, vectors = _embedded(name, config, models)
+            embedded[name] = items, vectors
             inputs |= items.inputs
-            for each in found.values():
+            for each in vectors.values():
                 inputs |= each.inputs
-            counts.setdefault("references", {})[name] = {
+        counts = {
+            name: {
                 "images": items.counts,
-                "models": {model: each.counts for model, each in found.items()},
+                "models": {model: each.counts for model, each in vectors.items()},
             }
-        return DiversityData(images, vectors, references, inputs, counts)
+            for name, (items, vectors) in embedded.items()
+        }
+        images, own = embedded.pop("images")
+        about: dict[str, Any] = counts.pop("images")
+        references = {name: vectors for name, (_, vectors) in embedded.items()}
+        for name, vectors in references.items():
+            for model, each in vectors.items():
+                if each.dimension != own[model].dimension:
+                    raise DataError(
+                        f"embeddings of {each.dimension} numbers, and {own[model].name} has "
+                        f"{own[model].dimension}",
+                        file=each.name,
+                        expected=f"embeddings of reference {name} by the same model as {model}",
+                        fix="embed both with the same model and settings",
+                    )
+        about |= {"references": counts} if counts else {}
+        return DiversityData(images, own, references, inputs, about)
 
     def groups(self, config: Config, data: DiversityData) -> list[Groups]:
         """Return the sets of all images, for each choice of attributes."""
@@ -402,14 +331,44 @@ class Diversity(Audit["Config", DiversityData, Design]):
         self, config: Config, data: DiversityData, design: Design, resampling: Resampling | None
     ) -> Measured:
         """Measure each set, every pair, all sets together, and their distance to references."""
-        references = {
-            reference_name(name): models[design.model].take(
-                np.flatnonzero(models[design.model].usable)
-            )
-            for name, models in data.references.items()
-            if design.model in models
+        level, options = config.resampling.level, config.metrics
+        place = Place(self.name, design.model, design.groups.name, "default", level)
+        own = {name: models.get(design.model) for name, models in data.references.items()}
+        references: Sets = {
+            reference_name(name): each.take(np.flatnonzero(each.usable))
+            for name, each in own.items()
+            if each is not None
         }
-        return measure_sets(design, references, config, data.ids, resampling)
+        # One projection, so that every number is of one space.
+        every: Sets = {**design.sets, **references}
+        if options.components is not None and design.sets:
+            every = project(every, options.components)
+        sets = {name: every[name] for name in design.sets}
+        findings = (
+            *_within(design, sets, config, place),
+            *_between(design, sets, config, place, resampling),
+            *_to_references(design, every, config, place),
+        )
+        where = {"model": design.model, "groups": design.groups.name, "within": design.within}
+        distances = mean_distances(every, level=level).to_pylist() if every else []
+        subsets = [
+            where | {"set": name, "rank": rank, "image_id": image}
+            for name, images in (sets if options.subset else {}).items()
+            for rank, image in enumerate(
+                data.ids[
+                    design.images[name][diverse_subset(images, min(options.subset, len(images)))]
+                ].tolist(),
+                start=1,
+            )
+        ]
+        tables = {
+            "distances": pa.Table.from_pylist([where | row for row in distances], _DISTANCES),
+            "subsets": pa.Table.from_pylist(subsets, _SUBSETS),
+        }
+        return Measured(
+            tuple(_with_components(each, options.components) for each in findings),
+            {name: table for name, table in tables.items() if len(table)},
+        )
 
     def details(
         self,
@@ -454,12 +413,11 @@ class Diversity(Audit["Config", DiversityData, Design]):
         for name, vectors in data.models.items():
             yield from _of_vectors(name, vectors, live=config.models[name].model is not None)
         if n := data.images.counts["missing"].get(config.data.within, 0):
-            many = f"have no {config.data.within} and are in no set"
-            yield f"{of_images(n, many, many.replace('have', 'has').replace('are', 'is'))}."
+            yield f"Images without {config.data.within} ({n}) are in no set."
         for each in designs:
             if each.within and each.small:
                 few = [f"{name} ({n})" for name, n in each.small.items()]
-                yield f"{each.name}: too small to be measured: {_first(few)}."
+                yield f"{each.name}: too small to be measured: {first_of(few)}."
 
     def sizes(self, config: Config, data: DiversityData) -> Iterator[Row]:
         """Return the sets of the first model: others differ only in images without embedding."""
@@ -479,34 +437,30 @@ class Diversity(Audit["Config", DiversityData, Design]):
         return super().members(config, data, on) if on == "images" else {}
 
 
-def _reference(
-    name: str, config: Config, models: Models, vectors: Mapping[str, Vectors]
-) -> tuple[Items, dict[str, Vectors]]:
-    """Read the images of a reference, and read or make their embeddings by every model."""
-    section, place = config.references[name], f"references.{name}.images"
-    known = models.read_images(section.images, name=name, place=place)
-    items = models.once(name, lambda: load_items(known.source(models.base), what="images"))
-    found = {}
-    source: ArraySource | Outputs
+def _embedded(name: str, config: Config, models: Models) -> tuple[Items, dict[str, Vectors]]:
+    """Read images, those of a reference unless `name` is "images", and their embeddings."""
+    of_reference = config.references.get(name)
+    section = of_reference.images if of_reference else config.data.images
+    columns = () if of_reference else config.data.columns
+    place = f"references.{name}.images" if of_reference else "data.images"
+    images = models.read_images(section, columns, name=name, place=place)
+    what = f"reference {name}" if of_reference else "images"
+    items = models.once(name, lambda: load_items(images.source(models.base, columns), what=what))
+    vectors = {}
     for model, run in config.models.items():
-        if model in section.models:
-            source = section.models[model].source(models.base)
+        source: ArraySource | Outputs
+        if of_reference and model in of_reference.models:
+            source = of_reference.models[model].source(models.base)
         elif run.model is not None:
-            pictures = known.need_pictures(model, place=place)
+            pictures = images.need_pictures(model, place=place)
             source = models.embed_images(model, run, pictures, on=name)
-        else:
+        elif of_reference:
             continue
-        own = load_vectors(source, items, what=model, max_unmatched=config.data.max_unmatched)
-        found[model] = own
-        if own.dimension != vectors[model].dimension:
-            raise DataError(
-                f"embeddings of {own.dimension} numbers, and {vectors[model].name} has "
-                f"{vectors[model].dimension}",
-                file=own.name,
-                expected=f"embeddings of reference {name} by the same model as {model}",
-                fix="embed both with the same model and settings",
-            )
-    return items, found
+        else:
+            source = run.source(models.base)
+        limit = config.data.max_unmatched
+        vectors[model] = load_vectors(source, items, what=model, max_unmatched=limit)
+    return items, vectors
 
 
 def _sets(groups: Groups, rows: Places) -> tuple[dict[str, Places], dict[str, int]]:
@@ -535,7 +489,7 @@ def _check_components(design: Design, config: Config, data: DiversityData) -> No
     most = min(sum(sizes.values()), dimension)
     if wanted is None or not design.images or wanted <= most:
         return
-    shown = _first([f"{name}: {n}" for name, n in sizes.items()])
+    shown = first_of(f"{name}: {n}" for name, n in sizes.items())
     raise DataError(
         f"metrics.components: {wanted} is more than the images of {design.name} ({shown}) or the "
         f"{dimension} numbers of an embedding allow",
@@ -543,10 +497,6 @@ def _check_components(design: Design, config: Config, data: DiversityData) -> No
         expected=f"at most {most}",
         fix=f"lower metrics.components to {most}, or leave it out",
     )
-
-
-def _first(names: Sequence[str]) -> str:
-    return ", ".join(names[:_LISTED]) + (", …" if len(names) > _LISTED else "")
 
 
 def _of_vectors(name: str, vectors: Vectors, *, live: bool) -> Iterator[str]:
@@ -559,5 +509,4 @@ def _of_vectors(name: str, vectors: Vectors, *, live: bool) -> Iterator[str]:
         (int(vectors.not_finite.sum()), "an embedding that is not finite"),
     ):
         if n:
-            many, single = f"have {what} and are not used", f"has {what} and is not used"
-            yield f"{name}: {of_images(n, many, single)}."
+            yield f"{name}: images with {what} ({n}) are not used."

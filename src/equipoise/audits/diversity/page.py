@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from equipoise.audits.diversity.config import reference_name
 from equipoise.core import AuditResult
+from equipoise.report import plots
 from equipoise.report.blocks import Block, Chart, Fold, Grid, Section, Table, Words
 from equipoise.report.page import Page
 from equipoise.report.plots import Axis, Palette, heat_map, intervals, tone
@@ -13,8 +14,6 @@ from equipoise.report.tables import Row, distinct, has, panels, rows
 from equipoise.report.text import count, interval, number, plural, source
 
 MOST_SETS = 30
-# Characters of a label that an axis has room for.
-_LONGEST = 22
 _REFERENCE = reference_name("")
 _KINDS: Palette = {"set": ("var(--m1)", "circle"), "reference": ("var(--m6)", "square")}
 
@@ -47,36 +46,38 @@ def distances(result: AuditResult) -> Section | None:
         if len(distinct(panel, "set_a")) <= MOST_SETS:
             charts.append(_map(panel, name))
         blocks.append(Grid(tuple(charts)))
-    blocks.append(_table(table))
-    return Section("diversity", "Distances within and between sets", tuple(blocks))
+    columns = {
+        "Set": "set_a",
+        "Other set": "set_b",
+        "#Mean distance": "distance",
+        "#Interval": "low high",
+        "#n": "n_a",
+        "#Other n": "n_b",
+        "Within": "within",
+        "Attributes": "groups",
+        "Model": "model",
+    }
+    pairs = [row for row in table if row["set_a"] <= row["set_b"]]
+    heading = "Distances within and between sets"
+    blocks.append(Table.of(heading, columns, pairs, source="distances"))
+    return Section("diversity", heading, tuple(blocks))
 
 
 def _diversity(panel: Sequence[Row], name: str) -> Chart:
-    own = [row for row in panel if row["set_a"] == row["set_b"] and has(row["distance"])]
-    points = [
-        {
-            "label": _label(row["set_a"], row["n_a"]),
-            "series": "reference" if row["set_a"].endswith(_REFERENCE) else "set",
-            "value": row["distance"], "low": row["low"], "high": row["high"],
-            "tip": f"{_distance(row['set_a'], row)}, n = {row['n_a']}",
-        }
-        for row in sorted(own, key=lambda row: row["distance"])
-    ]  # fmt: skip
-    kinds = [kind for kind in _KINDS if any(row["series"] == kind for row in points)]
+    own = [{**row, "n": row["n_a"]} for row in panel if row["set_a"] == row["set_b"]]
+    marks = plots.points(
+        sorted(own, key=lambda row: row["distance"]), "set_a", series=_kind, value="distance"
+    )
+    kinds = [kind for kind in _KINDS if any(mark["series"] == kind for mark in marks)]
     return intervals(
-        points, f"Diversity of each set with its interval, lowest first: {name}",
+        marks, f"Diversity of each set with its interval, lowest first: {name}",
         Axis("diversity (ISS intra)"), title=f"Diversity within sets: {name}", series=kinds,
         palette={kind: _KINDS[kind] for kind in kinds},
     )  # fmt: skip
 
 
-def _label(name: str, n: int) -> str:
-    label = f"{name} (n = {n})"
-    return label if len(label) <= _LONGEST else name
-
-
-def _distance(name: str, row: Row) -> str:
-    return f"{name}: {number(row['distance'])} {interval(row['low'], row['high'])}"
+def _kind(row: Row) -> str:
+    return "reference" if row["set_a"].endswith(_REFERENCE) else "set"
 
 
 def _map(panel: Sequence[Row], name: str) -> Chart:
@@ -87,7 +88,8 @@ def _map(panel: Sequence[Row], name: str) -> Chart:
             "row": row["set_a"], "column": row["set_b"], "value": row["distance"],
             "shown": number(row["distance"], 2),
             "tone": tone(row["distance"], low, high) if has(row["distance"]) else "low",
-            "tip": _distance(f"{row['set_a']} and {row['set_b']}", row),
+            "tip": f"{row['set_a']} and {row['set_b']}: {number(row['distance'])} "
+            f"{interval(row['low'], row['high'])}",
         }
         for row in panel
     ]  # fmt: skip
@@ -96,21 +98,6 @@ def _map(panel: Sequence[Row], name: str) -> Chart:
         Axis("mean distance", domain=(low, high)), columns=distinct(panel, "set_a"),
         title=f"Distances between sets: {name}",
     )  # fmt: skip
-
-
-def _table(table: Sequence[Row]) -> Table:
-    cells = [
-        (
-            row["set_a"], row["set_b"], number(row["distance"]), interval(row["low"], row["high"]),
-            count(row["n_a"]), count(row["n_b"]), row["within"], row["groups"], row["model"],
-        )
-        for row in table
-        if row["set_a"] <= row["set_b"]
-    ]  # fmt: skip
-    columns = ["Set", "Other set", "#Mean distance", "#Interval", "#n", "#Other n", "Within",
-               "Attributes", "Model"]  # fmt: skip
-    caption = "Mean distance within and between sets"
-    return Table.of(caption, columns, cells, source="distances")
 
 
 def subsets(result: AuditResult) -> Section | None:

@@ -107,7 +107,8 @@ class Predictions(Audit[Config, PredictionData, Design]):
             free = section.open_vocabulary or read.content == "answers" or unknown
             maps = dict(section.every_map)
             outputs[name] = read, section.reading(name, open_vocabulary=free, maps=maps)
-        return join_predictions(read_labels(labels), outputs, max_unmatched=data.max_unmatched)
+        truth = models.once("labels", lambda: read_labels(labels))
+        return join_predictions(truth, outputs, max_unmatched=data.max_unmatched)
 
     def groups(self, config: Config, data: PredictionData) -> list[Groups]:
         """Return the groups of all labelled images."""

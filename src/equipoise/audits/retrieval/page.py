@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Sequence
 
 from equipoise.audits.engines.rankings.page import (
     CAVEAT,
@@ -13,10 +14,10 @@ from equipoise.audits.engines.rankings.page import (
     distributions,
     share_map,
 )
-from equipoise.core import AuditResult, Finding
+from equipoise.core import AuditResult
 from equipoise.report.blocks import Block, Chart, Grid, Section, Words
 from equipoise.report.page import Page
-from equipoise.report.tables import scope
+from equipoise.report.tables import Row, has, panels, scope
 from equipoise.report.text import count, source
 
 
@@ -36,7 +37,14 @@ def facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
 
 def queries(result: AuditResult) -> Section | None:
     """Return shares of the first K by query, and the spread over queries."""
-    charts = [*_share_maps(result.findings)]
+    shares = [f for f in result.findings if f.metric == "max_skew" and f.by_group and has(f.value)]
+    charts = [
+        _share_map(panel, f"{model}, {scope(groups, version)}")
+        for (model, groups, version), panel in panels(
+            map(vars, shares), "model", "groups", "version"
+        ).items()
+        if len(panel[0]["by_group"]) <= MOST_GROUPS
+    ]
     text = (
         f"Share of each group in the first K: up to {MOST_ROWS} queries, largest excess over "
         "chance first. In brackets: the group's share of all images that are ranked."
@@ -47,27 +55,18 @@ def queries(result: AuditResult) -> Section | None:
     return Section("queries", "Results by query", tuple(blocks)) if blocks else None
 
 
-def _share_maps(findings: Sequence[Finding]) -> Iterator[Chart]:
-    by_panel: dict[tuple[str, str, str], list[Finding]] = {}
-    for one in findings:
-        if one.metric == "max_skew" and one.by_group and not math.isnan(one.value):
-            by_panel.setdefault((one.model, one.groups, one.version), []).append(one)
-    for (model, groups, version), panel in by_panel.items():
-        if len(panel[0].by_group) > MOST_GROUPS:
-            continue
-        ordered = sorted(panel, key=lambda one: -one.excess if math.isfinite(one.excess) else 0.0)
-        pool: dict[str, int] = {}
-        cells = []
-        for one in ordered[:MOST_ROWS]:
-            for part in one.by_group:
-                pool[part.group] = pool.get(part.group, 0) + part.n
-                if not math.isnan(part.value):
-                    query = one.subject or "the query"
-                    tip = f"{count(part.n)} images in the pool"
-                    cells.append(
-                        {"query": query, "group": part.group, "share": part.value, "tip": tip}
-                    )
-        yield share_map(cells, pool, f"{model}, {scope(groups, version)}")
+def _share_map(panel: Sequence[Row], name: str) -> Chart:
+    pool: Counter[str] = Counter()
+    cells = []
+    panel = sorted(panel, key=lambda row: -row["excess"] if math.isfinite(row["excess"]) else 0.0)
+    for row in panel[:MOST_ROWS]:
+        for part in row["by_group"]:
+            pool[part.group] += part.n
+            if has(part.value):
+                tip = f"{count(part.n)} images in the pool"
+                query = row["subject"] or "the query"
+                cells.append({"query": query, "group": part.group, "share": part.value, "tip": tip})
+    return share_map(cells, pool, name)
 
 
 PAGE = Page(

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from equipoise.audits import group_sizes
-from equipoise.audits.audit import Audit, Measured, audit_kind
+from equipoise.audits.audit import Measured, audit_kind
+from equipoise.audits.columns import schema_of
+from equipoise.audits.engines.rankings.audit import ByQuery, beside, tested
 from equipoise.audits.engines.rankings.designs import ScoreDesign
 from equipoise.audits.engines.rankings.scores import RankingData, load_scores, read_items
 from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole, without_verdict
@@ -22,13 +23,10 @@ from equipoise.audits.similarity.hypotheses import Hypothesis
 from equipoise.core.errors import DataError
 from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Family, GroupValue
-from equipoise.core.groups import Groups
 from equipoise.core.parts import Part
-from equipoise.core.wording import images as count_images
 from equipoise.metrics.values.similarity import normalized_similarity_mad, similarity_gap
 
 if TYPE_CHECKING:
-    from equipoise.audits.group_sizes import Row
     from equipoise.audits.outputs import Models
     from equipoise.audits.similarity.config import Config
     from equipoise.data import Items
@@ -43,19 +41,12 @@ _DETECTABLE = 2.8
 _POOL_ORDER = "_pool_order"
 _NUMBERS = ("low", "high", "chance_low", "chance_high")
 _NORMALISED = ("normalised", "normalised_low", "normalised_high")
-_AT = ("model", "groups", "version")
-_EFFECTS = pa.schema(
-    [
-        *((name, pa.string()) for name in (*_AT, "concept", "group", "unit")),
-        ("n", pa.int64()),
-        *((name, pa.float64()) for name in ("effect", *_NUMBERS, *_NORMALISED)),
-    ]
+_EFFECTS = schema_of(
+    "model groups version concept group unit +n #effect #low #high #chance_low #chance_high "
+    "#normalised #normalised_low #normalised_high"
 )
-_HYPOTHESES = pa.schema(
-    [
-        *((name, pa.string()) for name in (*_AT, "hypothesis", "unit", "concept", "favourite")),
-        *((name, pa.float64()) for name in ("declared", "preference")),
-    ]
+_HYPOTHESES = schema_of(
+    "model groups version hypothesis unit concept favourite #declared #preference"
 )
 
 
@@ -98,14 +89,8 @@ class Design(ScoreDesign):
     @cached_property
     def pools(self) -> dict[str, Any]:
         """Which images are compared with which: the keywords of the metrics."""
-        data, scored = self.config.data, self.scored
-        # Scores of vectors bring the names of the concepts.
-        names = [*scored.queries] if isinstance(scored.scores, np.ndarray) else None
-        return {
-            "queries": self.column(data.subject) if data.subject else names,
-            "sets": self.column(data.sets) if data.sets else None,
-            "clusters": self.column(data.unit) if data.unit else None,
-        }
+        unit = self.config.data.unit
+        return {**self.queries, "clusters": self.column(unit) if unit else None}
 
     @property
     def hypotheses(self) -> list[Hypothesis]:
@@ -171,18 +156,18 @@ def measure_similarities(design: Design, resampling: Resampling | None) -> Measu
     seed, level = config.resampling.seed, config.resampling.level
     place = Place("similarity", design.model, design.name, "default", level)
     common = {**design.pools, "rng": seed}
-    tested = "similarity_gap" in config.measures
+    compares = "similarity_gap" in config.measures
     gap = similarity_gap(
         scored.scores, design.groups, scale=design.scale,
-        resampling=resampling if tested else None, **common,
+        resampling=resampling if compares else None, **common,
     )  # fmt: skip
-    findings = [*_gap_findings(gap, place, design.scale)] if tested else []
+    findings = [*_gap_findings(gap, place, design.scale)] if compares else []
     spread = None
     if "normalized_similarity_mad" in config.measures:
         spread = normalized_similarity_mad(
             scored.scores, design.groups, resampling=resampling, **common
         )
-        findings += _spread_findings(spread, place, design, gap.metric if tested else "")
+        findings += _spread_findings(spread, place, design, gap.metric if compares else "")
     unit = "score" if design.scale is None else "logit"
     at = {"model": design.model, "groups": design.name, "version": "default", "unit": unit}
     effects = {
@@ -223,13 +208,13 @@ def _gap_findings(gap: Estimate, place: Place, scale: float | None) -> Iterator[
     concepts = [each for each in every if each.finding.metric == gap.metric] if several else []
     for each in (first, *concepts):
         average = [] if each.finding.subject else averages
-        finding = _tested(_with_direction(each, average, logits=scale is not None))
+        finding = tested(_with_direction(each, average, logits=scale is not None))
         yield finding
         if scale is not None:
             yield _unscaled(finding, scale)
     for each in every:
         if each.finding.metric.endswith(_POOL_ORDER):
-            yield _beside(each, gap.metric)
+            yield beside(each, gap.metric)
 
 
 def _with_direction(
@@ -263,7 +248,7 @@ def _favoured(by_group: Sequence[GroupValue], *, beyond_chance: bool, logits: bo
 
 
 def _spread_findings(
-    spread: Estimate, place: Place, design: Design, tested: str
+    spread: Estimate, place: Place, design: Design, gap: str
 ) -> Iterator[UncorrectedFinding]:
     """Yield spreads of normalised similarities, without a verdict where the gap's says the same.
 
@@ -276,33 +261,13 @@ def _spread_findings(
         by_group=own[0].by_group if len(own) == 1 else (), shows="normalised similarity",
     )  # fmt: skip
     for each in (first, *(parts(spread, place) if len(own) > 1 else ())):
-        if tested and design.compared == 2:
-            why = f"of two groups it is their gap in standard deviations: {tested} is tested"
+        if gap and design.compared == 2:
+            why = f"of two groups it is their gap in standard deviations: {gap} is tested"
             yield without_verdict(each, why)
-        elif tested and design.scale is not None:
-            yield without_verdict(each, f"has no scale, sees any preference: {tested} is tested")
+        elif gap and design.scale is not None:
+            yield without_verdict(each, f"has no scale, sees any preference: {gap} is tested")
         else:
-            yield _tested(each)
-
-
-def _tested(drafted: UncorrectedFinding) -> UncorrectedFinding:
-    """Take the verdict from a number without a p-value."""
-    finding = drafted.finding
-    if not math.isnan(finding.value) and math.isnan(finding.p_value):
-        return without_verdict(drafted, finding.reason or "there is nothing to exchange")
-    return drafted
-
-
-def _beside(drafted: UncorrectedFinding, metric: str) -> UncorrectedFinding:
-    """Return the gap of plain means against the other null, without a verdict."""
-    described = replace(
-        drafted.finding,
-        metric=metric,
-        version="null: pool order",
-        family=Family.DESCRIPTIVE,
-        reason=drafted.finding.reason or "stands beside the gap within sets, which is tested",
-    )
-    return replace(drafted, finding=described)
+            yield tested(each)
 
 
 def _unscaled(drafted: UncorrectedFinding, scale: float) -> UncorrectedFinding:
@@ -362,10 +327,8 @@ _PREFERENCES = (
 
 
 @audit_kind("similarity")
-class Similarity(Audit[Config, SimilarityData, Design]):
+class Similarity(ByQuery[Config, SimilarityData, Design]):
     """Audits of similarity."""
-
-    items = "images"
 
     def load(self, config: Config, models: Models) -> SimilarityData:
         """Read images, queries and hypotheses, and read or compute every model's scores."""
@@ -382,14 +345,6 @@ class Similarity(Audit[Config, SimilarityData, Design]):
             inputs |= each.items.inputs
         counts = {**data.counts, **{each.key: each.items.counts for each in hypotheses}}
         return SimilarityData(images, data.models, inputs, counts, hypotheses)
-
-    def groups(self, config: Config, data: SimilarityData) -> list[Groups]:
-        """Return the groups of all images."""
-        columns, size = data.images.columns, config.data.min_group_size
-        return [
-            Groups.of({name: columns[name] for name in attributes}, min_size=size)
-            for attributes in config.data.groups
-        ]
 
     def designs(self, config: Config, data: SimilarityData) -> list[Design]:
         """Return every model with every choice of groups."""
@@ -415,12 +370,6 @@ class Similarity(Audit[Config, SimilarityData, Design]):
         """Measure gaps, normalised similarities and hypotheses of one design."""
         measured = measure_similarities(design, resampling)
         return replace(measured, notes=(_PREFERENCES, *_scale_notes(design)))
-
-    def sizes(self, config: Config, data: SimilarityData) -> Iterator[Row]:
-        """Return the sizes of the groups that are compared in the first model."""
-        for attributes in config.data.groups:
-            design = Design(next(iter(data.models)), attributes, data, config)
-            yield from group_sizes.sizes_of(design.groups)
 
     def details(
         self,
@@ -450,11 +399,7 @@ class Similarity(Audit[Config, SimilarityData, Design]):
         self, config: Config, data: SimilarityData, designs: Sequence[Design]
     ) -> Iterable[str]:
         """Return the notes on images that aren't used, and on sets."""
-        for name, scored in data.models.items():
-            yield from scored.notes(name)
-        for column in filter(None, (config.data.subject, config.data.sets, config.data.unit)):
-            if count := data.images.counts["missing"][column]:
-                yield f"{count_images(count, f'have no {column}', f'has no {column}')}."
+        yield from super().notes(config, data, designs)
         if config.data.sets is None:
             yield (
                 "Images differ in more than their group, so a gap may come from what else they "
@@ -472,7 +417,7 @@ def _check_units(config: Config, images: Items) -> None:
     for row, (name, owner) in enumerate(pairs, start=1):
         if name is not None and owners.setdefault(name, owner) != owner:
             raise DataError(
-                f"{sets} {name!r} has images of several units: {owners[name]!r} and {owner!r}",
+                f"{sets} {name!r} has images of several units",
                 file=images.name,
                 column=unit,
                 row=row,

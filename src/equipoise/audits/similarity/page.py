@@ -6,10 +6,10 @@ import math
 from collections.abc import Sequence
 
 from equipoise.core import AuditResult
-from equipoise.report.blocks import Block, Chart, Grid, Section, Table, Words
+from equipoise.report.blocks import Chart, Grid, Section, Table, Words
 from equipoise.report.page import Page
 from equipoise.report.plots import Axis, bars, heat_map, intervals, scatter, tone
-from equipoise.report.tables import Row, distinct, has, panels, rows, scope
+from equipoise.report.tables import Row, distinct, has, panels, points, rows, scope, scope_of
 from equipoise.report.text import count, interval, number, source
 
 MOST_CONCEPTS, MOST_IN_MAP, MOST_COLUMNS, MOST_GROUPS = 12, 30, 8, 16
@@ -64,11 +64,26 @@ def effects(result: AuditResult) -> Section | None:
         "where a group lies in 95 of 100 random exchanges of groups. All maps have one colour "
         "scale."
     )
-    return Section(
-        "effects",
-        "Similarity by concept and group",
-        (Words((text,), "note"), Grid(tuple(charts)), _effect_table(every)),
-    )
+    titles = {
+        "Concept": _concept,
+        "Group": "group",
+        "#Above average": "effect",
+        "#Interval": "low high",
+        "#Chance band": "chance_low chance_high",
+        "#Normalised": "normalised",
+        "#Its interval": "normalised_low normalised_high",
+        "#Images": "n",
+        "Unit": "unit",
+        "Model": "model",
+        "Attributes": scope_of,
+    }
+    heading = "Similarity by concept and group"
+    table = Table.of(heading, titles, every, source="group_effects")
+    return Section("effects", heading, (Words((text,), "note"), Grid(tuple(charts)), table))
+
+
+def _concept(row: Row) -> str:
+    return row["concept"] or _AVERAGE
 
 
 def _by_gap(panel: Sequence[Row]) -> list[str]:
@@ -89,18 +104,14 @@ def _of_concepts(panel: Sequence[Row], concepts: Sequence[str]) -> list[Row]:
 
 
 def _dots(panel: Sequence[Row], name: str) -> Chart:
-    points = [
-        {
-            "label": row["concept"] or _AVERAGE, "series": row["group"], "value": row["effect"],
-            "low": row["low"], "high": row["high"], "chance_low": row["chance_low"],
-            "chance_high": row["chance_high"], "tip": _tip(row),
-        }
-        for row in panel
-    ]  # fmt: skip
+    marks = points(
+        panel, _tip, "low", "high", "chance_low", "chance_high", value="effect", series="group"
+    )
+    marks = [{**mark, "label": _concept(row)} for mark, row in zip(marks, panel, strict=True)]
     axis = Axis(f"{_unit(panel)} above the groups' average", zero=True)
-    title = f"Groups by concept: {name}"
     label = f"Similarity by concept and group, over the chance band: {name}"
-    return intervals(points, label, axis, title=title, series=distinct(panel, "group"))
+    title = f"Groups by concept: {name}"
+    return intervals(marks, label, axis, title=title, series=distinct(panel, "group"))
 
 
 def _unit(panel: Sequence[Row]) -> str:
@@ -108,7 +119,7 @@ def _unit(panel: Sequence[Row]) -> str:
 
 
 def _tip(row: Row) -> str:
-    about = f"{row['concept'] or _AVERAGE}, {row['group']} (n = {row['n']})"
+    about = f"{_concept(row)}, {row['group']} (n = {row['n']})"
     text = f"{about}: {number(row['effect'])} {interval(row['low'], row['high'])}"
     if has(row["normalised"]):
         text += f"; {number(row['normalised'])} standard deviations from the mean of all images"
@@ -137,23 +148,6 @@ def _map(panel: Sequence[Row], name: str, limit: float) -> Chart:
     return heat_map(cells, label, axis, columns=columns, title=f"Concepts and groups: {name}")
 
 
-def _effect_table(every: Sequence[Row]) -> Table:
-    cells = [
-        (
-            row["concept"] or _AVERAGE, row["group"], number(row["effect"]),
-            interval(row["low"], row["high"]), interval(row["chance_low"], row["chance_high"]),
-            number(row["normalised"]), interval(row["normalised_low"], row["normalised_high"]),
-            count(row["n"]), row["unit"], row["model"], scope(row["groups"], row["version"]),
-        )
-        for row in every
-    ]  # fmt: skip
-    columns = [
-        "Concept", "Group", "#Above average", "#Interval", "#Chance band", "#Normalised",
-        "#Its interval", "#Images", "Unit", "Model", "Attributes",
-    ]  # fmt: skip
-    return Table.of("Similarity by concept and group", columns, cells, source="group_effects")
-
-
 def hypotheses(result: AuditResult) -> Section | None:
     """Return preferences for the declared groups, by concept."""
     every = [row for row in rows(result, "hypotheses") if has(row["preference"])]
@@ -169,44 +163,43 @@ def hypotheses(result: AuditResult) -> Section | None:
         "0 the model prefers the declared group. Where preferences have nothing to do with the "
         "declaration, about as many lie above 0 as below."
     )
-    blocks: list[Block] = [Words((text,), "note"), Grid(tuple(charts)), _preference_table(every)]
-    return Section("hypotheses", "Preferences for declared groups", tuple(blocks))
+    columns = {
+        "Concept": "concept",
+        "Declared group": "favourite",
+        "#Declared": "declared",
+        "#Preference": "preference",
+        "Unit": "unit",
+        "Model": "model",
+        "Attributes": "groups",
+    }
+    heading = "Preferences for declared groups"
+    table = Table.of(heading, columns, every, source="hypotheses")
+    return Section("hypotheses", heading, (Words((text,), "note"), Grid(tuple(charts)), table))
 
 
 def _preferences(panel: Sequence[Row], groups: str, name: str) -> Chart:
     """Draw preferences over the declared numbers, or by concept where there are too few."""
     models = distinct(panel, "model")
-    points = [
-        {
-            "label": f"{row['concept']}: {row['favourite']}", "series": row["model"],
-            "value": row["preference"], "x": row["declared"], "y": row["preference"],
-            "tip": f"{row['model']}, {row['concept']}: {row['favourite']} preferred by "
-            f"{number(row['preference'])}"
-            + (f", {name} {number(row['declared'])}" if has(row["declared"]) else ""),
-        }
-        for row in panel
+    marks = [
+        {**mark, "label": f"{row['concept']}: {row['favourite']}"}
+        for row, mark in zip(
+            panel,
+            points(
+                panel,
+                lambda row: f"{row['model']}, {row['concept']}: {row['favourite']} preferred by "
+                f"{number(row['preference'])}, declared {number(row['declared'])}",
+                value="preference", x="declared", y="preference", series="model",
+            ),
+            strict=True,
+        )
     ]  # fmt: skip
     axis = Axis(f"preference ({_unit(panel)})", zero=True)
     title = f"{groups}, as declared in “{name}”"
     label = f"Preference for declared groups of {groups}, by concept: {name}"
-    numbered = [point for point in points if has(point["x"])]
-    if len({point["x"] for point in numbered}) >= _MIN_POINTS:
+    numbered = [mark for mark in marks if has(mark["x"])]
+    if len({mark["x"] for mark in numbered}) >= _MIN_POINTS:
         return scatter(numbered, label, Axis(name), axis, title=title, series=models)
-    return bars(points, label, axis, title=title, series=models)
-
-
-def _preference_table(every: Sequence[Row]) -> Table:
-    cells = [
-        (
-            row["concept"], row["favourite"], number(row["declared"]), number(row["preference"]),
-            row["unit"], row["model"], row["groups"],
-        )
-        for row in every
-    ]  # fmt: skip
-    columns = [
-        "Concept", "Declared group", "#Declared", "#Preference", "Unit", "Model", "Attributes",
-    ]  # fmt: skip
-    return Table.of("Preferences for declared groups", columns, cells, source="hypotheses")
+    return bars(marks, label, axis, title=title, series=models)
 
 
 PAGE = Page(

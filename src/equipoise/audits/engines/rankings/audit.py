@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 
 from equipoise.audits import group_sizes
-from equipoise.audits.audit import Audit, Measured
+from equipoise.audits.audit import Audit, Design, Measured
 from equipoise.audits.config import resampling_of
-from equipoise.audits.engines.rankings.config import RankingAudit
+from equipoise.audits.engines.rankings.config import QueryAudit, RankingAudit
 from equipoise.audits.engines.rankings.designs import (
     RankingDesign,
     check_designs,
@@ -24,7 +24,6 @@ from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole, w
 from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Family
 from equipoise.core.groups import Groups
-from equipoise.core.wording import images
 from equipoise.metrics.rankings.measures import (
     query_distribution,
     retrieval_curves,
@@ -159,7 +158,7 @@ def _of_estimate(estimate: Estimate, place: Place) -> Iterator[UncorrectedFindin
         return
     base, several = estimate.metric, _several(estimate)
     first = next((part for part in estimate.parts if part.metric == base), None)
-    yield _tested(
+    yield tested(
         whole(
             estimate, place, Family.COMPOSITE,
             by_group=() if first is None or several else first.by_group,
@@ -169,9 +168,9 @@ def _of_estimate(estimate: Estimate, place: Place) -> Iterator[UncorrectedFindin
     for finding in parts(estimate, place):
         metric = finding.finding.metric
         if metric == base and several:
-            yield _tested(finding)
+            yield tested(finding)
         elif metric != base and not finding.finding.subject:
-            yield _beside(finding, base)
+            yield beside(finding, base)
 
 
 def _group_skews(estimate: Estimate, place: Place) -> Iterator[UncorrectedFinding]:
@@ -191,10 +190,10 @@ def _group_skews(estimate: Estimate, place: Place) -> Iterator[UncorrectedFindin
         if not isinstance(shares, str) and not shares[finding.subject] > 0:
             reason = "its desired share is 0, and no share can be held against nothing"
         finding = replace(finding, metric="skew_at_k", direction=text, reason=reason)
-        yield _tested(UncorrectedFinding(finding, "either"))
+        yield tested(UncorrectedFinding(finding, "either"))
 
 
-def _tested(draft: UncorrectedFinding) -> UncorrectedFinding:
+def tested(draft: UncorrectedFinding) -> UncorrectedFinding:
     """Take the test from numbers that chance alone makes infinite."""
     finding = draft.finding
     if finding.metric == "ndkl" and (math.isinf(finding.value) or math.isinf(finding.chance)):
@@ -208,7 +207,7 @@ def _tested(draft: UncorrectedFinding) -> UncorrectedFinding:
     return without_verdict(draft, why)
 
 
-def _beside(draft: UncorrectedFinding, base: str) -> UncorrectedFinding:
+def beside(draft: UncorrectedFinding, base: str) -> UncorrectedFinding:
     """Describe the other target, or the other null, beside the measure."""
     finding = draft.finding
     suffix = finding.metric.removeprefix(base)
@@ -223,12 +222,14 @@ def _beside(draft: UncorrectedFinding, base: str) -> UncorrectedFinding:
     return replace(draft, finding=described)
 
 
-ConfigT = TypeVar("ConfigT", bound=RankingAudit)
+ConfigT = TypeVar("ConfigT", bound=QueryAudit)
+RankingT = TypeVar("RankingT", bound=RankingAudit)
 DataT = TypeVar("DataT", bound=RankingData)
+DesignT = TypeVar("DesignT", bound=Design)
 
 
-class Rankings(Audit[ConfigT, DataT, RankingDesign]):
-    """Audits of rankings; a kind adds how its data are loaded."""
+class ByQuery(Audit[ConfigT, DataT, DesignT]):
+    """Audits of images by query; a kind adds how its data are loaded and measured."""
 
     items = "images"
 
@@ -240,29 +241,41 @@ class Rankings(Audit[ConfigT, DataT, RankingDesign]):
             for attributes in config.data.groups
         ]
 
-    def designs(self, config: ConfigT, data: DataT) -> list[RankingDesign]:
+    def sizes(self, config: ConfigT, data: DataT) -> Iterator[Row]:
+        """Return the sizes of the groups that the first model compares, of marginals, too."""
+        by_name = {each.groups.name: each for each in reversed(self.designs(config, data))}
+        for name in reversed(by_name):
+            yield from group_sizes.sizes_of(by_name[name].groups)
+
+    def notes(self, config: ConfigT, data: DataT, designs: Sequence[DesignT]) -> Iterable[str]:
+        """Return the notes on images and queries that aren't used."""
+        for name, scored in data.models.items():
+            yield from scored.notes(name)
+        attributes = {name for group in config.data.groups for name in group}
+        for column in config.data.columns:
+            missing = data.images.counts["missing"][column]
+            if column not in attributes and missing:
+                yield f"Images without {column} ({missing}) are not compared."
+
+
+class Rankings(ByQuery[RankingT, DataT, RankingDesign]):
+    """Audits of rankings; a kind adds how its data are loaded."""
+
+    def designs(self, config: RankingT, data: DataT) -> list[RankingDesign]:
         """Return every model with every choice of groups, and their marginals."""
         designs = ranking_designs(config, data)
         check_designs(designs, config)
         return designs
 
     def measure(
-        self, config: ConfigT, data: DataT, design: RankingDesign, resampling: Resampling | None
+        self, config: RankingT, data: DataT, design: RankingDesign, resampling: Resampling | None
     ) -> Measured:
         """Measure one design at every K."""
         return measure_rankings(design, resampling)
 
-    def sizes(self, config: ConfigT, data: DataT) -> Iterator[Row]:
-        """Return the sizes of the groups that the first model ranks, those of marginals too."""
-        seen: set[str] = set()
-        for design in ranking_designs(config, data):
-            if design.name not in seen:
-                seen.add(design.name)
-                yield from group_sizes.sizes_of(design.groups)
-
     def details(
         self,
-        config: ConfigT,
+        config: RankingT,
         data: DataT,
         designs: Sequence[RankingDesign],
         tests: Mapping[str, int],
@@ -285,13 +298,8 @@ class Rankings(Audit[ConfigT, DataT, RankingDesign]):
         }  # fmt: skip
 
     def notes(
-        self, config: ConfigT, data: DataT, designs: Sequence[RankingDesign]
+        self, config: RankingT, data: DataT, designs: Sequence[RankingDesign]
     ) -> Iterable[str]:
         """Return the notes on images and queries that aren't used, and on small pools."""
-        for name, scored in data.models.items():
-            yield from scored.notes(name)
-        for column in (config.data.subject, config.data.sets):
-            if column and (count := data.images.counts["missing"][column]):
-                many, single = f"have no {column}: they are", f"has no {column}: it is"
-                yield f"{images(count, many, single)} in no pool."
+        yield from super().notes(config, data, designs)
         yield from design_notes(designs, config)

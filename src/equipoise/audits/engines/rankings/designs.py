@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -78,6 +78,17 @@ class ScoreDesign:
         """Return a column of the images with scores."""
         return self.data.images.columns[name][self.scored.used]
 
+    @property
+    def queries(self) -> dict[str, Any]:
+        """The queries and sets of the images, as the metrics take them."""
+        data, scored = self.config.data, self.scored
+        # Queries that rank all images; scores of vectors bring their names.
+        names = [*scored.queries] if isinstance(scored.scores, np.ndarray) else None
+        return {
+            "queries": self.column(data.subject) if data.subject else names,
+            "sets": self.column(data.sets) if data.sets else None,
+        }
+
     def exchanges(self, within: Sequence[str] = ()) -> bool:
         """Return whether a set holds images of several groups, `within` attributes held fixed."""
         data = self.config.data
@@ -94,13 +105,15 @@ class ScoreDesign:
         pairs = np.unique(place * len(self.groups) + self.groups.codes[kept])
         return bool((np.diff(pairs // len(self.groups)) == 0).any())
 
-    def check(self, what: str) -> None:
+    def check(self, what: str, *, exchanged: bool = True) -> None:
         """Refuse fewer than two groups, and sets in none of which two stand.
 
         Parameters
         ----------
         what : str
             What is compared: "images that can be ranked".
+        exchanged : bool
+            Whether sets have to hold images of two groups.
 
         Raises
         ------
@@ -109,7 +122,7 @@ class ScoreDesign:
         """
         file = self.data.images.name
         group_sizes.check_two(self.groups, f"groups {self.name}: fewer than two", what, file=file)
-        if not self.exchanges():
+        if exchanged and not self.exchanges():
             raise DataError(
                 f"no set holds images of two groups of {self.name}",
                 file=file,
@@ -168,14 +181,7 @@ class RankingDesign(ScoreDesign):
     @cached_property
     def pools(self) -> dict[str, Any]:
         """How rankings split into pools: the keywords of the metrics."""
-        data, scored = self.config.data, self.scored
-        # Queries that rank all images; scores of vectors bring their names.
-        names = [*scored.queries] if isinstance(scored.scores, np.ndarray) else None
-        return {
-            "queries": self.column(data.subject) if data.subject else names,
-            "within": {name: self.column(name) for name in self.within} or None,
-            "sets": self.column(data.sets) if data.sets else None,
-        }
+        return {**self.queries, "within": {name: self.column(name) for name in self.within} or None}
 
     @cached_property
     def pooled(self) -> list[list[int]]:
@@ -237,7 +243,7 @@ class RankingDesign(ScoreDesign):
     def opposed(self) -> tuple[str | None, str | None] | None:
         """The groups of Bias@K as the metric takes them; None where more than two have no names."""
         named = self.config.ranking.first, self.config.ranking.second
-        if named != (None, None) and {*named} <= {*self.groups.names}:
+        if len({*named}) == 2 and {*named} <= {*self.groups.names}:
             return named
         return (None, None) if len(self.groups.names) == 2 else None
 
@@ -285,157 +291,72 @@ def check_designs(designs: Sequence[RankingDesign], config: RankingAudit) -> Non
         `ranking.first` or `ranking.second` fits no choice of groups.
     """
     for design in designs:
-        if design.within:
-            group_sizes.check_two(
-                design.groups, f"groups {design.name}: fewer than two", "images that can be ranked",
-                file=design.data.images.name,
-            )  # fmt: skip
-        else:
-            design.check("images that can be ranked")
-    _check_pools(designs, config)
-    _check_desired(designs, config)
-    _check_opposed(designs, config)
-
-
-def _check_pools(designs: Sequence[RankingDesign], config: RankingAudit) -> None:
-    """Refuse numbers that no pool has images enough for."""
+        design.check("images that can be ranked", exchanged=not design.within)
+    options = config.ranking
+    choices = "; ".join(
+        f"{name}: {listed(names, _LISTED)}"
+        for name, names in {each.name: each.groups.names for each in designs}.items()
+    )
     largest = max((n for design in designs for n in design.pool_sizes), default=0)
-    has = f"the largest pool has {largest} images with a group. Expected:"
-    for k in config.ranking.k or ():
-        if k > largest:
-            raise InputError(f"ranking.k: {k}; {has} fewer, so that the first are some of a pool")
-    prefixes = config.ranking.prefixes
-    if prefixes is not None and prefixes > largest:
-        raise InputError(f"ranking.prefixes: {prefixes}; {has} at most that many")
-
-
-def _check_desired(designs: Sequence[RankingDesign], config: RankingAudit) -> None:
-    """Refuse desired shares that fit no choice of groups: they would apply nowhere."""
-    shares = config.ranking.desired
-    if not isinstance(shares, Mapping):
-        return
+    if max(options.k or (0,)) > largest or (options.prefixes or 0) > largest:
+        raise InputError(
+            f"ranking.k and ranking.prefixes: the largest pool has {largest} images with a group; "
+            "expected smaller numbers"
+        )
     fits = [design for design in designs if design.has_desired]
     try:
-        given_shares(shares, (fits or [_nearest(designs, shares)])[0].groups)
+        if isinstance(options.desired, Mapping):
+            given_shares(options.desired, (fits or designs)[0].groups)
     except InputError as error:
-        raise InputError(f"ranking.{error}{_choices(designs)}") from None
-
-
-def _check_opposed(designs: Sequence[RankingDesign], config: RankingAudit) -> None:
-    """Refuse groups of Bias@K that no choice of groups has, and more than two without names."""
-    options = config.ranking
-    named = {"ranking.first": options.first, "ranking.second": options.second}
-    names = [name for name in named.values() if name is not None]
-    if not names:
-        # A default measure is left out where it doesn't apply.
-        default = options.measures == type(options).model_fields["measures"].default
-        wanted = "bias_at_k" in options.measures and not default
-        if wanted and all(design.opposed is None for design in designs):
-            raise InputError(
-                "ranking.measures: bias_at_k compares two groups; expected two of "
-                f"{', '.join(designs[0].groups.names)} as ranking.first and ranking.second"
-                f"{_choices(designs)}"
-            )
-        return
-    groups = _nearest(designs, names).groups.names
-    for key, name in named.items():
-        if name is None or name not in groups:
-            problem = "required, and missing" if name is None else f"{name!r} is no group"
-            raise InputError(
-                f"{key}: {problem}; expected one of {', '.join(groups)}{_choices(designs)}"
-            )
-    if options.first == options.second:
+        raise InputError(f"ranking.{error}. Groups: {choices}") from None
+    named = options.first, options.second
+    default = options.measures == type(options).model_fields["measures"].default
+    wanted = named != (None, None) or ("bias_at_k" in options.measures and not default)
+    opposed = {design.opposed for design in designs}
+    if wanted and (opposed == {None} or (named != (None, None) and named not in opposed)):
         raise InputError(
-            f"ranking.first and ranking.second are both {options.first!r}; expected two different "
-            f"groups of {', '.join(groups)}"
+            "ranking.first and ranking.second: expected two different groups for bias_at_k. "
+            f"Groups: {choices}"
         )
-
-
-def _nearest(designs: Sequence[RankingDesign], names: Iterable[str]) -> RankingDesign:
-    """Return the first of the designs that have most of some groups."""
-    wanted = {*names}
-    return max(designs, key=lambda design: len(wanted & {*design.groups.names}))
-
-
-def _choices(designs: Sequence[RankingDesign]) -> str:
-    """Name the groups of every choice where there are several."""
-    names = {design.name: design.groups.names for design in designs}
-    if len(names) == 1:
-        return ""
-    texts = (f"of {name}: {listed(groups, _LISTED)}" for name, groups in names.items())
-    return f". Groups {'; '.join(texts)}"
 
 
 def design_notes(designs: Sequence[RankingDesign], config: RankingAudit) -> Iterator[str]:
     """Yield what doesn't apply to some groups, and where pools are too small."""
-    yield from _desired_notes(designs, config)
-    yield from _bias_notes(designs, config)
-    for design in designs:
-        wanted, pool = design.ks[0] ** 2, design.smallest_pool
-        if config.ranking.prefixes is None and pool and design.prefixes < wanted:
-            yield (
-                f"{design.place}: the smallest pool has {pool} images, so NDKL and the curves run "
-                f"over {design.prefixes} prefixes, not {wanted}."
-            )
-        yield from _small_pools(design, config)
-        if not design.exchanges(design.within):
-            yield (
-                f"{design.place}: no set holds images of two groups, so none are exchanged within "
-                "sets."
-            )
-
-
-def _desired_notes(designs: Sequence[RankingDesign], config: RankingAudit) -> Iterator[str]:
-    others = [design for design in designs if not design.has_desired]
+    options = config.ranking
+    others = dict.fromkeys(design.name for design in designs if not design.has_desired)
     if others:
-        yield (
-            f"ranking.desired gives shares to other groups than those of {_names(others)}: there "
-            "the pool's shares are the target."
-        )
-    shares = config.ranking.desired
+        yield f"ranking.desired has no shares of {', '.join(others)}: the pool's are the target."
+    shares = options.desired
     none = [] if isinstance(shares, str) else [name for name, share in shares.items() if not share]
     if none:
         yield (
             f"ranking.desired gives {', '.join(none)} a share of 0: skews leave such a group "
             "out, and NDKL is infinite as soon as one of its images is among the first."
         )
-
-
-def _bias_notes(designs: Sequence[RankingDesign], config: RankingAudit) -> Iterator[str]:
-    others = [design for design in designs if design.opposed is None]
-    if not others or "bias_at_k" not in config.ranking.measures:
-        return
-    if len(others) == len(designs):
+    others = dict.fromkeys(design.name for design in designs if design.opposed is None)
+    if others and "bias_at_k" in options.measures:
         yield (
-            f"Bias@K compares two groups, and there are more of {_names(others)}: it is not "
-            "measured where ranking.first and ranking.second name none."
+            f"Bias@K compares two groups. {', '.join(others)} has more, and ranking.first and "
+            "ranking.second name none of them: no Bias@K there."
         )
-    else:
-        yield (
-            f"ranking.first and ranking.second are no groups of {_names(others)}, which has more "
-            "than two: no Bias@K there."
-        )
-
-
-def _names(designs: Iterable[RankingDesign]) -> str:
-    return ", ".join(dict.fromkeys(design.name for design in designs))
-
-
-def _small_pools(design: RankingDesign, config: RankingAudit) -> Iterator[str]:
-    """Yield how many pools are too small for K and the prefixes."""
-    sizes = design.pool_sizes
-    for k in design.ks:
-        few = sum(n <= k for n in sizes)
-        if few:
-            what = f"ranking.k, {k}" if config.ranking.k else f"groups, K = {k}"
+    for design in designs:
+        wanted, sizes = design.ks[0] ** 2, design.pool_sizes
+        if options.prefixes is None and design.smallest_pool and design.prefixes < wanted:
             yield (
-                f"{design.place}: {few} of {len(sizes)} pools have no more images with a group "
-                f"than {what}: not estimable there, and counted."
+                f"{design.place}: the smallest pool has {design.smallest_pool} images, so NDKL and "
+                f"the curves run over {design.prefixes} prefixes, not {wanted}."
             )
-    prefixes = config.ranking.prefixes or 0
-    few = sum(n < prefixes for n in sizes)
-    if few:
-        yield (
-            f"{design.place}: {few} of {len(sizes)} pools have fewer images with a group than "
-            f"ranking.prefixes, {prefixes}: NDKL is not estimable there, and counted."
-        )
+        for what, most in (
+            *(("K", k) for k in design.ks),
+            ("prefixes", (options.prefixes or 1) - 1),
+        ):
+            if few := sum(n <= most for n in sizes):
+                yield (
+                    f"{design.place}: {few} of {len(sizes)} pools have too few images with a group "
+                    f"for the {what} ({most}): not estimable there, and counted."
+                )
+        if not design.exchanges(design.within):
+            yield (
+                f"{design.place}: no set holds images of two groups, so none are exchanged within "
+                "sets."
+            )

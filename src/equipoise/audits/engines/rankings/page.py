@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from equipoise.core import AuditResult
 from equipoise.report import plots
-from equipoise.report.blocks import Chart, Grid, Section, Table, Words
+from equipoise.report.blocks import Chart, Grid, Section, Table, Words, value_of
 from equipoise.report.names import title
 from equipoise.report.plots import Axis, heat_map, tone
-from equipoise.report.tables import Row, distinct, panels, rows, scope
-from equipoise.report.text import count, interval, number, percent
+from equipoise.report.tables import Row, distinct, panels, points, rows, scope, scope_of
+from equipoise.report.text import interval, listed, number, percent
 
 MOST_ROWS, MOST_GROUPS = 20, 14
-_NAMED = 3
+_NAMED, _QUARTILES = 3, "first_quartile median third_quartile"
 CAVEAT = (
     "Every trained model has preferences, and with many images even a small one has a small p. The "
     "number of disparities doesn't tell strong preferences from weak ones: read the excess over "
@@ -25,41 +25,31 @@ CAVEAT = (
 def curves(result: AuditResult) -> Section | None:
     """Return the mean of every measure at every K, over the chance band."""
     means = [row for row in rows(result, "curves") if not row["query"]]
-    charts = [*_curves(means)]
-    if not charts:
-        return None
+    charts = []
+    for (groups, version, metric), panel in panels(means, "groups", "version", "metric").items():
+        name = f"{title(metric)}, {scope(groups, version)}"
+        finite = [row for row in panel if math.isfinite(row["value"])]
+        if len(finite) > 1:
+            charts.append(
+                plots.curves(
+                    points(
+                        finite,
+                        lambda row: f"{row['model']}, K = {row['k']}: {number(row['value'])} "
+                        f"{interval(row['low'], row['high'])}, by chance {number(row['chance'])}",
+                        "value", "low", "high", "chance_low", "chance_high", x="k", series="model",
+                    ),
+                    f"{name}, at every K, over the chance band", Axis("K: number of top images"),
+                    Axis(title(metric)), title=name, series=distinct(panel, "model"), marks=False,
+                )
+            )  # fmt: skip
     text = (
         "Line: mean over queries with its interval. Grey: where the mean lies in 95 of 100 random "
         "orders. Among few images shares are uneven by chance, so a curve within the grey shows no "
-        "preference of the model."
+        "preference of the model. A curve has gaps where the mean is infinite: a group without an "
+        "image in the first K has a skew of −∞."
     )
-    if any(math.isinf(row["value"]) for row in means):
-        text += (
-            " A curve has gaps where the mean is infinite: a group without an image in the first K "
-            "has a skew of −∞, so MinSkew often starts at a larger K."
-        )
-    return Section("curves", "Results at every K", (Words((text,), "note"), Grid(tuple(charts))))
-
-
-def _curves(means: Sequence[Row]) -> Iterator[Chart]:
-    for (groups, version, metric), panel in panels(means, "groups", "version", "metric").items():
-        points = [
-            {
-                "x": row["k"], "series": row["model"], "value": row["value"], "low": row["low"],
-                "high": row["high"], "chance_low": row["chance_low"],
-                "chance_high": row["chance_high"],
-                "tip": f"{row['model']}, K = {row['k']}: {number(row['value'])} "
-                f"{interval(row['low'], row['high'])}, by chance {number(row['chance'])}",
-            }
-            for row in panel
-            if math.isfinite(row["value"])
-        ]  # fmt: skip
-        if len(points) > 1:
-            name = f"{title(metric)}, {scope(groups, version)}"
-            axes = Axis("K: number of top images"), Axis(title(metric))
-            models = distinct(panel, "model")
-            label = f"{name}, at every K, over the chance band"
-            yield plots.curves(points, label, *axes, title=name, series=models, marks=False)
+    blocks = (Words((text,), "note"), Grid(tuple(charts)))
+    return Section("curves", "Results at every K", blocks) if charts else None
 
 
 def share_map(cells: Sequence[Row], pool: Mapping[str, int], name: str) -> Chart:
@@ -99,32 +89,28 @@ def distributions(result: AuditResult, caption: str, *, within: bool | None = No
     within : bool, optional
         Only measures that hold other attributes fixed, or only those that don't.
     """
-    cells = [
-        (
-            title(row["metric"]), row["model"], scope(row["groups"], row["version"]),
-            number(row["mean"]), number(row["sd"]), number(row["lowest"]),
-            f"{number(row['first_quartile'])}, {number(row['median'])}, "
-            f"{number(row['third_quartile'])}",
-            number(row["highest"]), _named(row["highest_queries"]), _named(row["lowest_queries"]),
-            count(row["queries"]), count(row["not_estimable"]),
-        )
+    kept = [
+        row
         for row in rows(result, "query_distributions")
         if within is None or within == is_within(row)
-    ]  # fmt: skip
-    if not cells:
-        return None
-    columns = [
-        "Metric", "Model", "Attributes", "#Mean", "#SD", "#Lowest", "#Quartiles", "#Highest",
-        "Highest in", "Lowest in", "#Queries", "#Not estimable",
-    ]  # fmt: skip
-    return Table.of(caption, columns, cells, source="query_distributions")
+    ]
+    columns = {
+        "Metric": lambda row: title(row["metric"]),
+        "Model": "model",
+        "Attributes": scope_of,
+        "#Mean": "mean",
+        "#SD": "sd",
+        "#Lowest": "lowest",
+        "#Quartiles": lambda row: ", ".join(map(number, value_of(row, _QUARTILES))),
+        "#Highest": "highest",
+        "Highest in": lambda row: listed(row["highest_queries"], _NAMED),
+        "Lowest in": lambda row: listed(row["lowest_queries"], _NAMED),
+        "#Queries": "queries",
+        "#Not estimable": "not_estimable",
+    }
+    return Table.of(caption, columns, kept, source="query_distributions") if kept else None
 
 
 def is_within(row: Row) -> bool:
     """Return whether a row holds other attributes fixed."""
     return str(row["version"]).startswith("within")
-
-
-def _named(names: Sequence[str]) -> str:
-    rest = len(names) - _NAMED
-    return ", ".join(names[:_NAMED]) + (f" and {rest} more" if rest > 0 else "")

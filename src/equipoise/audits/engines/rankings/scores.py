@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
     from equipoise.audits.engines.rankings.config import (
         DataConfig,
-        ModelConfig,
         QueriesConfig,
         QueryAudit,
     )
@@ -197,53 +197,16 @@ def _check_partners(
     """Return the queries without a column; refuse too many, and columns of no query."""
     lacking = [query for query in subjects if query not in matrix.names]
     strange = [name for name in matrix.names if name not in subjects]
+    fix = f"name the columns as the queries, such as {queries.items.ids[0]!r}, or their subjects"
     expected = f"a column for each query of {queries.items.name}, at most {percent(limit)} without"
-    if len(lacking) > limit * len(subjects) or len(lacking) == len(subjects):
-        raise DataError(
-            f"{len(lacking)} of {len(subjects)} queries have no column: {listed(lacking, _LISTED)}",
-            file=matrix.name,
-            expected=expected,
-            fix=f"name the columns as the queries, such as {queries.items.ids[0]!r}, or as their "
-            "subjects",
-        )
-    if len(strange) > limit * len(matrix.names):
-        raise DataError(
-            f"{len(strange)} of {len(matrix.names)} columns are of no query: "
-            f"{listed(strange, _LISTED)}",
-            file=matrix.name,
-            expected=expected,
-            fix="add the queries, or leave the columns out with `columns:`",
-        )
+    for some, every, problem in (
+        (lacking, len(subjects), "queries have no column"),
+        (strange, len(matrix.names), "columns are of no query"),
+    ):
+        if len(some) > limit * every or len(some) == every:
+            shown = f"{len(some)} of {every} {problem}: {listed(some, _LISTED)}"
+            raise DataError(shown, file=matrix.name, expected=expected, fix=fix)
     return {*lacking}
-
-
-def check_unusable(
-    vectors: Vectors, queries: Queries, images: Items, used: Places, data: DataConfig
-) -> None:
-    """Refuse unusable embeddings of queries where images have no other query.
-
-    Raises
-    ------
-    DataError
-        With the row, when more images than `max_unmatched` allows lose their query.
-    """
-    if data.subject is None or vectors.usable.all():
-        return
-    named = queries.subjects
-    bad = ~vectors.usable & (vectors.rows >= 0)
-    lost = {*named[bad].tolist()} - {*named[vectors.usable].tolist()} - {None}
-    many = sum(subject in lost for subject in images.columns[data.subject][used].tolist())
-    if many > data.max_unmatched * len(used):
-        first = next(place for place in np.flatnonzero(bad).tolist() if named[place] in lost)
-        what = "holds NaN or an infinity" if vectors.not_finite[first] else "is zero"
-        raise DataError(
-            f"the embedding of query {queries.items.ids[first]!r} {what}, and no other query asks "
-            f"for the subject of {many} images: {listed(sorted(lost), _LISTED)}",
-            file=vectors.name,
-            row=int(vectors.rows[first]) + 1,
-            expected="finite vectors that are not zero",
-            fix="embed the query again",
-        )
 
 
 def with_query(
@@ -280,10 +243,8 @@ def with_query(
     return used[kept], lost
 
 
-_ONE = {"images": "image", "queries": "query"}
 _NO_VECTOR, _NO_SCORE = "images without an embedding", "images without a score"
 _NO_QUERY = "images whose subject no usable query asks for"
-# Subjects that a note names.
 
 
 @dataclass(frozen=True, eq=False)
@@ -329,9 +290,8 @@ class Scored:
             yield f"{model}: the embeddings are not of length 1; they are normalised."
         for what, count in self.counts.items():
             if count and what != self.failed:
-                noun, _, rest = what.partition(" ")
-                rest += f" ({listed(self.lost, _LISTED)})" if what == _NO_QUERY else ""
-                yield f"{model}: {count} {_ONE[noun] if count == 1 else noun} {rest}, not used."
+                lost = f", such as {listed(self.lost, _LISTED)}" if what == _NO_QUERY else ""
+                yield f"{model}: {what}{lost} ({count}) are not used."
 
 
 @dataclass(frozen=True, eq=False)
@@ -393,7 +353,20 @@ def load_scores(
     scored: dict[str, Scored] = {}
     for name, model in config.models.items():
         if model.model is not None and section is not None and queries is not None:
-            scored[name] = _run(name, model, config.data, models, images, queries, section)
+            pictures = models.read_images(config.data.images, config.data.columns)
+            pixels = pictures.need_pictures(name)
+            embeds = models.capability(name, model, "encoder", "scorer") == "encoder"
+            read = partial(queries.prompts, section, models.base, by_subject=not embeds)
+            prompts = models.once("prompts by query" if embeds else "prompts by subject", read)
+            if embeds:
+                own = models.embed_images(name, model, pixels)
+                texts = models.embed_texts(name, model, prompts)
+                found = _from_vectors(name, own, texts, images, queries, config.data)
+                scored[name] = replace(found, scale=own.info.get("scale"))
+            else:
+                pairs = models.score_pairs(name, model, pixels, prompts.texts)
+                means = average_prompts(pairs, prompts)
+                scored[name] = _from_scores(name, means, images, queries, config.data)
         elif model.scores is not None:
             scores = model.scores.source(models.base)
             scored[name] = _from_scores(name, scores, images, queries, config.data)
@@ -409,31 +382,6 @@ def load_scores(
         **({} if queries is None else {"queries": queries.items.counts}),
     }
     return RankingData(images, scored, inputs, counts)
-
-
-def _run(
-    name: str,
-    model: ModelConfig,
-    data: DataConfig,
-    models: Models,
-    images: Items,
-    queries: Queries,
-    section: QueriesConfig,
-) -> Scored:
-    """Run a model: a dual encoder embeds images and queries, others score pairs."""
-    pictures = models.read_images(data.images, data.columns).need_pictures(name)
-    embeds = models.capability(name, model, "encoder", "scorer") == "encoder"
-    prompts = models.once(
-        "prompts by query" if embeds else "prompts by subject",
-        lambda: queries.prompts(section, models.base, by_subject=not embeds),
-    )
-    if not embeds:
-        pairs = models.score_pairs(name, model, pictures, prompts.texts)
-        return _from_scores(name, average_prompts(pairs, prompts), images, queries, data)
-    own = models.embed_images(name, model, pictures)
-    texts = models.embed_texts(name, model, prompts)
-    scored = _from_vectors(name, own, texts, images, queries, data)
-    return replace(scored, scale=own.info.get("scale"))
 
 
 def _from_vectors(
@@ -452,7 +400,6 @@ def _from_vectors(
         )
     names, means = vectors_by_subject(texts, queries)
     every = np.flatnonzero(vectors.usable)
-    check_unusable(texts, queries, images, every, data)
     used, lost = with_query(every, images, names, queries.source, data)
     return Scored(
         scores=cosine_scores(rows_of(vectors, used), means, names=names),
@@ -481,7 +428,12 @@ def _from_scores(
     matrix = load_matrix(source, images, what=f"{name} scores", max_unmatched=limit)
     names, every, place, left = scores_by_subject(matrix, queries, limit)
     used, lost = with_query(np.arange(len(images)), images, names, place, data)
-    scores = _for_own_query(every[used], images, used, names, data)
+    if data.subject is None:
+        scores = np.asarray(every[used].T, dtype=np.float64)
+    else:
+        places = {name: place for place, name in enumerate(names)}
+        own = [places[subject] for subject in images.columns[data.subject][used].tolist()]
+        scores = np.asarray(every[used, own], dtype=np.float64)
     known = np.isfinite(scores).reshape(-1, len(used)).all(axis=0)
     missing = np.isnan(scores).reshape(-1, len(used)).any(axis=0)
     if not known.any():
@@ -506,18 +458,3 @@ def _from_scores(
         inputs=matrix.inputs,
         matched={"scores": matrix.counts},
     )
-
-
-def _for_own_query(
-    scores: npt.NDArray[Any],
-    images: Items,
-    used: npt.NDArray[np.int64],
-    names: tuple[str, ...],
-    data: DataConfig,
-) -> npt.NDArray[np.float64]:
-    """Return each image's score for the query of its own subject, where images have subjects."""
-    if data.subject is None:
-        return np.asarray(scores.T, dtype=np.float64)
-    places = {name: place for place, name in enumerate(names)}
-    own = [places[subject] for subject in images.columns[data.subject][used].tolist()]
-    return np.asarray(scores[np.arange(len(used)), np.array(own, np.int64)], dtype=np.float64)
