@@ -9,11 +9,10 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from equipoise.core.arrays import Bools, Floats, Indices
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Ends, Estimate, no_ends
-from equipoise.core.finding import Excluded
 from equipoise.core.groups import Groups
 from equipoise.core.labels import encode
 from equipoise.core.parts import Part, parts_to_table
@@ -24,7 +23,9 @@ from equipoise.metrics.building import (
     gaps,
     group_rows,
     part,
+    sizes,
     spread_level,
+    too_small,
 )
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL, Draws
 from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
@@ -34,7 +35,6 @@ from equipoise.stats.intervals import percentile, simultaneous_gap, wilson
 from equipoise.stats.resampling import (
     Bootstrap,
     Exact,
-    Permutation,
     Resampling,
     level_of,
     null_draws,
@@ -43,10 +43,8 @@ from equipoise.stats.resampling import (
 from equipoise.stats.shuffling import add_relabelled, keys
 from equipoise.stats.streams import unit_counts, unit_keys
 
-Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.int64]
-
 _NULL = "groups are exchangeable within each set; between sets where each has one group"
+_FEW = "fewer than two groups have images enough"
 # Members that are moved in all permutations beyond the least number: a second or two.
 _MOVES = 200_000_000
 
@@ -67,7 +65,6 @@ class Rejections:
     stratum : ndarray of int64, shape (n,)
         Index into `strata`.
     strata : tuple of str
-    excluded : mapping of str to int
     resampling : Bootstrap, Permutation or None
     seed : int
     """
@@ -78,8 +75,7 @@ class Rejections:
     cluster: list[str] = field(repr=False)
     stratum: Indices = field(repr=False)
     strata: tuple[str, ...]
-    excluded: dict[str, int]
-    resampling: Bootstrap | Permutation | None
+    resampling: Resampling | None
     seed: int
 
     @property
@@ -152,24 +148,24 @@ class Rejections:
             add_relabelled(streams, starts, cells[order], values[order], found)
         return found.reshape(draws, *self._shape, 2).astype(np.float64)
 
-    def sizes(self, stratum: int | None) -> Indices:
-        """Images of each group, in one stratum or over all (None), shape (groups,)."""
-        return np.asarray(self.images.sum(axis=0) if stratum is None else self.images[stratum])
+    def __call__(self, stratum: int | None) -> tuple[Draws, Ends, Iterator[Part]]:
+        """Return draws, ends and parts of one stratum or of all (None).
 
-    def compared(self, stratum: int | None) -> npt.NDArray[np.bool_]:
-        """Whether each group has images enough, shape (groups,)."""
-        return self.sizes(stratum) >= max(self.groups.min_size, 1)
-
-    def draws(self, stratum: int | None) -> Draws:
-        """Return the gap and every group's share, in one stratum or over all (None)."""
+        The draws have the gap and every group's share.
+        """
+        chosen = slice(None) if stratum is None else slice(stratum, stratum + 1)
+        images, totals = self.images[chosen].sum(axis=0), self.totals[chosen].sum(axis=0)
+        compared = images >= max(self.groups.min_size, 1)
+        # Rejected images of each group; several checks of an image count as one.
+        successes = totals[:, 0] / np.maximum(totals[:, 1], 1) * images
 
         def numbers(counts: Floats) -> Floats:
-            some = counts.sum(axis=1) if stratum is None else counts[:, stratum]
+            some = counts[:, chosen].sum(axis=1)
             with np.errstate(invalid="ignore", divide="ignore"):
                 shares = some[..., 0] / some[..., 1]
-            return np.column_stack([gaps(shares, self.compared(stratum)), shares])
+            return np.column_stack([gaps(shares, compared), shares])
 
-        return Draws(
+        draws = Draws(
             numbers(self.totals[None].astype(np.float64))[0],
             None if self.boot is None else numbers(self.boot),
             None if self.null is None else numbers(self.null),
@@ -178,49 +174,33 @@ class Rejections:
             resolution=resolution_of(self.resampling),
             intervals=self.resampling is not None,
         )
-
-    def parts(self, stratum: int | None) -> Iterator[Part]:
-        """Yield the gap and every group's share, in one stratum or over all (None)."""
-        draws, sizes = self.draws(stratum), self.sizes(stratum)
-        ends, successes = _interval(self, stratum), _successes(self, stratum)
-        low = high = np.full(len(sizes), math.nan)
+        ends = _gap_ends(draws, compared, successes, images.astype(np.float64))
+        low = high = np.full(len(images), math.nan)
         if draws.boot is not None:
             # The outer of resampled clusters and Wilson's.
-            closed = wilson(successes, sizes.astype(np.float64), draws.level)
+            closed = wilson(successes, images.astype(np.float64), draws.level)
             drawn = percentile(draws.boot[:, 1:], draws.level)
             low, high = np.fmin(closed[0], drawn[0]), np.fmax(closed[1], drawn[1])
-        few = f"fewer than {self.groups.min_size} images"
-        notes = [
-            "no images" if n == 0 else "" if enough else few
-            for n, enough in zip(sizes, self.compared(stratum), strict=True)
-        ]
-        groups = group_rows(self.groups, sizes, draws.observed[1:], low, high, notes)
-        absent = int((sizes == 0).sum())
+        notes = np.where(images == 0, "no images", np.where(compared, "", too_small(self.groups)))
+        groups = group_rows(self.groups, images, draws.observed[1:], low, high, notes.tolist())
         subject = "" if stratum is None else self.strata[stratum]
-        yield part(
-            "rejection_gap",
-            subject,
-            draws,
-            0,
-            ends=ends,
-            held=against_chance(draws, 0, "higher"),
-            n=int(sizes[self.compared(stratum)].sum()),
-            by_group=groups,
-            excluded=(Excluded("groups without images", absent),) if absent else (),
-            reason=_why(float(draws.observed[0])),
-        )
-        for place, one in enumerate(groups, start=1):
-            if one.n:
-                yield part(
-                    "rejected_share",
-                    subject,
-                    draws,
-                    place,
-                    ends=Known(one.low, one.high),
-                    held=against_chance(draws, place, "either"),
-                    n=one.n,
-                    by_group=(one,),
-                )
+
+        def parts() -> Iterator[Part]:
+            for place, one in enumerate((None, *groups)):
+                if one is None or one.n:
+                    yield part(
+                        "rejected_share" if one else "rejection_gap",
+                        subject,
+                        draws,
+                        place,
+                        ends=Known(one.low, one.high) if one else ends,
+                        held=against_chance(draws, place, "either" if one else "higher"),
+                        n=one.n if one else int(images[compared].sum()),
+                        by_group=(one,) if one else groups,
+                        reason=_FEW if not one and math.isnan(draws.observed[0]) else "",
+                    )
+
+        return draws, ends, parts()
 
 
 def _sums(places: Indices, values: Indices, many: int) -> Indices:
@@ -229,7 +209,7 @@ def _sums(places: Indices, values: Indices, many: int) -> Indices:
     return np.stack(found, axis=1).astype(np.int64)
 
 
-def _varies(pool: Indices, values: Indices, pools: int) -> npt.NDArray[np.bool_]:
+def _varies(pool: Indices, values: Indices, pools: int) -> Bools:
     bounds = np.iinfo(np.int64)
     lowest, highest = np.full(pools, bounds.max), np.full(pools, bounds.min)
     np.minimum.at(lowest, pool, values)
@@ -237,53 +217,28 @@ def _varies(pool: Indices, values: Indices, pools: int) -> npt.NDArray[np.bool_]
     return np.asarray(lowest < highest)
 
 
-def _successes(rows: Rejections, stratum: int | None) -> Floats:
-    """Return rejected images of each group; several checks of an image count as one."""
-    totals = rows.totals.sum(axis=0) if stratum is None else rows.totals[stratum]
-    share = totals[:, 0] / np.maximum(totals[:, 1], 1)
-    return np.asarray(share * rows.sizes(stratum))
-
-
-def _interval(rows: Rejections, stratum: int | None) -> Ends:
+def _gap_ends(draws: Draws, compared: Bools, successes: Floats, images: Floats) -> Ends:
     """Return the ends of a largest gap.
 
     The outer of two: intervals of all pairs of groups over resampled clusters, whose lower ends
     are corrected for the number of pairs, and the closed form for independent images, which does
     not shrink to nothing where no image, or every image, is rejected.
     """
-    boot, compared = rows.draws(stratum).boot, rows.compared(stratum)
     a, b = np.triu_indices(int(compared.sum()), 1)
-    if boot is None or not len(a):
+    if draws.boot is None or not len(a):
         return no_ends
-    shares = boot[:, 1:][:, compared]
+    shares = draws.boot[:, 1:][:, compared]
     apart = shares[:, a] - shares[:, b]
-    successes = _successes(rows, stratum)[compared]
-    images = rows.sizes(stratum)[compared].astype(np.float64)
 
     def ends(level: float) -> tuple[float, float]:
         wide = percentile(apart, spread_level(level, len(a)))
         narrow = percentile(apart, level)
         low = max(0.0, float(np.max(wide[0])), float(np.max(-wide[1])))
         high = max(float(np.max(narrow[1])), float(np.max(-narrow[0])))
-        closed = simultaneous_gap(successes, images, level)
+        closed = simultaneous_gap(successes[compared], images[compared], level)
         return min(low, float(closed[0])), min(1.0, max(high, float(closed[1])))
 
     return ends
-
-
-def _interval_method(rows: Rejections) -> str:
-    if rows.resampling is None:
-        return NO_INTERVAL
-    if rows.boot is None:
-        return "none: use Bootstrap()"
-    return (
-        f"simultaneous over pairs of groups, bootstrap over clusters, {len(rows.boot)} "
-        "replicates; never inside the interval of as many independent images"
-    )
-
-
-def _why(value: float) -> str:
-    return "fewer than two groups have images enough" if math.isnan(value) else ""
 
 
 def rejection_gap(
@@ -349,12 +304,15 @@ def rejection_gap(
     kept = np.flatnonzero(~unknown & ~without)
     if not len(kept):
         raise InputError("rejected: no image was checked and has a group; expected at least one")
-    unit, _ = _named(sets, n, "sets")
-    cluster, names = _named(sets if clusters is None else clusters, n, "clusters")
+    alone = np.arange(n)
+    unit, _ = unit_codes(alone if sets is None else sets, n, "sets")
+    together = (
+        alone if clusters is None and sets is None else sets if clusters is None else clusters
+    )
+    cluster, names = unit_codes(together, n, "clusters")
     stratum, labels = encode(np.full(n, "all") if strata is None else strata, what="strata")
     if (stratum < 0).any():
         raise InputError(f"strata, row {int(np.argmax(stratum < 0)) + 1}: missing")
-    left_out = {"not checked": unknown, "missing group": without & ~unknown}
     rows = Rejections(
         of.take(kept),
         values[kept],
@@ -362,26 +320,33 @@ def rejection_gap(
         [names[one] for one in cluster[kept].tolist()],
         stratum[kept].astype(np.int64),
         labels,
-        {why: int(some.sum()) for why, some in left_out.items() if some.any()},
         resampling,
         rng,
     )
-    whole = rows.draws(None)
-    value, held = float(whole.observed[0]), against_chance(whole, 0, "higher")
+    left_out = {"not checked": unknown, "missing group": without & ~unknown}
+    counts = {why: int(some.sum()) for why, some in left_out.items() if some.any()}
+    draws, ends, _ = rows(None)
+    value, held = float(draws.observed[0]), against_chance(draws, 0, "higher")
     no_chance = "nothing to exchange" if resampling else "no resampling was asked for"
+    method = "none: use Bootstrap()" if resampling else NO_INTERVAL
+    if draws.boot is not None:
+        method = (
+            f"simultaneous over pairs of groups, bootstrap over clusters, {len(draws.boot)} "
+            "replicates; never inside the interval of as many independent images"
+        )
     strata_of = (None, *(range(len(labels)) if len(labels) > 1 else ()))
     return make_estimate(
         metric="rejection_gap",
         value=value,
-        n=dict(zip(rows.groups.names, rows.sizes(None).tolist(), strict=True)),
-        method=_interval_method(rows),
+        n=sizes(rows.groups),
+        method=method,
         params={"strata": list(labels), "sets": len(np.unique(rows.unit))},
         **held.fields("not estimable" if math.isnan(value) else no_chance),
-        by=lambda: parts_to_table(one for some in strata_of for one in rows.parts(some)),
-        excluded=excluded_of(rows.groups, rows.excluded),
+        by=lambda: parts_to_table(one for some in strata_of for one in rows(some)[2]),
+        excluded=excluded_of(rows.groups, counts),
         unit="cluster" if clusters is not None else "set" if sets is not None else "image",
-        reason=_why(value),
-        ends=_interval(rows, None),
+        reason=_FEW if math.isnan(value) else "",
+        ends=ends,
     )
 
 
@@ -402,13 +367,6 @@ def _values(rejected: Any, checks: Any) -> Indices:
             "number from 0 to the checks made, or NaN where there was none"
         )
     return both.astype(np.int64)
-
-
-def _named(labels: Any, n: int, what: str) -> tuple[Indices, tuple[str, ...]]:
-    """Number labels; a row without one stands alone."""
-    if labels is None:
-        return np.arange(n, dtype=np.int64), tuple(map(str, range(n)))
-    return unit_codes(labels, n, what)
 
 
 _rejected = partial(
