@@ -145,7 +145,7 @@ def test_concepts_without_a_favourite_gap() -> None:
     with pytest.raises(InputError, match="^favourites: "):
         favourite_gap(EFFECTS, {"nurse": "robot"})
     many = {f"c{i}": EFFECTS["nurse"] for i in range(9)}
-    with pytest.raises(InputError, match="^resampling=Exact: 9 concepts"):
+    with pytest.raises(InputError, match="^resampling=Exact: 9 "):
         favourite_gap(many, dict.fromkeys(many, "man"), resampling=Exact(1000))
 
 

@@ -185,9 +185,9 @@ def test_images_without_a_text_are_counted() -> None:
     [
         (lambda: label_errors([None, ""], ["a", "b"]), "labels: none"),
         (lambda: label_errors(["good"], ["a", "b"]), "groups: 2 rows"),
-        (lambda: detector_precision([True], [True, False]), "detected and shown: 2 and 1"),
-        (lambda: detector_precision([0, 2], [1, 1]), "detected: "),
-        (lambda: detector_recall([True, True], ["yes", "no"]), "shown: "),
+        (lambda: detector_precision([True], [True, False]), "detected and shown: "),
+        (lambda: detector_precision([0, 2], [1, 1]), "detected and shown: "),
+        (lambda: detector_recall([True, True], ["yes", "no"]), "detected and shown: "),
         (lambda: detector_recall([True] * 2, [True] * 2, groups=["a"]), "groups: 1 images"),
         (lambda: confusable_subjects(TEXTS, NAMES[:2]), "names: 2"),
         (lambda: confusable_subjects(TEXTS, ["a"] * 4), "names: 4"),

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from equipoise.core.arrays import Bools, Floats, Indices
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate
 from equipoise.core.finding import GroupValue
@@ -21,9 +22,6 @@ from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
 from equipoise.metrics.values.similarity import similarity_gap
 from equipoise.stats.resampling import Bootstrap, Exact, Resampling
 from equipoise.stats.streams import stream, unit_keys, unit_times
-
-Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.int64]
 
 REFERENCE = "Selvaraju et al. 2017 (Grad-CAM); Mandal 2024, chapters 4 and 5"
 _INTERVALS = "Hothorn, Bretz & Westfall 2008 (simultaneous intervals)"
@@ -61,13 +59,12 @@ class Regions:
         InputError
             When a map is negative or not finite, a box ends before it begins, or lengths differ.
         """
-        cells = np.asarray(maps, dtype=np.float64)
+        cells, edges = (np.asarray(one, dtype=np.float64) for one in (maps, boxes))
         if cells.ndim != 3 or 0 in cells.shape[1:]:
             raise InputError(f"maps: shape {cells.shape}; expected (n, rows, columns)")
-        bad = np.asarray(~np.isfinite(cells) | (cells < 0.0)).any(axis=(1, 2))
+        bad = ~(np.isfinite(cells) & (cells >= 0.0)).all(axis=(1, 2))
         if bad.any():
             raise InputError(f"maps: map {int(bad.argmax())} is negative or not finite somewhere")
-        edges = np.asarray(boxes, dtype=np.float64)
         if edges.shape != (len(cells), 4):
             raise InputError(
                 f"boxes: shape {edges.shape} for {len(cells)} maps; expected (n, 4): left, top, "
@@ -142,22 +139,19 @@ class Regions:
         return found
 
 
-def _kept(
-    regions: Regions, given: int, groups: Any, units: Any
-) -> tuple[Groups | None, list[str] | None]:
-    """Return the groups and units of the images with a share."""
-    found = None if groups is None else Groups.of(groups)
-    names = None if units is None else [*map(str, units)]
-    for what, labels in (("groups", None if found is None else found.codes), ("units", names)):
-        if labels is not None and len(labels) != given:
-            raise InputError(f"{what}: {len(labels)} labels for {given} maps; expected one each")
-    kept = None if names is None else [names[row] for row in regions.rows.tolist()]
-    return None if found is None else found.take(regions.rows), kept
-
-
-def _check_drawn(resampling: Resampling | None) -> None:
+def _read(
+    maps: Any, boxes: Any, groups: Any, units: Any, resampling: Resampling | None
+) -> tuple[Regions, Groups, list[str]]:
+    """Return maps with their boxes, and the groups and units of the images with a share."""
     if isinstance(resampling, Exact):
         raise InputError("resampling=Exact: not available for maps; use Permutation()")
+    regions, given = Regions.of(maps, boxes), len(np.asarray(boxes))
+    found = Groups.of(np.full(given, "all") if groups is None else groups)
+    names = [*map(str, range(given) if units is None else units)]
+    for what, labels in (("groups", found.codes), ("units", names)):
+        if len(labels) != given:
+            raise InputError(f"{what}: {len(labels)} labels for {given} maps; expected one each")
+    return regions, found.take(regions.rows), [names[row] for row in regions.rows.tolist()]
 
 
 def activation_share(
@@ -207,23 +201,16 @@ def activation_share(
     ----------
     Selvaraju et al. 2017, "Grad-CAM"; Mandal 2024, chapters 4 and 5.
     """
-    _check_drawn(resampling)
-    regions = Regions.of(maps, boxes)
-    found, names = _kept(regions, len(np.asarray(boxes)), groups, units)
-    own = names if names is not None else [str(row) for row in regions.rows.tolist()]
+    regions, found, names = _read(maps, boxes, groups, units, resampling)
     members = [np.ones(len(regions), dtype=np.bool_)]
-    if found is not None:
+    if groups is not None:
         members += [found.codes == code for code in range(len(found))]
-    draws = _drawn(regions, members, own, resampling, rng)
+    draws = _drawn(regions, members, names, resampling, rng)
     value, unit = float(draws.observed[0]), "image" if units is None else "unit"
-    held = against_chance(draws, 0, "either")
-    no_chance = "no resampling was asked for" if resampling is None else "one map only"
-    parts = []
+    nothing, parts = "no image with a region and a map", []
     for place, rows in enumerate(members[1:], start=1):
-        assert found is not None  # noqa: S101 - there are groups
-        name, levels, n = found.names[place - 1], found.levels[place - 1], int(rows.sum())
-        ends = ends_of(draws.boot, place)
-        group = GroupValue(name, levels, n, float(draws.observed[place]), *ends(draws.level))
+        name, n, ends = found.names[place - 1], int(rows.sum()), ends_of(draws.boot, place)
+        numbers = n, float(draws.observed[place]), *ends(draws.level)
         parts += [
             part(
                 "activation_share",
@@ -233,28 +220,24 @@ def activation_share(
                 ends=ends,
                 held=against_chance(draws, place, "either"),
                 n=n,
-                by_group=(group,),
-                reason="" if n else "no image with a region and a map",
+                by_group=(GroupValue(name, found.levels[place - 1], *numbers),),
+                reason="" if n else nothing,
             ),
-            Part(
-                "region_area",
-                name,
-                _mean(regions.areas[rows]),
-                n=n,
-                reason="" if n else "no image with a region",
-            ),
+            Part("region_area", name, _mean(regions.areas[rows]), n=n, reason="" if n else nothing),
         ]
+    none = math.isnan(value)
+    no_chance = "no resampling was asked for" if resampling is None else "one map only"
     return make_estimate(
         metric="activation_share",
         value=value,
-        n={"all": len(regions)} if found is None else sizes(found),
+        n=sizes(found),
         method=bootstrap_method(draws.boot, resampling if draws.intervals else None, f"{unit}s"),
         params={"area": _mean(regions.areas)},
-        **held.fields("not estimable" if math.isnan(value) else no_chance),
+        **against_chance(draws, 0, "either").fields("not estimable" if none else no_chance),
         by=parts_to_table(parts),
         excluded=regions.dropped,
         unit=unit,
-        reason="" if len(regions) else "no image with a region and a map",
+        reason=nothing if none else "",
         ends=ends_of(draws.boot, 0),
     )
 
@@ -265,7 +248,7 @@ def _mean(values: Floats) -> float:
 
 def _drawn(
     regions: Regions,
-    members: list[npt.NDArray[np.bool_]],
+    members: list[Bools],
     names: list[str],
     resampling: Resampling | None,
     seed: int,
@@ -340,22 +323,19 @@ def activation_share_gap(
     ----------
     Mandal 2024, chapters 4 and 5; Hothorn, Bretz & Westfall 2008 (simultaneous intervals).
     """
-    _check_drawn(resampling)
-    regions = Regions.of(maps, boxes)
-    kept, names = _kept(regions, len(np.asarray(boxes)), Groups.of(groups), units)
-    assert kept is not None  # noqa: S101 - there are groups
+    regions, kept, names = _read(maps, boxes, groups, units, resampling)
+    clusters = None if units is None else names
     if len(regions) < 2:
         raise InputError("maps and boxes: fewer than two images have a region and a map")
     values = regions.shares - (regions.areas if beyond_area else 0.0)
-    gap = similarity_gap(values, kept, clusters=names, resampling=resampling, rng=rng)
+    gap = similarity_gap(values, kept, clusters=clusters, resampling=resampling, rng=rng)
     first = next(one for one in gap.parts if one.metric == gap.metric)
     by_group = []
-    for one in first.by_group:
+    for code, one in enumerate(first.by_group):
         # Each group's own mean in place of how far it is from the average.
-        code = kept.names.index(one.group)
         shift = _mean(values[kept.codes == code]) - one.value
-        ends = one.low + shift, one.high + shift
-        by_group.append(replace(one, value=one.value + shift, low=ends[0], high=ends[1]))
+        value, low, high = one.value + shift, one.low + shift, one.high + shift
+        by_group.append(replace(one, value=value, low=low, high=high))
     shown = replace(
         first,
         metric="activation_share_gap",

@@ -9,9 +9,9 @@ from itertools import permutations as orderings
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 from scipy.stats import rankdata
 
+from equipoise.core.arrays import Floats, Indices
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate
 from equipoise.core.parts import parts_to_table
@@ -34,8 +34,6 @@ from equipoise.metrics.vectors.partitions import (
 )
 from equipoise.stats.resampling import Bootstrap, Exact, Resampling, null_draws
 from equipoise.stats.streams import stream
-
-Floats = npt.NDArray[np.float64]
 
 _NULL = "the hypothesis is exchangeable over subjects"
 _FAVOURITES = "which group is the favourite is exchangeable over concepts"
@@ -97,8 +95,16 @@ def alignment(
         boot = _aligned(values[chosen], expected[chosen], ranked=ranked)
     held = NOTHING
     if resampling is not None and not math.isnan(value):
-        test = _against_ranks if ranked else _against_signs
-        held = test(values, expected, value, resampling, rng)
+        if ranked:
+            ranks, many = rankdata(expected), permutations(n, resampling)
+            drawn, text, weights, finest = _orders(ranks, MOST_PARTITIONS, many, resampling, rng, "subjects")
+            null = _correlations(rankdata(values)[None], drawn.astype(np.float64))
+            held = against(
+                null, value, "higher", f"{_NULL}; {text}", weights=weights, resolution=finest,
+                scale=1.0,
+            )  # fmt: skip
+        else:
+            held = _against_signs(values, expected, value, resampling, rng)
     reason = "all preferences, or all hypotheses, are equal" if math.isnan(value) else ""
     sides = []
     if not ranked:
@@ -197,27 +203,20 @@ def _against_signs(
     return against_exchanged(tested, value, "higher", _NULL, factor=factor, shift=shift)
 
 
-def _against_ranks(
-    values: Floats, expected: Floats, value: float, resampling: Resampling, seed: int
-) -> Against:
-    first, second = rankdata(values)[None], rankdata(expected)
-    n = len(second)
-    exact = isinstance(resampling, Exact)
-    limit = resampling.limit if isinstance(resampling, Exact) else MOST_PARTITIONS
-    total = math.factorial(n)
-    if total <= limit:
-        null = _correlations(first, np.array([*orderings(second)]))
-        text = f"{_NULL}; all {total} permutations enumerated"
-        return against(null, value, "higher", text, weights=1.0, scale=1.0)
+def _orders(
+    values: Floats | Indices, limit: int, draws: int, resampling: Resampling, seed: int, name: str
+) -> tuple[Floats | Indices, str, float | None, float]:
+    """Return values in every order, or in some; what they are; their weights; and a resolution."""
+    many, exact = math.factorial(len(values)), isinstance(resampling, Exact)
+    if many <= (resampling.limit if isinstance(resampling, Exact) else limit):
+        return np.array([*orderings(values)]), f"all {many} orders", 1.0, 0.0
     if exact:
         raise InputError(
-            f"resampling=Exact: {n} subjects have {total} permutations, more than {limit}; "
-            "use Permutation()"
+            f"resampling=Exact: {len(values)} {name} have {many} orders; use Permutation()"
         )
-    draws = permutations(n, resampling)
-    shuffled = stream(seed, "permutation", "subjects").permuted(np.tile(second, (draws, 1)), axis=1)
-    null, text = _correlations(first, shuffled), f"{_NULL}; {draws} random permutations"
-    return against(null, value, "higher", text, resolution=resampling.resolution, scale=1.0)
+    tiled = np.tile(values, (draws, 1))
+    drawn = stream(seed, "permutation", name).permuted(tiled, axis=1)
+    return drawn, f"{draws} permutations", None, resampling.resolution
 
 
 def favourite_gap(
@@ -278,18 +277,11 @@ def favourite_gap(
         boot = above[rows, own][chosen].mean(axis=1)
     held = NOTHING
     if resampling is not None:
-        drawn, exact = _orders(own, resampling, rng)
-        many = len(drawn)
-        text = f"{_FAVOURITES}; {f'all {many} orders' if exact else f'{many} permutations'}"
+        draws = null_draws(resampling, 8_000_000 // len(own))
+        drawn, text, weights, finest = _orders(own, _MOST_ORDERS, draws, resampling, rng, "favourites")
         # A favourite that a concept does not compare is left out of the mean.
-        held = against(
-            known_mean(above[rows, drawn]),
-            value,
-            "higher",
-            text,
-            weights=1.0 if exact else None,
-            resolution=0.0 if exact else resampling.resolution,
-        )
+        null, text = known_mean(above[rows, drawn]), f"{_FAVOURITES}; {text}"
+        held = against(null, value, "higher", text, weights=weights, resolution=finest)
     constant = len({*own.tolist()}) == 1
     same = "the favourite is the same for all concepts: permuting it changes nothing"
     without = "none: use Bootstrap() and two concepts or more"
@@ -304,25 +296,6 @@ def favourite_gap(
         reason=same if constant else "",
         ends=ends_of(boot),
     )
-
-
-def _orders(
-    own: npt.NDArray[np.int64], resampling: Resampling, seed: int
-) -> tuple[npt.NDArray[np.int64], bool]:
-    """Return favourites permuted over concepts, and whether these are all orders."""
-    many = math.factorial(len(own))
-    exact = isinstance(resampling, Exact)
-    limit = resampling.limit if isinstance(resampling, Exact) else _MOST_ORDERS
-    if many <= limit:
-        return np.array([*orderings(own)]), True
-    if exact:
-        raise InputError(
-            f"resampling=Exact: {len(own)} concepts have {many} orders, more than {limit}; "
-            "use Permutation()"
-        )
-    draws = null_draws(resampling, 8_000_000 // len(own))
-    tiled = np.tile(own, (draws, 1))
-    return stream(seed, "permutation", "favourites").permuted(tiled, axis=1), False
 
 
 def preferences(

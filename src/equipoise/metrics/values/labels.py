@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from equipoise.core.arrays import Bools, Floats
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate
 from equipoise.core.finding import GroupValue
@@ -23,9 +23,6 @@ from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
 from equipoise.metrics.values.units import Units
 from equipoise.stats.intervals import percentile, wilson
 from equipoise.stats.resampling import Bootstrap, Resampling, level_of
-
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 
 GOOD = "good"
 STATES = (GOOD, "attribute not discernible", "wrong attribute", "out of frame")
@@ -167,7 +164,17 @@ def label_errors(
     gaps = [one for one in whole.parts if one.metric == whole.metric and one.subject == ANY]
     if not wrong.any():
         # Then all there is to compare is how often images are good: always.
-        gaps = [_complement(one) for one in whole.parts]
+        gaps = [
+            replace(
+                one,
+                subject=ANY,
+                by_group=tuple(
+                    replace(group, value=0.0, low=1.0 - group.high, high=1.0 - group.low)
+                    for group in one.by_group
+                ),
+            )
+            for one in whole.parts
+        ]
     kinds = [name for name in names if name != good]
     owner = Units.of(units, len(codes))
     rates = [
@@ -177,12 +184,8 @@ def label_errors(
         for name in (ANY, *kinds)
     ]
     level = level_of(resampling)
-    gaps += [
-        one
-        for name in kinds
-        for one in each.parts
-        if one.metric == each.metric and one.subject == name
-    ]
+    own = {one.subject: one for one in each.parts if one.metric == each.metric}
+    gaps += [own[name] for name in kinds if name in own]
     shown = [
         replace(
             one,
@@ -201,15 +204,6 @@ def label_errors(
         by=parts_to_table([*rates, *shown]),
         reason=shown[0].reason,
     )
-
-
-def _complement(part: Part) -> Part:
-    """Return the shares of what is not there, from those of what all images are."""
-    groups = tuple(
-        replace(one, value=1.0 - one.value, low=1.0 - one.high, high=1.0 - one.low)
-        for one in part.by_group
-    )
-    return replace(part, subject=ANY, by_group=groups)
 
 
 def _widened(group: GroupValue, level: float) -> GroupValue:
@@ -261,8 +255,7 @@ def detector_precision(
     InputError
         When lengths differ or something is neither true nor false.
     """
-    found, seen = _truths(detected, "detected"), _truths(shown, "shown")
-    return _agreement("detector_precision", seen, found, groups, units, resampling, rng)
+    return _agreement("detector_precision", shown, detected, groups, units, resampling, rng)
 
 
 def detector_recall(
@@ -291,32 +284,34 @@ def detector_recall(
     InputError
         When lengths differ or something is neither true nor false.
     """
-    found, seen = _truths(detected, "detected"), _truths(shown, "shown")
-    return _agreement("detector_recall", found, seen, groups, units, resampling, rng)
+    return _agreement("detector_recall", detected, shown, groups, units, resampling, rng)
 
 
 def _agreement(
     metric: str,
-    hits: Bools,
-    chosen: Bools,
+    hits: Any,
+    chosen: Any,
     groups: Any,
     units: Any,
     resampling: Resampling | None,
     rng: int,
 ) -> Estimate:
+    hits, chosen = np.asarray(hits), np.asarray(chosen)
     n = len(chosen)
-    if len(hits) != n:
-        raise InputError(f"detected and shown: {len(hits)} and {n} images; expected as many")
-    owner, made = Units.of(units, n), None if groups is None else Groups.of(groups)
-    if made is not None and len(made.codes) != n:
-        raise InputError(f"groups: {len(made.codes)} images; expected {n}")
+    if hits.shape != (n,) or chosen.shape != (n,) or not np.isin([hits, chosen], (0, 1)).all():
+        raise InputError("detected and shown: expected one true or false (1 or 0) per image")
+    hits, chosen = hits.astype(bool), chosen.astype(bool)
+    owner = Units.of(units, n)
     share = Share.of(hits, chosen, owner, resampling, rng)
     nothing = f"nothing is {'detected' if metric == 'detector_precision' else 'shown'}"
     parts = []
-    names, codes = ((), np.empty(0)) if made is None else (made.names, made.codes)
-    for code, name in enumerate(names):
-        own = Share.of(hits, chosen & (codes == code), owner, resampling, rng)
-        parts.append(own.part(metric, name, resampling, reason="" if own.total else nothing))
+    if groups is not None:
+        made = Groups.of(groups)
+        if len(made.codes) != n:
+            raise InputError(f"groups: {len(made.codes)} images; expected {n}")
+        for code, name in enumerate(made.names):
+            own = Share.of(hits, chosen & (made.codes == code), owner, resampling, rng)
+            parts.append(own.part(metric, name, resampling, reason="" if own.total else nothing))
     left = n - share.total
     return make_estimate(
         metric=metric,
@@ -330,13 +325,6 @@ def _agreement(
         reason="" if share.total else nothing,
         ends=share,
     )
-
-
-def _truths(given: Any, what: str) -> Bools:
-    found = np.asarray(given)
-    if found.ndim != 1 or (found.dtype != bool and not np.isin(found, (0, 1)).all()):
-        raise InputError(f"{what}: expected one true or false (1 or 0) per image")
-    return found.astype(bool)
 
 
 _label = partial(

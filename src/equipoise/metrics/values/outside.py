@@ -9,17 +9,15 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import stdtr
 from scipy.stats import rankdata
 
+from equipoise.core.arrays import Floats
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate, no_ends
 from equipoise.core.parts import Part, parts_to_table
 from equipoise.metrics.spec import MetricSpec, make_estimate, register
 from equipoise.stats.intervals import ClosedForm, fisher_z
-
-Floats = npt.NDArray[np.float64]
 
 
 def correlation(x: Any, y: Any, *, level: float = 0.95) -> Estimate:
@@ -232,18 +230,15 @@ def score_summary(scores: Mapping[str, float], categories: Mapping[str, str]) ->
     parts = []
     for category in sorted({categories[name] for name in known}):
         values = np.sort([one for name, one in known.items() if categories[name] == category])
-        for suffix, some in (
-            (", a", values[values > 0]),
-            (", b", values[values < 0]),
-            ("", values),
-        ):
+        sides = {", a": values[values > 0], ", b": values[values < 0], "": values}
+        for suffix, some in sides.items():
             n = len(some)
             mean = float(some.mean()) if n else math.nan
             spread = float(some.std(ddof=1)) if n > 1 else math.nan
-            reasons = "" if n else "no target", "" if n > 1 else "fewer than two targets"
+            few = "fewer than two targets" if n < 2 else ""
             parts += [
-                Part(name, category + suffix, value, n=n, reason=reason)
-                for name, value, reason in zip(("mean", "sd"), (mean, spread), reasons, strict=True)
+                Part("mean", category + suffix, mean, n=n, reason="" if n else "no target"),
+                Part("sd", category + suffix, spread, n=n, reason=few),
             ]
     dropped = len(scores) - len(known)
     return make_estimate(

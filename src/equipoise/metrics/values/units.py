@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from equipoise.core.arrays import Floats, Indices
 from equipoise.core.errors import InputError
 from equipoise.core.labels import encode
 from equipoise.stats.streams import unit_counts, unit_keys
-
-Indices = npt.NDArray[np.int64]
 
 
 def unit_codes(labels: Any, n: int, what: str) -> tuple[Indices, tuple[str, ...]]:
@@ -67,6 +65,6 @@ class Units:
         """The unit of resampling, in a word."""
         return "unit" if self.named else "row"
 
-    def times(self, replicates: int, seed: int) -> npt.NDArray[np.float64]:
+    def times(self, replicates: int, seed: int) -> Floats:
         """Return how often each unit counts in each replicate, (replicates, units)."""
         return unit_counts(seed, unit_keys(self.names), range(replicates)).astype(np.float64)
