@@ -97,7 +97,9 @@ def alignment(
     if resampling is not None and not math.isnan(value):
         if ranked:
             ranks, many = rankdata(expected), permutations(n, resampling)
-            drawn, text, weights, finest = _orders(ranks, MOST_PARTITIONS, many, resampling, rng, "subjects")
+            drawn, text, weights, finest = _orders(
+                ranks, MOST_PARTITIONS, many, resampling, rng, "subjects"
+            )
             null = _correlations(rankdata(values)[None], drawn.astype(np.float64))
             held = against(
                 null, value, "higher", f"{_NULL}; {text}", weights=weights, resolution=finest,
@@ -278,7 +280,9 @@ def favourite_gap(
     held = NOTHING
     if resampling is not None:
         draws = null_draws(resampling, 8_000_000 // len(own))
-        drawn, text, weights, finest = _orders(own, _MOST_ORDERS, draws, resampling, rng, "favourites")
+        drawn, text, weights, finest = _orders(
+            own, _MOST_ORDERS, draws, resampling, rng, "favourites"
+        )
         # A favourite that a concept does not compare is left out of the mean.
         null, text = known_mean(above[rows, drawn]), f"{_FAVOURITES}; {text}"
         held = against(null, value, "higher", text, weights=weights, resolution=finest)
