@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from typing import Any
 
 import pytest
 
-from audits.comparisons import ALL_LABELS, compare, images, pick, run
+from audits.comparisons import compare, images, pick, run
 from equipoise.core import AuditResult, Family, Verdict
 
 TARGET_TOO = {"groups": ["place", ["place", "kind"]]}
@@ -43,14 +42,6 @@ def test_splitting_by_the_target_repeats_what_conditions_on_it(metric: str, subj
     assert (tested.family is Family.DESCRIPTIVE, shown.verdict) == (False, Verdict.NONE)
 
 
-def test_false_positives_of_three_classes_are_not_repeated_by_splitting() -> None:
-    settings: dict[str, Any] = {"data": TARGET_TOO, "metrics": ALL_LABELS}
-    result = compare(run(images(), "skewed", "good", **settings))
-    assert pick(result, "equalized_odds", "cat", "place × kind").family is Family.LEAF
-    repeated = pick(result, "cramers_v", "cat", "place × kind")
-    assert repeated.reason == "the same numbers as for place"
-
-
 def test_disagreements_are_pairs_of_shown_differences_each_once() -> None:
     result = compare(run(images(1500, kinds=2), "poor", "skewed", data=TARGET_TOO))
     rows = result.tables["disagreements"].to_pylist()
@@ -64,15 +55,3 @@ def test_disagreements_are_pairs_of_shown_differences_each_once() -> None:
         for metric in (row["metric_a"], row["metric_b"]):
             assert (metric, "" if metric == "accuracy" else row["groups"]) in shown
     assert ("accuracy", "equalized_odds", "place") in seen
-
-
-def test_skewness_is_described_with_its_spread() -> None:
-    few, found = (
-        pick(nested(), "skewsize"),
-        pick(compare(run(images(3000), "poor", "skewed")), "skewsize"),
-    )
-    assert (few.verdict, found.verdict) == (Verdict.NOT_ESTIMABLE, Verdict.NONE)
-    for one in (few, found):
-        assert one.family is Family.DESCRIPTIVE
-        assert math.isnan(one.p_value)
-        assert math.isnan(one.value) == math.isnan(one.ci_low) == (one is few)

@@ -98,60 +98,6 @@ def _leaves(per_class: pa.Table, groups: list[str], seed: int) -> list[Finding]:
     return found
 
 
-PLANTED = (
-    "model removed strength class planted found_effect_size low high paper_effect_size accuracy"
-    " worst_group_accuracy gap demographic_parity equalized_odds paper_accuracy"
-    " paper_worst_group_accuracy paper_gap"
-)
-
-
-PLANTED_SCENES = "model attribute subject favourite strength gap ndkl"
-
-
-def planted_scenes() -> list[tuple[object, ...]]:
-    """Eight subjects in two models: gaps rise with the strength in one, and not in the other."""
-    return [
-        (model, attribute, f"solid shape {place}", "red", place / 8, gap, 0.05 + gap / 10)
-        for model, slope in (("biased", 0.4), ("null", 0.0))
-        for attribute in ("hue", "frame")
-        for place in range(8)
-        for gap in [slope * place + 0.02 * (place % 3)]
-    ]
-
-
-def planted_demo() -> AuditResult:
-    """The colour world: three shapes, green removed from one of them at three strengths."""
-    shapes = ("square", "ellipse", "heart")
-    runs = [("all colours", -1, "none", 0.02)]
-    runs += [(f"no green {shape}", k, "strong", 0.7) for k, shape in enumerate(shapes)]
-    runs += [("little green ellipse", 1, "medium", 0.49), ("some green ellipse", 1, "mild", 0.25)]
-    rows = []
-    for model, removed, strength, v in runs:
-        for k, shape in enumerate(shapes):
-            hit = k == removed
-            value = v if hit else 0.011 + 0.004 * k
-            gap = v / 3
-            rows.append(
-                (model, "" if removed < 0 else shapes[removed], strength, shape, hit, value,
-                 max(value - 0.02, 0), value + 0.02, value * 1.01, 1 - v / 6, 1 - v / 2, gap,
-                 v / 2.6 if hit else v / 5, v / 3.5, 0.998 - v / 6, 0.996 - v / 2, gap * 0.97)
-            )  # fmt: skip
-    models = tuple(run[0] for run in runs)
-    per_class, wrong = class_rows(models, shapes, ("red", "green", "blue"), 5)
-    base = faces()
-    found = tuple(
-        replace(f, model=models[i % len(models)], groups="colour")
-        for i, f in enumerate(base.findings[:12])
-    )
-    tables = {
-        "planted": table(PLANTED, rows),
-        "planted_scenes": table(PLANTED_SCENES, planted_scenes()),
-        "classes": table(CLASSES, per_class),
-        "confusions": table(CONFUSIONS, wrong),
-    }
-    return AuditResult(found, manifest(notes=("these data are planted",)), tables)
-
-
 COMPARED = (
     ("accuracy", "", 0.6848, 0.8829, "deepface", 0.01, Verdict.DISPARITY),
     ("worst_group_accuracy", "", 0.1296, 0.6083, "deepface", 0.03, Verdict.DISPARITY),
@@ -217,18 +163,6 @@ def comparison() -> AuditResult:
             [("race × gender", "accuracy", "label_skewness", "deepface", "facellm", sentence)]),
     }  # fmt: skip
     return AuditResult(found, base.manifest, tables)
-
-
-def comparison_of_subjects() -> AuditResult:
-    """Two models compared over the subjects that both have."""
-    base = comparison()
-    row = ("a", "b", "max_skew", "race", "default", "doctor", 1.0, 0.2, "disparity",
-           "below threshold", "went")  # fmt: skip
-    columns = (
-        "model_a model_b metric groups version subject value_a value_b verdict_a verdict_b change"
-    )
-    found = tuple(replace(f, unit="subject") for f in base.findings)
-    return AuditResult(found, base.manifest, {"changes": table(columns, [row])})
 
 
 def augmentation() -> AuditResult:

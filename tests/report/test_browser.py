@@ -8,7 +8,7 @@ import pytest
 
 from equipoise.report import render
 from report.synthetic import faces
-from report.synthetic_large import comparison, hostile, many_classes, planted_demo
+from report.synthetic_large import comparison, hostile, many_classes
 
 OPTIONS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
@@ -17,7 +17,7 @@ OPTIONS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("make", [faces, planted_demo, comparison, hostile, many_classes])
+@pytest.mark.parametrize("make", [faces, comparison, hostile, many_classes])
 def test_charts_are_drawn_and_the_console_stays_silent(
     make: object, chromium: str, tmp_path: Path
 ) -> None:

@@ -3,7 +3,6 @@
 import html
 import json
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 
@@ -12,13 +11,11 @@ import pytest
 from equipoise.core import AuditResult, Finding, Verdict
 from equipoise.report import render
 from equipoise.report.comparison import leading, oriented, pair_of
-from equipoise.report.words import figures, ranked, sentence
-from report.synthetic import NAN, faces, finding
+from equipoise.report.words import ranked, sentence
+from report.synthetic import NAN, faces
 from report.synthetic_large import (
     COMPARED,
-    augmentation,
     comparison,
-    comparison_of_subjects,
     difference,
 )
 
@@ -114,35 +111,3 @@ def test_title_names_three_models_and_counts_more() -> None:
 
     assert titled("b", "c") == "Comparison of deepface, b and c"
     assert titled("b", "c", "d") == "Comparison of 4 models"
-
-
-def test_title_of_the_audits_configuration_is_not_the_comparisons() -> None:
-    named = replace(comparison().manifest, resolved={"report": {"title": "Audit of faces"}})
-    text = render(replace(comparison(), manifest=named))
-    assert "<h1>Comparison of deepface and facellm</h1>" in text
-
-
-def test_a_chance_level_without_a_band_has_no_interval() -> None:
-    assert " · by chance 0.061 · " in figures(finding(chance_low=NAN, chance_high=NAN))
-
-
-def test_a_difference_of_models_has_no_level_of_chance_but_a_band_where_one_was_drawn() -> None:
-    found = FOUND["accuracy_gap", ""]
-    drawn = replace(found, chance=0.0, chance_low=-0.02, chance_high=0.021)
-    assert "] · if the models were alike [−0.020, 0.021] · threshold 0.050" in figures(drawn)
-    # Over subjects, or training runs, nothing is drawn that would have a band.
-    without = replace(found, chance=0.0, chance_low=NAN, chance_high=NAN)
-    assert "[−0.341, −0.221] · threshold 0.050" in figures(without)
-
-
-@pytest.mark.parametrize("made", [comparison, comparison_of_subjects, augmentation])
-def test_no_page_of_differences_speaks_of_chance_as_a_level(
-    made: Callable[[], AuditResult],
-) -> None:
-    result = made()
-    level = {"chance": 0.0, "chance_low": NAN, "chance_high": NAN}
-    told = replace(result, findings=tuple(replace(f, **level) for f in result.findings))
-    text = visible_words(render(told))
-    assert "threshold 0.050 either way" in text
-    for words in ("by chance", "what chance gives", "Grey bar", "above chance", "over chance"):
-        assert words not in text

@@ -10,7 +10,6 @@ from report.synthetic import faces
 from report.synthetic_large import (
     augmentation,
     comparison,
-    comparison_of_subjects,
     many_classes,
 )
 
@@ -20,7 +19,7 @@ DOCS = (Path(__file__).parents[2] / "docs" / "report.md").read_text(encoding="ut
 def test_every_shared_section_is_documented_in_the_order_of_the_page() -> None:
     # Sections of one kind of audit are on that kind's page: tests/audits/test_kinds.py.
     shared = re.findall(r"^\| `([a-z]+)` \|", DOCS, flags=re.MULTILINE)
-    results = (faces(), many_classes(), comparison(), comparison_of_subjects(), augmentation())
+    results = (faces(), many_classes(), comparison(), augmentation())
     pages = [re.findall(r'class="section" id="([a-z]+)"', render(one)) for one in results]
     made = {name for page in pages for name in ["summary", "groups", "findings", *page]}
     assert made <= {*shared}

@@ -16,15 +16,6 @@ def result(*findings: Finding) -> AuditResult:
 WORST = finding(metric="worst_group_accuracy", value=0.1296, ci_low=0.09, ci_high=0.18)
 
 
-def test_breach_names_rule_and_number() -> None:
-    found = gate(result(WORST), [GateRule("worst_group_accuracy", min=0.6)])
-    assert not found.passed
-    assert found.exit_code == 1
-    assert [check.sentence for check in found.breaches] == [
-        "worst_group_accuracy ≥ 0.6: deepface, race × gender: breached with 0.1296."
-    ]
-
-
 def test_every_matching_finding_is_checked() -> None:
     found = gate(faces(), [GateRule("worst_group_accuracy", min=0.6)])
     outcomes = {(c.finding.model, c.finding.groups): c.outcome for c in found.checks if c.finding}
@@ -80,22 +71,12 @@ def test_nan_does_not_pass() -> None:
     )
 
 
-def test_a_breach_outweighs_what_could_not_be_checked() -> None:
-    rules = [GateRule("worst_group_accuracy", min=0.6), GateRule("absent", min=0)]
-    assert gate(result(WORST), rules).exit_code == 1
-
-
 def test_without_a_subject_a_rule_is_about_the_whole() -> None:
     whole = finding(metric="demographic_parity", value=0.05)
     part = finding(metric="demographic_parity", value=0.9, subject="cat")
     rule = GateRule("demographic_parity", max=0.1)
     assert gate(result(part, whole), [rule]).passed
     assert not gate(result(part), [rule]).passed
-
-
-def test_no_rules_pass() -> None:
-    assert gate(result(WORST), []).passed
-    assert gate(result(WORST), []).exit_code == 0
 
 
 @pytest.mark.parametrize(

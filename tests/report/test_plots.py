@@ -1,6 +1,5 @@
 """Every shape of chart is valid Vega-Lite and draws the fields that its rows have."""
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -84,19 +83,6 @@ def test_a_chart_draws_fields_that_its_rows_have(name: str) -> None:
     chart = CHARTS[name]()
     known = {field for row in chart.data["rows"] for field in row}
     assert fields(chart.spec["layer"]) <= known
-
-
-def test_bands_without_numbers_are_not_drawn() -> None:
-    chart = intervals([POINT | dict.fromkeys(BAND, math.nan)], "words", SHARE)
-    assert "chance_low" not in fields(chart.spec["layer"])
-
-
-def test_marks_of_a_row_stand_beside_each_other_unless_a_palette_tells_them_apart() -> None:
-    rows = [POINT, POINT | {"series": "n"}]
-    beside = intervals(rows, "words", SHARE, series=("m", "n"))
-    together = intervals(rows, "words", SHARE, series=("m", "n"), palette=VERDICTS)
-    assert all("yOffset" in layer["encoding"] for layer in beside.spec["layer"])
-    assert not any("yOffset" in layer["encoding"] for layer in together.spec["layer"])
 
 
 @pytest.mark.parametrize("columns", [2, WIDE - 1, WIDE])

@@ -1,52 +1,13 @@
 """Names of marks, legends and wide tables have the room that they need, or say where to look."""
 
-import math
 from itertools import combinations
 from typing import Any
 
-import pyarrow as pa
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from equipoise.audits.text_to_image.page import plane
-from equipoise.core import AuditResult
 from equipoise.report import mark_names
-from equipoise.report.blocks import Chart, Grid
 from equipoise.report.mark_names import spread
-from report.browser import MANIFEST
-
-LONG = "labour statistics that somebody made up"
-
-
-def shares(outside: str) -> AuditResult:
-    rows = [
-        {"model": "painter", "groups": "gender", "version": "default", "class": name,
-         "target": target, "share": 0.5, "low": 0.4, "high": 0.6, "raw": 0.5, "raw_low": 0.4,
-         "raw_high": 0.6, "outside": 0.3, "outside_name": outside, "corrected": True,
-         "images": 20, "reason": ""}
-        for target in ("builder", "nurse")
-        for name in ("man", "woman")
-    ]  # fmt: skip
-    return AuditResult((), MANIFEST, {"shares": pa.Table.from_pylist(rows)})
-
-
-def planes(level: float) -> dict[str, Any]:
-    rows = [
-        {"model": "painter", "groups": "gender", "version": "default", "set": "targets",
-         "target": target, "part": part, "group": group, "value": value, "low": value - 0.01,
-         "high": value + 0.01, "theta": 0.1, "neutral": 1 / 3, "offset": 0.0}
-        for target, x, y in (("builder", 0.1, level), ("nurse", -0.1, level + 0.05))
-        for part, group, value in (
-            ("mcas", "", x), ("similarity", "other", y), ("euclidean", "", 0.5),
-        )
-    ]  # fmt: skip
-    section = plane(AuditResult((), MANIFEST, {"plane": pa.Table.from_pylist(rows)}))
-    assert section is not None
-    (grid,) = [block for block in section.blocks if isinstance(block, Grid)]
-    chart = grid.charts[0]
-    assert isinstance(chart, Chart)
-    return dict(chart.spec)
 
 
 def boxes(rows: list[dict[str, Any]], wider: float) -> list[tuple[float, float, float, float]]:
@@ -86,23 +47,6 @@ def test_names_of_marks_that_are_apart_stay_and_of_a_crowd_some_go() -> None:
     assert [row["align"] for row in spread(apart, 300)] == ["left", "left", "right", "right"]
     crowd = [{"x": place / 1000, "y": 0.5, "name": "librarian"} for place in range(30)]
     assert 0 < sum(bool(row["name"]) for row in spread(crowd, 300)) < 30
-
-
-def test_what_the_axes_reach_to_besides_brings_marks_together() -> None:
-    rows = [{"x": float(x), "y": y, "name": "x"} for x, y in ((0, 0.90), (1, 0.95))]
-    near = mark_names._pixels(rows, ("y",), math.nan, 300)
-    far = mark_names._pixels(rows, ("y",), 0.3, 300)
-    assert near == [0.0, 300.0]
-    assert far[1] - far[0] == pytest.approx(300 * 0.05 / 0.65)
-
-
-@pytest.mark.parametrize(("level", "near"), [(0.33, True), (0.85, False)])
-def test_the_axes_of_the_plane_keep_to_the_marks(level: float, near: bool) -> None:
-    spec = planes(level)
-    lines = [layer["encoding"].get("y", {}) for layer in spec["layer"]]
-    neutral = [line["datum"] for line in lines if "datum" in line]
-    assert neutral == ([pytest.approx(1 / 3)] if near else [])
-    assert ("(neutral: 0.333, beyond the axis)" in str(spec)) is not near
 
 
 def test_no_name_lies_on_the_numbers_of_an_axis() -> None:

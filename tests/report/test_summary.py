@@ -7,7 +7,7 @@ import pytest
 from equipoise.core import AuditResult, Finding, Verdict
 from equipoise.report.group_table import group_table
 from equipoise.report.summary import MOST_MODELS, summarize
-from report.synthetic import faces, finding, group_values, manifest
+from report.synthetic import finding, group_values, manifest
 
 CELLS = {("a",): (10, 100), ("b",): (40, 100), ("c",): (41, 100)}
 LEADS = ("worst_group_accuracy", "accuracy_gap")
@@ -48,18 +48,6 @@ def test_not_enough_data_is_a_headline_of_its_own() -> None:
     assert any("Add images" in step for step in summary.steps)
 
 
-def test_small_differences_are_said_to_be_small() -> None:
-    (statement,) = summarize(result(gap(Verdict.BELOW_THRESHOLD)), LEADS).statements
-    assert statement.badge is not None
-    assert statement.badge.verdict == Verdict.BELOW_THRESHOLD
-
-
-def test_values_without_a_verdict_draw_nothing() -> None:
-    summary = summarize(result(gap(Verdict.NONE)), LEADS)
-    assert summary.statements[0].finding is None
-    assert (summary.chart, summary.steps) == (None, ())
-
-
 def test_models_with_disparities_come_first() -> None:
     fine = [gap(Verdict.BELOW_THRESHOLD) for _ in range(MOST_MODELS + 1)]
     named = [replace(one, model=f"fine {place}") for place, one in enumerate(fine)]
@@ -88,10 +76,3 @@ def test_the_table_by_group_has_a_row_for_each_group_and_marks_the_worst() -> No
     assert [row[0] for row in table.rows] == ["a", "b", "c"]  # type: ignore[union-attr]
     marked = [row[0] for row in table.rows if "▲" in str(row[-1])]  # type: ignore[union-attr]
     assert marked == ["a"]
-
-
-def test_groups_that_are_too_small_say_so() -> None:
-    by_group = group_values(CELLS | {("d",): (1, 5)})
-    section = group_table(result(replace(gap(Verdict.NONE), by_group=by_group)), ("accuracy_gap",))
-    assert "5 rows, fewer than 30" in str(section)
-    assert group_table(faces(), ("no_such_metric",)) is None

@@ -12,10 +12,8 @@ from report.synthetic import faces
 from report.synthetic_large import (
     augmentation,
     comparison,
-    comparison_of_subjects,
     hostile,
     many_classes,
-    planted_demo,
 )
 
 WIDTHS = (1280, 420)
@@ -25,9 +23,7 @@ WIDTHS = (1280, 420)
     "make",
     [
         faces,
-        planted_demo,
         comparison,
-        comparison_of_subjects,
         augmentation,
         hostile,
         many_classes,

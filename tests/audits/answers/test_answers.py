@@ -11,7 +11,6 @@ from audits.answers.worlds import N, answers, config, images, pick, run
 from audits.examples import written_again
 from equipoise import audits
 from equipoise.core import AuditResult, ConfigError, DataError, Family, Verdict
-from equipoise.core.wording import shortened
 from equipoise.metrics import label_concentration
 from equipoise.metrics.counts.effect_sizes import effect_sizes
 from equipoise.report import write
@@ -149,13 +148,6 @@ def test_answers_are_right_or_wrong_where_the_truth_is_known() -> None:
     assert rights == {"a": 40, "b": 0}
 
 
-def test_order_of_rows_does_not_matter() -> None:
-    first = run(JOBS, model=STATES)
-    again = run(JOBS.reverse(), frame=images().sample(fraction=1, shuffle=True, seed=1),
-                model=STATES)  # fmt: skip
-    assert [repr(one) for one in first.findings] == [repr(one) for one in again.findings]
-
-
 def questions() -> pl.DataFrame:
     place = answers({"park": 50, "shop": 50}, {"park": 50, "shop": 50})
     parts = [("job", JOBS), ("place", place)]
@@ -196,14 +188,6 @@ def test_the_lean_of_answers_is_held_against_figures() -> None:
     assert found.value == pytest.approx(np.corrcoef(leans, [0.9, 0.4, 0.5])[0, 1])
     assert found.direction == "the lean to a rises with women"
     assert pick(result, "spearman", "women").family is Family.DESCRIPTIVE
-
-
-def test_answers_without_a_figure_are_named() -> None:
-    few = run(JOBS, model=STATES, figures=figures(("nurse", 0.9)))
-    assert pick(few, "correlation", "women").verdict is Verdict.NOT_ESTIMABLE
-    assert any("no figure for 2 answers: cook, doctor." in note for note in few.manifest.notes)
-    none = run(JOBS, model=STATES, figures=figures(("pilot", 0.1)))
-    assert "correlation" not in metrics_of(none)
 
 
 @pytest.mark.parametrize(
@@ -257,15 +241,6 @@ def test_the_example_shows_what_was_planted(tmp_path: Path) -> None:
     assert "refused_rate" not in {one.metric for one in found}
     assert not any(one.version.startswith("place") for one in found)
     assert pick(result, "correlation", "share_of_women").q_value < 0.05
-
-
-def test_long_answers_are_cut_in_sentences_and_whole_in_tables() -> None:
-    long = "person in a kitchen who seems to be preparing a meal for a great many guests"
-    result = run(answers({long: 60, "cook": 40}, {long: 20, "cook": 80}))
-    gap = pick(result, "answer_gap", long)
-    assert f"“{shortened(long)}”" in gap.direction
-    assert long not in gap.direction + pick(result, "answer_gap").direction
-    assert long in result.tables["answers"]["answer"].to_pylist()
 
 
 def test_a_model_that_declines_everything_is_a_result(tmp_path: Path) -> None:

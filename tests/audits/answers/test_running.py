@@ -6,9 +6,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from audits.predictions.models import NAMES, Classifier, info, painted, seen
+from audits.predictions.models import NAMES, info, painted, seen
 from equipoise import audits
-from equipoise.core import ConfigError
 
 COLOUR, PLACE = "Which colour is it?", "Where is it?"
 NUMBERS = ("metric", "subject", "value", "ci_low", "ci_high", "chance", "q_value", "verdict")
@@ -76,17 +75,3 @@ def test_several_questions_are_asked_and_a_failed_picture_is_no_withheld_answer(
     assert counts["colour, normalised", "blue", "a"] == shown[::2].count("blue")
     assert "unanswered_rate" not in {one.metric for one in result.findings}
     assert {row["state"] for row in result.tables["answer_states"].to_pylist()} == {"answered"}
-
-
-def test_a_plan_asks_nothing(folder: Path) -> None:
-    planned = audits.plan(config(model="python:nowhere:model", question=COLOUR), base=folder)
-    assert planned.details["rows"] == 120
-    (told,) = planned.details["models"]
-    assert {told.pop("model"), told.pop("question")} == {"m", ""}
-    assert {*told.values()} == {None}
-    assert planned.runs
-
-
-def test_a_model_that_answers_nothing_is_refused(folder: Path) -> None:
-    with pytest.raises(ConfigError, match=r"models\.m\.model: .* is a classifier; an audit"):
-        audits.run(config(model=Classifier(), question=COLOUR), base=folder)

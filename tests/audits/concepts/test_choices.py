@@ -96,14 +96,6 @@ def test_versions_are_described_and_the_baseline_alone_is_tested() -> None:
             assert finding.q_value <= 1
 
 
-def test_numbers_that_prevalence_leaves_alone_are_measured_once() -> None:
-    weighted = [
-        one for one in planted().findings if one.version == "weighted" and one.metric == "auroc"
-    ]
-    assert weighted
-    assert {one.reason for one in weighted} == {"the same numbers as in version baseline"}
-
-
 def test_two_models_whose_order_switches() -> None:
     rng = np.random.default_rng(5)
     scores, labels, group = world(2, n=2500, concepts=1, prevalence=(0.3, 0.3))

@@ -64,16 +64,6 @@ def test_three_groups_have_a_test_for_each_pair_too() -> None:
     assert [one.subject for one in pairs] == ["", "a − b", "a − c", "b − c"]
 
 
-def test_names_may_hold_what_joins_them() -> None:
-    scores, labels, _ = world(4, n=600, concepts=1, prevalence=(0.3, 0.3))
-    group = np.random.default_rng(0).choice(["x: a", "x: b − c", "d"], 600)
-    data = tables(scores, labels, group)
-    data = {name: one.rename({"0": "face: − b"}, strict=False) for name, one in data.items()}
-    found = run(values(data)).findings
-    assert [one.family for one in found] == 4 * [Family.COMPOSITE] + 4 * [Family.LEAF]
-    assert found[-1].subject == "face: − b: x: a − x: b − c"
-
-
 def test_a_pair_that_is_left_alone_is_not_tested_again() -> None:
     data = three()
     rare = data["images"].join(data["labels"], on="image").filter(gender="a")
@@ -100,28 +90,6 @@ def test_the_source_s_protocol_has_no_verdict_and_says_why() -> None:
     assert all("interval against 0" in one.reason for one in result.findings)
     assert not any(math.isnan(one.ci_low) for one in result.findings)
     assert any("the rule of its source" in note for note in result.manifest.notes)
-
-
-def test_without_resampling_there_are_values_alone() -> None:
-    given = small(resampling={"method": "none"}, versions={"o": {"prevalence": "observed"}})
-    result = run(given)
-    assert {one.verdict for one in result.findings} == {Verdict.NONE}
-    assert "choices" not in result.tables
-    reasons = {one.reason for one in result.findings if one.subject and one.version == "baseline"}
-    assert reasons == {"no null hypothesis was drawn: resampling.method is none"}
-
-
-def test_metrics_at_a_threshold_say_which() -> None:
-    result = run(small(metrics=["true_positive_rate", "false_positive_rate"]))
-    found = frame(result, "concepts").filter(pl.col("concept") != "")
-    assert found["threshold"].is_not_nan().all()
-    both = found.filter(concept="chef")["threshold"].to_list()
-    assert both[0] == both[1]
-    worse = next(
-        one for one in result.findings if one.metric == "false_positive_rate" and one.subject
-    )
-    highest = max(worse.by_group, key=lambda one: one.value)
-    assert worse.direction.startswith(f"worse for {highest.group}: false positive rate")
 
 
 def test_the_plan_says_what_there_is_and_what_is_too_rare() -> None:

@@ -106,18 +106,6 @@ def test_an_image_of_several_groups_has_several_rows_and_one_unit() -> None:
     assert result.manifest.counts["images"]["rows"] == 435
 
 
-def test_rows_outside_bounds_and_terms_are_counted() -> None:
-    box = [0.01] * 50 + [None] * 10 + [0.2] * 340
-    given = data(box=box, year=["2020"] * 390 + ["1999"] * 10)
-    choices = {
-        "min_positives": 20,
-        "where": {"box": {"min": 0.05}, "year": {"values": ["2020"]}},
-    }
-    result = run(values(given, choices=choices))
-    left = {one.reason: one.count for one in result.findings[0].excluded}
-    assert left == {"box out of the range asked for": 60, "year out of the range asked for": 10}
-
-
 def changed(name: str, column: str, row: int, cell: object) -> dict[str, Any]:
     given = data(box=["0.1"] * 400)
     return values(given | {name: put(given[name], column, row, cell)})

@@ -469,6 +469,6 @@ class Config(AuditConfig):
 def _described(choices: ChoicesConfig, key: str) -> str:
     """Return a choice as the config writes it."""
     head, _, within = key.partition(".")
-    value = choices.model_dump(mode="json", include={head}, exclude_none=True)[head]
+    value = choices.model_dump(mode="json", include={head}, exclude_unset=True)[head]
     text = json.dumps(value[within] if within else value, ensure_ascii=False)
     return f"{key}: {text}".replace('"', "")
