@@ -91,7 +91,7 @@ def test_equal_tables_are_equal_bytes(tmp_path: Path) -> None:
     assert written == table_bytes(parts, row_group_size=7)
 
 
-@pytest.mark.parametrize("size", [0, 3, 9, 100])
+@pytest.mark.parametrize("size", [0, 100])
 def test_a_file_that_is_cut_off_is_refused(size: int, tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     path.write_bytes(table_bytes(table())[:size])

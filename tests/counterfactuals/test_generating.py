@@ -74,7 +74,7 @@ def test_more_candidates_leave_what_is_there(tmp_path: Path) -> None:
     assert 2 * 13 <= found.computed < 2 * 13 + 10
 
 
-@pytest.mark.parametrize("part", [1, 5, 6, 7, 12, 64, 1000])
+@pytest.mark.parametrize("part", [1, 7, 64])
 def test_pieces_hold_whole_candidates(part: int) -> None:
     asked = request_captions(captions(3), 7)
     found = [*pieces(asked.groups, 7, Draws(0, shared=(0.1, 0.9)), part)]

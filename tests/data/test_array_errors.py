@@ -1,9 +1,7 @@
 """Every bad array, embedding or matrix has one error that says where, what and what to do."""
 
-import contextlib
 import io
 import json
-import tempfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -15,8 +13,6 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from safetensors.numpy import save
 
 from equipoise.core import DataError
@@ -192,34 +188,3 @@ def test_a_pickle_in_an_npz_is_never_run(tmp_path: Path) -> None:
         archive.writestr("emb.npy", content[:-10] + b"not a pickle")
     with pytest.raises(DataError, match="Object arrays cannot be loaded"):
         load_vectors(ArraySource(tmp_path / "x.npz"), items())
-
-
-WHOLE: dict[str, tuple[bytes, dict[str, Any]]] = {
-    ".npy": (npy(X), {}),
-    ".npz": (npz(emb=X, ids=np.array(IDS)), {"ids": "ids"}),
-    ".safetensors": (save({"emb": X, "b": X[0]}), {}),
-    ".parquet": (parquet(id=IDS, emb=pa.array([*X])), {}),
-    ".csv": (b"id,d0,d1\na,1,2\nb,3,4\nc,5,6\n", {}),
-}
-
-
-@settings(deadline=None, max_examples=200)
-@given(
-    st.sampled_from([*WHOLE]),
-    st.lists(st.tuples(st.floats(0, 0.999), st.binary(min_size=1, max_size=4)), max_size=3),
-    st.floats(0, 1),
-)
-def test_damaged_files_load_or_say_what_is_wrong(
-    extension: str, changes: list[tuple[float, bytes]], cut: float
-) -> None:
-    content, options = WHOLE[extension]
-    for share, change in changes:
-        place = int(share * len(content))
-        content = content[:place] + change + content[place + len(change) :]
-    content = content if cut > 0.5 else content[: int(2 * cut * len(content))]
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / f"x{extension}"
-        file.write_bytes(content)
-        for load in (load_vectors, load_matrix):
-            with contextlib.suppress(DataError):
-                load(ArraySource(file, **options), items())

@@ -33,8 +33,6 @@ def images(*rows: tuple[str, str | None]) -> ImageSet:
     [
         ("wide.csv", "class,label\ntelephone,phones\ncellphone,phones\nbicycle,bikes\n"
          "telephone,calls\ntelephone, phones \n"),
-        ("wide.tsv", "label\tclass\nphones\ttelephone\nphones\tcellphone\nbikes\tbicycle\n"
-         "calls\ttelephone\n"),
         ("wide.json", '{"phones": ["telephone", "cellphone"], "bikes": "bicycle", '
          '"calls": ["telephone"]}'),
         ("wide.yaml", "phones: [telephone, cellphone]\nbikes: bicycle\ncalls:\n  - telephone\n"),

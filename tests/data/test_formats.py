@@ -1,6 +1,5 @@
 """Each format is read as its source describes it, and everything left out is counted."""
 
-import random
 from pathlib import Path
 from typing import Any
 
@@ -69,35 +68,6 @@ class TestContract:
         with pytest.raises(DataError) as raised:
             find_format(one.format).load(absent if isinstance(files, dict) else absent[""])
         assert raised.value.file in map(str, absent.values())
-
-    def test_damaged_files_are_read_or_refused_by_name(self, one: Sample, tmp_path: Path) -> None:
-        files = one.write(tmp_path, None)
-        path = next(iter(files.values())) if isinstance(files, dict) else files
-        path = min(path.rglob("*.parquet")) if path.is_dir() else path
-        raw, chance, places = path.read_bytes(), random.Random(one.name), []
-        for _ in range(60):
-            path.write_bytes(damaged(raw, chance))
-            try:
-                assert len(find_format(one.format).load(files, **one.options)) > 0
-            except DataError as error:
-                places.append(str(error.file))
-        assert len(places) > 8
-        assert not [place for place in places if str(tmp_path) not in place]
-
-
-def damaged(raw: bytes, chance: random.Random) -> bytes:
-    """Flip bits, cut off, repeat or remove a part."""
-    data = bytearray(raw)
-    start = chance.randrange(len(data))
-    end = min(len(data), start + chance.randrange(1, 40))
-    kind = chance.randrange(4)
-    if kind == 0:
-        data[start] ^= 1 << chance.randrange(8)
-    elif kind == 1:
-        del data[start:]
-    else:
-        data[start:end] = data[start:end] * (2 if kind == 2 else 0)
-    return bytes(data)
 
 
 @pytest.mark.parametrize("name", FORMATS)

@@ -42,11 +42,7 @@ def as_parquet(path: Path) -> ArraySource:
     return ArraySource(path / "x.parquet")
 
 
-def as_frame(path: Path) -> ArraySource:
-    return ArraySource(frame().to_pandas(), columns=NAMES)
-
-
-@pytest.mark.parametrize("write", [as_npy, as_parquet, as_frame])
+@pytest.mark.parametrize("write", [as_npy, as_parquet])
 def test_every_format_gives_the_same_numbers(
     write: Callable[[Path], ArraySource], tmp_path: Path
 ) -> None:

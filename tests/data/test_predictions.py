@@ -48,14 +48,6 @@ def counts_of(data: PredictionData) -> dict[str, Any]:
     return counts
 
 
-def test_codes_of_classes_are_the_codes_of_the_target() -> None:
-    data = load({"id": ["1", "2", "3"], "p": ["b", "zebra", "aardvark"]}, open_vocabulary=True)
-    assert default(data).vocabulary == ("a", "b", "aardvark", "zebra")
-    assert default(data).codes.tolist() == [1, -1, 3, 2]
-    assert data.coded_target.codes.tolist() == [1, -1, 0, 0]
-    assert counts_of(data)["versions"]["default"]["rows_outside_classes"] == 2
-
-
 def test_states() -> None:
     rows = {"id": ["1", "2", "3", "99", "98"], "p": ["b", "no", "?", "a", "x"]}
     data = load(rows, unknown=("?",), refused=("no", "sorry"))

@@ -3,14 +3,12 @@
 import csv
 import io
 import json
-from pathlib import Path
 from typing import Any
 
 import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from equipoise.core import EquipoiseError
 from equipoise.data import (
     LabelSource,
     PredictionSource,
@@ -19,7 +17,6 @@ from equipoise.data import (
 )
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
-FORMATS = (".csv", ".tsv", ".jsonl", ".parquet")
 
 
 def summary(labels: pl.DataFrame, predictions: pl.DataFrame) -> Any:
@@ -72,23 +69,3 @@ def test_any_text_survives_csv_json_and_parquet(
     for name in ("t.csv", "t.jsonl", "t.parquet"):
         table = read_table(folder / name, texts=("a", "b"))
         assert list(zip(table.texts["a"], table.texts["b"], strict=True)) == rows, name
-
-
-def read_or_refuse(path: Path) -> str:
-    """Read a table and return "", or the message of the error; any other exception escapes."""
-    try:
-        table = read_table(path, texts=("a",), numbers=("b",))
-    except EquipoiseError as error:
-        return str(error)
-    assert table.rows == len(table.texts["a"]) == len(table.numbers["b"]) > 0
-    return ""
-
-
-@given(st.binary(max_size=60), st.sampled_from(FORMATS))
-def test_any_bytes_are_read_or_refused_in_our_words(
-    tmp_path_factory: Any, content: bytes, extension: str
-) -> None:
-    path = tmp_path_factory.mktemp("bytes") / f"t{extension}"
-    path.write_bytes(content)
-    # Sixty bytes at random hold no table with columns a and b.
-    assert read_or_refuse(path).startswith(str(path))

@@ -169,25 +169,6 @@ def test_the_summary_adds_up(candidates: Candidates) -> None:
     assert summary[-1]["sets_after"] == found.kept.sum() == 5
 
 
-def test_the_evidence_says_what_everything_was_held_against(candidates: Candidates) -> None:
-    images = vectors(candidates, odd={7: 0.1})
-    found = Filtered(candidates, (similarity_filter(candidates, images, captions(candidates)),))
-    tables = evidence(found)
-    assert {name: one.num_rows for name, one in tables.items()} == {
-        "filter_images": 3 * 72, "filter_pairs": 12 * 15, "filter_sets": 3 * 12,
-    }  # fmt: skip
-    failed = [
-        one for one in tables["filter_images"].to_pylist()
-        if not one["passed"] and one["check"] == "caption similarity"
-    ]  # fmt: skip
-    assert [(one["image_id"], one["threshold"]) for one in failed] == [
-        (candidates.columns["image_id"][7], 0.2)
-    ]
-    assert failed[0]["value"] == pytest.approx(0.1, abs=1e-6)
-    sets = [one for one in tables["filter_sets"].to_pylist() if not one["passed"]]
-    assert sets[0]["reason"] == "5 of 6 images pass, 6 needed"
-
-
 def test_kept_sets_are_written_once_with_their_pictures(
     candidates: Candidates, tmp_path: Path
 ) -> None:
@@ -259,3 +240,22 @@ def test_values_without_vectors_are_told(candidates: Candidates) -> None:
     for values in ({"race": texts["race"]}, {**texts, "gender": (["male"], np.eye(5)[:1])}):
         with pytest.raises(InputError, match=r"values\['gender'\]"):
             attribute_filter(candidates, seen, values, {"race": 6, "gender": 6})
+
+
+def test_the_evidence_says_what_everything_was_held_against(candidates: Candidates) -> None:
+    images = vectors(candidates, odd={7: 0.1})
+    found = Filtered(candidates, (similarity_filter(candidates, images, captions(candidates)),))
+    tables = evidence(found)
+    assert {name: one.num_rows for name, one in tables.items()} == {
+        "filter_images": 3 * 72, "filter_pairs": 12 * 15, "filter_sets": 3 * 12,
+    }  # fmt: skip
+    failed = [
+        one for one in tables["filter_images"].to_pylist()
+        if not one["passed"] and one["check"] == "caption similarity"
+    ]  # fmt: skip
+    assert [(one["image_id"], one["threshold"]) for one in failed] == [
+        (candidates.columns["image_id"][7], 0.2)
+    ]
+    assert failed[0]["value"] == pytest.approx(0.1, abs=1e-6)
+    sets = [one for one in tables["filter_sets"].to_pylist() if not one["passed"]]
+    assert sets[0]["reason"] == "5 of 6 images pass, 6 needed"
