@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -22,8 +22,30 @@ Positions = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 
+class Marked:
+    """Something that belongs to images, in one row each.
+
+    Attributes
+    ----------
+    image : ndarray of int64, shape (rows,)
+        Position of the image.
+    """
+
+    image: Positions
+
+    def take(self, kept: Flags) -> Self:
+        """Return what belongs to the images kept, with their new positions."""
+        rows = np.flatnonzero(kept[self.image])
+        moved = (np.cumsum(kept) - 1)[self.image[rows]]
+        parts = {
+            name: part.take(rows) if isinstance(part, Coded) else part[rows]
+            for name, part in vars(self).items()
+        }
+        return type(self)(**parts | {"image": moved})
+
+
 @dataclass(frozen=True, eq=False)
-class Pairs:
+class Pairs(Marked):
     """Labels by image, each pair once, in the order of images and then labels.
 
     Attributes
@@ -36,14 +58,9 @@ class Pairs:
     image: Positions
     label: Coded
 
-    def take(self, kept: Flags) -> Pairs:
-        """Return the pairs of the images kept, with their new positions."""
-        rows, image = _moved(self.image, kept)
-        return Pairs(image, self.label.take(rows))
-
 
 @dataclass(frozen=True, eq=False)
-class Captions:
+class Captions(Marked):
     """Texts by image, in the order of images and then texts.
 
     Attributes
@@ -55,14 +72,9 @@ class Captions:
     image: Positions
     texts: Objects
 
-    def take(self, kept: Flags) -> Captions:
-        """Return the captions of the images kept, with their new positions."""
-        rows, image = _moved(self.image, kept)
-        return Captions(image, self.texts[rows])
-
 
 @dataclass(frozen=True, eq=False)
-class Boxes:
+class Boxes(Marked):
     """Boxes by image, in the order of images, labels and then corners.
 
     Attributes
@@ -77,16 +89,6 @@ class Boxes:
     image: Positions
     label: Coded
     corners: npt.NDArray[np.float64]
-
-    def take(self, kept: Flags) -> Boxes:
-        """Return the boxes of the images kept, with their new positions."""
-        rows, image = _moved(self.image, kept)
-        return Boxes(image, self.label.take(rows), self.corners[rows])
-
-
-def _moved(image: Positions, kept: Flags) -> tuple[Flags, Positions]:
-    rows = np.asarray(kept[image], dtype=np.bool_)
-    return rows, (np.cumsum(kept) - 1)[image[rows]]
 
 
 @dataclass(frozen=True)

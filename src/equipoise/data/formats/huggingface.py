@@ -9,13 +9,12 @@ Source: huggingface.co/docs/datasets, "Load" and `Dataset.save_to_disk`, and the
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from equipoise.core import DataError
 from equipoise.data.cells import as_text
@@ -25,7 +24,6 @@ from equipoise.data.formats.rows import row_files
 from equipoise.data.image_set import ID, Gathered, ImageSet, image_set
 from equipoise.data.join import check_ids
 from equipoise.data.problems import check_columns
-from equipoise.data.tables import open_parquet
 
 _FORMATS = ".parquet or .arrow"
 
@@ -88,7 +86,7 @@ def read_huggingface(
     }
     counts = {
         "images": len(ids),
-        "missing": {one: cells.count(None) for one, cells in gathered.columns.items()},
+        "missing": gathered.missing(),
         "columns_left_out": [one for one in read[0][2] if one != image],
     }
     return image_set(gathered, name=name, format="Hugging Face", inputs=inputs, counts=counts)
@@ -99,34 +97,31 @@ def _filled(cells: pl.Series) -> list[str | None]:
     return [one if one is not None and one.strip() else None for one in cells.to_list()]
 
 
-@contextmanager
-def _opened(file: Path) -> Iterator[Any]:
-    """Open a file: something with a `schema`, whose `columns` are read by name."""
-    if file.suffix != ".arrow":
-        with open_parquet(file) as parquet:
-            yield parquet.schema_arrow, lambda names: parquet.read(columns=names)
-        return
-    try:
-        with pa.memory_map(str(file)) as source:
-            stream = pa.ipc.open_stream(source)
-            yield stream.schema, lambda names: stream.read_all().select(names)
-    except (pa.ArrowException, OSError, UnicodeDecodeError):
-        raise DataError(
-            "the file is truncated, damaged or no Arrow stream",
-            file=str(file),
-            expected="a file that save_to_disk wrote",
-            fix="save the data set again",
-        ) from None
-
-
 def _read(file: Path, wanted: Sequence[str]) -> tuple[pa.Schema, pa.Table, list[str]]:
     """Return the schema, the columns that hold plain values, and the names of the others."""
-    with _opened(file) as (schema, columns):
+    try:
+        if file.suffix == ".arrow":
+            with pa.memory_map(str(file)) as source:
+                whole = pa.ipc.open_stream(source).read_all()
+            schema = whole.schema
+        else:
+            whole, schema = None, pq.read_schema(file)
         check_columns(schema.names, wanted, str(file))
         plain = [one.name for one in schema if _is_plain(one.type)]
-        table = columns(plain)
+        table = (
+            pq.read_table(file, columns=plain, partitioning=None, page_checksum_verification=True)
+            if whole is None
+            else whole.select(plain)
+        )
         # Damaged pages can hold bytes that are no text; later steps rely on valid text.
         table.validate(full=True)
+    except (pa.ArrowException, OSError, UnicodeDecodeError):
+        raise DataError(
+            "the file is missing, truncated, damaged, or no Parquet or Arrow stream",
+            file=str(file),
+            expected=_FORMATS,
+            fix="download or save the data set again",
+        ) from None
     return schema, table, sorted({*schema.names} - {*plain})
 
 
@@ -154,17 +149,17 @@ def _classes(schema: pa.Schema) -> dict[str, list[str]]:
 def _texts(cells: pa.ChunkedArray, file: str, column: str, classes: list[str] | None) -> pl.Series:
     if classes is None or not pa.types.is_integer(cells.type):
         return as_text(cells, file, column).alias(column)
-    names = []
-    for row, number in enumerate(cells.to_pylist(), start=1):
-        # The library writes -1 where there is no label.
-        if number is not None and not -1 <= number < len(classes):
-            raise DataError(
-                f"the number {number} is no class",
-                file=file,
-                column=column,
-                row=row,
-                expected=f"0 to {len(classes) - 1}, the classes that the file names",
-                fix="save the data set again",
-            )
-        names.append(None if number is None or number < 0 else classes[number])
-    return pl.Series(column, names, dtype=pl.String)
+    # The library writes -1 where there is no label.
+    names: dict[int | None, str | None] = {**dict(enumerate(classes)), -1: None, None: None}
+    numbers = cells.to_pylist()
+    wrong = [row for row, number in enumerate(numbers, start=1) if number not in names]
+    if wrong:
+        raise DataError(
+            f"the number {numbers[wrong[0] - 1]} is no class",
+            file=file,
+            column=column,
+            row=wrong[0],
+            expected=f"0 to {len(classes) - 1}, the classes that the file names",
+            fix="save the data set again",
+        )
+    return pl.Series(column, [names[number] for number in numbers], dtype=pl.String)

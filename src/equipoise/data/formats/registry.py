@@ -107,14 +107,10 @@ class DataFormat:
             checked = self.options.model_validate(dict(options))
         except ValidationError as error:
             first = error.errors()[0]
-            place = ".".join(map(str, first["loc"]))
-            allowed = ", ".join(self.options.model_fields) or "none"
-            problem = (
-                f"no option of {self.name}. Allowed: {allowed}"
-                if len(first["loc"]) == 1 and first["type"] == "extra_forbidden"
-                else first["msg"]
-            )
-            raise InputError(f"options.{place}: {problem}") from None
+            place, allowed = ".".join(map(str, first["loc"])), [*self.options.model_fields]
+            raise InputError(
+                f"options.{place} of {self.name}: {first['msg']}. Allowed options: {allowed}"
+            ) from None
         return {name: getattr(checked, name) for name in options}
 
     def load(self, files: Mapping[str, Path] | Path, **options: Any) -> ImageSet:
