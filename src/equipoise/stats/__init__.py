@@ -19,7 +19,6 @@ from equipoise.stats.power import (
     power_of_association,
     power_of_difference,
     sample_size_for_difference,
-    sample_size_for_effect_size,
 )
 from equipoise.stats.resampling import Bootstrap, Exact, Permutation, Resampling
 from equipoise.stats.verdict import judge
@@ -47,7 +46,6 @@ __all__ = [
     "power_of_association",
     "power_of_difference",
     "sample_size_for_difference",
-    "sample_size_for_effect_size",
     "simultaneous_gap",
     "simultaneous_minimum",
     "simultaneous_shortfall",

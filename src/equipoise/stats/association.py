@@ -95,12 +95,6 @@ class Association:
         return _summarise(counts / design_effect)
 
     @classmethod
-    def stack(cls, parts: Sequence[Association]) -> Association:
-        """Join summaries of tables of different shapes along a new first axis."""
-        names = [field.name for field in fields(cls)]
-        return cls(*(np.stack([getattr(part, name) for part in parts]) for name in names))
-
-    @classmethod
     def concatenate(cls, parts: Sequence[Association]) -> Association:
         """Join summaries along their first axis."""
         names = [field.name for field in fields(cls)]

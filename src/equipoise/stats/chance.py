@@ -69,11 +69,8 @@ def band(
         draws = np.sort(draws)
         low, high = (draws[place] for place in _edges_of(len(draws)))
         return Chance(float((draws * (1.0 / len(draws))).sum()), float(low), float(high), method)
-    if (mass == mass[0]).all():
-        draws, share = np.sort(draws), mass / mass.sum()
-    else:
-        order = np.argsort(draws, kind="stable")
-        draws, share = draws[order], mass[order] / mass.sum()
+    order = np.argsort(draws, kind="stable")
+    draws, share = draws[order], mass[order] / mass.sum()
     low, high = (draws[place] for place in _edges(share))
     return Chance(float((draws * share).sum()), float(low), float(high), method)
 
@@ -164,7 +161,10 @@ def p_value(
         return PValue(min(1.0, len(signs) * extreme / every), "exact")
     plain = (1.0 + extreme) / (1.0 + len(draws))
     if extreme < _ENOUGH and 1.0 / (1.0 + len(draws)) > resolution > 0.0:
-        fitted = min((tail(sign * draws, sign * observed) for sign in signs), key=_value)
+        fitted = min(
+            (tail(sign * draws, sign * observed) for sign in signs),
+            key=lambda p: np.nan_to_num(p.value, nan=np.inf),
+        )
         if fitted.value < plain:
             return PValue(len(signs) * fitted.value, fitted.method)
     return PValue(min(1.0, len(signs) * plain), "permutation")
@@ -241,10 +241,6 @@ def _pareto(draws: Floats, observed: float) -> float:
     shape = 2.0 - first / (first - 2.0 * second)
     scale = 2.0 * first * second / (first - 2.0 * second)
     return _TAIL_SHARE * float(stats.genpareto.sf(observed - threshold, shape, scale=scale))
-
-
-def _value(p: PValue) -> float:
-    return p.value if not np.isnan(p.value) else np.inf
 
 
 def _edges(share: Floats) -> tuple[int, int]:

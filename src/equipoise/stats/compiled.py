@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import sys
 import threading
 from collections.abc import Callable
 from functools import cache, update_wrapper, wraps
@@ -61,18 +60,11 @@ def compiled(*signatures: str) -> Callable[[Kernel], Kernel]:
 
 
 def _compile(function: Callable[..., Any], signatures: tuple[str, ...]) -> Callable[..., Any]:
-    told = threading.Timer(_PATIENCE, _tell)
-    told.daemon = True
-    told.start()
-    try:
-        return _cached(function, signatures)
-    finally:
-        told.cancel()
-
-
-def _cached(function: Callable[..., Any], signatures: tuple[str, ...]) -> Callable[..., Any]:
     import numba
 
+    patience = threading.Timer(_PATIENCE, _tell)
+    patience.daemon = True
+    patience.start()
     function = _linked(function)
     # The folder is set for our kernels only: numba reads it where a function is decorated.
     config: Any = numba.config
@@ -84,6 +76,7 @@ def _cached(function: Callable[..., Any], signatures: tuple[str, ...]) -> Callab
         built = numba.njit([*signatures], nogil=True)(function)
     finally:
         config.CACHE_DIR = before
+        patience.cancel()
     return built
 
 
@@ -113,12 +106,7 @@ def _tell() -> None:
 
 def cache_folder() -> Path:
     """Return the folder that keeps compiled kernels."""
-    given = os.environ.get("NUMBA_CACHE_DIR")
-    if given:
-        return Path(given)
-    home = os.environ.get("XDG_CACHE_HOME")
-    if home:
-        return Path(home, "equipoise", "kernels")
-    if sys.platform == "win32" and os.environ.get("LOCALAPPDATA"):
-        return Path(os.environ["LOCALAPPDATA"], "equipoise", "Cache", "kernels")
-    return Path.home() / ".cache" / "equipoise" / "kernels"
+    if folder := os.environ.get("NUMBA_CACHE_DIR"):
+        return Path(folder)
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(home, "equipoise", "kernels")

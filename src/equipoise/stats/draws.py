@@ -17,7 +17,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Protocol
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -188,6 +188,7 @@ def _take(left: Indices, totals: Indices, rng: np.random.Generator) -> Indices:
 
 # Units that span the same strata exchange among themselves where there are as many.
 _FEWEST_ALIKE = 20
+_SIDES: tuple[Literal["left", "right"], ...] = ("left", "right")
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,15 +234,11 @@ class Exchange:
         _, first = np.unique(carrier, return_index=True)
         return cls(carrier, pool[first], group[first])
 
-    @cached_property
-    def _places(self) -> Indices:
-        return np.argsort(self.pool, kind="stable")
-
     def shuffle(self, group: Indices, rng: np.random.Generator) -> Indices:
         """Return each row's group after one random exchange within pools."""
         order = np.lexsort((rng.random(len(self.pool)), self.pool))
         exchanged = np.empty_like(self.group)
-        exchanged[self._places] = self.group[order]
+        exchanged[np.argsort(self.pool, kind="stable")] = self.group[order]
         return exchanged[self.carrier].astype(group.dtype)
 
 
@@ -262,20 +259,13 @@ def _profiles(unit: Indices, stratum: Indices) -> Indices:
     profile = home.copy()
     several = np.flatnonzero(spans > 1)
     names: dict[bytes, list[int]] = {}
-    for one, span in zip(several.tolist(), _spanned(units, strata, several), strict=True):
-        names.setdefault(span, []).append(one)
+    first, last = (np.searchsorted(units, several, side=side) for side in _SIDES)
+    for one, start, stop in zip(several.tolist(), first.tolist(), last.tolist(), strict=True):
+        names.setdefault(strata[start:stop].tobytes(), []).append(one)
     for index, members in enumerate(names[key] for key in sorted(names)):
         if len(members) >= _FEWEST_ALIKE:
             profile[members] = many + index
     return np.asarray(profile[unit])
-
-
-def _spanned(units: Indices, strata: Indices, chosen: Indices) -> Iterator[bytes]:
-    """Yield the strata of each chosen unit; `units` is sorted, then `strata`."""
-    first = np.searchsorted(units, chosen)
-    last = np.searchsorted(units, chosen, side="right")
-    for start, stop in zip(first.tolist(), last.tolist(), strict=True):
-        yield strata[start:stop].tobytes()
 
 
 def _mixed(group: Indices, part: Indices) -> npt.NDArray[np.bool_]:
@@ -307,28 +297,6 @@ _MAX_BLOCK = 1024
 _CELL, _ROW, _CALLS = 50, 5, 20_000
 
 
-class Sampler(Protocol):
-    """Draws tables like an observed one."""
-
-    @property
-    def table(self) -> Tables:
-        """The observed table, shape (outcomes, groups)."""
-        ...
-
-    @property
-    def effort(self) -> int:
-        """About how many numbers one drawn table takes, in draws of one cell."""
-        ...
-
-    def bootstrap(self, replicates: int, seed: int) -> Iterator[Tables]:
-        """Yield blocks (replicates, outcomes, groups) of tables of resampled units."""
-        ...
-
-    def permute(self, strata: Indices, replicates: int, seed: int) -> Iterator[Tables]:
-        """Yield blocks of tables whose groups are permuted within strata of outcomes."""
-        ...
-
-
 @dataclass(frozen=True, eq=False)
 class TableSampler:
     """Draws for independent rows of unit weight.
@@ -351,7 +319,7 @@ class TableSampler:
         return group_order(self.table)
 
     def bootstrap(self, replicates: int, seed: int) -> Iterator[Tables]:
-        """Yield blocks of multinomial draws with the observed total, see `Sampler`."""
+        """Yield blocks (replicates, outcomes, groups) with the observed total."""
         flat = self.table[:, self._order].ravel().astype(np.int64)
         large, small = _by_size(flat)
         rows, total = np.repeat(np.arange(len(small)), flat[small]), flat.sum()
@@ -448,6 +416,10 @@ class ItemSampler:
         main = np.empty(len(self.group), dtype=np.int64)
         main[self.item[order]] = strata[self.outcome[order]]
         return Exchange.of(self.group, self.unit, main)
+
+
+Sampler = TableSampler | ItemSampler
+"""Draws tables like an observed one."""
 
 
 def block_sizes(replicates: int, cells: int) -> Iterator[tuple[int, int]]:

@@ -138,10 +138,19 @@ def sample_size_for_difference(
     """
     _check_positive(ratio=ratio)
     _check_rates(power=power, alpha=alpha)
-    return _fewest_rows(
-        lambda n: power_of_difference(n, ratio * n, baseline, difference, alpha, tests) >= power,
-        f"difference={difference}",
-    )
+
+    def enough(n: float) -> bool:
+        return power_of_difference(n, ratio * n, baseline, difference, alpha, tests) >= power
+
+    low, high = 0, 1
+    while not enough(high):
+        low, high = high, high * 2
+        if high > _MOST_ROWS:
+            raise InputError(f"difference={difference}: no number of rows finds it")
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
 
 
 def power_of_association(
@@ -219,53 +228,10 @@ def minimum_effect_size(
     return _smallest(enough, 1.0) if enough(1.0) else math.nan
 
 
-def sample_size_for_effect_size(
-    effect_size: float,
-    df: int,
-    divisor: float,
-    *,
-    power: float = 0.8,
-    alpha: float = 0.05,
-    tests: int = 1,
-) -> int:
-    """Rows a table needs so that an effect size is found.
-
-    Parameters
-    ----------
-    effect_size, df, divisor, alpha, tests
-        As in `power_of_association`.
-    power : float
-        Probability of finding the effect, in (0, 1).
-
-    Raises
-    ------
-    InputError
-        As in `power_of_association`, and when `effect_size` is 0.
-    """
-    _check_rates(power=power, alpha=alpha)
-    return _fewest_rows(
-        lambda n: power_of_association(n, effect_size, df, divisor, alpha, tests) >= power,
-        f"effect_size={effect_size}",
-    )
-
-
 def _smallest(enough: Callable[[float], bool], most: float) -> float:
     low, high = 0.0, most
     for _ in range(_STEPS):
         middle = (low + high) / 2.0
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
-
-
-def _fewest_rows(enough: Callable[[int], bool], wanted: str) -> int:
-    high = 1
-    while not enough(high):
-        high *= 2
-        if high > _MOST_ROWS:
-            raise InputError(f"{wanted}: no number of rows finds it; expected it to differ from 0")
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
         low, high = (low, middle) if enough(middle) else (middle, high)
     return high
 

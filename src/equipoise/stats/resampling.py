@@ -34,9 +34,12 @@ class Bootstrap:
     resolution: float = 0.005
 
     def __post_init__(self) -> None:
-        _check_counts(replicates=self.replicates, permutations=self.permutations)
-        _check_level(self.level)
-        _check_resolution(self.resolution)
+        _check(
+            self.level,
+            self.resolution,
+            replicates=self.replicates,
+            permutations=self.permutations,
+        )
 
 
 @dataclass(frozen=True)
@@ -51,9 +54,7 @@ class Permutation:
     resolution: float = 0.005
 
     def __post_init__(self) -> None:
-        _check_counts(replicates=self.replicates)
-        _check_level(self.level)
-        _check_resolution(self.resolution)
+        _check(self.level, self.resolution, replicates=self.replicates)
 
     @property
     def permutations(self) -> int:
@@ -75,18 +76,11 @@ class Exact:
     level: float = 0.95
 
     def __post_init__(self) -> None:
-        _check_counts(limit=self.limit)
-        _check_level(self.level)
+        _check(self.level, limit=self.limit)
 
-    @property
-    def resolution(self) -> float:
-        """0: an enumerated p-value is never approximated."""
-        return 0.0
-
-    @property
-    def permutations(self) -> int:
-        """Draws of a chance level where the p-value alone is exact."""
-        return DEFAULT_REPLICATES
+    # An enumerated p-value is never approximated; its chance level may be drawn.
+    resolution = 0.0
+    permutations = DEFAULT_REPLICATES
 
 
 Resampling = Bootstrap | Permutation | Exact
@@ -110,20 +104,14 @@ def resolution_of(resampling: Resampling | None) -> float:
     return 0.0 if resampling is None else resampling.resolution
 
 
-def _check_counts(**counts: object) -> None:
+def _check(level: float, resolution: float = 1.0, **counts: object) -> None:
     for name, count in counts.items():
         if not isinstance(count, Integral) or count < 1:
             raise InputError(
                 f"{name}={count}: expected a whole number of at least 1; "
                 "pass resampling=None for none"
             )
-
-
-def _check_resolution(resolution: float) -> None:
-    if not 0.0 < resolution <= 1.0:
-        raise InputError(f"resolution={resolution}: expected a p-value above 0, at most 1")
-
-
-def _check_level(level: float) -> None:
     if not 0.0 < level < 1.0:
         raise InputError(f"level={level}: expected a confidence level between 0 and 1")
+    if not 0.0 < resolution <= 1.0:
+        raise InputError(f"resolution={resolution}: expected a p-value above 0, at most 1")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from operator import index
 from typing import Any
@@ -19,8 +19,6 @@ Words = npt.NDArray[np.uint64]
 # Multipliers and Weyl constants of Philox4x32 (Salmon et al. 2011, Random123).
 _MULTIPLIERS = (np.uint64(0xD2511F53), np.uint64(0xCD9E8D57))
 _WEYL = (np.uint64(0x9E3779B9), np.uint64(0xBB67AE85))
-# Names that are written out at once.
-_NAMES = 1 << 16
 _LOW = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
 
@@ -65,18 +63,18 @@ def stream_key(seed: int, name: str) -> tuple[int, int]:
 
 def place_keys(start: int, many: int) -> npt.NDArray[np.uint64]:
     """Return keys of units that have no name but their place, shape (many,)."""
-    keys = np.empty(many, dtype=np.uint64)
-    for first in range(0, many, _NAMES):
-        part = keys[first : first + _NAMES]
-        part[:] = unit_keys([f"\x00{start + first + place}" for place in range(len(part))])
-    return keys
+    return _keys((f"\x00{start + place}" for place in range(many)), many)
 
 
 def unit_keys(names: Sequence[str] | npt.NDArray[np.str_]) -> npt.NDArray[np.uint64]:
     """Return a 64-bit key per unit name, shape (units,), stable over runs and machines."""
+    return _keys(names, len(names))
+
+
+def _keys(names: Iterable[str], many: int) -> npt.NDArray[np.uint64]:
     texts = (name.encode(errors="surrogatepass") for name in names)
     digests = (blake2b(text, digest_size=8).digest() for text in texts)
-    return np.fromiter((int.from_bytes(d) for d in digests), dtype=np.uint64, count=len(names))
+    return np.fromiter((int.from_bytes(d) for d in digests), dtype=np.uint64, count=many)
 
 
 def philox(counter: list[Words], key: tuple[int, int]) -> list[Words]:

@@ -126,15 +126,10 @@ if hasattr(os, "register_at_fork"):  # The threads do not live on in a forked pr
 
 def threads() -> int:
     """Return how many threads to use: `EQUIPOISE_THREADS`, else the processors at hand."""
-    given = os.environ.get("EQUIPOISE_THREADS", "")
-    if not given:
-        return _processors()
-    if not given.isdecimal() or int(given) < 1:
-        raise InputError(f"EQUIPOISE_THREADS is {given!r}; expected a whole number of at least 1")
-    return int(given)
-
-
-def _processors() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    wanted = os.environ.get("EQUIPOISE_THREADS", "")
+    if not wanted:
+        affinity = hasattr(os, "sched_getaffinity")
+        return len(os.sched_getaffinity(0)) if affinity else os.cpu_count() or 1
+    if not wanted.isdecimal() or int(wanted) < 1:
+        raise InputError(f"EQUIPOISE_THREADS is {wanted!r}; expected a whole number of at least 1")
+    return int(wanted)
