@@ -4,7 +4,6 @@ import logging
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -160,13 +159,3 @@ def test_a_damaged_table_of_images_is_named(store: Path) -> None:
     with pytest.raises(DataError) as caught:
         read_generated(made.folder)
     assert caught.value.file == str(made.folder / "images.parquet")
-
-
-def test_images_without_checksums_are_not_made_again(store: Path) -> None:
-    first = generate_prompts(prompts(), Swatches(), store, images=3, part=4)
-    for path in first.folder.glob("*.parquet"):
-        table: pa.Table = pq.read_table(path)
-        pq.write_table(table, path, compression="none", row_group_size=8)
-    again = generate_prompts(prompts(), Swatches(), store, images=3, part=4)
-    assert again.computed == 0
-    assert again.table.equals(first.table)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageOps
 
 from equipoise.evidence import Decoding, ImageError, decode
 
@@ -33,24 +33,15 @@ def exif(orientation: int) -> Image.Exif:
     return found
 
 
-UPRIGHT = {
-    1: CORNERS,
-    2: CORNERS[:, ::-1],
-    3: CORNERS[::-1, ::-1],
-    4: CORNERS[::-1],
-    5: CORNERS.transpose(1, 0, 2),
-    6: CORNERS.transpose(1, 0, 2)[:, ::-1],
-    7: CORNERS.transpose(1, 0, 2)[::-1, ::-1],
-    8: CORNERS.transpose(1, 0, 2)[::-1],
-}
-
-
-@pytest.mark.parametrize("orientation", UPRIGHT)
+@pytest.mark.parametrize("orientation", range(1, 9))
 @pytest.mark.parametrize("kind", ["PNG", "TIFF", "WEBP"])
 def test_a_picture_is_turned_as_its_camera_was(kind: str, orientation: int) -> None:
     more = {"lossless": True} if kind == "WEBP" else {}
     data = written(Image.fromarray(CORNERS), kind, exif=exif(orientation), **more)
-    np.testing.assert_array_equal(decode(data), UPRIGHT[orientation])
+    upright = np.asarray(ImageOps.exif_transpose(Image.open(io.BytesIO(data))))
+    np.testing.assert_array_equal(decode(data), upright)
+    box = (0, 1, 2, 2)
+    np.testing.assert_array_equal(decode(data, crop=np.array(box)), upright[1:2, :2])
 
 
 def test_a_damaged_orientation_is_none() -> None:
@@ -176,13 +167,6 @@ ROW16 = np.array([[0, 51, 255]], np.uint16)
 )
 def test_values_of_8_bits_in_16_are_refused_rather_than_shown_as_black(data: bytes) -> None:
     assert "below 256" in refusal(data)
-
-
-@pytest.mark.parametrize("kind", ["PNG", "TIFF"])
-def test_grey_of_16_bits_is_turned_as_its_camera_was(kind: str) -> None:
-    values = np.array([[0, 512, 65_535]], np.uint16)
-    shown = decode(written(Image.fromarray(values), kind, exif=exif(6)))
-    np.testing.assert_array_equal(shown[..., 0], [[0], [2], [255]])
 
 
 @pytest.mark.parametrize(
@@ -314,12 +298,6 @@ EPS = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n"
 @pytest.mark.parametrize("data", [b"", b"just text", EPS, b"\xff\xd8\xff"])
 def test_what_is_no_picture_is_said_to_be_none(data: bytes) -> None:
     assert "it is no picture" in refusal(data) if data else "empty" in refusal(data)
-
-
-def test_a_crop_is_cut_from_the_picture_turned_upright() -> None:
-    data = written(Image.fromarray(CORNERS), "PNG", exif=exif(6))
-    cut = decode(data, crop=np.array([0, 1, 2, 3]))
-    np.testing.assert_array_equal(cut, UPRIGHT[6][1:3, 0:2])
 
 
 @pytest.mark.parametrize("crop", [[0, 0, 4, 2], [0, 0, 3, 3], [2, 0, 2, 1], [-1, 0, 1, 1]])

@@ -143,10 +143,7 @@ def test_what_goes_wrong_on_a_worker_is_said_here(told: dict[str, Any]) -> None:
     assert missing.startswith(
         "ModelError: picture_models:nothing: the module picture_models has no"
     )
-    assert other == (
-        "ModelError: python:picture_models:means (means) gives no answers. "
-        "To do: name a model that answers questions."
-    )
+    assert other.startswith("ModelError: python:picture_models:means (means) gives no answers")
     assert loaded == (
         "RunError: a loaded model stays in this process. To do: give the engine 'ray' the model's "
         "name"

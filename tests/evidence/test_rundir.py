@@ -201,28 +201,6 @@ def test_the_working_directory_is_refused(tmp_path: Path, monkeypatch: pytest.Mo
     assert "the folder you work in" in refusal("..")
 
 
-def test_a_run_that_appears_meanwhile_is_not_replaced(tmp_path: Path) -> None:
-    out = tmp_path / "one"
-
-    def overtaken() -> None:
-        with new_run(out) as folder:
-            fill(folder, "late")
-            make(out, "early")
-
-    with pytest.raises(RunError, match=r"one: holds another run\."):
-        overtaken()
-    assert (out / "manifest.json").read_text() == "early"
-    assert left(tmp_path) == ["one"]
-
-
-def test_a_link_to_a_run_replaces_what_it_points_to(tmp_path: Path) -> None:
-    make(tmp_path / "real", "first")
-    (tmp_path / "link").symlink_to("real")
-    make(tmp_path / "link", "second", overwrite=True)
-    assert (tmp_path / "real" / "manifest.json").read_text() == "second"
-    assert (tmp_path / "link").is_symlink()
-
-
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 @pytest.mark.parametrize("writer", ["text", "parquet"])
 def test_a_full_disk_is_said(tmp_path: Path, writer: str) -> None:

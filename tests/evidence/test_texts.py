@@ -94,21 +94,6 @@ def test_a_file_of_other_texts_under_the_name_is_not_believed(tmp_path: Path) ->
     np.testing.assert_array_equal(found.vectors, Encoder().embed_texts(WORDS[:3]))
 
 
-def test_the_input_is_named_by_its_content(tmp_path: Path) -> None:
-    ((name, facts),) = embed_texts(WORDS, Encoder(), tmp_path).inputs.items()
-    assert name.startswith("evidence/texts/")
-    assert facts["rows"] == len(WORDS)
-    assert facts["bytes"] == len(WORDS) * 3 * 4
-    other = embed_texts(WORDS[:5], Encoder(), tmp_path)
-    assert name not in other.inputs
-
-
-def test_progress_tells_parts_that_are_computed(tmp_path: Path) -> None:
-    said: list[Any] = []
-    embed_texts(WORDS, Encoder(), tmp_path, part=4, progress=lambda *what: said.append(what))
-    assert said == [("embedding texts", start, 10) for start in (0, 4, 8)]
-
-
 def test_classes_are_embedded_by_their_prompts(tmp_path: Path) -> None:
     made = prompts({"dog": ("dog", "puppy"), "cat": ("cat",)}, ("a {}", "the {}"))
     vectors, texts = embed_classes(made, Encoder(), tmp_path)

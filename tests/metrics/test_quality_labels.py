@@ -73,25 +73,17 @@ def test_each_kind_of_error_is_compared_as_shares_of_labels_are() -> None:
 
 def test_missing_labels_are_counted_and_no_error_is_no_gap() -> None:
     labels, groups = labelled(30)
-    given = [None, "", *labels[2:]]
-    found = label_errors(given, groups, resampling=None)
+    found = label_errors([None, "", *labels[2:]], groups, resampling=None)
     assert sum(found.excluded.values()) == 2
     assert part(found, "label_error_rate", "any error").n == 28
     fine = label_errors(["good"] * 30, groups, resampling=DRAWN)
     assert (fine.value, fine.p_value) == (0.0, 1.0)
     rate = part(fine, "label_error_rate", "any error")
-    assert rate.value == 0.0
-    assert rate.high == pytest.approx(float(wilson(0, 30, 0.95)[1]))
-    zeros = part(fine, "label_error_gap", "any error").by_group
-    assert [(one.value, one.low) for one in zeros] == [(0.0, 0.0)] * 3
+    assert (rate.value, rate.high) == (0.0, pytest.approx(float(wilson(0, 30, 0.95)[1])))
     units = np.arange(30) // 3
     some = label_errors(["good"] * 29 + ["out of frame"], groups, units=units, resampling=DRAWN)
     first = part(some, "label_error_gap", "any error").by_group[0]
-    assert first.value == 0.0
-    assert first.high == pytest.approx(float(wilson(0, 10, 0.95)[1]))
-    bad = label_errors(["out of frame"] * 30, groups, resampling=DRAWN)
-    assert bad.value == 0.0
-    assert part(bad, "label_error_rate", "out of frame").value == 1.0
+    assert (first.value, first.high) == (0.0, pytest.approx(float(wilson(0, 10, 0.95)[1])))
 
 
 def agreement(n: int = 200, seed: int = 1) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -121,19 +113,17 @@ def test_units_never_make_an_interval_narrower_than_wilsons() -> None:
     detected, shown, _ = agreement(50)
     many = [np.repeat(one, 6) for one in (detected, shown)]
     alone = detector_recall(*many).ends(0.95)
-    found = detector_recall(*many, units=np.repeat(np.arange(50), 6), resampling=DRAWN)
-    low, high = found.ends(0.95)
+    low, high = detector_recall(*many, units=np.repeat(np.arange(50), 6), resampling=DRAWN).ends(
+        0.95
+    )
     assert low < alone[0]
     assert high > alone[1]
-    assert found.method == "Wilson, widened to the percentiles of 100 resamples of units"
 
 
 def test_nothing_detected_has_no_precision_and_a_recall_of_zero() -> None:
     found = detector_precision([False] * 5, [True] * 5, groups=["a"] * 5)
     assert math.isnan(found.value)
-    assert found.reason == "nothing is detected"
-    assert found.parts[0].reason == "nothing is detected"
-    assert math.isnan(found.ends(0.95)[0])
+    assert found.reason == found.parts[0].reason != ""
     assert detector_recall([0] * 5, [1] * 5).value == 0.0
 
 

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from queue import Empty, Full, Queue, SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -117,7 +117,7 @@ def engine_of(settings: Settings, model: Any, request: Request) -> Native | Clus
     """
     options = settings.options
     if settings.engine == "ray":
-        return cluster(model, options, request, settings.decoding)
+        return Cluster(model, options, request, settings.decoding)
     models = [options.load(model) if isinstance(model, str) else model]
     if isinstance(model, str) and models[0].info.device == "cuda":
         from equipoise.models.runtimes import gpus
@@ -381,59 +381,58 @@ class Remote:
             return Outcome(piece.number, trouble=str(error))
 
 
-@dataclass(frozen=True)
 class Cluster:
-    """Daft on Ray.
+    """Daft on the cluster that Ray is connected to, or that RAY_ADDRESS names.
 
-    Attributes
-    ----------
-    ask : Ask
-    decoding : Decoding
-    share : Share
-        What each worker is given.
-    identity : Identity
+    There is one worker for each GPU, or for each node where the model runs on processors.
+
+    Raises
+    ------
+    MissingExtraError
+        When Ray is not installed.
+    ModelError
+        When the workers cannot load the model, or ask it that.
+    RunError
+        When the model is no name, or Daft runs otherwise in this process already.
     """
 
-    ask: Ask
-    decoding: Decoding
-    share: Share
-    info: ModelInfo
-    names: tuple[str, ...]
+    def __init__(
+        self, model: Any, options: RunOptions, request: Request, decoding: Decoding
+    ) -> None:
+        if not isinstance(model, str):
+            raise RunError(
+                "a loaded model stays in this process. To do: give the engine 'ray' the model's "
+                "name"
+            )
+        self._library = daft()
+        try:
+            import ray
+        except ImportError as error:
+            raise MissingExtraError("ray", "ray") from error
+        use_runner(self._library, "ray")
+        gpus = 0 if options.device == "cpu" else int(ray.cluster_resources().get("GPU", 0))
+        nodes = [node["Resources"].get("CPU", 0) for node in ray.nodes() if node["Alive"]]
+        cpus = [count for count in nodes if count]
+        self._workers, self._gpus = gpus or len(cpus), min(gpus, 1)
+        self._cpus = max(sum(cpus) // (2 * gpus), 1) if gpus else min(cpus)
+        self._ask, self._decoding = Ask(model, options, request), decoding
+        (identity,) = self._run(self._ask, [0])
+        if identity.info is None:
+            raise ModelError(identity.trouble)
+        self.info, self.names = identity.info, identity.names
 
     def outcomes(
         self, key: str, pieces: Sequence[Piece], tell: Callable[[int], None]
     ) -> Generator[Outcome]:
         """Yield what becomes of each piece, as soon as it is done."""
-        work = Remote(self.ask, key, self.info.key, self.decoding, self.share.threads)
+        threads = max(int(self._cpus), 1)
+        work = Remote(self._ask, key, self.info.key, self._decoding, threads)
         sizes = {piece.number: len(piece.pictures) for piece in pieces}
-        for outcome in self.share.run(work, pieces):
+        for outcome in self._run(work, pieces):
             tell(sizes[outcome.number])
             yield outcome
 
-
-@dataclass(frozen=True)
-class Share:
-    """What of a cluster each worker is given.
-
-    Attributes
-    ----------
-    workers : int
-        How many there are: one for each GPU, or for each node where the model runs on processors.
-    cpus, gpus : int
-        Of each.
-    """
-
-    workers: int
-    cpus: float
-    gpus: int = 0
-    library: Any = field(default=None, repr=False, compare=False)
-
-    @property
-    def threads(self) -> int:
-        """How many threads a worker decodes with."""
-        return max(int(self.cpus), 1)
-
-    def run(self, work: Callable[[Any], Any], rows: Sequence[Any]) -> Generator[Any]:
+    def _run(self, work: Callable[[Any], Any], rows: Sequence[Any]) -> Generator[Any]:
         """Yield what the workers make of rows.
 
         Raises
@@ -441,9 +440,9 @@ class Share:
         RunError
             When the cluster gives up.
         """
-        most = min(self.workers, len(rows))
+        most = min(self._workers, len(rows))
         plan = planned(
-            self.library, work, rows, most=most, split=True, cpus=self.cpus, gpus=self.gpus
+            self._library, work, rows, most=most, split=True, cpus=self._cpus, gpus=self._gpus
         )
         try:
             yield from plan
@@ -457,46 +456,3 @@ class Share:
             ) from error
         finally:
             plan.close()
-
-
-def cluster(model: Any, options: RunOptions, request: Request, decoding: Decoding) -> Cluster:
-    """Return the engine on the cluster that Ray is connected to, or that RAY_ADDRESS names.
-
-    Raises
-    ------
-    MissingExtraError
-        When Ray is not installed.
-    ModelError
-        When the workers cannot load the model, or ask it that.
-    RunError
-        When the model is no name, or Daft runs otherwise in this process already.
-    """
-    if not isinstance(model, str):
-        raise RunError(
-            "a loaded model stays in this process. To do: give the engine 'ray' the model's name"
-        )
-    share = _share(options)
-    ask = Ask(model, options, request)
-    identity: Identity = next(iter([*share.run(ask, [0])]))
-    if identity.info is None:
-        raise ModelError(identity.trouble)
-    return Cluster(ask, decoding, share, identity.info, identity.names)
-
-
-def _share(options: RunOptions) -> Share:
-    library, ray = daft(), _ray()
-    use_runner(library, "ray")
-    gpus = int(ray.cluster_resources().get("GPU", 0))
-    nodes = [node["Resources"].get("CPU", 0) for node in ray.nodes() if node["Alive"]]
-    cpus = [count for count in nodes if count]
-    if gpus and options.device != "cpu":
-        return Share(gpus, max(sum(cpus) // (2 * gpus), 1), 1, library)
-    return Share(len(cpus), min(cpus), 0, library)
-
-
-def _ray() -> Any:
-    try:
-        import ray
-    except ImportError as error:
-        raise MissingExtraError("ray", "ray") from error
-    return ray

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -460,14 +461,18 @@ def same_pictures(pictures: Pictures, contents: bytes) -> tuple[tuple[str, ...],
     tuple of tuples of str
         In the order of ids. Images that could not be read are in none.
     """
-    whole = np.frombuffer(contents, dtype=f"V{_LENGTH}")
-    _, owner = np.unique(whole, return_inverse=True)
-    sizes = np.bincount(owner)
-    several = np.flatnonzero(sizes[owner] > 1)
-    found: dict[tuple[bytes, tuple[int, ...]], list[str]] = {}
-    for place in several.tolist():
-        content = whole[place].tobytes()
-        if content != _UNREAD:
-            crop = () if pictures.crops is None else tuple(pictures.crops[place].tolist())
-            found.setdefault((content, crop), []).append(pictures.ids[place])
-    return tuple(tuple(ids) for ids in found.values() if len(ids) > 1)
+    n = len(pictures)
+    frame = pl.DataFrame(
+        {
+            "id": pictures.ids.tolist(),
+            "content": [contents[place * _LENGTH : (place + 1) * _LENGTH] for place in range(n)],
+            "crop": [""] * n if pictures.crops is None else [*map(str, pictures.crops.tolist())],
+        }
+    )
+    groups = (
+        frame.filter(pl.col("content") != _UNREAD)
+        .group_by("content", "crop", maintain_order=True)
+        .agg("id")
+        .filter(pl.col("id").list.len() > 1)
+    )
+    return tuple(map(tuple, groups["id"].to_list()))

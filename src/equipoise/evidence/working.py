@@ -161,9 +161,13 @@ class Worker:
         if not piece.have:
             return None
         n = len(piece.pictures)
-        waiting = [readers.submit(_read, piece.pictures, place) for place in range(n)]
+
+        def content(place: int) -> str:
+            return _read(piece.pictures, place)[1]  # the bytes themselves are not kept
+
+        waiting = [readers.submit(content, place) for place in range(n)]
         try:
-            contents = [readers.result(future)[1] for future in waiting]
+            contents = [*map(readers.result, waiting)]
         finally:
             for future in waiting:
                 future.cancel()
@@ -183,25 +187,24 @@ class Worker:
             if self.stopped():
                 raise StoppedError
             contents += [seen.content for seen in batch]
-            held = [seen for seen in batch if seen.image is not None]
-            found, reasons = self._values([seen.image for seen in held])
-            sound = [seen.name for seen, no in zip(held, reasons, strict=True) if no is None]
+            images = [(seen.name, seen.image) for seen in batch if seen.image is not None]
+            found, reasons = self._values([image for _, image in images])
+            told = [*zip([name for name, _ in images], reasons, strict=True)]
+            sound = [name for name, reason in told if reason is None]
             if self.asked.table == "probabilities":
                 check_shares(self.asked.info, self.asked.names, sound, found)
+            ids += sound
             values.append(found)
-            computed += len(held)
+            computed += len(images)
             failures += [seen.failure for seen in batch if seen.failure is not None]
-            for seen, reason in zip(held, reasons, strict=True):
-                if reason is None:
-                    ids.append(seen.name)
-                else:
-                    failures.append(Failure(seen.name, "model", reason))
+            failures += [Failure(name, "model", reason) for name, reason in told if reason]
             self.tell(len(batch))
         failures.sort(key=lambda failure: failure.image_id)
         digest = digest_of(self.key, piece.pictures, contents)
         data = part_bytes(self.asked, ids, self.asked.stacked(values), failures)
-        told = packed(contents)
-        return Outcome(piece.number, digest, len(ids), computed, tuple(failures), data, told)
+        return Outcome(
+            piece.number, digest, len(ids), computed, tuple(failures), data, packed(contents)
+        )
 
     def _batches(self, pictures: Pictures, readers: Readers) -> Iterator[list[_Seen]]:
         """Yield what goes to the model together, cut by count and pixels, never by timing."""

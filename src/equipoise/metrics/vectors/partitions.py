@@ -68,31 +68,6 @@ def enumerate_sums(values: Whole, size: int, found: Whole) -> None:
         lengths = np.cumsum(lengths)
 
 
-@compiled("void(int64[:, ::1], int64[::1], int64, int64, int64, float64[:, ::1])")
-def differences(sums: Whole, total: Whole, n: int, m: int, bits: int, found: Floats) -> None:
-    """Write the mean of a set minus the mean of the other, of numbers in fixed point.
-
-    Parameters
-    ----------
-    sums : ndarray of int64, shape (draws, k)
-        Of the first set.
-    total : ndarray of int64, shape (k,)
-        Of both sets.
-    n, m : int
-        Sizes of the sets.
-    bits : int
-        After the point.
-    found : ndarray, shape (draws, k)
-    """
-    # In two steps, for 2^-bits may be no float.
-    once, again = math.ldexp(1.0, -bits // 2), math.ldexp(1.0, -bits - -bits // 2)
-    for draw in range(sums.shape[0]):
-        for i in range(sums.shape[1]):
-            first, second = sums[draw, i], total[i] - sums[draw, i]
-            low = (first - second) / n if n == m else first / n - second / m
-            found[draw, i] = low * once * again
-
-
 @compiled("void(uint64[:, ::1], int64[:, ::1], int64[:, ::1])")
 def add_chosen(words: Words, values: Whole, found: Whole) -> None:
     """Write the sums of the members whose bits are set.
@@ -287,11 +262,11 @@ def exchange(
         sums = sums if n <= m else ordered.sum(axis=0) - sums
         text = f"{draws} random partitions" + (" for the chance level" if halved else "")
     total = whole.sum(axis=0)
-    observed, drawn = np.empty((1, len(total))), np.empty(sums.shape)
-    differences(whole[None, :n].sum(axis=1), total, n, m, bits, observed)
-    differences(sums, total, n, m, bits, drawn)
+    observed, drawn = (
+        _difference(one, total - one, n, m, bits) for one in (whole[:n].sum(axis=0), sums)
+    )
     return Exchanged(
-        observed[0],
+        observed,
         drawn,
         enumerated,
         partitions,
@@ -301,6 +276,13 @@ def exchange(
         (ordered[:, 0], n, int(whole[:n, 0].sum())) if halved else None,
         enumerated and n == m,
     )
+
+
+def _difference(first: Whole, second: Whole, n: int, m: int, bits: int) -> Floats:
+    """Return the means of a set minus those of the other, of sums in fixed point."""
+    low = (first - second) / n if n == m else first / n - second / m
+    # In two steps, for 2^-bits may be no float.
+    return np.asarray(low * math.ldexp(1.0, -bits // 2) * math.ldexp(1.0, -bits - -bits // 2))
 
 
 def count_partitions(first: int, second: int) -> int:
