@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -12,7 +11,7 @@ import pytest
 from cli.project import CONFIG, result
 from equipoise import audits
 from equipoise.audits.audit import Inputs
-from equipoise.core import AuditResult, Verdict
+from equipoise.core import AuditResult
 from equipoise.evidence import read_predictions
 from equipoise.report import read
 
@@ -43,21 +42,6 @@ def test_an_audit_writes_a_whole_run(command: Command, project: Path) -> None:
     assert "Gate: 1 check, 0 breached, 0 could not be checked." in out
 
 
-def test_verdicts_of_several_models_are_counted_for_each(
-    command: Command, project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def measured(ready: Inputs[Any, Any], **_: Any) -> AuditResult:
-        one = result(ready.config)
-        other = replace(one.findings[0], model="null", verdict=Verdict.BELOW_THRESHOLD)
-        return replace(one, findings=(*one.findings, other, other))
-
-    monkeypatch.setattr(audits, "run", measured)
-    out = command("audit", "c.yaml", "--out", "r")[1]
-    assert "\nverdicts of m: 1 disparity\nverdicts of null: 2 below threshold\nreport: " in out
-    facts = json.loads(command("audit", "c.yaml", "--out", "r2", "--json")[1])
-    assert facts["verdicts"] == {"below threshold": 2, "disparity": 1}
-
-
 def test_the_findings_stand_in_a_table(command: Command, project: Path) -> None:
     out = command("audit", "c.yaml")[1]
     row = next(line for line in out.splitlines() if line.startswith("m  "))
@@ -82,15 +66,6 @@ def test_an_audit_as_json(command: Command, project: Path) -> None:
     assert facts["verdicts"] == {"disparity": 1}
     assert facts["findings"][0]["value"] == 0.6
     assert facts["gate"]["passed"] is True
-
-
-def test_the_worst_is_said_first_and_in_words(
-    command: Command, project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    measuring(monkeypatch, direction="m is right on 13 % of b")
-    assert command("audit", "c.yaml")[1].startswith(
-        "- Worst-group accuracy of m is 60.0\u00a0% (g). M is right on "
-    )
 
 
 def test_another_run_is_refused_before_anything_is_measured(
@@ -179,14 +154,6 @@ def test_a_report_is_written_again(command: Command, project: Path) -> None:
         "report": "p.html",
     }
     assert (project / "p.html").read_bytes() == first
-
-
-def test_a_report_that_cannot_be_written_leaves_nothing(command: Command, project: Path) -> None:
-    assert command("audit", "c.yaml", "--out", "r")[0] == 0
-    code, _, err = command("report", "r", "--out", "c.yaml/p.html")
-    assert code == 2
-    assert err.startswith("error: c.yaml/p.html: ")
-    assert sorted(path.name for path in project.iterdir()) == ["c.yaml", "labels.csv", "m.csv", "r"]
 
 
 def test_a_run_whose_report_was_written_again_can_be_replaced(

@@ -22,7 +22,6 @@ from equipoise.audits.predictions import comparison as images
 from equipoise.audits.predictions.config import Config
 from equipoise.audits.studies import STUDIES
 from equipoise.cli.commands.new import configuration
-from equipoise.cli.terminal import say_values
 from equipoise.core import AuditResult
 from equipoise.metrics.spec import SPECS
 
@@ -103,27 +102,6 @@ def test_plan_shows_counts_and_tables(
     assert facts["detectable"][0]["cramers_v"] == "NaN"
 
 
-def test_plan_shows_models_that_are_told_about_in_different_columns(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    say_values(
-        {"models": [{"model": "clip", "not finite": 2}, {"model": "blip", "without pair": 1}]}
-    )
-    assert capsys.readouterr().out == (
-        "\nmodels:\nmodel  not finite  without pair\n-----  ----------  ------------\n"
-        "clip            2             –\nblip            –             1\n"
-    )
-
-
-def test_a_plan_cuts_long_tables_and_gives_notes_a_line_each(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    say_values({"groups": [{"group": f"g{k}"} for k in range(70)], "notes": ("one", "two, three")})
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[1:5] == ["groups:", "group", "-----", "g0"]
-    assert lines[-4:] == ["g59", "… and 10 more; all with --json", "note: one", "note: two, three"]
-
-
 def compared(**_: Any) -> AuditResult:
     difference = {
         "metric": "accuracy", "subject": "", "groups": "g", "version": "default",
@@ -183,12 +161,6 @@ def test_compare_reads_runs_and_writes_one(
     assert set(table["verdict"].to_pylist()) == {"disparity"}
 
 
-def test_compare_wants_different_runs(command: Command, two_runs: Path) -> None:
-    code, _, err = command("compare", "runs/one", "runs/one", "--out", "both")
-    assert (code, err) == (2, "error: the same run is given twice; expected different runs\n")
-    assert not (two_runs / "both").exists()
-
-
 def _write_little(result: AuditResult, folder: Path, page: object = None) -> None:
     for name in ("manifest.json", "findings.parquet"):
         (folder / name).touch()
@@ -233,46 +205,29 @@ def test_demo_of_scenes_writes_a_run_for_each_audit(
     command: Command, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def shown(**_: object) -> dict[str, AuditResult]:
-        rows = [
-            {"model": model, "attribute": "hue", "subject": subject, "favourite": "red",
-             "strength": strength, "gap": 2 * strength, "ndkl": 0.1}
-            for model in ("biased", "null")
-            for subject, strength in (("solid star", 0.1), ("hollow moon", 0.8))
-        ]  # fmt: skip
+        row = {"model": "biased", "subject": "hollow moon", "strength": 0.8, "gap": -1.6}
+        table = pa.Table.from_pylist([row])
+        tables = {"planted_scenes": table, "planted_over_subjects": table}
         one = result(load_config("c.yaml"))
-        over = [
-            {"model": "null", "attribute": "hue", "favourite_gap": -0.011, "p_value": 0.78,
-             "rank_gap": 0.02, "rank_ndkl": 0.1, "mean_gap": 0.17, "largest_gap": 0.3,
-             "largest_excess": 0.23}
-        ]  # fmt: skip
-        tables = {
-            "planted_scenes": pa.Table.from_pylist(rows),
-            "planted_over_subjects": pa.Table.from_pylist(over),
-        }
         return {kind: replace(one, tables=tables) for kind in kinds}
 
     kinds = ("retrieval", "associations", "similarity")
-
     monkeypatch.setattr(audits, "demo_scenes", shown)
     monkeypatch.setattr("equipoise.report.write", _write_little)
     code, out, _ = command("demo", "--world", "scenes")
     assert code == 0
-    lines = [line for line in out.splitlines() if "hollow moon" in line or "solid star" in line]
-    assert lines[1].split() == ["biased", "hue", "hollow", "moon", "red", "0.800", "1.600", "0.100"]
-    assert "−0.011" in out
+    row = next(line for line in out.splitlines() if "hollow moon" in line)
+    assert row.split() == ["biased", "hollow", "moon", "0.800", "−1.600"]
     for kind in kinds:
         assert f"report: runs/demo-scenes/{kind}/report.html" in out
         assert (project / "runs" / "demo-scenes" / kind / "manifest.json").exists()
     told = json.loads(command("demo", "--world", "scenes", "--overwrite", "--json")[1])
     assert told["associations"]["run"] == "runs/demo-scenes/associations"
-    assert len(told["planted"]) == 4
-    assert told["over_subjects"][0]["p_value"] == 0.78
+    assert told["over_subjects"][0]["gap"] == -1.6
     with monkeypatch.context() as patch:
         patch.setattr(audits, "demo_scenes", lambda **_: pytest.fail("measured"))
         assert command("demo", "--world", "scenes")[0] == 2
-    code, _, err = command("demo", "--world", "stars")
-    assert code == 2
-    assert "'stars' is not one of 'colours', 'scenes'" in err
+    assert command("demo", "--world", "stars")[0] == 2
 
 
 def test_demo_of_mitigation_takes_models_and_a_seed(

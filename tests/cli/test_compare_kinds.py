@@ -39,12 +39,6 @@ def test_runs_of_one_kind(runs: Path, command: Command) -> None:
     assert (out / "report.html").is_file()
 
 
-def test_in_words(runs: Path, command: Command) -> None:
-    code, said, _ = command("compare", f"{runs}/one", f"{runs}/two", "--out", f"{runs}/words")
-    assert code == 0
-    assert "stayed; 0 came." in said
-
-
 def test_with_predictions_one_page_holds_both(runs: Path, command: Command) -> None:
     rows = [f"{i},{'xy'[i % 2]},{'ab'[i // 2 % 2]},{'xy'[i % 3 == 0]},x" for i in range(120)]
     (runs / "table.csv").write_text("id,y,g,p,q\n" + "\n".join(rows) + "\n")
@@ -66,17 +60,3 @@ def test_a_comparison_is_no_run(runs: Path, command: Command) -> None:
     code, _, said = command("compare", str(out), f"{runs}/one")
     assert code == 2
     assert "first: a comparison; expected runs of `equipoise audit`" in said
-
-
-def test_runs_of_two_kinds_with_one_model_each_are_told_so(runs: Path, command: Command) -> None:
-    config = EXAMPLES / "retrieval" / "audit.yaml"
-    assert run(["audit", str(config), "--out", str(runs / "ranked")]) == 0
-    code, _, said = command("compare", f"{runs}/one", f"{runs}/two", f"{runs}/ranked")
-    assert code == 2
-    assert "embedder: one model only" in said
-
-
-def test_one_model_of_one_kind(runs: Path, command: Command) -> None:
-    code, _, said = command("compare", f"{runs}/one")
-    assert code == 2
-    assert "embedder: one model only" in said

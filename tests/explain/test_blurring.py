@@ -33,19 +33,3 @@ def test_a_whole_picture_has_six_blocks_along_its_longer_side() -> None:
 @pytest.mark.parametrize("missing", [(np.nan,) * 4, (0.1, np.nan, 0.2, 0.3)])
 def test_a_box_that_is_not_known_is_the_whole_picture(missing: tuple[float, ...]) -> None:
     assert (blurred(NOISE, [missing]) == blurred(NOISE, [WHOLE])).all()
-
-
-def test_edges_are_rounded_outwards_and_cut_to_the_picture() -> None:
-    found = blurred(NOISE, [(0.501, 0.51, 0.5016, 0.52), (-3.0, 0.99, 0.01, 2.0)])
-    # Both touch a row or column of pixels, of which each is its own block.
-    assert (found == NOISE).all()
-    wide = blurred(NOISE, [(-1.0, -1.0, 0.101, 0.201)])  # 13 by 13 pixels
-    assert colours(wide[:13, :13]) == 25
-    assert (wide[13:] == NOISE[13:]).all()
-    assert (wide[:, 13:] == NOISE[:, 13:]).all()
-    outside = blurred(NOISE, [(1.2, 0.2, 1.4, 0.4)])
-    assert (outside == NOISE).all()
-
-
-def test_nothing_is_blurred_without_a_box() -> None:
-    assert (blurred(NOISE, []) == NOISE).all()

@@ -69,44 +69,6 @@ def test_maps_of_a_tower_whose_tokens_come_first(checkpoint: Made) -> None:
     np.testing.assert_allclose(found.maps, alone.maps, atol=1e-4)
 
 
-def test_heads_of_attention_are_no_grid() -> None:
-    import torch
-
-    class Heads(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.conv, self.act = torch.nn.Conv2d(3, 4, 4, stride=4), torch.nn.ReLU()
-            self.heads, self.last = torch.nn.Softplus(), torch.nn.Linear(16, 2)
-
-        def forward(self, pixels: Any) -> Any:
-            seen = self.act(self.conv(pixels)).flatten(start_dim=2)  # (n, 4, 16)
-            split = self.heads(seen[:, :, :, None].expand(-1, -1, -1, 7))  # (n, 4, 16, 7)
-            return self.last(split.mean(dim=(1, 3)))
-
-    model = module_classifier(Heads(), ("a", "b"), name="heads")
-    pixels = np.random.default_rng(1).integers(0, 256, (2, 16, 16, 3), dtype=np.uint8)
-    assert activation_maps(model, pixels, "a").layer in ("act", "conv")
-
-
-@pytest.mark.parametrize("family", ["clip", "blip_matching", "blip_vqa", "vit"])
-def test_a_map_depends_on_what_is_asked(family: str, checkpoint: Made) -> None:
-    (first, second), question = asked(family, 2)
-    one, other = (
-        activation_maps(checkpoint(family), some(1), text, question=question)
-        for text in (first, second)
-    )
-    assert np.abs(one.maps - other.maps).max() > 0.01
-
-
-def test_a_question_conditions_the_map_of_its_answer(checkpoint: Made) -> None:
-    model = checkpoint("blip_vqa")
-    one, other = (
-        activation_maps(model, some(1), "doctor", question=question)
-        for question in ("what is this ?", "person person person")
-    )
-    assert np.abs(one.maps - other.maps).max() > 0.01
-
-
 def test_weights_keep_their_gradients_and_have_none_left(checkpoint: Made) -> None:
     module = checkpoint("clip").model
     activation_maps(checkpoint("clip"), some(1), "a")

@@ -4,7 +4,6 @@ import io
 from typing import Any
 
 import numpy as np
-import pytest
 from PIL import Image
 
 from equipoise.explain.overlays import SIDE, overlay
@@ -64,17 +63,3 @@ def test_what_is_hidden_is_blurred_below_the_map() -> None:
     unknown = pixels(overlay(image, map_, frame, hidden=[(np.nan,) * 4]))
     for whole in (both, unknown):
         assert np.ptp(whole, axis=1).max() < 40
-
-
-def test_the_map_lies_over_what_is_hidden() -> None:
-    map_ = np.zeros((4, 8), dtype=np.float32)
-    map_[:, 6:] = 1.0
-    frame = (0, 0, 120, 60)
-    plain = pixels(overlay(GREY, map_, frame))
-    hidden = pixels(overlay(GREY, map_, frame, hidden=[(0, 0, 1, 1)]))
-    assert np.abs(plain - hidden).max() < 3
-
-
-@pytest.mark.parametrize("box", [(np.nan,) * 4, (-1.0, -1.0, 2.0, 2.0)])
-def test_boxes_that_are_none_or_too_large_do_no_harm(box: tuple[float, ...]) -> None:
-    assert len(overlay(GREY, np.ones((2, 2), dtype=np.float32), (0, 0, 120, 60), [box])) < 20_000

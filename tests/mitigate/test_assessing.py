@@ -57,14 +57,8 @@ def test_units_without_both_numbers_are_left_out() -> None:
     assert paired([math.nan], [1.0], seed=0).n == 0
 
 
-def test_p_values_of_no_effect_are_uniform_enough() -> None:
-    rng = np.random.default_rng(1)
-    found = [paired(rng.normal(size=10), rng.normal(size=10), seed=0).p_value for _ in range(200)]
-    assert np.mean(np.array(found) <= 0.05) <= 0.1
-
-
 def share(before: Any, after: Any, floor: Any) -> Share:
-    return share_of_way(before, after, floor, seed=0, name="subjects")
+    return share_of_way(before, after, floor, seed=0)
 
 
 def test_the_floor_is_resampled_with_its_subjects() -> None:
@@ -95,22 +89,6 @@ def measured(ndkl: float, accuracy: float) -> Measured:
     return Measured({("ndkl", "hue"): wobble}, {("accuracy", "scenes"): right})
 
 
-def test_what_transfers_and_what_does_not() -> None:
-    numbers = {
-        "transfers": (0.4, 0.89), "costs too much": (0.4, 0.87), "transfers in part": (0.6, 0.9),
-        "does not transfer": (1.0, 0.95),
-    }  # fmt: skip
-    after = {name: measured(*pair) for name, pair in numbers.items()}
-    rows = assess(measured(0.8, 0.9), after, measured(0.2, 0.9))
-    assert {one.recipe: one.conclusion for one in outcomes(rows)} == {
-        name: name for name in numbers
-    }
-    for ndkl, conclusion in ((0.45, "transfers in part"), (0.35, "transfers")):
-        # Without a floor half of the number itself is needed.
-        (one,) = outcomes(assess(measured(0.8, 0.9), {"a": measured(ndkl, 0.9)}, None))
-        assert one.conclusion == conclusion
-
-
 def test_numbers_of_a_row() -> None:
     bias, utility = assess(measured(0.8, 0.9), {"a": measured(0.5, 0.88)}, measured(0.2, 0.9))
     assert (bias.role, bias.n, bias.difference) == ("bias", 24, pytest.approx(-0.3))
@@ -124,7 +102,7 @@ def test_numbers_of_a_row() -> None:
 
 
 HALF = Row(
-    "a", "bias", "ndkl", "hue", 9, 0.8, 0.3, -0.5, -0.6, -0.4, 0.01, 0.01, "signs", 0.1, 0.71, 0.57,
+    "a", "bias", "ndkl", "hue", 9, 0.8, 0.3, -0.5, -0.6, -0.4, 0.01, "signs", 0.01, 0.1, 0.71, 0.57,
     0.86,
 )  # fmt: skip
 PART = replace(HALF, after=0.7, difference=-0.1, low=-0.2, high=-0.1, share=0.14, share_low=0.0)
@@ -154,34 +132,21 @@ def test_conclusions(rows: list[Row], conclusion: str) -> None:
     assert outcome.transfers == (conclusion == "transfers")
 
 
-def test_whether_the_whole_interval_is_halfway() -> None:
-    assert HALF.clears
-    assert not replace(HALF, share_low=0.48).clears
-    none = replace(HALF, floor=math.nan, share=math.nan, share_low=math.nan)
-    assert none.clears
-    assert not replace(none, high=-0.39).clears
-    assert not replace(none, before=0.0, after=0.0, difference=0.0).clears
-
-
 def test_too_few_for_an_interval_leave_open_that_a_disparity_fell_halfway() -> None:
     few = replace(HALF, low=math.nan, q_value=0.25)
     assert (few.open, few.lowered) == (True, False)
     assert not replace(few, before=0.0, floor=math.nan).open
 
 
-def test_the_sentence_names_directions_tests_and_price() -> None:
+def test_the_sentence_names_changes_and_price() -> None:
     rows = [
         HALF, replace(HALF, about="b", after=0.9, difference=0.1, low=0.05), NEAR,
         replace(PRICE, difference=-0.015, low=-0.035), replace(RECALL, difference=-0.9),
     ]  # fmt: skip
     assert outcomes(rows)[0].sentence == (
-        "of 3 disparities of withheld subjects, 2 fell (NDKL over hue, 0.800 to 0.300; NDKL over "
-        "hue, 0.110 to 0.050) and 1 rose (NDKL over b, 0.800 to 0.900). Beyond chance (q < 0.05), "
-        "2 fell (1 from near the floor) and 1 rose. By the estimate, 1 of the 2 that fell did so "
-        "at least halfway to the floor, 1 with the whole interval. 1 not clear of the floor "
-        "before, so that no half can be told. Accuracy changed by −1.5 points (its interval "
-        "reaches −3.5 points); recall changed, at worst, by −90.0 points. More than 2 points were "
-        "lost in text retrieval R@1 on hue"
+        "of 3 disparities of withheld subjects, 2 fell beyond chance (q < 0.05), 1 at least "
+        "halfway by the estimate, and 1 rose. 1 not clear of the floor before. Worst change in "
+        "accuracy: −1.5 points. Worst change in recall: −90.0 points"
     )
 
 

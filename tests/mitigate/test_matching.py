@@ -11,7 +11,7 @@ import pytest
 from equipoise.cli.mitigation_world import SAID
 from equipoise.core.errors import InputError
 from equipoise.mitigate import ImageSets, MatchedPrompts, SubjectTexts
-from equipoise.mitigate.matching import directions_of, gate_of, told_right, values_of
+from equipoise.mitigate.matching import directions_of, values_of
 from equipoise.mitigate.measuring import queries_of
 from equipoise.models.wrapped import unit_vectors
 from mitigate.scenes import LEARNED, TEXTS, WATCHED, WITHHELD, base, sets, training
@@ -60,8 +60,6 @@ def test_the_record_says_what_was_learned(clip: Any, tmp_path: Path) -> None:
     record = settings["record"]
     assert record["weights"] == settings["matching"]["weights"]
     assert sum(record["weights"]) == pytest.approx(1.0)
-    assert {*record["told_right"]["frame"].items()} == {("level", 1.0), ("upright", 1.0)}
-    assert min(record["told_right"]["hue"].values()) == 1.0
     assert record["names_a_value"] == []
     assert record["inputs"]["subjects"] == sorted((*LEARNED, *WATCHED))
 
@@ -133,39 +131,6 @@ def planted(shown: str = "axis", seed: int = 0) -> tuple[Any, ImageSets]:
     return unit_vectors(vectors), ImageSets(
         vectors, *columns, {"age": np.array(ages, dtype=object)}
     )
-
-
-def test_a_value_on_one_axis_is_told_of_subjects_left_out() -> None:
-    vectors, sets = planted()
-    values = values_of(sets)
-    assert values == {"age": ["old", "young"]}
-    assert told_right(vectors, sets, values) == {"age": {"old": 1.0, "young": 1.0}}
-
-
-@pytest.mark.parametrize(("shown", "most"), [("own", 0.7), ("nowhere", 0.7)])
-def test_what_other_subjects_do_not_teach_is_told_by_chance(shown: str, most: float) -> None:
-    # A rule that is asked about the subjects it learned from would be right of "own".
-    vectors, sets = planted(shown)
-    values = values_of(sets)
-    assert np.mean([*told_right(vectors, sets, values)["age"].values()]) < most
-    slopes, offsets = gate_of(vectors, sets, values)
-    place = (vectors @ slopes + offsets).argmax(axis=1)
-    right = (np.array(values["age"])[place] == sets.attributes["age"]).mean()
-    assert right == 1.0 if shown == "own" else right < 0.9
-
-
-def test_an_image_without_a_label_teaches_nothing() -> None:
-    vectors, sets = planted()
-    hidden = sets.attributes["age"].copy()
-    hidden[::3] = None
-    some = ImageSets(sets.images, sets.subject, sets.set, sets.caption, {"age": hidden})
-    values = values_of(some)
-    moved = vectors.copy()
-    moved[::3] = -moved[::3]
-    for one, other in zip(
-        gate_of(vectors, some, values), gate_of(moved, some, values), strict=True
-    ):
-        np.testing.assert_array_equal(one, other)
 
 
 def test_the_direction_is_that_of_the_axis() -> None:

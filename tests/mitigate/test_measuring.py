@@ -16,10 +16,8 @@ from equipoise.mitigate.measuring import (
     ZeroShotSet,
     embed_images,
     measure,
-    queries_of,
     text_vectors,
 )
-from equipoise.models.wrapped import unit_vectors
 
 IMAGES, NUMBERS = 12_000, 512
 SUBJECTS = ("nurse", "clerk")
@@ -89,27 +87,6 @@ def model(vectors: Sequence[Sequence[float]]) -> Any:
         embed_images=embed,
         embed_texts=embed,
     )
-
-
-def test_vectors_of_zeros_stay_and_others_are_of_length_1() -> None:
-    found = unit_vectors(np.array([[3.0, 4.0], [0.0, 0.0]], dtype=np.float32))
-    assert found.dtype == np.float64
-    assert found.tolist() == [[0.6, 0.8], [0.0, 0.0]]
-
-
-def test_a_prompt_is_the_direction_of_the_mean_of_directions() -> None:
-    found = queries_of(model([[2.0, 0.0], [0.0, 5.0], [0.0, 1.0]]), [("0", "1"), ("2",)])
-    np.testing.assert_allclose(found, [[0.5**0.5, 0.5**0.5], [0.0, 1.0]])
-
-
-def test_images_are_read_in_parts_and_held_as_they_were_given() -> None:
-    rows = np.random.default_rng(0).standard_normal((600, 3)).astype(np.float32)
-    told: list[tuple[str, int, int | None]] = []
-    found = embed_images(model(rows.tolist()), range(600), lambda *step: told.append(step))
-    assert found.dtype == np.float32
-    np.testing.assert_array_equal(found, rows)
-    assert told == [("embedding images", start, 600) for start in (0, 256, 512)]
-    assert embed_images(model([[1.0, 2.0]]), []).shape == (0, 2)
 
 
 @pytest.mark.parametrize("number", [0.0, np.nan, np.inf])

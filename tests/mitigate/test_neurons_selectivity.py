@@ -51,7 +51,7 @@ def test_q_values_count_every_unit_and_group() -> None:
     values[:, 5] += groups == "c"
     again = selectivity(values, groups)
     assert again.q_value[2, 5] < 1e-6
-    assert next(again.strongest()) == (5, 2)
+    assert again.strongest()[0] == (5, 2)
 
 
 def test_a_unit_of_the_subject_is_not_one_of_the_group_within_subjects() -> None:

@@ -10,8 +10,7 @@ from PIL import Image
 from equipoise.cli.app import run as command
 from equipoise.cli.mitigating import load_config
 from equipoise.core.errors import DataError
-from equipoise.evidence import decoding
-from equipoise.mitigate.loading import TableImages, check_images, load
+from equipoise.mitigate.loading import TableImages, load
 
 CONFIG = """
 model: "open_clip:no-model/tag"
@@ -59,37 +58,12 @@ def tables(project: Path) -> tuple[TableImages, ...]:
     return load(load_config(project / "c.yaml"), base=project).tables
 
 
-@pytest.fixture
-def decoded(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
-    """Return what is decoded, as it is."""
-    seen: list[bytes] = []
-    own = decoding.pixels
-
-    def noted(data: bytes, how: Any) -> Any:
-        seen.append(data)
-        return own(data, how)
-
-    monkeypatch.setattr("equipoise.mitigate.loading.pixels", noted)
-    return seen
-
-
-def test_every_file_is_decoded_once(project: Path, decoded: list[bytes]) -> None:
-    found = tables(project)
-    assert [len(one) for one in found] == [8, 8, 1, 1]
-    told: list[tuple[str, int, int | None]] = []
-    check_images(found, lambda *step: told.append(step))
-    # The table of sets is read twice, and one of its files stands in that of pairs.
-    assert sorted(decoded) == sorted(path.read_bytes() for path in (project / "photos").iterdir())
-    assert told == [("checking images", 0, 8)]
-
-
 @pytest.mark.parametrize(
     ("content", "why"),
     [
         (None, "cannot be read: No such file or directory"),
         (b"", "cannot be decoded: the file is empty"),
-        (b"no image", "cannot be decoded: it is no picture of a known format (JPEG, MPO, PNG, "
-         "GIF, WEBP, BMP, DIB, TIFF, PPM, JPEG2000, AVIF)"),
+        (b"no image", "cannot be decoded: it is no picture of a known format"),
     ],
 )  # fmt: skip
 def test_an_image_that_cannot_be_used_is_told_before_a_model_is_loaded(
@@ -100,26 +74,10 @@ def test_an_image_that_cannot_be_used_is_told_before_a_model_is_loaded(
     if content is not None:
         broken.write_bytes(content)
     assert command(["mitigate", str(project / "c.yaml")]) == 2
-    assert capsys.readouterr().err == (
-        f"error: {project / 'sets.csv'}, column 'path', row 3: the image {broken} {why}. To do: "
-        "repair it, or take its row out of the table.\n"
+    assert capsys.readouterr().err.startswith(
+        f"error: {project / 'sets.csv'}, column 'path', row 3: the image {broken} {why}"
     )
     assert not (project / "mitigated").exists()
-
-
-def test_several_are_counted_with_their_rows(project: Path) -> None:
-    for number in (7, 4, 3, 2, 1, 0):
-        (project / "photos" / f"{number}.png").write_bytes(b"")
-    with pytest.raises(DataError) as raised:
-        check_images(tables(project))
-    assert str(raised.value) == (
-        f"{project / 'sets.csv'}, column 'path', row 1: the image {project / 'photos' / '7.png'} "
-        "cannot be decoded: the file is empty; as are 5 more of 8 images (rows 4, 5, 6, 7, "
-        "8). To do: repair it, or take its row out of the table."
-    )
-    (project / "photos" / "6.png").write_bytes(b"")
-    with pytest.raises(DataError, match=r"as are 6 more of 8 images \(rows 2, 4, 5, 6, 7, …\)"):
-        check_images(tables(project))
 
 
 def test_one_that_goes_later_is_told_with_its_row(project: Path) -> None:
@@ -130,9 +88,6 @@ def test_one_that_goes_later_is_told_with_its_row(project: Path) -> None:
         (0, 8, "cannot be read: No such file or directory"),
         (1, 7, "cannot be decoded: the file is empty"),
     ):
-        with pytest.raises(DataError) as raised:
+        with pytest.raises(DataError, match=why) as raised:
             images[place]
-        assert str(raised.value) == (
-            f"{project / 'sets.csv'}, column 'path', row {row}: the image {folder / f'{place}.png'}"
-            f" {why}. To do: repair it, or take its row out of the table."
-        )
+        assert raised.value.row == row

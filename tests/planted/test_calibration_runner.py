@@ -3,23 +3,17 @@
 import re
 from dataclasses import replace
 from pathlib import Path
-from xml.etree import ElementTree as ET
 
 import pytest
 
 from equipoise.core.estimate import Chance, Estimate
 from tools import calibration
 from tools.calibration import CASES, Case, Draw, Samples, alarms, rise
-from tools.calibration.page import Figure, Line
+from tools.calibration.page import Line
 from tools.calibration.runner import (
     RESAMPLING,
     STRENGTHS,
 )
-
-
-def test_cases_have_names_of_their_own() -> None:
-    names = [(case.name, case.world) for case in CASES]
-    assert len(set(names)) == len(names)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.name}, {case.world}")
@@ -98,18 +92,6 @@ def test_the_suite_measures_again_what_finds_too_much(measured: calibration.Cali
 
 
 LINES = (Line("a & b", (10, 20, 40), (0.1, 0.5, 1.0)), Line("c", (10, 40), (0.0, 0.8)))
-
-
-def test_a_figure_is_valid_svg_that_names_its_lines_and_marks_80_percent() -> None:
-    root = ET.fromstring(Figure("x", 'Power "now"', "images", LINES).svg())
-    space = "{http://www.w3.org/2000/svg}"
-    texts = [one.text for one in root.iter(f"{space}text")]
-    expected = ['Power "now"', "images", "a & b", "c", "80 %", "10", "20", "40"]
-    assert set(expected) <= set(texts)
-    assert root.get("aria-label") == 'Power "now"'
-    assert len([*root.iter(f"{space}polyline")]) == 2
-    colours = {one.get("stroke") for one in root.iter(f"{space}polyline")}
-    assert len(colours) == 2
 
 
 def test_the_command_writes_the_page_and_its_figures(

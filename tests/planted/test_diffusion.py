@@ -68,42 +68,6 @@ def test_training_that_was_stopped_ends_in_the_same_weights(
     assert_same(after(tmp_path / "stopped"), whole)
 
 
-def test_a_state_of_another_recipe_is_refused(tmp_path: Path) -> None:
-    vae_after(tmp_path)
-    message = r"^vae.pt is a state of another recipe, \{.*\}; delete it, or train into another"
-    with pytest.raises(ValueError, match=message):
-        vae_after(tmp_path, dataclasses.replace(VAE, seed=1))
-
-
-def test_whitened_latents_decode_to_the_same_images() -> None:
-    torch.manual_seed(0)
-    vae = networks.build_vae().eval()
-    images = render_balanced(1, seed=3).images[:96]
-    pixels = denoising.to_pixels(images)
-    with torch.inference_mode():
-        before = vae(pixels).sample
-        raw = vae.encode(pixels).latent_dist
-    denoising.whiten(vae, images)
-    with torch.inference_mode():
-        found = vae.encode(pixels).latent_dist
-        torch.testing.assert_close(vae(pixels).sample, before, atol=1e-4, rtol=0)
-    # bfloat16 found the directions, so they are not exactly those of float32.
-    flat = found.mean.transpose(0, 1).flatten(1)
-    torch.testing.assert_close(flat.mean(dim=1), torch.zeros(4), atol=0.02, rtol=0)
-    spread = flat.std(dim=1)
-    assert spread.max() == pytest.approx(1.0, abs=0.02)
-    apart = torch.corrcoef(flat) - torch.eye(4)
-    assert apart.abs().max() < 0.1
-    weight = torch.linalg.lstsq(
-        (raw.mean - raw.mean.mean(dim=(0, 2, 3), keepdim=True)).transpose(0, 1).flatten(1).T,
-        (flat - flat.mean(dim=1, keepdim=True)).T,
-    ).solution
-    expected = torch.einsum("jk,njxy->nkxy", weight.square(), raw.var).sqrt()
-    torch.testing.assert_close(
-        found.std.mean(dim=(0, 2, 3)), expected.mean(dim=(0, 2, 3)), atol=0, rtol=0.05
-    )
-
-
 def test_the_noise_is_that_of_the_scheduler_that_ships() -> None:
     scheduler = networks.build_scheduler()
     latents, noise = torch.randn(2, 3, 4, 8, 8, generator=torch.Generator().manual_seed(0))

@@ -6,15 +6,6 @@ from equipoise.planted.scenes.render import HUES, RGB, render
 from tools.planted.readers import draw_agreeing, glyph_boxes
 
 
-def test_hue_and_frame_agree_and_nothing_else_does() -> None:
-    factors = draw_agreeing(400, seed=0)
-    red = factors.hue == HUES.index("red")
-    assert set(factors.hue[~red]) == {HUES.index("blue")}
-    np.testing.assert_array_equal(factors.frame, np.where(red, 0, 1))
-    assert abs(red.mean() - 0.5) < 0.1
-    assert len(np.unique(factors.subject[red])) > 20
-
-
 def test_a_box_holds_its_glyph_and_no_bar() -> None:
     factors = draw_agreeing(60, seed=1)
     boxes, images = glyph_boxes(factors), render(factors).astype(float)

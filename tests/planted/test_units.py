@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from equipoise.models import DualEncoder
-from tools.planted.units import CONCEPTS, MARKED, SQUARE, SQUARES, draw_marked, planted_unit
+from tools.planted.units import MARKED, SQUARE, SQUARES, draw_marked
 
 
 def test_groups_differ_in_one_square_and_have_every_pattern_as_often() -> None:
@@ -20,14 +19,3 @@ def test_groups_differ_in_one_square_and_have_every_pattern_as_often() -> None:
         ]
         assert members.count("men") == members.count("women") == 10
     assert squares.shape[1] == SQUARES**2
-
-
-def test_only_the_planted_unit_writes_along_the_concepts() -> None:
-    model = planted_unit()
-    assert isinstance(model, DualEncoder)
-    doctor, nurse = (model.embed_texts(CONCEPTS[name])[0] for name in ("doctor", "nurse"))
-    np.testing.assert_allclose(doctor, -nurse)
-    dark = draw_marked(48, seed=1).images.copy()
-    row, column = divmod(MARKED, SQUARES)
-    dark[:, row * SQUARE : (row + 1) * SQUARE, column * SQUARE : (column + 1) * SQUARE] = 0
-    np.testing.assert_allclose(model.embed_images(dark) @ doctor, 0.0, atol=1e-5)

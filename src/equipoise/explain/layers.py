@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 from equipoise.core.errors import ModelError
 from equipoise.models.edits import Insides
@@ -47,9 +49,8 @@ class Layer:
         return output if self.form == "channels first" else output.permute(0, 3, 1, 2)
 
 
-@dataclass(frozen=True)
-class _Seen:
-    """What one layer gave, and how often it ran."""
+class _Seen(NamedTuple):
+    """The output of a layer, and how often it ran."""
 
     output: Any
     times: int
@@ -109,33 +110,23 @@ def find_layer(
 def _outputs(inside: Insides, run: Callable[[], Any]) -> tuple[dict[str, _Seen], Any]:
     """Return what every layer gave, in the order in which they finished."""
     seen: dict[str, _Seen] = {}
-    hooks = []
 
-    def keep(name: str) -> Callable[..., None]:
-        def hook(_module: Any, _inputs: Any, output: Any) -> None:
-            times = seen.pop(name).times if name in seen else 0
-            seen[name] = _Seen(output, times + 1)
+    def keep(name: str, _module: Any, _inputs: Any, output: Any) -> None:
+        times = seen.pop(name).times if name in seen else 0
+        seen[name] = _Seen(output, times + 1)
 
-        return hook
-
-    for name, layer in inside.module.named_modules():
-        if name:
-            hooks.append(layer.register_forward_hook(keep(name)))
-    try:
-        score = run()
-    finally:
-        for hook in hooks:
-            hook.remove()
-    return seen, score
+    with ExitStack() as stack:
+        for name, layer in inside.module.named_modules():
+            if name:
+                stack.callback(layer.register_forward_hook(partial(keep, name)).remove)
+        return seen, run()
 
 
 def _named(inside: Insides, name: str, seen: Mapping[str, _Seen], size: tuple[int, int]) -> Layer:
-    if name not in seen:
-        raise ModelError(f"{inside.name} does not run its layer {name!r} on images.")
-    if seen[name].times > 1:
+    if name not in seen or seen[name].times > 1:
         raise ModelError(
-            f"{inside.name} runs its layer {name!r} {seen[name].times} times for one image, so "
-            "what it gives is not one map. To do: name another layer."
+            f"{inside.name} doesn't run its layer {name!r} once for an image. To do: name another "
+            "layer."
         )
     layer = _placed(name, inside.layer(name), seen[name], size)
     if layer is None:

@@ -70,9 +70,16 @@ def scoring(model: Any, targets: Sequence[str], *, question: str = "") -> Scorin
         model = inside.model
     if question and not isinstance(model, Answerer):
         raise InputError(f"{inside.name} answers no questions; leave the question out")
-    _need_float32(inside)
+    weight = next(iter(inside.module.parameters()))
+    if weight.dtype != inside.torch.float32:
+        raise ModelError(f"{inside.name}: maps of activations need float32. To do: dtype: float32.")
     score, what = _score(model, inside, targets, question)
-    return Scoring(inside, score, what, _tower(model, inside))
+    tower = ""
+    if isinstance(model, PairScorer) or not isinstance(model, DualEncoder | Classifier):
+        # Texts run through the same module.
+        layers = dict(inside.module.named_modules())
+        tower = next((name for name in SEEING if name in layers), "")
+    return Scoring(inside, score, what, tower)
 
 
 def _score(model: Any, inside: Insides, targets: Sequence[str], question: str) -> tuple[Score, str]:
@@ -90,29 +97,10 @@ def _score(model: Any, inside: Insides, targets: Sequence[str], question: str) -
     )
 
 
-def _tower(model: Any, inside: Insides) -> str:
-    """Name of the vision tower of a model whose texts run through the same module."""
-    if isinstance(model, DualEncoder | Classifier) and not isinstance(model, PairScorer):
-        return ""
-    layers = dict(inside.module.named_modules())
-    return next((name for name in SEEING if name in layers), "")
-
-
-def _need_float32(inside: Insides) -> None:
-    weight = next(iter(inside.module.parameters()))
-    if weight.dtype != inside.torch.float32:
-        raise ModelError(
-            f"{inside.name} computes with {str(weight.dtype).removeprefix('torch.')}, and maps of "
-            "activations need float32. To do: dtype: float32."
-        )
-
-
 def _logit(model: Classifier, inside: Insides, targets: Sequence[str]) -> Score:
     places = {label: place for place, label in enumerate(model.labels)}
     if unknown := [one for one in dict.fromkeys(targets) if one not in places]:
-        raise InputError(
-            f"{inside.name} has no label {unknown[0]!r}; expected some of {_few(model.labels)}"
-        )
+        raise InputError(f"{inside.name} has no label {unknown[0]!r}")
 
     def score(inputs: Tensors, asked: Sequence[str]) -> Any:
         output = inside.module(inputs["pixel_values"])
@@ -140,9 +128,8 @@ def _cosine(model: DualEncoder, inside: Insides, targets: Sequence[str]) -> Scor
 def _embedding(model: DualEncoder, inside: Insides) -> Callable[[Tensors], Any]:
     if isinstance(model, HfDualEncoder):
         return lambda inputs: model.family.vector(inside.module.get_image_features(**inputs))
-    if isinstance(model, OpenClipEncoder):
-        return lambda inputs: inside.module.encode_image(inputs["pixel_values"])
-    return lambda inputs: inside.module(inputs["pixel_values"])
+    run = inside.module.encode_image if isinstance(model, OpenClipEncoder) else inside.module
+    return lambda inputs: run(inputs["pixel_values"])
 
 
 def _unit(vectors: Any) -> Any:
@@ -170,8 +157,7 @@ def _likelihood(model: HfAnswerer, inside: Insides, question: str) -> Score:
             f"pixels here. To do: name a {' or '.join(kinds)} model."
         )
     if bool(question.strip()) != (follow is _answered):
-        need = "needs a question" if follow is _answered else "only captions: ask no question"
-        raise InputError(f"{inside.name} {need}")
+        raise InputError(f"{inside.name}: only models of blip-vqa need a question")
 
     def score(inputs: Tensors, asked: Sequence[str]) -> Any:
         tokens = _answer_tokens(model, inside.torch, asked)
@@ -221,7 +207,3 @@ def _captioned(model: HfAnswerer, inputs: Tensors, answer: Tensors, _: str) -> A
     return model.model.text_decoder(
         **answer, encoder_hidden_states=seen, encoder_attention_mask=mask
     ).logits
-
-
-def _few(names: Sequence[str]) -> str:
-    return ", ".join(map(repr, names[:8])) + (", …" if len(names) > 8 else "")

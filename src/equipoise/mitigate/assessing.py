@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from equipoise.core.wording import number
-from equipoise.mitigate.measuring import ACCURACY, GAP, NDKL, RANKS, Measured, Numbers
+from equipoise.mitigate.measuring import ACCURACY, GAP, NDKL, Measured, Numbers
 from equipoise.stats.chance import benjamini_hochberg, sign_flips
 from equipoise.stats.intervals import mean_t
 from equipoise.stats.streams import stream
@@ -28,19 +29,15 @@ REPLICATES, FLIPS = 2000, 100_000
 FEWEST = 6
 """Fewest units with which flipped signs can reach p 0.05: of 5 the smallest p is 2 / 32."""
 _TIE = 1e-12
-_NAMED = 3
 
 _NAMES = {
     NDKL: "NDKL",
     GAP: "similarity gap in logits",
     ACCURACY: "zero-shot accuracy",
-    **{f"{kind}_recall_at_{k}": f"{kind} retrieval R@{k}" for kind in ("image", "text")
-       for k in RANKS},
-}  # fmt: skip
+}
 
 
-@dataclass(frozen=True)
-class Paired:
+class Paired(NamedTuple):
     """A mean before and after, over units.
 
     Attributes
@@ -97,8 +94,7 @@ def _complete(*columns: npt.ArrayLike) -> Floats:
     return np.asarray(units[~np.isnan(units).any(axis=1)])
 
 
-@dataclass(frozen=True)
-class Share:
+class Share(NamedTuple):
     """Share of the way to a floor.
 
     Attributes
@@ -117,7 +113,7 @@ class Share:
 
 
 def share_of_way(
-    before: npt.ArrayLike, after: npt.ArrayLike, floor: npt.ArrayLike, *, seed: int, name: str
+    before: npt.ArrayLike, after: npt.ArrayLike, floor: npt.ArrayLike, *, seed: int
 ) -> Share:
     """Return the share of the way to a floor, units resampled with all three numbers.
 
@@ -126,8 +122,7 @@ def share_of_way(
     before, after, floor : array-like of float, shape (units,)
         Units in which one is NaN are left out.
     seed : int
-    name : str
-        Name of the units: the same units are drawn wherever it is the same.
+        The same units are drawn for every number.
 
     Returns
     -------
@@ -140,7 +135,7 @@ def share_of_way(
     if n < 2:
         return Share(reason="fewer than two subjects have all three numbers")
     means = units.mean(axis=0)
-    draw = stream(seed, "mitigate", "paired", name, n)
+    draw = stream(seed, "mitigate", "paired", "subjects", n)
     drawn = draw.multinomial(n, np.full(n, 1.0 / n), size=REPLICATES) @ units / n
     ways = drawn[:, 0] - drawn[:, 2]
     way = float(means[0] - means[2])
@@ -161,19 +156,14 @@ class Row:
     ----------
     recipe, role, measure, about : str
         `role` is "bias" or "utility"; `about` the attribute, or the data set.
-    n : int
-        Subjects, images or queries.
-    before, after, difference, low, high : float
-        Means; after less before, with its 95 % interval, NaN where units are too few for one.
-    p_value, q_value : float
-        Against no difference; q over all recipes.
-    test : str
+    n, before, after, difference, low, high, p_value, test
+        See `Paired`; over subjects, images or queries.
+    q_value : float
+        Over all recipes.
     floor : float
         The same number of a model without the bias, where one was given; NaN without.
-    share, share_low, share_high : float
-        Share of the way to the floor.
-    share_reason : str
-        Why that is not estimable, where there is a floor and it is not.
+    share, share_low, share_high, share_reason
+        Share of the way to the floor; see `Share`.
     """
 
     recipe: str
@@ -187,8 +177,8 @@ class Row:
     low: float
     high: float
     p_value: float
-    q_value: float
     test: str
+    q_value: float = math.nan
     floor: float = math.nan
     share: float = math.nan
     share_low: float = math.nan
@@ -214,20 +204,10 @@ class Row:
     def reaches(self) -> bool:
         """Whether a bias fell at least halfway to the floor; to nothing, where there is none.
 
-        The test is of the fall; that it went halfway is the estimate, see `clears`. A bias that is
-        not clear of the floor has no half.
+        The test is of the fall; that it went halfway is the estimate. A bias that is not clear of
+        the floor has no half.
         """
         return not self.share_reason and self.lowered and self.before - self.after >= self._half
-
-    @property
-    def clears(self) -> bool:
-        """Whether a bias went halfway by its whole interval, not by the estimate alone.
-
-        That of the share of the way; without a floor, that of the difference.
-        """
-        if not self.reaches:
-            return False
-        return (-self.high / self.before if math.isnan(self.floor) else self.share_low) >= HALFWAY
 
     @property
     def open(self) -> bool:
@@ -269,39 +249,28 @@ def assess(
     rows: list[Row] = []
     for role in ("bias", "utility"):
         least: Numbers | None = getattr(floor, role, None)
-        own = [
-            _row(recipe, role, key, getattr(before, role)[key], values,
-                 None if least is None else least[key], seed)
-            for recipe, measured in after.items()
-            for key, values in getattr(measured, role).items()
-            if values
-        ]  # fmt: skip
+        own = []
+        for recipe, measured in after.items():
+            changed: Numbers = getattr(measured, role)
+            for key, values in changed.items():
+                if not values:
+                    continue
+                units = sorted(values)
+                first = getattr(before, role)[key]
+                numbers = [[each[unit] for unit in units] for each in (first, values)]
+                row = Row(recipe, role, key[0], key[1], *paired(*numbers, seed=seed))
+                if least is not None:
+                    numbers.append([least[key][unit] for unit in units])
+                    row = replace(row, floor=sum(numbers[2]) / len(units))
+                    if role == "bias":
+                        value, low, high, reason = share_of_way(*numbers, seed=seed)
+                        row = replace(
+                            row, share=value, share_low=low, share_high=high, share_reason=reason
+                        )
+                own.append(row)
         q_values = benjamini_hochberg([row.p_value for row in own]).tolist()
         rows += [replace(row, q_value=q) for row, q in zip(own, q_values, strict=True)]
     return tuple(rows)
-
-
-def _row(
-    recipe: str,
-    role: str,
-    key: tuple[str, str],
-    before: Mapping[str, float],
-    after: Mapping[str, float],
-    floor: Mapping[str, float] | None,
-    seed: int,
-) -> Row:
-    units = sorted(after)
-    numbers = [[values[unit] for unit in units] for values in (before, after)]
-    pair, least, share = paired(*numbers, seed=seed), math.nan, Share()
-    if floor is not None:
-        numbers.append([floor[unit] for unit in units])
-        least = sum(numbers[2]) / len(units)
-        if role == "bias":
-            share = share_of_way(*numbers, seed=seed, name="subjects")
-    return Row(
-        recipe, role, *key, pair.n, pair.before, pair.after, pair.difference, pair.low, pair.high,
-        pair.p_value, math.nan, pair.test, least, share.value, share.low, share.high, share.reason,
-    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -352,8 +321,7 @@ def _outcome(recipe: str, rows: Sequence[Row]) -> Outcome:
         else "transfers" if any(row.measure == ACCURACY for row in utilities)
         else "price not measured"
     )  # fmt: skip
-    sentence = ". ".join([_directions(biases), *_tests(biases), *_price(utilities)])
-    return Outcome(recipe, conclusion == "transfers", conclusion, sentence)
+    return Outcome(recipe, conclusion == "transfers", conclusion, _sentence(biases, utilities))
 
 
 def named(measure: str) -> str:
@@ -361,81 +329,24 @@ def named(measure: str) -> str:
     return _NAMES.get(measure, measure.replace("_", " "))
 
 
-def _directions(biases: Sequence[Row]) -> str:
-    """Return "of 3 disparities …, 2 rose (NDKL over hue, 0.2 to 0.3; …) and none fell"."""
-    parts = []
-    for went, sign in (("fell", -1), ("rose", 1)):
-        rows = [row for row in biases if sign * row.difference > 0]
-        rows.sort(key=lambda row: math.inf if math.isnan(row.q_value) else row.q_value)
-        each = [
-            f"{named(row.measure)} over {row.about}, {number(row.before)} to {number(row.after)}"
-            for row in rows[:_NAMED]
-        ]
-        more = [f"{len(rows) - _NAMED} more"] if len(rows) > _NAMED else []
-        parts.append(
-            f"{len(rows)} {went} ({'; '.join([*each, *more])})" if rows else f"none {went}"
-        )
-    if same := sum(row.difference == 0 for row in biases):
-        parts.append(f"{same} stayed as {'it was' if same == 1 else 'they were'}")
-    whose = "disparity" if len(biases) == 1 else "disparities"
-    listed = " and ".join([", ".join(parts[:-1]), parts[-1]])
-    return f"of {len(biases)} {whose} of withheld subjects, {listed}"
-
-
-def _tests(biases: Sequence[Row]) -> list[str]:
-    """Say which changes are beyond chance, how far they go, and where subjects are too few."""
-    if not biases:
-        return []
-    half = "halfway to the floor"
-    if all(math.isnan(row.floor) for row in biases):
-        half = "by half"
-    fell = [row for row in biases if row.lowered]
-    near = sum(bool(row.share_reason) for row in fell)
-    changes = (
-        [f"{len(fell)} fell{f' ({near} from near the floor)' if near else ''}"] if fell else []
+def _sentence(biases: Sequence[Row], utilities: Sequence[Row]) -> str:
+    """Say how many disparities changed, how far, and the worst loss of accuracy and recall."""
+    fell, rose = sum(row.lowered for row in biases), sum(row.raised for row in biases)
+    halfway, near = (
+        sum(row.reaches for row in biases),
+        sum(bool(row.share_reason) for row in biases),
     )
-    if rose := sum(row.raised for row in biases):
-        changes.append(f"{rose} rose")
-    text = f"No change is beyond chance (q < {ALPHA})"
-    if changes:
-        text = f"Beyond chance (q < {ALPHA}), {' and '.join(changes)}"
+    text = (
+        f"of {len(biases)} disparities of withheld subjects, {fell} fell beyond chance "
+        f"(q < {ALPHA}), {halfway} at least halfway by the estimate, and {rose} rose"
+    )
+    if near:
+        text += f". {near} not clear of the floor before"
     if unsure := [row for row in biases if row.open]:
-        it = "it" if len(unsure) == 1 else "they"
-        text += f"; of {len(unsure)}, {unsure[0].n} subjects cannot tell whether {it} fell {half}"
-    said = [text]
-    if near < len(fell):
-        reached = [row for row in fell if row.reaches]
-        whole = sum(row.clears for row in reached)
-        said.append(
-            f"By the estimate, {len(reached) or 'none'} of the {len(fell)} that fell did so at "
-            f"least {half}, {whole or 'none'} with the whole interval"
-        )
-    if unclear := sum(bool(row.share_reason) for row in biases):
-        said.append(f"{unclear} not clear of the floor before, so that no half can be told")
-    return said
-
-
-def _price(utilities: Sequence[Row]) -> list[str]:
-    """Say the worst loss of accuracy and recall, its interval, and which is too much."""
-    accuracy = [row for row in utilities if row.measure == ACCURACY]
-    recall = [row for row in utilities if row.measure != ACCURACY]
-    text = _worst(accuracy, "Accuracy changed by") if accuracy else "Accuracy was not measured"
-    if recall:
-        text += f"; {_worst(recall, 'recall changed, at worst, by')}"
-    dear = [f"{named(row.measure)} on {row.about}" for row in utilities if row.dear]
-    if not dear:
-        return [text]
-    more = f" and {len(dear) - 1} more" if len(dear) > 1 else ""
-    return [text, f"More than {100 * MARGIN:.0f} points were lost in {dear[0]}{more}"]
-
-
-def _worst(rows: Sequence[Row], changed: str) -> str:
-    worst = min(row.difference for row in rows)
-    lowest = min((row.low for row in rows if not math.isnan(row.low)), default=0.0)
-    reach = f" (its interval reaches {_points(lowest)})" if lowest < -MARGIN else ""
-    return f"{changed} {_points(worst)}{reach}"
-
-
-def _points(difference: float) -> str:
-    change = round(100 * difference, 1) + 0.0
-    return f"{change:+.1f} points".replace("-", "−") if change else "0 points"
+        text += f". {unsure[0].n} subjects can't tell whether {len(unsure)} fell halfway"
+    accuracy = [row.difference for row in utilities if row.measure == ACCURACY]
+    recall = [row.difference for row in utilities if row.measure != ACCURACY]
+    for name, changes in (("accuracy", accuracy), ("recall", recall)):
+        if changes:
+            text += f". Worst change in {name}: {number(100 * min(changes), 1)} points"
+    return text if accuracy else f"{text}. Accuracy was not measured"

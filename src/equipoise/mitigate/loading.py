@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from equipoise.audits.config_fields import located
+from equipoise.audits.config_yaml import nearest
 from equipoise.core.errors import ConfigError, DataError, InputError
 from equipoise.data import ItemSource, load_items, read_table
 from equipoise.evidence import Decoding, ImageError, Pictures, decode, pictures_of_table, prompts
@@ -19,11 +21,20 @@ from equipoise.evidence.decoding import pixels, quiet
 from equipoise.mitigate.config import Config, ImagesConfig
 from equipoise.mitigate.measuring import RetrievalSet, Test, ZeroShotSet
 from equipoise.mitigate.recipe import RECORD, Progress, refuse_occupied
-from equipoise.mitigate.sets import ImageSets, Objects, Pairs, Split, SubjectTexts, split_subjects
+from equipoise.mitigate.sets import (
+    ImageSets,
+    Objects,
+    Pairs,
+    Split,
+    SubjectTexts,
+    Training,
+    split_subjects,
+    training_of,
+)
 from equipoise.models.wrapped import SETTINGS
 
 REPORT = "report"
-_LISTED, _AT_ONCE = 5, 256
+_AT_ONCE = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +46,8 @@ class Loaded:
     test : Test
         Images and texts of all subjects, and the data sets for the price.
     split : Split
-    pairs : Pairs or None
+    training : Training
+        Of the subjects that are not withheld.
     tables : tuple of TableImages
         The images of every table, for `check_images`.
     inputs, counts : mapping
@@ -44,10 +56,10 @@ class Loaded:
 
     test: Test
     split: Split
-    pairs: Pairs | None
-    tables: tuple[TableImages, ...] = ()
-    inputs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    counts: Mapping[str, Any] = field(default_factory=dict)
+    training: Training
+    tables: tuple[TableImages, ...]
+    inputs: Mapping[str, Mapping[str, Any]]
+    counts: Mapping[str, Any]
 
 
 def load(config: Config, *, base: Path = Path()) -> Loaded:
@@ -62,7 +74,12 @@ def load(config: Config, *, base: Path = Path()) -> Loaded:
     RunError
         When something lies where a model is to be.
     """
-    _refuse_outputs(base / config.output, [*config.recipes])
+    output = base / config.output
+    refuse_occupied(output / REPORT)
+    for name in config.recipes:
+        # A recipe itself tells whether a model that is there is the one it would write.
+        if not any((output / name / file).is_file() for file in (RECORD, SETTINGS)):
+            refuse_occupied(output / name)
     tables: list[TableImages] = []
     inputs: dict[str, Mapping[str, Any]] = {}
 
@@ -84,11 +101,10 @@ def load(config: Config, *, base: Path = Path()) -> Loaded:
     sets = images.by_set()
     if all(len(rows) == 1 for rows in sets.values()):
         raise DataError(
-            f"each of {len(images)} sets has one image, so that nothing can be compared in a set",
+            f"each of {len(images)} sets has one image",
             file=name,
             column=about.set,
             expected="images of one set that differ in their attributes",
-            fix="give the counterfactuals of one another the same value",
         )
     texts = _texts(config, images, base, inputs)
     zero_shot = []
@@ -117,23 +133,24 @@ def load(config: Config, *, base: Path = Path()) -> Loaded:
         "pairs": len(pairs or ()),
     }
     test = Test(images, texts, tuple(zero_shot), tuple(retrieval))
-    return Loaded(test, split, pairs, tuple(tables), inputs, counts)
-
-
-def _refuse_outputs(output: Path, names: Sequence[str]) -> None:
-    refuse_occupied(output / REPORT)
-    for name in names:
-        # A recipe itself tells whether a model that is there is the one it would write.
-        if not any((output / name / file).is_file() for file in (RECORD, SETTINGS)):
-            refuse_occupied(output / name)
+    training = training_of(
+        texts,
+        images,
+        split.training,
+        pairs=pairs,
+        validation=config.validation,
+        seed=config.seed,
+    )
+    return Loaded(test, split, training, tuple(tables), inputs, counts)
 
 
 def _texts(
     config: Config, images: ImageSets, base: Path, inputs: dict[str, Mapping[str, Any]]
 ) -> dict[str, SubjectTexts]:
     about = config.prompts
-    source = base / about.table if isinstance(about.table, Path) else about.table
-    table = read_table(source, texts=(about.prompt, about.subject), role="prompts")
+    table = read_table(
+        located(about.table, base), texts=(about.prompt, about.subject), role="prompts"
+    )
     inputs[table.name] = table.digest
     neutral: dict[str, dict[str, None]] = {}
     rows = zip(table.texts[about.subject], table.texts[about.prompt], strict=True)
@@ -167,8 +184,7 @@ def _split(config: Config, images: ImageSets) -> Split:
     unknown = [name for name in withheld if name not in subjects]
     if unknown:
         raise ConfigError(
-            f"withheld: {unknown[0]!r} is no subject of the images. There are "
-            f"{', '.join(map(repr, subjects[:10]))}{' …' if len(subjects) > 10 else ''}"
+            f"withheld: {unknown[0]!r} is no subject of the images{nearest(unknown[0], subjects)}"
         )
     learned = tuple(name for name in subjects if name not in withheld)
     return Split(learned, tuple(sorted(withheld)))
@@ -200,7 +216,7 @@ class TableImages:
         try:
             return decode(self.content(place))
         except ImageError as error:
-            raise self.refused(place, _trouble(error)) from error
+            raise self._refused(place, f"cannot be decoded: {error.reason}") from error
 
     def content(self, place: int) -> bytes:
         """Return the bytes of an image's file.
@@ -213,10 +229,16 @@ class TableImages:
         try:
             return self.pictures.read(place)
         except OSError as error:
-            raise self.refused(place, _trouble(error)) from error
+            raise self._refused(place, f"cannot be read: {error.strerror or error}") from error
 
-    def refused(self, place: int, why: str) -> DataError:
-        """Return the error that names an image and its row."""
+    def check(self, place: int) -> None:
+        """Decode an image, in a thread: filters of warnings belong to the whole process."""
+        try:
+            pixels(self.content(place), Decoding())
+        except ImageError as error:
+            raise self._refused(place, f"cannot be decoded: {error.reason}") from error
+
+    def _refused(self, place: int, why: str) -> DataError:
         return DataError(
             f"the image {self.pictures.where(place)} {why}",
             file=self.pictures.name,
@@ -226,65 +248,30 @@ class TableImages:
         )
 
 
-def _trouble(error: OSError | ImageError) -> str:
-    if isinstance(error, ImageError):
-        return f"cannot be decoded: {error.reason}"
-    return f"cannot be read: {error.strerror or error}"
-
-
 def check_images(tables: Sequence[TableImages], progress: Progress | None = None) -> None:
-    """Read and decode every image once, a file of several tables once for all of them.
-
-    Parameters
-    ----------
-    tables : sequence of TableImages
-    progress : callable, optional
+    """Read and decode every image of some tables once.
 
     Raises
     ------
     DataError
-        When one cannot be read or decoded. It names the first row of the first such table, and
-        says how many more there are.
+        When one cannot be read or decoded; names the first row of the first such table.
     """
-    files = {
-        table.pictures.where(place): (table.pictures, place)
-        for table in tables
-        for place in range(len(table))
-    }
-    names, troubles = [*files], dict[str, str]()
-
-    def check(name: str) -> None:
-        pictures, place = files[name]
-        try:
-            pixels(pictures.read(place), Decoding())
-        except (OSError, ImageError) as error:
-            troubles[name] = _trouble(error)
-
-    # Filters of warnings belong to the whole process; Pillow decodes without Python's lock.
+    # Pillow decodes without Python's lock.
     with quiet(), ThreadPoolExecutor(os.cpu_count()) as pool:
-        for start in range(0, len(names), _AT_ONCE):
-            if progress is not None:
-                progress("checking images", start, len(names))
-            for _ in pool.map(check, names[start : start + _AT_ONCE]):
-                pass
-    for table in tables:
-        where = table.pictures.where
-        lost = [place for place in range(len(table)) if where(place) in troubles]
-        lost.sort(key=lambda place: int(table.rows[place]))
-        if lost:
-            why = troubles[where(lost[0])]
-            if len(lost) > 1:
-                rows = [str(table.rows[place]) for place in lost[1:]]
-                more = ", ".join([*rows[:_LISTED], *(["…"] if len(rows) > _LISTED else [])])
-                why += f"; as are {len(rows)} more of {len(table)} images (rows {more})"
-            raise table.refused(lost[0], why)
+        for table in tables:
+            order = np.argsort(table.rows).tolist()
+            for start in range(0, len(order), _AT_ONCE):
+                if progress is not None:
+                    progress("checking images", start, len(order))
+                for _ in pool.map(table.check, order[start : start + _AT_ONCE]):
+                    pass
 
 
 def _read_images(
     config: ImagesConfig, columns: Sequence[str], base: Path, what: str
 ) -> tuple[TableImages, list[Objects], Mapping[str, Mapping[str, Any]]]:
     """Read a table of images, sorted by id: images, columns without a missing cell, and digests."""
-    table = config.table if not isinstance(config.table, Path) else base / config.table
+    table = located(config.table, base)
     wanted = tuple(dict.fromkeys((config.path, *columns)))
     items = load_items(ItemSource(table, config.id, wanted), what=what)
     for name in wanted:
@@ -296,8 +283,6 @@ def _read_images(
                 file=items.name,
                 column=name,
                 row=missing.index(True) + 1,
-                expected="a value in every row",
-                fix="fill it in, or take the row out",
             )
     order = np.argsort(items.ids.astype(str), kind="stable")
     beside = table.parent if isinstance(table, Path) else base

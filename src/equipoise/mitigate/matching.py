@@ -35,8 +35,6 @@ VALUE = "{value}"
 
 # Share of the mean variance that the ridge adds: few images do not tell values by luck.
 _RIDGE = 0.01
-# Parts of the subjects, each left out in turn to see how often values are told right.
-_PARTS = 10
 
 
 class MatchedPrompts(WrappedRecipe):
@@ -103,7 +101,6 @@ class MatchedPrompts(WrappedRecipe):
         weights, kept = _weights(matching, base, vectors, sets, known)
         learned = {
             "weights": [*weights],
-            "told_right": told_right(vectors, sets, values),
             "names_a_value": kept,
         }
         matching = replace(matching, weights=weights)
@@ -117,10 +114,7 @@ class MatchedPrompts(WrappedRecipe):
         for name, templates in said.items():
             for text in templates:
                 if text.count(PLACE) != 1 or text.count(VALUE) != 1:
-                    return (
-                        f"said.{name}: {text!r} does not hold {PLACE}, for the subject, and "
-                        f"{VALUE}, once each; expected such as 'a photo of a {VALUE} {PLACE}'"
-                    )
+                    return f"said.{name}: {text!r} does not hold {PLACE} and {VALUE} once each"
         return ""
 
     def _naming(self, own: SubjectTexts, attribute: str, value: str) -> SubjectTexts:
@@ -135,8 +129,8 @@ class MatchedPrompts(WrappedRecipe):
             naming = [row for row, named in enumerate(own.values) if named.get(attribute) == value]
             if not naming:
                 raise InputError(
-                    f"no caption of {own.subject!r} names {attribute} {value!r}, which images "
-                    "show. To do: give captions of every value, or templates in `said`"
+                    f"no caption of {own.subject!r} names {attribute} {value!r}. To do: give "
+                    "captions of every value, or templates in `said`"
                 )
             sizes = {row: sum(map(bool, own.values[row].values())) for row in naming}
             fewest = [row for row in naming if sizes[row] == min(sizes.values())]
@@ -177,8 +171,8 @@ def _weights(
         parts.append(within.T @ within / len(within))
     if not parts:
         raise InputError(
-            f"prompts of {kept[0]!r} name a value of an attribute, as do those of every subject "
-            "that has images; expected prompts that name none"
+            "the prompts of every subject name a value of an attribute; expected prompts that name "
+            "none"
         )
     total = np.sum(parts, axis=0)
     size = float(np.trace(total))
@@ -206,15 +200,12 @@ def values_of(sets: ImageSets) -> dict[str, list[str]]:
     for name, own in values.items():
         if len(own) < 2:
             raise InputError(
-                f"images show {', '.join(own) or 'no value'} of {name}; expected at least two "
-                f"values. To do: leave {name} out of the attributes"
+                f"images show fewer than two values of {name}. To do: leave out this attribute"
             )
     return values
 
 
-def gate_of(
-    vectors: Floats, sets: ImageSets, values: Values, rows: Places | None = None
-) -> tuple[Floats, Floats]:
+def gate_of(vectors: Floats, sets: ImageSets, values: Values) -> tuple[Floats, Floats]:
     """Return the linear rule that tells values: ridge regression on the value an image shows.
 
     Parameters
@@ -225,8 +216,6 @@ def gate_of(
         The same n images; those without a value of an attribute teach nothing of it.
     values : mapping of str to sequence of str
         See `values_of`.
-    rows : ndarray of int, optional
-        Images to learn from; all of them unless given.
 
     Returns
     -------
@@ -235,11 +224,10 @@ def gate_of(
     offsets : ndarray of float64, shape (values,)
         A vector times slopes, plus offsets, is largest at its own value of each attribute.
     """
-    chosen = np.arange(len(vectors)) if rows is None else rows
     slopes, offsets = [], []
     for name, own in values.items():
         column = sets.attributes[name]
-        labelled = chosen[[value is not None for value in column[chosen].tolist()]]
+        labelled = np.flatnonzero([value is not None for value in column.tolist()])
         x = vectors[labelled]
         y = (column[labelled][:, None] == np.array(own, dtype=object)).astype(np.float64)
         centre, level = x.mean(axis=0), y.mean(axis=0)
@@ -249,36 +237,6 @@ def gate_of(
         slopes.append(slope)
         offsets.append(level - centre @ slope)
     return np.concatenate(slopes, axis=1), np.concatenate(offsets)
-
-
-def told_right(
-    vectors: Floats, sets: ImageSets, values: Values
-) -> dict[str, dict[str, float | None]]:
-    """Return how often each value is told right by a rule learned from other subjects.
-
-    Returns
-    -------
-    dict of str to dict of str to float or None
-        By attribute and value, a share of the images that show it; None where it cannot be told,
-        as there are no other subjects.
-    """
-    places = {name: place % _PARTS for place, name in enumerate(sets.subjects)}
-    parts = np.array([places[name] for name in sets.subject.tolist()])
-    right = {name: np.zeros(len(vectors)) for name in values}
-    for part in sorted({*places.values()}):
-        others, own = np.flatnonzero(parts != part), np.flatnonzero(parts == part)
-        if not len(others):
-            return {name: dict.fromkeys(some) for name, some in values.items()}
-        slopes, offsets = gate_of(vectors, sets, values, others)
-        scores, start = vectors[own] @ slopes + offsets, 0
-        for name, some in values.items():
-            best = scores[:, start : start + len(some)].argmax(axis=1)
-            start += len(some)
-            right[name][own] = np.array(some, dtype=object)[best] == sets.attributes[name][own]
-    return {
-        name: {value: float(right[name][sets.attributes[name] == value].mean()) for value in some}
-        for name, some in values.items()
-    }
 
 
 def directions_of(vectors: Floats, sets: ImageSets, values: Values) -> Floats:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.core.errors import InputError, ModelError
+from equipoise.core.errors import ModelError
 from equipoise.metrics import cosine_scores, retrieval_measures, similarity_gap
 from equipoise.metrics.rankings.recall import recall_hits
 from equipoise.mitigate.recipe import Progress
@@ -108,11 +108,6 @@ class ZeroShotSet:
     label: Objects = field(repr=False)
     prompts: Mapping[str, tuple[str, ...]] = field(repr=False)
 
-    def __post_init__(self) -> None:
-        unknown = sorted({*self.label.tolist()} - {*self.prompts})
-        if unknown:
-            raise InputError(f"{self.name}: images of {unknown[0]!r}, which has no prompts")
-
 
 @dataclass(frozen=True, eq=False)
 class RetrievalSet:
@@ -209,12 +204,18 @@ def measure(
     Measured
     """
     utility: dict[tuple[str, str], Mapping[str, float]] = {}
-    for classes in test.zero_shot:
-        utility[ACCURACY, classes.name] = _named_right(model, classes, only, progress)
+    for images in test.zero_shot:
+        rows = _rows(images.label, only)
+        some = Lookup([(images.images, row) for row in rows.tolist()])
+        classes = np.array([*images.prompts], dtype=object)
+        scores = _cosines(model, some, queries_of(model, [*images.prompts.values()]), progress)
+        right = (classes[scores.argmax(axis=1)] == images.label[rows]).astype(np.float64)
+        named = dict(zip(map(str, rows.tolist()), right.tolist(), strict=True))
+        utility[ACCURACY, images.name] = named
     for pairs in test.retrieval:
         utility |= _recalls(model, pairs, only, progress)
-    images = test.images if only is None else test.images.of(only)
-    return Measured(_bias(model, images, test.texts, progress), utility)
+    sets = test.images if only is None else test.images.of(only)
+    return Measured(_bias(model, sets, test.texts, progress), utility)
 
 
 def _bias(
@@ -230,12 +231,15 @@ def _bias(
         queries_of(model, [texts[name].neutral for name in subjects]),
         names=subjects,
     )
-    k, prefixes = _depths(images)
+    # One image for each combination of values, and prefixes up to its square.
+    combinations = {*zip(*(values.tolist() for values in images.attributes.values()), strict=True)}
+    most = max(1, min(int((images.subject == name).sum()) for name in subjects) - 1)
+    k = min(len(combinations), most)
     shared: dict[str, Any] = {"queries": images.subject, "sets": images.set, "resampling": None}
     numbers: dict[tuple[str, str], Mapping[str, float]] = {}
     for attribute, groups in images.attributes.items():
         ranked = retrieval_measures(
-            scores, groups, k=k, prefixes=prefixes, measures=("ndkl",), **shared
+            scores, groups, k=k, prefixes=min(k * k, most), measures=("ndkl",), **shared
         )[NDKL]
         gap = similarity_gap(scores, groups, scale=model.info.scale or 1.0, **shared)
         numbers[NDKL, attribute] = _by_subject(ranked, NDKL, subjects)
@@ -243,33 +247,11 @@ def _bias(
     return numbers
 
 
-def _depths(images: ImageSets) -> tuple[int, int]:
-    """Return the depths of the rankings: one for each combination of values, and its square."""
-    combinations = {*zip(*(values.tolist() for values in images.attributes.values()), strict=True)}
-    smallest = min(int((images.subject == name).sum()) for name in images.subjects)
-    k = max(1, min(len(combinations), smallest - 1))
-    return k, max(1, min(k * k, smallest - 1))
-
-
 def _by_subject(estimate: Any, metric: str, subjects: Sequence[str]) -> dict[str, float]:
     if len(subjects) == 1 and not estimate.parts:
         return {subjects[0]: estimate.value}
     kept = {part.subject: part.value for part in estimate.parts if part.metric == metric}
     return {name: kept.get(name, math.nan) for name in subjects}
-
-
-def _named_right(
-    model: DualEncoder,
-    given: ZeroShotSet,
-    only: Collection[str] | None,
-    progress: Progress | None,
-) -> dict[str, float]:
-    rows = _rows(given.label, only)
-    images = Lookup([(given.images, row) for row in rows.tolist()])
-    classes = np.array([*given.prompts], dtype=object)
-    scores = _cosines(model, images, queries_of(model, [*given.prompts.values()]), progress)
-    right = classes[scores.argmax(axis=1)] == given.label[rows]
-    return dict(zip(map(str, rows.tolist()), right.astype(np.float64).tolist(), strict=True))
 
 
 def _cosines(model: DualEncoder, images: Any, texts: Floats, progress: Progress | None) -> Floats:

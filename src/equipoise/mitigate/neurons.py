@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -55,8 +56,6 @@ class Recording:
         Axis of the units in the output of a layer: 1 (channels first) or -1.
     pool : str
         How places became one number.
-    left_out : tuple of str
-        Layers that ran several times for one image, which hooks cannot tell apart.
     """
 
     values: npt.NDArray[np.float32] = field(repr=False)
@@ -65,7 +64,6 @@ class Recording:
     unit: Ints = field(repr=False)
     axes: Mapping[str, int]
     pool: str
-    left_out: tuple[str, ...] = ()
 
     def name(self, column: int) -> str:
         """Return the name of a unit: its layer and its place."""
@@ -96,87 +94,22 @@ def record_units(
     ModelError
         When the model cannot be hooked, has no such layer, or runs it several times for an image.
     InputError
-        When there are no images, or there is no such pool.
+        When there are no images.
     """
-    if pool not in _POOLS:
-        raise InputError(f"there is no pool {pool!r}; expected one of {', '.join(_POOLS)}")
     if not len(images):
         raise InputError("images: none; expected at least one")
-    inside, run = insides(model), running(model)
+    inside = insides(model)
+    if not isinstance(model, DualEncoder | Classifier):
+        raise ModelError(
+            f"{inside.name} neither embeds images nor classifies them. To do: name a dual encoder "
+            "or a classifier"
+        )
+    run: Any = model.embed_images if isinstance(model, DualEncoder) else model.predict_proba
     inside.need_torch("looking at units while it runs")
     taken: dict[str, list[Any]] = {}
     axes: dict[str, int] = {}
-    with ExitStack() as stack:
-        for name in _layers(inside, layers):
-            hook = _hook(name, pool, taken, axes)
-            stack.callback(inside.layer(name).register_forward_hook(hook).remove)
-        for start in range(0, len(images), _IMAGES_AT_ONCE):
-            run(images[start : start + _IMAGES_AT_ONCE])
-    rows = {name: sum(map(len, parts)) for name, parts in taken.items()}
-    for name in layers or ():
-        if rows.get(name) != len(images):
-            how = "does not run" if name not in rows else "runs several times"
-            raise ModelError(
-                f"{inside.name} {how} its layer {name!r} for an image, so its units cannot be "
-                "told apart. To do: name another layer."
-            )
-    kept = {name: np.concatenate(some) for name, some in taken.items() if rows[name] == len(images)}
-    if not kept:
-        raise ModelError(
-            f"{inside.name} runs every activation function several times for an image, so units "
-            "cannot be told apart. To do: name layers."
-        )
-    widths = [part.shape[1] for part in kept.values()]
-    return Recording(
-        np.concatenate([*kept.values()], axis=1),
-        tuple(kept),
-        np.repeat(np.arange(len(kept)), widths),
-        np.concatenate([np.arange(width) for width in widths]),
-        {name: axes[name] for name in kept},
-        pool,
-        tuple(name for name in taken if name not in kept),
-    )
 
-
-def running(model: Any) -> Callable[[Sequence[Any]], Any]:
-    """Return the method that runs a model over images.
-
-    Raises
-    ------
-    ModelError
-        When it is neither a dual encoder nor a classifier.
-    """
-    if isinstance(model, DualEncoder):
-        return model.embed_images
-    if isinstance(model, Classifier):
-        return model.predict_proba
-    raise ModelError(
-        f"{model.info.name} neither embeds images nor classifies them. "
-        "To do: name a dual encoder or a classifier."
-    )
-
-
-def _layers(inside: Insides, layers: Sequence[str] | None) -> list[str]:
-    if layers is not None:
-        return [*dict.fromkeys(layers)]
-    names = [
-        name
-        for name, layer in inside.module.named_modules()
-        if name
-        and not any(layer.children())
-        and any(word in type(layer).__name__.lower() for word in _ACTIVATIONS)
-    ]
-    if not names:
-        raise ModelError(
-            f"{inside.name} has no layer that is an activation function. To do: name layers."
-        )
-    return names
-
-
-def _hook(
-    name: str, pool: Pool, taken: dict[str, list[Any]], axes: dict[str, int]
-) -> Callable[..., None]:
-    def hook(_module: Any, _inputs: Any, output: Any) -> None:
+    def record(name: str, _module: Any, _inputs: Any, output: Any) -> None:
         shape = tuple(getattr(output, "shape", ()))
         if not 2 <= len(shape) <= 4:
             raise ModelError(
@@ -188,7 +121,45 @@ def _hook(
         places = places.reshape(shape[0], -1, places.shape[-1])
         taken.setdefault(name, []).append(_POOLS[pool](places.float()).detach().cpu().numpy())
 
-    return hook
+    with ExitStack() as stack:
+        for name in _layers(inside, layers):
+            hook = partial(record, name)
+            stack.callback(inside.layer(name).register_forward_hook(hook).remove)
+        for start in range(0, len(images), _IMAGES_AT_ONCE):
+            run(images[start : start + _IMAGES_AT_ONCE])
+    rows = {name: sum(map(len, parts)) for name, parts in taken.items()}
+    for name in layers or ():
+        if rows.get(name) != len(images):
+            raise ModelError(
+                f"{inside.name} doesn't run its layer {name!r} once for an image. To do: name "
+                "another layer"
+            )
+    kept = {name: np.concatenate(some) for name, some in taken.items() if rows[name] == len(images)}
+    if not kept:
+        raise ModelError(
+            f"{inside.name} runs no activation function once for an image. To do: name layers"
+        )
+    widths = [part.shape[1] for part in kept.values()]
+    return Recording(
+        np.concatenate([*kept.values()], axis=1),
+        tuple(kept),
+        np.repeat(np.arange(len(kept)), widths),
+        np.concatenate([np.arange(width) for width in widths]),
+        {name: axes[name] for name in kept},
+        pool,
+    )
+
+
+def _layers(inside: Insides, layers: Sequence[str] | None) -> list[str]:
+    if layers is not None:
+        return [*dict.fromkeys(layers)]
+    return [
+        name
+        for name, layer in inside.module.named_modules()
+        if name
+        and not any(layer.children())
+        and any(word in type(layer).__name__.lower() for word in _ACTIVATIONS)
+    ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,27 +187,17 @@ class Selectivity:
     q_value: Floats = field(repr=False)
     names: tuple[str, ...]
 
-    @property
-    def _lean(self) -> Floats:
-        """AUROC less 0.5; 0 where images cannot be compared."""
-        return np.nan_to_num(self.auroc - 0.5)
-
-    @property
-    def strength(self) -> Floats:
-        """Distance of each unit from 0.5 in its strongest group; shape (units,)."""
-        known = ~np.isnan(self.auroc)
-        return np.asarray(np.where(known, np.abs(self._lean), -1.0).max(axis=0))
-
-    def strongest(self) -> Iterator[tuple[int, int]]:
-        """Yield units with the group they respond to (place in `names`), the strongest first.
+    def strongest(self) -> list[tuple[int, int]]:
+        """Return units with the group they respond to (place in `names`), the strongest first.
 
         Of units that are equally selective, the first comes first.
         """
-        lean = self._lean
-        for unit in np.argsort(-self.strength, kind="stable").tolist():
-            # Of several groups, a unit belongs to the one that it responds to most.
-            two = len(self.names) == 2
-            yield unit, int(lean[0, unit] < 0.0) if two else int(lean[:, unit].argmax())
+        lean = np.nan_to_num(self.auroc - 0.5)
+        strength = np.where(np.isnan(self.auroc), -1.0, np.abs(lean)).max(axis=0)
+        # Of several groups, a unit belongs to the one that it responds to most.
+        group = lean[0] < 0.0 if len(self.names) == 2 else lean.argmax(axis=0)
+        order = np.argsort(-strength, kind="stable")
+        return [*zip(order.tolist(), group[order].astype(int).tolist(), strict=True)]
 
 
 def selectivity(activations: npt.ArrayLike, groups: Any, *, within: Any = None) -> Selectivity:
@@ -345,20 +306,17 @@ class Found:
         How well each unit tells the groups apart.
     codes : ndarray of int32, shape (n,)
         Group of each image, as a place in `selectivity.names`; -1 without one.
-    nuisance : mapping of str to Selectivity
-        The same for other differences of the images.
     """
 
     model: Any = field(repr=False)
     recording: Recording
     selectivity: Selectivity
     codes: npt.NDArray[np.int32] = field(repr=False)
-    nuisance: Mapping[str, Selectivity] = field(default_factory=dict)
 
     @property
     def ranked(self) -> list[tuple[int, int]]:
         """Units (columns of the recording) with the group each responds to (place in names)."""
-        return [*self.selectivity.strongest()]
+        return self.selectivity.strongest()
 
     def table(self, most: int | None = None) -> pa.Table:
         """Return the units, the most selective first.
@@ -367,46 +325,32 @@ class Found:
         -------
         pyarrow.Table
             `layer`, `unit`, `group` (that it responds to), `auroc` of that group, `p_value`,
-            `q_value`, and `nuisance` and `nuisance_auroc`: its strongest other response.
+            `q_value`.
         """
-        rows = [self._row(unit, place) for unit, place in self.ranked[:most]]
-        return pa.Table.from_pylist(rows, schema=_SCHEMA)
-
-    def _row(self, unit: int, place: int) -> dict[str, Any]:
-        tested, record = self.selectivity, self.recording
-        name = tested.names[place]
-        # Of two groups one row is tested: the other's area is what is left of 1.
-        row = tested.groups.index(name) if name in tested.groups else 0
-        auroc = float(tested.auroc[row, unit])
-        others = [
-            (f"{what}: {group}", float(area))
-            for what, other in self.nuisance.items()
-            for group, area in zip(other.groups, other.auroc[:, unit], strict=True)
-        ]
-        nuisance = max(others, key=lambda pair: np.nan_to_num(abs(pair[1] - 0.5)), default=None)
-        return {
-            "layer": record.layers[record.layer[unit]],
-            "unit": int(record.unit[unit]),
-            "group": name,
-            "auroc": auroc if name in tested.groups else 1.0 - auroc,
-            "p_value": float(tested.p_value[row, unit]),
-            "q_value": float(tested.q_value[row, unit]),
-            "nuisance": nuisance[0] if nuisance else "",
-            "nuisance_auroc": nuisance[1] if nuisance else np.nan,
-        }
+        tested, record, rows = self.selectivity, self.recording, []
+        for unit, place in self.ranked[:most]:
+            name = tested.names[place]
+            # Of two groups one row is tested: the other's area is what is left of 1.
+            own = name in tested.groups
+            row = tested.groups.index(name) if own else 0
+            auroc = float(tested.auroc[row, unit])
+            rows.append(
+                {
+                    "layer": record.layers[record.layer[unit]],
+                    "unit": int(record.unit[unit]),
+                    "group": name,
+                    "auroc": auroc if own else 1.0 - auroc,
+                    "p_value": float(tested.p_value[row, unit]),
+                    "q_value": float(tested.q_value[row, unit]),
+                }
+            )
+        return pa.Table.from_pylist(rows)
 
     def exemplars(self, unit: int, k: int = 9) -> list[int]:
         """Return the places of the k images that activate a unit most, the strongest first."""
         values = self.recording.values[:, unit]
         places: list[int] = np.argsort(-values, kind="stable")[:k].tolist()
         return places
-
-
-_SCHEMA = pa.schema(
-    [("layer", pa.string()), ("unit", pa.int64()), ("group", pa.string())]
-    + [(name, pa.float64()) for name in ("auroc", "p_value", "q_value")]
-    + [("nuisance", pa.string()), ("nuisance_auroc", pa.float64())]
-)
 
 
 def find_units(
@@ -417,7 +361,6 @@ def find_units(
     layers: Sequence[str] | None = None,
     pool: Pool = "mean",
     within: Any = None,
-    nuisance: Mapping[str, Any] | None = None,
 ) -> Found:
     """Find the units of an image encoder that respond to a group.
 
@@ -431,9 +374,6 @@ def find_units(
         See `record_units`.
     within
         See `selectivity`.
-    nuisance : mapping of str to array-like (n,), optional
-        Other differences of the images, such as their subject: each unit comes with its strongest
-        response to these. A unit that responds to them no less is no unit of the group.
 
     Raises
     ------
@@ -443,14 +383,11 @@ def find_units(
         When shapes do not fit.
     """
     grouped = Groups.of(groups)
-    if len(grouped.codes) != len(images):
-        raise InputError(f"groups: {len(grouped.codes)} labels for {len(images)} images")
     record = record_units(model, images, layers=layers, pool=pool)
     tested = selectivity(record.values, grouped, within=within)
-    others = {name: selectivity(record.values, labels) for name, labels in (nuisance or {}).items()}
     places = {name: place for place, name in enumerate(tested.names)}
     by_code = np.array([places.get(name, -1) for name in grouped.names] + [-1], dtype=np.int32)
-    return Found(model, record, tested, by_code[grouped.codes], others)
+    return Found(model, record, tested, by_code[grouped.codes])
 
 
 def choose_units(

@@ -4,37 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
 from dataclasses import asdict
-from typing import Any
 
 import pyarrow as pa
 
 from equipoise.core.finding import Family, Finding, Verdict
 from equipoise.mitigate.assessing import ALPHA, FEWEST, HALFWAY, MARGIN, Row, named
 from equipoise.mitigate.running import Assessment
-
-_TYPES = {
-    **dict.fromkeys(("n", "fold"), pa.int64()),
-    **dict.fromkeys(("lowered", "reaches", "transfers"), pa.bool_()),
-    **dict.fromkeys(
-        ("before", "after", "difference", "low", "high", "p_value", "q_value", "floor", "share",
-         "share_low", "share_high", "seconds"), pa.float64(),
-    ),
-}  # fmt: skip
-
-
-def _schema(*columns: str) -> pa.Schema:
-    return pa.schema([(name, _TYPES.get(name, pa.string())) for name in columns])
-
-
-ROWS = _schema(
-    "recipe", "role", "measure", "about", "n", "before", "after", "difference", "low", "high",
-    "p_value", "q_value", "floor", "share", "share_low", "share_high", "test", "share_reason",
-    "lowered", "reaches",
-)  # fmt: skip
-RECIPES = _schema("recipe", "conclusion", "sentence", "model", "transfers", "seconds")
-SUBJECTS = _schema("recipe", "measure", "about", "subject", "fold", "before", "after", "floor")
 
 
 def tables_of(assessment: Assessment) -> dict[str, pa.Table]:
@@ -57,31 +33,29 @@ def tables_of(assessment: Assessment) -> dict[str, pa.Table]:
         }
         for outcome in assessment.outcomes
     ]
-    return {
-        "mitigation": pa.Table.from_pylist(rows, schema=ROWS),
-        "mitigation_recipes": pa.Table.from_pylist(recipes, schema=RECIPES),
-        "mitigation_subjects": pa.Table.from_pylist([*_subjects(assessment)], schema=SUBJECTS),
-    }
-
-
-def _subjects(assessment: Assessment) -> Iterator[dict[str, Any]]:
     folds = {
         name: number for number, split in enumerate(assessment.splits) for name in split.withheld
     }
     floors = {} if assessment.floor is None else assessment.floor.bias
-    for recipe, measured in assessment.after.items():
-        for key, values in measured.bias.items():
-            for subject, value in sorted(values.items()):
-                yield {
-                    "recipe": recipe,
-                    "measure": key[0],
-                    "about": key[1],
-                    "subject": subject,
-                    "fold": folds[subject],
-                    "before": assessment.before.bias[key][subject],
-                    "after": value,
-                    "floor": floors.get(key, {}).get(subject, math.nan),
-                }
+    subjects = [
+        {
+            "recipe": recipe,
+            "measure": key[0],
+            "about": key[1],
+            "subject": subject,
+            "fold": folds[subject],
+            "before": assessment.before.bias[key][subject],
+            "after": value,
+            "floor": floors.get(key, {}).get(subject, math.nan),
+        }
+        for recipe, measured in assessment.after.items()
+        for key, values in measured.bias.items()
+        for subject, value in sorted(values.items())
+    ]
+    tables = {
+        "mitigation": rows, "mitigation_recipes": recipes, "mitigation_subjects": subjects
+    }  # fmt: skip
+    return {name: pa.Table.from_pylist(table) for name, table in tables.items()}
 
 
 def findings_of(assessment: Assessment) -> tuple[Finding, ...]:
@@ -123,29 +97,22 @@ def _finding(row: Row, conclusion: str) -> Finding:
 def notes_of(assessment: Assessment) -> tuple[str, ...]:
     """Return the limitations that a reader must know."""
     withheld, folds = sum(len(split.withheld) for split in assessment.splits), assessment.splits
-    how = f"each of {withheld} subjects was withheld once, in {len(folds)} folds"
-    if len(folds) == 1:
-        how = f"{withheld} subjects were withheld while the recipes learned from the others"
-    floor = (
-        "The floor is a model without the bias: a trained model has small preferences of its own, "
-        "so that 0 is out of reach."
-        if assessment.floor is not None
-        else "No model without the bias was given as a floor, so that half of a number is held "
-        "against 0, which trained models do not reach."
-    )
-    notes = [
-        f"Disparities are those of withheld subjects: {how}. Every recipe of this run is shown. "
-        f"{floor}",
+    floor = "the level of a model without the bias"
+    if assessment.floor is None:
+        floor = "0, which trained models do not reach: no model without the bias was given"
+    few = min((row.n for row in assessment.rows if row.role == "bias"), default=withheld)
+    notes = (
+        f"Disparities are those of {withheld} subjects, withheld in {len(folds)} parts while the "
+        f"recipes learned from the others. The floor is {floor}. Every recipe is shown.",
         f"A recipe transfers where every disparity fell (q < {ALPHA}, signs of the differences "
         "exchanged over subjects), by the estimate at least halfway to the floor, and accuracy and "
         f"each recall fell by {100 * MARGIN:.0f} points at most. To lower a disparity that is "
         "measured is not to remove it everywhere: audit the new model on data of your own.",
-    ]
-    few = min((row.n for row in assessment.rows if row.role == "bias"), default=withheld)
-    if 2.0 ** (1 - few) > ALPHA:
-        notes.insert(
-            0,
-            f"{few} subjects were withheld: the smallest p of a test over them is "
-            f"{2.0 ** (1 - few):g}, so that nothing can be shown. Withhold six or more.",
-        )
-    return tuple(notes)
+    )
+    if (least := 2.0 ** (1 - few)) <= ALPHA:
+        return notes
+    return (
+        f"{few} subjects were withheld: the smallest p of a test over them is {least:g}, so that "
+        "nothing can be shown. Withhold six or more.",
+        *notes,
+    )

@@ -15,7 +15,7 @@ from equipoise.mitigate.config import Config
 from equipoise.mitigate.loading import Loaded, check_images, load
 from equipoise.mitigate.measuring import Measured, Test, measure
 from equipoise.mitigate.recipe import Progress, Recipe
-from equipoise.mitigate.sets import ImageSets, Split, SubjectTexts, Training, folds, training_of
+from equipoise.mitigate.sets import ImageSets, Split, SubjectTexts, folds, training_of
 
 if TYPE_CHECKING:
     from equipoise.models import DualEncoder
@@ -151,7 +151,7 @@ def run(
     """
     data = load(config, base=base) if loaded is None else loaded
     check_images(data.tables, progress)
-    encoder, learned = _opened(config, config.model, base), _training(config, data)
+    encoder, learned = _opened(config, config.model, base), data.training
     (base / config.output).mkdir(parents=True, exist_ok=True)
     test = data.test.of(data.split.withheld)
     after: dict[str, Measured] = {}
@@ -171,13 +171,6 @@ def run(
     return Assessment(rows, outcomes(rows), (data.split,), before, after, floor, seconds, models)
 
 
-def _training(config: Config, data: Loaded) -> Training:
-    return training_of(
-        data.test.texts, data.test.images, data.split.training, pairs=data.pairs,
-        validation=config.validation, seed=config.seed,
-    )  # fmt: skip
-
-
 def _opened(config: Config, name: str, base: Path) -> DualEncoder:
     from equipoise.models import DualEncoder, load_model
 
@@ -193,8 +186,7 @@ def _opened(config: Config, name: str, base: Path) -> DualEncoder:
     )
     if not isinstance(model, DualEncoder):
         raise ModelError(
-            f"{name} is no dual encoder, with a tower for images and one for texts. To do: name "
-            "one, such as hf:openai/clip-vit-base-patch32"
+            f"{name} is no dual encoder. To do: name one, such as hf:openai/clip-vit-base-patch32"
         )
     return model
 
@@ -211,7 +203,7 @@ def plan(config: Config, *, base: Path = Path()) -> dict[str, Any]:
         where nothing is trained; `price`: data sets, and images of each.
     """
     data = load(config, base=base)
-    test, learned, withheld = data.test, _training(config, data), len(data.split.withheld)
+    test, learned, withheld = data.test, data.training, len(data.split.withheld)
     images = len(learned.images or ())
     recipes = [
         {
@@ -224,9 +216,11 @@ def plan(config: Config, *, base: Path = Path()) -> dict[str, Any]:
         }
         for name, recipe in config.recipes.items()
     ]
-    sizes = [(own.name, "accuracy", own.images) for own in test.zero_shot]
-    sizes += [(own.name, "recall", own.images) for own in test.retrieval]
-    price = [{"set": name, "measure": kind, "images": len(some)} for name, kind, some in sizes]
+    price = [
+        {"set": own.name, "measure": measure, "images": len(own.images)}
+        for measure, sets in (("accuracy", test.zero_shot), ("recall", test.retrieval))
+        for own in sets
+    ]
     return {
         "model": config.model,
         "output": config.output.as_posix(),

@@ -40,14 +40,6 @@ class SubjectTexts:
     attributed: tuple[str, ...]
     values: tuple[Mapping[str, str], ...]
 
-    def __post_init__(self) -> None:
-        if not self.neutral or not self.attributed or len(self.values) != len(self.attributed):
-            raise InputError(
-                f"{self.subject!r} has {len(self.neutral)} neutral texts, {len(self.attributed)} "
-                f"attributed texts and values of {len(self.values)}; expected at least one of "
-                "each, and values of each attributed text"
-            )
-
 
 @dataclass(frozen=True, eq=False)
 class ImageSets:
@@ -69,10 +61,6 @@ class ImageSets:
     attributes: Mapping[str, Objects] = field(repr=False)
 
     def __post_init__(self) -> None:
-        columns = {"subject": self.subject, "set": self.set, "caption": self.caption}
-        for name, column in {**columns, **self.attributes}.items():
-            if len(column) != len(self):
-                raise InputError(f"{name}: {len(column)} rows; expected {len(self)}, one per image")
         owners: dict[str, str] = {}
         for name, subject in zip(self.set, self.subject, strict=True):
             if owners.setdefault(name, subject) != subject:
@@ -202,9 +190,8 @@ def check_split(training: Collection[str], withheld: Collection[str]) -> None:
     both = sorted({*training} & {*withheld})
     if both or not training or not withheld:
         raise InputError(
-            f"{len(training)} subjects to learn from, {len(withheld)} withheld, and {len(both)} on "
-            f"both sides of the split: {', '.join(both[:5])}; expected at least one on either side "
-            "and none on both, since what is learned from a subject cannot be tested on it"
+            f"{len(training)} subjects to learn from, {len(withheld)} withheld, on both sides: "
+            f"{', '.join(both[:5]) or 'none'}; expected at least one on either side, none on both"
         )
 
 
@@ -226,10 +213,7 @@ def split_subjects(subjects: Collection[str], *, withheld: float = 0.2, seed: in
     """
     names = sorted({*subjects})
     if len(names) < 2 or not 0.0 < withheld < 1.0:
-        raise InputError(
-            f"{len(names)} subjects and a share of {withheld} to withhold; expected at least two, "
-            "and a share between 0 and 1"
-        )
+        raise InputError("expected at least two subjects, and a share between 0 and 1")
     count = min(len(names) - 1, math.ceil(withheld * len(names) - 1e-9))
     order = [names[place] for place in stream(seed, "mitigate", "split").permutation(len(names))]
     return Split(tuple(sorted(order[count:])), tuple(sorted(order[:count])))
@@ -252,9 +236,7 @@ def folds(subjects: Collection[str], *, count: int = 4, seed: int = 0) -> tuple[
     """
     names = sorted({*subjects})
     if not 2 <= count <= len(names):
-        raise InputError(
-            f"{count} folds of {len(names)} subjects; expected at least 2, and a subject in each"
-        )
+        raise InputError(f"{count} folds of {len(names)} subjects; expected a subject in each")
     order = [names[place] for place in stream(seed, "mitigate", "folds").permutation(len(names))]
     parts = [order[k::count] for k in range(count)]
     return tuple(Split(tuple(sorted({*names} - {*part})), tuple(sorted(part))) for part in parts)

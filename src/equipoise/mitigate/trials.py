@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from equipoise.core.errors import InputError
 from equipoise.core.groups import Groups
+from equipoise.models.wrapped import unit_vectors
 from equipoise.stats.intervals import percentile
 from equipoise.stats.streams import unit_keys, unit_times
 
@@ -57,17 +58,14 @@ class Trial:
         InputError
             When lengths differ, there are fewer than two groups or concepts, or k is too large.
         """
-        n = len(self.images)
         columns = {"groups": self.grouped.codes, "captions": self.captions, "units": self.units}
         for what, values in columns.items():
-            if values is not None and len(values) != n:
-                raise InputError(f"{what}: {len(values)} for {n} images; expected one each")
-        if len(self._present) < 2:
-            raise InputError("groups: fewer than two have images; expected two or more")
-        if len(self.concepts) < 2 or not all(len(texts) for texts in self.concepts.values()):
-            raise InputError("concepts: expected two or more, each with texts")
-        if not 0 < self.k < n:
-            raise InputError(f"k={self.k}: expected from 1 to fewer than the {n} images")
+            if values is not None and len(values) != len(self.images):
+                raise InputError(f"{what}: {len(values)} for {len(self.images)} images")
+        if len(self._present) < 2 or len(self.concepts) < 2:
+            raise InputError("expected two or more groups with images, and as many concepts")
+        if not 0 < self.k < len(self.images):
+            raise InputError(f"k={self.k}: expected from 1 to fewer than the images")
 
     @cached_property
     def grouped(self) -> Groups:
@@ -83,9 +81,9 @@ class Trial:
 
         Replicates are paired: the same images are drawn for every model.
         """
-        vectors = _unit(model.embed_images(self.images))
-        concepts = [_unit(model.embed_texts([*texts])) for texts in self.concepts.values()]
-        means = _unit(np.stack([texts.mean(axis=0) for texts in concepts]))
+        vectors = unit_vectors(model.embed_images(self.images))
+        concepts = [unit_vectors(model.embed_texts([*texts])) for texts in self.concepts.values()]
+        means = unit_vectors(np.stack([texts.mean(axis=0) for texts in concepts]))
         with np.errstate(invalid="ignore", divide="ignore"):
             scores = vectors @ means.T
         hits = {} if self.captions is None else self._hits(model, vectors)
@@ -126,7 +124,7 @@ class Trial:
     def _hits(self, model: Any, vectors: Floats) -> dict[str, Floats]:
         """Return whether each image finds its caption, and is found by it, among the first k."""
         texts, owner = np.unique(np.array(self.captions, dtype=str), return_inverse=True)
-        scores = vectors @ _unit(model.embed_texts(texts.tolist())).T
+        scores = vectors @ unit_vectors(model.embed_texts(texts.tolist())).T
         own = scores[np.arange(len(scores)), owner]
         text_rank = (scores > own[:, None]).sum(axis=1)
         # A caption finds an image of its own as soon as the best of them is among the first.
@@ -138,11 +136,6 @@ class Trial:
             for what, rank in (("text", text_rank), ("image", image_rank))
             for k in _RECALLS
         }
-
-
-def _unit(vectors: Any) -> Floats:
-    rows = np.asarray(vectors, dtype=np.float64)
-    return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300))
 
 
 def _mean(values: Floats, weights: Floats) -> Floats:

@@ -126,16 +126,6 @@ def test_the_tables_and_findings_of_an_experiment(small: Experiment) -> None:
     )
 
 
-def test_a_second_run_takes_what_is_there(tmp_path: Path, small: Experiment) -> None:
-    first = run(tmp_path)
-    stamps = {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
-    again = run(tmp_path)
-    assert stamps == {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
-    for key, said in small.answers.items():
-        np.testing.assert_array_equal(said, first.answers[key])
-        np.testing.assert_array_equal(said, again.answers[key])
-
-
 def test_what_is_no_experiment(tmp_path: Path) -> None:
     short = faces(64, (0.0,) * 4, 1)
     with pytest.raises(InputError, match="^the balanced images have the classes and groups"):

@@ -67,7 +67,8 @@ def command(
     from equipoise.cli.pages import write
     from equipoise.cli.summary import facts
     from equipoise.evidence import new_run
-    from equipoise.mitigate.page import ARMS, accuracies, conclusions
+    from equipoise.mitigate.augmentation import ARMS
+    from equipoise.mitigate.page import accuracies, conclusions
 
     if images % 4:
         raise click.BadParameter(f"{images} is no multiple of 4", param_hint="'--images'")
