@@ -39,8 +39,7 @@ CHARTS: dict[str, Callable[[], Chart]] = {
     ),
     "curves": lambda: curves([POINT | BAND | {"x": 1}], "words", Axis("K"), SIGNED, series=("m",)),
     "scatter": lambda: scatter(
-        [MARK | {"x_low": 0.0, "x_high": 2.0, "fitted": 1.0, "name": "a", "align": "left",
-                 "dx": 1, "dy": 1}],
+        [MARK | {"x_low": 0.0, "x_high": 2.0, "fitted": 1.0, "name": "a"}],
         "words", Axis("x", zero=True), Axis("y"), series=("m", "n"),
         rules=(("y", 1.0), ("xy", 2.0)),
     ),

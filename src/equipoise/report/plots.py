@@ -34,7 +34,8 @@ VERDICTS: Palette = {
         SYMBOLS, ("triangle-up", "diamond", "triangle-down", "circle", "square"), strict=True
     )
 }
-SCATTER_HEIGHT = 280
+MOST_NAMED = 16
+"""Marks of a scatter plot whose names are shown; names of more would lie on each other."""
 WIDE = 8
 """Columns from which on a heat map takes the width of the page."""
 LEGIBLE = 42
@@ -245,7 +246,7 @@ def scatter(
     ----------
     rows : sequence of mapping
         Fields: x, y, tip. Optional: series; x_low, x_high, y_low, y_high (intervals); fitted (a
-        curve over x); step (colour); name, align, dx and dy (names beside the marks, `names`).
+        curve over x); step (colour); name, shown beside the marks of up to `MOST_NAMED`.
     steps : (str, sequence of float), optional
         Title and four cuts of the five steps of colour of the field step.
     rules : sequence of (str, float)
@@ -270,17 +271,17 @@ def scatter(
         channels = _number("fill", "step", scale=scale, legend=legend)
         mark = _POINT | {"stroke": SOFT, "strokeWidth": 0.6}
     layers.append(_layer(mark, across | up | channels | _TIP))
-    if "name" in known:
+    if "name" in known and len(rows) <= MOST_NAMED:
         layers += _names(across | up)
-    return _chart(layers, rows, label, title, SCATTER_HEIGHT)
+    return _chart(layers, rows, label, title, 280)
 
 
 def _names(place: Spec) -> list[Spec]:
     """Return names beside marks, on paper so that no line runs through them."""
-    where = {key: {"expr": f"datum.{key}"} for key in ("align", "dx", "dy")}
-    text: Spec = {"type": "text", "fontSize": 11, "text": {"expr": "datum.name"}, **where}
+    text: Spec = {"type": "text", "fontSize": 11, "align": "left", "dx": 7, "dy": -6}
     halo = {"stroke": PAPER, "strokeWidth": 4, "strokeJoin": "round", "color": PAPER}
-    return [_layer(text | halo, place), _layer(text | {"color": SOFT}, place)]
+    name = place | {"text": {"field": "name", "type": "nominal"}}
+    return [_layer(text | halo, name), _layer(text | {"color": SOFT}, name)]
 
 
 def bars(

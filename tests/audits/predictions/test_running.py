@@ -147,7 +147,6 @@ LEXICON = {"lexicon": "mandal_2024_words"}
         {"model": Encoder()},
         {"model": Answerer()},
         {"model": Classifier(), "vocabulary": [*NAMES]},
-        {"model": Classifier(), "map": {"crimsn": "red"}},
         {"prediction": "p"},
         {"table": "t"},
         {"model": "hf:x", "table": "t"},

@@ -19,10 +19,9 @@ from equipoise.audits.engines.associations.charts import (
 from equipoise.audits.engines.associations.charts import scores as scores_by_target
 from equipoise.core import AuditResult
 from equipoise.report.blocks import Block, Chart, Grid, Heading, Section, Table, Value
-from equipoise.report.mark_names import spread
 from equipoise.report.names import title
 from equipoise.report.page import Page
-from equipoise.report.plots import SCATTER_HEIGHT, Axis, bars, heat_map, scatter, tone
+from equipoise.report.plots import Axis, bars, heat_map, scatter, tone
 from equipoise.report.tables import Row, distinct, has, panels, points, rows, scope
 from equipoise.report.text import count, interval, listed, number, percent
 
@@ -120,7 +119,7 @@ def _amplified(name: str, panel: Sequence[Row]) -> Chart:
     axes = Axis("diffusion bias"), Axis("bias amplification")
     label = f"Bias amplification against diffusion bias: {name}"
     series = distinct(panel, "model")
-    chart = scatter(spread(marks, SCATTER_HEIGHT), label, *axes, title=name, series=series)
+    chart = scatter(marks, label, *axes, title=name, series=series)
     columns: dict[str, Value] = {
         "Target": "target", "#Diffusion bias": "diffusion_bias",
         "#Interval": "diffusion_low diffusion_high", "#Amplification": "bias_amplification",
@@ -238,7 +237,7 @@ def _against(panel: Sequence[Row]) -> Chart:
     name = f"{metric} against {first['figure']}: {where(first)}"
     axes = Axis(first["figure"]), Axis(metric)
     series = distinct(panel, "model")
-    chart = scatter(spread(marks, SCATTER_HEIGHT), name, *axes, title=name, series=series)
+    chart = scatter(marks, name, *axes, title=name, series=series)
     columns = {"Subject": "subject", f"#{first['figure']}": "outside", f"#{metric}": "value",
                "#Interval": "low high"}  # fmt: skip
     return tabled(chart, columns, panel, "outside")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -15,8 +15,6 @@ from equipoise.audits.outputs import NOT_YET_KNOWN, Models
 from equipoise.core.errors import ConfigError
 from equipoise.data import Coded
 from equipoise.data.outputs import Choices, Outputs
-from equipoise.data.problems import nearest
-from equipoise.data.versions import MISSPELT
 from equipoise.evidence.zero_shot import Prompts, activation_of, best, prompts, zero_shot
 
 if TYPE_CHECKING:
@@ -99,25 +97,9 @@ def _by_pair_scores(
 def _by_probability(models: Models, name: str, section: ModelConfig, pictures: Pictures) -> Outputs:
     """Rank the classifier's own classes."""
     outputs = models.predict(name, section, pictures)
-    _check_map(name, section, outputs.names)
     if outputs.planned:
         return _planned(outputs, outputs.names, section.k, "model")
     return _labels(outputs, outputs.names, best(outputs.numbers, section.k), "model")
-
-
-def _check_map(name: str, section: ModelConfig, classes: Sequence[str]) -> None:
-    """Refuse an entry of a map that looks like a class which the map doesn't name."""
-    maps = {"map": section.map or {}} if section.maps is None else section.maps
-    for key, mapping in maps.items():
-        unnamed = [label for label in classes if label not in mapping]
-        for entry in mapping:
-            near = None if entry in classes else nearest(entry, unnamed, least=MISSPELT)
-            if near is not None:
-                place = "map" if section.maps is None else f"maps.{key}"
-                raise ConfigError(
-                    f"models.{name}.{place}: {section.called} has no class {entry!r}; did you "
-                    f"mean {near!r}?"
-                )
 
 
 def _by_answer(models: Models, name: str, section: ModelConfig, pictures: Pictures) -> Outputs:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 
 from equipoise.audits.engines.associations.charts import (
@@ -23,10 +22,9 @@ from equipoise.audits.text_to_image.designs import CURVED, TARGETS
 from equipoise.core import AuditResult
 from equipoise.core.finding import Family
 from equipoise.report.blocks import Block, Chart, Fold, Section, Table, Value, Words
-from equipoise.report.mark_names import spread
 from equipoise.report.names import title
 from equipoise.report.page import Page
-from equipoise.report.plots import COLORS, SCATTER_HEIGHT, Axis, curves, intervals, scatter
+from equipoise.report.plots import COLORS, Axis, curves, intervals, scatter
 from equipoise.report.tables import Row, distinct, has, panels, points, rows
 from equipoise.report.text import count, interval, listed, number, percent
 
@@ -201,9 +199,8 @@ def _plane(panel: Sequence[Row], group: str, name: str) -> Chart:
     neutral = 1 / (2 + len({row["group"] for row in panel if row["part"] == "similarity"}))
     near = _near(neutral, marks)
     beyond = "" if near else f" (neutral: {neutral:.3g}, beyond the axis)"
-    through = (0.0, neutral if near else math.nan)
     return scatter(
-        spread(marks, SCATTER_HEIGHT, through),
+        marks,
         f"MCAS and similarity to {group}: {name}",
         Axis(sides(panel[0]["groups"])),
         Axis(f"similarity to {group}{beyond}"),
