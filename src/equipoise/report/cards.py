@@ -20,7 +20,7 @@ from equipoise.report.blocks import (
     Words,
 )
 from equipoise.report.comparison import is_comparison, pair_of
-from equipoise.report.differences import differences_chart
+from equipoise.report.comparison_page import differences_chart
 from equipoise.report.plots import VERDICTS, Axis, intervals
 from equipoise.report.summary import groups_chart
 from equipoise.report.tables import parameters_text, scope_of

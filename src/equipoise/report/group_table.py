@@ -8,11 +8,10 @@ from collections.abc import Mapping, Sequence
 from equipoise.core import AuditResult, Finding, Verdict
 from equipoise.metrics.spec import spec_of
 from equipoise.report.blocks import SYMBOLS, Section, Table
-from equipoise.report.contrast import contrast
 from equipoise.report.summary import group_value_name
 from equipoise.report.tables import scope
 from equipoise.report.text import interval, number, percent
-from equipoise.report.words import has_shares, worse_side
+from equipoise.report.words import contrast, has_shares
 
 MOST_COLUMNS = 6
 
@@ -78,7 +77,7 @@ def _cell(group: str, finding: Finding | None) -> str:
     value = percent(own.value) if share else number(own.value)
     ends = interval(100 * own.low, 100 * own.high, 1) if share else interval(own.low, own.high)
     ends = "" if math.isnan(own.low) else f" {ends}"
-    apart = contrast(finding.by_group, worse_side(finding))
+    apart = contrast(finding)
     harmed = finding.verdict == Verdict.DISPARITY and spec.harm != "either"
-    worst = harmed and apart is not None and apart.worst is own
+    worst = harmed and apart is not None and apart[0] is own
     return f"{value}{ends}{f' {SYMBOLS[finding.verdict]}' if worst else ''}"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import Literal
 
 from equipoise.core import Finding, GroupValue, Verdict
 from equipoise.core.estimate import Harm
 from equipoise.core.wording import shortened
 from equipoise.metrics.spec import MetricSpec, spec_of
 from equipoise.report.comparison import is_comparison, pair_of, pair_sentence
-from equipoise.report.contrast import Worse, contrast
 from equipoise.report.names import band, title
 from equipoise.report.text import interval, number, p_value, percent
 
@@ -35,12 +35,7 @@ def heading(finding: Finding) -> str:
     pair = pair_of(finding)
     model = f"{pair.second} against {pair.first}" if pair else finding.model
     place = ", ".join(part for part in (model, finding.groups, version) if part)
-    return f"{_subject_title(finding)}: {place}"
-
-
-def _subject_title(finding: Finding) -> str:
-    subject = f" of “{shortened(finding.subject)}”" if finding.subject else ""
-    return f"{name_of(finding)}{subject}"
+    return f"{name_of(finding)}{_about(finding, 'of')}: {place}"
 
 
 def sentence(finding: Finding) -> str:
@@ -69,12 +64,12 @@ def sentence(finding: Finding) -> str:
 def _groups_sentence(finding: Finding) -> str | None:
     """Say which group is worse off than which; None where groups have no shares of their own."""
     spec = spec_of(finding.metric)
-    found = contrast(finding.by_group, worse_side(finding))
+    found = contrast(finding)
     summary = spec.of_class and not finding.subject
     labelled = spec.group_label and not spec.bands and not summary
     if found is None or not labelled or not has_shares(finding):
         return None
-    worst, other, best = found.worst, found.counterpart, found.best
+    worst, other, best = found
     apart = f"{number(100 * abs(worst.value - other.value), 1)} points"
     side = "above" if worst.value > other.value else "below"
     text = (
@@ -87,15 +82,38 @@ def _groups_sentence(finding: Finding) -> str | None:
     return f"{text} The {end} is {percent(best.value)}, for {best.group}."
 
 
-def _about(finding: Finding) -> str:
-    return f" for “{shortened(finding.subject)}”" if finding.subject else ""
+def _about(finding: Finding, word: str = "for") -> str:
+    return f" {word} “{shortened(finding.subject)}”" if finding.subject else ""
 
 
 def _capitalised(text: str) -> str:
     return text[0].upper() + text[1:]
 
 
-def worse_side(finding: Finding) -> Worse:
+def contrast(finding: Finding) -> tuple[GroupValue, GroupValue, GroupValue] | None:
+    """Return the group that is worst off, the widest contrast that one attribute makes, the best.
+
+    The second differs from the worst in one attribute only; for a single attribute this is the
+    best group. Groups with a note (too small, empty) take no part unless all have one. Equal values
+    keep the order given. None when fewer than two groups have a value, or all values are equal.
+    """
+    sign = 1 if worse_side(finding) == "lower" else -1
+    valued = [part for part in finding.by_group if not math.isnan(part.value)]
+    groups = [part for part in valued if not part.note] or valued
+    if len({part.value for part in groups}) < 2:
+        return None
+    worst = min(groups, key=lambda part: sign * part.value)
+    best = max(groups, key=lambda part: sign * part.value)
+    near = [
+        part
+        for part in groups
+        if sum(one != two for one, two in zip(part.levels, worst.levels, strict=False)) == 1
+    ]
+    other = max(near, key=lambda part: sign * part.value, default=best)
+    return worst, best if other.value == worst.value else other, best
+
+
+def worse_side(finding: Finding) -> Literal["lower", "higher"]:
     """Return which side of its groups' numbers is worse."""
     spec = spec_of(finding.metric)
     if spec.rate:
@@ -171,30 +189,21 @@ def figures(finding: Finding) -> str:
         spread = finding.method.startswith("resampling spread")
         kind = "resampling spread" if spread else f"{100 * finding.level:g} % interval"
         parts.append(f"{kind} {interval(finding.ci_low, finding.ci_high)}")
-    parts += _chance(finding)
+    drawn = not math.isnan(finding.chance_low)
+    band_text = f" {interval(finding.chance_low, finding.chance_high)}" if drawn else ""
+    # Two models that are alike differ by 0, so only the band says something.
+    if is_comparison(finding):
+        parts += [f"if the models were alike{band_text}"] if drawn else []
+    elif not math.isnan(finding.chance):
+        parts.append(f"by chance {number(finding.chance)}{band_text}")
     if not math.isnan(finding.threshold):
-        parts.append(f"threshold {number(finding.threshold)} {_side_of_chance(finding)}")
+        parts.append(f"threshold {number(finding.threshold)} {_SIDES[harm(finding)]}")
     if not math.isnan(finding.q_value):
         parts.append(f"q\u00a0{p_value(finding.q_value)}")
     return " · ".join(parts)
 
 
-def _chance(finding: Finding) -> list[str]:
-    """Say what chance gives; of two models, whose difference is 0 if they are alike, the band."""
-    drawn = not math.isnan(finding.chance_low)
-    band_text = f" {interval(finding.chance_low, finding.chance_high)}" if drawn else ""
-    if is_comparison(finding):
-        return [f"if the models were alike{band_text}"] if drawn else []
-    if math.isnan(finding.chance):
-        return []
-    return [f"by chance {number(finding.chance)}{band_text}"]
-
-
-def _side_of_chance(finding: Finding) -> str:
-    sides = {"higher": "above chance", "lower": "below chance", "either": "either way"}
-    return sides[harm(finding)]
-
-
+_SIDES = {"higher": "above chance", "lower": "below chance", "either": "either way"}
 _ORDER = (
     Verdict.DISPARITY,
     Verdict.INCONCLUSIVE,
