@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from equipoise.audits.audit import Audit, Measured, audit_kind
+from equipoise.audits.columns import schema_of
 from equipoise.audits.engines.associations.results import SCHEMAS as ASSOCIATIONS
 from equipoise.audits.engines.associations.results import Row, measured
 from equipoise.audits.text_to_image import loading
@@ -50,19 +51,10 @@ SCHEMAS: Mapping[str, str] = MappingProxyType(
 """Columns by table; docs/audits/text_to_image.md explains them."""
 
 _FURTHER = {
-    "share_confusions": pa.schema(
-        [("groups", pa.string()), ("label", pa.string()), ("said", pa.string()),
-         ("count", pa.int64()), ("n", pa.int64()), ("condition", pa.float64())]
-    ),
-    "guidance": pa.schema(
-        [(name, pa.string()) for name in ("model", "groups", "by", "metric", "subject")]
-        + [(name, pa.float64()) for name in ("guidance", "value", "low", "high")]
-    ),
-    "encoders": pa.schema(
-        [(name, pa.string()) for name in ("model", "groups", "target", "encoder")]
-        + [(name, pa.float64()) for name in ("guidance", "value", "low", "high", "mean", "sd")]
-    ),
-}  # fmt: skip
+    "share_confusions": "groups label said +count +n #condition",
+    "guidance": "model groups by metric subject #guidance #value #low #high",
+    "encoders": "model groups target encoder #guidance #value #low #high #mean #sd",
+}
 _NAMES = {"mcas_parts": "components", "xmcas": "plane"}
 
 
@@ -128,7 +120,11 @@ class TextToImage(Audit[Config, TextToImageData, Design]):
             "guidance": [*_curve(config, data, findings)],
             "encoders": [*_encoders(config, data, findings)],
         }
-        tables = {n: pa.Table.from_pylist(rows, _FURTHER[n]) for n, rows in further.items() if rows}
+        tables = {
+            name: pa.Table.from_pylist(rows, schema_of(_FURTHER[name]))
+            for name, rows in further.items()
+            if rows
+        }
         return replace(every, tables={**every.tables, **tables})
 
     def details(
@@ -147,7 +143,7 @@ class TextToImage(Audit[Config, TextToImageData, Design]):
                 confusion = data.judged[design.share.of].confusion
                 labelled = None if confusion is None else int(confusion.labelled.min())
                 shares.append(
-                    {"of": design.share.of, "generator": design.generator,
+                    {"of": design.share.of, "generator": design.model,
                      "guidance": design.guidance, "labelled_of_the_rarest": labelled}
                 )  # fmt: skip
         return {
@@ -202,13 +198,12 @@ def _confusions(config: Config, data: TextToImageData) -> Iterator[dict[str, Any
         confusion = data.judged[share.of].confusion
         if confusion is None:
             continue
-        condition = confusion.condition if confusion.condition < math.inf else math.inf
         for row, label in enumerate(confusion.classes):
-            for column, said in enumerate(confusion.outcomes):
+            for column, outcome in enumerate(confusion.outcomes):
                 yield {
-                    "groups": share.of, "label": label, "said": said,
+                    "groups": share.of, "label": label, "said": outcome,
                     "count": int(confusion.counts[row, column]),
-                    "n": int(confusion.labelled[row]), "condition": condition,
+                    "n": int(confusion.labelled[row]), "condition": confusion.condition,
                 }  # fmt: skip
 
 
@@ -242,22 +237,26 @@ def _encoders(
     config: Config, data: TextToImageData, findings: Iterable[Finding]
 ) -> Iterator[dict[str, Any]]:
     """Yield MCAS of targets by encoder, with mean and spread over encoders."""
-    targets, encoders = {*config.prompts.target_names}, config.encoders
-    own = [each for each in findings if each.metric == "mcas" and each.subject in targets]
-    generated = [(name, g) for name, made in data.made.items() for g in made.guidances]
-    for name, guidance in generated if len(encoders) > 1 else ():
-        by_target: dict[tuple[str, str], dict[str, Finding]] = {}
-        for encoder in encoders:
-            for each in own:
-                if (each.model, each.version) == (name, version_of(encoder, guidance)):
-                    by_target.setdefault((each.groups, each.subject), {})[encoder] = each
-        for (groups, target), by_encoder in by_target.items():
-            values = np.sort([each.value for each in by_encoder.values()])
-            sd = float(values.std(ddof=1)) if len(values) > 1 else math.nan
-            for encoder, each in by_encoder.items():
-                yield {
-                    "model": name, "groups": groups, "target": target, "encoder": encoder,
-                    "guidance": math.nan if guidance is None else guidance, "value": each.value,
-                    "low": each.ci_low, "high": each.ci_high, "mean": float(values.mean()),
-                    "sd": sd,
-                }  # fmt: skip
+    if len(config.encoders) < 2:
+        return
+    places = {
+        (name, version_of(encoder, guidance)): (encoder, guidance)
+        for name, made in data.made.items()
+        for guidance in made.guidances
+        for encoder in config.encoders
+    }
+    by_target: dict[Any, dict[str, Finding]] = {}
+    for each in findings:
+        place = places.get((each.model, each.version))
+        if place and each.metric == "mcas" and each.subject in config.prompts.target_names:
+            key = (each.model, place[1], each.groups, each.subject)
+            by_target.setdefault(key, {})[place[0]] = each
+    for (model, guidance, groups, target), by_encoder in by_target.items():
+        values = np.sort([each.value for each in by_encoder.values()])
+        sd = float(values.std(ddof=1)) if len(values) > 1 else math.nan
+        for encoder, each in by_encoder.items():
+            yield {
+                "model": model, "groups": groups, "target": target, "encoder": encoder,
+                "guidance": math.nan if guidance is None else guidance, "value": each.value,
+                "low": each.ci_low, "high": each.ci_high, "mean": float(values.mean()), "sd": sd,
+            }  # fmt: skip

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -17,7 +19,12 @@ from equipoise.audits.engines.associations.results import Question, Result, Row
 from equipoise.audits.engines.associations.sets import measure_mcas, measure_xmcas, without_chance
 from equipoise.audits.engines.associations.spaces import AssociationData, Indices, Space
 from equipoise.audits.findings import Place, UncorrectedFinding, whole, without_verdict
-from equipoise.audits.text_to_image.loading import IMAGE, Encoder, TextToImageData
+from equipoise.audits.text_to_image.loading import (
+    IMAGE,
+    Encoder,
+    GeneratedImages,
+    TextToImageData,
+)
 from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Family, GroupValue
 from equipoise.core.groups import Groups
@@ -26,6 +33,7 @@ from equipoise.metrics.counts.shares import TRANSPORT, corrected_shares, mean_sh
 from equipoise.stats.resampling import Bootstrap, Resampling
 
 if TYPE_CHECKING:
+    from equipoise.audits.text_to_image.classes import Judged
     from equipoise.audits.text_to_image.config import Config, SharesConfig
 
 AUDIT = "text_to_image"
@@ -54,45 +62,44 @@ def version_of(what: str, guidance: float | None) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Design:
+class Design(ABC):
     """Images of a generator at one strength of guidance.
 
     Attributes
     ----------
-    generator : str
+    model : str
+        The generator.
     guidance : float or None
     config : Config
     data : TextToImageData
+    lacking : mapping of str to int
+        Items in no group: none.
     """
 
-    generator: str
+    model: str
     guidance: float | None
     config: Config
     data: TextToImageData = field(repr=False)
+    lacking: Mapping[str, int] = field(default_factory=dict, kw_only=True)
 
     @property
-    def model(self) -> str:
-        """Name of the generator."""
-        return self.generator
-
-    @property
+    @abstractmethod
     def compared(self) -> str:
         """What findings call the groups."""
-        raise NotImplementedError
+
+    @abstractmethod
+    def measure(self, resampling: Resampling | None) -> Iterator[Result]:
+        """Yield the results."""
+
+    @property
+    def made(self) -> GeneratedImages:
+        """The images of the generator."""
+        return self.data.made[self.model]
 
     @property
     def groups(self) -> Groups:
         """Groups of no items: sets of images are compared."""
         return Groups((self.compared,), (), np.empty(0, dtype=np.int32))
-
-    @property
-    def lacking(self) -> Mapping[str, int]:
-        """Items in no group: none."""
-        return {}
-
-    def measure(self, resampling: Resampling | None) -> Iterator[Result]:
-        """Yield the results."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,9 +131,7 @@ class SpaceDesign(Design):
 
     def seconds(self, draws: int) -> float:
         """About how long it takes to measure."""
-        prompts = self.config.prompts
-        own = len(prompts.target_names) + sum(map(len, prompts.attribute_texts.values()))
-        return _SECONDS_PER_SCORE * draws * len(self.config.pairs) * own
+        return _SECONDS_PER_SCORE * draws * len(self.config.pairs) * len(self.config.prompts.texts)
 
     @property
     def tested(self) -> bool:
@@ -138,8 +143,23 @@ class SpaceDesign(Design):
         """Vectors of the images, and the encoder with its texts."""
         if self.encoder != ALL:
             own = self.data.encoders[self.encoder]
-            return own.images[self.generator], own
-        return _together([self.data.encoders[name] for name in self.config.encoders], self)
+            return own.images[self.model], own
+        return self._together([self.data.encoders[name] for name in self.config.encoders])
+
+    def _together(self, encoders: list[Encoder]) -> tuple[Vectors, Encoder]:
+        """Join the unit vectors of all encoders: their cosine is the mean of their cosines."""
+        ids = np.array([*self.config.prompts.texts], dtype=object)
+        items = Items("texts in all encoders", "id", ids, {}, {}, {"rows": len(ids)})
+        images = [own.images[self.model] for own in encoders]
+        usable = np.logical_and.reduce([own.usable for own in images])
+        rows, kept = np.where(usable, np.cumsum(usable) - 1, -1), np.flatnonzero(usable)
+        of_images = np.concatenate([_unit(own, kept) for own in images], axis=1)
+        of_texts = np.concatenate(
+            [_unit(e.texts, np.array([e.places[text] for text in ids])) for e in encoders], axis=1
+        )
+        texts = _vectors(items.name, ids, np.arange(len(ids)), of_texts)
+        joined = _vectors("images in all encoders", self.made.items.ids, rows, of_images)
+        return joined, Encoder(items, texts, {}, {}, None)
 
     @cached_property
     def association(self) -> AssociationData:
@@ -147,53 +167,47 @@ class SpaceDesign(Design):
         images, encoder = self.vectors
         ids = pa.array(encoder.items.ids.tolist(), pa.string())
         source = ItemSource(pa.table({"id": ids, "prompt": ids}), "id", ("prompt",))
-        texts = load_items(source, what=encoder.items.name)
         by_seed, by_prompt = {"images": "seed"}, {"images": "prompt", "texts": "prompt"}
-        return AssociationData(
-            items={"images": self.data.made[self.generator].items, "texts": texts},
-            kinds={"images": "image", "texts": "text"},
-            units=by_prompt if self.config.over_prompts else by_seed,
-            sets=self.sets,
-            vectors={self.generator: {"images": images, "texts": encoder.texts}},
-            pairs={},
-        )
-
-    @cached_property
-    def sets(self) -> Sets:
-        """Images with a usable vector and texts of every target and set of attributes."""
         prompts = self.config.prompts
         named = dict(prompts.attribute_texts)
         for texts in prompts.target_texts.values():
             named |= texts
-        return {name: self.members(texts) for name, texts in named.items()}
+        return AssociationData(
+            items={
+                "images": self.made.items,
+                "texts": load_items(source, what=encoder.items.name),
+            },
+            kinds={"images": "image", "texts": "text"},
+            units=by_prompt if self.config.over_prompts else by_seed,
+            sets={name: self.members(texts) for name, texts in named.items()},
+            vectors={self.model: {"images": images, "texts": encoder.texts}},
+            pairs={},
+        )
+
+    @property
+    def sets(self) -> Sets:
+        """Images with a usable vector and texts of every target and set of attributes."""
+        return self.association.sets
 
     def members(self, texts: tuple[str, ...]) -> dict[str, Indices]:
         """Return the images that were made of some prompts, and the prompts."""
         images, encoder = self.vectors
-        made = self.data.made[self.generator]
-        rows = made.rows(texts, self.guidance)
-        kept = rows[(made.state[rows] == IMAGE) & images.usable[rows]]
+        rows = self.made.rows(texts, self.guidance)
+        kept = rows[(self.made.state[rows] == IMAGE) & images.usable[rows]]
         return {"images": kept, "texts": np.array([encoder.places[t] for t in texts], np.int64)}
 
-    @property
-    def targets(self) -> dict[str, list[str]]:
-        """Targets that have images, by category."""
+    def measure(self, resampling: Resampling | None) -> Iterator[Result]:
+        """Measure every pair of attributes over the targets, and over prompts of attributes."""
         targets = {
             category: [name for name in texts if len(self.sets[name]["images"])]
             for category, texts in self.config.prompts.target_texts.items()
         }
-        return {category: names for category, names in targets.items() if names}
-
-    def measure(self, resampling: Resampling | None) -> Iterator[Result]:
-        """Measure every pair of attributes over the targets, and over prompts of attributes."""
-        targets = self.targets
+        targets = {category: names for category, names in targets.items() if names}
         for pair in self.config.pairs:
-            without = [name for name in pair if not len(self.sets[name]["images"])]
-            if without or not targets:
+            if not targets or not all(len(self.sets[name]["images"]) for name in pair):
                 yield (
-                    f"{self.generator}, {self.version}: no image of "
-                    f"{without[0] if without else 'any target'} can be used, so "
-                    f"{' against '.join(pair)} is not measured."
+                    f"{self.model}, {self.version}: {' against '.join(pair)} is not measured. One "
+                    "of the sets, or every target, has no image that can be used."
                 )
             elif self.tested:
                 yield from self._pair(pair, targets, resampling, self.sets)
@@ -220,7 +234,7 @@ class SpaceDesign(Design):
             for name in self.config.prompts.attribute_texts
             if name not in pair and len(sets[name]["images"])
         ]
-        space = Space(self.generator, replace(self.association, sets=sets))
+        space = Space(self.model, replace(self.association, sets=sets))
         angle = {"metric": "xmcas", "further": further, "offset": section.offset}
         measures = [(measure_mcas, {"metric": "mcas", "generated": True, "span": section.span})]
         measures += [(measure_xmcas, angle)] if further else []
@@ -250,15 +264,12 @@ class SpaceDesign(Design):
                 if len(own["images"]) and len(rest["images"]):
                     sets = {**self.sets, name: rest, text: own}
                     for each in self._pair(pair, {name: [text]}, resampling, sets):
-                        yield from _of_attribute(each, name)
-
-
-def _of_attribute(each: Result, name: str) -> Iterator[Result]:
-    """Describe the results of an attribute's own prompt; keep what the plane draws."""
-    if isinstance(each, UncorrectedFinding) and each.finding.metric in ("mcas", "xmcas"):
-        yield _described(each, _OWN)
-    elif isinstance(each, Row) and each.table in ("xmcas", "mcas_parts"):
-        yield Row(each.table, {**each.values, "set": name})
+                        if isinstance(each, Row) and each.table in ("xmcas", "mcas_parts"):
+                            yield Row(each.table, {**each.values, "set": name})
+                        elif isinstance(each, UncorrectedFinding) and each.finding.metric in (
+                            "mcas", "xmcas",
+                        ):  # fmt: skip
+                            yield _described(each, _OWN)
 
 
 def _untested(resampling: Resampling | None) -> Resampling | None:
@@ -270,25 +281,6 @@ def _untested(resampling: Resampling | None) -> Resampling | None:
 
 def _described(finding: UncorrectedFinding, why: str) -> UncorrectedFinding:
     return without_verdict(without_chance(finding), why)
-
-
-def _together(encoders: list[Encoder], design: SpaceDesign) -> tuple[Vectors, Encoder]:
-    """Join the unit vectors of all encoders: their cosine is the mean of the encoders' cosines."""
-    ids = np.array([*design.config.prompts.texts], dtype=object)
-    items = Items("texts in all encoders", "id", ids, {}, {}, {"rows": len(ids)})
-    images = [own.images[design.generator] for own in encoders]
-    usable = np.logical_and.reduce([own.usable for own in images])
-    rows = np.where(usable, np.cumsum(usable) - 1, -1)
-    texts = np.concatenate(
-        [_unit(own.texts, np.array([own.places[text] for text in ids])) for own in encoders], axis=1
-    )
-    return (
-        _vectors(
-            "images in all encoders", design.data.made[design.generator].items.ids, rows,
-            np.concatenate([_unit(own, np.flatnonzero(usable)) for own in images], axis=1),
-        ),
-        Encoder(items, _vectors(items.name, ids, np.arange(len(ids)), texts), {}, {}, None),
-    )  # fmt: skip
 
 
 def _unit(vectors: Vectors, rows: Indices) -> npt.NDArray[np.float64]:
@@ -316,11 +308,6 @@ class ShareDesign(Design):
     share: SharesConfig
 
     @property
-    def version(self) -> str:
-        """How findings call it."""
-        return version_of(self.share.classifier, self.guidance)
-
-    @property
     def compared(self) -> str:
         """The classes."""
         return self.share.of
@@ -337,31 +324,34 @@ class ShareDesign(Design):
     @property
     def place(self) -> Place:
         """Where its numbers were measured."""
-        level = self.config.resampling.level
-        return Place(AUDIT, self.generator, self.share.of, self.version, level)
+        version = version_of(self.share.classifier, self.guidance)
+        return Place(AUDIT, self.model, self.share.of, version, self.config.resampling.level)
+
+    @property
+    def judged(self) -> Judged:
+        """The classes of the images."""
+        return self.data.judged[self.share.of]
 
     def measure(self, resampling: Resampling | None) -> Iterator[Result]:
         """Measure the shares of every target."""
         estimates: dict[str, Estimate] = {}
         for category, named in self.config.prompts.target_texts.items():
             for target, texts in named.items():
-                estimates[target] = estimate = self._shares(target, texts, resampling)
-                yield from self._states(target, texts)
+                rows = self.made.rows(texts, self.guidance)
+                estimates[target] = estimate = self._shares(target, rows, resampling)
+                yield from self._states(target, rows)
                 yield from self._of_target(target, category, estimate)
                 yield from self._against(target, category, estimate)
         if len(estimates) > 1 and any(each.estimable for each in estimates.values()):
             yield _tested(whole(mean_share_mad(estimates), self.place, Family.COMPOSITE))
         yield self._note()
 
-    def _shares(
-        self, target: str, texts: tuple[str, ...], resampling: Resampling | None
-    ) -> Estimate:
-        made, judged, share = *self._sources, self.share
-        rows = made.rows(texts, self.guidance)
+    def _shares(self, target: str, rows: Indices, resampling: Resampling | None) -> Estimate:
+        made, share = self.made, self.share
         rows = rows[made.state[rows] == IMAGE]
         return corrected_shares(
-            judged.outcomes[self.generator][rows],
-            judged.confusion,
+            self.judged.outcomes[self.model][rows],
+            self.judged.confusion,
             classes=share.compared,
             aside=share.no_person,
             units=made.items.columns["seed"][rows] if made.seeded and len(rows) else None,
@@ -372,17 +362,13 @@ class ShareDesign(Design):
             name=target,
         )
 
-    @property
-    def _sources(self) -> tuple[Any, Any]:
-        return self.data.made[self.generator], self.data.judged[self.share.of]
-
     def _of_target(self, target: str, category: str, estimate: Estimate) -> Iterator[Result]:
-        by_group, corrected = _by_class(estimate, "corrected_share"), self._sources[1].confusion
+        by_group, corrected = _by_class(estimate, "corrected_share"), self.judged.confusion
         finding = whole(
             estimate, self.place, Family.LEAF, by_group=by_group, about=target,
             shows="share" if corrected is None else "corrected share",
         )  # fmt: skip
-        yield _tested(replace(finding, finding=replace(finding.finding, subject=target)))
+        yield _tested(finding, subject=target)
         external = self.data.external.get(self.share.of)
         known = {} if external is None else external.by_target.get(target, {})
         total = sum(known.get(name, 0.0) for name in self.share.compared)
@@ -404,8 +390,9 @@ class ShareDesign(Design):
             return
         known = external.by_target[target]
         gap = share_gap(estimate, "uniform" if external.uniform else dict(known))
-        by_group = _by_class(estimate, "corrected_share")
-        finding = whole(gap, self.place, Family.LEAF, by_group=by_group)
+        finding = whole(
+            gap, self.place, Family.LEAF, by_group=_by_class(estimate, "corrected_share")
+        )
         direction = ""
         if parts := [part for part in gap.parts if not math.isnan(part.value)]:
             most = max(parts, key=lambda part: abs(part.value))
@@ -413,8 +400,7 @@ class ShareDesign(Design):
                 f"{most.subject} is shown {'more' if most.value > 0 else 'less'} often than "
                 f"{external.name} say, by {round(100 * abs(most.value), 1):g} points"
             )
-        named = replace(finding.finding, subject=target, direction=direction)
-        yield _tested(replace(finding, finding=named))
+        yield _tested(finding, subject=target, direction=direction)
         for part in gap.parts:
             yield Row.of(
                 "share_gaps", self.place, target=target, category=category,
@@ -422,30 +408,25 @@ class ShareDesign(Design):
                 p_value=part.p_value, n=part.n, reason=part.reason, **{"class": part.subject},
             )  # fmt: skip
 
-    def _states(self, target: str, texts: tuple[str, ...]) -> Iterator[Result]:
-        made, judged = self._sources
-        rows = made.rows(texts, self.guidance)
-        outcomes = judged.outcomes[self.generator][rows].tolist()
-        states = [
-            state if state != IMAGE else outcome or "not judged"
-            for state, outcome in zip(made.state[rows].tolist(), outcomes, strict=True)
-        ]
-        for name, n in zip(*np.unique(states, return_counts=True), strict=True):
-            yield Row.of("image_states", self.place, target=target, state=str(name), count=int(n))
+    def _states(self, target: str, rows: Indices) -> Iterator[Result]:
+        pairs = zip(self.made.state[rows], self.judged.outcomes[self.model][rows], strict=True)
+        states = Counter(
+            str(state if state != IMAGE else outcome or "not judged") for state, outcome in pairs
+        )
+        for name, n in sorted(states.items()):
+            yield Row.of("image_states", self.place, target=target, state=name, count=n)
 
     def _note(self) -> str:
-        confusion = self._sources[1].confusion
+        confusion = self.judged.confusion
         if confusion is None:
             return (
                 f"Shares of {self.share.of} are as the classifier says: without labelled images "
                 "its errors are not corrected."
             )
-        accuracy = zip(confusion.classes, confusion.accuracy.tolist(), strict=True)
-        rates = [f"{name} {rate:.0%}" for name, rate in accuracy]
         return (
             f"Shares of {self.share.of} are corrected by {int(confusion.labelled.sum())} labelled "
-            f"images, of which are named right: {', '.join(rates)}; the condition number is "
-            f"{confusion.condition:.3g}. {TRANSPORT[0].upper()}{TRANSPORT[1:]} (transport): "
+            f"images; the condition number is {confusion.condition:.3g}. "
+            f"{TRANSPORT[0].upper()}{TRANSPORT[1:]} (transport): "
             "where labelled images are of another style, shares are biased and no interval says so."
         )
 
@@ -459,11 +440,10 @@ def _by_class(estimate: Estimate, metric: str) -> tuple[GroupValue, ...]:
     )
 
 
-def _tested(uncorrected: UncorrectedFinding) -> UncorrectedFinding:
-    """Describe a number that no chance level was drawn for."""
-    finding = uncorrected.finding
+def _tested(uncorrected: UncorrectedFinding, **fields: Any) -> UncorrectedFinding:
+    """Name a finding's subject, and describe a number that no chance level was drawn for."""
+    finding = replace(uncorrected.finding, **fields)
+    named = replace(uncorrected, finding=finding)
     if not math.isnan(finding.value) and math.isnan(finding.p_value):
-        return without_verdict(
-            uncorrected, finding.reason or "without resampling there is no chance level"
-        )
-    return uncorrected
+        return without_verdict(named, "without resampling there is no chance level")
+    return named
