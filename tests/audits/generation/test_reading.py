@@ -117,7 +117,6 @@ def test_data_that_cannot_be_used(
 @pytest.mark.parametrize(
     ("values", "key"),
     [
-        ({}, "captions: required"),
         ({"captions": CAPTIONS}, "generator: required"),
         (GENERATED | {"attributes": ["gender"]}, "attributes: "),
         (GENERATED | {"images": TABLE["images"]}, "images: "),
@@ -131,9 +130,7 @@ def test_data_that_cannot_be_used(
         (GENERATED | {"captions": {"source": "howard_2024", "prefixes": ["A"]}}, "'prefixes'"),
         (GENERATED | {"captions": {"subjects": ["a"]}}, "captions: .*'attributes'"),
         (GENERATED | {"captions": CAPTIONS | {"combinations": [["race"]]}}, r"captions: .*race"),
-        (GENERATED | {"generator": {"model": "hf:a/b"}}, r"generator\.model: "),
         (GENERATED | {"generator": {"model": "diffusers:a", "shared": [0.9, 0.1]}}, "shared: "),
-        (GENERATED | {"generator": {"model": "diffusers:a", "height": 30}}, "height is 30"),
     ],
 )  # fmt: skip
 def test_a_configuration_names_its_key(values: dict[str, Any], key: str) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
@@ -103,19 +102,6 @@ def test_a_second_run_makes_no_image(painted: tuple[AuditResult, Path]) -> None:
     model = Painter()
     assert reprs(run(base, generators=painter(model))) == reprs(result)
     assert model.made == 0
-
-
-def test_images_are_made_in_parts_of_the_size_that_is_asked_for(tmp_path: Path) -> None:
-    found = {}
-    for part, most in ((None, 64), (10, 10)):
-        changes = {"generators": painter("python:painted:painter"), "extraction": {"part": part}}
-        base = tmp_path / str(part)
-        found[part] = run(base, **changes)
-        files = base.glob("evidence/generations/*/part-*.parquet")
-        assert most / 2 < max(pq.read_metadata(file).num_rows for file in files) <= most
-        planned = audits.plan(audits.parse_config(asked(**changes)), base=base)
-        assert [run["to_do"] for run in planned.runs if run["model"] == "painter"] == [0, 0]
-    assert reprs(found[None]) == reprs(found[10])
 
 
 class Shy(Painter):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,6 @@ from equipoise.audits.generation.loading import GenerationData
 from equipoise.audits.generation.measuring import (
     FEWEST_SETS,
     GenerationDesign,
-    designs_of,
     measure_design,
     measure_sets,
 )
@@ -49,19 +49,25 @@ class Generation(Audit[Config, GenerationData, GenerationDesign]):
         return members_of(data.ids, data.filtered.candidates.columns, config.compared)
 
     def designs(self, config: Config, data: GenerationData) -> list[GenerationDesign]:
-        """Return every check with every choice of groups.
+        """Return every check with every choice of groups that some image reached.
 
         Images that are yet to be generated must make at least two groups of the minimum size.
         """
-        for groups in self.groups(config, data) if data.copies is not None else ():
-            if groups.usable.sum() < 2:
+        designs = []
+        for groups in self.groups(config, data):
+            if data.copies is not None and groups.usable.sum() < 2:
                 raise DataError(
                     f"groups {groups.name}: fewer than two have {groups.min_size} or more images "
                     f"({group_sizes.listed(groups)})",
                     expected="at least two groups of that size",
                     fix="raise generator.candidates, choose other groups, or lower min_group_size",
                 )
-        return [*designs_of(config, data)]
+            for position, stage in enumerate(data.filtered.stages):
+                for check in stage.checks:
+                    own = GenerationDesign(config.called, groups, position, stage, check, data)
+                    if len(own.rows) and len(own.checked) > 1:
+                        designs.append(own)
+        return designs
 
     def measure(
         self,
@@ -96,14 +102,22 @@ class Generation(Audit[Config, GenerationData, GenerationDesign]):
         """Return how many sets, candidates and images there are, and which filters are on."""
         candidates, copies = data.filtered.candidates, data.copies or 1
         on = [name for name in FILTERS if getattr(config.filters, name) is not None]
+        attributes, sets = (candidates.of_candidates(name) for name in ("attributes", "set"))
+        combinations = [(name, attributes == name) for name in candidates.combinations]
         return {
-            "sets": len({*candidates.of_candidates("set").tolist()}),
+            "sets": len({*sets.tolist()}),
             "candidates": len(candidates) * copies,
             "images": candidates.images * copies,
-            "kinds": [*_combinations(data, copies)],
+            "kinds": [
+                {"attributes": name, "sets": len({*sets[rows].tolist()}),
+                 "images_per_set": int(candidates.sizes[rows].max()),
+                 "candidates": int(rows.sum()) * copies,
+                 "images": int(candidates.sizes[rows].sum()) * copies}
+                for name, rows in combinations
+            ],
             "filters": on,
             "off": [name for name in FILTERS if name not in on],
-        }
+        }  # fmt: skip
 
     def notes(
         self, config: Config, data: GenerationData, designs: Sequence[GenerationDesign]
@@ -119,20 +133,6 @@ class Generation(Audit[Config, GenerationData, GenerationDesign]):
             )
 
 
-def _combinations(data: GenerationData, copies: int) -> Iterator[dict[str, Any]]:
-    candidates = data.filtered.candidates
-    attributes, sets = (candidates.of_candidates(name) for name in ("attributes", "set"))
-    for combination in candidates.combinations:
-        rows = attributes == combination
-        yield {
-            "attributes": combination,
-            "sets": len({*sets[rows].tolist()}),
-            "images_per_set": int(candidates.sizes[rows].max()),
-            "candidates": int(rows.sum()) * copies,
-            "images": int(candidates.sizes[rows].sum()) * copies,
-        }
-
-
 def _result_notes(data: GenerationData) -> Iterator[str]:
     yield (
         "Filters go by the output of their models, whose own errors may differ by group: a "
@@ -144,17 +144,13 @@ def _result_notes(data: GenerationData) -> Iterator[str]:
         "exchange the images of a set."
     )
     filtered, candidates = data.filtered, data.filtered.candidates
-    reasons = candidates.columns["reason"][candidates.state == "unreadable"].tolist()
-    for reason in sorted({*reasons}):
-        n = reasons.count(reason)
+    reasons = Counter(candidates.columns["reason"][candidates.state == "unreadable"].tolist())
+    for reason, n in sorted(reasons.items()):
         yield f"{n} images count as not made (unreadable: {reason}); each takes its set along."
     if candidates.left_out:
         yield f"{candidates.left_out} images are of no set, or have no attributes."
-    if not filtered.kept.any():
-        yield "No set is kept."
     for combination in candidates.combinations:
-        rows = candidates.of_candidates("attributes") == combination
-        if filtered.kept.any() and not filtered.kept[rows].any():
+        if not filtered.kept[candidates.of_candidates("attributes") == combination].any():
             yield f"No set of {combination} is kept."
     if filtered.best is not None:
         yield (

@@ -270,9 +270,7 @@ class _Reader:
         usable = vectors.usable & (self._rows >= 0)
         values = np.zeros((self.candidates.images, vectors.dimension), dtype=np.float32)
         values[self._rows[usable]] = vectors.take(np.flatnonzero(usable))
-        present = np.zeros(self.candidates.images, dtype=bool)
-        present[self._rows[usable]] = True
-        return values, present
+        return values, np.isin(np.arange(len(values)), self._rows[usable])
 
     def scores(self, section: ContentConfig) -> tuple[Floats, tuple[str, ...], Bools]:
         """Return scores for each row of the candidates, their names, and which rows have any."""

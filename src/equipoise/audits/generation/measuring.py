@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from equipoise.audits.audit import Measured
+from equipoise.audits.columns import schema_of
 from equipoise.audits.config import group_name, resampling_of
 from equipoise.audits.findings import (
     Place,
@@ -24,7 +27,7 @@ from equipoise.audits.findings import (
     without_verdict,
 )
 from equipoise.core.estimate import Estimate
-from equipoise.core.finding import Family, GroupValue
+from equipoise.core.finding import Family
 from equipoise.core.parts import Part, parts_to_table
 from equipoise.counterfactuals.filters import BEST, evidence, of_combination
 from equipoise.evidence.decoding import ImageError, decode
@@ -55,27 +58,14 @@ Objects = npt.NDArray[np.object_]
 Row = dict[str, Any]
 
 _LEARNED = ("labels", "yes", "agreement", "accuracy", "low", "high", "majority", "curve")
-_TYPES = {"#": pa.float64(), "+": pa.int64(), "?": pa.bool_(), "[": pa.list_(pa.float64()),
-          "*": pa.binary()}  # fmt: skip
-
-
-def _schema(*columns: str) -> pa.Schema:
-    """Make a schema: a mark before a name is its type; the rest is text."""
-    return pa.schema([(name.lstrip("#+?[*"), _TYPES.get(name[0], pa.string())) for name in columns])
-
-
 _SCHEMAS = {
-    "rejections": _schema(
-        "stage", "check", "attributes", "groups", "group", "+images", "#share", "#low", "#high",
-        "#chance_low", "#chance_high",
-    ),
-    "subjects": _schema("subject", "attributes", "+sets", "+kept", "#share"),
-    "thresholds": _schema(
-        "attributes", "attribute", "+threshold", "+images", "?learned", "+labels", "+yes",
-        "#agreement", "#accuracy", "#low", "#high", "#majority", "[curve",
-    ),
-    "gallery": _schema("section", "group", "caption", "image_id", "*image"),
-}  # fmt: skip
+    "rejections": "stage check attributes groups group +images #share #low #high #chance_low "
+    "#chance_high",
+    "subjects": "subject attributes +sets +kept #share",
+    "thresholds": "attributes attribute +threshold +images ?learned +labels +yes #agreement "
+    "#accuracy #low #high #majority [curve",
+    "gallery": "section group caption image_id *image",
+}
 # Pixels of the longer side, and images of a set that are shown: those that fail first.
 _SIDE, _MOST = 96, 6
 
@@ -148,110 +138,86 @@ class GenerationDesign:
         return len({*self.column("set").tolist()}) >= FEWEST_SETS
 
 
-def designs_of(config: Config, data: GenerationData) -> Iterator[GenerationDesign]:
-    """Yield every check with every choice of groups that some image reached."""
-    choices = [data.all_groups(names, config.min_group_size) for names in config.compared]
-    for position, stage in enumerate(data.filtered.stages):
-        for check in stage.checks:
-            for groups in choices:
-                design = GenerationDesign(config.called, groups, position, stage, check, data)
-                if len(design.rows) and len(design.checked) > 1:
-                    yield design
-
-
 def measure_design(
     design: GenerationDesign, config: Config, resampling: Resampling | None
 ) -> Measured:
-    """Measure how often a check rejects images of each group."""
-    check, rows = design.check, design.rows
+    """Measure how often a check rejects images of each group.
+
+    The gap over all sets is a composite of those of each combination of attributes, if there are
+    several.
+    """
+    check, rows, unit = design.check, design.rows, "set"
     candidates = design.data.filtered.candidates
-    sets = np.array(candidates.names, dtype=object)[candidates.candidate[rows]]
+    clusters = sets = np.array(candidates.names, dtype=object)[candidates.candidate[rows]]
+    if design.by_caption_set:
+        clusters, unit = design.column("set"), "caption set"
     estimate = rejection_gap(
         check.rejected[rows],
         design.checked,
         checks=check.checks[rows],
         sets=sets,
-        clusters=design.column("set") if design.by_caption_set else sets,
+        clusters=clusters,
         strata=design.column("attributes"),
         resampling=resampling,
         rng=config.resampling.seed,
     )
-    estimate = replace(estimate, unit="caption set" if design.by_caption_set else "set")
-    rejections = [*_rejections(design, estimate)]
-    tables = {"rejections": pa.Table.from_pylist(rejections, _SCHEMAS["rejections"])}
-    return Measured(tuple(_findings(design, estimate, config)), tables)
+    estimate = replace(estimate, unit=unit)
+    own = [part for part in estimate.parts if part.metric == estimate.metric]
+    place = _place(config, design.groups.name)
+    family = Family.COMPOSITE if len(own) > 1 else Family.LEAF
+    findings = [_of_check(whole(estimate, place, family, by_group=own[0].by_group), check.name)]
+    findings += [
+        _of_check(part, f"{check.name}, sets of {part.finding.subject}")
+        for part in (parts(estimate, place) if len(own) > 1 else ())
+        if part.finding.metric == estimate.metric and part.finding.subject
+    ]
+    shares = [
+        {"stage": design.stage.name, "check": check.name, "attributes": part.subject,
+         "groups": group_name(design.groups.attributes), "group": part.by_group[0].group,
+         "images": part.by_group[0].n, "share": part.value, "low": part.low, "high": part.high,
+         "chance_low": part.chance_low, "chance_high": part.chance_high}
+        for part in estimate.parts
+        if part.metric == "rejected_share"
+    ]  # fmt: skip
+    return Measured(tuple(findings), _tables(rejections=shares))
+
+
+def _tables(**rows: list[Row]) -> dict[str, pa.Table]:
+    return {
+        name: pa.Table.from_pylist(own, schema_of(_SCHEMAS[name]))
+        for name, own in rows.items()
+        if own
+    }
 
 
 def _place(config: Config, groups: str) -> Place:
     return Place(AUDIT, config.called, groups, "default", config.resampling.level)
 
 
-def _findings(
-    design: GenerationDesign, estimate: Estimate, config: Config
-) -> Iterator[UncorrectedFinding]:
-    """Yield the gap over all sets, and of each combination of attributes if there are several.
-
-    Combinations are the leaves; a single combination is the whole.
-    """
-    own = [part for part in estimate.parts if part.metric == estimate.metric]
-    place, name = _place(config, design.groups.name), design.check.name
-    family = Family.COMPOSITE if len(own) > 1 else Family.LEAF
-    yield _of_check(whole(estimate, place, family, by_group=own[0].by_group), name)
-    if len(own) > 1:
-        for part in parts(estimate, place):
-            if part.finding.metric == estimate.metric and part.finding.subject:
-                yield _of_check(part, f"{name}, sets of {part.finding.subject}")
-
-
 def _of_check(uncorrected: UncorrectedFinding, subject: str) -> UncorrectedFinding:
     """Name the check; a gap without a null distribution has no verdict."""
-    direction = _direction(uncorrected.finding.by_group)
+    known = [g for g in uncorrected.finding.by_group if not math.isnan(g.value) and not g.note]
+    direction = ""
+    if len({group.value for group in known}) > 1:
+        low, high = (choose(known, key=lambda group: group.value) for choose in (min, max))
+        direction = f"share rejected: {lowest_and_highest(low, high, shares=True)}"
     finding = replace(uncorrected.finding, subject=subject, direction=direction)
     named = replace(uncorrected, finding=finding)
     if not math.isnan(finding.value) and math.isnan(finding.p_value):
-        return without_verdict(named, finding.reason or "there is nothing to exchange")
+        return without_verdict(named, "there is nothing to exchange")
     return named
-
-
-def _direction(by_group: Sequence[GroupValue]) -> str:
-    """Name the groups that are rejected least and most; "" where none differ."""
-    known = [part for part in by_group if not math.isnan(part.value) and not part.note]
-    if len({part.value for part in known}) < 2:
-        return ""
-    low, high = (choose(known, key=lambda part: part.value) for choose in (min, max))
-    return f"share rejected: {lowest_and_highest(low, high, shares=True)}"
-
-
-def _rejections(design: GenerationDesign, estimate: Estimate) -> Iterator[Row]:
-    for part in estimate.parts:
-        if part.metric == "rejected_share":
-            group = part.by_group[0]
-            yield {
-                "stage": design.stage.name,
-                "check": design.check.name,
-                "attributes": part.subject,
-                "groups": group_name(design.groups.attributes),
-                "group": group.group,
-                "images": group.n,
-                "share": part.value,
-                "low": part.low,
-                "high": part.high,
-                "chance_low": part.chance_low,
-                "chance_high": part.chance_high,
-            }
 
 
 def measure_sets(config: Config, data: GenerationData) -> Measured:
     """Measure the share of sets that are kept, and the accuracy of learned thresholds."""
     findings = (*_kept_share(config, data), *_learned_accuracy(config, data))
-    rows = {
-        "subjects": [*_subjects(data)],
-        "thresholds": [*_thresholds(config, data)],
-        "gallery": [*_gallery(config, data)],
-    }
-    optional = {n: pa.Table.from_pylist(own, _SCHEMAS[n]) for n, own in rows.items() if own}
+    tables = _tables(
+        subjects=[*_subjects(data)],
+        thresholds=[*_thresholds(config, data)],
+        gallery=[*_gallery(config, data)],
+    )
     stages = {"stages": data.filtered.summary(), **evidence(data.filtered)}
-    return Measured(findings, {**stages, **optional})
+    return Measured(findings, {**stages, **tables})
 
 
 def _kept_share(config: Config, data: GenerationData) -> Iterator[UncorrectedFinding]:
@@ -325,12 +291,12 @@ def _subjects(data: GenerationData) -> Iterator[Row]:
         return
     columns = (candidates.of_candidates(name).tolist() for name in ("subject", "attributes"))
     keys = [(str(subject or ""), names) for subject, names in zip(*columns, strict=True)]
-    for key in sorted({*keys}):
-        rows = np.array([other == key for other in keys], dtype=bool)
-        sets, kept = int(rows.sum()), int(data.filtered.kept[rows].sum())
+    sets = Counter(keys)
+    kept = Counter(compress(keys, data.filtered.kept))
+    for key, n in sorted(sets.items()):
         yield {
-            "subject": key[0], "attributes": key[1], "sets": sets, "kept": kept,
-            "share": kept / sets,
+            "subject": key[0], "attributes": key[1], "sets": n, "kept": kept[key],
+            "share": kept[key] / n,
         }  # fmt: skip
 
 
@@ -361,16 +327,28 @@ def _gallery(config: Config, data: GenerationData) -> Iterator[Row]:
     if data.pictures is None or not config.gallery:
         return
     places = {name: place for place, name in enumerate(data.pictures.ids.tolist())}
+    candidates = data.filtered.candidates
     for stage, chosen, reasons in _chosen(config, data):
-        for candidate in chosen.tolist():
-            for row in _of_set(data, candidate, stage, reasons):
-                place = places.get(row["image_id"])
-                image = None if place is None else _small(data.pictures, place, config.blur)
+        for candidate in chosen:
+            begin, end = candidates.starts[candidate : candidate + 2].tolist()
+            # Those that fail are shown first.
+            rows = sorted(range(begin, end), key=lambda row: not reasons[row])[:_MOST]
+            for row in sorted(rows):
+                name = candidates.columns["image_id"][row]
+                image = None
+                if name in places:
+                    image = _small(data.pictures, places[name], config.blur)
+                values = (candidates.columns[of][row] for of in candidates.types)
+                shown = ", ".join(str(value) for value in values if value)
+                caption = f"{shown}: {reasons[row]}" if reasons[row] else shown
                 if image is not None:
-                    yield row | {"image": image}
+                    yield {
+                        "section": stage, "group": candidates.names[candidate], "image": image,
+                        "caption": caption, "image_id": name,
+                    }  # fmt: skip
 
 
-def _chosen(config: Config, data: GenerationData) -> Iterator[tuple[str, Any, Any]]:
+def _chosen(config: Config, data: GenerationData) -> Iterator[tuple[str, list[int], Objects]]:
     """Yield the stage, some of its candidates, and every image's reason there."""
     filtered = data.filtered
     none = np.full(filtered.candidates.images, "", dtype=object)
@@ -386,26 +364,10 @@ def _chosen(config: Config, data: GenerationData) -> Iterator[tuple[str, Any, An
         yield _WHY[BEST], _drawn(config, filtered.entering[-1] & ~filtered.kept, BEST), none
 
 
-def _drawn(config: Config, mask: Any, name: str) -> Any:
+def _drawn(config: Config, mask: npt.NDArray[np.bool_], name: str) -> list[int]:
     places = np.flatnonzero(mask)
     order = stream(config.resampling.seed, "gallery", name).permutation(len(places))
-    return np.sort(places[order[: config.gallery]])
-
-
-def _of_set(data: GenerationData, place: int, stage: str, reasons: Any) -> Iterator[Row]:
-    """Yield the images of a set that are shown: those that fail first."""
-    candidates = data.filtered.candidates
-    begin, end = candidates.starts[place : place + 2].tolist()
-    rows = sorted(range(begin, end), key=lambda row: not reasons[row])[:_MOST]
-    for row in sorted(rows):
-        values = [candidates.columns[name][row] for name in candidates.types]
-        shown = ", ".join(str(value) for value in values if value)
-        yield {
-            "section": stage,
-            "group": candidates.names[place],
-            "caption": f"{shown}: {reasons[row]}" if reasons[row] else shown,
-            "image_id": candidates.columns["image_id"][row],
-        }
+    return sorted(places[order[: config.gallery]].tolist())
 
 
 def _small(pictures: Pictures, place: int, blur: str | None) -> bytes | None:
