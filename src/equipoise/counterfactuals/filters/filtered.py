@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +13,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from equipoise.core import RunError
 from equipoise.core.files import write_table
 from equipoise.counterfactuals.filters.candidates import Bools, Candidates
 from equipoise.counterfactuals.filters.checks import Check, Floats, Stage, made_stage
+from equipoise.counterfactuals.generating.parts import png
+from equipoise.evidence import new_run
 from equipoise.evidence.decoding import decode
 from equipoise.evidence.pictures import Pictures
 
@@ -99,33 +97,29 @@ class Filtered:
             `sets_after`, `images_before`, `images_rejected`, `images_after`: whole sets, and the
             images in them. Requested: before the first stage. Kept: after the last.
         """
-        columns = [f"{unit}_{when}" for unit in ("sets", "images")
-                   for when in ("before", "rejected", "after")]  # fmt: skip
-        texts = [("attributes", pa.string()), ("stage", pa.string())]
-        schema = pa.schema(texts + [(name, pa.int64()) for name in ("order", *columns)])
-        return pa.Table.from_pylist([*self._summary()], schema)
-
-    def _summary(self) -> Iterator[Mapping[str, Any]]:
         candidates = self.candidates
         masks, names = [*self.entering], [stage.name for stage in self.stages]
         if self.best is not None:
             masks, names = [*masks, self.kept], [*names, BEST]
         combinations = candidates.of_candidates("attributes")
         every = [*candidates.combinations, *([ALL] if len(candidates.combinations) > 1 else [])]
+        rows = []
         for combination in every:
             some = (combinations == combination) | (combination == ALL)
-            for order, name in enumerate(names):
-                row: dict[str, Any] = {"attributes": combination, "stage": name, "order": order}
-                for unit, size in (("sets", np.ones_like(some)), ("images", candidates.sizes)):
-                    before, after = (
-                        int(size[mask & some].sum()) for mask in masks[order : order + 2]
-                    )
+            sizes = {"sets": some.astype(np.int64), "images": candidates.sizes * some}
+            for order, stage in enumerate(names):
+                row: dict[str, Any] = {"attributes": combination, "stage": stage, "order": order}
+                for unit, size in sizes.items():
+                    before, after = (int(size[mask].sum()) for mask in masks[order : order + 2])
                     row |= {
                         f"{unit}_before": before,
                         f"{unit}_rejected": before - after,
                         f"{unit}_after": after,
                     }
-                yield row
+                rows.append(row)
+        texts = [("attributes", pa.string()), ("stage", pa.string())]
+        counts = [(name, pa.int64()) for name in rows[0] if name not in dict(texts)]
+        return pa.Table.from_pylist(rows, pa.schema(texts + counts))
 
 
 def evidence(filtered: Filtered) -> dict[str, pa.Table]:
@@ -240,32 +234,13 @@ def write_sets(filtered: Filtered, pictures: Pictures, folder: Path) -> int:
     RunError
         When the folder cannot be written.
     """
-    rows = np.flatnonzero(filtered.kept[filtered.candidates.candidate])
+    candidates = filtered.candidates
+    rows = np.flatnonzero(filtered.kept[candidates.candidate])
     if (folder / TABLE).is_file():
         return len(rows)
-    work = None
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        prefix = f".{folder.name}."
-        work = Path(tempfile.mkdtemp(prefix=prefix, suffix=".partial", dir=folder.parent))
-        _write(filtered, pictures, rows, work)
-        work.rename(folder)
-    except OSError as error:
-        raise RunError(f"{folder}: cannot be written ({error.strerror}). To do: free it.") from None
-    finally:
-        if work is not None:
-            shutil.rmtree(work, ignore_errors=True)
-    return len(rows)
-
-
-def _write(filtered: Filtered, pictures: Pictures, rows: npt.NDArray[np.intp], work: Path) -> None:
-    candidates = filtered.candidates
-    (work / PICTURES).mkdir()
     place = {name: index for index, name in enumerate(pictures.ids.tolist())}
     files = [f"{PICTURES}/{number:07d}.png" for number in range(len(rows))]
     ids = candidates.columns["image_id"][rows]
-    for file, image in zip(files, ids.tolist(), strict=True):
-        (work / file).write_bytes(_as_png(pictures.read(place[image])))
     columns: dict[str, Any] = {
         "image_id": ids,
         "file": np.array(files, dtype=object),
@@ -275,18 +250,11 @@ def _write(filtered: Filtered, pictures: Pictures, rows: npt.NDArray[np.intp], w
     for name, column in candidates.columns.items():
         if name not in ("state", "reason", *columns):
             columns[name] = column[rows]
-    write_table(
-        pa.table({name: pa.array(column.tolist()) for name, column in columns.items()}),
-        work / TABLE,
-    )
-
-
-def _as_png(data: bytes) -> bytes:
-    """Return a picture's bytes as PNG: as they are where they are one."""
-    if data.startswith(_PNG):
-        return data
-    from PIL import Image
-
-    buffer = BytesIO()
-    Image.fromarray(decode(data)).save(buffer, "PNG")
-    return buffer.getvalue()
+    with new_run(folder) as partial:
+        (partial / PICTURES).mkdir()
+        for file, image in zip(files, ids.tolist(), strict=True):
+            data = pictures.read(place[image])
+            (partial / file).write_bytes(data if data.startswith(_PNG) else png(decode(data)))
+        table = pa.table({name: pa.array(column.tolist()) for name, column in columns.items()})
+        write_table(table, partial / TABLE)
+    return len(rows)

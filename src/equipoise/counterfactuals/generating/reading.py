@@ -16,7 +16,6 @@ import pyarrow.parquet as pq
 
 from equipoise.core import files
 from equipoise.core.errors import DataError
-from equipoise.counterfactuals.captions import word_id
 from equipoise.counterfactuals.generating.parts import read_part
 from equipoise.counterfactuals.generating.requests import COLUMNS, columns_of
 from equipoise.data.join import check_ids
@@ -27,7 +26,6 @@ from equipoise.evidence.store import read_manifest
 from equipoise.models.info import one_digest, sha256_of
 
 TABLE, EXPORTED = "images.parquet", "metadata.csv"
-_LONGEST = 150
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,28 +187,18 @@ def export_images(generated: Generated, folder: Path, *, overwrite: bool = False
     RunError
         When the folder is taken, or cannot be written.
     """
-    names: dict[str, str] = {}
-    taken: set[str] = set()
+    ids = generated.pictures.ids.tolist()
+    names = {image: f"images/{place:08d}.png" for place, image in enumerate(ids)}
     with new_run(folder, overwrite=overwrite) as partial:
-        for place, image in enumerate(generated.pictures.ids.tolist()):
-            # The words of the id, or a number where these are no fit name.
-            parts = [part for part in word_id(image.split("/")).split("/") if part]
-            name = "/".join(["images", *parts]) + ".png"
-            if not parts or name in taken or len(name.encode()) > _LONGEST:
-                name = f"images/{place:08d}.png"
-            names[image] = name
-            taken.add(name)
-            (partial / name).parent.mkdir(parents=True, exist_ok=True)
+        (partial / "images").mkdir()
+        for place, name in enumerate(names.values()):
             (partial / name).write_bytes(generated.pictures.read(place))
         files = [names.get(image) for image in generated.table["image_id"].to_pylist()]
         columns = {"file_name": pa.array(files, pa.string())}
         for name in generated.table.column_names:
             column = generated.table[name]
-            kind = column.type
-            plain = pa.types.is_string(kind) or pa.types.is_integer(kind)
-            if not plain and not pa.types.is_floating(kind):
-                column = pc.cast(column, pa.string())
-            columns[name] = column
+            nested = pa.types.is_nested(column.type) or pa.types.is_dictionary(column.type)
+            columns[name] = pc.cast(column, pa.string()) if nested else column
         pyarrow.csv.write_csv(pa.table(columns), partial / EXPORTED)
     return len(names)
 
