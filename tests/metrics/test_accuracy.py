@@ -1,6 +1,5 @@
 """Accuracy, worst group and gap: goldens, brute force, real data, fairlearn, invariances."""
 
-import math
 from collections.abc import Callable, Iterator
 from itertools import permutations
 
@@ -162,11 +161,3 @@ def test_units_widen_intervals_and_chance(function: Callable[..., Estimate]) -> 
         bands = [one.chance.high - one.chance.low for one in (alone, together)]
         assert bands[1] > 1.5 * bands[0]
         assert together.p_value > alone.p_value
-
-
-def test_units_without_bootstrap_have_no_interval() -> None:
-    truth, label, group, unit = clustered()
-    found = worst_group_accuracy(truth, label, group, units=unit, resampling=Permutation(50))
-    assert found.method == "none: rows are not independent; use Bootstrap()"
-    assert math.isnan(found.interval().low)
-    assert found.p_value is not None

@@ -11,7 +11,7 @@ from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate
 from equipoise.core.groups import Groups
 from equipoise.metrics.counts.rates import demographic_parity, equalized_odds
-from equipoise.stats.resampling import Bootstrap, Exact, Permutation
+from equipoise.stats.resampling import Bootstrap
 from prediction_rows import EXAMPLE, Rows, column, random_rows, rows_of
 
 # From the same rows by an independent implementation (tests/prediction_rows.py).
@@ -128,30 +128,6 @@ def test_planted_gap_is_found_and_nothing_else(metric: Callable[..., Estimate]) 
     assert found.p_value < 0.01
     assert found.interval().low > 0
     assert found.excess > 0.05
-
-
-@BOTH
-def test_p_values_without_a_disparity_are_not_small_too_often(
-    metric: Callable[..., Estimate],
-) -> None:
-    few = Permutation(replicates=99)
-    p = [
-        metric(random_rows(1000 + seed, n=150), resampling=few, rng=seed).p_value or 0.0
-        for seed in range(150)
-    ]
-    # Binomial(150, 0.1) exceeds 26 with probability 0.001.
-    assert (np.array(p) <= 0.1).sum() <= 26
-
-
-@BOTH
-def test_exact_and_sampled_chance_agree(metric: Callable[..., Estimate]) -> None:
-    few = rows_of(np.array([[[5, 2], [1, 4]], [[2, 1], [4, 3]]]))
-    exact = metric(few, resampling=Exact())
-    sampled = metric(few, resampling=Permutation(replicates=20_000))
-    assert exact.chance is not None
-    assert sampled.chance is not None
-    assert sampled.p_value == pytest.approx(exact.p_value, abs=0.015)
-    assert sampled.chance.mean == pytest.approx(exact.chance.mean, abs=0.01)
 
 
 def test_odds_show_the_rates_of_the_condition_that_decides() -> None:

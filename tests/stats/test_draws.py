@@ -151,21 +151,6 @@ def test_split_weights_belong_to_the_stratum_of_the_largest() -> None:
     assert mostly_one == pytest.approx(np.full(200, 1.9))
 
 
-@pytest.mark.parametrize("draw", ["bootstrap", "permute"])
-@pytest.mark.parametrize("way", [*WAYS][:-1])
-def test_renamed_groups_give_the_same_draws(
-    draw: str, way: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    choose(way, monkeypatch)
-    monkeypatch.setattr(draws, "_CALLS", 0.0)
-    order = [2, 0, 3, 1]
-    arguments = (400, 5) if draw == "bootstrap" else (TWO, 400, 5)
-    found, renamed = (
-        whole(getattr(TableSampler(table), draw)(*arguments)) for table in (TABLE, TABLE[:, order])
-    )
-    assert (renamed == found[:, :, order]).all()
-
-
 # Exchange: which rows may exchange groups.
 
 

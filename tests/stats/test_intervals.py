@@ -191,22 +191,13 @@ def test_fisher_z() -> None:
     ("call", "argument"),
     [
         (lambda: wilson(1, 2, 1.0), r"level=1\.0"),
-        (lambda: newcombe(1, 2, 1, 2, 1.0), r"level=1\.0"),
         (lambda: simultaneous_gap([1, 1], [2, 2], 1.0), r"level=1\.0"),
-        (lambda: simultaneous_shortfall([1, 1], [2, 2], 1.0), r"level=1\.0"),
-        (lambda: simultaneous_minimum([1, 1], [2, 2], 1.0), r"level=1\.0"),
         (lambda: percentile([1.0], 1.0), r"level=1\.0"),
-        (lambda: mean_t([1.0], 1.0), r"level=1\.0"),
-        (lambda: fisher_z(0.1, 9, 1.0), r"level=1\.0"),
         (lambda: wilson(3, 2), "successes"),
-        (lambda: wilson(-1, 2), "successes"),
-        (lambda: simultaneous_gap([3, 1], [2, 2]), "successes"),
         (lambda: percentile([]), "replicates"),
         (lambda: fisher_z(1.5, 9), "r:"),
-        (lambda: association_interval([1, 2]), "tables"),
         (lambda: association_interval([[1, -2], [1, 1]]), "tables"),
         (lambda: association_interval([[1, 2], [1, 1]], design_effect=-1.0), "design_effect=-1"),
-        (lambda: association_interval([[1, 2], [1, 1]], level=0.0), r"level=0\.0"),
     ],
 )
 def test_bad_input(call: Callable[[], object], argument: str) -> None:
@@ -388,10 +379,8 @@ def test_sizes_that_cannot_show_anything() -> None:
         (lambda: power_of_difference(0, 5, 0.5, 0.1), "n1=0"),
         (lambda: power_of_difference(5, 5, 0.5, 0.6), "the rate of the second group=1.1"),
         (lambda: minimum_difference(5, 5, 0.5, power=1.0), "power=1"),
-        (lambda: minimum_effect_size(5, 1, 1, alpha=0.0), "alpha=0"),
         (lambda: sample_size_for_difference(0.5, 0.0), "difference=0.0"),
         (lambda: power_of_association(50, 0.3, 0, 1), "df=0"),
-        (lambda: power_of_association(50, 1.3, 1, 1), "effect_size=1.3"),
     ],
 )
 def test_bad_power(call: Callable[[], object], argument: str) -> None:

@@ -233,10 +233,7 @@ EITHER = {"harm": "either", "chance_mean": 0.0}
         ({"q": NAN}, Verdict.INCONCLUSIVE),
         # Real but small: whatever q.
         (SMALL, Verdict.BELOW_THRESHOLD),
-        (SMALL | {"q": NAN}, Verdict.BELOW_THRESHOLD),
         ({"value": 0.02, "low": 0.0, "high": 0.2}, Verdict.INCONCLUSIVE),
-        ({"value": 0.1, "low": 0.06, "high": 0.12}, Verdict.INCONCLUSIVE),
-        ({"low": NAN, "high": NAN}, Verdict.DISPARITY),
         ({"low": NAN, "high": NAN, "q": 0.0501}, Verdict.INCONCLUSIVE),
         ({"q": 0.05, "threshold": 0.25}, Verdict.DISPARITY),
         # A threshold of 0 leaves the decision to q.
