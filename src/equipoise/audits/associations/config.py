@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, PlainSerializer, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from equipoise.audits.config import AuditConfig
 from equipoise.audits.config_fields import (
     AS_IT_IS,
     ArrayConfig,
     Label,
+    Labels,
     Name,
     RunConfig,
     Share,
@@ -110,38 +111,13 @@ class ModelConfig(RunConfig):
         return self
 
 
-def _selection(value: object) -> object:
-    """Take ids, or the values wanted by column, in their plain form."""
-    if isinstance(value, Mapping) and value:
-        return {_text(column): _texts(wanted) for column, wanted in value.items()}
-    if isinstance(value, str | int | list | tuple) and value != []:
-        return _texts(value)
-    raise ValueError("expected ids, or a mapping of columns to the values wanted")
+def _listed(value: object) -> object:
+    return [value] if isinstance(value, str | int) else value
 
 
-def _texts(value: object) -> tuple[str, ...]:
-    texts = tuple(map(_text, value if isinstance(value, list | tuple) else [value]))
-    if not texts:
-        raise ValueError("expected at least one value")
-    if twice := sorted({text for text in texts if texts.count(text) > 1}):
-        raise ValueError(f"{twice[0]!r} appears more than once")
-    return texts
-
-
-def _text(value: object) -> str:
-    if isinstance(value, bool) or not isinstance(value, str | int):
-        raise ValueError(
-            f"expected text (in quotes where it looks like true, false or null), not {value!r}"
-        )
-    return str(value)
-
-
-def _plain(value: Any) -> Any:
-    return {key: [*each] for key, each in value.items()} if isinstance(value, dict) else [*value]
-
-
-Selection = Annotated[Any, BeforeValidator(_selection), PlainSerializer(_plain)]
-"""Items of one table: a tuple of ids, or a dict of columns to the values wanted."""
+Members = Annotated[Labels, Field(min_length=1), BeforeValidator(_listed)]
+Selection = Annotated[Mapping[Name, Members], Field(min_length=1)] | Members
+"""Items of one table: ids, or columns with the values wanted."""
 
 
 class Config(AuditConfig):

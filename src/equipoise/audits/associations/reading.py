@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -185,57 +185,53 @@ def _series(options: MeasureConfig, items: Mapping[str, Items], base: Path) -> M
 
 def _sets(config: Config, items: Mapping[str, Items]) -> dict[str, dict[str, Indices]]:
     """Return the members of every set by table, in the order of its ids or of the table."""
-    tables = {
-        table
-        for by_table in config.sets.values()
-        for table, wanted in by_table.items()
-        if not isinstance(wanted, Mapping)
+    places = {
+        table: dict(zip(items[table].ids, count()))
+        for table in {
+            table
+            for by_table in config.sets.values()
+            for table, wanted in by_table.items()
+            if not isinstance(wanted, Mapping)
+        }
     }
-    places = {table: dict(zip(items[table].ids, count())) for table in tables}
     return {
         name: {
             table: _with_values(name, wanted, items[table])
             if isinstance(wanted, Mapping)
-            else _with_ids(name, wanted, items[table], places[table])
+            else _positions(name, wanted, places[table], items[table], items[table].id)
             for table, wanted in by_table.items()
         }
         for name, by_table in config.sets.items()
     }
 
 
-def _with_ids(name: str, ids: tuple[str, ...], items: Items, places: Mapping[str, int]) -> Indices:
-    for each in ids:
-        _check_known(name, each, places, items, items.id)
-    return np.array([places[each] for each in ids], dtype=np.int64)
-
-
-def _check_known(name: str, value: str, known: Collection[str], items: Items, column: str) -> None:
-    if value in known:
-        return
-    close = nearest(value, known)
-    raise DataError(
-        f"the set {name!r} names {show(value)}, which no row has",
-        file=items.name,
-        column=column,
-        expected="ids of the table" if column == items.id else f"some of {listed([*known])}",
-        fix=f"write {show(close)} if that was meant" if close else "name one of these",
-    )
+def _positions(
+    name: str, wanted: tuple[str, ...], known: Mapping[str, int], items: Items, column: str
+) -> Indices:
+    for value in wanted:
+        if value not in known:
+            close = nearest(value, known)
+            raise DataError(
+                f"the set {name!r} names {show(value)}, which no row has",
+                file=items.name,
+                column=column,
+                expected=f"some of {listed([*known])}",
+                fix=f"write {show(close)} if that was meant" if close else "name one of these",
+            )
+    return np.array([known[value] for value in wanted], dtype=np.int64)
 
 
 def _with_values(name: str, wanted: Mapping[str, tuple[str, ...]], items: Items) -> Indices:
     kept = np.ones(len(items), dtype=bool)
     for column, values in wanted.items():
         coded = items.coded[column]
-        vocabulary = coded.vocabulary
-        for value in values:
-            _check_known(name, value, vocabulary, items, column)
-        kept &= np.isin(coded.codes, [vocabulary.index(value) for value in values])
+        codes = _positions(name, values, dict(zip(coded.vocabulary, count())), items, column)
+        kept &= np.isin(coded.codes, codes)
     if not kept.any():
         conditions = " and ".join(f"{column} {' or '.join(v)}" for column, v in wanted.items())
         raise DataError(
             f"the set {name!r} is empty: no row has {conditions}",
             file=items.name,
             expected="at least one row",
-            fix="ask for fewer values at once, or leave the set out",
         )
     return np.flatnonzero(kept)
