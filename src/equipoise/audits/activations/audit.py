@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,8 @@ import pyarrow as pa
 
 from equipoise.audits.activations.maps import ActivationData, Mapped, load
 from equipoise.audits.audit import Audit, Measured, audit_kind
-from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole, without_verdict
+from equipoise.audits.columns import schema_of
+from equipoise.audits.findings import Place, parts, whole, without_verdict
 from equipoise.audits.group_sizes import Row, check_two, lacking, sizes_of
 from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Family
@@ -36,16 +38,10 @@ _APART = 0.05
 _NO_VERDICT = "where a model looks is no disparity in itself; the gap between groups is tested"
 _BESIDE = "stands beside the gap in the share itself, which is tested"
 
-_NUMBERS = ("share", "low", "high", "area", "chance", "chance_low", "chance_high")
-_SHARES = pa.schema(
-    [(name, pa.string()) for name in ("model", "groups", "region", "group")]
-    + [("n", pa.int64())]
-    + [(name, pa.float64()) for name in _NUMBERS]
+_SHARES = schema_of(
+    "model groups region group +n #share #low #high #area #chance #chance_low #chance_high"
 )
-_GALLERY = pa.schema(
-    [("section", pa.string()), ("group", pa.string()), ("caption", pa.string()),
-     ("image", pa.binary())]
-)  # fmt: skip
+_GALLERY = schema_of("section group caption *image")
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,42 +103,55 @@ class Activations(Audit["Config", ActivationData, Design]):
 
     def designs(self, config: Config, data: ActivationData) -> list[Design]:
         """Return every model with every region and choice of groups."""
-        designs = [*_designs(self.groups(config, data), config, data)]
+        designs = [*self._designs(config, data)]
         for each in designs:
             which = f"{each.model}, {each.region}: fewer than two groups of {each.groups.name}"
             what = "images with a region and a map"
             check_two(each.groups, which, what, file=data.images.name)
         return designs
 
+    def _designs(self, config: Config, data: ActivationData) -> Iterator[Design]:
+        options = config.resampling
+        draws = (options.permutations or options.replicates) + options.replicates
+        every = product(data.models.items(), config.data.regions, self.groups(config, data))
+        for (model, mapped), region, groups in every:
+            codes = {name: data.images.coded[name].codes[mapped.used] for name in groups.attributes}
+            own = groups.take(mapped.used)
+            yield Design(model, region, own, mapped, lacking(codes), draws)
+
     def measure(
         self, config: Config, data: ActivationData, design: Design, resampling: Resampling | None
     ) -> Measured:
         """Measure the share inside the region, and its gap between groups."""
-        level, seed = config.resampling.level, config.resampling.seed
-        place = Place(self.name, design.model, design.groups.name, "default", level)
+        place = Place(
+            self.name, design.model, design.groups.name, "default", config.resampling.level
+        )
         maps, boxes = design.mapped.maps, design.mapped.boxes[design.region]
         how: dict[str, Any] = {
             "groups": design.every, "units": _units(design, config, data),
-            "resampling": resampling, "rng": seed,
+            "resampling": resampling, "rng": config.resampling.seed,
         }  # fmt: skip
         share = activation_share(maps, boxes, **how)
         gap, beyond = (
             activation_share_gap(maps, boxes, beyond_area=area, **how) for area in (False, True)
         )
-        by_group = tuple(
-            group
-            for part in share.parts
-            if part.metric == "activation_share"
-            for group in part.by_group
-        )
+        shares = [part for part in share.parts if part.metric == "activation_share"]
+        by_group = tuple(group for part in shares for group in part.by_group)
         shown = whole(share, place, Family.DESCRIPTIVE, by_group=by_group, about=design.region)
+        tested = replace(parts(gap, place)[0], harm=gap.harm)
+        if np.isnan(tested.finding.p_value):
+            tested = without_verdict(tested, "there is nothing to exchange")
         beside = parts(beyond, replace(place, version="beyond the area"))[0]
-        findings = (
-            without_verdict(shown, _NO_VERDICT),
-            _tested(replace(parts(gap, place)[0], harm=gap.harm)),
-            without_verdict(beside, _BESIDE),
-        )
-        tables = {"activation_shares": pa.Table.from_pylist([*_shares(design, share)], _SHARES)}
+        findings = (without_verdict(shown, _NO_VERDICT), tested, without_verdict(beside, _BESIDE))
+        areas = {part.subject: part.value for part in share.parts if part.metric == "region_area"}
+        rows = [
+            {"model": design.model, "groups": design.groups.name, "region": design.region,
+             "group": part.subject, "n": part.n, "share": part.value, "low": part.low,
+             "high": part.high, "area": areas[part.subject], "chance": part.chance,
+             "chance_low": part.chance_low, "chance_high": part.chance_high}
+            for part in shares
+        ]  # fmt: skip
+        tables = {"activation_shares": pa.Table.from_pylist(rows, _SHARES)}
         # All regions are on one picture.
         if design.region == next(iter(config.data.regions)):
             pictures = [*_pictures(design, config, data)]
@@ -153,7 +162,7 @@ class Activations(Audit["Config", ActivationData, Design]):
                 for each in findings
             ),
             tables,
-            tuple(_of_share(design, share)),
+            tuple(_notes(design, share, areas)),
         )
 
     def details(
@@ -203,22 +212,10 @@ class Activations(Audit["Config", ActivationData, Design]):
     def sizes(self, config: Config, data: ActivationData) -> Iterator[Row]:
         """Return the groups of the images with a share, by the first model and region."""
         first: dict[str, Design] = {}
-        for each in _designs(self.groups(config, data), config, data):
+        for each in self._designs(config, data):
             first.setdefault(each.every.name, each)
         for each in first.values():
             yield from sizes_of(each.groups)
-
-
-def _designs(every: Sequence[Groups], config: Config, data: ActivationData) -> Iterator[Design]:
-    options = config.resampling
-    draws = (options.permutations or options.replicates) + options.replicates
-    for model, mapped in data.models.items():
-        missing = {name: column.codes[mapped.used] for name, column in data.images.coded.items()}
-        for region in config.data.regions:
-            for groups in every:
-                codes = {name: missing[name] for name in groups.attributes}
-                own = groups.take(mapped.used)
-                yield Design(model, region, own, mapped, lacking(codes), draws)
 
 
 def _units(design: Design, config: Config, data: ActivationData) -> list[str] | None:
@@ -230,28 +227,6 @@ def _units(design: Design, config: Config, data: ActivationData) -> list[str] | 
     return [
         f"image {own}" if unit is None else str(unit) for unit, own in zip(units, ids, strict=True)
     ]
-
-
-def _tested(each: UncorrectedFinding) -> UncorrectedFinding:
-    if np.isnan(each.finding.p_value):
-        return without_verdict(each, each.finding.reason or "there is nothing to exchange")
-    return each
-
-
-def _areas(share: Estimate) -> dict[str, float]:
-    return {part.subject: part.value for part in share.parts if part.metric == "region_area"}
-
-
-def _shares(design: Design, share: Estimate) -> Iterator[Row]:
-    areas = _areas(share)
-    for part in share.parts:
-        if part.metric == "activation_share":
-            yield {
-                "model": design.model, "groups": design.groups.name, "region": design.region,
-                "group": part.subject, "n": part.n, "share": part.value, "low": part.low,
-                "high": part.high, "area": areas[part.subject], "chance": part.chance,
-                "chance_low": part.chance_low, "chance_high": part.chance_high,
-            }  # fmt: skip
 
 
 def _pictures(design: Design, config: Config, data: ActivationData) -> Iterator[Row]:
@@ -271,15 +246,15 @@ def _pictures(design: Design, config: Config, data: ActivationData) -> Iterator[
             }
 
 
-def _of_share(design: Design, share: Estimate) -> Iterator[str]:
+def _notes(design: Design, share: Estimate, areas: Mapping[str, float]) -> Iterator[str]:
     """Say which images have no share, and where regions are larger in one group."""
     for reason, n in share.excluded.items():
         yield f"{design.model}, {design.region}: {n} images have no share ({reason})."
-    areas = {name: area for name, area in _areas(share).items() if not np.isnan(area)}
-    if areas and max(areas.values()) - min(areas.values()) > _APART:
-        large, small = max(areas, key=areas.__getitem__), min(areas, key=areas.__getitem__)
+    known = sorted((area, name) for name, area in areas.items() if not np.isnan(area))
+    if known and known[-1][0] - known[0][0] > _APART:
+        (small, less), (large, more) = known[0], known[-1]
         yield (
-            f"{design.model}, {design.region}: the region covers {areas[large]:.0%} of images of "
-            f"{large} and {areas[small]:.0%} of those of {small}, so more of any map lies in it. "
-            "See the gap beyond the area."
+            f"{design.model}, {design.region}: the region covers {large:.0%} of images of {more} "
+            f"and {small:.0%} of those of {less}, so more of any map lies in it. See the gap "
+            "beyond the area."
         )
