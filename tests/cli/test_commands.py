@@ -245,7 +245,7 @@ def test_demo_of_mitigation_takes_models_and_a_seed(
     mitigation = ("demo", "--world", "mitigation")
     assert command(*mitigation)[0] == 0
     assert command(*mitigation, "--models", "mine", "--seed", "3", "--overwrite")[0] == 0
-    assert asked == [{"seed": 0}, {"models": Path("mine"), "seed": 3}]
+    assert asked == [{"models": None, "seed": 0}, {"models": Path("mine"), "seed": 3}]
     for option in ("--models", "--seed"):
         code, _, err = command("demo", "--world", "scenes", option, "1")
         assert code == 2

@@ -84,7 +84,7 @@ def recipes() -> tuple[Recipe, ...]:
 
 def demonstrated(
     *,
-    models: Path = WEIGHTS,
+    models: Path | None = None,
     size: Size = Size(),
     chosen: tuple[Recipe, ...] | None = None,
     seed: int = 0,
@@ -94,8 +94,8 @@ def demonstrated(
 
     Parameters
     ----------
-    models : Path
-        Folder with ``clip-biased`` and ``clip-null``.
+    models : Path, optional
+        Folder with ``clip-biased`` and ``clip-null``; the shipped ones unless given.
     size : Size
     chosen : tuple of Recipe, optional
         `recipes` unless given.
@@ -115,13 +115,14 @@ def demonstrated(
     """
     began, apart = perf_counter(), 100 * seed
     tried = recipes() if chosen is None else chosen
+    folder = WEIGHTS if models is None else models
     for name in CLIPS:
-        if not (models / f"clip-{name}" / "config.json").is_file():
+        if not (folder / f"clip-{name}" / "config.json").is_file():
             raise InputError(
-                f"{models}: no model in clip-{name}. To do: name a folder with clip-biased and "
+                f"{folder}: no model in clip-{name}. To do: name a folder with clip-biased and "
                 "clip-null; docs/planted-scenes.md says how to train them in a checkout"
             )
-    base, floor = (load_clip(name, weights=models) for name in CLIPS)
+    base, floor = (load_clip(name, weights=folder) for name in CLIPS)
     tested = image_sets(render_sets(size.test_sets, seed=apart + 2), seed=apart + 2)
     balanced = render_balanced(size.per_cell, seed=apart + 1)
     texts = {subject: subject_texts(subject) for subject in SUBJECTS}

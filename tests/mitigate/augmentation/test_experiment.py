@@ -134,9 +134,6 @@ def test_what_is_no_experiment(tmp_path: Path) -> None:
     grown = Faces(np.zeros((8, 48, 48, 3), np.uint8), large.labels, large.groups, large.regions)
     with pytest.raises(InputError, match=r"^images of the shapes "):
         run(tmp_path, test=grown)
-    sets = [faces(64, (0.5,) * 4, seed) for seed in range(3)]
-    with pytest.raises(InputError, match="^expected different networks, at least one"):
-        augmentation_experiment(*sets, tmp_path, networks=())
     tested = faces(80, (0.5,) * 4, 3)
     images = np.array(tested.images)
     images[[3, 7]] = np.asarray(faces(64, (0.5,) * 4, 2).images)[[5, 0]]
@@ -184,8 +181,6 @@ def test_images_that_show_nothing_leave_something_open() -> None:
     for name, scale in (("difference", 1), ("runs", 1), ("percent", 100)):
         assert (row[f"{name}_low"], row[f"{name}_high"]) == (0.0, pytest.approx(scale * most))
     assert [one.verdict for one in findings_of(done)] == [Verdict.INCONCLUSIVE] * 3
-    fewer = findings_of(done, threshold=0.02)
-    assert [one.verdict for one in fewer] == [Verdict.BELOW_THRESHOLD] * 3
 
 
 def test_changed_faces_are_judged_where_half_of_each_group_has_one() -> None:

@@ -127,13 +127,6 @@ def test_what_is_no_set_of_faces() -> None:
     faces = people(8)
     with pytest.raises(InputError, match="^8 images, 7 labels, 8 groups and 8 regions"):
         Faces(faces.images, faces.labels[:7], faces.groups, faces.regions)
-    with pytest.raises(InputError, match="^0 images, "):
-        Faces(
-            [],
-            faces.labels[:0],
-            faces.groups[:0],
-            Regions(faces.regions.boxes[:0], np.zeros(0, bool)),
-        )
 
 
 def photograph() -> np.ndarray:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -76,12 +74,21 @@ def command(
     if world != "mitigation" and not (models is None and seed is None):
         given = "--seed" if models is None else "--models"
         raise click.UsageError(f"{given} is an option of --world mitigation, not of {world}")
+    from equipoise.cli.commands.mitigate import show
+    from equipoise.cli.pages import write
+    from equipoise.evidence import new_run
+
     run = out or _DEFAULT[world]
     if world == "scenes":
         _scenes(run, overwrite=overwrite, as_json=as_json)
     elif world == "mitigation":
-        chosen = {} if models is None else {"models": models}
-        _mitigation(run, {**chosen, "seed": seed or 0}, overwrite=overwrite, as_json=as_json)
+        from equipoise.cli.mitigation_world import demonstrated
+
+        with new_run(run, overwrite=overwrite) as folder:
+            with Steps() as progress:
+                result = demonstrated(models=models, seed=seed or 0, progress=progress)
+            write(result, folder)
+        show(result, run, as_json=as_json)
     else:
         _colours(run, overwrite=overwrite, as_json=as_json)
 
@@ -103,19 +110,6 @@ def _colours(run: Path, *, overwrite: bool, as_json: bool) -> None:
         say_rows(result.tables["planted"].to_pylist(), _COLUMNS)
         say()
         show_end(result, run)
-
-
-def _mitigation(run: Path, options: Mapping[str, Any], *, overwrite: bool, as_json: bool) -> None:
-    from equipoise.cli.commands.mitigate import show
-    from equipoise.cli.mitigation_world import demonstrated
-    from equipoise.cli.pages import write
-    from equipoise.evidence import new_run
-
-    with new_run(run, overwrite=overwrite) as folder:
-        with Steps() as progress:
-            result = demonstrated(**options, progress=progress)
-        write(result, folder)
-    show(result, run, as_json=as_json)
 
 
 def _scenes(run: Path, *, overwrite: bool, as_json: bool) -> None:

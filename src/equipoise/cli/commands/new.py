@@ -16,23 +16,17 @@ from equipoise.cli.outputs import check_output, write_output
 from equipoise.cli.terminal import PATH, json_option, note, say, say_json
 from equipoise.core.errors import ConfigError
 
-_EXAMPLE: Mapping[str, str] = {
-    "labels": "labels.csv",
-    "id": "image_id",
-    "target": "label",
-    "groups": "group",
-    "model": "model",
-    "table": "predictions.csv",
-    "prediction": "prediction",
-}
-_QUESTIONS: Mapping[str, str] = {
-    "labels": "Table of labels (CSV, Parquet or JSON lines), relative to the configuration",
-    "id": "Its column that names the image",
-    "target": "Its column of the true class",
-    "groups": "Its columns to compare by, separated by commas",
-    "model": "Name of the model",
-    "table": "Table of the model's predictions",
-    "prediction": "Its column of the predicted class",
+_QUESTIONS = {
+    "labels": (
+        "labels.csv",
+        "Table of labels (CSV, Parquet or JSON lines), relative to the configuration",
+    ),
+    "id": ("image_id", "Its column that names the image"),
+    "target": ("label", "Its column of the true class"),
+    "groups": ("group", "Its columns to compare by, separated by commas"),
+    "model": ("model", "Name of the model"),
+    "table": ("predictions.csv", "Table of the model's predictions"),
+    "prediction": ("prediction", "Its column of the predicted class"),
 }
 
 
@@ -89,13 +83,11 @@ def command(
 def _text(audit: str, ask: bool | None) -> str:
     if audit != "predictions":
         return template(audit)
-    questions = sys.stdin.isatty() if ask is None else ask
-    return configuration({key: _ask(key) for key in _QUESTIONS} if questions else _EXAMPLE)
-
-
-def _ask(key: str) -> str:
-    answer: str = click.prompt(_QUESTIONS[key], default=_EXAMPLE[key], err=True)
-    return answer.strip()
+    answers = {key: example for key, (example, _) in _QUESTIONS.items()}
+    if sys.stdin.isatty() if ask is None else ask:
+        for key, (example, question) in _QUESTIONS.items():
+            answers[key] = click.prompt(question, default=example, err=True).strip()
+    return configuration(answers)
 
 
 def template(audit: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.core.errors import InputError, MissingExtraError, ModelError
+from equipoise.core.errors import MissingExtraError, ModelError
 from equipoise.mitigate.augmentation.faces import Image, Regions
 
 _CASCADE = "haarcascade_frontalface_default.xml"
@@ -125,8 +125,6 @@ def _opencv() -> Any:
 def _largest(images: Sequence[Image], faces: Callable[[Image], Any]) -> Regions:
     ends: NDArray[np.float64] = np.zeros((len(images), 4))
     for place, image in enumerate(images):
-        if image.ndim != 3 or image.shape[2] != 3:
-            raise InputError(f"image {place} has the shape {image.shape}; expected (h, w, 3)")
         boxes = np.asarray(faces(image), dtype=np.float64).reshape(-1, 4)
         if len(boxes):
             left, top, width, height = boxes.T
