@@ -12,7 +12,6 @@ from equipoise.counterfactuals import CaptionSets, caption_sets, howard_2024, pr
 from equipoise.counterfactuals.captions import (
     CLASS_AND_BACKGROUND,
     GENDER_AND_OCCUPATION,
-    SUBJECT_FIRST,
     agreeing,
 )
 from equipoise.data.lexicons import lexicon
@@ -57,11 +56,6 @@ def test_articles_follow_the_sound(after: str, article: str) -> None:
     assert agreeing("An", after) == article.capitalize()
     assert agreeing("A photo of the", after) == "A photo of the"
     assert agreeing("Photo of Diana", after) == "Photo of Diana"
-
-
-def test_traits_stand_before_the_attributes() -> None:
-    found = caption_sets(["arrogant"], GENDER, prefixes=["A"], template=SUBJECT_FIRST)
-    assert captions(found) == ["An arrogant male person", "An arrogant female person"]
 
 
 def test_ids_are_the_same_whatever_else_is_asked_for() -> None:

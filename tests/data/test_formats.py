@@ -132,14 +132,6 @@ def test_objects_of_visual_genome(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
-def test_fairface(tmp_path: Path) -> None:
-    images = sample("fairface").read(tmp_path)
-    assert images.ids.tolist() == ["val/1.jpg", "val/10.jpg", "val/2.jpg"]
-    assert columns(images)["race"] == ["East Asian", None, "Latino_Hispanic"]
-    assert images.labels is None
-    assert images.counts["missing"] == {"age": 0, "gender": 0, "race": 1, "service_test": 0}
-
-
 def test_dollar_street(tmp_path: Path) -> None:
     images = sample("dollar_street").read(tmp_path)
     assert columns(images) == {

@@ -39,15 +39,6 @@ def plain(*rows: tuple[str, str | None]) -> ImageSet:
     return read_plain(frame, id="id", label="label")
 
 
-def test_captions_and_instances_are_combined(tmp_path: Path) -> None:
-    images = coco(tmp_path)
-    assert images.captions is not None
-    assert len(images.need_labels().image) == 4
-    assert [*images.inputs] == [str(tmp_path / one) for one in ("captions.json", "instances.json")]
-    assert images.steps[-1].counts == {"images": 4, "only_first": 0, "only_second": 0}
-    assert images.counts["COCO instances"]["crowds"] == 1
-
-
 def test_images_of_visual_genome_are_left_out_of_coco(tmp_path: Path) -> None:
     genome = read_visual_genome_images(write_json(tmp_path / "image_data.json", VG_IMAGES))
     images = coco(tmp_path).apply(leave_out_visual_genome(genome))

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from equipoise.core import files
 from equipoise.core.errors import DataError
+from equipoise.counterfactuals.captions import word_id
 from equipoise.counterfactuals.generating.parts import read_part
 from equipoise.counterfactuals.generating.requests import COLUMNS, columns_of
 from equipoise.data.join import check_ids
@@ -26,6 +27,7 @@ from equipoise.evidence.store import read_manifest
 from equipoise.models.info import one_digest, sha256_of
 
 TABLE, EXPORTED = "images.parquet", "metadata.csv"
+_LONGEST = 150
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,11 +189,18 @@ def export_images(generated: Generated, folder: Path, *, overwrite: bool = False
     RunError
         When the folder is taken, or cannot be written.
     """
-    ids = generated.pictures.ids.tolist()
-    names = {image: f"images/{place:08d}.png" for place, image in enumerate(ids)}
+    names: dict[str, str] = {}
+    taken: set[str] = set()
     with new_run(folder, overwrite=overwrite) as partial:
-        (partial / "images").mkdir()
-        for place, name in enumerate(names.values()):
+        for place, image in enumerate(generated.pictures.ids.tolist()):
+            # The words of the id, or a number where these are no fit name.
+            words = "/".join(filter(None, word_id(image.split("/")).split("/")))
+            name = f"images/{words}.png"
+            if not words or name in taken or len(name.encode()) > _LONGEST:
+                name = f"images/{place:08d}.png"
+            names[image] = name
+            taken.add(name)
+            (partial / name).parent.mkdir(parents=True, exist_ok=True)
             (partial / name).write_bytes(generated.pictures.read(place))
         files = [names.get(image) for image in generated.table["image_id"].to_pylist()]
         columns = {"file_name": pa.array(files, pa.string())}
