@@ -83,35 +83,23 @@ def test_a_table_gives_its_pictures_in_the_order_of_ids(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("ids", "paths", "crops", "message"),
+    ("ids", "paths", "crops", "row"),
     [
-        ([], [], None, "t.csv: there are no images"),
-        (["a"], [], None, "t.csv: 1 ids and 0 paths. Expected: as many."),
-        (["a", ""], ["x", "y"], None, "t.csv, row 2: the id is empty"),
-        (["a", "b"], ["x", ""], None, "t.csv, row 2: the path of the image is empty"),
-        (
-            ["b", "a", "b"],
-            ["x", "y", "z"],
-            None,
-            "t.csv: the id 'b' stands in rows 1 and 3. Expected: each image once. To do: give each "
-            "image an id of its own.",
-        ),
-        (["a"], ["x"], [[1, 2, 3]], "t.csv: crops of shape (1, 3) for 1 images. Expected: (1, 4)."),
-        (
-            ["a", "b"],
-            ["x", "y"],
-            [[0, 0, 1, 1], [5, 0, 5, 9]],
-            "t.csv, row 2: the crop [5, 0, 5, 9] holds no pixel. Expected: 0 ≤ left < right and "
-            "0 ≤ top < bottom.",
-        ),
-        (["a"], ["x"], [[-1, 0, 1, 1]], "t.csv, row 1: the crop [-1, 0, 1, 1] holds no pixel"),
+        ([], [], None, None),
+        (["a", ""], ["x", "y"], None, 2),
+        (["a", "b"], ["x", ""], None, 2),
+        (["b", "a", "b"], ["x", "y", "z"], None, None),
+        (["a"], ["x"], [[1, 2, 3]], None),
+        (["a", "b"], ["x", "y"], [[0, 0, 1, 1], [5, 0, 5, 9]], 2),
+        (["a"], ["x"], [[-1, 0, 1, 1]], 1),
     ],
 )
 def test_a_table_that_is_unclear_is_refused(
-    ids: list[str], paths: list[str], crops: Any, message: str
+    ids: list[str], paths: list[str], crops: Any, row: int | None
 ) -> None:
-    with pytest.raises(DataError, match=f"^{re.escape(message)}"):
+    with pytest.raises(DataError) as caught:
         pictures_of_table(ids, paths, root=Path(), name="t.csv", crops=crops)
+    assert (caught.value.file, caught.value.row) == ("t.csv", row)
 
 
 def test_a_pipe_among_the_pictures_is_not_waited_for(tmp_path: Path) -> None:

@@ -196,7 +196,7 @@ def test_several_further_groups() -> None:
     [
         (np.ones((1, 12)), np.ones((1, 12)), math.inf, "offset=inf"),
         ({"c": 1}, {"d": 1}, 0.0, "c_images"),
-        ({"a": 1}, {"a": 1}, 0.0, "c_images: .*'a'"),
+        ({"a": 1}, {"a": 1}, 0.0, "c_images .*'a'"),
     ],
 )
 def test_bad_further_groups(images: Any, texts: Any, offset: float, where: str) -> None:

@@ -214,11 +214,9 @@ def pictures_of_table(
     ------
     DataError
         When ids repeat or are empty, a path is empty or leaves `root`,
-        the lengths differ, or a crop is empty.
+        or a crop is empty.
     """
-    if len(ids) != len(paths):
-        raise DataError(f"{len(ids)} ids and {len(paths)} paths", file=name, expected="as many")
-    for row, path in enumerate(paths, start=1):
+    for row, (_, path) in enumerate(zip(ids, paths, strict=True), start=1):
         if not str(path):
             raise DataError("the path of the image is empty", file=name, row=row)
         if ".." in str(path) and Path(os.path.normpath(path)).parts[0] == os.pardir:
@@ -242,9 +240,7 @@ def _boxes(crops: npt.ArrayLike | None, n: int, name: str) -> Boxes | None:
         raise DataError(
             f"crops of shape {boxes.shape} for {n} images", file=name, expected=f"({n}, 4)"
         )
-    wrong = np.flatnonzero(
-        (boxes[:, 2] <= boxes[:, 0]) | (boxes[:, 3] <= boxes[:, 1]) | (boxes[:, :2].min(axis=1) < 0)
-    )
+    wrong = np.flatnonzero((boxes[:, 2:] <= boxes[:, :2]).any(axis=1) | (boxes < 0).any(axis=1))
     if len(wrong):
         raise DataError(
             f"the crop {boxes[wrong[0]].tolist()} holds no pixel",
@@ -261,17 +257,14 @@ def sorted_by_id(
     """Return the pictures in the order of their ids, after a check that each is there once."""
     if not ids:
         raise DataError("there are no images", file=name)
-    for row, text in enumerate(ids, start=1):
-        if not text:
-            raise DataError("the id is empty", file=name, row=row)
+    if "" in ids:
+        raise DataError("the id is empty", file=name, row=ids.index("") + 1)
     order = sorted(range(len(ids)), key=ids.__getitem__)
     for before, after in pairwise(order):
         if ids[before] == ids[after]:
-            rows = sorted((before + 1, after + 1))
             raise DataError(
-                f"the id {ids[after]!r} stands in rows {rows[0]} and {rows[1]}",
+                f"the id {ids[after]!r} stands in rows {before + 1} and {after + 1}",
                 file=name,
-                expected="each image once",
                 fix="give each image an id of its own",
             )
     whole = np.empty(len(ids), dtype=object)

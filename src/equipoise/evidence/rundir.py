@@ -18,7 +18,6 @@ from equipoise.core.errors import RunError
 from equipoise.data.problems import listed
 
 LIST = "files.json"
-_WRITER = "equipoise"
 _TO_DO = "To do: choose another --out, or free space there"
 
 
@@ -41,7 +40,7 @@ def relist(folder: Path, path: Path) -> None:
 
 
 def _write(folder: Path, files: Mapping[str, str]) -> None:
-    text = json.dumps({"written_by": _WRITER, "files": files}, indent=1)
+    text = json.dumps({"written_by": "equipoise", "files": files}, indent=1)
     partial = folder / f".{LIST}.partial"
     partial.write_text(f"{text}\n", encoding="utf-8", newline="\n")
     partial.replace(folder / LIST)
@@ -54,7 +53,7 @@ def read_list(folder: Path) -> Mapping[str, str] | None:
         content = None if path.is_symlink() else json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):
         return None
-    if not isinstance(content, dict) or content.get("written_by") != _WRITER:
+    if not isinstance(content, dict) or content.get("written_by") != "equipoise":
         return None
     files = content.get("files")
     return files if isinstance(files, dict) else None

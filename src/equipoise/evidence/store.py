@@ -340,16 +340,13 @@ def read_rows(paths: Sequence[Path]) -> pa.Table:
     RunError
         When one is damaged.
     """
-    tables = [_read(path) for path in paths]
-    held = [table for table in tables if table.num_rows] or tables[:1]
-    return pa.concat_tables([table.replace_schema_metadata(None) for table in held])
-
-
-def _read(path: Path) -> pa.Table:
-    try:
-        return read_table(path)
-    except (OSError, pa.ArrowException):
-        raise RunError(f"{path}: it is damaged. To do: delete it and run again") from None
+    tables = []
+    for path in paths:
+        try:
+            tables.append(read_table(path).replace_schema_metadata(None))
+        except (OSError, pa.ArrowException):
+            raise RunError(f"{path}: it is damaged. To do: delete it and run again") from None
+    return pa.concat_tables([table for table in tables if table.num_rows] or tables[:1])
 
 
 def failure_table(failures: Sequence[Failure]) -> pa.Table:
@@ -375,8 +372,8 @@ class Ledger:
     part: int
 
     def size(self, number: int) -> int:
-        """Return how many images a part has; 0 where there is no such part."""
-        return max(min(self.part, len(self.pictures) - number * self.part), 0)
+        """Return how many images a part has."""
+        return min(self.part, len(self.pictures) - number * self.part)
 
     def pieces(self) -> Iterator[Piece]:
         """Yield the work, part by part, each with the digest of the part that lies there."""
@@ -385,12 +382,9 @@ class Ledger:
             for part in parts_in(self.folder)
             if is_sound(part.path, self.size(part.number))
         }
-        number = 0
-        while size := self.size(number):
-            first = number * self.part
-            pictures = self.pictures.take(range(first, first + size))
+        for number, first in enumerate(range(0, len(self.pictures), self.part)):
+            pictures = self.pictures.take(range(first, first + self.size(number)))
             yield Piece(number, pictures, have.get(number, ""))
-            number += 1
 
     def keep(self, outcome: Outcome) -> Outcome:
         """Write a part, or see that it lies there; return it without its bytes.

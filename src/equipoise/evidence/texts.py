@@ -158,11 +158,9 @@ def embed_classes(
 
 
 def _checked(texts: Sequence[Any]) -> tuple[str, ...]:
-    if isinstance(texts, str) or not len(texts):
-        raise InputError("texts: expected a list of at least one text")
-    for row, text in enumerate(texts):
-        if not isinstance(text, str) or not text.strip():
-            raise InputError(f"texts: number {row} is {text!r}; expected a text that is not empty")
+    wrong = [text for text in texts if not isinstance(text, str) or not text.strip()]
+    if isinstance(texts, str) or not len(texts) or wrong:
+        raise InputError(f"texts: expected a list of texts that are not empty; got {wrong[:1]}")
     return tuple(texts)
 
 

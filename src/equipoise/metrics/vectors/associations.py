@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations, product
@@ -25,8 +25,8 @@ from equipoise.metrics.vectors.partitions import (
     against_exchanged,
     permutations,
 )
-from equipoise.metrics.vectors.resampling import Space, Statistic, Weights, mean_vectors, row_dots
-from equipoise.metrics.vectors.sets import Similarity, plain_members
+from equipoise.metrics.vectors.resampling import Space, Statistic, Weights, row_dots
+from equipoise.metrics.vectors.sets import Similarity
 from equipoise.stats.resampling import Exact, Resampling, level_of
 from equipoise.stats.streams import stream
 
@@ -121,14 +121,13 @@ def _resampled_score(space: Space) -> Statistic:
     targets = space["targets"]
     if len(targets) >= targets.dimension:
         return lambda weights: _score(space.means(weights))
-    similar = [plain_members(space[name].similarities(targets.vectors)) for name in ("a", "b")]
+    similar = space.near(["targets"], "ab")
 
     def scores(weights: Weights) -> Floats:
         times = weights["targets"].astype(np.float64)
         with np.errstate(invalid="ignore"):
             near, far = (
-                row_dots(times, mean_vectors(weights[name], rows)) / times.sum(axis=1)
-                for name, rows in zip("ab", similar, strict=True)
+                row_dots(times, means) / times.sum(axis=1) for means in similar(weights).values()
             )
         return np.stack([near - far, near, far], axis=1)
 
@@ -326,10 +325,17 @@ def _effect_size(
     spread = _spread(np.sort(np.concatenate([x, y])), ddof)
     value = (means[0] - means[1]) / spread if spread else math.nan
     reason = "" if spread else "all scores are equal: their standard deviation is 0"
-    scores = _resampled_scores(space) if of_targets else lambda _: (x[None], y[None])
-    boot = space.replicates(
-        lambda weights: _effects(scores(weights), (weights[first], weights[second]), ddof), few=True
-    )
+    similar = space.near("xy", "ab") if of_targets else None
+
+    def effects(weights: Weights) -> Floats:
+        scores = x[None], y[None]
+        if similar is not None:
+            near = similar(weights)
+            every = near["a"] - near["b"]
+            scores = every[:, : len(x)], every[:, len(x) :]
+        return _effects(scores, (weights[first], weights[second]), ddof)
+
+    boot = space.replicates(effects, few=True)
     key = "targets" if of_targets else "attributes"
     tested = space.exchange(first, second, (x[:, None], y[:, None]), key)
     null = f"the members of {first} and {second} are exchangeable"
@@ -389,22 +395,6 @@ def _effects(
         flat = spread <= _ROUNDING * max(np.abs(x).max(), np.abs(y).max())
         effect = (means[0] - means[1]) / np.where(flat, np.nan, spread)
     return np.stack([effect, *means, sums[0] - sums[1]], axis=1)
-
-
-def _resampled_scores(space: Space) -> Callable[[Weights], tuple[Floats, Floats]]:
-    """Return what gives the scores of all targets x and y with resampled attributes.
-
-    Means of similarities to all targets, not of vectors, are taken anew: these are fewer numbers.
-    """
-    targets = np.concatenate([space["x"].vectors, space["y"].vectors])
-    near = {name: plain_members(space[name].similarities(targets)) for name in ("a", "b")}
-    many = len(space["x"])
-
-    def scores(weights: Weights) -> tuple[Floats, Floats]:
-        first, second = (mean_vectors(weights[name], rows) for name, rows in near.items())
-        return (first - second)[:, :many], (first - second)[:, many:]
-
-    return scores
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,14 +18,8 @@ from equipoise.metrics.building import NOTHING, Against, Percentile, ends_of, nu
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.spec import COSINE, MetricSpec, make_estimate, register
 from equipoise.metrics.vectors.partitions import MOST_PARTITIONS, Exchanged, against_exchanged
-from equipoise.metrics.vectors.resampling import (
-    Space,
-    Statistic,
-    Weights,
-    mean_vectors,
-    row_dots,
-)
-from equipoise.metrics.vectors.sets import Similarity, plain_members
+from equipoise.metrics.vectors.resampling import Space, Statistic, Weights, row_dots
+from equipoise.metrics.vectors.sets import Similarity
 from equipoise.stats.resampling import Bootstrap, Exact, Resampling
 from equipoise.stats.streams import stream
 
@@ -125,15 +119,8 @@ def mcas(  # noqa: PLR0913 - one keyword for each choice
     ----------
     Mandal et al. 2023; Mandal 2024, chapters 6 and 8.
     """
-    targets = {"target_images": target_images, "target_texts": target_texts}
-    attributes = {
-        "a_images": a_images,
-        "a_texts": a_texts,
-        "b_images": b_images,
-        "b_texts": b_texts,
-    }
-    space = Space.of(targets, attributes, similarity, units, (), resampling, rng)
-    space = _with_fixed_texts(space, resample_texts)
+    sets = target_images, target_texts, a_images, a_texts, b_images, b_texts
+    space = _space(sets, {}, similarity, units, resample_texts, resampling, rng)
     found = Components(
         _components(space.means())[0],
         space.replicates(_resampled_components(space)),
@@ -170,12 +157,25 @@ def mcas(  # noqa: PLR0913 - one keyword for each choice
     )
 
 
-def _with_fixed_texts(space: Space, resample_texts: bool) -> Space:
-    """Hold texts fixed: all of them, or prompts if they are fewer than ten."""
+def _space(
+    sets: Sequence[Any],
+    further: Mapping[str, Any],
+    similarity: Similarity | None,
+    units: Mapping[str, Any] | None,
+    resample_texts: bool,
+    resampling: Resampling | None,
+    seed: int,
+) -> Space:
+    """Embed the sets and hold texts fixed: all of them, or prompts if they are fewer than ten."""
+    targets = dict(zip(TARGETS, sets[:2], strict=True))
+    groups = [f"{group}_{kind}" for group in "ab" for kind in KINDS]
+    attributes = dict(zip(groups, sets[2:], strict=True)) | dict(further)
+    space = Space.of(targets, attributes, similarity, units, (), resampling, seed)
     texts = [name for name in space.sets if name.endswith("_texts")]
     few = [name for name in texts if len(space[name]) < _FEWEST_TEXTS]
-    if resample_texts and (attributes := [name for name in few if name != "target_texts"]):
-        name = attributes[0]
+    short = [name for name in few if name != "target_texts"]
+    if resample_texts and short:
+        name = short[0]
         raise InputError(
             f"resample_texts: {name} has {len(space[name])} texts; expected at least "
             f"{_FEWEST_TEXTS} to draw inference over prompts, or leave texts fixed"
@@ -197,17 +197,11 @@ def _resampled_components(space: Space) -> Statistic:
     images, texts = (space[name] for name in TARGETS)
     if len(images) + len(texts) >= images.dimension:
         return lambda weights: _components(space.means(weights))
-    every = np.concatenate([images.vectors, texts.vectors])
-    similar = {
-        name: plain_members(one.similarities(every))
-        for name, one in space.sets.items()
-        if name not in TARGETS
-    }
+    similar = space.near(TARGETS, [name for name in space.sets if name not in TARGETS])
     columns = {"target_images": slice(len(images)), "target_texts": slice(len(images), None)}
 
     def components(weights: Weights) -> Floats:
-        near = {name: mean_vectors(weights[name], rows) for name, rows in similar.items()}
-        found = []
+        near, found = similar(weights), []
         for kind, target in SIDES.values():
             apart = near[f"a_{kind}"] - near[f"b_{kind}"]
             times = weights[target].astype(np.float64)
@@ -318,19 +312,18 @@ def xmcas(  # noqa: PLR0913 - one keyword for each choice
     """
     if not math.isfinite(offset):
         raise InputError(f"offset={offset}: expected a finite number")
-    further = _further_groups(c_images, c_texts)
-    names = [*further]
-    targets = {"target_images": target_images, "target_texts": target_texts}
-    attributes = {
-        "a_images": a_images,
-        "a_texts": a_texts,
-        "b_images": b_images,
-        "b_texts": b_texts,
-    }
-    for name, (images, texts) in further.items():
-        attributes |= {f"{name}_images": images, f"{name}_texts": texts}
-    space = Space.of(targets, attributes, similarity, units, (), resampling, rng)
-    space = _with_fixed_texts(space, resample_texts)
+    images = c_images if isinstance(c_images, Mapping) else {"c": c_images}
+    texts = c_texts if isinstance(c_texts, Mapping) else {"c": c_texts}
+    names = [*images]
+    if not names or {*names} != {*texts} or {"a", "b", "target"} & {*names}:
+        raise InputError(
+            f"c_images has groups {names}, c_texts {[*texts]}; expected the same, and none called "
+            "'a', 'b' or 'target'"
+        )
+    both = [*zip(KINDS, (images, texts), strict=True)]
+    further = {f"{name}_{kind}": given[name] for name in names for kind, given in both}
+    sets = target_images, target_texts, a_images, a_texts, b_images, b_texts
+    space = _space(sets, further, similarity, units, resample_texts, resampling, rng)
     boot = space.replicates(lambda weights: _geometry(space.means(weights), names, offset))
     found = _geometry(space.means(), names, offset)[0].tolist()
     rows = [("euclidean", ""), ("mcas", "")]
@@ -349,19 +342,6 @@ def xmcas(  # noqa: PLR0913 - one keyword for each choice
         params={"offset": offset, "resample_texts": resample_texts},
         no_chance="an angle between similarities: it compares no exchangeable groups",
     )
-
-
-def _further_groups(c_images: Any, c_texts: Any) -> dict[str, tuple[Any, Any]]:
-    """Return images and texts of each further group, "c" where it has no name."""
-    images = c_images if isinstance(c_images, Mapping) else {"c": c_images}
-    texts = c_texts if isinstance(c_texts, Mapping) else {"c": c_texts}
-    if not images or {*images} != {*texts}:
-        raise InputError(
-            f"c_images has groups {sorted(images)}, c_texts {sorted(texts)}; expected the same"
-        )
-    if taken := sorted({"a", "b", "target"} & {*images}):
-        raise InputError(f"c_images: a group may not be called {taken[0]!r}; choose another name")
-    return {name: (images[name], texts[name]) for name in images}
 
 
 def _geometry(means: Mapping[str, Floats], names: Sequence[str], offset: float) -> Floats:

@@ -24,7 +24,7 @@ from equipoise.metrics.building import Against, ends_of, number, replicates_text
 from equipoise.metrics.measure import NO_INTERVAL
 from equipoise.metrics.spec import make_estimate
 from equipoise.metrics.vectors.partitions import Exchanged, exchange
-from equipoise.metrics.vectors.sets import Members, Similarity, embed, shared_members
+from equipoise.metrics.vectors.sets import Members, Similarity, embed, plain_members, shared_members
 from equipoise.stats.compiled import compiled
 from equipoise.stats.resampling import Bootstrap, Resampling, level_of
 from equipoise.stats.streams import stream, unit_counts, unit_keys
@@ -32,6 +32,7 @@ from equipoise.stats.threads import each
 
 Floats = npt.NDArray[np.float64]
 Weights = Mapping[str, npt.NDArray[np.uint8]]
+Near = dict[str, Floats]
 Statistic = Callable[[Weights], Floats]
 
 # Replicates that are drawn together: part of the key of their stream, so never to be changed.
@@ -98,6 +99,17 @@ class Space:
         if weights is None:
             return {name: one.mean[None] for name, one in self.sets.items()}
         return {name: mean_vectors(weights[name], one) for name, one in self.sets.items()}
+
+    def near(self, targets: Sequence[str], attributes: Sequence[str]) -> Callable[[Weights], Near]:
+        """Return what gives mean similarities (replicates, targets) of resampled attributes.
+
+        These are fewer numbers than mean vectors where targets are fewer than dimensions.
+        """
+        every = np.concatenate([self[name].vectors for name in targets])
+        similar = {name: plain_members(self[name].similarities(every)) for name in attributes}
+        return lambda weights: {
+            name: mean_vectors(weights[name], rows) for name, rows in similar.items()
+        }
 
     def replicates(self, statistic: Statistic, *, few: bool = False) -> Floats | None:
         """Return a statistic (replicates, s) of resampled sets, None where nothing is resampled.
