@@ -135,19 +135,28 @@ class TextToImage(Audit[Config, TextToImageData, Design]):
         tests: Mapping[str, int],
     ) -> Mapping[str, Any]:
         """Return images by generator, prompts by set, and labelled images by share."""
-        prompts = {name: len(texts) for name, texts in config.prompts.attribute_texts.items()}
-        sizes = [*prompts.items(), ("targets", len(config.prompts.target_names))]
-        shares = []
+        prompts, shares = config.prompts, []
         for design in designs:
             if isinstance(design, ShareDesign):
-                confusion = data.judged[design.share.of].confusion
+                confusion = design.judged.confusion
                 labelled = None if confusion is None else int(confusion.labelled.min())
                 shares.append(
                     {"of": design.share.of, "generator": design.model,
                      "guidance": design.guidance, "labelled_of_the_rarest": labelled}
                 )  # fmt: skip
+        images = []
+        for name, made in data.made.items():
+            for guidance in made.guidances:
+                here = slice(None) if guidance is None else made.guidance == guidance
+                states = made.state[here]
+                there = "to be made" if made.planned else int((states == IMAGE).sum())
+                images.append(
+                    {"generator": name, "guidance": guidance, "asked": len(states), "there": there}
+                )
+        sizes = [(name, len(texts)) for name, texts in prompts.attribute_texts.items()]
+        sizes.append(("targets", len(prompts.target_names)))
         return {
-            "images": [*_images(data)],
+            "images": images,
             "prompts": [{"set": name, "prompts": n} for name, n in sizes],
             "shares": shares,
         }
@@ -158,17 +167,10 @@ class TextToImage(Audit[Config, TextToImageData, Design]):
         """Yield the notes on groups, intervals, and images without outputs."""
         yield "Groups are as prompts name them and classifiers perceive them."
         if config.pairs:
-            yield (
-                "Intervals are over prompts: images of one prompt are resampled together."
-                if config.over_prompts
-                else "Prompts are as declared: intervals are over images and seeds, not over other "
-                "prompts."
-            )
+            unit = "prompt" if config.over_prompts else "seed"
+            yield f"Intervals of associations are over {unit}s: images of one {unit} go together."
         if len(config.encoders) > 1:
-            yield (
-                f"“{ALL}” averages the cosines of {', '.join(config.encoders)}: its scores are the "
-                "means of theirs."
-            )
+            yield f"“{ALL}” averages the cosines of {', '.join(config.encoders)}."
         for name, images in data.made.items():
             if not images.seeded:
                 yield f"{name}: seeds are not known, so every image counts as independent."
@@ -182,15 +184,6 @@ class TextToImage(Audit[Config, TextToImageData, Design]):
             for generator, vectors in encoder.images.items():
                 if lost := int(((data.made[generator].state == IMAGE) & ~vectors.usable).sum()):
                     yield f"{model}: {lost} images of {generator} have no usable vector."
-
-
-def _images(data: TextToImageData) -> Iterator[dict[str, Any]]:
-    for name, images in data.made.items():
-        for guidance in images.guidances:
-            here = slice(None) if guidance is None else images.guidance == guidance
-            states = images.state[here]
-            there = "to be made" if images.planned else int((states == IMAGE).sum())
-            yield {"generator": name, "guidance": guidance, "asked": len(states), "there": there}
 
 
 def _confusions(config: Config, data: TextToImageData) -> Iterator[dict[str, Any]]:

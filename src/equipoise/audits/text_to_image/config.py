@@ -425,29 +425,23 @@ class SharesConfig(Section):
     min_labelled: Annotated[int, Field(ge=1)] = 10
 
     @model_validator(mode="after")
-    def _one_source(self) -> SharesConfig:
-        if (self.model is None) == (not self.said):
-            number = "neither is" if self.model is None else "both are"
-            raise ValueError(
-                f"'model' or 'said': {number} given; expected 'model' to ask it, or 'said' to read "
-                "what was said before"
-            )
-        if self.model is None and self.question is not None:
-            raise ValueError("'question' is about a model to ask, and no 'model' is given")
-        if self.said and self.labelled is not None and self.labelled.said is None:
-            raise ValueError("labelled.said: required, and missing: what was said of these images")
-        if self.templates != AS_IT_IS and (self.said or self.question):
-            raise ValueError("'templates' is about a zero-shot classifier, and answers are read")
-        return self
-
-    @model_validator(mode="after")
-    def _classes_are_distinct(self) -> SharesConfig:
-        names = [*self.classes]
-        for name in self.no_person:
-            if name not in names:
-                raise ValueError(f"no_person: {name!r} is none of the classes {names}")
-        if len(names) - len(self.no_person) < 2:
-            raise ValueError(f"classes: {names}; expected at least two beside 'no_person'")
+    def _consistent(self) -> SharesConfig:
+        without = self.labelled is not None and self.labelled.said is None
+        refused = {
+            "'model' or 'said': expected one of them": (self.model is None) == (not self.said),
+            "'question' is about a model to ask, and no 'model' is given": self.model is None
+            and self.question,
+            "labelled.said: required, and missing: the answers about these images": self.said
+            and without,
+            "'templates' is about a zero-shot classifier, and answers are read": self.templates
+            != AS_IT_IS
+            and (self.said or self.question),
+            f"no_person: expected some of {[*self.classes]}": {*self.no_person} - {*self.classes},
+            "classes: expected at least two beside 'no_person'": len(self.compared) < 2,
+        }
+        for message, wrong in refused.items():
+            if wrong:
+                raise ValueError(message)
         one_state_each((), self.unknown, self.refused)
         return self
 
@@ -504,10 +498,8 @@ class Config(AuditConfig):
             )
         attributes = self.prompts.attribute_texts
         for index, pair in enumerate(self.pairs):
-            for name in pair:
+            for name in distinct(pair):
                 among(f"associations.pairs[{index}]", name, [*attributes])
-            if pair[0] == pair[1]:
-                raise ValueError(f"associations.pairs[{index}]: {pair[0]!r} is there twice")
         for name in self.associations.encoders if self.associations else ():
             among("associations.encoders", name, [*self.models])
         for name, texts in attributes.items() if self.over_prompts else ():
