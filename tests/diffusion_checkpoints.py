@@ -70,9 +70,7 @@ def _unet(down: str, up: str, mid: str) -> Any:
     ).eval()
 
 
-def _stable_diffusion(
-    folder: Path, unet: Any, *, scheduler: Any = None, checker: Any = None, length: int = 24
-) -> Path:
+def _stable_diffusion(folder: Path, unet: Any, *, checker: Any = None, length: int = 24) -> Path:
     from diffusers import PNDMScheduler, StableDiffusionPipeline
     from transformers import CLIPImageProcessorPil
 
@@ -84,8 +82,7 @@ def _stable_diffusion(
         text_encoder=_text(tokenizer),
         tokenizer=tokenizer,
         unet=unet,
-        scheduler=scheduler
-        or PNDMScheduler(
+        scheduler=PNDMScheduler(
             beta_start=0.00085,
             beta_end=0.012,
             beta_schedule="scaled_linear",

@@ -66,12 +66,6 @@ def test_sets_are_more_alike_than_by_one_noise_alone(by_share: dict[float, Image
     found = {
         share: np.array([likeness(one) for one in images]) for share, images in by_share.items()
     }
-    for share, rows in found.items():
-        told = np.array([hue_of(one) for one in by_share[share]]) == np.arange(len(HUES))
-        print(  # noqa: T201 - the effect over the shared fraction, for whoever reads the log
-            f"shared {share:.1f}: IoU {rows[:, 0].mean():.3f}, centres {rows[:, 1].mean():.3f} "
-            f"pixels apart, hue right {told.mean():.3f}"
-        )
     for share in (0.6, 0.8):
         overlap, apart = (found[share] - found[0.0]).T
         assert overlap.mean() > 0

@@ -272,7 +272,6 @@ def test_the_plan_shows_the_smallest_effects_that_could_be_found() -> None:
          "effect_size": 1.425}
     ]  # fmt: skip
     assert {"set": "doctor", "images": 12, "texts": 1} in plan.details["sets"]
-    assert {"model": "m", "table": "images", "usable": 64, "without": 0} in plan.details["models"]
 
 
 # A hundred men and women, of whom targets are a part: doctors are 36 men and 4 women, nurses the

@@ -142,31 +142,18 @@ class Associations(Audit[Config, AssociationData, Question]):
         designs: Sequence[Question],
         tests: Mapping[str, int],
     ) -> Mapping[str, Any]:
-        """Return items, sets, models and measurements, and the smallest effects to be seen.
+        """Return sets and measurements, and the smallest effects to be seen.
 
         Per WEAT: the smallest p-value that its sizes allow, and about the smallest effect size
         that would show with a power of 80 %.
         """
         return {
-            "tables": [
-                {"table": name, "kind": data.kinds[name], "items": len(items),
-                 "units": len(items.coded[data.units[name]].vocabulary)
-                 if name in data.units else None}
-                for name, items in data.items.items()
-            ],
             "sets": [
                 {"set": name} | {
                     f"{kind}s": sum(len(rows) for t, rows in own.items() if data.kinds[t] == kind)
                     for kind in ("image", "text")
                 }
                 for name, own in data.sets.items()
-            ],
-            "models": [
-                {"model": space.model, "table": table, "usable": int(space.usable[table].sum()),
-                 "without": int((~space.usable[table]).sum())}
-                for space in data.spaces
-                for table in data.items
-                if table in space.usable
             ],
             "questions": [
                 {"question": design.options.metric, "model": design.model,

@@ -62,8 +62,7 @@ def measure_regions(question: Question) -> Iterator[Result]:
 
 def _similarities(question: Question) -> tuple[ImageSimilarities, list[str], list[str]]:
     """Return similarities of images to words, and the positive and negative words."""
-    options, space = question.options, question.space
-    table = options.images or ""
+    options, space, table = question.options, question.space, question.table
     images, rows = space.images(table), space.usable[table]
     names = filter(None, (options.positive, options.negative))
     words = [space.only_usable(space.chosen(name, "text")) for name in names]
@@ -106,7 +105,7 @@ def _unit(vectors: Any) -> Floats:
 
 def _by_region(question: Question, estimate: Estimate, *, tested: bool) -> Iterator[Result]:
     """Yield the number over all regions, and that of each where there are several."""
-    table, place = question.options.images or "", question.place()
+    table, place = question.table, question.place()
     lost = int((~question.space.usable[table]).sum())
     excluded = (Excluded(f"{table}: no usable vector", lost),) if lost else ()
     several, family = question.options.regions is not None, Family.DESCRIPTIVE
@@ -151,18 +150,16 @@ def _mean(values: Sequence[float]) -> float:
 
 def _word_rows(place: Place, images: ImageSimilarities, up: Sequence[str]) -> Iterator[Row]:
     """Yield the mean similarity of each region and group to each word."""
-    scores = np.asarray(images.scores)
-    regions = [_ONE_REGION] * len(scores) if images.regions is None else images.regions
-    cells: dict[tuple[str, str], list[int]] = {}
-    for row, cell in enumerate(zip(regions, images.groups, strict=True)):
-        if None not in cell:
-            cells.setdefault(cell, []).append(row)
-    for (region, group), rows in sorted(cells.items()):
-        means = np.sort(scores[rows], axis=0).mean(axis=0)
+    groups = np.asarray(images.groups)
+    regions = np.asarray([_ONE_REGION] * len(groups) if images.regions is None else images.regions)
+    cells = {cell for cell in zip(regions, groups, strict=True) if None not in cell}
+    for region, group in sorted(cells):
+        scores = np.asarray(images.scores)[(regions == region) & (groups == group)]
+        means = np.sort(scores, axis=0).mean(axis=0)
         for word, mean in zip(images.words, means.tolist(), strict=True):
             yield Row.of(
                 "words", place, region=region, group=group, word=word, similarity=mean,
-                kind="positive" if word in up else "negative", n=len(rows),
+                kind="positive" if word in up else "negative", n=len(scores),
             )  # fmt: skip
 
 
@@ -234,8 +231,7 @@ def _predicted(question: Question) -> tuple[Objects, Objects, tuple[str, ...] | 
     A label is that of a column, or the text that an image is most similar to. The vocabulary is
     empty where the question has none.
     """
-    options, space = question.options, question.space
-    table = options.images or ""
+    options, space, table = question.options, question.space, question.table
     items, vocabulary = space.data.items[table], _vocabulary(question)
     groups = items.columns[options.groups or ""]
     if options.label_column is not None:
@@ -280,7 +276,7 @@ def _two_groups(question: Question, groups: Objects) -> list[str]:
     if len(names) != 2 or first not in (None, *names):
         raise DataError(
             f"the column has {listed(names)}, and the group whose labels are X is {first!r}",
-            file=question.space.data.items[question.options.images or ""].name,
+            file=question.space.data.items[question.table].name,
             column=question.options.groups,
             expected="two groups, with `first` among them",
             fix="name a column of two values, with other values as `missing:`",
@@ -296,6 +292,5 @@ def _label_rows(question: Question, labels: Objects, groups: Objects) -> Iterato
     for (group, label), n in sorted(counts.items()):
         share = n / totals[group]
         yield Row.of("labels", question.place(), group=group, label=label, count=n, share=share)
-    images = question.options.images or ""
-    if unused := len(question.space.data.items[images]) - len(labels):
-        yield f"{question.model}: {unused} items of {images} have no usable vector and no label."
+    if unused := len(question.space.data.items[question.table]) - len(labels):
+        yield f"{question.model}: {unused} items of {question.table} have no vector and no label."

@@ -114,11 +114,11 @@ class Question:
 
     def seconds(self, draws: int) -> float:
         """About how long it takes to measure."""
-        data, table, cases = self.space.data, self.options.images, self.cases
+        data, cases = self.space.data, self.cases
         named = [name for case in cases for name in (*case.targets, *self.options.attributes)]
         members = sum(len(rows) for name in named for rows in data.sets[name].values())
-        if table is not None:
-            members = len(cases) * len(data.items[table])
+        if self.table:
+            members = len(cases) * len(data.items[self.table])
         return _SECONDS_PER_CASE * len(cases) + _SECONDS_PER_MEMBER * draws * members
 
     @property
@@ -131,6 +131,11 @@ class Question:
         """The two sets of attributes."""
         first, second = self.options.attributes
         return first, second
+
+    @property
+    def table(self) -> str:
+        """Name of the table of images; "" of questions about sets."""
+        return self.options.images or ""
 
     @property
     def figure_name(self) -> str:
