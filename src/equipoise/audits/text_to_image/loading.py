@@ -368,20 +368,13 @@ def _encoder(
                 pictures = labelled_pictures(share, labelled[share.of], models.base)
                 on = f"{share.of}, labelled"
                 of_labelled[share.of] = models.embed_images(name, section, pictures, on=on)
-    loaded = load_vectors(of_texts, items, what=what, max_unmatched=1.0)
-    if not loaded.usable.all():
-        raise DataError(
-            f"the text {ids[int(loaded.usable.argmin())]!r} has no usable vector",
-            file=loaded.name,
-            expected="a vector of each prompt and each text of a class, named by the text",
-            fix="embed it, or leave it out",
-        )
     if lacking := {*made} - {*of_images} if measured else None:
         raise DataError(
             f"models.{name}.images: no vectors of the images of {min(lacking)}",
             expected="vectors of the images of each generator",
             fix="name them, or leave the model out of associations.encoders",
         )
+    loaded = load_vectors(of_texts, items, what=what, max_unmatched=1.0)
     vectors = {
         generator: load_vectors(
             source,
@@ -391,13 +384,24 @@ def _encoder(
         )
         for generator, source in of_images.items()
     }
-    if {each.dimension for each in vectors.values()} - {loaded.dimension}:
+    _check(loaded, vectors)
+    return Encoder(items, loaded, vectors, of_labelled, scale)
+
+
+def _check(texts: Vectors, images: Mapping[str, Vectors]) -> None:
+    if not texts.usable.all():
         raise DataError(
-            f"models.{name}: images have vectors of another length than texts",
-            file=loaded.name,
+            f"the text {texts.ids[int(texts.usable.argmin())]!r} has no usable vector",
+            file=texts.name,
+            expected="a vector of each prompt and each text of a class, named by the text",
+            fix="embed it, or leave it out",
+        )
+    if {each.dimension for each in images.values()} - {texts.dimension}:
+        raise DataError(
+            "images have vectors of another length than texts",
+            file=texts.name,
             expected="images and texts in one space",
         )
-    return Encoder(items, loaded, vectors, of_labelled, scale)
 
 
 def _joined(batches: Sequence[Batch], parts: Sequence[Outputs]) -> Outputs:
