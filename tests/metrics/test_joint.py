@@ -12,7 +12,7 @@ from scipy import stats
 from equipoise.core.errors import InputError
 from equipoise.metrics.counts import count
 from equipoise.metrics.counts.accuracy import Accuracy
-from equipoise.metrics.counts.paired import Joint, join
+from equipoise.metrics.counts.paired import Joint, Pair, Seen, join
 
 NAN = float("nan")
 TRUTH = ["a", "b", "b", "c", "a", None, "b"]
@@ -42,13 +42,19 @@ def test_only_rows_that_every_model_answered_are_counted() -> None:
     assert joint.counts.excluded == {"missing true class": 1, "missing prediction": 1}
 
 
+def split(pair: Pair, tables: np.ndarray) -> list[np.ndarray]:
+    """Tables of the first and of the second model."""
+    return [Seen(pair.counts, index).tables(tables) for index in (pair.first, pair.second)]
+
+
 def test_a_pair_of_three_models() -> None:
     rng = np.random.default_rng(0)
     truth, *labels = rng.integers(0, 3, (4, 60))
     group = rng.integers(0, 2, 60)
     joint = join(truth, dict(zip("abc", labels, strict=True)), group)
     pair = joint.pair(2, 0)
-    for model, table in zip((2, 0), pair.split(pair.observed()), strict=True):
+    observed = pair.tables(joint.counts.observed)
+    for model, table in zip((2, 0), split(pair, observed), strict=True):
         expected = count(truth, labels[model], group)
         assert named(pair.counts, table[0]) == named(expected, expected.table)
 
@@ -57,7 +63,7 @@ def difference(joint: Joint, tables: np.ndarray) -> np.ndarray:
     """Accuracy of the first model minus that of the second."""
     pair = joint.pair(0, 1)
     measure = Accuracy("accuracy", None)
-    one, two = (measure(pair.counts, some)[:, 0] for some in pair.split(tables))
+    one, two = (measure(pair.counts, some)[:, 0] for some in split(pair, tables))
     return one - two
 
 

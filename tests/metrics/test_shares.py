@@ -242,7 +242,7 @@ def test_refused_counts(arguments: Any, options: Any, message: str) -> None:
 
 @pytest.mark.parametrize(
     ("outside", "message"),
-    [({"a": 1}, "none for class 'b'"), ({"a": -1, "b": 1}, r"\[-1.0, 1.0\]"), ("even", "'even'")],
+    [({"a": 1}, r"\[1.0, nan\]"), ({"a": -1, "b": 1}, r"\[-1.0, 1.0\]"), ("even", "'even'")],
 )
 def test_refused_outside_shares(outside: Any, message: str) -> None:
     with pytest.raises(InputError, match=f"^outside: {message}"):

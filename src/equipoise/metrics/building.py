@@ -20,7 +20,7 @@ from equipoise.metrics.counts import Counts
 from equipoise.metrics.measure import NO_INTERVAL, Draws
 from equipoise.metrics.spec import SPECS, Tested, make_estimate
 from equipoise.stats.chance import band, p_value
-from equipoise.stats.intervals import mean_t, percentile, wilson
+from equipoise.stats.intervals import percentile, wilson
 from equipoise.stats.resampling import Resampling
 
 Floats = npt.NDArray[np.float64]
@@ -382,24 +382,20 @@ class Known:
 
 @dataclass(frozen=True, eq=False)
 class Folded:
-    """Ends of |x| from replicates or runs of x: the interval of x, folded at 0."""
+    """Ends of |x| from replicates of x: the interval of x, folded at 0."""
 
     values: Floats
-    student: bool = False
 
     def __call__(self, level: float) -> tuple[float, float]:
         """Return the lower and upper end."""
-        low, high = self.signed(level)
-        if low <= 0.0 <= high:
-            return 0.0, max(abs(low), high) + 0.0  # high may be -0.0
-        return min(abs(low), abs(high)), max(abs(low), abs(high))
+        return folded(*Percentile(self.values)(level))
 
-    def signed(self, level: float) -> tuple[float, float]:
-        """Return the ends of x itself."""
-        low, high = (
-            mean_t(self.values, level) if self.student else percentile(self.values, level)[:2]
-        )
-        return float(low), float(high)
+
+def folded(low: float, high: float) -> tuple[float, float]:
+    """Return the ends of |x| where those of x are known."""
+    if low <= 0.0 <= high:
+        return 0.0, max(abs(low), high) + 0.0  # high may be -0.0
+    return min(abs(low), abs(high)), max(abs(low), abs(high))
 
 
 def known_mean(values: Floats, axis: int = -1) -> Floats:

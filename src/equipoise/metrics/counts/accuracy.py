@@ -26,6 +26,7 @@ from equipoise.metrics.building import (
 )
 from equipoise.metrics.counts.rates import Pair, too_few
 from equipoise.metrics.counts.table import Counts, Null, count
+from equipoise.metrics.counts.tally import check_lengths
 from equipoise.metrics.measure import DEFAULT, Draws, Measure, measure
 from equipoise.metrics.spec import POINTS, SPECS, WILSON, MetricSpec, register
 from equipoise.stats.intervals import (
@@ -41,13 +42,15 @@ Floats = npt.NDArray[np.float64]
 Kind = Literal["accuracy", "worst_group_accuracy", "accuracy_gap"]
 
 _NO_CHANCE = "accuracy itself has no chance level: it compares no groups"
-_NO_HIT_CHANCE = "the hit rate itself compares no groups; its gap in `by` has a chance level"
 _METHODS = {
     "accuracy": "Wilson interval",
     "worst_group_accuracy": "simultaneous Wilson intervals of all groups",
     "accuracy_gap": "simultaneous Newcombe intervals of each group against the rest",
 }
-_HIT, _MISS = "hit", "miss"
+_SIMULTANEOUS = {
+    "worst_group_accuracy": simultaneous_minimum,
+    "accuracy_gap": simultaneous_shortfall,
+}
 
 
 def accuracy(
@@ -170,6 +173,13 @@ def _right_and_total(counts: Counts, tables: Floats) -> Pair:
     return tables[:, counts.right].sum(axis=1), tables.sum(axis=1)
 
 
+def _by_group(counts: Counts, draws: Draws, lead: int) -> tuple[Floats, Floats, Any]:
+    """Return what is right, all rows, and group values, whose draws follow `lead` numbers."""
+    right, total = (values[0] for values in _right_and_total(counts, counts.observed))
+    boot = None if draws.boot is None else draws.boot[:, lead:]
+    return right, total, group_values(counts.groups, right, total, draws.level, boot=boot)
+
+
 @dataclass(frozen=True)
 class Accuracy(Measure):
     """The measure behind `accuracy`, `worst_group_accuracy` and `accuracy_gap`.
@@ -202,12 +212,16 @@ class Accuracy(Measure):
 
     def estimate(self, counts: Counts, draws: Draws) -> Estimate:
         """Turn the number into the estimate."""
-        right, total = (values[0] for values in _right_and_total(counts, counts.observed))
+        right, total, by_group = _by_group(counts, draws, 1)
+        usable = counts.groups.usable
+        if self.kind == "accuracy":
+            closed: Ends = ClosedForm(wilson, (right.sum(), total.sum()))
+        elif usable.sum() < 2:
+            closed = no_ends
+        else:
+            closed = ClosedForm(_SIMULTANEOUS[self.kind], (right[usable], total[usable]))
         held = against_chance(draws, 0, SPECS[self.kind].value_harm)
-        ends = drawn_ends(counts, draws, 0, self._closed_form(counts.groups.usable, right, total))
-        boot = None if draws.boot is None else draws.boot[:, 1:]
-        by_group = group_values(counts.groups, right, total, draws.level, boot=boot)
-        n = round(total.sum())
+        ends, n = drawn_ends(counts, draws, 0, closed), round(total.sum())
         whole = part(self.kind, "", draws, 0, ends=ends, held=held, n=n, by_group=by_group)
         return count_estimate(
             self.kind,
@@ -219,17 +233,8 @@ class Accuracy(Measure):
             no_chance=_NO_CHANCE if self.null is None else "",
             params={} if self.null is None else {"null": self.null},
             by=parts_to_table([whole]),
-            reason=too_few(draws.observed[0], "rows enough"),
+            reason=too_few(draws.observed[0], "enough rows"),
         )
-
-    def _closed_form(self, usable: npt.NDArray[np.bool_], right: Floats, total: Floats) -> Ends:
-        if self.kind == "accuracy":
-            return ClosedForm(wilson, (right.sum(), total.sum()))
-        if usable.sum() < 2:
-            return no_ends
-        worst = self.kind == "worst_group_accuracy"
-        function = simultaneous_minimum if worst else simultaneous_shortfall
-        return ClosedForm(function, (right[usable], total[usable]))
 
 
 def hit_rate(
@@ -306,30 +311,23 @@ def hits(
             f"top_predictions has shape {np.shape(top_predictions)}"
         )
     truths = [_labels(labels) for labels in y_true_sets]
-    if len(truths) != len(top):
-        raise InputError(
-            f"top_predictions: {len(top)} rows; expected {len(truths)}, as in y_true_sets"
-        )
+    check_lengths(len(truths), top_predictions=len(top))
     outcome = [
-        (_HIT if truth & best else _MISS) if best else None
+        ("hit" if truth & best else "miss") if best else None
         for truth, best in zip(truths, map(_labels, top[:, :k].tolist()), strict=True)
     ]
-    present = [_HIT if truth else None for truth in truths]
-    return count(
-        np.array(present, dtype=object), np.array(outcome, dtype=object), groups, units=units
-    )
+    present = np.array(["hit" if truth else None for truth in truths], dtype=object)
+    return count(present, np.array(outcome, dtype=object), groups, units=units)
 
 
 def _labels(labels: Any) -> frozenset[str]:
     """Return the labels of one image; None, NaN and "" are none."""
     several = isinstance(labels, Iterable) and not isinstance(labels, str | bytes)
-    return frozenset(str(one) for one in (labels if several else (labels,)) if not _missing(one))
-
-
-def _missing(label: object) -> bool:
-    if isinstance(label, float):
-        return math.isnan(label)
-    return label is None or str(label) in ("", "<NA>", "NaT")
+    texts = {
+        "" if isinstance(one, float) and math.isnan(one) else str(one)
+        for one in (labels if several else [labels])
+    }
+    return frozenset(texts - {"", "None", "<NA>", "NaT"})
 
 
 @dataclass(frozen=True)
@@ -355,38 +353,32 @@ class HitRate(Measure):
 
     def estimate(self, counts: Counts, draws: Draws) -> Estimate:
         """Turn the numbers into the estimate."""
-        right, total = (values[0] for values in _right_and_total(counts, counts.observed))
+        right, total, by_group = _by_group(counts, draws, 2)
         usable = counts.groups.usable
-        wide = ClosedForm(simultaneous_gap, (right[usable], total[usable]))
-        ends, gap_ends = (
-            drawn_ends(counts, draws, place, closed)
-            for place, closed in enumerate((ClosedForm(wilson, (right.sum(), total.sum())), wide))
-        )
-        boot = None if draws.boot is None else draws.boot[:, 2:]
-        by_group = group_values(counts.groups, right, total, draws.level, boot=boot)
+        rates = ClosedForm(wilson, (right.sum(), total.sum()))
+        ends = drawn_ends(counts, draws, 0, rates)
         rate = part("hit_rate", "", draws, 0, ends=ends, n=round(total.sum()), by_group=by_group)
         gap = part(
             "hit_rate_gap",
             "",
             draws,
             1,
-            ends=gap_ends,
+            ends=drawn_ends(
+                counts, draws, 1, ClosedForm(simultaneous_gap, (right[usable], total[usable]))
+            ),
             held=against_chance(draws, 1, "higher"),
             n=round(total[usable].sum()),
             by_group=by_group,
-            reason=too_few(draws.observed[1], "rows enough"),
-        )
-        closed = (
-            "Wilson interval; pairwise Newcombe intervals for the gap, simultaneous over groups"
+            reason=too_few(draws.observed[1], "enough rows"),
         )
         return count_estimate(
             "hit_rate",
             counts,
             draws,
-            method=interval_method(counts, draws, closed),
+            method=interval_method(counts, draws, "Wilson interval; pairwise Newcombe for the gap"),
             ends=ends,
             held=NOTHING,
-            no_chance=_NO_HIT_CHANCE,
+            no_chance="the hit rate itself compares no groups; its gap in `by` has a chance level",
             params={"k": self.k, "null": self.null},
             by=parts_to_table([rate, gap]),
         )

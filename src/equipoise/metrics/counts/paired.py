@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
@@ -22,13 +22,13 @@ from equipoise.core.finding import GroupValue
 from equipoise.core.groups import Groups
 from equipoise.core.labels import Coded, encode, natural
 from equipoise.core.parts import Part, parts_to_table
-from equipoise.metrics.building import NOTHING, Against, Folded, against, number
+from equipoise.metrics.building import NOTHING, Against, Folded, Percentile, against, folded, number
 from equipoise.metrics.counts.table import Counts, count, recode, sum_by
 from equipoise.metrics.counts.tally import check_lengths
 from equipoise.metrics.measure import DEFAULT
 from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
 from equipoise.stats.draws import ItemSampler, TableSampler, block_sizes, group_order
-from equipoise.stats.intervals import percentile, wilson
+from equipoise.stats.intervals import mean_t, percentile, wilson
 from equipoise.stats.resampling import Bootstrap, Exact, Resampling, level_of, null_draws
 from equipoise.stats.streams import stream, unit_keys, unit_uniforms
 
@@ -131,18 +131,9 @@ class Pair:
     first: Indices
     second: Indices
 
-    def split(self, tables: Floats) -> tuple[Floats, Floats]:
-        """Turn tables of the pair's outcomes into those of the first and second model."""
-        size = len(self.counts.truth)
-        return sum_by(self.first, size, tables), sum_by(self.second, size, tables)
-
     def tables(self, tables: Floats) -> Floats:
         """Turn joint tables (r, outcomes, groups) into those of the pair's outcomes."""
         return sum_by(self.own, len(self.partner), tables)
-
-    def observed(self) -> Floats:
-        """Return the observed table of the pair's outcomes, shape (1, outcomes, groups)."""
-        return self.tables(self.joint.counts.observed)
 
     def swapped(self, replicates: int, seed: int) -> Iterator[Floats]:
         """Yield tables in which each row, or unit, swaps the two models with probability 1/2."""
@@ -150,7 +141,7 @@ class Pair:
         if isinstance(sampler, ItemSampler):
             yield from self._swapped_units(sampler, replicates, seed)
             return
-        observed = self.observed()[0]
+        observed = self.tables(self.joint.counts.observed)[0]
         upper = np.flatnonzero(self.partner > np.arange(len(self.partner)))
         both = (observed[upper] + observed[self.partner[upper]]).astype(np.int64)
         order = group_order(observed)
@@ -246,6 +237,11 @@ class _Paired:
     missing: int
 
     @property
+    def what(self) -> str:
+        """What is swapped and resampled."""
+        return "image" if self.keys is None else "unit"
+
+    @cached_property
     def n(self) -> int:
         """Images."""
         return int(self.images.sum())
@@ -263,8 +259,7 @@ class _Paired:
         """
         sums = np.abs(self.right[0] - self.right[1])
         sizes, many = np.unique(sums[sums > 0], return_counts=True)
-        what = "image" if self.keys is None else "unit"
-        null = f"the two models are exchangeable on each {what}"
+        null = f"the two models are exchangeable on each {self.what}"
         if _work(sizes, many) <= _EXACT_WORK:
             values, weights = _enumerated(sizes, many)
             return values / self.most, weights, f"{null}; every swap enumerated"
@@ -414,21 +409,19 @@ def accuracy_difference(
         held = against(np.abs(differences), abs(signed), "higher", text, weights=weights)
     if isinstance(resampling, Bootstrap):
         boot = paired.replicates(resampling.replicates, rng)
-    what = "images" if paired.keys is None else "units"
-    drawn = None if boot is None else Folded(boot[:, 0] - boot[:, 1])
     return make_estimate(
         "accuracy_difference",
         abs(signed),
         dict.fromkeys(MODELS, paired.n),
         "none: use Bootstrap()"
         if boot is None
-        else f"paired percentile bootstrap over {what}, {len(boot)} replicates",
+        else f"paired percentile bootstrap over {paired.what}s, {len(boot)} replicates",
         params={"runs": paired.by_run.shape[1]},
         **held.fields("no resampling was asked for"),
         by=parts_to_table(_parts(paired, rates, boot, held, level)),
         excluded={"missing true class or prediction": paired.missing} if paired.missing else {},
         unit="row" if paired.keys is None else "unit",
-        ends=drawn or no_ends,
+        ends=no_ends if boot is None else Folded(boot[:, 0] - boot[:, 1]),
     )
 
 
@@ -436,7 +429,7 @@ def _parts(
     paired: _Paired, rates: Floats, boot: Floats | None, held: Against, level: float
 ) -> Iterator[Part]:
     """Yield the difference with both accuracies, in per cent, signed, and as mean over runs."""
-    signed, n, name = float(rates[0] - rates[1]), paired.n, "accuracy_difference"
+    signed, n = float(rates[0] - rates[1]), paired.n
     low = high = np.full(2, np.nan)
     if paired.keys is None and len(paired.by_run[0]) == 1:
         # Each image is one independent answer.
@@ -447,25 +440,26 @@ def _parts(
         GroupValue(model, (model,), n, *ends)
         for model, *ends in zip(MODELS, rates.tolist(), low.tolist(), high.tolist(), strict=True)
     )
-    drawn = None if boot is None else Folded(boot[:, 0] - boot[:, 1])
-    ends = drawn or no_ends
-    yield number(name, abs(signed), ends=ends, level=level, held=held, n=n, by_group=groups)
+    ends, of_percent, of_signed = no_ends, no_ends, no_ends
+    if boot is not None:
+        apart = boot[:, 0] - boot[:, 1]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            percents = 100.0 * apart / boot[:, 0]
+        ends, of_signed = Folded(apart), Percentile(apart)
+        of_percent = Folded(np.where(np.isfinite(percents), percents, np.nan))
+    yield number(
+        "accuracy_difference", abs(signed), ends=ends, level=level, held=held, n=n, by_group=groups
+    )
     if rates[0] == 0:
         reason = f"the model {MODELS[0]} is never right"
         yield Part("percent_difference", "", np.nan, n=n, reason=reason)
     else:
-        ends = no_ends
-        if boot is not None:
-            with np.errstate(invalid="ignore", divide="ignore"):
-                percents = 100.0 * (boot[:, 0] - boot[:, 1]) / boot[:, 0]
-            ends = Folded(np.where(np.isfinite(percents), percents, np.nan))
         percent = 100.0 * abs(signed) / float(rates[0])
-        yield Part("percent_difference", "", percent, *ends(level), n=n)
-    both = (np.nan, np.nan) if drawn is None else drawn.signed(level)
-    yield Part("signed_difference", "", signed, *both, n=n)
+        yield Part("percent_difference", "", percent, *of_percent(level), n=n)
+    yield Part("signed_difference", "", signed, *of_signed(level), n=n)
     if len(paired.by_run[0]) > 1:
         runs = paired.by_run[0] - paired.by_run[1]
-        mean_ends = Folded(runs, student=True)(level)
+        mean_ends = folded(*(float(end) for end in mean_t(runs, level)))
         yield Part("mean_over_runs", "", abs(float(runs.mean())), *mean_ends, n=len(runs))
 
 

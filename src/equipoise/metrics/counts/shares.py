@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -113,13 +112,13 @@ class Confusion:
         """
         classes = tuple(counts)
         outcomes = tuple(dict.fromkeys([*classes, *(o for row in counts.values() for o in row)]))
-        cells = np.zeros((len(classes), len(outcomes)), dtype=np.int64)
-        for row, (name, by_outcome) in enumerate(counts.items()):
-            for outcome, count in by_outcome.items():
-                cells[row, outcomes.index(outcome)] = _whole_number(count, f"{name} as {outcome}")
-        if not cells.any():
+        cells = [
+            [_whole_number(row.get(outcome, 0), f"{name} as {outcome}") for outcome in outcomes]
+            for name, row in counts.items()
+        ]
+        if not np.any(cells):
             raise InputError("confusion: no labelled image; expected counts by true class")
-        return cls(classes, outcomes, cells)
+        return cls(classes, outcomes, np.array(cells, dtype=np.int64))
 
     @property
     def labelled(self) -> Indices:
@@ -148,23 +147,16 @@ class Confusion:
 
     def over(self, classes: Sequence[str], outcomes: Sequence[str]) -> Confusion:
         """Return the counts of exactly these classes and outcomes, in their order."""
-        cells = np.zeros((len(classes), len(outcomes)), dtype=np.int64)
-        for row, name in enumerate(classes):
-            for column, outcome in enumerate(outcomes):
-                if name in self.classes and outcome in self.outcomes:
-                    place = self.classes.index(name), self.outcomes.index(outcome)
-                    cells[row, column] = self.counts[place]
-        return Confusion(tuple(classes), tuple(outcomes), cells)
+        known = {
+            (name, outcome): count
+            for name, row in zip(self.classes, self.counts.tolist(), strict=True)
+            for outcome, count in zip(self.outcomes, row, strict=True)
+        }
+        cells = [[known.get((name, outcome), 0) for outcome in outcomes] for name in classes]
+        return Confusion(tuple(classes), tuple(outcomes), np.array(cells, dtype=np.int64))
 
 
 def _whole_number(count: object, what: str) -> int:
-    """Return a count as a whole number.
-
-    Raises
-    ------
-    InputError
-        When it is negative or none.
-    """
     number = float(count) if isinstance(count, int | float | np.number) else math.nan
     if not number >= 0 or number != int(number):
         raise InputError(f"{what}: {count!r}; expected a whole number of images, at least 0")
@@ -217,12 +209,9 @@ def _predicted(predicted: Any, units: Any) -> PredictedCounts:
 
 def _effective(codes: Any, unit: Any, many: int) -> float:
     """Return n over the design effect: how much more shares vary between units than images."""
-    n = len(codes)
-    if many == n:
-        return float(n)
-    if many == 1:
-        return 1.0
-    classes = int(codes.max()) + 1
+    n, classes = len(codes), int(codes.max()) + 1
+    if many in (1, n):
+        return float(many)
     table = np.bincount(unit * classes + codes, minlength=many * classes).reshape(many, classes)
     shares = table.sum(axis=0) / n
     simple = float((shares * (1.0 - shares)).sum()) / n
@@ -232,13 +221,13 @@ def _effective(codes: Any, unit: Any, many: int) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Classified:
-    """Counts of outcomes and of labelled images, from which shares are found and drawn.
+class Shares:
+    """Shares of classes with their draws; the ends of their MAD.
 
     Attributes
     ----------
     classes : tuple of str
-        Whose shares are asked for.
+        Whose shares are estimated.
     said : ndarray, shape (outcomes,)
         Counts, in the order of the outcomes of `confusion`.
     effective : float
@@ -250,6 +239,10 @@ class Classified:
         Whether shares are those of largest likelihood in the simplex, or the plain inverse.
     name : str
         Key of the draws of these images; those of the labelled ones are the same for all.
+    resampling : Resampling or None
+    seed : int
+    reason : str
+        Why shares cannot be estimated.
     """
 
     classes: tuple[str, ...]
@@ -259,79 +252,115 @@ class Classified:
     exact: bool
     constrained: bool
     name: str
+    resampling: Resampling | None
+    seed: int
+    reason: str = ""
 
-    @property
-    def kept(self) -> npt.NDArray[np.int64]:
+    def __call__(self, level: float) -> tuple[float, float]:
+        """Return the ends of the MAD."""
+        return no_ends(level) if self.boot is None else Percentile(mad(self.boot))(level)
+
+    @cached_property
+    def _kept(self) -> Indices:
         """Places of the classes among those of the confusion counts."""
         return np.array([self.confusion.classes.index(one) for one in self.classes])
 
-    def found(self) -> Floats:
-        """Return the shares of all true classes, shape (classes of the confusion,)."""
+    @cached_property
+    def _every(self) -> Floats:
+        """Shares of all true classes, shape (classes of the confusion,)."""
         share = self.said / self.said.sum()
         return np.asarray(self._solved(share[None], self.confusion.rates[None])[0])
 
-    def of_classes(self, shares: Floats) -> Floats:
-        """Return the shares among the classes that are asked for, shape (r, classes)."""
-        some = shares[:, self.kept]
+    @cached_property
+    def observed(self) -> Floats:
+        """Shares among the classes, shape (classes,)."""
+        if self.reason:
+            return np.full(len(self.classes), math.nan)
+        return np.asarray(self._of_classes(self._every[None])[0])
+
+    @cached_property
+    def boot(self) -> Floats | None:
+        """Shares as likely as those observed, given both sets of images: (draws, classes)."""
+        if self.reason or not isinstance(self.resampling, Bootstrap):
+            return None
+        draws, counts = self.resampling.replicates, self.confusion.counts
+        weight = self.effective / self.said.sum()
+        rng = stream(self.seed, "shares", "counts", self.name)
+        said = rng.standard_gamma(self.said * weight + _SAID, (draws, len(self.said)))
+        if self.exact:
+            rates = self.confusion.rates[None]
+        else:
+            rng = stream(self.seed, "shares", "confusion")
+            likely = counts + 1.0 / counts.shape[1]
+            rates = _normalised(rng.standard_gamma(likely, (draws, *counts.shape)))
+        return self._of_classes(self._solved(_normalised(said), rates))
+
+    @cached_property
+    def null(self) -> Floats | None:
+        """Shares found where true ones are equal: (draws, classes)."""
+        if self.reason or self.resampling is None:
+            return None
+        return self.under(np.full_like(self.observed, 1.0 / len(self.observed)))
+
+    def under(self, target: Floats) -> Floats:
+        """Return shares found where the true ones are `target`: (draws, classes).
+
+        Images and labelled images are both drawn anew, as many as there were. Classes aside keep
+        their estimated share.
+        """
+        confusion = self.confusion
+        draws = null_draws(self.resampling or DEFAULT, MOST_DRAWS)
+        if len(self.classes) < len(confusion.classes):
+            every = _normalised(np.clip(self._every, 0.0, None))
+            every[self._kept] = target * every[self._kept].sum()
+            target = every
+        # What was never seen is rare and not impossible.
+        rates = confusion.rates
+        if not self.exact:
+            rates = _normalised(confusion.counts + 1.0 / confusion.counts.shape[1])
+        n = max(1, round(self.effective))
+        rng = stream(self.seed, "shares", "null", self.name)
+        share = rng.multinomial(n, _whole(target @ rates), size=draws) / n
+        if self.exact:
+            return self._of_classes(self._solved(share, rates[None]))
+        labelled = stream(self.seed, "shares", "null", "confusion")
+        again = np.empty((draws, *rates.shape))
+        for row, (count, rate) in enumerate(zip(confusion.labelled.tolist(), rates, strict=True)):
+            again[:, row] = labelled.multinomial(count, _whole(rate), size=draws) / count
+        return self._of_classes(self._solved(share, again))
+
+    def _of_classes(self, shares: Floats) -> Floats:
+        some = shares[:, self._kept]
         total = some.sum(axis=1, keepdims=True)
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(np.where(total > 0, some / total, np.nan))
-
-    def drawn(self, draws: int, seed: int) -> Floats:
-        """Return shares as likely as those found, given both sets of images: (draws, classes)."""
-        width = len(self.said)
-        weight = self.effective / self.said.sum()
-        rng = stream(seed, "shares", "counts", self.name)
-        share = _normalised(rng.standard_gamma(self.said * weight + _SAID, (draws, width)))
-        return self.of_classes(self._solved(share, self._rates(draws, seed)))
-
-    def under(self, target: Floats, draws: int, seed: int) -> Floats:
-        """Return shares found where the true ones are `target`: (draws, classes).
-
-        Images and labelled images are both drawn anew, as many as there were.
-        """
-        rates = self._likely_rates()
-        n = max(1, round(self.effective))
-        rng = stream(seed, "shares", "null", self.name)
-        share = rng.multinomial(n, _whole(self._hypothesis(target) @ rates), size=draws) / n
-        if self.exact:
-            return self.of_classes(self._solved(share, rates[None]))
-        labelled = stream(seed, "shares", "null", "confusion")
-        again = np.empty((draws, *rates.shape))
-        for row, (count, rate) in enumerate(
-            zip(self.confusion.labelled.tolist(), rates, strict=True)
-        ):
-            again[:, row] = labelled.multinomial(count, _whole(rate), size=draws) / count
-        return self.of_classes(self._solved(share, again))
-
-    def _hypothesis(self, target: Floats) -> Floats:
-        """Return shares of all true classes: those aside as found, the others as in `target`."""
-        if len(self.classes) == len(self.confusion.classes):
-            return target
-        found = np.clip(self.found(), 0.0, None)
-        found /= found.sum()
-        found[self.kept] = target * found[self.kept].sum()
-        return np.asarray(found)
-
-    def _likely_rates(self) -> Floats:
-        """Rates in which what was never seen is rare and not impossible."""
-        if self.exact:
-            return self.confusion.rates
-        return _normalised(self.confusion.counts + 1.0 / self.confusion.counts.shape[1])
-
-    def _rates(self, draws: int, seed: int) -> Floats:
-        counts = self.confusion.counts
-        if self.exact:
-            return np.broadcast_to(self.confusion.rates, (draws, *counts.shape))
-        rng = stream(seed, "shares", "confusion")
-        return _normalised(
-            rng.standard_gamma(counts + 1.0 / counts.shape[1], (draws, *counts.shape))
-        )
 
     def _solved(self, share: Floats, rates: Floats) -> Floats:
         if self.exact:
             return share[:, : len(self.confusion.classes)]
         return likeliest(share, rates) if self.constrained else inverted(share, rates)
+
+    @property
+    def method(self) -> str:
+        """How intervals were made, and what they suppose."""
+        if self.resampling is None:
+            return NO_INTERVAL
+        if self.boot is None:
+            return "none: use Bootstrap()"
+        how = f"{len(self.boot)} draws from Dirichlet distributions of what was said"
+        if self.exact:
+            return f"{how}; not corrected for the errors of the classifier"
+        return f"{how} and of the labelled images; {TRANSPORT}"
+
+    def against(
+        self, null: Floats | None, value: float, what: str, harm: Harm = "higher"
+    ) -> Against:
+        """Hold a number against draws of it where true shares are `what`."""
+        if null is None:
+            return NOTHING
+        text = f"true shares are {what}; {len(null)} draws of images and labelled images"
+        held = against(null, value, harm, text, resolution=resolution_of(self.resampling))
+        return replace(held, null=held.null.replace("; permutation", ""))
 
 
 def _normalised(values: Floats) -> Floats:
@@ -422,73 +451,6 @@ def _step(shares: Floats, said: Floats, rates: Floats) -> Floats:
 def _fit(shares: Floats, said: Floats, rates: Floats) -> Floats:
     expected = np.maximum(np.einsum("rk,rkj->rj", shares, rates), 1e-300)
     return np.asarray((said * np.log(expected)).sum(axis=1))
-
-
-@dataclass(frozen=True, eq=False)
-class Shares:
-    """Ends of the MAD of shares, with the draws that other numbers of them are made from.
-
-    Attributes
-    ----------
-    classified : Classified
-    observed : ndarray, shape (classes,)
-    resampling : Resampling or None
-    seed : int
-    boot : ndarray, shape (draws, classes), or None
-    null : ndarray, shape (draws, classes), or None
-        Where true shares are equal.
-    """
-
-    classified: Classified
-    observed: Floats
-    resampling: Resampling | None
-    seed: int
-    boot: Floats | None = None
-    null: Floats | None = None
-
-    def __call__(self, level: float) -> tuple[float, float]:
-        """Return the ends of the MAD."""
-        return no_ends(level) if self.boot is None else Percentile(mad(self.boot))(level)
-
-    def with_draws(self) -> Shares:
-        """Return the shares with draws of them, and of equal shares."""
-        table, resampling = self.classified, self.resampling
-        if resampling is None:
-            return self
-        boot = None
-        if isinstance(resampling, Bootstrap):
-            boot = table.drawn(resampling.replicates, self.seed)
-        return replace(
-            self, boot=boot, null=self.under(np.full_like(self.observed, 1.0 / len(self.observed)))
-        )
-
-    def under(self, target: Floats) -> Floats:
-        """Return shares found where the true ones are `target`."""
-        many = null_draws(self.resampling or DEFAULT, MOST_DRAWS)
-        return self.classified.under(target, many, self.seed)
-
-    @property
-    def method(self) -> str:
-        """How intervals were made, and what they suppose."""
-        if self.resampling is None:
-            return NO_INTERVAL
-        if self.boot is None:
-            return "none: use Bootstrap()"
-        how = f"{len(self.boot)} draws from Dirichlet distributions of what was said"
-        if self.classified.exact:
-            return f"{how}; not corrected for the errors of the classifier"
-        return f"{how} and of the labelled images; {TRANSPORT}"
-
-    def against(
-        self, null: Floats | None, value: float, what: str, harm: Harm = "higher"
-    ) -> Against:
-        """Hold a number against draws of it where true shares are `what`."""
-        if null is None:
-            return NOTHING
-        text = f"true shares are {what}; {len(null)} draws of images and labelled images"
-        held = against(null, value, harm, text, resolution=resolution_of(self.resampling))
-        told = re.sub("; permutation$", "; share of draws as far out", held.null)
-        return replace(held, null=told)
 
 
 def mad(shares: Floats) -> Floats:
@@ -588,27 +550,25 @@ def corrected_shares(  # noqa: PLR0913 - one keyword for each choice
     total = sum(said.counts.values())
     effective = said.effective * counts.sum() / total if total else 0.0
     constrained = method == "likelihood"
-    table = Classified(order, counts, effective, arranged, known is None, constrained, name)
-    reason = _reason(table, aside, max_condition, min_labelled)
-    if reason:
-        found = Shares(table, np.full(len(order), math.nan), resampling, rng)
-    else:
-        observed = table.of_classes(table.found()[None])[0]
-        found = Shares(table, observed, resampling, rng).with_draws()
-    value = float(mad(found.observed[None])[0])
-    held = found.against(None if found.null is None else mad(found.null), value, "equal")
+    shares = Shares(
+        order, counts, effective, arranged, known is None, constrained, name, resampling, rng
+    )
+    reason = _reason(shares, aside, max_condition, min_labelled)
+    shares = replace(shares, reason=reason)
+    value = float(mad(shares.observed[None])[0])
+    held = shares.against(None if shares.null is None else mad(shares.null), value, "equal")
     return make_estimate(
         "share_mad",
         value,
-        {"images": int(table.said.sum())},
-        found.method,
-        params=_params(table, said, method, aside, max_condition),
+        {"images": int(counts.sum())},
+        shares.method,
+        params=_params(shares, said, method, aside, max_condition),
         **held.fields(reason or "no resampling was asked for"),
-        by=lambda: parts_to_table(_parts(found, reason)),
-        excluded=_left_out(said, table),
+        by=lambda: parts_to_table(_parts(shares)),
+        excluded=_left_out(said, shares),
         unit="unit" if said.units is not None else "image",
         reason=reason,
-        ends=found,
+        ends=shares,
     )
 
 
@@ -620,16 +580,13 @@ def _arranged(base: Confusion, order: Sequence[str], aside: Sequence[str]) -> Co
     return rows.over(names, [*names, *(one for one, some in occurs if some and one not in names)])
 
 
-def _reason(
-    table: Classified, aside: Sequence[str], max_condition: float, min_labelled: int
-) -> str:
+def _reason(shares: Shares, aside: Sequence[str], max_condition: float, min_labelled: int) -> str:
     """Return why there are no shares, "" where there are."""
-    if not table.said.sum():
+    confusion = shares.confusion
+    if not shares.said.sum():
         return "no image was named"
-    if table.exact:
-        named = table.said[: len(table.classes)].sum()
-        return "" if named else "no image was named one of the classes"
-    confusion = table.confusion
+    if shares.exact:
+        return ""
     few = [
         f"{one}: {count}"
         for one, count in zip(confusion.classes, confusion.labelled.tolist(), strict=True)
@@ -642,16 +599,11 @@ def _reason(
             f"the condition number of the confusion matrix is {confusion.condition:.3g}, above "
             f"{max_condition:g}: what is said hardly depends on what is shown"
         )
-    lost = [one for one in aside if one not in confusion.classes and one in confusion.outcomes]
-    return (
-        ""
-        if table.of_classes(table.found()[None])[0].sum() > 0
-        else (f"no image is left beside {', '.join(lost or aside)}")
-    )
+    return "" if shares.observed.sum() > 0 else f"no image is left beside {', '.join(aside)}"
 
 
 def _params(
-    table: Classified, said: PredictedCounts, method: Method, aside: Sequence[str], limit: float
+    table: Shares, said: PredictedCounts, method: Method, aside: Sequence[str], limit: float
 ) -> dict[str, Any]:
     about: dict[str, Any] = {"corrected": not table.exact, "aside": [*aside]}
     if not table.exact:
@@ -667,7 +619,7 @@ def _params(
     return about
 
 
-def _left_out(said: PredictedCounts, table: Classified) -> dict[str, int]:
+def _left_out(said: PredictedCounts, table: Shares) -> dict[str, int]:
     found = {"nothing was said": said.left_out} if said.left_out else {}
     for outcome, count in said.counts.items():
         if outcome not in table.confusion.outcomes and count:
@@ -676,16 +628,17 @@ def _left_out(said: PredictedCounts, table: Classified) -> dict[str, int]:
     return found
 
 
-def _parts(found: Shares, reason: str) -> Iterator[Part]:
-    table, level = found.classified, level_of(found.resampling)
-    used = int(table.said.sum())
-    named = table.said[: len(table.classes)]
-    weight = table.effective / table.said.sum() if used else math.nan
-    for index, name in enumerate(table.classes):
+def _parts(found: Shares) -> Iterator[Part]:
+    level, used = level_of(found.resampling), int(found.said.sum())
+    named = found.said[: len(found.classes)]
+    weight = found.effective / found.said.sum() if used else math.nan
+    for index, name in enumerate(found.classes):
         low, high = ends_of(found.boot, index)(level)
         value = float(found.observed[index])
         share = (GroupValue(name, (name,), used, value, low, high),)
-        yield Part("corrected_share", name, value, low, high, n=used, by_group=share, reason=reason)
+        yield Part(
+            "corrected_share", name, value, low, high, n=used, by_group=share, reason=found.reason
+        )
         # Of the images that were assigned to any class.
         raw = (math.nan, math.nan, math.nan)
         if total := float(named.sum()):
@@ -714,36 +667,28 @@ def mean_share_mad(estimates: Mapping[str, Estimate]) -> Estimate:
     InputError
         When an estimate is another, draws were made otherwise, or none can be estimated.
     """
-    known: dict[str, tuple[Estimate, Shares]] = {}
-    for name, one in estimates.items():
-        if not isinstance(one.ends, Shares):
-            raise InputError(f"estimates: {name!r} is not what corrected_shares returned")
-        if one.estimable:
-            known[name] = one, one.ends
-    if not known:
-        raise InputError("estimates: none is estimable; expected at least one")
-    found = [shares for _, shares in known.values()]
-    if len({(one.resampling, one.seed) for one in found}) > 1:
-        raise InputError("estimates: drawn with other seeds or numbers of draws; use the same")
-    value = float(np.mean([one.value for one, _ in known.values()]))
+    known = {name: one for name, one in estimates.items() if one.estimable}
+    found = [one.ends for one in known.values() if isinstance(one.ends, Shares)]
+    if not found or len(found) < len(known):
+        raise InputError("estimates: expected what corrected_shares returned, at least one of them")
     first = found[0]
-    boot, null = (
-        np.mean([mad(one) for one in some if one is not None], axis=0)
-        if some[0] is not None
-        else None
-        for some in ([one.boot for one in found], [one.null for one in found])
-    )
+    if any((one.resampling, one.seed) != (first.resampling, first.seed) for one in found):
+        raise InputError("estimates: drawn with other seeds or numbers of draws; use the same")
+    value = float(np.mean([one.value for one in known.values()]))
+    boots = [mad(one.boot) for one in found if one.boot is not None]
+    nulls = [mad(one.null) for one in found if one.null is not None]
+    boot, null = (np.mean(some, axis=0) if some else None for some in (boots, nulls))
     held = first.against(null, value, "equal in every set")
     lost = len(estimates) - len(known)
     return make_estimate(
         metric="share_mad",
         value=value,
-        n={name: one.n["images"] for name, (one, _) in known.items()},
+        n={name: one.n["images"] for name, one in known.items()},
         method=first.method,
-        params={"sets": len(known), "corrected": not first.classified.exact},
+        params={"sets": len(known), "corrected": not first.exact},
         **held.fields("no resampling was asked for"),
         excluded={"not estimable": lost} if lost else {},
-        unit=next(iter(known.values()))[0].unit,
+        unit=next(iter(known.values())).unit,
         ends=ends_of(boot),
     )
 
@@ -792,7 +737,7 @@ def share_gap(
     found = shares.ends
     if not isinstance(found, Shares):
         raise InputError(f"shares: {shares.metric} is not what corrected_shares returned")
-    classes = found.classified.classes
+    classes = found.classes
     target = _target(classes, outside)
     apart = found.observed - target
     value = float(np.abs(apart).max())
@@ -800,7 +745,7 @@ def share_gap(
     what = "equal" if isinstance(outside, str) else "those from outside"
     held = found.against(None if null is None else np.abs(null).max(axis=1), value, what)
     drawn = None if found.boot is None else found.boot - target
-    used, level, parts = int(found.classified.said.sum()), level_of(found.resampling), []
+    used, level, parts = int(found.said.sum()), level_of(found.resampling), []
     for index, name in enumerate(classes):
         ends = ends_of(drawn, index)
         low, high = (float(end + target[index]) for end in ends(level))
@@ -841,12 +786,11 @@ def _target(classes: tuple[str, ...], outside: Mapping[str, float] | str) -> Flo
         if outside != "uniform":
             raise InputError(f"outside: {outside!r}; expected 'uniform' or a number for each class")
         return np.full(len(classes), 1.0 / len(classes))
-    if missing := [one for one in classes if one not in outside]:
-        raise InputError(f"outside: none for class {missing[0]!r}; expected one for each")
-    numbers = np.array([float(outside[one]) for one in classes])
+    numbers = np.array([float(outside.get(one, math.nan)) for one in classes])
     if not (np.isfinite(numbers).all() and (numbers >= 0).all() and numbers.sum() > 0):
         raise InputError(
-            f"outside: {numbers.tolist()}; expected shares or counts, at least 0 and not all 0"
+            f"outside: {numbers.tolist()}; expected a share or count of each class, at least 0 and "
+            "not all 0"
         )
     return np.asarray(numbers / numbers.sum())
 
