@@ -1,5 +1,6 @@
 """Joining predictions to labels: states, mappings, ranks, probabilities and what is counted."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -149,3 +150,65 @@ def test_probabilities_alone_say_the_label() -> None:
     assert counts_of(data)["versions"]["default"] == {"ties": 1}
     assert data.models["m"].state[3] == "missing"
     assert version.scale == "most probable class; labels as given"
+
+
+UNLABELLED = pl.DataFrame(
+    {"id": ["c", "a", "b"], "group": ["x", "y", None], "unit": ["u", "u", "v"]}
+)
+ANSWERS = pl.DataFrame({"id": ["a", "b", "c"], "said": ["A cat.", "", "cat"]})
+
+
+def unlabelled(**more: object) -> LabelSource:
+    return LabelSource(UNLABELLED, "id", None, ("group",), **more)  # type: ignore[arg-type]
+
+
+def test_answers_are_joined_without_a_true_class() -> None:
+    model = PredictionSource(ANSWERS, prediction="said", open_vocabulary=True)
+    data = load_predictions(unlabelled(unit="unit"), {"m": model})
+    assert data.ids.tolist() == ["a", "b", "c"]
+    assert data.classes == ()
+    assert data.target.tolist() == [None, None, None]
+    assert data.attributes["group"].tolist() == ["y", None, "x"]
+    assert data.models["m"].versions["default"].label.tolist() == ["A cat.", None, "cat"]
+    assert data.models["m"].state.tolist() == ["answered", "missing", "answered"]
+    assert data.counts["labels"]["missing"] == {"group": 1, "unit": 0}
+
+
+ASIAN = {"East Asian": "Asian", "Southeast Asian": "Asian"}
+
+
+def faces(
+    shared: Path, target: str, labels: dict[str, Any] | None = None, **facellm: Any
+) -> PredictionData:
+    folder = shared / "data" / "fairface3k"
+    return load_predictions(
+        LabelSource(
+            folder / "labels.csv", "image_id", target, ("race", "gender"), **(labels or {})
+        ),
+        {
+            "deepface": PredictionSource(folder / "deepface.csv", target),
+            "facellm": PredictionSource(folder / "facellm.csv", target, **facellm),
+        },
+    )
+
+
+def share_right(data: PredictionData, model: str) -> float:
+    right: float = (data.models[model].versions["default"].label == data.target).mean()
+    return right
+
+
+def test_gender(shared_dir: Path) -> None:
+    data = faces(shared_dir, "gender")
+    assert len(data.ids) == 2998
+    assert share_right(data, "deepface") == pytest.approx(0.6848, abs=5e-5)
+    assert share_right(data, "facellm") == pytest.approx(0.8829, abs=5e-5)
+
+
+def test_race_needs_a_mapping_of_the_labels(shared_dir: Path) -> None:
+    with pytest.raises(DataError, match="Asian"):
+        faces(shared_dir, "race")
+    data = faces(shared_dir, "race", {"map": ASIAN})
+    assert "Asian" in data.classes
+    assert data.counts["labels"]["mapped"] == 784
+    # The attribute keeps its own labels: the mapping is of the target.
+    assert "East Asian" in data.attributes["race"]

@@ -81,18 +81,16 @@ class Normalization:
 
     def describe(self) -> str:
         """Return the steps in words, with their version."""
-        steps = [
-            "Unicode composed",
-            "case folded" if self.case_fold else "",
-            "whitespace collapsed" if self.whitespace else "",
-            f"{self.punctuation} taken off the ends" if self.punctuation else "",
-            f"{counted(len(self.leading_phrases), 'leading phrase')} dropped"
-            if self.leading_phrases
-            else "",
-            f"articles {', '.join(self.articles)} dropped" if self.articles else "",
-            f"{counted(len(self.synonyms), 'synonym')} replaced" if self.synonyms else "",
-        ]
-        return f"{self.version}: " + "; ".join(step for step in steps if step)
+        steps = {
+            "Unicode composed": True,
+            "case folded": self.case_fold,
+            "whitespace collapsed": self.whitespace,
+            f"{self.punctuation} taken off the ends": self.punctuation,
+            f"{counted(len(self.leading_phrases), 'leading phrase')} dropped": self.leading_phrases,
+            f"articles {', '.join(self.articles)} dropped": self.articles,
+            f"{counted(len(self.synonyms), 'synonym')} replaced": self.synonyms,
+        }
+        return f"{self.version}: " + "; ".join(step for step, taken in steps.items() if taken)
 
     def _pass(self, text: str) -> str:
         text = self._clean(text)

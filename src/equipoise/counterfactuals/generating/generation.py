@@ -270,24 +270,18 @@ class Planned:
 
 
 def _plan(request: Request, draws: Draws, model: str, store: Path, settings: Settings) -> Planned:
-    present, own, folders = 0, None, []
+    present, own, rate, size = 0, None, None, None
     for path in sorted(store.glob("generations/*/manifest.json")):
         folder, manifest = path.parent, read_manifest(path.parent)
         known, name = manifest.get("key", {}), manifest.get("model", {}).get("name")
-        if name != model or known.get("sampling") != settings.sampling.facts:
-            continue
-        folders.append(folder)
         facts = key_facts(request, draws, known.get("model"), settings.sampling, settings.part)
+        if name != model or known.get("sampling") != facts["sampling"]:
+            continue
+        # Other images by this model with these settings take as long, and as much room.
+        rate, size = seconds_per_image(folder) or rate, bytes_per_image(folder) or size
         if facts == known:
             todo = Ledger(folder, facts, request, draws, verified=False).split()[1]
-            there = request.images - sum(map(len, todo))
-            if there > present:
-                present, own = there, folder
-    # Other images by this model with these settings take as long, and as much room.
-    rates = (seconds_per_image(folder) for folder in ([own] if own else []) + folders)
-    rate = next((rate for rate in rates if rate is not None), None)
-    sizes = (bytes_per_image(folder) for folder in folders)
-    size = next((size for size in sizes if size is not None), None)
+            present, own = request.images - sum(map(len, todo)), folder
     to_do = request.images - present
     return Planned(
         prompts=request.table.num_rows,
