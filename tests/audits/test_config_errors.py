@@ -227,7 +227,7 @@ SIZE = {"name": "mine", "ignored": 0.3, "needed": 0.1}
         ({"format": "coco", "files": "c.json"}, ": files: coco is read from a mapping"),
         ({"format": "coco", "files": {"caption": "c.json"}}, ": files: given 'caption'. Allowed: "),
         ({**STREET, "id": "x"}, ": 'id' is given, and dollar_street has ids of its own"),
-        ({**STREET, "options": {"columns": {"label": "x"}}}, ": options.columns.label: "),
+        ({**STREET, "options": {"columns": {"label": "x"}}}, ": options.columns.label"),
         ({"table": "t.csv", "id": "i", "crop": {"left": "l", "top": "t"}}, ".crop: given "),
         (
             {**CAPTIONS, "crop": {"left": "l", "top": "t", "right": "r", "bottom": "b"}},

@@ -17,22 +17,12 @@ def run(target: str, classes: int) -> AuditResult:
     truth, group = rng.integers(0, classes, n), rng.integers(0, 3, n)
     answer = np.where(rng.random(n) < 0.3, rng.integers(0, classes, n), truth)
     names = np.array(["cat", "dog", "owl"])
-    frame = pl.DataFrame(
-        {
-            "id": np.arange(n),
-            "kind": names[truth],
-            "answer": names[answer],
-            "place": np.array(["x", "y", "z"])[group],
-        }
-    )
+    columns = {"id": np.arange(n), "kind": names[truth], "answer": names[answer], "place": group}
+    frame = pl.DataFrame(columns).cast({"place": pl.String})
+    groups = ["place", ["place", "kind"]]
     values = {
         "audit": "predictions",
-        "data": {
-            "table": frame,
-            "id": "id",
-            "target": target,
-            "groups": ["place", ["place", "kind"]],
-        },
+        "data": {"table": frame, "id": "id", "target": target, "groups": groups},
         "models": {"m": {"table": frame, "prediction": "answer"}},
         "resampling": {"replicates": 100},
     }

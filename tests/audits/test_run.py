@@ -187,23 +187,11 @@ def test_groups_by_the_target_itself_are_told(groups: Any) -> None:
         "audit": "predictions",
         "data": {"table": frame, "id": "id", "target": "label", "groups": groups},
         "models": {"m": {"table": frame, "prediction": "answer"}},
-        "resampling": {"replicates": 100, "seed": 1},
     }
-    config = audits.parse_config(values)
-    name = " × ".join(groups[0]) if isinstance(groups[0], list) else groups[0]
-    notes = (
-        f"{name}: label is the target and makes groups, so differences between these say which "
-        "classes are found less often. That is bias against people only where label is an "
-        "attribute of people, such as gender.",
-        f"{name}: the groups determine the target, so accuracy is tested over all rows "
-        "only, not also within each true class.",
-    )
-    assert audits.plan(config).notes == notes
-    assert {*notes} <= {*audits.run(config).manifest.notes}
-    other = config.model_copy(
-        update={"data": config.data.model_copy(update={"groups": (("group",),)})}
-    )
-    assert audits.plan(other).notes == ()
+    notes = audits.plan(audits.parse_config(values)).notes
+    assert ["target" in note for note in notes] == [True, True]
+    values["data"] |= {"groups": ["group"]}  # type: ignore[operator]
+    assert audits.plan(audits.parse_config(values)).notes == ()
 
 
 def test_texts_that_programs_write_for_missing_are_told_where_they_are_groups() -> None:

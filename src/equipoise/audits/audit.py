@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil
 from pathlib import Path
@@ -43,11 +43,10 @@ from equipoise.audits.kinds import (
 from equipoise.audits.outputs import DryRun, LiveModels, Models
 from equipoise.audits.provenance import Loaded, manifest_of
 from equipoise.core.groups import Groups
-from equipoise.core.result import AuditResult, Manifest
+from equipoise.core.result import AuditResult
 
 if TYPE_CHECKING:
     from equipoise.audits.config import AuditConfig
-    from equipoise.data.outputs import Outputs
     from equipoise.stats.resampling import Resampling
 
 
@@ -283,147 +282,6 @@ class Audit(ABC, Generic[ConfigT, DataT, DesignT]):
 
         return compare_results(runs)
 
-    # What follows is the same for every kind.
-
-    def prepare(
-        self, config: ConfigT, base: Path, progress: Progress | None = None
-    ) -> Inputs[ConfigT, DataT]:
-        """Load everything that a config names and run its models.
-
-        Where images are left to do, the audit is planned first: what can't work is refused
-        before a model runs.
-        """
-        live = LiveModels(config, base, progress)
-        if runs_models(config):
-            dry = DryRun(config, base, live)
-            data = self.load(config, dry)
-            if any(each.pending and each.pending["to_do"] for each in dry.outputs):
-                self.designs(config, data)
-        return Inputs(config, self.load(config, live), live)
-
-    def plan(self, config: ConfigT, base: Path) -> Plan:
-        """Return what an audit would do and could find; no model runs, nothing is measured."""
-        from equipoise.audits.model_cache import not_looked_up
-
-        dry = DryRun(config, base)
-        data = self.load(config, dry)
-        designs = self.designs(config, data)
-        tests = _tests(designs)
-        draws = 2 * config.resampling.replicates + (config.resampling.permutations or 10_000)
-        seconds = sum(design.seconds(draws) for design in designs)
-        # The first design of each choice of groups shows its sizes.
-        by_groups = {design.groups.name: design for design in reversed(designs)}
-        choices = [by_groups[name] for name in dict.fromkeys(each.groups.name for each in designs)]
-        runs = tuple(
-            {"model": each.model, "on": each.on, **(each.pending or {})} for each in dry.outputs
-        )
-        return Plan(
-            runs=runs,
-            details=self.details(config, data, designs, tests),
-            groups=[
-                row
-                for each in choices
-                for row in group_sizes.planned(each.groups, self.items, each.lacking)
-            ],
-            tests=max(tests.values(), default=0),
-            seconds=ceil(10 * (_START + seconds)) / 10,
-            notes=(
-                *not_looked_up(runs),
-                *dict.fromkeys(self.notes(config, data, designs)),
-                *(note for each in choices for note in group_sizes.looking_missing(each.groups)),
-            ),
-        )
-
-    def run(
-        self,
-        inputs: Inputs[ConfigT, DataT],
-        base: Path,
-        progress: Progress | None = None,
-        started: float | None = None,
-    ) -> AuditResult:
-        """Measure, correct and judge."""
-        begun = perf_counter() if started is None else started
-        config, data = inputs.config, inputs.data
-        designs = self.designs(config, data)
-        tests = _tests(designs)
-        measured = self.combine(
-            config,
-            data,
-            [
-                self.measure(config, data, each, resampling_of(config, tests[each.model]))
-                for each in with_progress(designs, progress, "measuring")
-            ],
-        )
-        findings = conclude(measured.findings, config.testing)
-        failures, sizes = self._failures(inputs), [*self.sizes(config, data)]
-        tables = {
-            **measured.tables,
-            **({"group_sizes": group_sizes.table(sizes)} if sizes else {}),
-            **({"failures": pa.Table.from_pylist(failures, FAILURES)} if failures else {}),
-        }
-        notes = dict.fromkeys(
-            (
-                PERCEIVED,
-                *self.notes(config, data, designs),
-                *(
-                    each
-                    for design in designs
-                    for each in group_sizes.notes(design.groups, self.items)
-                ),
-                *measured.notes,
-                *(step for images in inputs.models.sets.values() for step in images.steps),
-                *failure_notes(failures),
-                *self._identical_notes(inputs),
-            )
-        )
-        manifest = manifest_of(
-            config, data, base, seconds=perf_counter() - begun, notes=tuple(notes)
-        )
-        return AuditResult(findings, self._with_models(manifest, inputs), tables)
-
-    def _failures(self, inputs: Inputs[ConfigT, DataT]) -> list[dict[str, Any]]:
-        return [
-            row
-            for each in inputs.models.outputs
-            if each.failed
-            for row in count_failures(
-                each.model, each.on, each.failed, _requested(each),
-                self.members(inputs.config, inputs.data, each.on),
-            )
-        ]  # fmt: skip
-
-    def _identical_notes(self, inputs: Inputs[ConfigT, DataT]) -> Iterator[str]:
-        for each in inputs.models.outputs:
-            if each.identical:
-                members = self.members(inputs.config, inputs.data, each.on)
-                yield from identical_notes(each.on, each.identical, len(_requested(each)), members)
-
-    def _with_models(self, manifest: Manifest, inputs: Inputs[ConfigT, DataT]) -> Manifest:
-        """Add what was read and run on the way: files, counts, and what the models are."""
-        models = inputs.models
-        files: dict[str, Mapping[str, Any]] = {}
-        for images in models.sets.values():
-            files |= images.inputs
-        for each in models.outputs:
-            files |= each.inputs
-        counts: dict[str, Any] = {
-            name: images.counts for name, images in models.sets.items() if images.counts
-        }
-        for each in models.outputs:
-            if each.live:
-                sizes = {"asked": len(_requested(each)), "failed": len(each.failed)}
-                counts.setdefault("models", {}).setdefault(each.model, {})[each.on] = sizes
-            if each.identical:
-                members = self.members(inputs.config, inputs.data, each.on)
-                shared = count_identical(each.identical, members)
-                counts.setdefault("identical", {})[each.on] = shared
-        return replace(
-            manifest,
-            inputs={**files, **manifest.inputs},
-            counts={**manifest.counts, **({"prepared": counts} if counts else {})},
-            models={each.model: each.info for each in models.outputs},
-        )
-
 
 def audit_kind(name: str) -> Callable[[type[AuditT]], type[AuditT]]:
     """Register a kind of audit under the name that configs give as `audit:`.
@@ -457,10 +315,6 @@ def runs_models(config: AuditConfig) -> bool:
     return any(getattr(section, "model", None) is not None for section in models.values())
 
 
-def _requested(outputs: Outputs) -> list[str]:
-    return [] if outputs.requested is None else outputs.requested.tolist()
-
-
 def prepare(
     config: AuditConfig, *, base: Path = Path(), progress: Progress | None = None
 ) -> Inputs[Any, Any]:
@@ -492,7 +346,14 @@ def prepare(
     ModelError
         If a model can't be loaded or run.
     """
-    return audit_of(config.audit).prepare(config, base, progress)
+    live = LiveModels(config, base, progress)
+    audit = audit_of(config.audit)
+    if runs_models(config):
+        dry = DryRun(config, base, live)
+        data = audit.load(config, dry)
+        if any(each.pending and each.pending["to_do"] for each in dry.outputs):
+            audit.designs(config, data)
+    return Inputs(config, audit.load(config, live), live)
 
 
 def load(
@@ -546,7 +407,78 @@ def run(
         inputs = prepare(config, base=base, progress=progress)
     else:
         inputs = Inputs(config, data, LiveModels(config, base))
-    return audit_of(inputs.config.audit).run(inputs, base, progress, started)
+    checked, data = inputs.config, inputs.data
+    audit = audit_of(checked.audit)
+    designs = audit.designs(checked, data)
+    tests = _tests(designs)
+    measured = audit.combine(
+        checked,
+        data,
+        [
+            audit.measure(checked, data, each, resampling_of(checked, tests[each.model]))
+            for each in with_progress(designs, progress, "measuring")
+        ],
+    )
+    findings = conclude(measured.findings, checked.testing)
+    failures, identical, counts = _counted(audit, inputs)
+    sizes = [*audit.sizes(checked, data)]
+    tables = {
+        **measured.tables,
+        **({"group_sizes": group_sizes.table(sizes)} if sizes else {}),
+        **({"failures": pa.Table.from_pylist(failures, FAILURES)} if failures else {}),
+    }
+    sets, outputs = inputs.models.sets.values(), inputs.models.outputs
+    notes = dict.fromkeys(
+        (
+            PERCEIVED,
+            *audit.notes(checked, data, designs),
+            *(note for each in designs for note in group_sizes.notes(each.groups, audit.items)),
+            *measured.notes,
+            *(step for images in sets for step in images.steps),
+            *failure_notes(failures),
+            *identical,
+        )
+    )
+    files: dict[str, Mapping[str, Any]] = {}
+    for inputs_of in (*(each.inputs for each in sets), *(each.inputs for each in outputs)):
+        files |= inputs_of
+    manifest = manifest_of(
+        checked, data, base, seconds=perf_counter() - started, notes=tuple(notes)
+    )
+    manifest = replace(
+        manifest,
+        inputs={**files, **manifest.inputs},
+        counts={**manifest.counts, **({"prepared": counts} if counts else {})},
+        models={each.model: each.info for each in outputs},
+    )
+    return AuditResult(findings, manifest, tables)
+
+
+def _counted(
+    audit: Audit[Any, Any, Any], inputs: Inputs[Any, Any]
+) -> tuple[list[dict[str, Any]], list[str], dict[str, Any]]:
+    """Return failures by group, notes on equal pictures, and counts of what was read and run."""
+    models = inputs.models
+    failures: list[dict[str, Any]] = []
+    notes: list[str] = []
+    counts: dict[str, Any] = {
+        name: images.counts for name, images in models.sets.items() if images.counts
+    }
+    for each in models.outputs:
+        requested = [] if each.requested is None else each.requested.tolist()
+        if each.live:
+            sizes = {"asked": len(requested), "failed": len(each.failed)}
+            counts.setdefault("models", {}).setdefault(each.model, {})[each.on] = sizes
+        if not (each.failed or each.identical):
+            continue
+        members = audit.members(inputs.config, inputs.data, each.on)
+        if each.failed:
+            failures += count_failures(each.model, each.on, each.failed, requested, members)
+        if each.identical:
+            notes += identical_notes(each.on, each.identical, len(requested), members)
+            shared = count_identical(each.identical, members)
+            counts.setdefault("identical", {})[each.on] = shared
+    return failures, notes, counts
 
 
 def plan(config: AuditConfig, *, base: Path = Path()) -> Plan:
@@ -557,7 +489,36 @@ def plan(config: AuditConfig, *, base: Path = Path()) -> Plan:
     DataError
         If a file can't be used.
     """
-    return audit_of(config.audit).plan(config, base)
+    from equipoise.audits.model_cache import not_looked_up
+
+    dry, audit = DryRun(config, base), audit_of(config.audit)
+    data = audit.load(config, dry)
+    designs = audit.designs(config, data)
+    tests = _tests(designs)
+    draws = 2 * config.resampling.replicates + (config.resampling.permutations or 10_000)
+    seconds = sum(design.seconds(draws) for design in designs)
+    choices: dict[str, Any] = {}
+    for design in designs:
+        choices.setdefault(design.groups.name, design)
+    runs = tuple(
+        {"model": each.model, "on": each.on, **(each.pending or {})} for each in dry.outputs
+    )
+    return Plan(
+        runs=runs,
+        details=audit.details(config, data, designs, tests),
+        groups=[
+            row
+            for each in choices.values()
+            for row in group_sizes.planned(each.groups, audit.items, each.lacking)
+        ],
+        tests=max(tests.values(), default=0),
+        seconds=ceil(10 * (_START + seconds)) / 10,
+        notes=(
+            *not_looked_up(runs),
+            *dict.fromkeys(audit.notes(config, data, designs)),
+            *(n for each in choices.values() for n in group_sizes.looking_missing(each.groups)),
+        ),
+    )
 
 
 def compare_runs(

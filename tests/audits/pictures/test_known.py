@@ -24,7 +24,6 @@ from image_files import (
     VG_IMAGES,
     VG_OBJECTS,
     VISOGENDER,
-    celeba,
     pata,
     write_csv,
     write_json,
@@ -266,16 +265,6 @@ def test_dollar_street_collapses_rows_as_it_is_told(tmp_path: Path) -> None:
     assert [found.pictures.read(place) for place in range(2)] == [png(0), png(1)]
     other = section(format="dollar_street", files="d.csv", options={"columns": {"labels": "place"}})
     assert ("5d4b", "x") in labels_of(known(other, tmp_path)).rows()
-
-
-def test_celeba_names_attributes_as_it_is_told(tmp_path: Path) -> None:
-    rows = ["000001.jpg -1  1  1 -1", "000002.jpg  1 -1 -1 1"]
-    path = celeba(tmp_path, rows)
-    options = {"attributes": {"Young": ["young", "not young"]}}
-    given = section(format="celeba", files=path.name, options=options)
-    found = known(given, tmp_path, columns=("Young",))
-    assert frame(found)["Young"].to_list() == ["young", "not young"]
-    assert ("000002.jpg", "Male") in labels_of(found).rows()
 
 
 def test_visogender_finds_files_by_id_and_pata_by_the_end_of_the_address(tmp_path: Path) -> None:

@@ -154,16 +154,6 @@ def test_several_k_are_versions_and_marginals_too() -> None:
     assert {("race", "within gender, K = 6"), ("gender", "within race, K = 12")} <= places
 
 
-def test_a_chance_level_of_minus_infinity_has_no_verdict() -> None:
-    data = {"images": {"table": table(), "id": "image"}, "groups": [["race", "gender"]]}
-    finding = by_metric(run(data=data, ranking={"k": 3}))["min_skew", ""]
-    assert finding.value == -np.inf
-    assert finding.verdict == Verdict.NONE
-    assert finding.reason == (
-        "by chance alone a group is often absent among the first, whose skew is −∞"
-    )
-
-
 def test_equal_scores_show_nobody_first() -> None:
     flat = pl.DataFrame({name: np.ones(N) for name in QUERIES})
     found = by_metric(run(models={"m": {"scores": {"file": flat}}}, queries=None))

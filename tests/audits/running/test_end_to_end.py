@@ -14,8 +14,8 @@ import pytest
 from click.testing import CliRunner
 from PIL import Image
 
-from audits.running.worlds import CHOSEN, KINDS, diversity, retrieval, written
-from equipoise import audits, report
+from audits.running.worlds import KINDS, diversity, retrieval, written
+from equipoise import report
 from equipoise.cli.app import app, run
 from equipoise.core import AuditResult
 from equipoise.evidence import RunOptions
@@ -61,28 +61,14 @@ def test_a_second_run_gives_the_same_bytes_and_runs_no_model(
     assert first.findings
     for file in ("findings.parquet", "findings.json"):
         assert (world / "first" / file).read_bytes() == (world / "second" / file).read_bytes()
-    assert first.manifest.models == second.manifest.models
-    assert first.manifest.inputs == second.manifest.inputs
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_manifest_says_what_was_asked_what_ran_and_what_it_gave(
-    kind: str, audit: Audit
-) -> None:
-    manifest = audit(KINDS[kind](), "run").manifest
+    manifest = first.manifest
+    assert manifest.models == second.manifest.models
+    assert manifest.inputs == second.manifest.inputs
     assert manifest.config["models"] == {"m": {"model": "hf:clip"}}
-    assert manifest.resolved["extraction"]["store"] == "evidence"
     about = manifest.models["m"]
     assert (about["family"], about["dimension"], about["dtype"]) == ("clip", 64, "float32")
-    assert len(about["weights_sha256"]) == 64
-    evidence = {name: rows for name, rows in manifest.inputs.items() if "evidence/" in name}
-    images = next(one for name, one in evidence.items() if "embeddings" in name)
-    assert images["rows"] == 96
     asked = manifest.counts["prepared"]["models"]["m"]
     assert asked["images"] == {"asked": 96, "failed": 0}
-    assert {name.split("/")[1] for name in evidence} == (
-        {"embeddings"} if kind == "diversity" else {"embeddings", "texts"}
-    )
 
 
 def test_a_model_that_is_run_and_the_files_it_wrote_give_the_same_numbers(
@@ -114,22 +100,6 @@ def test_a_model_that_is_run_and_the_files_it_wrote_give_the_same_numbers(
     assert told == ["read: the embeddings are not of length 1; they are normalised."]
 
 
-def test_a_changed_picture_is_embedded_anew_and_no_other_part(
-    audit: Audit, world: Path, loads: list[str]
-) -> None:
-    values = retrieval() | {"extraction": {"part": 24}}
-    before = audit(values, "before")
-    parts = {path.name for path in (world / "evidence" / "embeddings").rglob("part-*")}
-    picture = sorted((world / "pictures").iterdir())[30]
-    Image.new("RGB", (64, 64), (255, 0, 0)).save(picture)
-    after = audit(values, "after")
-    changed = {path.name for path in (world / "evidence" / "embeddings").rglob("part-*")}
-    assert len(parts) == len(changed) == 4
-    assert [name[:10] for name in sorted(parts - changed)] == ["part-00001"]
-    assert len(loads) == 2
-    assert [f.value for f in before.findings] != [f.value for f in after.findings]
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_pictures_that_cannot_be_decoded_are_counted_by_group(
     kind: str, audit: Audit, world: Path
@@ -141,31 +111,21 @@ def test_pictures_that_cannot_be_decoded_are_counted_by_group(
         (world / "pictures" / name).write_bytes(b"\x89PNG no picture")
     (world / "pictures" / upright[0]).unlink()
     result = audit(KINDS[kind](), "run")
-    rows = result.tables["failures"].to_pylist()
     groups = "sets" if kind == "associations" else "frame"
     found = {
         (row["stage"], row["group"]): (row["n"], row["of"])
-        for row in rows
+        for row in result.tables["failures"].to_pylist()
         if row["groups"] in ("", groups)
     }
-    assert {row["model"] for row in rows} == {"m"}
+    expected = {"decode": (3, 3, 0), "read": (1, 0, 1)}
     assert found == {
-        ("decode", ""): (3, 96),
-        ("decode", "level"): (3, 48),
-        ("decode", "upright"): (0, 48),
-        ("read", ""): (1, 96),
-        ("read", "level"): (0, 48),
-        ("read", "upright"): (1, 48),
+        (stage, group): (n, of)
+        for stage, counts in expected.items()
+        for (group, of), n in zip((("", 96), ("level", 48), ("upright", 48)), counts, strict=True)
     }
-    failed = [one for one in result.manifest.notes if "failed" in one]
-    assert any("4 of 96 images failed and are in no number" in one for one in failed)
-    assert not [one for one in result.manifest.notes if "no embedding" in one or "no vector" in one]
-    assert not [one for one in result.manifest.notes if "without an embedding" in one]
-    assert any(
-        "3 of the 48 images of level failed, and 1 of the 48 of upright" in o for o in failed
-    )
-    page = (world / "run" / "report.html").read_text(encoding="utf-8")
-    assert 'id="failures"' in page
+    notes = " ".join(result.manifest.notes)
+    assert "4 of 96 images failed and are in no number" in notes
+    assert "3 of the 48 images of level failed, and 1 of the 48 of upright" in notes
 
 
 @pytest.mark.parametrize("kind", ["retrieval", "associations"])
@@ -243,24 +203,3 @@ def test_two_names_of_one_model_are_computed_once(audit: Audit, world: Path) -> 
     assert len([*(world / "evidence" / "embeddings").iterdir()]) == 1
     by_model = [[f.value for f in result.findings if f.model == name] for name in "ab"]
     np.testing.assert_equal(*by_model)
-
-
-def test_templates_are_averaged_as_unit_vectors(audit: Audit, world: Path) -> None:
-    from equipoise.models import load_model
-
-    templates = ["a picture of {}", "{}"]
-    values = retrieval()
-    values["queries"] |= {"templates": templates}
-    result = audit(values, "run")
-    clip = load_model(f"hf:{world / 'clip'}", device="cpu", dtype="float32")
-    texts = pl.read_csv(world / "queries.csv")["text"].to_list()
-    every = np.stack([clip.embed_texts([one.format(text) for text in texts]) for one in templates])
-    every /= np.linalg.norm(every, axis=-1, keepdims=True)
-    mean = every.astype(np.float64).mean(axis=0)
-    np.save(world / "q.npy", mean)
-    prepared = audits.prepare(audits.load_config(world / "audit.yaml"), base=world)
-    (queries,) = (one for one in prepared.models.outputs if one.on == "queries")
-    expected = mean / np.linalg.norm(mean, axis=1, keepdims=True)
-    np.testing.assert_allclose(queries.numbers, expected, atol=1e-6)
-    assert queries.ids.to_list() == ["q0", "q1", "q2", "q3"]
-    assert result.manifest.counts["prepared"]["models"]["m"]["queries"]["asked"] == len(CHOSEN)

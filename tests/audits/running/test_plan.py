@@ -7,11 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pytest
 
-from audits.running import fakes
-from audits.running.worlds import KINDS, concepts, diversity, retrieval, written
+from audits.running.worlds import KINDS, diversity, retrieval, written
 from equipoise import audits
 from equipoise.audits.audit import Plan
 from equipoise.audits.model_cache import signature_of
@@ -116,14 +114,6 @@ def test_a_plan_without_the_extra_says_what_was_not_looked_up(
     assert json.loads(capsys.readouterr().out)["notes"] == []
 
 
-def test_a_classifier_of_unknown_classes_is_planned_with_those_of_the_map(world: Path) -> None:
-    subject = pl.read_csv(world / "images.csv")["subject"][0]
-    values = concepts(model="timm:resnet18", map={subject: "n1"}) | {"concepts": [subject]}
-    found = plan(values, world)
-    assert found.details["models"] == [{"model": "m", "concepts": 1, "images_without_scores": 0}]
-    assert found.runs[0]["numbers"] == 1
-
-
 @pytest.mark.parametrize(
     ("settings", "known"),
     [
@@ -148,20 +138,3 @@ def test_a_checkpoint_is_known_by_its_settings(
 ) -> None:
     (tmp_path / "config.json").write_text(json.dumps(settings))
     assert signature_of(f"hf:{tmp_path}", tmp_path) == known
-
-
-def test_other_names_tell_what_they_can(tmp_path: Path) -> None:
-    (tmp_path / "m.labels.txt").write_text("a\n\nb\n")
-    assert signature_of(f"onnx:{tmp_path / 'm.onnx'}", tmp_path) == Preview(
-        "classifier", ("a", "b")
-    )
-    assert signature_of("open_clip:ViT-B-32/openai", tmp_path) == Preview("encoder")
-    assert signature_of("timm:resnet18", tmp_path) == Preview("classifier")
-    assert signature_of("python:mine:make", tmp_path) == Preview()
-    assert signature_of("hf:no/such-checkpoint", tmp_path) == Preview()
-    assert signature_of("hf:not an id!", tmp_path) == Preview()
-    (tmp_path / "config.json").write_text("[")
-    assert signature_of(f"hf:{tmp_path}", tmp_path) == Preview()
-    assert signature_of(fakes.Classifier(), tmp_path) == Preview(
-        "classifier", ("red", "green", "red"), 3
-    )

@@ -25,13 +25,6 @@ def predictions() -> dict[str, Any]:
     }
 
 
-def similarity() -> dict[str, Any]:
-    values = retrieval()
-    return {name: values[name] for name in ("data", "queries", "models", "resampling")} | {
-        "audit": "similarity"
-    }
-
-
 WRONG: list[tuple[Callable[[], dict[str, Any]], Change, str]] = [
     (retrieval, lambda one: one["data"].update(groups=["fram"]), "fram"),
     (retrieval, lambda one: one["data"].update(min_group_size=49), "level: 48, upright: 48"),
@@ -79,51 +72,6 @@ def test_a_model_that_fails_on_all_images_is_named_by_its_key(world: Path) -> No
     values = diversity(model=Broken())
     with pytest.raises(ModelError, match=r"^models\.m\.model: python:encoder failed on each of "):
         audits.prepare(audits.parse_config(values), base=world)
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        (
-            {"vocabulary": [*CHOSEN[:3], "solid cirle"], "k": 1},
-            "models.m.vocabulary: 'solid cirle' is no class of the target 'subject'. Expected: "
-            "one of 'hollow circle', 'hollow square', 'solid circle', 'solid square'. To do: write "
-            "'solid circle' for 'solid cirle' if that was meant; map them to a class under "
-            "`models.m.map:`, or set `models.m.open_vocabulary: true`.",
-        ),
-        (
-            {"vocabulary": [*CHOSEN, "moon"], "maps": {"a": {"moon": CHOSEN[0]}, "b": {"x": "y"}}},
-            "models.m.vocabulary: 'moon' is no class of the target 'subject' in the version 'b'.",
-        ),
-        (
-            {"vocabulary": [*CHOSEN, "moon"], "unknown": [CHOSEN[0]]},
-            "models.m.unknown: 'solid circle' is a class of the target and is listed under "
-            "`unknown:`. To do: take it out of `models.m.unknown:`, or map the class to another "
-            "name.",
-        ),
-        (
-            {"vocabulary": [*CHOSEN], "normalize": {"articles": ["solid", "hollow"]}},
-            "models.m.normalize: normalisation makes the classes 'hollow circle' and 'solid "
-            "circle' one. Expected: classes that stay different. To do: map them to one class in "
-            "`data: map:`, or turn a step of `models.m.normalize:` off.",
-        ),
-        (
-            {"model": Classifier(labels=("moon", "star", CHOSEN[0]))},
-            "models.m.model: of its 3 classes the target 'subject' lacks 2 ('moon', 'star'), and 3 "
-            "ranks of each image are kept, so that each gets some. Expected: one of ",
-        ),
-    ],
-)
-def test_errors_about_what_a_model_says_name_what_the_user_wrote(
-    change: dict[str, Any], words: str, world: Path
-) -> None:
-    values = predictions()
-    values["models"] = {"m": {"model": Encoder()} | change}
-    with pytest.raises(EquipoiseError) as raised:
-        audits.prepare(audits.parse_config(values), base=world)
-    assert str(raised.value).startswith(words)
-    assert "data frame" not in str(raised.value)
-    assert not [*world.rglob("part-*")]
 
 
 def test_a_classifier_may_know_classes_that_the_data_do_not_have(world: Path) -> None:

@@ -1,6 +1,5 @@
 """What models are is kept, so that weights are loaded only where a model has to run."""
 
-import errno
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +18,7 @@ from equipoise.audits.model_cache import (
 )
 from equipoise.core.errors import ModelError, RunError
 from equipoise.evidence import RunOptions
-from equipoise.evidence.store import locked, translated
+from equipoise.evidence.store import locked
 from equipoise.models.protocols import offer_of
 from equipoise.planted.scenes.embed import WEIGHTS
 
@@ -137,15 +136,10 @@ def test_a_store_that_cannot_be_written_is_said_once(tmp_path: Path, world: Path
     (tmp_path / "afile").write_text("")
     assert not isinstance(open_model(f"hf:{world / 'clip'}", CPU, tmp_path / "afile"), Deferred)
     with (
-        pytest.raises(RunError, match=r"a part of the path is a file\. To do: choose another st"),
+        pytest.raises(RunError, match="cannot be written"),
         locked(tmp_path / "afile" / "embeddings"),
     ):
         pytest.fail("made")
-    with (
-        pytest.raises(RunError, match=r"no such folder can be made there\. To do: choose another"),
-        translated(tmp_path),
-    ):
-        raise FileNotFoundError(errno.ENOENT, "No such file or directory")
 
 
 def timm_folder(folder: Path) -> str:

@@ -149,17 +149,6 @@ def test_within_sets_both_nulls_stand_side_by_side() -> None:
     assert any("may come from what else they show" in note for note in run().manifest.notes)
 
 
-def test_images_of_one_unit_are_resampled_together() -> None:
-    people = {"groups": ["race"], "unit": "person"}
-    one = by_metric(run(data=data(**people)))["logit_gap", "chef"]
-    assert one.parameters
-    assert one.null.startswith("groups are exchangeable between units of a pool")
-    sets = by_metric(run(data=data(sets="set", unit="person")))["logit_gap", "chef"]
-    narrow = by_metric(run(data=data(sets="set")))["logit_gap", "chef"]
-    assert sets.value == narrow.value
-    assert sets.ci_high != narrow.ci_high
-
-
 def test_each_concept_is_compared_over_its_own_images() -> None:
     found = by_metric(run(data=data(subject="job")))
     own = images()[: N // 3] / np.linalg.norm(images()[: N // 3], axis=1, keepdims=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
+import polars as pl
 import pyarrow as pa
 
 from equipoise.audits.audit import Measured, audit_kind, runs_models
@@ -25,7 +25,6 @@ from equipoise.audits.engines.rankings.designs import RankingDesign
 from equipoise.audits.engines.rankings.scores import RankingData, load_scores, read_items
 from equipoise.core.errors import ConfigError, InputError
 from equipoise.core.finding import Finding
-from equipoise.core.labels import encode
 
 if TYPE_CHECKING:
     from equipoise.audits.engines.rankings.designs import RankingDesign
@@ -98,21 +97,16 @@ def count_sets(design: RankingDesign) -> dict[str, int]:
         `repeated` (sets with several images of one combination). Images without an attribute,
         subject or set are in none.
     """
-    data, groups = design.config.data, design.groups
-    subject, _ = encode(design.column(str(data.subject)), what="subject")
-    member, _ = encode(design.column(str(data.sets)), what="sets")
-    kept = (subject >= 0) & (member >= 0) & (groups.codes >= 0)
+    data = design.config.data
+    columns = str(data.subject), str(data.sets)
+    kept = design.complete(*columns)
     # Sets of one name and different subjects are different sets.
-    _, own = np.unique(np.stack([subject[kept], member[kept]]), axis=1, return_inverse=True)
-    many = int(own.max()) + 1 if kept.any() else 0
-    flat = np.ravel(own) * len(groups) + groups.codes[kept]
-    held = np.bincount(flat, minlength=many * len(groups)).reshape(many, len(groups))
-    expected = held.any(axis=0)
+    held = kept.group_by(pl.all()).len("n").group_by(columns).agg(pl.len(), pl.max("n"))
     return {
-        "subjects": len(np.unique(subject[kept])),
-        "sets": many,
-        "incomplete": int((held[:, expected] == 0).any(axis=1).sum()),
-        "repeated": int((held > 1).any(axis=1).sum()),
+        "subjects": kept[columns[0]].n_unique(),
+        "sets": len(held),
+        "incomplete": int((held["len"] < kept[""].n_unique()).sum()),
+        "repeated": int((held["n"] > 1).sum()),
     }
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
+import polars as pl
 import pyarrow as pa
 
 from equipoise.audits.audit import Measured, audit_kind
@@ -126,14 +126,11 @@ class Design(ScoreDesign):
     @property
     def smallest(self) -> list[int]:
         """Images of the two smallest groups, in the concept where they are smallest."""
-        codes, subject = self.groups.codes, self.config.data.subject
-        kept = (codes >= 0) & self.groups.usable[codes]
-        owners = np.zeros(len(codes), np.int64) if subject is None else self.codes(subject)
-        kept &= owners >= 0
-        sizes = np.zeros((owners.max(initial=0) + 1, len(self.groups)), np.int64)
-        np.add.at(sizes, (owners[kept], codes[kept]), 1)
-        pools = [sorted(own[own > 0].tolist())[:2] for own in sizes]
-        return min((own for own in pools if len(own) > 1), default=[])
+        kept = self.complete(self.config.data.subject)
+        kept = kept.filter(pl.Series(self.groups.usable[kept[""]])).with_columns(_=0)
+        sizes = kept.group_by(pl.all()).len("n").group_by(pl.exclude("", "n"))
+        pools = sizes.agg(pl.col("n").sort().head(2))["n"].to_list()
+        return min((pool for pool in pools if len(pool) > 1), default=[])
 
     @property
     def planned(self) -> dict[str, Any]:

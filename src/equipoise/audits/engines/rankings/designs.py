@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
 from equipoise.audits import group_sizes
 from equipoise.audits.config import group_name
@@ -89,21 +90,19 @@ class ScoreDesign:
             "sets": self.column(data.sets) if data.sets else None,
         }
 
+    def complete(self, *names: str | None) -> pl.DataFrame:
+        """Return the codes of the images in a group that lack none of some columns; "": groups."""
+        columns = {name: self.codes(name) for name in names if name}
+        frame = pl.DataFrame({"": self.groups.codes, **columns})
+        return frame.filter(pl.all_horizontal(pl.all() >= 0))
+
     def exchanges(self, within: Sequence[str] = ()) -> bool:
         """Return whether a set holds images of several groups, `within` attributes held fixed."""
         data = self.config.data
         if data.sets is None:
             return True
-        columns = [data.sets, *within, *([data.subject] if data.subject else [])]
-        codes = [self.codes(name) for name in columns]
-        kept = np.all([self.groups.codes >= 0, *(each >= 0 for each in codes)], axis=0)
-        place = np.zeros(int(kept.sum()), dtype=np.int64)
-        for each in codes:
-            _, place = np.unique(
-                place * (int(each.max(initial=0)) + 1) + each[kept], return_inverse=True
-            )
-        pairs = np.unique(place * len(self.groups) + self.groups.codes[kept])
-        return bool((np.diff(pairs // len(self.groups)) == 0).any())
+        kept = self.complete(data.sets, *within, data.subject)
+        return kept.n_unique() > kept.drop("").n_unique()
 
     def check(self, what: str, *, exchanged: bool = True) -> None:
         """Refuse fewer than two groups, and sets in none of which two stand.
@@ -184,28 +183,22 @@ class RankingDesign(ScoreDesign):
         return {**self.queries, "within": {name: self.column(name) for name in self.within} or None}
 
     @cached_property
-    def pooled(self) -> list[list[int]]:
-        """The groups of the images of each pool; images without one are in none."""
-        subject = self.config.data.subject
-        split = [self.column(name) for name in (*self.within, *([subject] if subject else []))]
-        codes = self.groups.codes.tolist()
-        keys = zip(*split, strict=True) if split else [()] * len(codes)
-        pools: dict[tuple[Any, ...], list[int]] = {}
-        for key, code in zip(keys, codes, strict=True):
-            if code >= 0 and None not in key:
-                pools.setdefault(key, []).append(code)
-        return [*pools.values()]
+    def pooled(self) -> pl.DataFrame:
+        """The number of images with a group, `n`, and of groups of each pool, smallest first."""
+        kept = self.complete(*self.within, self.config.data.subject).with_columns(_=0)
+        pools = kept.group_by(pl.exclude(""))
+        return pools.agg(pl.len().alias("n"), pl.col("").n_unique().alias("groups")).sort("n")
 
     @property
     def pool_sizes(self) -> list[int]:
         """Images with a group in each pool, smallest first."""
-        return sorted(map(len, self.pooled))
+        return self.pooled["n"].to_list()
 
     @property
     def has_curves(self) -> bool:
         """Whether a pool of several groups has more images than the last prefix."""
-        several = (len(groups) for groups in self.pooled if len({*groups}) > 1)
-        return max(several, default=0) > self.prefixes
+        several = self.pooled.filter(pl.col("groups") > 1)["n"]
+        return bool((several > self.prefixes).any())
 
     @property
     def smallest_pool(self) -> int:
