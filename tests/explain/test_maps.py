@@ -11,11 +11,11 @@ from equipoise.core.errors import InputError, ModelError
 from equipoise.explain import METHODS, activation_maps
 from equipoise.explain.frames import frame_of, framed
 from equipoise.metrics import activation_share, activation_share_gap
-from equipoise.models.modules import module_classifier
 from equipoise.models.preprocessing import Recipe
 from equipoise.planted.scenes.render import render
 from model_checkpoints import TEXTS, images
 from tools.planted.measures import load_cnn
+from tools.planted.modules import module_classifier
 from tools.planted.readers import LABELS, READS, draw_agreeing, glyph_boxes
 
 Made = Callable[[str], Any]

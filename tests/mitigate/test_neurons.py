@@ -21,9 +21,9 @@ from equipoise.mitigate import (
     sweep_units,
 )
 from equipoise.models import Classifier, load_model
-from equipoise.models.modules import module_classifier
 from model_checkpoints import FAMILIES, images
 from tools.planted.measures import load_cnn
+from tools.planted.modules import module_classifier
 from tools.planted.units import CONCEPTS, LAYER, PLANTED, draw_marked, planted_unit
 
 Made = Callable[[str], Any]

@@ -269,48 +269,18 @@ def test_a_factory_chooses_its_backend_itself() -> None:
 @pytest.mark.parametrize(
     ("target", "said"),
     [
-        ("own_models", r"^'own_models' names no factory\. To do: python:module:factory\.$"),
-        ("own_models:", r"^'own_models:' names no factory\."),
-        ("absent_module:make", r"^There is no module absent_module\. To do: install it, or add "),
-        (
-            "own_models:mke",
-            r"^own_models:mke: the module own_models has no 'mke'\. Names near it: 'make'\. "
-            r"Expected: the name of a function that makes the model\. To do: correct the name, or "
-            r"define it in .*own_models\.py\.$",
-        ),
-        (
-            "own_models:xyz",
-            r"^own_models:xyz: the module own_models has no 'xyz'\. It defines 'Own', 'Bare', "
-            r"'make', 'number', 'bare', 'Computed', 'computed', 'fails' and 2 more\. Expected: ",
-        ),
-        ("os.path:zzz", r"^os\.path:zzz: the module os\.path has no 'zzz'\. It defines '"),
-        ("own_models:broken", r"^own_models:broken failed: AttributeError: .*'not_there'$"),
-        (
-            "os:getcwd",
-            r"^os:getcwd cannot be called with device and dtype by name \(got an unexpected "
-            r"keyword argument 'device'\)\. To do: name a function such as def make\(\*, device, "
-            r"dtype\) that returns the model\.$",
-        ),
-        (
-            "os:sep",
-            r"^os:sep is a str, which cannot be called\. To do: name a function such as def make\(",
-        ),
-        ("own_models:fails", r"^own_models:fails failed: KeyError: 'weights'$"),
-        (
-            "own_models:lacks",
-            r"^own_models cannot be imported: No module named 'not_there_at_all'$",
-        ),
-        (
-            "own_models:number",
-            r"^own_models:number made a int, which is none of the models that can be audited\. "
-            r"Each has info and what its kind offers \(DualEncoder: embed_images and embed_texts; ",
-        ),
-        (
-            "own_models:computed",
-            r"^own_models:computed made a model whose info cannot be set, so it cannot say which "
-            r"code made it\. To do: make info an attribute, not a property\.$",
-        ),
-        ("own_models:bare", r"^own_models:bare made a model whose info is a dict, expected equip"),
+        ("own_models", "module:factory"),
+        ("own_models:", "module:factory"),
+        ("absent_module:make", "no module absent_module"),
+        ("own_models:mke", "Names near it: make"),
+        ("own_models:broken", "AttributeError: .*'not_there'$"),
+        ("os:getcwd", r"def make\(\*, device, dtype\)"),
+        ("os:sep", r"def make\(\*, device, dtype\)"),
+        ("own_models:fails", "KeyError: 'weights'$"),
+        ("own_models:lacks", "No module named 'not_there_at_all'$"),
+        ("own_models:number", "made a int.*DualEncoder"),
+        ("own_models:computed", "an attribute, not a property"),
+        ("own_models:bare", "info is a dict"),
     ],
 )
 def test_factories_that_do_not_do(target: str, said: str) -> None:

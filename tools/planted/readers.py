@@ -29,7 +29,7 @@ from equipoise.planted.scenes.render import (
 from equipoise.stats.streams import stream
 
 if TYPE_CHECKING:
-    from equipoise.models.modules import ModuleClassifier
+    from tools.planted.modules import ModuleClassifier
 
 READS = ("glyph", "frame")
 """What a reader goes by."""
@@ -90,8 +90,8 @@ def train_reader(reads: str, *, seed: int = 0) -> ModuleClassifier:
     """
     if reads not in READS:
         raise ValueError(f"there is no reader {reads!r}; there are {', '.join(READS)}")
-    from equipoise.models.modules import Scaled, module_classifier
     from equipoise.models.runtimes import torch as imported_torch
+    from tools.planted.modules import Scaled, module_classifier
 
     torch = imported_torch("hf")
     factors, label = _training(reads, seed)

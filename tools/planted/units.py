@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from equipoise.stats.streams import stream
 
 if TYPE_CHECKING:
-    from equipoise.models.modules import ModuleEncoder
+    from tools.planted.modules import ModuleEncoder
 
 SQUARES, SQUARE = 8, 4
 """Squares a side, and pixels a side of one."""
@@ -91,8 +91,8 @@ def planted_unit(*, seed: int = 0, strength: float = 3.0) -> ModuleEncoder:
     MissingExtraError
         If torch is not installed.
     """
-    from equipoise.models.modules import module_encoder
     from equipoise.models.runtimes import torch as imported_torch
+    from tools.planted.modules import module_encoder
 
     torch = imported_torch("hf")
     reading, writing = _weights(seed, strength)

@@ -93,7 +93,7 @@ def activation_maps(
     Parameters
     ----------
     model : Classifier, DualEncoder, PairScorer or Answerer
-        Of hf:, open_clip: or timm:, or of `equipoise.models.modules`; in float32.
+        Of hf:, open_clip: or timm:, or one with a torch module as `model`; in float32.
     images : sequence of n images
         See `equipoise.models.images.as_rgb`.
     targets : str or sequence of n str

@@ -170,7 +170,7 @@ def insides(model: Any) -> Insides:
     Parameters
     ----------
     model : DualEncoder, Classifier, PairScorer or Answerer
-        One of transformers, open_clip or timm; one of `models.modules`; or any other whose `model`
+        One of transformers, open_clip or timm; or any other whose `model`
         is a torch module and whose `prepare` makes tensors by name of images.
 
     Raises

@@ -6,7 +6,7 @@ import ast
 import importlib
 import inspect
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from difflib import get_close_matches
 from importlib.machinery import ModuleSpec, PathFinder
@@ -19,7 +19,7 @@ from equipoise.core.errors import EquipoiseError, ModelError
 from equipoise.models.generators import ImageGenerator
 from equipoise.models.info import ModelInfo, sha256_of
 from equipoise.models.options import Options
-from equipoise.models.protocols import Answerer, Classifier, DualEncoder, PairScorer
+from equipoise.models.protocols import PROTOCOLS, offer_of
 from equipoise.models.registry import adapter
 
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
@@ -124,17 +124,6 @@ def _around(name: str) -> Iterator[str]:
     yield from (".".join(parts[:end]) for end in range(1, len(parts)))
 
 
-KINDS = (DualEncoder, PairScorer, Classifier, Answerer)
-OFFERS = {
-    DualEncoder: "embed_images and embed_texts",
-    PairScorer: "score",
-    Classifier: "labels, predict_proba and features",
-    Answerer: "answer",
-}
-_NONE = object()
-_LISTED = 8
-
-
 @adapter("python", runs_code=True)
 def load(target: str, options: Options) -> Any:
     """Make a model by a factory of the user's.
@@ -219,58 +208,34 @@ def made(target: str, options: Options) -> Any:
 
 def _named(module: ModuleType, name: str, target: str) -> Any:
     """Return what a module calls so; refuse a name that it does not have."""
-    found = getattr(module, name, _NONE)
-    if found is not _NONE:
-        return found
-    offered = {one: made for one, made in vars(module).items() if callable(made)}
-    near = get_close_matches(name, offered, n=3)
+    if hasattr(module, name):
+        return getattr(module, name)
+    near = get_close_matches(name, vars(module), n=3)
     raise ModelError(
-        f"{target}: the module {target.partition(':')[0]} has no {name!r}. "
-        f"{f'Names near it: {_listed(near)}' if near else _own(module, offered)}. Expected: the "
-        "name of a function that makes the model. To do: correct the name, or define it in "
-        f"{getattr(module, '__file__', None) or module.__name__}."
+        f"{target}: {module.__name__} has no {name!r}. Names near it: "
+        f"{', '.join(near) or 'none'}. To do: name a function of it that makes the model."
     )
-
-
-def _own(module: ModuleType, offered: Mapping[str, Any]) -> str:
-    """Say what a module defines itself."""
-    own = [
-        name
-        for name, made in offered.items()
-        if getattr(made, "__module__", None) == module.__name__ and not name.startswith("_")
-    ]
-    return f"It defines {_listed(own)}" if own else "It defines no function"
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
-    return f"{', '.join(map(repr, names[:_LISTED]))}{more}"
 
 
 def _check_call(factory: Any, target: str) -> None:
     """Refuse what cannot be called with a device and a dtype by name, before it is called."""
-    what = f"is a {type(factory).__name__}, which cannot be called"
-    if callable(factory):
-        try:
-            inspect.signature(factory).bind(device="cpu", dtype="auto")
-        except ValueError:  # one of C that does not say what it takes
-            return
-        except TypeError as error:
-            what = f"cannot be called with device and dtype by name ({error})"
-        else:
-            return
-    raise ModelError(
-        f"{target} {what}. To do: name a function such as def make(*, device, dtype) that returns "
-        "the model."
-    )
+    try:
+        inspect.signature(factory).bind(device="cpu", dtype="auto")
+    except ValueError:  # one of C that does not say what it takes
+        return
+    except TypeError as error:
+        raise ModelError(
+            f"{target} cannot be called with device and dtype by name ({error}). To do: name a "
+            "function such as def make(*, device, dtype) that returns the model."
+        ) from error
 
 
 def _checked(found: Any, target: str, options: Options) -> Any:
-    if not any(isinstance(found, kind) for kind in KINDS):
-        offers = "; ".join(f"{kind.__name__}: {what}" for kind, what in OFFERS.items())
+    if offer_of(found) is None:
+        kinds = ", ".join(kind.__name__ for kind in PROTOCOLS.values())
         raise ModelError(
-            f"{target} made a {type(found).__name__}, which is none of the models that can be "
-            f"audited. Each has info and what its kind offers ({offers})."
+            f"{target} made a {type(found).__name__}, which cannot be audited. Expected info and "
+            f"the methods of one protocol in equipoise.models: {kinds}."
         )
     check_info(found, target)
     return keyed(found, target, options)

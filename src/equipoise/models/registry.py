@@ -184,7 +184,8 @@ def relative(name: str, folder: Path) -> str:
 def absolute(name: str, folder: Path) -> str:
     """Return the name of a model with a folder or file that lies beside another in full."""
     prefix, _, rest = name.partition(":")
-    if is_code(prefix) or not rest or not (folder / rest).exists():
+    beside = rest.startswith("../") or (folder / rest).exists()
+    if is_code(prefix) or not rest or not beside:
         return name
     return f"{prefix}:{os.path.normpath(folder / rest)}"
 

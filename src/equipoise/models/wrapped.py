@@ -315,13 +315,6 @@ def _settings(target: str, folder: Path) -> dict[str, Any]:
 
 def _base(settings: Mapping[str, Any], folder: Path, options: Options) -> Any:
     name = absolute(settings["base"], folder)
-    rest = name.partition(":")[2]
-    if rest.startswith("../") and name == settings["base"]:
-        raise ModelError(
-            f"the fitted folder {folder.resolve()} wraps the model in "
-            f"{(folder / rest).resolve()}, and nothing lies there: it is looked for in {rest} "
-            "from the fitted folder. To do: put that model there, or move both folders together."
-        )
     try:
         base = load_nested(name, options)
     except ModelError as error:
