@@ -62,6 +62,15 @@ class Loaded:
     counts: Mapping[str, Any]
 
 
+def _by_class(labels: Objects, templates: Any) -> dict[str, tuple[str, ...]]:
+    """Return the prompts of each class."""
+    made = prompts(sorted({*labels.tolist()}), templates)
+    return {
+        own: tuple(made.texts[row] for row in np.flatnonzero(made.owner == place))
+        for place, own in enumerate(made.names)
+    }
+
+
 def load(config: Config, *, base: Path = Path()) -> Loaded:
     """Read the data of a configuration; no model is loaded and no image is opened.
 
@@ -110,12 +119,7 @@ def load(config: Config, *, base: Path = Path()) -> Loaded:
     zero_shot = []
     for name, labels in config.zero_shot.items():
         pictures, (label,) = read(labels, name, labels.label)
-        made = prompts(sorted({*label.tolist()}), labels.templates)
-        by_class = {
-            own: tuple(made.texts[row] for row in np.flatnonzero(made.owner == place))
-            for place, own in enumerate(made.names)
-        }
-        zero_shot.append(ZeroShotSet(name, pictures, label, by_class))
+        zero_shot.append(ZeroShotSet(name, pictures, label, _by_class(label, labels.templates)))
     retrieval = []
     for name, captions in config.retrieval.items():
         pictures, (caption,) = read(captions, name, captions.caption)
@@ -134,12 +138,7 @@ def load(config: Config, *, base: Path = Path()) -> Loaded:
     }
     test = Test(images, texts, tuple(zero_shot), tuple(retrieval))
     training = training_of(
-        texts,
-        images,
-        split.training,
-        pairs=pairs,
-        validation=config.validation,
-        seed=config.seed,
+        texts, images, split.training, pairs=pairs, validation=config.validation, seed=config.seed
     )
     return Loaded(test, split, training, tuple(tables), inputs, counts)
 

@@ -104,6 +104,20 @@ class Candidates:
         )
 
 
+def _check_repeats(kept: pl.DataFrame, file: str) -> None:
+    """Refuse an image, or a member of a set, that is there twice."""
+    for column, keys in (("image_id", ["image_id"]), ("set", ["#owner", "#member"])):
+        repeated = kept.filter(pl.struct(keys).is_duplicated())
+        if len(repeated):
+            raise DataError(
+                f"two images have the {column} {repeated[column][0]!r} and the same attributes",
+                file=file,
+                column=column,
+                expected="each image once, and one image for each member of a set",
+                fix="number sets of images of the same captions in a column `candidate`",
+            )
+
+
 def candidates_of(table: pa.Table, attributes: Sequence[str], *, file: str = "") -> Candidates:
     """Put the images of a table in candidates, and add a row for every member that has none.
 
@@ -152,16 +166,7 @@ def candidates_of(table: pa.Table, attributes: Sequence[str], *, file: str = "")
     numbers = {repr(cell): number for number, cell in enumerate(members["#cells"].to_list())}
     own = [numbers[repr(cell)] for cell in kept.select(cells).to_series().to_list()]
     kept = kept.with_columns(pl.Series("#member", own, dtype=pl.UInt32))
-    for column, keys in (("image_id", ["image_id"]), ("set", ["#owner", "#member"])):
-        repeated = kept.filter(pl.struct(keys).is_duplicated())
-        if len(repeated):
-            raise DataError(
-                f"two images have the {column} {repeated[column][0]!r} and the same attributes",
-                file=place,
-                column=column,
-                expected="each image once, and one image for each member of a set",
-                fix="number sets of images of the same captions in a column `candidate`",
-            )
+    _check_repeats(kept, place)
     shared = ["set", "candidate", "attributes"]
     shared += [name for name in ("prefix", "subject") if name in frame.columns]
     wanted = owners.select("#owner", *shared).join(

@@ -107,6 +107,15 @@ def share_method(units: Units, resampling: Resampling | None) -> str:
     return "Wilson"
 
 
+def _mirrored(good: Part) -> Part:
+    """Return the share of any error where every image is good."""
+    by_group = (
+        replace(group, value=0.0, low=1.0 - group.high, high=1.0 - group.low)
+        for group in good.by_group
+    )
+    return replace(good, subject=ANY, by_group=tuple(by_group))
+
+
 def label_errors(
     labels: Any,
     groups: Any,
@@ -161,20 +170,12 @@ def label_errors(
         demographic_parity(None, one, groups, units=units, resampling=resampling, rng=rng)
         for one in (either, found)
     )
-    gaps = [one for one in whole.parts if one.metric == whole.metric and one.subject == ANY]
-    if not wrong.any():
-        # Then all there is to compare is how often images are good: always.
-        gaps = [
-            replace(
-                one,
-                subject=ANY,
-                by_group=tuple(
-                    replace(group, value=0.0, low=1.0 - group.high, high=1.0 - group.low)
-                    for group in one.by_group
-                ),
-            )
-            for one in whole.parts
-        ]
+    # Without an error, all there is to compare is how often images are good: always.
+    gaps = [
+        one if wrong.any() else _mirrored(one)
+        for one in whole.parts
+        if not wrong.any() or (one.metric == whole.metric and one.subject == ANY)
+    ]
     kinds = [name for name in names if name != good]
     owner = Units.of(units, len(codes))
     rates = [

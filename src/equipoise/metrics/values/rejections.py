@@ -313,16 +313,8 @@ def rejection_gap(
     stratum, labels = encode(np.full(n, "all") if strata is None else strata, what="strata")
     if (stratum < 0).any():
         raise InputError(f"strata, row {int(np.argmax(stratum < 0)) + 1}: missing")
-    rows = Rejections(
-        of.take(kept),
-        values[kept],
-        unit[kept],
-        [names[one] for one in cluster[kept].tolist()],
-        stratum[kept].astype(np.int64),
-        labels,
-        resampling,
-        rng,
-    )
+    own, blocks = [names[one] for one in cluster[kept].tolist()], stratum[kept].astype(np.int64)
+    rows = Rejections(of.take(kept), values[kept], unit[kept], own, blocks, labels, resampling, rng)
     left_out = {"not checked": unknown, "missing group": without & ~unknown}
     counts = {why: int(some.sum()) for why, some in left_out.items() if some.any()}
     draws, ends, _ = rows(None)

@@ -187,6 +187,13 @@ class Concepts:
         )
 
 
+def _places(blocks: Sequence[Exchanged]) -> list[Indices]:
+    """Return the places of all blocks, and their items."""
+    none = np.empty(0, dtype=np.int64)
+    places, items = [one.places for one in blocks], [one.items for one in blocks]
+    return [np.concatenate([none, *places]), np.concatenate([none, *items])]
+
+
 def normalized_similarity_mad(  # noqa: PLR0913 - one keyword for each choice
     scores: Any,
     groups: Any,
@@ -233,17 +240,12 @@ def normalized_similarity_mad(  # noqa: PLR0913 - one keyword for each choice
     ----------
     Chen & Dou 2022, Table 1 (ddof 0; a sum, as its tables have it).
     """
-    if isinstance(resampling, Exact):
-        raise InputError("resampling=Exact: not available for similarities; use Permutation()")
+    _check_similarity(resampling)
     pools = pools_of(scores, groups, queries=queries, within=within, sets=sets, units=units)
     codes, shape = pools.groups.codes, pools.sizes.shape
     unit = None if clusters is None else unit_codes(clusters, len(codes), "clusters")[0]
     blocks = [Exchanged(*block, _means) for block in _standardised(pools)]
-    none = np.empty(0, dtype=np.int64)
-    known, items = (
-        np.concatenate([none, *some])
-        for some in ([one.places for one in blocks], [one.items for one in blocks])
-    )
+    known, items = _places(blocks)
     p, boot, null = np.full(shape, np.nan), None, None
     for one in blocks:
         p[one.places] = one(codes[one.items][None], shape[1])[0]
@@ -348,6 +350,13 @@ def _resampled(one: Exchanged, codes: Codes, keys: Keys, replicates: int, rng: i
     return np.asarray(np.round(found, _DECIMALS))
 
 
+def _check_similarity(resampling: Resampling | None, scale: float | None = None) -> None:
+    if isinstance(resampling, Exact):
+        raise InputError("resampling=Exact: not available for similarities; use Permutation()")
+    if scale is not None and not (math.isfinite(scale) and scale > 0):
+        raise InputError(f"scale={scale}: expected a number above 0, or None for no logits")
+
+
 def similarity_gap(  # noqa: PLR0913 - one keyword for each choice
     scores: Any,
     groups: Any,
@@ -403,17 +412,14 @@ def similarity_gap(  # noqa: PLR0913 - one keyword for each choice
     Chen & Dou 2022 (similarity by group); Hothorn, Bretz & Westfall 2008, Biometrical Journal 50,
     346-363 (simultaneous intervals).
     """
-    if isinstance(resampling, Exact):
-        raise InputError("resampling=Exact: not available for similarities; use Permutation()")
-    if scale is not None and not (math.isfinite(scale) and scale > 0):
-        raise InputError(f"scale={scale}: expected a number above 0, or None for no logits")
+    _check_similarity(resampling, scale)
     pools = pools_of(scores, groups, queries=queries, within=within, sets=sets, units=units)
-    effects = Effects.of(pools, sets, clusters, 1.0 if scale is None else scale)
-    metric, paired = "similarity_gap" if scale is None else "logit_gap", sets is not None
+    effects = Effects.of(pools, sets, clusters, scale or 1.0)
+    metric, paired = "logit_gap" if scale else "similarity_gap", sets is not None
     concepts = Concepts(metric, pools, effects.known, paired, clusters is not None, resampling, rng)
     null = boot = None
+    many = permutations(resampling, len(effects.items)) if resampling else 0
     if resampling is not None:
-        many = permutations(resampling, len(effects.items))
         null = effects.exchanged(gaps, many, rng, "similarity gap")
     if isinstance(resampling, Bootstrap) and len(effects.known):
         boot = effects.resampled(resampling.replicates, rng)
@@ -426,8 +432,8 @@ def similarity_gap(  # noqa: PLR0913 - one keyword for each choice
         return Simultaneous.of(effects.effects[index], boot[:, index], freedom) or no_ends
 
     by_group = [_by_group(effects, boot, index, draws.level) for index in range(len(pools.pools))]
-    # Each image once.
-    counts = np.bincount(pools.groups.codes[np.unique(effects.items)], minlength=len(pools.groups))
+    each = pools.groups.codes[np.unique(effects.items)]
+    counts = np.bincount(each, minlength=len(pools.groups))
 
     def parts() -> Iterator[Part]:
         yield from concepts.parts(draws, ends, by_group, effects.sizes.sum(axis=1).tolist())
@@ -435,15 +441,9 @@ def similarity_gap(  # noqa: PLR0913 - one keyword for each choice
         if len(effects.known) and paired and resampling is not None:
             again = effects.exchanged(gaps, many, rng, "similarity pool", over_pools=True)
             pooled = concepts.draws(gaps(effects.plain), again, pooled=True)
-            yield part(
-                f"{metric}_pool_order",
-                "",
-                pooled,
-                0,
-                ends=concepts.mean_ends(pooled.observed[1:]),
-                held=against_chance(pooled, 0, "higher"),
-                n=int(effects.sizes.sum()),
-            )
+            ends_of_mean = concepts.mean_ends(pooled.observed[1:])
+            held, n = against_chance(pooled, 0, "higher"), int(effects.sizes.sum())
+            yield part(f"{metric}_pool_order", "", pooled, 0, ends=ends_of_mean, held=held, n=n)
 
     return concepts.estimate(
         draws,

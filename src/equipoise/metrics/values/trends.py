@@ -262,6 +262,9 @@ def gender_difference(
     return _estimate("gender_difference", images, differences, resampling, rng, params)
 
 
+_NO_CHANCE = {"gender_difference": "no resampling was asked for"}
+
+
 def _estimate(
     metric: str,
     images: Images,
@@ -280,8 +283,7 @@ def _estimate(
     if metric == "gender_difference":
         if boot is not None and boot.shape[2] == 2:
             ends[1:] = [Folded(one[:, 0] - one[:, 1]) for one in boot.transpose(1, 0, 2)]
-        exchanged = images.exchanged(resampling, rng)
-        if exchanged is not None:
+        if (exchanged := images.exchanged(resampling, rng)) is not None:
             null, resolution = statistic(exchanged), resolution_of(resampling)
             text = f"images exchange their group within each region; {len(null)} permutations"
             helds = [
@@ -296,7 +298,6 @@ def _estimate(
             n, value = int(counts[index, place]), float(values[index, place])
             note = "" if n else "no images"
             by_group.append(GroupValue(group, (group,), n, value, low, high, note))
-        none = math.isnan(observed[1 + index])
         parts.append(
             number(
                 metric,
@@ -307,13 +308,11 @@ def _estimate(
                 held=helds[1 + index],
                 n=int(counts[index].sum()),
                 by_group=tuple(by_group),
-                reason="fewer than two groups" if none else "",
+                reason="fewer than two groups" if math.isnan(observed[1 + index]) else "",
             )
         )
     unit = "unit" if images.units else "image"
-    no_chance = "a trend compares words, not groups; see gender_difference"
-    if metric == "gender_difference":
-        no_chance = "no resampling was asked for"
+    no_chance = _NO_CHANCE.get(metric, "a trend compares words, not groups; see gender_difference")
     return make_estimate(
         metric=metric,
         value=float(observed[0]),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -15,7 +15,7 @@ from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate, Harm
 from equipoise.core.groups import Groups
 from equipoise.core.labels import encode
-from equipoise.core.parts import parts_to_table
+from equipoise.core.parts import Part, parts_to_table
 from equipoise.metrics.building import (
     NOTHING,
     Against,
@@ -151,6 +151,33 @@ def label_concentration(
     )
 
 
+def _is_second(names: Sequence[str], first: str | None) -> bool:
+    """Return whether the second of two groups is to come first."""
+    if len(names) != 2:
+        raise InputError(f"groups: {[*names]}; expected two groups")
+    if first not in (None, *names):
+        raise InputError(f"first={first!r}: expected one of {[*names]}")
+    return first == names[1]
+
+
+def _label_scores(
+    counted: LabelCounts, scores: Floats, sides: Mapping[str, npt.NDArray[np.bool_]]
+) -> Iterator[Part]:
+    """Yield the score of each label of X and of Y."""
+    nothing = np.full(2, np.nan)
+    for side, mask in sides.items():
+        for index in np.flatnonzero(mask):
+            counts = counted.table[index]
+            yield number(
+                "association_score",
+                float(scores[index]),
+                subject=counted.labels[index],
+                n=int(counts.sum()),
+                by_group=group_rows(counted.groups, counts, counts, nothing, nothing, ["", ""]),
+                shows=f"images with the label, in {side}",
+            )
+
+
 def predicted_label_weat(  # noqa: PLR0913 - one keyword for each choice
     labels: Any,
     groups: Any,
@@ -223,11 +250,7 @@ def predicted_label_weat(  # noqa: PLR0913 - one keyword for each choice
         )
     counted = LabelCounts.of(labels, groups, units, vocabulary)
     names = counted.groups.names
-    if len(names) != 2:
-        raise InputError(f"groups: {[*names]}; expected two groups")
-    if first not in (None, *names):
-        raise InputError(f"first={first!r}: expected one of {[*names]}")
-    swapped = first == names[1]
+    swapped = _is_second(names, first)
     scores = sets["labels"].dots(sets["a"].mean - sets["b"].mean)[counted.order]
     observed, boot, held = counted.measure(
         lambda tables: (-1.0 if swapped else 1.0) * _effects(tables, scores, ddof)[:, None],
@@ -237,20 +260,6 @@ def predicted_label_weat(  # noqa: PLR0913 - one keyword for each choice
     )
     x, y, both = (mask[0] for mask in _chosen(counted.table[None]))
     sides = {"x": y if swapped else x, "y": x if swapped else y}
-    nothing, parts = np.full(2, np.nan), []
-    for side, mask in sides.items():
-        for index in np.flatnonzero(mask):
-            counts = counted.table[index]
-            parts.append(
-                number(
-                    "association_score",
-                    float(scores[index]),
-                    subject=counted.labels[index],
-                    n=int(counts.sum()),
-                    by_group=group_rows(counted.groups, counts, counts, nothing, nothing, ["", ""]),
-                    shows=f"images with the label, in {side}",
-                )
-            )
     excluded = {**counted.excluded, "labels of both groups": int(both.sum())}
     missing = "one group has no labels of its own, or all scores are equal"
     return make_estimate(
@@ -265,7 +274,7 @@ def predicted_label_weat(  # noqa: PLR0913 - one keyword for each choice
         },
         **held.fields("no resampling was asked for, or there is no value"),
         harm=HARM[alternative],
-        by=parts_to_table(parts),
+        by=parts_to_table(_label_scores(counted, scores, sides)),
         excluded={why: count for why, count in excluded.items() if count},
         unit=counted.unit,
         reason=missing if math.isnan(observed[0]) else "",

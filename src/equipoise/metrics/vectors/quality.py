@@ -77,6 +77,12 @@ def _numbers(given: Any, what: str) -> Floats:
     return found
 
 
+_NO_DISTANCE_BY_CHANCE = (
+    "none: how far apart sets of one kind lie depends on the encoder and on how many "
+    "images there are; compare with the extrapolated value, and with sets of the same sizes"
+)
+
+
 def frechet_distance(
     features: Any,
     reference: Any,
@@ -125,10 +131,7 @@ def frechet_distance(
     pair = _numbers(features, "features"), _numbers(reference, "reference")
     (n, d), (m, space) = (rows.shape for rows in pair)
     if min(n, m) < 2 or d != space:
-        raise InputError(
-            f"features and reference: shapes {(n, d)} and {(m, space)}; expected two rows or more "
-            "of one space"
-        )
+        raise InputError(f"features and reference: {(n, d)}, {(m, space)}; expected 2 rows or more")
     owners = Units.of(units, n), Units.of(None, m)
 
     def distance(times: Iterable[Floats]) -> float:
@@ -170,10 +173,7 @@ def frechet_distance(
         n={"images": n, "reference": m},
         method=method,
         params={"dimensions": d, "bias": value - limit},
-        no_chance=(
-            "none: how far apart sets of one kind lie depends on the encoder and on how many "
-            "images there are; compare with the extrapolated value, and with sets of the same sizes"
-        ),
+        no_chance=_NO_DISTANCE_BY_CHANCE,
         by=parts_to_table([part]),
         unit=owners[0].name,
         ends=ends,
@@ -296,6 +296,34 @@ def _score(rows: Floats, weights: Floats) -> float:
     return math.exp(max(0.0, own - float(xlogy(mean, mean).sum())))
 
 
+def _check_choice(of: str, resampling: Resampling | None) -> None:
+    if of not in ("", "pose", "background"):
+        raise InputError(f"of={of!r}: expected 'pose', 'background' or ''")
+    if isinstance(resampling, Exact):
+        raise InputError("resampling=Exact: not available for set_similarity; use Bootstrap()")
+
+
+def _exchanged_sets(
+    unit: Floats,
+    own: npt.NDArray[np.int64],
+    strata: npt.NDArray[np.int64],
+    sets: int,
+    permutations: int,
+    rng: int,
+) -> list[float]:
+    """Return the mean similarity when images of a stratum change places between sets."""
+    draws = max(_FEWEST_EXCHANGES, _MOST_SUMMED // max(unit.size, 1))
+    generator, null = stream(rng, "set similarity"), []
+    blocks = [np.flatnonzero(strata == one) for one in np.unique(strata)]
+    for _ in range(min(draws, permutations)):
+        mixed = own.copy()
+        for some in blocks:
+            mixed[some] = own[generator.permutation(some)]
+        drawn, sizes = _set_means(unit, mixed, sets)
+        null.append(float(drawn[sizes > 1].mean()))
+    return null
+
+
 def set_similarity(
     vectors: Any,
     sets: Any,
@@ -343,18 +371,14 @@ def set_similarity(
     ----------
     Howard et al. 2024, SocialCounterfactuals, section 3.
     """
-    if of not in ("", "pose", "background"):
-        raise InputError(f"of={of!r}: expected 'pose', 'background' or ''")
-    if isinstance(resampling, Exact):
-        raise InputError("resampling=Exact: not available for set_similarity; use Bootstrap()")
+    _check_choice(of, resampling)
     metric = f"{of or 'image'}_similarity"
     rows = np.asarray(embedding_table(vectors, "vectors"), dtype=np.float64)
     members, names = encode(sets, what="sets")
     block = np.zeros(len(rows), np.int64) if strata is None else encode(strata, what="strata")[0]
-    if not len(rows) == len(members) == len(block):
-        raise InputError(
-            f"vectors, sets and strata: {len(rows)}, {len(members)} and {len(block)} rows"
-        )
+    many_rows = [len(rows), len(members), len(block)]
+    if len({*many_rows}) > 1:
+        raise InputError(f"vectors, sets and strata: {many_rows} rows; expected as many of each")
     if centred:
         rows = rows - rows.mean(axis=0)
     lengths = np.linalg.norm(rows, axis=1)
@@ -367,22 +391,13 @@ def set_similarity(
     ends, chance = no_ends, None
     method = NO_INTERVAL if resampling is None else "none: fewer than two sets"
     if isinstance(resampling, Bootstrap) and len(used) > 1:
-        many = resampling.replicates
-        keys = unit_keys([names[one] for one in used])
+        many, keys = resampling.replicates, unit_keys([names[one] for one in used])
         times = unit_counts(rng, keys, range(many)).astype(np.float64)
         with np.errstate(invalid="ignore", divide="ignore"):
             ends = Percentile(np.einsum("rs,s->r", times, means[used]) / times.sum(axis=1))
         method = f"percentile bootstrap over sets, {many} replicates"
     if resampling is not None and len(used):
-        draws = max(_FEWEST_EXCHANGES, _MOST_SUMMED // max(unit.size, 1))
-        generator, null = stream(rng, "set similarity"), []
-        blocks = [np.flatnonzero(block[kept] == one) for one in np.unique(block[kept])]
-        for _ in range(min(draws, resampling.permutations)):
-            mixed = own.copy()
-            for some in blocks:
-                mixed[some] = own[generator.permutation(some)]
-            drawn, sizes = _set_means(unit, mixed, len(names))
-            null.append(float(drawn[sizes > 1].mean()))
+        null = _exchanged_sets(unit, own, block[kept], len(names), resampling.permutations, rng)
         chance = band(null, method=f"images change places between sets; {len(null)} permutations")
     excluded = {
         "vectors without a direction": int((~directed).sum()),
@@ -390,6 +405,7 @@ def set_similarity(
         "images without a stratum": int((block < 0).sum()),
         "sets of one image": int((counts == 1).sum()),
     }
+    parts = (Part(metric, names[one], float(means[one]), n=int(counts[one])) for one in used)
     return make_estimate(
         metric=metric,
         value=value,
@@ -398,9 +414,7 @@ def set_similarity(
         params={"centred": centred, "sets": len(used)},
         chance=chance,
         no_chance="" if chance else "no resampling was asked for, or nothing to exchange",
-        by=parts_to_table(
-            Part(metric, names[one], float(means[one]), n=int(counts[one])) for one in used
-        ),
+        by=parts_to_table(parts),
         excluded={reason: count for reason, count in excluded.items() if count},
         unit="set",
         reason="" if len(used) else "no set has two images",

@@ -158,27 +158,22 @@ def augmentation_experiment(  # noqa: PLR0913 - the parts of an experiment
             codes, whole = predict(module, images)
             runs.append(codes)
             if run == 0:
-                masked = predict(module, covered)[1]
+                versions = {"whole": whole, "masked": predict(module, covered)[1]}
                 associations[name, arm] = {
                     (label, version): association_score(
                         features[test.labels == label],
-                        *(
-                            whole[(test.labels != label) & (test.groups == group)]
-                            for group in groups
-                        ),
+                        *(whole[(test.labels != label) & (test.groups == one)] for one in groups),
                         resampling=resampling or Bootstrap(),
                         rng=seed,
                     )
                     for label in classes
-                    for version, features in (("whole", whole), ("masked", masked))
+                    for version, features in versions.items()
                 }
         answers[name, arm] = np.stack(runs)
     missing = {key: faces.regions.missing(faces.groups) for key, faces in sets.items()}
     counts = {key: _count(faces) for key, faces in sets.items()}
-    truth = class_codes(classes, test.labels)
-    return Experiment(
-        tuple(networks), classes, groups, truth, answers, associations, missing, counts
-    )
+    truth, names = class_codes(classes, test.labels), tuple(networks)
+    return Experiment(names, classes, groups, truth, answers, associations, missing, counts)
 
 
 def _check_sets(sets: Mapping[str, Faces]) -> tuple[tuple[str, ...], tuple[str, ...]]:
