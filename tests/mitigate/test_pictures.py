@@ -23,6 +23,7 @@ retrieval:
   said: {table: pairs.csv}
 pairs: {table: pairs.csv}
 withheld: 0.5
+validation: 0
 output: mitigated
 """
 

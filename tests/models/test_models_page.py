@@ -12,7 +12,8 @@ import pytest
 from equipoise.models import load_model
 from equipoise.models.hf import ANSWERERS, ENCODERS, SCORERS
 from equipoise.models.options import Options
-from equipoise.models.python import OFFERS, load
+from equipoise.models.protocols import PROTOCOLS
+from equipoise.models.python import load
 from equipoise.models.registry import adapters
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -27,7 +28,7 @@ def test_every_name_is_on_the_page(name: str) -> None:
     assert f"`{name}" in PAGE
 
 
-@pytest.mark.parametrize("kind", OFFERS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", PROTOCOLS.values(), ids=lambda kind: kind.__name__)
 def test_every_kind_is_on_the_page(kind: type) -> None:
     assert f"| `{kind.__name__}` |" in PAGE
 

@@ -1,4 +1,4 @@
-"""The configuration of audits of concepts: versions, crossing, and what is refused."""
+"""The configuration of audits of concepts: versions, and what is refused."""
 
 from typing import Any
 
