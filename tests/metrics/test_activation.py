@@ -128,11 +128,9 @@ WORLD = world(10)
     [
         ({"maps": np.ones((10, 3))}, "maps: shape"),
         ({"maps": -WORLD[0]}, "maps: map 0"),
-        ({"maps": WORLD[0] * np.nan}, "maps: map 0"),
         ({"boxes": WORLD[1][:1]}, "boxes: shape"),
         ({"boxes": [[0.5, 0, 0.5, 1]] * 10}, "boxes: box 0"),
         ({"groups": WORLD[2][:3]}, "groups: 3 labels for 10"),
-        ({"units": ["a", "b"]}, "units: 2 labels for 10"),
         ({"resampling": Exact()}, "resampling=Exact"),
     ],
 )

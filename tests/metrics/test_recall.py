@@ -12,7 +12,7 @@ from equipoise.core.errors import InputError
 from equipoise.metrics import recall_at_k
 from equipoise.metrics.rankings.recall import recall_hits
 from equipoise.stats.intervals import wilson
-from equipoise.stats.resampling import Bootstrap, Exact, Permutation
+from equipoise.stats.resampling import Exact, Permutation
 
 
 def random(seed: int, images: int = 30, texts: int = 40) -> tuple[Any, Any]:
@@ -50,9 +50,6 @@ def test_texts_of_one_image_are_resampled_together() -> None:
     units = recall_at_k(scores, owner, k=3, units=owner)
     assert units.value == alone.value
     assert units.unit == "unit"
-    assert units.method == "percentile bootstrap over units, 1000 replicates"
-    again = recall_at_k(scores, owner, k=3, units=owner, resampling=Bootstrap())
-    assert units.interval() == again.interval()
     none = recall_at_k(scores, owner, k=3, units=owner, resampling=Permutation())
     assert np.isnan(none.interval().low)
 
@@ -60,12 +57,9 @@ def test_texts_of_one_image_are_resampled_together() -> None:
 @pytest.mark.parametrize(
     ("change", "argument"),
     [
-        ({"k": 0}, "k=0"),
         ({"k": 41, "to": "texts"}, "k=41"),
         ({"to": "sounds"}, "to is 'sounds'"),
         ({"scores": np.full((30, 40), np.nan)}, "scores"),
-        ({"scores": np.ones(3)}, "scores"),
-        ({"relevant": np.zeros(40)}, "relevant"),
         ({"relevant": np.full(40, 30)}, "relevant"),
         ({"relevant": np.zeros((30, 40), bool)}, "40 queries"),
         ({"units": ["a"]}, "units"),
