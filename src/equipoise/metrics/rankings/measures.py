@@ -610,35 +610,27 @@ def retrieval_curves(  # noqa: PLR0913 - one keyword for each choice
         blocks = exchange.evaluate(means, many, rng, "retrieval")
         null = {name: np.concatenate([one[name] for one in blocks]) for name in observed}
     weights, level = query_weights(pools, tops.pool, resampling, rng), level_of(resampling)
-    tables = [_mean(name, one, null.get(name), weights, level) for name, one in observed.items()]
+    tables = []
+    for metric, values in observed.items():
+        columns = {"value": values.mean(axis=0)}
+        if weights is not None:
+            boot = np.stack([weighted_mean(weights, one) for one in values.T], axis=1)
+            columns["low"], columns["high"], _ = percentile(boot, level)
+        if metric in null:
+            bands = np.array([(one.mean, one.low, one.high) for one in map(band, null[metric].T)])
+            columns |= zip(("chance", "chance_low", "chance_high"), bands.T, strict=True)
+        tables.append(_curve(metric, "", len(values), columns))
     names = [pools.pools[index].name for index in tops.pool.tolist() if len(pools.pools) > 1]
-    tables += [
-        _curve(metric, name, {"value": values[place]}, 1)
-        for metric, values in observed.items()
-        for place, name in enumerate(names)
-    ]
+    for metric, values in observed.items():
+        each = zip(names, values, strict=False)
+        tables += [_curve(metric, name, 1, {"value": one}) for name, one in each]
     return pa.concat_tables(tables)
 
 
-def _mean(
-    metric: str, values: Floats, null: Floats | None, weights: Floats | None, level: float
-) -> pa.Table:
-    columns = {"value": values.mean(axis=0)}
-    if weights is not None:
-        boot = np.stack([weighted_mean(weights, one) for one in values.T], axis=1)
-        columns["low"], columns["high"], _ = percentile(boot, level)
-    if null is not None:
-        bands = [band(one) for one in null.T]
-        for name, one in (("chance", "mean"), ("chance_low", "low"), ("chance_high", "high")):
-            columns[name] = np.array([getattr(found, one) for found in bands])
-    return _curve(metric, "", columns, len(values))
-
-
-def _curve(metric: str, query: str, columns: Mapping[str, Floats], queries: int) -> pa.Table:
+def _curve(metric: str, query: str, queries: int, columns: Mapping[str, Floats]) -> pa.Table:
     many = len(columns["value"])
-    nothing = np.full(many, math.nan)
     named = {"metric": [metric] * many, "query": [query] * many, "k": np.arange(1, many + 1)}
-    numbers = {name: columns.get(name, nothing) for name in _CURVES.names[3:9]}
+    numbers = {name: columns.get(name, np.full(many, math.nan)) for name in _CURVES.names[3:9]}
     return pa.table({**named, **numbers, "queries": [queries] * many}, schema=_CURVES)
 
 

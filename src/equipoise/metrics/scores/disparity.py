@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from equipoise.core.arrays import Bools, Floats
 from equipoise.core.errors import InputError
-from equipoise.core.estimate import Estimate, no_ends
+from equipoise.core.estimate import Ends, Estimate, no_ends
 from equipoise.core.finding import Excluded, GroupValue
 from equipoise.core.parts import Part, parts_to_table
 from equipoise.metrics.building import (
@@ -26,6 +26,7 @@ from equipoise.metrics.building import (
     group_values,
     number,
     sizes,
+    spread_level,
 )
 from equipoise.metrics.building import excluded_of as with_groups
 from equipoise.metrics.counts.accuracy import hit_rate
@@ -46,25 +47,19 @@ from equipoise.stats.intervals import percentile
 from equipoise.stats.resampling import Exact, Resampling
 
 
-@dataclass(frozen=True, eq=False)
-class PairwiseEnds:
-    """Ends of the largest |difference|: folded percentiles of each pair, simultaneous.
+def _pairwise_ends(replicates: Floats | None) -> Ends:
+    """Return ends of the largest |difference|: folded percentiles of each pair, simultaneous."""
+    if replicates is None:
+        return no_ends
+    known = replicates[:, ~np.isnan(replicates).all(axis=0)]
+    if not known.shape[1]:
+        return no_ends
 
-    Attributes
-    ----------
-    replicates : ndarray, shape (replicates, pairs)
-    """
+    def ends(level: float) -> tuple[float, float]:
+        each = [Folded(column)(spread_level(level, known.shape[1])) for column in known.T]
+        return max(low for low, _ in each), max(high for _, high in each)
 
-    replicates: Floats
-
-    def __call__(self, level: float) -> tuple[float, float]:
-        """Return the lower and upper end."""
-        known = self.replicates[:, ~np.isnan(self.replicates).all(axis=0)]
-        if known.shape[1] == 0:
-            return math.nan, math.nan
-        each = 1.0 - (1.0 - level) / known.shape[1]
-        ends = [Folded(column)(each) for column in known.T]
-        return max(low for low, _ in ends), max(high for _, high in ends)
+    return ends
 
 
 def _largest(results: ConceptResults, concept: int | None) -> tuple[float, Against]:
@@ -146,14 +141,14 @@ def _pairs(results: ConceptResults, concept: int | None) -> Iterator[Part]:
 
 def _concept(results: ConceptResults, concept: int) -> Part:
     value, held = _largest(results, concept)
-    boot, none = results.replicates(concept), math.isnan(value)
+    none = math.isnan(value)
     shown = tuple(_in_concept(results, concept, g) for g in range(len(results.groups)))
     left = Counter(one for one in results.reasons[concept] if one)
     return number(
         results.choices.metric,
         value,
         subject=results.names[concept],
-        ends=no_ends if boot is None or none else PairwiseEnds(boot),
+        ends=no_ends if none else _pairwise_ends(results.replicates(concept)),
         level=results.level,
         held=held,
         n=sum(one.n for one in shown),
@@ -332,7 +327,7 @@ def concept_metrics(  # noqa: PLR0913 - as in concept_disparity
 
 def summarise(results: ConceptResults) -> Estimate:
     """Return the estimate that `concept_disparity` gives, from measured concepts."""
-    (value, held), boot = _largest(results, None), results.replicates(None)
+    value, held = _largest(results, None)
     return make_estimate(
         metric="concept_disparity",
         value=value,
@@ -344,7 +339,7 @@ def summarise(results: ConceptResults) -> Estimate:
         excluded=excluded_of(results),
         unit=results.unit,
         reason="no concept with two groups" if math.isnan(value) else "",
-        ends=no_ends if boot is None or math.isnan(value) else PairwiseEnds(boot),
+        ends=no_ends if math.isnan(value) else _pairwise_ends(results.replicates(None)),
     )
 
 
@@ -381,11 +376,9 @@ def concept_hit_rate(
     for start in range(0, len(data.names), BLOCK):
         data.block(start, start + BLOCK)
     values, truth = (one.block(0, len(data.names)).T for one in (data.scores, data.labels))
-    top = np.empty((len(values), min(max(k, 1), len(data.names))), dtype=np.int64)
-    for first in range(0, len(values), _ROWS_AT_ONCE):
-        some = slice(first, first + _ROWS_AT_ONCE)
-        falling = np.argsort(-values[some].astype(np.float64), axis=1, kind="stable")
-        top[some] = falling[:, : top.shape[1]]
+    parts = np.split(values, range(_ROWS_AT_ONCE, len(values), _ROWS_AT_ONCE))
+    falling = (np.argsort(-part.astype(np.float64), axis=1, kind="stable") for part in parts)
+    top = np.concatenate([order[:, : max(k, 1)].copy() for order in falling])
     truths = [set(np.flatnonzero(row).tolist()) or None for row in truth]
     return hit_rate(truths, top, groups, k=k, units=units, resampling=resampling, rng=rng)
 

@@ -26,6 +26,7 @@ from equipoise.metrics.building import (
 )
 from equipoise.metrics.measure import DEFAULT
 from equipoise.metrics.spec import MetricSpec, make_estimate, register
+from equipoise.metrics.values.outside import pairs_of
 from equipoise.metrics.vectors.partitions import (
     MOST_PARTITIONS,
     against_exchanged,
@@ -144,29 +145,18 @@ def _pairs(
         names = sorted({*preferences} & {*hypothesis}, key=str)
         excluded["in one of preferences and hypothesis only"] = len({*preferences} ^ {*hypothesis})
         preferences, hypothesis = ([one[n] for n in names] for one in (preferences, hypothesis))
-    first = np.asarray(preferences, dtype=np.float64)
-    second = np.asarray(hypothesis, dtype=np.float64)
-    if first.ndim != 1 or first.shape != second.shape:
-        raise InputError(
-            f"preferences {first.shape} and hypothesis {second.shape}: expected one number each "
-            "per subject, (subjects,)"
-        )
-    known = np.isfinite(first) & np.isfinite(second)
-    excluded["no finite number"] = int((~known).sum())
+    first, second, excluded["no finite number"] = pairs_of(preferences, hypothesis)
     if not ranked:
         second = np.sign(second)
-        excluded["no direction in the hypothesis"] = int((known & (second == 0)).sum())
-        known &= second != 0
+        excluded["no direction in the hypothesis"] = int((second == 0).sum())
+        first, second = first[second != 0], second[second != 0]
     least = 3 if ranked else 1
-    if known.sum() < least:
+    if len(first) < least:
         raise InputError(
-            f"alignment: {int(known.sum())} subjects with a preference and a hypothesis; "
+            f"alignment: {len(first)} subjects with a preference and a hypothesis; "
             f"expected at least {least}"
         )
-    # In one order, so that neither the value nor the draws depend on the order given.
-    first, second = first[known], second[known]
-    order = np.lexsort((second, first))
-    return first[order], second[order], {why: n for why, n in excluded.items() if n}
+    return first, second, {why: n for why, n in excluded.items() if n}
 
 
 def _aligned(values: Floats, expected: Floats, *, ranked: bool) -> Floats:

@@ -52,7 +52,7 @@ def correlation(x: Any, y: Any, *, level: float = 0.95) -> Estimate:
     ----------
     Bonett & Wright 2000 (interval of Spearman's correlation).
     """
-    first, second, dropped = _pairs(x, y)
+    first, second, dropped = pairs_of(x, y)
     parts = [
         _part("pearson", first, second, level),
         _part("spearman", rankdata(first), rankdata(second), level),
@@ -167,13 +167,14 @@ def loess(x: Any, y: Any, *, span: float = 2.0 / 3.0) -> Loess:
     """
     if not 0.0 < span <= 1.0:
         raise InputError(f"span={span}: expected a share of the data, above 0 and at most 1")
-    first, second, _ = _pairs(x, y)
+    first, second, _ = pairs_of(x, y)
     if len(first) < 3:
         raise InputError(f"loess: {len(first)} pairs of finite numbers; expected at least 3")
     return Loess(first, second, span)
 
 
-def _pairs(x: Any, y: Any) -> tuple[Floats, Floats, int]:
+def pairs_of(x: Any, y: Any) -> tuple[Floats, Floats, int]:
+    """Return pairs of finite numbers in order, and how many others there are."""
     first, second = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     if first.ndim != 1 or first.shape != second.shape:
         raise InputError(
@@ -181,6 +182,7 @@ def _pairs(x: Any, y: Any) -> tuple[Floats, Floats, int]:
         )
     known = np.isfinite(first) & np.isfinite(second)
     first, second = first[known], second[known]
+    # In one order, so that neither values nor draws depend on the order given.
     order = np.lexsort((second, first))
     return first[order], second[order], int((~known).sum())
 

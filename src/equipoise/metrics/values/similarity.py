@@ -428,8 +428,7 @@ def similarity_gap(  # noqa: PLR0913 - one keyword for each choice
     def ends(index: int) -> Ends:
         if boot is None:
             return no_ends
-        freedom = int(effects.freedom[index])
-        return Simultaneous.of(effects.effects[index], boot[:, index], freedom) or no_ends
+        return simultaneous(effects.effects[index], boot[:, index], int(effects.freedom[index]))
 
     by_group = [_by_group(effects, boot, index, draws.level) for index in range(len(pools.pools))]
     each = pools.groups.codes[np.unique(effects.items)]
@@ -526,66 +525,43 @@ def _group_effects(
             )
 
 
-@dataclass(frozen=True, eq=False)
-class Simultaneous:
-    """Ends of the largest difference of several effects: intervals of all pairs that hold at once.
+def simultaneous(effects: Floats, boot: Floats, freedom: int) -> Ends:
+    """Return ends of the largest difference of effects: intervals of all pairs that hold at once.
 
-    Attributes
+    Parameters
     ----------
-    differences, errors : ndarray, shape (pairs,)
-        Of every pair of groups.
-    largest : ndarray, shape (replicates,)
-        Largest |difference − observed| / error over the pairs, in each replicate.
+    effects : ndarray, shape (groups,)
+    boot : ndarray, shape (replicates, groups)
+        NaN where groups do not meet.
     freedom : int
-        Units of the smallest group, less one.
+        Units of the smallest group, less one. Without any, and with few replicates, there are no
+        ends.
     """
+    kept = np.flatnonzero(~np.isnan(effects))
+    drawn = boot[~np.isnan(boot[:, kept]).any(axis=1)][:, kept]
+    if freedom < 1 or len(drawn) < 2:
+        return no_ends
+    first, second = np.array([*combinations(range(len(kept)), 2)]).T
+    differences = effects[kept][first] - effects[kept][second]
+    errors, largest = np.empty(len(first)), np.zeros(len(drawn))
+    # Some pairs at a time: among many groups there are thousands.
+    size = max(1, _CELLS // len(drawn))
+    for start in range(0, len(first), size):
+        part = slice(start, start + size)
+        apart = drawn[:, first[part]] - drawn[:, second[part]]
+        errors[part] = apart.std(axis=0)
+        moved = np.abs(apart - differences[part])
+        with np.errstate(invalid="ignore", divide="ignore"):
+            ratio = np.where(errors[part] > 0, moved / errors[part], 0.0)
+        # Largest |difference − observed| / error over the pairs, in each replicate.
+        largest = np.maximum(largest, ratio.max(axis=1))
 
-    differences: Floats
-    errors: Floats
-    largest: Floats
-    freedom: int
-
-    @classmethod
-    def of(cls, effects: Floats, boot: Floats, freedom: int) -> Simultaneous | None:
-        """Prepare the ends.
-
-        Parameters
-        ----------
-        effects : ndarray, shape (groups,)
-        boot : ndarray, shape (replicates, groups)
-            NaN where groups do not meet.
-        freedom : int
-
-        Returns
-        -------
-        Simultaneous or None
-            None where the smallest group has one unit, or replicates are too few.
-        """
-        kept = np.flatnonzero(~np.isnan(effects))
-        drawn = boot[~np.isnan(boot[:, kept]).any(axis=1)][:, kept]
-        if freedom < 1 or len(drawn) < 2:
-            return None
-        first, second = np.array([*combinations(range(len(kept)), 2)]).T
-        differences = effects[kept][first] - effects[kept][second]
-        errors, largest = np.empty(len(first)), np.zeros(len(drawn))
-        # Some pairs at a time: among many groups there are thousands.
-        size = max(1, _CELLS // len(drawn))
-        for start in range(0, len(first), size):
-            part = slice(start, start + size)
-            apart = drawn[:, first[part]] - drawn[:, second[part]]
-            errors[part] = apart.std(axis=0)
-            moved = np.abs(apart - differences[part])
-            with np.errstate(invalid="ignore", divide="ignore"):
-                ratio = np.where(errors[part] > 0, moved / errors[part], 0.0)
-            largest = np.maximum(largest, ratio.max(axis=1))
-        return cls(differences, errors, largest, freedom)
-
-    def __call__(self, level: float) -> tuple[float, float]:
-        """Return the lower and upper end."""
-        critical = float(np.quantile(self.largest, level)) * widening(self.freedom, level)
-        half = critical * self.errors
-        sizes = np.abs(self.differences)
+    def ends(level: float) -> tuple[float, float]:
+        half = float(np.quantile(largest, level)) * widening(freedom, level) * errors
+        sizes = np.abs(differences)
         return float(np.maximum(sizes - half, 0.0).max()), float((sizes + half).max())
+
+    return ends
 
 
 def widening(freedom: int, level: float) -> float:
