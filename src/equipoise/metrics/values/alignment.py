@@ -145,7 +145,9 @@ def _pairs(
         names = sorted({*preferences} & {*hypothesis}, key=str)
         excluded["in one of preferences and hypothesis only"] = len({*preferences} ^ {*hypothesis})
         preferences, hypothesis = ([one[n] for n in names] for one in (preferences, hypothesis))
-    first, second, excluded["no finite number"] = pairs_of(preferences, hypothesis)
+    first, second, excluded["no finite number"] = pairs_of(
+        preferences, hypothesis, ("preferences", "hypothesis")
+    )
     if not ranked:
         second = np.sign(second)
         excluded["no direction in the hypothesis"] = int((second == 0).sum())

@@ -173,12 +173,12 @@ def loess(x: Any, y: Any, *, span: float = 2.0 / 3.0) -> Loess:
     return Loess(first, second, span)
 
 
-def pairs_of(x: Any, y: Any) -> tuple[Floats, Floats, int]:
+def pairs_of(x: Any, y: Any, names: tuple[str, str] = ("x", "y")) -> tuple[Floats, Floats, int]:
     """Return pairs of finite numbers in order, and how many others there are."""
     first, second = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     if first.ndim != 1 or first.shape != second.shape:
         raise InputError(
-            f"x {first.shape} and y {second.shape}: expected one number each per subject, (n,)"
+            f"{names[0]} {first.shape} and {names[1]} {second.shape}: expected one number each, (n,)"
         )
     known = np.isfinite(first) & np.isfinite(second)
     first, second = first[known], second[known]
