@@ -178,7 +178,7 @@ def pairs_of(x: Any, y: Any, names: tuple[str, str] = ("x", "y")) -> tuple[Float
     first, second = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     if first.ndim != 1 or first.shape != second.shape:
         raise InputError(
-            f"{names[0]} {first.shape} and {names[1]} {second.shape}: expected one number each, (n,)"
+            f"{names[0]} {first.shape} and {names[1]} {second.shape}: expected as many numbers"
         )
     known = np.isfinite(first) & np.isfinite(second)
     first, second = first[known], second[known]
