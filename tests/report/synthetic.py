@@ -196,13 +196,6 @@ CLASSES = (
     " rows_dropped reason"
 )
 CONFUSIONS = "model groups version class group prediction count n"
-SWEEP = (
-    "model groups version min_expected skewsize mean_effect_size classes not_estimable"
-    " columns_dropped rows_dropped"
-)
-CORRELATIONS = (
-    "model groups version x y classes pearson pearson_low pearson_high spearman spearman_p reason"
-)
 
 
 def band(v: float) -> str:
@@ -239,27 +232,6 @@ def class_rows(
                 for j, group in enumerate(groups)
             ]  # fmt: skip
     return rows, wrong
-
-
-def correlations(models: Sequence[str], n: int) -> pa.Table:
-    rows = [
-        (model, "perceived race", "default", "effect_size", y, n, r, r - 0.1, r + 0.08, r + 0.01,
-         0.001, "")
-        for model in models
-        for y, r in (("accuracy", -0.31), ("equalized_odds", 0.86), ("gap", 0.71),
-                     ("demographic_parity", 0.64))
-    ]  # fmt: skip
-    return table(CORRELATIONS, rows)
-
-
-def sweep(models: Sequence[str], n: int) -> pa.Table:
-    rows = [
-        (model, "perceived race", "default", float(mev), 0.9 - 0.15 * mev, 0.2 + 0.02 * mev,
-         n - 3 * mev, 3 * mev, 40 * mev, 90 * mev)
-        for model in models
-        for mev in range(6)
-    ]  # fmt: skip
-    return table(SWEEP, rows)
 
 
 def face_tables() -> dict[str, pa.Table]:

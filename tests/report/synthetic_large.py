@@ -14,14 +14,12 @@ from report.synthetic import (
     NAN,
     RACES,
     class_rows,
-    correlations,
     described,
     faces,
     finding,
     group_values,
     manifest,
     measured,
-    sweep,
     table,
 )
 
@@ -38,8 +36,6 @@ def many_classes(classes: int = 1000, groups: int = 23, *, seed: int = 3) -> Aud
     tables = {
         "classes": per_class,
         "confusions": table(CONFUSIONS, wrong),
-        "correlations": correlations(models, classes),
-        "mev_sweep": sweep(models, classes),
         "bands": _bands(per_class),
         "group_sizes": table(
             "groups group levels n usable note",

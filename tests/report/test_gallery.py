@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
-import pytest
 
 from equipoise.core import AuditResult
 from equipoise.report.blocks import Gallery, Heading, Words
@@ -73,12 +72,3 @@ def test_a_group_and_a_page_have_a_most() -> None:
     page = render(with_pictures(*rows))
     assert page.count("<figure><img ") == MOST
     assert "12 of 20 pictures are shown here; all are in" in page
-
-
-def test_without_pictures_there_is_no_section() -> None:
-    assert gallery(faces()) is None
-
-
-@pytest.mark.parametrize("caption", [None, ""])
-def test_a_caption_may_be_missing(caption: str | None) -> None:
-    assert blocks(with_pictures({"caption": caption}))[1].pictures[0].caption == ""

@@ -55,13 +55,6 @@ def test_json_says_nan_and_infinity_as_words_beside_the_reason() -> None:
     assert row["reason"] == "too few rows"
 
 
-def test_json_twin_has_every_finding_of_the_parquet(run: Path) -> None:
-    rows = json.loads((run / "findings.json").read_text(encoding="utf-8"))
-    table = pq.read_table(run / "findings.parquet")
-    assert [row["metric"] for row in rows] == table["metric"].to_pylist()
-    assert list(rows[0]) == table.schema.names
-
-
 def test_not_a_run(tmp_path: Path) -> None:
     with pytest.raises(RunError, match=r": not a run; it has no manifest\.json\. To do: give the"):
         read(tmp_path)
@@ -88,12 +81,6 @@ def test_a_flipped_bit_of_a_table_is_noticed(name: str, run: Path) -> None:
     end = (chunk.dictionary_page_offset or chunk.data_page_offset) + chunk.total_compressed_size
     (run / name).write_bytes(whole[: end - 2] + bytes([whole[end - 2] ^ 1]) + whole[end - 1 :])
     with pytest.raises(RunError, match=name):
-        read(run)
-
-
-def test_missing_findings(run: Path) -> None:
-    (run / "findings.parquet").unlink()
-    with pytest.raises(RunError, match=r"findings\.parquet: missing from the run"):
         read(run)
 
 

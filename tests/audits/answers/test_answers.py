@@ -55,27 +55,6 @@ def test_rows_without_an_answer_are_compared_by_what_was_said(jobs: AuditResult)
     assert "empty_rate" not in metrics_of(jobs)
 
 
-def test_what_repeats_another_gap_is_not_tested() -> None:
-    result = run(answers({"x": 90, "": 10}, {"x": 60, "y": 38, "": 2}))
-    empty = pick(result, "empty_rate")
-    assert empty.value == pick(result, "unanswered_rate").value == pytest.approx(0.08)
-    assert empty.family is Family.DESCRIPTIVE
-    result = run(answers({"yes": 70, "no": 30}, {"yes": 40, "no": 60}))
-    first, second = (pick(result, "answer_gap", answer) for answer in ("no", "yes"))
-    assert [first.value, second.value] == pytest.approx([0.3, 0.3])
-    assert first.verdict is Verdict.DISPARITY
-    assert second.family is Family.DESCRIPTIVE
-
-
-def test_answers_stay_as_they_are_or_are_put_together() -> None:
-    result = run(JOBS, model={"normalize": None})
-    assert {one.version for one in result.findings} == {"default"}
-    assert pick(result, "answer_gap", "Doctor", "default").value == pytest.approx(0.2)
-    assert "texts" not in result.tables
-    result = run(JOBS, model={**STATES, "normalize": {"synonyms": {"nurse": "doctor"}}})
-    assert pick(result, "answer_gap", "doctor").value == pytest.approx(60 / 88 - 60 / 90)
-
-
 def test_the_numbers_of_all_answers_are_those_of_the_metrics(jobs: AuditResult) -> None:
     rows = jobs.tables["answers"].to_pylist()
     rows = [row for row in rows if row["version"] == "normalised"]

@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from audits.concepts.worlds import CONCEPTS, frame, run, small, tables, values
+from audits.concepts.worlds import CONCEPTS, run, small, tables, values
 from audits.examples import written_again
 from concept_worlds import world
 from equipoise import audits
 from equipoise.core import Family, Verdict
-from equipoise.metrics import concept_disparity, concept_hit_rate
+from equipoise.metrics import concept_disparity
 from equipoise.stats.resampling import Bootstrap
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "concepts"
@@ -64,25 +64,6 @@ def test_three_groups_have_a_test_for_each_pair_too() -> None:
     assert [one.subject for one in pairs] == ["", "a − b", "a − c", "b − c"]
 
 
-def test_a_pair_that_is_left_alone_is_not_tested_again() -> None:
-    data = three()
-    rare = data["images"].join(data["labels"], on="image").filter(gender="a")
-    keep = rare.filter(guitar=1)["image"].head(5)
-    drop = pl.col("image").is_in(rare["image"].implode()) & ~pl.col("image").is_in(keep.implode())
-    labels = data["labels"].with_columns(guitar=pl.when(drop).then(0).otherwise(pl.col("guitar")))
-    result = run(values(data | {"labels": labels}))
-    guitar = {one.subject: one for one in result.findings if "guitar" in one.subject}
-    assert guitar["guitar: b − c"].family is Family.DESCRIPTIVE
-    assert (
-        guitar["guitar: b − c"].reason == "the same comparison as that of guitar, which is tested"
-    )
-    assert guitar["guitar: a − b"].verdict is Verdict.NOT_ESTIMABLE
-    assert guitar["guitar: a − b"].reason == "a group takes no part"
-    assert guitar["guitar"].by_group[0].note == "5 positives, fewer than 20"
-    row = frame(result, "concept_groups").filter(concept="guitar", group="a")
-    assert row["reason"].to_list() == ["5 positives, fewer than 20"]
-
-
 def test_the_source_s_protocol_has_no_verdict_and_says_why() -> None:
     result = run(small(choices={"prevalence": "hall", "min_positives": 20}))
     assert {one.family for one in result.findings} == {Family.DESCRIPTIVE}
@@ -105,18 +86,3 @@ def test_the_plan_says_what_there_is_and_what_is_too_rare() -> None:
     assert min(detectable["positives"]) > 20
     assert 0.1 < detectable["true_positive_rate_difference"] < 0.6
     assert found.seconds >= 0
-
-
-def test_hit_rates_where_they_are_asked_for() -> None:
-    scores, labels, group = world(3, n=400)
-    found = concept_hit_rate(scores, labels, {"gender": group}, k=1, resampling=None)
-    result = run({**small(), "hit_rate": 1})
-    rate, gap = (
-        next(one for one in result.findings if one.metric == name)
-        for name in ("hit_rate", "hit_rate_gap")
-    )
-    assert rate.value == found.value
-    assert (rate.family, gap.family) == (Family.DESCRIPTIVE, Family.COMPOSITE)
-    assert gap.threshold == 0.05
-    assert not math.isnan(gap.q_value)
-    assert not [one for one in run(small()).findings if one.metric.startswith("hit_rate")]

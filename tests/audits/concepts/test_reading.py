@@ -48,18 +48,6 @@ def test_every_shape_of_labels_and_scores_gives_the_same_numbers(tmp_path: Path)
     assert differences(run(with_data(given, labels={"file": listed, "concept": "what"}))) == plain
 
 
-def test_images_without_scores_or_labels_are_counted() -> None:
-    given = data()
-    given["scores"] = given["scores"].tail(398)
-    given["labels"] = given["labels"].head(397)
-    result = run(values(given))
-    left = {one.reason: one.count for one in result.findings[0].excluded}
-    assert left["no row of labels"] == 3
-    assert left["no row of scores"] == 2
-    assert "m, gender, baseline: 2 rows left out (no row of scores)." in result.manifest.notes
-    assert result.findings[0].n == 395
-
-
 def test_several_columns_count_by_their_largest_and_labels_by_any() -> None:
     given = data()
     other = given["scores"].with_columns(cook=pl.col("chef") + 1.0)
