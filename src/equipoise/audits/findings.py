@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from equipoise.audits.config import TestingConfig
@@ -75,11 +75,11 @@ def whole(
         threshold=math.nan,
         n=sum(estimate.n.values()),
         by_group=by_group,
-        excluded=_excluded(estimate.excluded),
+        excluded=tuple(Excluded(why, n) for why, n in estimate.excluded.items()),
         unit=estimate.unit,
         method=estimate.method,
         null=estimate.null,
-        parameters=_as_json(estimate.params),
+        parameters=json.dumps(dict(estimate.params), sort_keys=True, default=str),
         direction=direction(shows or metric or estimate.metric, about, by_group),
         verdict=Verdict.NONE,
         reason=estimate.reason or estimate.no_chance,
@@ -164,23 +164,12 @@ def direction(metric: str, subject: str, by_group: Sequence[GroupValue]) -> str:
 def lowest_and_highest(low: GroupValue, high: GroupValue, *, shares: bool) -> str:
     """Name two groups with their values, shares in per cent."""
     ends = (("lowest", low), ("highest", high))
-    said = [
-        (how, one.group, percent(one.value) if shares else number(one.value)) for how, one in ends
-    ]
-    return ", ".join(f"{how} for {_quoted(group)} ({value})" for how, group, value in said)
-
-
-def _quoted(group: str) -> str:
-    """Quote the name of an intersection, whose commas would read as those of the sentence."""
-    return f"“{group}”" if "," in group else group
-
-
-def _excluded(counts: Mapping[str, int]) -> tuple[Excluded, ...]:
-    return tuple(Excluded(reason, count) for reason, count in counts.items())
-
-
-def _as_json(params: Mapping[str, object]) -> str:
-    return json.dumps(dict(params), sort_keys=True, default=str)
+    # The commas of an intersection would read as those of the sentence.
+    return ", ".join(
+        f"{how} for {f'“{one.group}”' if ',' in one.group else one.group} "
+        f"({percent(one.value) if shares else number(one.value)})"
+        for how, one in ends
+    )
 
 
 def conclude(drafts: Iterable[UncorrectedFinding], testing: TestingConfig) -> tuple[Finding, ...]:

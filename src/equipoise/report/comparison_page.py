@@ -19,7 +19,7 @@ from equipoise.report.comparison import (
 )
 from equipoise.report.names import DIFFERENCE, title
 from equipoise.report.page import Page
-from equipoise.report.plots import VERDICTS, Axis, intervals, points
+from equipoise.report.plots import VERDICTS, Axis, intervals, labelled_points
 from equipoise.report.summary import Statement, Summary
 from equipoise.report.tables import has, panels, rows, scope, scope_of
 from equipoise.report.text import count
@@ -110,7 +110,7 @@ def ranking(result: AuditResult) -> Section | None:
         ]
         name = f"{title(metric)}, {scope(groups, 'default')}"
         axis = Axis("rank (1 is best)", domain=(0.6, len(data) + 0.4))
-        plots.append(intervals(points(data, "model"), f"Ranks: {name}", axis, title=name))
+        plots.append(intervals(labelled_points(data, "model"), f"Ranks: {name}", axis, title=name))
     columns = {
         "Metric": lambda row: title(row["metric"]),
         "Groups": lambda row: scope(row["groups"], "default"), "Model": "model", "#Value": "value",

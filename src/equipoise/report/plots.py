@@ -107,7 +107,7 @@ class Axis:
         return (self.title or None) if isinstance(self.title, str) else [*self.title]
 
 
-def points(
+def labelled_points(
     rows: Iterable[Any],
     label: Value,
     *,

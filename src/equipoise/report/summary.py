@@ -11,7 +11,7 @@ from equipoise.core import AuditResult, Family, Finding, Verdict
 from equipoise.metrics.spec import spec_of
 from equipoise.report.blocks import Badge, Chart
 from equipoise.report.names import title
-from equipoise.report.plots import Axis, intervals, points
+from equipoise.report.plots import Axis, intervals, labelled_points
 from equipoise.report.text import count, plural
 from equipoise.report.words import (
     figures,
@@ -166,21 +166,15 @@ def groups_chart(first: Finding, same: Sequence[Finding]) -> Chart:
     name = f"{group_value_name(first)}{about} by {first.groups}"
     models = [*dict.fromkeys(one.model for one in same)]
     axis = Axis(percent=share, domain=(0.0, 1.0) if share else None)
-    marks = points(rows, "label", series="model", percent=share)
+    marks = labelled_points(rows, "label", series="model", percent=share)
     return intervals(marks, f"{name}, worst first.", axis, title=name, series=models)
 
 
 def group_value_name(finding: Finding) -> str:
     """Return the name of the number that each group of a finding has."""
-    metric = spec_of(finding.metric).group_metric
-    if metric:
-        return title(metric)
-    text = finding.direction.split(":")[0].split(" for “")[0]
-    return (
-        text[:1].upper() + text[1:]
-        if text and "lowest for" in finding.direction
-        else title(finding.metric)
-    )
+    spec = spec_of(finding.metric)
+    label = title(spec.group_metric) if spec.group_metric else spec.group_label
+    return label[:1].upper() + label[1:] if label else title(finding.metric)
 
 
 def _steps(drawn: Sequence[Finding]) -> tuple[str, ...]:

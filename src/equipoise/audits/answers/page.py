@@ -8,7 +8,7 @@ from dataclasses import replace
 from equipoise.core import AuditResult, Finding
 from equipoise.report.blocks import Badge, Block, Chart, Fold, Section, Table
 from equipoise.report.page import Page
-from equipoise.report.plots import COLORS, Axis, Palette, bars, intervals, points, scatter
+from equipoise.report.plots import COLORS, Axis, Palette, bars, intervals, labelled_points, scatter
 from equipoise.report.tables import Row, distinct, has, panels, rows, scope
 from equipoise.report.text import count, interval, listed, number, p_value
 
@@ -47,7 +47,7 @@ def _unanswered(key: tuple[str, ...], panel: Sequence[Row]) -> Chart:
     columns = {
         "Group": "group", "State": "state", "%Share": "share", "#Images": "count", "#Of": "n",
     }  # fmt: skip
-    marks = points(panel, "group", series="state", value="share", percent=True)
+    marks = labelled_points(panel, "group", series="state", value="share", percent=True)
     present = distinct(marks, "series")
     chart = bars(
         marks, f"Share without an answer by group: {name}", Axis("share", percent=True),
@@ -74,7 +74,7 @@ def answers(result: AuditResult) -> Section | None:
         ordered = sorted(by_answer, key=size.__getitem__, reverse=True)
         if len(distinct(panel, "group")) <= MOST_GROUPS:
             shown = [row for answer in ordered[:MOST_ANSWERS] for row in by_answer[answer]]
-            marks = points(shown, "answer", series="group", value="share", percent=True)
+            marks = labelled_points(shown, "answer", series="group", value="share", percent=True)
             label = f"Share of each group's answers: {name}"
             axis = Axis("share of the group's answers", percent=True)
             charts.append(

@@ -22,6 +22,7 @@ from equipoise.core.groups import Groups
 from equipoise.metrics.scores.cells import Metric
 from equipoise.metrics.scores.disparity import concept_hit_rate, concept_metrics, summarise
 from equipoise.metrics.scores.measure import Choices, permutations_of, reasons_of
+from equipoise.report.text import listed
 from equipoise.stats.power import minimum_difference
 from equipoise.stats.resampling import Bootstrap
 
@@ -294,7 +295,7 @@ class Concepts(Audit[Config, ConceptData, Design]):
         for model, scores in data.models.items():
             lacking = [name for name in wanted if name not in scores.concepts]
             if lacking:
-                yield f"{model}: labelled concepts without scores: {_some(lacking)}."
+                yield f"{model}: labelled concepts without scores: {listed(lacking, _LISTED)}."
 
     def sizes(self, config: Config, data: ConceptData) -> Iterator[Row]:
         """Return the sizes of the groups of the baseline, of the first model."""
@@ -536,7 +537,7 @@ def _unused_terms(data: ConceptData, design: Design) -> Iterator[str]:
         if unused:
             yield (
                 f"{design.groups.name}, {design.version.name}: no row has the values "
-                f"{_some(unused)} that the terms of {attribute} name."
+                f"{listed(unused, _LISTED)} that the terms of {attribute} name."
             )
 
 
@@ -549,7 +550,7 @@ def _left_out(design: Design) -> Iterator[str]:
             yield f"{model}{groups.name}, {version.name}: {count} rows left out ({reason})."
     few = [name for name, usable in zip(groups.names, groups.usable, strict=True) if not usable]
     if few and version.changed:
-        yield f"{groups.name}, {version.name}: too few rows to compare: {_some(few)}."
+        yield f"{groups.name}, {version.name}: too few rows to compare: {listed(few, _LISTED)}."
 
 
 def _notes_of_runs(runs: Sequence[Run]) -> Iterator[str]:
@@ -561,15 +562,10 @@ def _notes_of_runs(runs: Sequence[Run]) -> Iterator[str]:
             yield (
                 f"{run.design.model}, {run.design.groups.name}, {run.design.version.name}: in "
                 f"{len(lacking)} of {len(found.names)} concepts fewer than two groups take part, "
-                f"and they are not compared: {_some(lacking)}."
+                f"and they are not compared: {listed(lacking, _LISTED)}."
             )
     if any(run.results.hall for run in runs):
         yield (
             "Under the protocol of fixed samples (hall) a difference is significant where its "
             "interval excludes 0: the rule of its source, without a p-value."
         )
-
-
-def _some(names: Sequence[str]) -> str:
-    more = len(names) - _LISTED
-    return ", ".join(names[:_LISTED]) + (f" and {more} more" if more > 0 else "")

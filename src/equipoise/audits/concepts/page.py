@@ -20,7 +20,7 @@ from equipoise.report.plots import (
     Axis,
     Palette,
     intervals,
-    points,
+    labelled_points,
     symbols,
 )
 from equipoise.report.tables import Key, Row, distinct, has, panels, rows
@@ -247,7 +247,7 @@ def side_by_side(result: AuditResult) -> Section | None:
         for own in [*_subjects(panel).values()][:MOST_PLOTS]:
             old = spread[_key(own[0])]
             first = {**old, "effect": _baseline_effect(own[0]), "value": old["difference"]}
-            every.append((own[0], points([first, *own], _labelled, series="effect")))
+            every.append((own[0], labelled_points([first, *own], _labelled, series="effect")))
         ends = _reach(mark for _, marks in every for mark in marks)
         yield Grid(tuple(_plot(row, marks, ends) for row, marks in every if marks))
 
@@ -315,7 +315,7 @@ def _group_plots(own: Sequence[Row]) -> Iterator[Chart]:
     shares = [{**row, "value": row["prevalence"], "low": None} for row in shown]
     metric = title(own[0]["metric"])
     for name, some, share in ((metric, shown, False), ("Prevalence", shares, True)):
-        marks = points(some, "concept", series="group", percent=share)
+        marks = labelled_points(some, "concept", series="group", percent=share)
         label, axis = f"{name} of each group by concept.", Axis(name.lower(), percent=share)
         yield intervals(marks, label, axis, title=name, series=groups, palette=palette)
 
@@ -357,7 +357,7 @@ def _order_weight(own: Sequence[Row]) -> tuple[bool, int]:
 
 
 def _order_plot(own: Sequence[Row], models: Sequence[str]) -> Chart:
-    marks = points(own, "version", series="larger", value="difference")
+    marks = labelled_points(own, "version", series="larger", value="difference")
     name, palette = _subject(own[0]), {**_palette(models), "": (SOFT, "circle")}
     axis = Axis(
         f"← larger for {models[1]}   larger for {models[0]} →", domain=_reach(marks), zero=True

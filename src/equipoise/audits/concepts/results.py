@@ -159,8 +159,8 @@ def _direction(run: Run, by_group: Sequence[GroupValue]) -> str:
     first = max(known, key=lambda one: sign * one.value)
     version = "" if run.baseline else f", in version “{run.design.version.name}”"
     return (
-        f"worse for {last.group}: {spec_of(run.metric).label} {last.value:.3f} {last.note}, "
-        f"against {first.value:.3f} {first.note} for {first.group}{version}"
+        f"worse for {last.group}: {spec_of(run.metric).label} {last.value:.3f} ({last.note}), "
+        f"against {first.value:.3f} ({first.note}) for {first.group}{version}"
     )
 
 

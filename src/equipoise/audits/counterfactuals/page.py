@@ -20,7 +20,7 @@ from equipoise.core import AuditResult, Finding
 from equipoise.report.blocks import Chart, Grid, Section, Table, Words, value_of
 from equipoise.report.names import title
 from equipoise.report.page import Page
-from equipoise.report.plots import Axis, intervals, points, strip
+from equipoise.report.plots import Axis, intervals, labelled_points, strip
 from equipoise.report.tables import Row, distinct, panels, rows, scope, scope_of
 from equipoise.report.text import count, interval, listed, number, percent, source
 
@@ -240,7 +240,7 @@ def people(result: AuditResult) -> Section | None:
         if 1 < len(own) <= MOST_GROUPS and error in ("", "any error"):
             name = f"{title(metric)} by {groups}"
             axis = Axis("share of the images", percent=True, domain=(0.0, 1.0))
-            marks = points(own, "group", percent=True)
+            marks = labelled_points(own, "group", percent=True)
             charts.append(intervals(marks, f"{name}, with intervals", axis, title=name))
     text = (
         "Whether people find errors in images of one group more often is tested. Precision: of the "

@@ -65,7 +65,7 @@ def distances(result: AuditResult) -> Section | None:
 
 def _diversity(panel: Sequence[Row], name: str) -> Chart:
     own = [{**row, "n": row["n_a"]} for row in panel if row["set_a"] == row["set_b"]]
-    marks = plots.points(
+    marks = plots.labelled_points(
         sorted(own, key=lambda row: row["distance"]), "set_a", series=_kind, value="distance"
     )
     kinds = [kind for kind in _KINDS if any(mark["series"] == kind for mark in marks)]

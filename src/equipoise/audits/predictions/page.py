@@ -13,7 +13,7 @@ from equipoise.metrics.spec import BANDS
 from equipoise.report.blocks import Block, Card, Chart, Heading, Section, Table
 from equipoise.report.names import band
 from equipoise.report.page import Page
-from equipoise.report.plots import Axis, curves, intervals, points, scatter
+from equipoise.report.plots import Axis, curves, intervals, labelled_points, scatter
 from equipoise.report.tables import Key, Row, distinct, has, panels, rows, scope, scope_of
 from equipoise.report.text import count, number, percent, source
 
@@ -63,7 +63,7 @@ def _largest(panel: Sequence[Row], where: str) -> Chart:
          if row["class"] in names),
         key=lambda row: names.index(row["class"]),
     )  # fmt: skip
-    marks = points(shown, "class", series="model", value="effect_size")
+    marks = labelled_points(shown, "class", series="model", value="effect_size")
     title = f"Largest effect sizes by class, {where}"
     label = f"{title}, with intervals. Dashed lines: bands."
     models = distinct(panel, "model")
@@ -246,7 +246,7 @@ def planted(result: AuditResult) -> Section | None:
     ]
     palette = {"audit": ("var(--m1)", "circle"), "paper": ("var(--soft)", "diamond")}
     title = "Effect size by model and class: this audit, and the paper"
-    marks = points(both, "label", series="source")
+    marks = labelled_points(both, "label", series="source")
     chart = intervals(marks, title, _EFFECT, title=title, series=[*palette], palette=palette)
     effects = Table.of(
         "Effect size by class, this audit and the paper",
