@@ -16,8 +16,6 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from equipoise.audits import group_sizes
@@ -42,6 +40,7 @@ from equipoise.audits.kinds import (
 )
 from equipoise.audits.outputs import DryRun, LiveModels, Models
 from equipoise.audits.provenance import Loaded, manifest_of
+from equipoise.core.arrays import Objects
 from equipoise.core.groups import Groups
 from equipoise.core.result import AuditResult
 
@@ -87,7 +86,6 @@ class Design(Protocol):
 # Seconds before the first number: libraries and kernels are loaded.
 _START = 0.5
 
-Objects = npt.NDArray[np.object_]
 ConfigT = TypeVar("ConfigT", bound="AuditConfig")
 DataT = TypeVar("DataT", bound=Data)
 DesignT = TypeVar("DesignT", bound=Design)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
+from equipoise.core.arrays import Floats
 from equipoise.core.errors import DataError
 from equipoise.data import Items
 
@@ -48,7 +47,7 @@ def schema_of(columns: str) -> pa.Schema:
     return pa.schema([*marked])
 
 
-def numbers_of(items: Items, column: str) -> npt.NDArray[np.float64]:
+def numbers_of(items: Items, column: str) -> Floats:
     """Return a column of items as numbers; NaN where a cell is empty.
 
     Raises

@@ -8,13 +8,13 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from equipoise.audits.audit import load, run
 from equipoise.audits.columns import schema_of
 from equipoise.audits.config import parse_config
 from equipoise.audits.kinds import Progress, with_progress
+from equipoise.core.arrays import Floats32
 from equipoise.core.finding import Finding
 from equipoise.planted.colours.models import SOURCE, VARIANTS, predict_table
 from equipoise.planted.colours.render import SHAPES, render_test_set
@@ -145,8 +145,8 @@ class Embedded:
     found : tuple of Preferences
     """
 
-    images: npt.NDArray[np.float32]
-    queries: npt.NDArray[np.float32]
+    images: Floats32
+    queries: Floats32
     scale: float
     found: tuple[Preferences, ...]
 

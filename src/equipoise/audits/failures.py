@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
+from equipoise.core.arrays import Objects
 from equipoise.core.groups import Groups
 
-Objects = npt.NDArray[np.object_]
 Members = Mapping[str, Mapping[str, Collection[str]]]
 """Ids of the images of every group, by what makes the groups."""
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from equipoise.core.arrays import Integers
 from equipoise.core.errors import DataError
 from equipoise.data import Items, Outputs
 from equipoise.evidence.pictures import Pictures, pictures_of_table
@@ -65,7 +65,7 @@ def pictures_of(
     """
     if section.path is None:
         return None
-    kept: npt.NDArray[np.int64] = np.arange(len(items))
+    kept: Integers = np.arange(len(items))
     if made is not None:
         kept = np.flatnonzero([*made])
     paths = items.columns[section.path][kept]

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from equipoise.core.arrays import AnyArray
 from equipoise.core.errors import DataError
 from equipoise.core.groups import Groups
 from equipoise.data.problems import looks_missing
@@ -115,7 +115,7 @@ def looking_missing(groups: Groups) -> Iterator[str]:
         )
 
 
-def lacking(codes: Mapping[str, npt.NDArray[Any]]) -> dict[str, int]:
+def lacking(codes: Mapping[str, AnyArray]) -> dict[str, int]:
     """Count rows that are in no group, by the attributes that they lack.
 
     Parameters

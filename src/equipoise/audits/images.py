@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from equipoise.audits.config_fields import located
 from equipoise.audits.config_images import CORNERS, CollapseRowsRule, PicturesConfig, RuleSection
 from equipoise.audits.config_yaml import nearest
+from equipoise.core.arrays import Integers
 from equipoise.core.errors import ConfigError, DataError, InputError
 from equipoise.data import (
     FORMATS,
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from equipoise.evidence import Pictures
 
 
-Corners = npt.NDArray[np.int64]
 Keys = Sequence[str | None]
 
 ID = "image_id"
@@ -245,7 +244,7 @@ def _pictures_of_table(section: PicturesConfig, base: Path) -> Pictures | None:
     return _pictures(section, base, ids.to_list(), keys, corners, table.name)
 
 
-def corners_of(cells: Mapping[str, Keys], file: str) -> Corners | None:
+def corners_of(cells: Mapping[str, Keys], file: str) -> Integers | None:
     """Return corners in whole pixels, shape (images, 4); None of no columns.
 
     Raises
@@ -274,7 +273,7 @@ def _pictures(
     base: Path,
     ids: Sequence[str],
     keys: Keys,
-    corners: Corners | None,
+    corners: Integers | None,
     name: str,
 ) -> Pictures | None:
     """Return the pictures of some ids; None where the config doesn't say where the files are.
@@ -331,7 +330,7 @@ def _by_stem(root: Path, stems: Sequence[str]) -> list[str]:
 
 
 def _in_rows(
-    path: Path, rows: RowPictures, ids: Sequence[str], keys: Sequence[str], corners: Corners | None
+    path: Path, rows: RowPictures, ids: Sequence[str], keys: Sequence[str], corners: Integers | None
 ) -> Pictures:
     """Return pictures that lie in the rows of tables, by the names of the rows."""
     whole = pictures_on_disk(path, image=rows.image, id=rows.id)

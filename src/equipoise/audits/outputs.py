@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from equipoise.core.arrays import Objects
 from equipoise.core.errors import ConfigError, DataError, InputError, ModelError
 from equipoise.data import load_items
 from equipoise.data.coded import Coded
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from equipoise.models.registry import Preview
 
 
-Objects = npt.NDArray[np.object_]
 T = TypeVar("T")
 
 # Numbers of a vector of a model that was never loaded, and bytes of each.

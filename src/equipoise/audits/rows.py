@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
-
+from equipoise.core.arrays import Integers
 from equipoise.metrics.vector_rows import ChosenRows, Table
 
 if TYPE_CHECKING:
     from equipoise.data import Vectors
 
 
-def rows_of(vectors: Vectors, items: npt.NDArray[np.int64]) -> Table:
+def rows_of(vectors: Vectors, items: Integers) -> Table:
     """Return the vectors of some items that have one, shape (m, d), in the stored type.
 
     Tables in the other byte order are turned, which takes a copy.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from equipoise.cli.mitigating import result_of
+from equipoise.core.arrays import Objects
 from equipoise.core.errors import InputError
 from equipoise.mitigate.contrastive import Contrastive
 from equipoise.mitigate.directions import DirectionRemoval, SetShrinkage
@@ -19,7 +20,7 @@ from equipoise.mitigate.ensembling import PromptEnsemble
 from equipoise.mitigate.matching import VALUE, MatchedPrompts
 from equipoise.mitigate.measuring import RetrievalSet, Test, ZeroShotSet
 from equipoise.mitigate.running import cross_fit
-from equipoise.mitigate.sets import ImageSets, Objects, SubjectTexts
+from equipoise.mitigate.sets import ImageSets, SubjectTexts
 from equipoise.models.wrapped import PLACE
 from equipoise.planted.scenes.captions import TEMPLATES, caption, neutral_prompts
 from equipoise.planted.scenes.embed import CLIPS, WEIGHTS, load_clip

@@ -1,11 +1,17 @@
-"""Types of arrays."""
+"""Types of numpy arrays, by what they hold."""
+
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import NDArray
 
-Floats = npt.NDArray[np.float64]
-Shorts = npt.NDArray[np.float32]
-Indices = npt.NDArray[np.int64]
-Codes = npt.NDArray[np.int32]
-Bools = npt.NDArray[np.bool_]
-Keys = npt.NDArray[np.uint64]
+AnyArray = NDArray[Any]
+Booleans = NDArray[np.bool_]
+Bytes = NDArray[np.uint8]
+Floats = NDArray[np.float64]
+Floats32 = NDArray[np.float32]
+Integers = NDArray[np.int64]
+Integers32 = NDArray[np.int32]
+Objects = NDArray[np.object_]
+Positions = NDArray[np.intp]
+Words = NDArray[np.uint64]

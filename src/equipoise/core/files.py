@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from equipoise.core.arrays import AnyArray, Integers
 
 _KINDS = (
     (stat.S_ISFIFO, "a named pipe"),
@@ -173,11 +174,11 @@ class Mapped:
     array : ndarray
     """
 
-    def __init__(self, array: npt.NDArray[Any]) -> None:
+    def __init__(self, array: AnyArray) -> None:
         self._map, self._read = _map_of(array), 0
         self._row = array[:1].nbytes
 
-    def rows(self, rows: npt.NDArray[np.int64]) -> None:
+    def rows(self, rows: Integers) -> None:
         """Count rows that were read, and give memory back beyond 64 MiB."""
         if self._map is not None and len(rows):
             span = (int(rows.max()) - int(rows.min()) + 1) * self._row

@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from equipoise.core.arrays import AnyArray, Booleans, Integers, Integers32
 from equipoise.core.errors import InputError
 from equipoise.core.labels import encode
 
@@ -36,7 +36,7 @@ class Groups:
 
     attributes: tuple[str, ...]
     levels: tuple[tuple[str, ...], ...]
-    codes: npt.NDArray[np.int32] = field(repr=False)
+    codes: Integers32 = field(repr=False)
     min_size: int = 1
 
     @classmethod
@@ -89,7 +89,7 @@ class Groups:
         return tuple(", ".join(map(repr, level)) for level in self.levels)
 
     @cached_property
-    def counts(self) -> npt.NDArray[np.int64]:
+    def counts(self) -> Integers:
         """Rows per group, shape (groups,)."""
         return np.bincount(self.codes[self.codes >= 0], minlength=len(self.levels))
 
@@ -99,14 +99,14 @@ class Groups:
         return int((self.codes < 0).sum())
 
     @cached_property
-    def usable(self) -> npt.NDArray[np.bool_]:
+    def usable(self) -> Booleans:
         """Groups that are not empty and have at least `min_size` rows, shape (groups,)."""
         return self.counts >= max(self.min_size, 1)
 
     def __len__(self) -> int:
         return len(self.levels)
 
-    def take(self, rows: npt.NDArray[Any]) -> Groups:
+    def take(self, rows: AnyArray) -> Groups:
         """Return the groups of a selection of rows (indices or a mask); levels are kept."""
         return Groups(self.attributes, self.levels, self.codes[rows], self.min_size)
 
@@ -117,23 +117,23 @@ class CountedGroups(Groups):
     def __init__(
         self,
         groups: tuple[tuple[str, ...], tuple[tuple[str, ...], ...], int],
-        counts: npt.NDArray[np.int64],
-        codes: Callable[[], npt.NDArray[np.int32]],
+        counts: Integers,
+        codes: Callable[[], Integers32],
     ) -> None:
         names = ("attributes", "levels", "min_size")
         # The class is frozen; cached properties keep what they hold in the same place.
         vars(self).update(zip(names, groups, strict=True), counts=counts, _codes=codes)
 
     @cached_property
-    def codes(self) -> npt.NDArray[np.int32]:
+    def codes(self) -> Integers32:
         """Index into `levels`, shape (n,)."""
-        codes: npt.NDArray[np.int32] = vars(self)["_codes"]()
+        codes: Integers32 = vars(self)["_codes"]()
         return codes
 
 
 def _intersect(
-    encoded: list[tuple[npt.NDArray[np.int32], tuple[str, ...]]],
-) -> tuple[npt.NDArray[np.int32], tuple[tuple[str, ...], ...]]:
+    encoded: list[tuple[Integers32, tuple[str, ...]]],
+) -> tuple[Integers32, tuple[tuple[str, ...], ...]]:
     total = math.prod(len(names) for _, names in encoded)
     if total > MAX_INTERSECTIONS:
         raise InputError(

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from equipoise.core.arrays import AnyArray, Integers, Integers32
 from equipoise.core.errors import InputError
 
 
@@ -36,9 +36,6 @@ def check_unmasked(values: Any, *, what: str) -> None:
         )
 
 
-Codes = npt.NDArray[np.int32]
-Places = npt.NDArray[np.int64]
-
 # How missing values that are no strings print: NaN of any width, pandas' NA and NaT, None.
 _MISSING = frozenset({"nan", "NaN", "<NA>", "NaT", "None"})
 
@@ -48,7 +45,7 @@ class Encoded(Protocol):
     """Labels that are codes into a vocabulary already; -1 is missing."""
 
     @property
-    def codes(self) -> Codes:
+    def codes(self) -> Integers32:
         """Index into `vocabulary`, shape (n,)."""
         ...
 
@@ -62,7 +59,7 @@ class Encoded(Protocol):
 class Coded:
     """Labels that were encoded elsewhere, see `Encoded`."""
 
-    codes: Codes
+    codes: Integers32
     vocabulary: tuple[str, ...]
 
 
@@ -114,7 +111,7 @@ def _coded_text(column: pa.ChunkedArray) -> Coded:
     return Coded(lookup[codes], tuple(kept))
 
 
-def encode(labels: Any, *, what: str = "labels") -> tuple[Codes, tuple[str, ...]]:
+def encode(labels: Any, *, what: str = "labels") -> tuple[Integers32, tuple[str, ...]]:
     """Turn labels into codes and their sorted names.
 
     Parameters
@@ -159,7 +156,7 @@ def encode(labels: Any, *, what: str = "labels") -> tuple[Codes, tuple[str, ...]
     return _sorted(Coded(codes, names), int if numbers else str)
 
 
-def label_array(labels: Any, *, what: str = "labels") -> npt.NDArray[Any]:
+def label_array(labels: Any, *, what: str = "labels") -> AnyArray:
     """Return labels as an array in which NaN beside strings is still NaN, not the text "nan".
 
     Raises
@@ -186,7 +183,7 @@ def natural(name: str) -> tuple[int, float, str]:
     return (0, number, name) if math.isfinite(number) else (1, 0.0, name)
 
 
-def in_order(texts: Sequence[str] | pa.Array) -> tuple[tuple[str, ...], Places]:
+def in_order(texts: Sequence[str] | pa.Array) -> tuple[tuple[str, ...], Integers]:
     """Return distinct texts sorted as by `natural`, and the place of each text among them.
 
     Quick where few of them are numbers, and quicker where they are in Arrow's memory.
@@ -224,7 +221,7 @@ def _sortable(texts: Sequence[str] | pa.Array) -> pa.Array:
         return pa.array([one.encode(errors="surrogatepass") for one in texts], pa.large_binary())
 
 
-def _sorted(labels: Encoded, key: Callable[[str], Any]) -> tuple[Codes, tuple[str, ...]]:
+def _sorted(labels: Encoded, key: Callable[[str], Any]) -> tuple[Integers32, tuple[str, ...]]:
     """Keep the labels that are used, sorted."""
     codes, vocabulary = labels.codes, labels.vocabulary
     used = np.flatnonzero(np.bincount(codes[codes >= 0], minlength=len(vocabulary))).tolist()
@@ -234,7 +231,7 @@ def _sorted(labels: Encoded, key: Callable[[str], Any]) -> tuple[Codes, tuple[st
     return place[codes], tuple(vocabulary[index] for index in used)
 
 
-def _encode_objects(array: npt.NDArray[Any], what: str) -> tuple[Codes, tuple[str, ...]]:
+def _encode_objects(array: AnyArray, what: str) -> tuple[Integers32, tuple[str, ...]]:
     values = array.tolist()
     kinds = set(map(type, values))
     texts = values

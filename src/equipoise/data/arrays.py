@@ -13,20 +13,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
 from equipoise.core import DataError, InputError
-from equipoise.data.cells import Mask, as_text, is_numbers, numbers_of, spells_numbers
+from equipoise.core.arrays import AnyArray, Booleans, Integers
+from equipoise.data.cells import as_text, is_numbers, numbers_of, spells_numbers
 from equipoise.data.files import hash_bytes, hash_file, read_whole, to_utf8, unknown_extension
-from equipoise.data.join import EXAMPLES, Positions, check_ids, check_matches, check_share, match
+from equipoise.data.join import EXAMPLES, check_ids, check_matches, check_share, match
 from equipoise.data.labels import Items
 from equipoise.data.outputs import Outputs
 from equipoise.data.problems import check_columns, listed, show
 from equipoise.data.tables import OpenTable, cell_text, is_frame, no_rows, open_table, read_table
 
-Array = npt.NDArray[Any]
 FORMATS = ".npy, .npz, .safetensors, .parquet, .pq, .csv, .tsv, .jsonl or .ndjson"
 EXTENSIONS = (".npy", ".npz", ".safetensors")
 ID_FORMATS = ".txt, .csv, .tsv, .parquet, .pq, .jsonl, .ndjson or .npy"
@@ -176,7 +175,7 @@ class ArrayFile:
             fix="give `array:` with the name of a two-dimensional array",
         )
 
-    def read(self, name: str) -> Array:
+    def read(self, name: str) -> AnyArray:
         """Return an array; that of an .npy is mapped into memory.
 
         Raises
@@ -185,7 +184,7 @@ class ArrayFile:
             When the values are pickled objects, of a type that numpy lacks, or cut off.
         """
         extension, place = self.path.suffix.lower(), self.place(name)
-        values: Array
+        values: AnyArray
         with _whole(place):
             if extension == ".npy":
                 values = np.lib.format.open_memmap(self.path, mode="r")
@@ -205,7 +204,7 @@ class ArrayFile:
             )
         return values
 
-    def _unzipped(self, name: str) -> Array:
+    def _unzipped(self, name: str) -> AnyArray:
         """Read an array of an archive, after its size in memory has been checked."""
         member = f"{name}.npy"
         with zipfile.ZipFile(self.path) as archive:
@@ -219,7 +218,7 @@ class ArrayFile:
                     fix="save it with np.save as .npy, which may have any size",
                 )
             with archive.open(member) as file:
-                values: Array = np.lib.format.read_array(file, allow_pickle=False)
+                values: AnyArray = np.lib.format.read_array(file, allow_pickle=False)
         return values
 
 
@@ -273,7 +272,7 @@ class Opened:
     name: str
     place: str
     digest: Mapping[str, Any] = field(default_factory=dict)
-    values: Array | None = None
+    values: AnyArray | None = None
     arrays: ArrayFile | None = None
     table: OpenTable | None = None
 
@@ -290,10 +289,10 @@ class Opened:
     def join(
         self,
         items: Items,
-        absent: Mask,
-        columns: Iterable[tuple[str, Array]],
+        absent: Booleans,
+        columns: Iterable[tuple[str, AnyArray]],
         max_unmatched: float,
-    ) -> tuple[Positions, dict[str, Any], Mapping[str, Mapping[str, Any]]]:
+    ) -> tuple[Integers, dict[str, Any], Mapping[str, Mapping[str, Any]]]:
         """Match the rows with items.
 
         Parameters
@@ -433,7 +432,7 @@ def open_source(source: ArraySource | Outputs, what: str) -> Opened:
     return opened
 
 
-def _in_memory(given: Any, what: str) -> Array:
+def _in_memory(given: Any, what: str) -> AnyArray:
     problem, values = f"{type(given).__name__} is no array of numbers", None
     if hasattr(given, "__array__") and not isinstance(given, np.ma.MaskedArray):
         try:
@@ -450,7 +449,7 @@ def _in_memory(given: Any, what: str) -> Array:
     return values
 
 
-def hash_array(values: Array) -> dict[str, Any]:
+def hash_array(values: AnyArray) -> dict[str, Any]:
     """Hash an array in blocks of rows; equal arrays hash equally whatever their strides."""
     hashed = hashlib.sha256(f"{values.dtype.str}\0{values.shape}\0".encode())
     step = max(1, BLOCK_BYTES // max(1, values[:1].nbytes))
@@ -459,7 +458,7 @@ def hash_array(values: Array) -> dict[str, Any]:
     return {"sha256": hashed.hexdigest(), "bytes": values.nbytes}
 
 
-def _digest_of(ids: pl.Series | None, columns: Iterable[tuple[str, Array]]) -> dict[str, Any]:
+def _digest_of(ids: pl.Series | None, columns: Iterable[tuple[str, AnyArray]]) -> dict[str, Any]:
     """Hash what was read of a data frame."""
     hashed, size = hashlib.sha256(), 0
     for name, values in columns:
@@ -494,7 +493,7 @@ def _ids_in_file(path: Path, encoding: str, delimiter: str) -> tuple[pl.Series, 
     return table.texts["id"], table.digest
 
 
-def _id_texts(values: Array, place: str) -> pl.Series:
+def _id_texts(values: AnyArray, place: str) -> pl.Series:
     kind = values.dtype.kind
     try:
         if values.ndim == 1 and kind in "iuf":
@@ -534,7 +533,7 @@ class NumberColumns:
     table: OpenTable
     missing: tuple[str, ...]
     chosen: Mapping[str, str]
-    held: Mapping[str, Array]
+    held: Mapping[str, AnyArray]
     left_out: tuple[str, ...]
 
     @classmethod
@@ -579,14 +578,14 @@ class NumberColumns:
         }
         return cls(table, source.missing, kept, held, tuple(sorted(left)))
 
-    def column(self, name: str) -> Array:
+    def column(self, name: str) -> AnyArray:
         """Return one column in its stored float type, shape (rows,)."""
         column = self.chosen[name]
         if column in self.held:
             return self.held[column]
         return numbers_of(self.table.read((column,))[column], self.table.name, column, self.missing)
 
-    def stacked(self) -> tuple[Array, Mask]:
+    def stacked(self) -> tuple[AnyArray, Booleans]:
         """Return all columns beside each other, and which rows are empty in all of them."""
         columns = [self.column(name) for name in self.chosen]
         values = np.empty((len(columns[0]), len(columns)), np.result_type(*columns))

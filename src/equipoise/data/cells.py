@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from equipoise.core import DataError
+from equipoise.core.arrays import AnyArray, Booleans
 from equipoise.data.problems import show
 
 EXACT_INTEGERS = 2.0**53
 # Answers in words: a column of them is one of labels, which the user has to write as 1 and 0.
 WORDS = ("yes", "no", "y", "n", "t", "f", "positive", "negative", "present", "absent")
-Mask = npt.NDArray[np.bool_]
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -111,7 +109,7 @@ def as_numbers(
 
 def numbers_of(
     column: pa.ChunkedArray, file: str, name: str, missing: Sequence[str] = ()
-) -> npt.NDArray[Any]:
+) -> AnyArray:
     """Return the floats of `as_numbers` as an array, NaN where missing.
 
     Float types are kept. Booleans are 1 and 0.
@@ -119,7 +117,7 @@ def numbers_of(
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.int8())
     if pa.types.is_floating(column.type):
-        values: npt.NDArray[Any] = column.to_numpy()
+        values: AnyArray = column.to_numpy()
         return values
     return as_numbers(column, file, name, missing).fill_null(np.nan).to_numpy()
 
@@ -182,9 +180,7 @@ def float_text(value: float) -> str:
     return str(float_texts(pl.Series([value], dtype=pl.Float64))[0])
 
 
-def stack(
-    chunks: Iterable[pa.Array], rows: int, file: str, name: str
-) -> tuple[npt.NDArray[Any], Mask]:
+def stack(chunks: Iterable[pa.Array], rows: int, file: str, name: str) -> tuple[AnyArray, Booleans]:
     """Return the vectors, shape (rows, d), and which rows have none (their values are 0).
 
     Parameters
@@ -210,7 +206,7 @@ def stack(
             fix="embed all items with one model and save float32, or name another column",
         )
 
-    values: npt.NDArray[Any] = np.zeros((rows, 0))
+    values: AnyArray = np.zeros((rows, 0))
     absent, start = np.ones(rows, dtype=bool), 0
     for part in chunks:
         lists = getattr(part, "storage", part)

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
-Codes = npt.NDArray[np.int32]
+from equipoise.core.arrays import AnyArray, Booleans, Floats, Integers, Integers32
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +24,7 @@ class Coded:
         Distinct labels.
     """
 
-    codes: Codes
+    codes: Integers32
     vocabulary: tuple[str, ...]
 
     @classmethod
@@ -35,16 +33,16 @@ class Coded:
         codes, vocabulary = encode(texts)
         return cls(codes, tuple(vocabulary.to_list()))
 
-    def take(self, rows: npt.NDArray[Any]) -> Coded:
+    def take(self, rows: AnyArray) -> Coded:
         """Return the labels of a selection of rows (indices or a mask)."""
         return Coded(self.codes[rows], self.vocabulary)
 
-    def among(self, labels: Collection[str]) -> npt.NDArray[np.bool_]:
+    def among(self, labels: Collection[str]) -> Booleans:
         """Return which entries have one of some labels, of the shape of `codes`."""
         known = [code for code, label in enumerate(self.vocabulary) if label in labels]
         return np.isin(self.codes, known)
 
-    def numbers(self) -> npt.NDArray[np.float64]:
+    def numbers(self) -> Floats:
         """Return labels that spell numbers as such, of the shape of `codes`; NaN where none."""
         return np.array([*map(float, self.vocabulary), np.nan])[self.codes]
 
@@ -57,14 +55,14 @@ class Coded:
         return Coded(self.codes[:, None], self.vocabulary)
 
     @cached_property
-    def values(self) -> npt.NDArray[Any]:
+    def values(self) -> AnyArray:
         """The labels themselves as objects, of the shape of `codes`; None where there is none."""
         names = np.empty(len(self.vocabulary) + 1, dtype=object)
         names[:-1] = self.vocabulary
         return names[self.codes]
 
     @cached_property
-    def counts(self) -> npt.NDArray[np.int64]:
+    def counts(self) -> Integers:
         """How often each label occurs, shape (vocabulary,)."""
         return np.bincount(self.codes[self.codes >= 0], minlength=len(self.vocabulary))
 
@@ -85,7 +83,7 @@ class Coded:
         return Coded(table[self.codes], vocabulary)
 
 
-def encode(texts: pl.Series) -> tuple[Codes, pl.Series]:
+def encode(texts: pl.Series) -> tuple[Integers32, pl.Series]:
     """Return codes (-1 where missing) and the sorted distinct texts of a text column."""
     vocabulary = texts.drop_nulls().unique().sort()
     codes = texts.cast(pl.Enum(vocabulary)).to_physical().cast(pl.Int32).fill_null(-1)

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from equipoise.core import InputError
+from equipoise.core.arrays import Booleans, Floats
 from equipoise.data.coded import Coded
-from equipoise.data.image_set import Flags, ImageSet, Step
+from equipoise.data.image_set import ImageSet, Step
 from equipoise.data.lexicons import lexicon
 
 Terms = Mapping[str, Sequence[str]]
@@ -29,7 +29,7 @@ EMPTY = "the cell is empty"
 
 
 def assigned(
-    names: Sequence[str], member: Flags, excluded: Mapping[str, Flags]
+    names: Sequence[str], member: Booleans, excluded: Mapping[str, Booleans]
 ) -> tuple[Coded, dict[str, Any]]:
     """Give each image the one group that it is of, and count the others by reason.
 
@@ -270,7 +270,7 @@ class BoxGroups(TermRule):
         share = area / _areas(images, self.size)[boxes.image]
         counted = (group >= 0) & (area >= self.size.pixels) & (share >= self.size.ignored)
 
-        def member(used: Flags) -> Flags:
+        def member(used: Booleans) -> Booleans:
             found = np.zeros((len(images), len(names)), dtype=np.bool_)
             found[boxes.image[used], group[used]] = True
             return found
@@ -285,7 +285,7 @@ class BoxGroups(TermRule):
         return self._add(images, groups, counts)
 
 
-def _areas(images: ImageSet, size: BoxSize) -> npt.NDArray[np.float64]:
+def _areas(images: ImageSet, size: BoxSize) -> Floats:
     """Return the area of each image in pixels; infinite where no share is asked for."""
     if not size.needed and not size.ignored:
         return np.full(len(images), np.inf)

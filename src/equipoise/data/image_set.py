@@ -10,16 +10,12 @@ from pathlib import Path
 from typing import Any, Protocol, Self
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from equipoise.core import DataError, InputError
+from equipoise.core.arrays import Booleans, Floats, Integers, Objects
 from equipoise.data.coded import Coded
 from equipoise.data.labels import Items, ItemSource, load_items
-
-Objects = npt.NDArray[np.object_]
-Positions = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 
 class Marked:
@@ -31,9 +27,9 @@ class Marked:
         Position of the image.
     """
 
-    image: Positions
+    image: Integers
 
-    def take(self, kept: Flags) -> Self:
+    def take(self, kept: Booleans) -> Self:
         """Return what belongs to the images kept, with their new positions."""
         rows = np.flatnonzero(kept[self.image])
         moved = (np.cumsum(kept) - 1)[self.image[rows]]
@@ -55,7 +51,7 @@ class Pairs(Marked):
     label : Coded, shape (pairs,)
     """
 
-    image: Positions
+    image: Integers
     label: Coded
 
 
@@ -69,7 +65,7 @@ class Captions(Marked):
     texts : ndarray of str objects, shape (captions,)
     """
 
-    image: Positions
+    image: Integers
     texts: Objects
 
 
@@ -86,9 +82,9 @@ class Boxes(Marked):
         Left, top, width and height in pixels.
     """
 
-    image: Positions
+    image: Integers
     label: Coded
-    corners: npt.NDArray[np.float64]
+    corners: Floats
 
 
 @dataclass(frozen=True)
@@ -195,7 +191,7 @@ class ImageSet:
         columns = {**self.columns, name: values}
         return replace(self, columns=columns, steps=(*self.steps, step))
 
-    def take(self, kept: Flags, step: Step) -> ImageSet:
+    def take(self, kept: Booleans, step: Step) -> ImageSet:
         """Return the images that a rule keeps, with what belongs to them."""
         return replace(
             self,

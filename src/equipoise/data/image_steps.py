@@ -9,17 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from equipoise.core import DataError, InputError
+from equipoise.core.arrays import Booleans
 from equipoise.data.files import read_whole, unknown_extension
 from equipoise.data.formats.rows import read_rows, utf8_text
-from equipoise.data.image_set import (
-    Flags,
-    Gathered,
-    ImageSet,
-    Pairs,
-    Step,
-    image_set,
-    pairs,
-)
+from equipoise.data.image_set import Gathered, ImageSet, Pairs, Step, image_set, pairs
 from equipoise.data.problems import listed, show
 
 
@@ -216,11 +209,11 @@ def combine(first: ImageSet, second: ImageSet) -> ImageSet:
     )
 
 
-def _among(images: ImageSet, ids: Set[str]) -> Flags:
+def _among(images: ImageSet, ids: Set[str]) -> Booleans:
     return np.array([one in ids for one in images.ids], dtype=np.bool_)
 
 
-def _kept(images: ImageSet, kept: Flags, step: Step) -> ImageSet:
+def _kept(images: ImageSet, kept: Booleans, step: Step) -> ImageSet:
     """Return the images kept; a step that leaves none is an error."""
     if not kept.any():
         raise InputError(f"{images.name}: no image is left where {step.description}")

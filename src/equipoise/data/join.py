@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from equipoise.core import DataError
+from equipoise.core.arrays import AnyArray, Integers
 from equipoise.data.problems import counted, listed, show
 
-Positions = npt.NDArray[np.int64]
 EXAMPLES = 3
 REPEATED_IN_TABLE = (
     "remove the repeated rows; for one row per rank give `rank:`; for repeated "
@@ -46,7 +43,7 @@ def check_ids(
         )
 
 
-def match(ids: pl.Series, among: pl.Series) -> Positions:
+def match(ids: pl.Series, among: pl.Series) -> Integers:
     """Return the position of each id among others, all different; -1 where it is not there."""
     if ids.len() == among.len() and ids.equals(among, check_names=False):
         return np.arange(len(ids), dtype=np.int64)
@@ -62,7 +59,7 @@ def match(ids: pl.Series, among: pl.Series) -> Positions:
 def check_matches(
     labels: tuple[pl.Series, str],
     predictions: tuple[pl.Series, str],
-    positions: Positions,
+    positions: Integers,
     max_unmatched: float,
     *,
     alone: tuple[str, str] = ("have no label in", "have no prediction in"),
@@ -102,9 +99,7 @@ def check_matches(
     check_share(label_ids, ~answered, label_file, f"{alone[1]} {file}", max_unmatched)
 
 
-def check_share(
-    ids: pl.Series, alone: npt.NDArray[Any], file: str, problem: str, limit: float
-) -> None:
+def check_share(ids: pl.Series, alone: AnyArray, file: str, problem: str, limit: float) -> None:
     """Raise when too large a share of ids stays alone."""
     count = int(alone.sum())
     if count <= limit * len(ids):

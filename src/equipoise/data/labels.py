@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from equipoise.core import DataError
+from equipoise.core.arrays import Objects
 from equipoise.data.coded import Coded
 from equipoise.data.join import check_ids
 from equipoise.data.problems import listed, show
@@ -116,9 +116,6 @@ def _check_some(column: Coded, file: str, name: str, missing: tuple[str, ...]) -
             expected="a value in at least some rows",
             fix=f"name another column, or look at `missing:` (now {listed(missing)})",
         )
-
-
-Objects = npt.NDArray[np.object_]
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.core import DataError, InputError
+from equipoise.core.arrays import AnyArray, Booleans, Floats, Integers, Objects
 from equipoise.core.files import Mapped
 from equipoise.data.arrays import ArraySource, NumberColumns, Opened, open_source
-from equipoise.data.cells import Mask
-from equipoise.data.join import EXAMPLES, Positions
-from equipoise.data.labels import Items, Objects
+from equipoise.data.join import EXAMPLES
+from equipoise.data.labels import Items
 from equipoise.data.outputs import Outputs
 from equipoise.data.problems import check_columns, listed
 
@@ -51,11 +51,11 @@ class Vectors:
 
     name: str
     ids: Objects
-    rows: Positions
-    stored: npt.NDArray[Any]
+    rows: Integers
+    stored: AnyArray
     normalised: bool
-    not_finite: Mask
-    zero: Mask
+    not_finite: Booleans
+    zero: Booleans
     inputs: Mapping[str, Mapping[str, Any]]
     counts: Mapping[str, Any]
     made: bool = False
@@ -71,7 +71,7 @@ class Vectors:
         return self.stored.dtype.newbyteorder("=")
 
     @property
-    def usable(self) -> Mask:
+    def usable(self) -> Booleans:
         """Items with a vector that is finite and not zero, shape (n,)."""
         return (self.rows >= 0) & ~self.not_finite & ~self.zero
 
@@ -85,7 +85,7 @@ class Vectors:
         """Whether vectors that a user brought are not all of length 1, which a note tells."""
         return not (self.normalised or self.made)
 
-    def take(self, items: npt.ArrayLike) -> npt.NDArray[Any]:
+    def take(self, items: npt.ArrayLike) -> AnyArray:
         """Return the vectors of some items, shape (m, dimension), in the stored type.
 
         Parameters
@@ -157,7 +157,7 @@ def _examples(name: str, ids: Objects) -> dict[str, Any]:
     return {name: len(ids), f"{name}_examples": ids[:EXAMPLES].tolist()}
 
 
-def _stored(opened: Opened, items: Items) -> tuple[npt.NDArray[Any], Mask, dict[str, Any]]:
+def _stored(opened: Opened, items: Items) -> tuple[AnyArray, Booleans, dict[str, Any]]:
     """Return the vectors in the order of the source, and which rows are empty."""
     given, values = opened.given, opened.values
     if values is not None:
@@ -190,7 +190,7 @@ def _stored(opened: Opened, items: Items) -> tuple[npt.NDArray[Any], Mask, dict[
     return *columns.stacked(), {"columns_left_out": [*columns.left_out]}
 
 
-def _look_over(stored: npt.NDArray[Any], rows: Positions) -> tuple[Mask, Mask, bool]:
+def _look_over(stored: AnyArray, rows: Integers) -> tuple[Booleans, Booleans, bool]:
     """Return which items' vectors are not finite, which are zero, and if all norms are 1."""
     not_finite, zero = (np.zeros(len(stored), dtype=bool) for _ in range(2))
     off = np.zeros(len(stored), dtype=bool)
@@ -215,7 +215,6 @@ def _look_over(stored: npt.NDArray[Any], rows: Positions) -> tuple[Mask, Mask, b
     return bad, none, bool(usable.any() and not off[rows[usable]].any())
 
 
-Floats = npt.NDArray[np.float64]
 BLOCK_BYTES = 1 << 28
 
 
@@ -248,9 +247,9 @@ class Matrix:
     name: str
     ids: Objects
     names: tuple[str, ...]
-    rows: Positions
+    rows: Integers
     dtype: np.dtype[Any]
-    read: Callable[[str], npt.NDArray[Any]]
+    read: Callable[[str], AnyArray]
     inputs: Mapping[str, Mapping[str, Any]]
     counts: Mapping[str, Any]
     made: bool = False
@@ -290,7 +289,7 @@ class Matrix:
             else "threshold scores first, or name a column of labels",
         )
 
-    def take(self, names: Sequence[str]) -> npt.NDArray[Any]:
+    def take(self, names: Sequence[str]) -> AnyArray:
         """Return some columns in `dtype`, shape (n, len(names)); each is contiguous.
 
         Raises
@@ -316,9 +315,9 @@ class Matrix:
                 )
         check_columns(self.names, names, self.name)
 
-    def _by_item(self, name: str, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    def _by_item(self, name: str, dtype: npt.DTypeLike) -> AnyArray:
         """Return a column of rows as one of items, NaN where an item has no row."""
-        out: npt.NDArray[Any] = self.read(name)[np.maximum(self.rows, 0)].astype(dtype)
+        out: AnyArray = self.read(name)[np.maximum(self.rows, 0)].astype(dtype)
         out[self.rows < 0] = np.nan
         return out
 
@@ -336,14 +335,14 @@ class Blocks:
         Name to column.
     """
 
-    def __init__(self, values: npt.NDArray[Any], places: Mapping[str, int]) -> None:
+    def __init__(self, values: AnyArray, places: Mapping[str, int]) -> None:
         self._values, self._places = values, places
         column = max(1, values[:, :1].nbytes)
         self._width = max(1, min(values.shape[1], BLOCK_BYTES // column))
         self._lock = threading.Lock()
         self._start, self._block = -1, values[:0].T
 
-    def __call__(self, name: str) -> npt.NDArray[Any]:
+    def __call__(self, name: str) -> AnyArray:
         """Return one column, shape (rows,)."""
         place = self._places[name]
         if self._values.flags.f_contiguous:
@@ -357,7 +356,7 @@ class Blocks:
         return np.asarray(block[place - start])
 
 
-def _turned(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _turned(values: AnyArray) -> AnyArray:
     """Return the columns as contiguous rows, from a file in the order of its bytes."""
     out = np.empty(values.shape[::-1], values.dtype.newbyteorder("="))
     mapped = Mapped(values)
@@ -402,7 +401,7 @@ def load_matrix(
     return Matrix(opened.name, items.ids, names, rows, dtype, read, inputs, counts, opened.live)
 
 
-Columns = tuple[tuple[str, ...], Callable[[str], npt.NDArray[Any]], Mask, tuple[str, ...]]
+Columns = tuple[tuple[str, ...], Callable[[str], AnyArray], Booleans, tuple[str, ...]]
 """Names of columns, what reads one, which rows are empty, and columns that are left out."""
 
 
@@ -424,7 +423,7 @@ def _columns(opened: Opened, items: Items) -> Columns:
     return tuple(places), Blocks(values, places), absent, ()
 
 
-def _places(values: npt.NDArray[Any], opened: Opened) -> dict[str, int]:
+def _places(values: AnyArray, opened: Opened) -> dict[str, int]:
     """Return the name of each column that is used, with its place."""
     if values.dtype.kind not in "fiub":
         raise DataError(
@@ -450,7 +449,7 @@ def _places(values: npt.NDArray[Any], opened: Opened) -> dict[str, int]:
 
 
 def _type_and_gaps(
-    names: tuple[str, ...], read: Callable[[str], npt.NDArray[Any]], rows: Positions
+    names: tuple[str, ...], read: Callable[[str], AnyArray], rows: Integers
 ) -> tuple[np.dtype[Any], dict[str, Any]]:
     """Return the type that holds all columns, and how many numbers are missing or infinite."""
     kinds: list[Any] = [np.float32]

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from equipoise.core.arrays import AnyArray, Objects
 from equipoise.data.coded import Coded
 
 Content = Literal["embeddings", "scores", "probabilities", "labels", "answers", "images"]
@@ -85,12 +84,12 @@ class Outputs:
     source: str
     ids: pl.Series = field(repr=False)
     labels: Coded | None = field(default=None, repr=False)
-    values: npt.NDArray[Any] | None = field(default=None, repr=False)
+    values: AnyArray | None = field(default=None, repr=False)
     names: tuple[str, ...] = ()
     column: str | None = None
     ordered: bool = True
     rows: int = 0
-    requested: npt.NDArray[np.object_] | None = field(default=None, repr=False)
+    requested: Objects | None = field(default=None, repr=False)
     failed: Mapping[str, str] = field(default_factory=dict, repr=False)
     on: str = "images"
     info: Mapping[str, Any] = field(default_factory=dict, repr=False)
@@ -110,7 +109,7 @@ class Outputs:
         return self.pending is not None
 
     @property
-    def numbers(self) -> npt.NDArray[Any]:
+    def numbers(self) -> AnyArray:
         """The values, of outputs that have them."""
         if self.values is None:
             raise TypeError(f"{self.source}: {self.content} have no numbers")

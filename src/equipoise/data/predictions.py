@@ -12,8 +12,9 @@ import numpy.typing as npt
 import polars as pl
 
 from equipoise.core import DataError, InputError
+from equipoise.core.arrays import AnyArray, Booleans, Floats, Integers, Integers32, Objects
 from equipoise.data.coded import Coded, encode
-from equipoise.data.join import EXAMPLES, Positions, check_ids, check_matches, match
+from equipoise.data.join import EXAMPLES, check_ids, check_matches, match
 from equipoise.data.labels import LabelRows, read_labels
 from equipoise.data.outputs import Outputs
 from equipoise.data.problems import listed, show
@@ -33,9 +34,6 @@ from equipoise.data.versions import (
     recipes,
     text_states,
 )
-
-Objects = npt.NDArray[np.object_]
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +62,7 @@ class Predictions:
     scale: str
 
     @property
-    def codes(self) -> npt.NDArray[np.int32]:
+    def codes(self) -> Integers32:
         """Codes of the first-ranked labels, shape (n,); -1 where there is no answer."""
         return self.coded.codes
 
@@ -164,8 +162,6 @@ class PredictionData:
         return None if self.coded_unit is None else self.coded_unit.values
 
 
-Mask = npt.NDArray[np.bool_]
-
 # Wide enough for probabilities printed with three decimals, narrow enough to refuse logits.
 SUM_TOLERANCE = 0.01
 RANGE_TOLERANCE = 1e-6
@@ -182,7 +178,9 @@ def check_probabilities(table: Table, columns: Sequence[str]) -> Floats:
         When a cell is NaN or infinite, is empty while others of its row are not, lies outside
         [0, 1], or a row does not sum to 1 within `SUM_TOLERANCE`.
     """
-    empty: Mask = np.column_stack([table.numbers[name].is_null().to_numpy() for name in columns])
+    empty: Booleans = np.column_stack(
+        [table.numbers[name].is_null().to_numpy() for name in columns]
+    )
     values: Floats = np.column_stack(
         [table.numbers[name].fill_null(0.0).to_numpy() for name in columns]
     )
@@ -377,7 +375,7 @@ class _Join:
     rows: LabelRows
     reading: Reading
     outputs: Outputs
-    positions: Positions
+    positions: Integers
 
     def predictions(self) -> tuple[ModelPredictions, dict[str, Any]]:
         """Return the model's predictions and everything that was counted on the way.
@@ -419,7 +417,7 @@ class _Join:
         versions = {name: version for name, (version, _) in made.items()}
         return ModelPredictions(versions, state, len(alone), failed), counts
 
-    def _scatter(self, values: npt.NDArray[Any], fill: float) -> npt.NDArray[Any]:
+    def _scatter(self, values: AnyArray, fill: float) -> AnyArray:
         """Put rows of the outputs where the labels have them."""
         out = np.full((len(self.rows.ids), *values.shape[1:]), fill, dtype=values.dtype)
         found = self.positions >= 0
@@ -544,7 +542,7 @@ class _Join:
         return int(rows.argmax()) + 1 if rows.any() else None
 
 
-def _best(values: Floats) -> npt.NDArray[np.int32]:
+def _best(values: Floats) -> Integers32:
     """Most probable class per row, the first of equals; -1 where there are no probabilities."""
     empty = np.isnan(values[:, 0])
     best = np.where(empty[:, None], 0.0, values).argmax(axis=1)

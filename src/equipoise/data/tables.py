@@ -17,14 +17,14 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
 
 from equipoise.core import DataError
-from equipoise.data.cells import Mask, as_numbers, as_text, is_list, is_plain, stack
+from equipoise.core.arrays import AnyArray, Booleans
+from equipoise.data.cells import as_numbers, as_text, is_list, is_plain, stack
 from equipoise.data.files import (
     RepeatedKeyError,
     hash_bytes,
@@ -102,7 +102,7 @@ class OpenTable:
         check_columns(self.names, wanted, self.name, self.hint)
         return self.columns(wanted)
 
-    def vectors(self, column: str) -> tuple[npt.NDArray[Any], Mask]:
+    def vectors(self, column: str) -> tuple[AnyArray, Booleans]:
         """Return a column of lists, shape (rows, d), and which rows have none."""
         check_columns(self.names, (column,), self.name)
         if not self.kinds:

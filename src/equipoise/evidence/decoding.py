@@ -10,11 +10,11 @@ from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from equipoise.core.arrays import AnyArray, Bytes, Integers
 from equipoise.core.errors import DataError, MissingExtraError
 
-Image = NDArray[np.uint8]
+Image = Bytes
 """One image: (height, width, 3), sRGB."""
 
 # Formats that hold pixels and nothing to run; Pillow also has some that call other programs.
@@ -61,9 +61,7 @@ class Decoding:
         return {"version": self.version, **asdict(self), "background": [*self.background]}
 
 
-def decode(
-    data: bytes, decoding: Decoding = Decoding(), crop: NDArray[np.int64] | None = None
-) -> Image:
+def decode(data: bytes, decoding: Decoding = Decoding(), crop: Integers | None = None) -> Image:
     """Return the pixels of a picture.
 
     Parameters
@@ -107,7 +105,7 @@ def ignore_warnings() -> None:
     warnings.filterwarnings("ignore", module=r"PIL\.")
 
 
-def pixels(data: bytes, decoding: Decoding, crop: NDArray[np.int64] | None = None) -> Image:
+def pixels(data: bytes, decoding: Decoding, crop: Integers | None = None) -> Image:
     """Return the pixels of a picture as `decode` does, for threads inside `quiet`."""
     try:
         import PIL.Image as Pillow
@@ -213,7 +211,7 @@ def _in_8_bits(pillow: Any, picture: Any) -> Any:
     return picture
 
 
-def _check_upper_bits(levels: NDArray[Any]) -> None:
+def _check_upper_bits(levels: AnyArray) -> None:
     if not levels.any():
         raise ImageError(
             "all its values of 16 bits are below 256, so nothing of it would be left; save it "
@@ -244,7 +242,7 @@ def _orientation(picture: Any) -> int:
     return orientation
 
 
-def _cut(levels: Image, turn: int, crop: NDArray[np.int64] | None, decoding: Decoding) -> Image:
+def _cut(levels: Image, turn: int, crop: Integers | None, decoding: Decoding) -> Image:
     """Turn pixels upright and cut a crop out of them.
 
     Raises

@@ -18,12 +18,10 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from equipoise.core.arrays import Integers, Objects
 from equipoise.core.errors import DataError
 from equipoise.core.files import open_regular, read_regular, read_table
 from equipoise.data.formats.rows import row_files
-
-Objects = npt.NDArray[np.object_]
-Boxes = npt.NDArray[np.int64]
 
 SUFFIXES = frozenset(
     {
@@ -113,7 +111,7 @@ class Pictures:
     name: str
     ids: Objects = field(repr=False)
     source: Source = field(repr=False)
-    crops: Boxes | None = field(default=None, repr=False)
+    crops: Integers | None = field(default=None, repr=False)
     left_out: int = 0
 
     def __len__(self) -> int:
@@ -232,7 +230,7 @@ def pictures_of_table(
     return sorted_by_id(name, list(ids), Files(where), _boxes(crops, len(ids), name))
 
 
-def _boxes(crops: npt.ArrayLike | None, n: int, name: str) -> Boxes | None:
+def _boxes(crops: npt.ArrayLike | None, n: int, name: str) -> Integers | None:
     if crops is None:
         return None
     boxes = np.asarray(crops, dtype=np.int64)
@@ -252,7 +250,7 @@ def _boxes(crops: npt.ArrayLike | None, n: int, name: str) -> Boxes | None:
 
 
 def sorted_by_id(
-    name: str, ids: list[str], source: Source, crops: Boxes | None, left_out: int = 0
+    name: str, ids: list[str], source: Source, crops: Integers | None, left_out: int = 0
 ) -> Pictures:
     """Return the pictures in the order of their ids, after a check that each is there once."""
     if not ids:

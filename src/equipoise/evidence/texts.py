@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from equipoise.core.arrays import Floats, Floats32
 from equipoise.core.errors import InputError, ModelError
 from equipoise.core.files import read_table, table_bytes
 from equipoise.evidence.asking import RunOptions
@@ -22,8 +22,6 @@ from equipoise.evidence.zero_shot import Prompts, class_vectors
 if TYPE_CHECKING:
     from equipoise.models import DualEncoder
 
-Vectors = npt.NDArray[np.float32]
-Floats = npt.NDArray[np.float64]
 Progress = Callable[[str, int, int | None], None]
 
 DEFAULT = RunOptions()
@@ -52,7 +50,7 @@ class Texts:
     """
 
     texts: tuple[str, ...]
-    vectors: Vectors
+    vectors: Floats32
     info: Mapping[str, Any]
     inputs: Mapping[str, Mapping[str, Any]]
     computed: int
@@ -108,7 +106,7 @@ def embed_texts(
         )
     distinct = [*dict.fromkeys(asked)]
     folder = Path(store) / "texts" / model.info.key[:16]
-    found: list[Vectors] = []
+    found: list[Floats32] = []
     computed = 0
     for start in range(0, len(distinct), part):
         some = distinct[start : start + part]
@@ -164,7 +162,7 @@ def _checked(texts: Sequence[Any]) -> tuple[str, ...]:
     return tuple(texts)
 
 
-def _computed(model: DualEncoder, texts: list[str]) -> Vectors:
+def _computed(model: DualEncoder, texts: list[str]) -> Floats32:
     vectors = np.ascontiguousarray(model.embed_texts(texts), dtype=np.float32)
     if vectors.ndim != 2 or len(vectors) != len(texts):
         raise ModelError(
@@ -187,7 +185,7 @@ def _digest(model: DualEncoder, texts: Sequence[str]) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _read(path: Path, texts: list[str]) -> Vectors | None:
+def _read(path: Path, texts: list[str]) -> Floats32 | None:
     """Return the vectors of a part, None where it is not there or not whole."""
     try:
         table = read_table(path)
@@ -199,4 +197,4 @@ def _read(path: Path, texts: list[str]) -> Vectors | None:
     if table.column_names != ["text", "embedding"] or table["text"].to_pylist() != texts:
         return None
     flat = table["embedding"].combine_chunks().flatten().to_numpy()
-    return cast(Vectors, flat.reshape(len(texts), -1))
+    return cast(Floats32, flat.reshape(len(texts), -1))

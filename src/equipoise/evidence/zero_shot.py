@@ -9,12 +9,10 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from equipoise.core.arrays import Floats, Integers
 from equipoise.core.errors import InputError
 from equipoise.data import filled
 from equipoise.data import templates as named
-
-Floats = npt.NDArray[np.float64]
-Places = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +30,7 @@ class Prompts:
     """
 
     texts: tuple[str, ...]
-    owner: Places
+    owner: Integers
     names: tuple[str, ...]
 
 
@@ -163,7 +161,7 @@ class ZeroShot:
         Images whose two best classes are equal.
     """
 
-    top: Places
+    top: Integers
     scores: Floats
     tied: int
 
@@ -288,7 +286,7 @@ def _cosines(images: npt.ArrayLike, classes: npt.ArrayLike) -> Iterator[Floats]:
         yield np.round(some @ unit.T, _DIGITS)
 
 
-def best(scores: npt.ArrayLike, k: int) -> Places:
+def best(scores: npt.ArrayLike, k: int) -> Integers:
     """Return the places of the k highest of each row, equal ones in the order of the columns.
 
     Parameters
@@ -297,7 +295,7 @@ def best(scores: npt.ArrayLike, k: int) -> Places:
     k : int
         All columns where there are fewer.
     """
-    found: Places
+    found: Integers
     given = np.asarray(scores)
     if k >= given.shape[1]:
         found = np.argsort(-given, axis=1, kind="stable")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+
+from equipoise.core.arrays import AnyArray, Bytes
 
 BLOCKS = 6
 """Blocks of one colour along the longer side of what is blurred."""
@@ -16,7 +16,7 @@ WHOLE = (0.0, 0.0, 1.0, 1.0)
 """The box of a whole picture."""
 
 
-def blurred(pixels: npt.NDArray[Any], boxes: Sequence[Sequence[float]]) -> npt.NDArray[np.uint8]:
+def blurred(pixels: AnyArray, boxes: Sequence[Sequence[float]]) -> Bytes:
     """Return a picture in which boxes are blocks of their mean colour.
 
     Parameters
@@ -41,7 +41,7 @@ def blurred(pixels: npt.NDArray[Any], boxes: Sequence[Sequence[float]]) -> npt.N
     return found
 
 
-def _coarsen(part: npt.NDArray[np.uint8]) -> None:
+def _coarsen(part: Bytes) -> None:
     side = max(1, math.ceil(max(part.shape[:2]) / BLOCKS))
     for top in range(0, part.shape[0], side):
         for left in range(0, part.shape[1], side):

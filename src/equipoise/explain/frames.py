@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
+
+from equipoise.core.arrays import Floats
 
 if TYPE_CHECKING:
     from equipoise.models.preprocessing import Recipe
-
-Boxes = npt.NDArray[np.float64]
 
 
 def frame_of(recipe: Recipe | None, height: int, width: int) -> tuple[float, float, float, float]:
@@ -24,7 +23,7 @@ def frame_of(recipe: Recipe | None, height: int, width: int) -> tuple[float, flo
     return left * across, top * down, (left + columns) * across, (top + rows) * down
 
 
-def framed(boxes: Boxes, frames: Boxes) -> Boxes:
+def framed(boxes: Floats, frames: Floats) -> Floats:
     """Return boxes in pixels of images as shares of what was seen of them, (n, 4)."""
     corner, size = frames[:, [0, 1, 0, 1]], frames[:, 2:] - frames[:, :2]
     return np.asarray((boxes - corner) / np.tile(size, 2))

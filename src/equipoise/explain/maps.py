@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from equipoise.core.arrays import Floats, Floats32
 from equipoise.core.errors import InputError, MissingExtraError, ModelError
-from equipoise.explain.frames import Boxes, frame_of, framed
+from equipoise.explain.frames import frame_of, framed
 from equipoise.explain.layers import Layer, find_layer
 from equipoise.explain.scoring import Scoring, scoring
 from equipoise.models.images import as_rgb
-
-Floats = npt.NDArray[np.float32]
 
 METHODS = {
     "gradcam": "GradCAM",
@@ -54,15 +53,15 @@ class ActivationMaps:
         whole image is taken.
     """
 
-    maps: Floats = field(repr=False)
-    frames: Boxes = field(repr=False)
+    maps: Floats32 = field(repr=False)
+    frames: Floats = field(repr=False)
     targets: tuple[str, ...] = field(repr=False)
     layer: str
     method: str
     what: str
     exact: bool
 
-    def boxes(self, boxes: npt.ArrayLike) -> Boxes:
+    def boxes(self, boxes: npt.ArrayLike) -> Floats:
         """Return boxes of the images, in pixels, as shares of what the model saw.
 
         Parameters
@@ -191,7 +190,7 @@ def _inputs(scored: Scoring, images: Sequence[Any]) -> dict[str, Any]:
 
 def _batch(
     scored: Scoring, layer: Layer, method: str, images: Sequence[Any], targets: Sequence[str]
-) -> Floats:
+) -> Floats32:
     """Run the grad-cam library over some images."""
     torch, inputs = scored.inside.torch, _inputs(scored, images)
     others = {name: value for name, value in inputs.items() if name != "pixel_values"}
@@ -229,7 +228,7 @@ def _library(method: str) -> Any:
         raise MissingExtraError("grad-cam", "explain") from error
 
 
-def _coarse(maps: Floats) -> Floats:
+def _coarse(maps: Floats32) -> Floats32:
     """Average maps over squares until no side has more than `SIDE` cells."""
     n, rows, columns = maps.shape
     step = -(-max(rows, columns) // SIDE)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from equipoise.core.arrays import Floats32
 from equipoise.core.errors import MissingExtraError
 from equipoise.explain.blurring import blurred
 from equipoise.models.images import as_rgb
@@ -23,7 +23,7 @@ _STRENGTH, _QUALITY = 0.6, 82
 
 def overlay(
     image: Any,
-    map_: npt.NDArray[np.float32],
+    map_: Floats32,
     frame: Sequence[float],
     boxes: Sequence[Sequence[float]] = (),
     hidden: Sequence[Sequence[float]] = (),

@@ -9,9 +9,9 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from equipoise.core.arrays import AnyArray, Booleans, Floats
 from equipoise.core.estimate import Chance, Ends, Estimate, Harm, no_ends
 from equipoise.core.finding import Excluded, GroupValue
 from equipoise.core.groups import Groups
@@ -23,8 +23,6 @@ from equipoise.stats.chance import band, p_value
 from equipoise.stats.intervals import percentile, wilson
 from equipoise.stats.resampling import Resampling
 
-Floats = npt.NDArray[np.float64]
-
 
 @dataclass(frozen=True, eq=False)
 class GroupColumns:
@@ -35,7 +33,7 @@ class GroupColumns:
     value: Floats
     low: Floats
     high: Floats
-    note: npt.NDArray[Any]
+    note: AnyArray
 
     def arrow(self) -> pa.ListArray:
         """Return one list of records for each part."""
@@ -351,7 +349,7 @@ def count_estimate(  # noqa: PLR0913 - one keyword for each field
     )
 
 
-def gaps(shares: Floats, usable: npt.NDArray[np.bool_] | slice = slice(None)) -> Floats:
+def gaps(shares: Floats, usable: Booleans | slice = slice(None)) -> Floats:
     """Largest minus smallest share over usable groups, (..., groups) to (...).
 
     A group without a share (NaN) is left out; NaN where fewer than two remain.

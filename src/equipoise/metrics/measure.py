@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from equipoise.core.arrays import Floats
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate, no_ends
 from equipoise.metrics.counts import Counts, Null
@@ -20,7 +20,6 @@ from equipoise.stats.resampling import (
     null_draws,
 )
 
-Floats = npt.NDArray[np.float64]
 Statistic = Callable[[Counts, Floats], Floats]
 
 DEFAULT: Resampling = Bootstrap()

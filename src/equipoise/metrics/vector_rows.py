@@ -12,11 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from equipoise.core.arrays import AnyArray, Floats, Floats32, Integers
 from equipoise.core.files import Mapped
 from equipoise.stats.compiled import compiled
-
-Floats = npt.NDArray[np.float64]
-Shorts = npt.NDArray[np.float32]
 
 
 def float_rows(signature: str) -> tuple[str, str]:
@@ -27,7 +25,7 @@ def float_rows(signature: str) -> tuple[str, str]:
 
 
 @compiled(*float_rows("boolean(rows, float64[::1])"))
-def inverse_lengths(rows: npt.NDArray[Any], scale: Floats) -> bool:
+def inverse_lengths(rows: AnyArray, scale: Floats) -> bool:
     """Write 1 / |row| of each row, 0 where squares sum to 0; False where they leave the range.
 
     Squares are float64 and summed in 64 lanes, as vector units do, and these in halves.
@@ -58,7 +56,7 @@ def inverse_lengths(rows: npt.NDArray[Any], scale: Floats) -> bool:
 
 
 @compiled(*float_rows("void(rows, float64[::1], float64[:, ::1], float64[:, ::1])"))
-def project(rows: npt.NDArray[Any], scale: Floats, directions: Floats, found: Floats) -> None:
+def project(rows: AnyArray, scale: Floats, directions: Floats, found: Floats) -> None:
     """Write the inner products of rows, each times its scale, with directions (k, d): (n, k)."""
     n, d = rows.shape
     whole = d - d % 64
@@ -82,7 +80,7 @@ def project(rows: npt.NDArray[Any], scale: Floats, directions: Floats, found: Fl
             found[i, k] = lanes[0] * scale[i]
 
 
-def widened(rows: npt.NDArray[Any]) -> Shorts:
+def widened(rows: AnyArray) -> Floats32:
     """Return rows of float16 as float32: the same numbers, at a fifth of numpy's time."""
     halves = np.ascontiguousarray(rows, dtype=np.float16)
     found = np.empty(halves.shape, np.float32)
@@ -91,7 +89,7 @@ def widened(rows: npt.NDArray[Any]) -> Shorts:
 
 
 @compiled("void(Array(uint16, 2, 'C', readonly=True), uint32[:, ::1], float32[:, ::1])")
-def widen(halves: npt.NDArray[np.uint16], bits: npt.NDArray[np.uint32], found: Shorts) -> None:
+def widen(halves: npt.NDArray[np.uint16], bits: npt.NDArray[np.uint32], found: Floats32) -> None:
     """Write the numbers that 16 bits each spell; `bits` and `found` are one piece of memory.
 
     The digits are moved to their place, and the power of two is mended by a product, which is
@@ -110,7 +108,7 @@ def widen(halves: npt.NDArray[np.uint16], bits: npt.NDArray[np.uint32], found: S
             bits[i, j] |= (half & np.uint32(0x8000)) << np.uint32(16)
 
 
-def in_range(rows: npt.NDArray[Any], largest: Floats) -> Floats:
+def in_range(rows: AnyArray, largest: Floats) -> Floats:
     """Divide rows by powers of two near their largest numbers, so that squares stay in range.
 
     The digits of a row, and of its unit vector, are the same as before.
@@ -133,8 +131,8 @@ class ChosenRows:
         Which of them, in any order.
     """
 
-    table: npt.NDArray[Any] = field(repr=False)
-    rows: npt.NDArray[np.int64] = field(repr=False)
+    table: AnyArray = field(repr=False)
+    rows: Integers = field(repr=False)
 
     @cached_property
     def _mapped(self) -> Mapped:
@@ -158,21 +156,21 @@ class ChosenRows:
         """Type of the numbers."""
         return self.table.dtype
 
-    def __getitem__(self, places: slice | npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def __getitem__(self, places: slice | AnyArray) -> AnyArray:
         """Return some of the rows, by their places among those chosen."""
         rows = self.rows[places]
         # Rows that follow each other are read where they lie.
         run = len(rows) > 0 and rows[-1] - rows[0] == len(rows) - 1 and (np.diff(rows) == 1).all()
-        taken: npt.NDArray[Any] = self.table[rows[0] : rows[-1] + 1] if run else self.table[rows]
+        taken: AnyArray = self.table[rows[0] : rows[-1] + 1] if run else self.table[rows]
         self._mapped.rows(rows)
         return taken
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> AnyArray:
         """Return all rows as an array of their own."""
         taken = self.table[self.rows]
         self._mapped.rows(self.rows)
         return taken if dtype is None else taken.astype(dtype, copy=False)
 
 
-Table = npt.NDArray[Any] | ChosenRows
+Table = AnyArray | ChosenRows
 """An array of vectors, or some rows of one."""

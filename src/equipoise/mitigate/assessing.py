@@ -10,13 +10,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from equipoise.core.arrays import Floats
 from equipoise.core.wording import number
 from equipoise.mitigate.measuring import ACCURACY, GAP, NDKL, Measured, Numbers
 from equipoise.stats.chance import benjamini_hochberg, sign_flips
 from equipoise.stats.intervals import mean_t
 from equipoise.stats.streams import stream
-
-Floats = npt.NDArray[np.float64]
 
 HALFWAY = 0.5
 """Share of the way to the floor at which a recipe transfers."""

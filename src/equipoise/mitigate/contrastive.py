@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
+from equipoise.core.arrays import Objects, Positions
 from equipoise.core.errors import InputError
 from equipoise.mitigate.fitting import Plan, fit_weights
 from equipoise.mitigate.recipe import (
@@ -23,7 +24,7 @@ from equipoise.mitigate.recipe import (
     digest_of_texts,
     record_of,
 )
-from equipoise.mitigate.sets import ImageSets, Objects, Pairs, Places, SubjectTexts, Training
+from equipoise.mitigate.sets import ImageSets, Pairs, SubjectTexts, Training
 from equipoise.mitigate.trainable import Towers, Trainable, trainable
 from equipoise.stats.streams import stream
 
@@ -160,7 +161,7 @@ class Batch(NamedTuple):
     subjects: Objects
 
 
-def _batch(images: ImageSets, rows: Places) -> Batch:
+def _batch(images: ImageSets, rows: Positions) -> Batch:
     pictures = [images.images[row] for row in rows.tolist()]
     return Batch(pictures, images.caption[rows], images.set[rows], images.subject[rows])
 
@@ -190,16 +191,16 @@ class Batches:
             captions=np.concatenate([batch.captions, pairs.caption[rows]]),
         )
 
-    def _packed_epoch(self, epoch: int) -> list[Places]:
+    def _packed_epoch(self, epoch: int) -> list[Positions]:
         order = stream(self.seed, "mitigate", "order", epoch).permutation(len(self.sets))
         packed = [*_packed([self.sets[place] for place in order], self.recipe.batch)]
         # Sets of unequal size may fill another number of batches in another order.
         return [packed[place % len(packed)] for place in range(self.in_epoch)]
 
 
-def _packed(sets: Sequence[Places], batch: int) -> Iterator[Places]:
+def _packed(sets: Sequence[Positions], batch: int) -> Iterator[Positions]:
     """Put whole sets together until the next one does not fit."""
-    held: list[Places] = []
+    held: list[Positions] = []
     for rows in sets:
         if held and sum(map(len, held)) + len(rows) > batch:
             yield np.concatenate(held)

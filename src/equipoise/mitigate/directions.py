@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 from pydantic import Field
 
+from equipoise.core.arrays import Floats
 from equipoise.core.errors import InputError
 from equipoise.mitigate.ensembling import values_named
 from equipoise.mitigate.measuring import embed_images, queries_of, text_vectors
@@ -28,7 +28,6 @@ from equipoise.models.wrapped import Wrapping, unit_vectors
 if TYPE_CHECKING:
     from equipoise.models import DualEncoder
 
-Floats = npt.NDArray[np.float64]
 
 # Share of the largest singular value: directions that are smaller are rounding.
 _NOTHING = 1e-9

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from equipoise.audits.config_fields import located
 from equipoise.audits.config_yaml import nearest
+from equipoise.core.arrays import Integers, Objects
 from equipoise.core.errors import ConfigError, DataError, InputError
 from equipoise.data import ItemSource, load_items, read_table
 from equipoise.evidence import Decoding, ImageError, Pictures, decode, pictures_of_table, prompts
@@ -23,7 +23,6 @@ from equipoise.mitigate.measuring import RetrievalSet, Test, ZeroShotSet
 from equipoise.mitigate.recipe import RECORD, Progress, refuse_occupied
 from equipoise.mitigate.sets import (
     ImageSets,
-    Objects,
     Pairs,
     Split,
     SubjectTexts,
@@ -203,7 +202,7 @@ class TableImages:
     """
 
     pictures: Pictures
-    rows: npt.NDArray[np.int64]
+    rows: Integers
     column: str
 
     def __len__(self) -> int:

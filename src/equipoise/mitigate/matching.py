@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import nnls
 
+from equipoise.core.arrays import Floats, Positions
 from equipoise.core.errors import InputError
 from equipoise.mitigate.directions import principal_rows
 from equipoise.mitigate.ensembling import ensemble_of
@@ -21,13 +21,12 @@ from equipoise.mitigate.recipe import (
     digest_of_images,
     digest_of_texts,
 )
-from equipoise.mitigate.sets import ImageSets, Places, SubjectTexts, Training
+from equipoise.mitigate.sets import ImageSets, SubjectTexts, Training
 from equipoise.models.wrapped import PLACE, Matching, Said, Wrapping, unit_vectors
 
 if TYPE_CHECKING:
     from equipoise.models import DualEncoder
 
-Floats = npt.NDArray[np.float64]
 Values = Mapping[str, Sequence[str]]
 """Values of each attribute, sorted."""
 
@@ -151,7 +150,7 @@ def _weights(
     Subjects of which a prompt names a value, as "a red hat" does, teach nothing: such a prompt is
     not held against captions. They come second.
     """
-    by_subject: dict[str, list[Places]] = {}
+    by_subject: dict[str, list[Positions]] = {}
     for members in sets.by_set().values():
         by_subject.setdefault(sets.subject[members[0]], []).append(members)
     parts: list[Floats] = []

@@ -8,20 +8,18 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from equipoise.core.arrays import Floats, Floats32, Integers, Objects, Positions
 from equipoise.core.errors import ModelError
 from equipoise.metrics import cosine_scores, retrieval_measures, similarity_gap
 from equipoise.metrics.rankings.recall import recall_hits
 from equipoise.mitigate.recipe import Progress
-from equipoise.mitigate.sets import ImageSets, Lookup, Objects, Places, SubjectTexts
+from equipoise.mitigate.sets import ImageSets, Lookup, SubjectTexts
 from equipoise.models.wrapped import unit_vectors
 
 if TYPE_CHECKING:
     from equipoise.models import DualEncoder
 
-Floats = npt.NDArray[np.float64]
-Shorts = npt.NDArray[np.float32]
 Numbers = Mapping[tuple[str, str], Mapping[str, float]]
 """By measure and by attribute or data set: numbers of units by name."""
 
@@ -30,7 +28,7 @@ RANKS = (1, 5, 10)
 _PART = 256
 
 
-def embed_images(model: DualEncoder, images: Any, progress: Progress | None = None) -> Shorts:
+def embed_images(model: DualEncoder, images: Any, progress: Progress | None = None) -> Floats32:
     """Return vectors of images, (n, dimension), as the model gives them, in one piece of memory.
 
     Raises
@@ -48,7 +46,7 @@ def embed_images(model: DualEncoder, images: Any, progress: Progress | None = No
 
 def image_parts(
     model: DualEncoder, images: Any, progress: Progress | None = None
-) -> Iterator[tuple[slice, Shorts]]:
+) -> Iterator[tuple[slice, Floats32]]:
     """Yield the rows of some images and their vectors, so that not all need to be held.
 
     Raises
@@ -82,7 +80,7 @@ def text_vectors(model: DualEncoder, texts: Sequence[str]) -> Floats:
     return unit_vectors(_finite(model.embed_texts(texts), model))
 
 
-def _finite(vectors: Shorts, model: DualEncoder) -> Shorts:
+def _finite(vectors: Floats32, model: DualEncoder) -> Floats32:
     if not (np.isfinite(vectors).all() and (np.abs(vectors).max(axis=1) > 0).all()):
         raise ModelError(
             f"{model.info.name} gave a vector that is zero or not finite. To do: dtype: float32"
@@ -128,7 +126,7 @@ class RetrievalSet:
     name: str
     images: Any = field(repr=False)
     caption: Objects = field(repr=False)
-    owner: npt.NDArray[np.int64] = field(repr=False)
+    owner: Integers = field(repr=False)
     about: Objects | None = field(default=None, repr=False)
 
 
@@ -262,7 +260,7 @@ def _cosines(model: DualEncoder, images: Any, texts: Floats, progress: Progress 
     return cosines
 
 
-def _rows(labels: Objects, only: Collection[str] | None) -> Places:
+def _rows(labels: Objects, only: Collection[str] | None) -> Positions:
     return np.flatnonzero([only is None or label in only for label in labels])
 
 

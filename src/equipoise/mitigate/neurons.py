@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from scipy import special, stats
 
+from equipoise.core.arrays import Booleans, Floats, Floats32, Integers, Integers32
 from equipoise.core.errors import InputError, ModelError
 from equipoise.core.groups import Groups
 from equipoise.core.labels import encode
@@ -22,9 +23,6 @@ from equipoise.models.protocols import Classifier, DualEncoder
 from equipoise.stats.chance import benjamini_hochberg
 from equipoise.stats.streams import stream
 
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
-Ints = npt.NDArray[np.int64]
 Pool = Literal["mean", "max", "first"]
 
 # Class names of activation functions contain one of these.
@@ -58,10 +56,10 @@ class Recording:
         How places became one number.
     """
 
-    values: npt.NDArray[np.float32] = field(repr=False)
+    values: Floats32 = field(repr=False)
     layers: tuple[str, ...]
-    layer: Ints = field(repr=False)
-    unit: Ints = field(repr=False)
+    layer: Integers = field(repr=False)
+    unit: Integers = field(repr=False)
     axes: Mapping[str, int]
     pool: str
 
@@ -261,7 +259,7 @@ def selectivity(activations: npt.ArrayLike, groups: Any, *, within: Any = None) 
     return Selectivity(groups_tested, auroc, p, q, every)
 
 
-def _tested(values: Floats, member: Bools, strata: Sequence[Ints]) -> tuple[Floats, Floats]:
+def _tested(values: Floats, member: Booleans, strata: Sequence[Integers]) -> tuple[Floats, Floats]:
     """Return AUROC and p of each unit, each (units,)."""
     above, variance = np.zeros((2, values.shape[1]))
     pairs, ties = 0, False
@@ -311,7 +309,7 @@ class Found:
     model: Any = field(repr=False)
     recording: Recording
     selectivity: Selectivity
-    codes: npt.NDArray[np.int32] = field(repr=False)
+    codes: Integers32 = field(repr=False)
 
     @property
     def ranked(self) -> list[tuple[int, int]]:

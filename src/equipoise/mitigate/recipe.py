@@ -12,12 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
-import numpy as np
-import numpy.typing as npt
 from pydantic import AfterValidator, Field
 
 from equipoise import __version__
 from equipoise.audits.config_fields import Name, Section, distinct
+from equipoise.core.arrays import Objects
 from equipoise.core.errors import RunError
 from equipoise.evidence import rundir
 from equipoise.mitigate.sets import SubjectTexts, Training, content_of
@@ -144,7 +143,7 @@ def digest_of_texts(texts: Sequence[SubjectTexts]) -> str:
     )
 
 
-def digest_of_images(images: Any, *columns: npt.NDArray[np.object_]) -> str:
+def digest_of_images(images: Any, *columns: Objects) -> str:
     """Return a SHA-256 of images and of their columns."""
     digest = hashlib.sha256()
     for column in columns:

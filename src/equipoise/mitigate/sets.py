@@ -8,13 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from equipoise.core.arrays import Floats, Objects, Positions
 from equipoise.core.errors import InputError
 from equipoise.stats.streams import stream
-
-Objects = npt.NDArray[np.object_]
-Places = npt.NDArray[np.intp]
 
 VALIDATION = 0.2
 """Default share of the training subjects on which a loss is watched."""
@@ -90,14 +87,14 @@ class ImageSets:
             {name: values[rows] for name, values in self.attributes.items()},
         )
 
-    def by_set(self) -> dict[str, Places]:
+    def by_set(self) -> dict[str, Positions]:
         """Return the rows of each set, sets sorted by name."""
         rows: dict[str, list[int]] = {}
         for row, name in enumerate(self.set.tolist()):
             rows.setdefault(str(name), []).append(row)
         return {name: np.array(rows[name], dtype=np.intp) for name in sorted(rows)}
 
-    def deviations(self, vectors: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def deviations(self, vectors: Floats) -> Floats:
         """Return the vectors of the images, (n, dimension), less the mean of their set."""
         apart = vectors.copy()
         for rows in self.by_set().values():

@@ -8,16 +8,14 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from equipoise.core.arrays import Floats
 from equipoise.core.errors import InputError
 from equipoise.core.groups import Groups
 from equipoise.models.wrapped import unit_vectors
 from equipoise.stats.intervals import percentile
 from equipoise.stats.streams import unit_keys, unit_times
-
-Floats = npt.NDArray[np.float64]
 
 _RECALLS = (1, 5)
 _AT_ONCE = 64

@@ -10,9 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-import numpy as np
-import numpy.typing as npt
-
+from equipoise.core.arrays import Floats32
 from equipoise.core.errors import ModelError
 from equipoise.models.images import as_rgb, pillow_images
 from equipoise.models.info import ModelInfo
@@ -225,7 +223,6 @@ def _some(name: str, layers: Iterable[str]) -> str:
     return ", ".join(repr(one) for one in near)
 
 
-Floats = npt.NDArray[np.float32]
 FORMAT = "equipoise units 1"
 
 
@@ -345,12 +342,12 @@ class Edited:
 class EditedEncoder(Edited):
     """A dual encoder; texts are embedded as before."""
 
-    def embed_images(self, images: Sequence[Any]) -> Floats:
+    def embed_images(self, images: Sequence[Any]) -> Floats32:
         """Return vectors of images, (n, dimension), with units changed."""
         with self.changed():
             return self.base.embed_images(images)  # type: ignore[no-any-return]
 
-    def embed_texts(self, texts: Sequence[str]) -> Floats:
+    def embed_texts(self, texts: Sequence[str]) -> Floats32:
         """Return vectors of texts, (n, dimension)."""
         return self.base.embed_texts(texts)  # type: ignore[no-any-return]
 
@@ -363,12 +360,12 @@ class EditedClassifier(Edited):
         """Names of the classes."""
         return tuple(self.base.labels)
 
-    def predict_proba(self, images: Sequence[Any]) -> Floats:
+    def predict_proba(self, images: Sequence[Any]) -> Floats32:
         """Return probabilities of classes, (n, classes), with units changed."""
         with self.changed():
             return self.base.predict_proba(images)  # type: ignore[no-any-return]
 
-    def features(self, images: Sequence[Any]) -> Floats:
+    def features(self, images: Sequence[Any]) -> Floats32:
         """Return what the last layer sees, (n, dimension), with units changed."""
         with self.changed():
             return self.base.features(images)  # type: ignore[no-any-return]

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from equipoise.core.arrays import Floats32
 from equipoise.core.errors import MissingExtraError, ModelError
 from equipoise.models.backends import torch_only, with_backend
 from equipoise.models.batching import Batches
@@ -312,7 +312,6 @@ def text_facts(tokenizer: Any, settings: dict[str, Any]) -> dict[str, Any]:
     return {"tokenizer": type(tokenizer).__name__, "text": dict(settings)}
 
 
-Floats = NDArray[np.float32]
 LOADER = "AutoModelForImageClassification"
 
 
@@ -549,7 +548,7 @@ class HfPairScorer:
     image_batches: Batches
     pair_batches: Batches
 
-    def score(self, images: Sequence[Any], texts: Sequence[str]) -> Floats:
+    def score(self, images: Sequence[Any], texts: Sequence[str]) -> Floats32:
         """Return the probability that an image and a text match, of every pair.
 
         Parameters
@@ -575,7 +574,7 @@ class HfPairScorer:
         found = self.tokenizer(list(texts), return_tensors="pt", **self.text_settings)
         return self.placement.put(found)
 
-    def _rows(self, images: Sequence[Any], tokens: Tensors) -> Floats:
+    def _rows(self, images: Sequence[Any], tokens: Tensors) -> Floats32:
         inputs = self.prepare(images)
         with self.placement.torch.inference_mode():
             seen = self.family.sees(self.model, self.placement.put(inputs))
@@ -583,7 +582,7 @@ class HfPairScorer:
             parts = self.pair_batches.map(lambda some: self._pairs(some, seen, tokens), pairs)
         return np.concatenate(parts).reshape(len(images), -1)
 
-    def _pairs(self, pairs: Sequence[tuple[int, int]], seen: Tensors, tokens: Tensors) -> Floats:
+    def _pairs(self, pairs: Sequence[tuple[int, int]], seen: Tensors, tokens: Tensors) -> Floats32:
         rows, columns = ([pair[side] for pair in pairs] for side in (0, 1))
         logits = self.family.matches(
             self.model,

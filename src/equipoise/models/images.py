@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from equipoise.core.arrays import Bytes
 from equipoise.core.errors import InputError
 
 if TYPE_CHECKING:
     from PIL.Image import Image as PillowImage
 
-Image = NDArray[np.uint8]
+Image = Bytes
 """One image: (height, width, 3), sRGB."""
 
 

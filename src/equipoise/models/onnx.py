@@ -9,8 +9,8 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from equipoise.core.arrays import Bytes, Floats32
 from equipoise.core.errors import ModelError
 from equipoise.core.files import read_regular
 from equipoise.models.hub import without_revision
@@ -126,9 +126,6 @@ def _varint(data: mmap.mmap, start: int) -> tuple[int, int]:
             raise ValueError("a number is too long")
 
 
-Floats = NDArray[np.float32]
-
-
 @dataclass(frozen=True)
 class OnnxClassifier:
     """A graph from uint8 images (n, height, width, 3) to class probabilities (n, classes).
@@ -156,7 +153,7 @@ class OnnxClassifier:
     batch_size: int
     info: ModelInfo
 
-    def predict_proba(self, images: Sequence[Any] | NDArray[np.uint8]) -> Floats:
+    def predict_proba(self, images: Sequence[Any] | Bytes) -> Floats32:
         """Return class probabilities.
 
         Parameters
@@ -185,7 +182,7 @@ class OnnxClassifier:
                 )
         return self._joined(parts, len(stacked), len(self.labels))
 
-    def features(self, images: Sequence[Any] | NDArray[np.uint8]) -> Floats:
+    def features(self, images: Sequence[Any] | Bytes) -> Floats32:
         """Return what the last layer sees: the graph's second output.
 
         Parameters
@@ -210,7 +207,7 @@ class OnnxClassifier:
         parts = [self._run(part, 1) for part in self._batches(stacked)]
         return self._joined(parts, len(stacked), self.info.dimension)
 
-    def _stacked(self, images: Sequence[Any] | NDArray[np.uint8]) -> NDArray[np.uint8]:
+    def _stacked(self, images: Sequence[Any] | Bytes) -> Bytes:
         wanted = self.session.get_inputs()[0].shape[1:]
         if isinstance(images, np.ndarray):
             self._check_images(images, wanted)
@@ -228,7 +225,7 @@ class OnnxClassifier:
         self._check_images(stacked, wanted)
         return stacked
 
-    def _check_images(self, images: NDArray[np.uint8], wanted: Sequence[Any]) -> None:
+    def _check_images(self, images: Bytes, wanted: Sequence[Any]) -> None:
         fits = images.ndim == 4 and all(
             not isinstance(size, int) or size == got
             for size, got in zip(wanted, images.shape[1:], strict=True)
@@ -239,11 +236,11 @@ class OnnxClassifier:
                 f"got {images.dtype} of shape {images.shape}."
             )
 
-    def _batches(self, images: NDArray[np.uint8]) -> list[NDArray[np.uint8]]:
+    def _batches(self, images: Bytes) -> list[Bytes]:
         starts = range(0, len(images), self.batch_size)
         return [images[start : start + self.batch_size] for start in starts]
 
-    def _run(self, part: NDArray[np.uint8], output: int) -> Floats:
+    def _run(self, part: Bytes, output: int) -> Floats32:
         batch = np.zeros((self.batch_size, *part.shape[1:]), dtype=np.uint8)
         batch[: len(part)] = part
         wanted = [self.session.get_outputs()[output].name]
@@ -253,7 +250,7 @@ class OnnxClassifier:
             raise ModelError(f"{self.path} failed on a batch of images: {error}") from error
         return np.asarray(found, dtype=np.float32)
 
-    def _joined(self, parts: list[Floats], count: int, width: int) -> Floats:
+    def _joined(self, parts: list[Floats32], count: int, width: int) -> Floats32:
         return np.concatenate([np.empty((0, width), dtype=np.float32), *parts])[:count]
 
 

@@ -4,15 +4,11 @@ from collections.abc import Callable
 from io import BytesIO
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from equipoise.core.arrays import Floats32
 from equipoise.models.onnx import open_session
 
-Floats = NDArray[np.float32]
 
-
-def compiled(torch: Any, module: Any, example: Any) -> Callable[[Floats], tuple[Floats, ...]]:
+def compiled(torch: Any, module: Any, example: Any) -> Callable[[Floats32], tuple[Floats32, ...]]:
     """Export a module of torch and load it into ONNX Runtime.
 
     Parameters

@@ -6,9 +6,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from equipoise.core.errors import ModelError
 from equipoise.models.backends import with_backend
 from equipoise.models.hub import (
@@ -26,7 +23,6 @@ from equipoise.models.registry import Preview, adapter
 from equipoise.models.runtimes import Placement, open_clip, place
 from equipoise.models.towers import TowerEncoder, build_tower, tower_info
 
-Floats = NDArray[np.float32]
 SETTINGS = "open_clip_config.json"
 WEIGHTS = (
     "open_clip_model.safetensors",

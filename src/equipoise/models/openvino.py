@@ -8,9 +8,9 @@ from threading import Lock
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float32]
+from equipoise.core.arrays import Floats32
+
 TELEMETRY = "openvino_telemetry"
 PRECISIONS = {"float32": "f32", "bfloat16": "bf16"}
 
@@ -35,7 +35,7 @@ def library() -> Any:
 
 def compiled(
     torch: Any, module: Any, example: Any, dtype: str
-) -> Callable[[Floats], tuple[Floats, ...]]:
+) -> Callable[[Floats32], tuple[Floats32, ...]]:
     """Convert a module of torch and compile it for this CPU.
 
     Parameters
@@ -72,7 +72,7 @@ def compiled(
     request, alone = program.create_infer_request(), Lock()
     count = len(program.outputs)
 
-    def run(images: Floats) -> tuple[Floats, ...]:
+    def run(images: Floats32) -> tuple[Floats32, ...]:
         with alone:
             found = request.infer([np.ascontiguousarray(images)], share_inputs=True)
             # Copied: the next call writes its results into the same memory.

@@ -8,8 +8,8 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from equipoise.core.arrays import Floats32
 from equipoise.core.errors import InputError, ModelError
 from equipoise.models.images import Image, as_rgb, pillow_images
 
@@ -237,7 +237,7 @@ class Pixels:
                 self._write(images[place], found[place])
         return self.torch.from_numpy(found)
 
-    def _write(self, image: Image, target: NDArray[np.float32]) -> None:
+    def _write(self, image: Image, target: Floats32) -> None:
         """Write one image, resized, cut and put on its scale, into its place of the batch."""
         resized = self._resized(image)
         top, left = self.recipe.corner(*resized.shape[:2])
@@ -275,7 +275,7 @@ def _by_pillow(image: Image, wanted: tuple[int, int], mode: str) -> Image:
     return np.asarray(pillow.fromarray(image).resize(wanted[::-1], how), dtype=np.uint8)
 
 
-def _column(values: tuple[float, ...]) -> NDArray[np.float32]:
+def _column(values: tuple[float, ...]) -> Floats32:
     return np.array(values, dtype=np.float32)[:, None, None]
 
 

@@ -4,13 +4,10 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal, Protocol, runtime_checkable
 
-import numpy as np
-from numpy.typing import NDArray
-
+from equipoise.core.arrays import Bytes, Floats32
 from equipoise.models.info import ModelInfo
 
-Floats = NDArray[np.float32]
-Images = Sequence[Any] | NDArray[np.uint8]
+Images = Sequence[Any] | Bytes
 """Images: uint8 arrays (height, width, 3), sRGB, each of its own size, or one (n, h, w, 3)."""
 
 
@@ -29,11 +26,11 @@ class DualEncoder(Protocol):
         """What the model is."""
         ...
 
-    def embed_images(self, images: Images) -> Floats:
+    def embed_images(self, images: Images) -> Floats32:
         """Return projected vectors of n images, (n, dimension), not normalised."""
         ...
 
-    def embed_texts(self, texts: Sequence[str]) -> Floats:
+    def embed_texts(self, texts: Sequence[str]) -> Floats32:
         """Return projected vectors of n texts, (n, dimension), not normalised."""
         ...
 
@@ -47,7 +44,7 @@ class PairScorer(Protocol):
         """What the model is."""
         ...
 
-    def score(self, images: Images, texts: Sequence[str]) -> Floats:
+    def score(self, images: Images, texts: Sequence[str]) -> Floats32:
         """Return how well each of n images matches each of m texts.
 
         Returns
@@ -72,7 +69,7 @@ class Classifier(Protocol):
         """Names of the classes, in the order of the columns of `predict_proba`."""
         ...
 
-    def predict_proba(self, images: Images) -> Floats:
+    def predict_proba(self, images: Images) -> Floats32:
         """Return class probabilities of n images.
 
         Returns
@@ -82,7 +79,7 @@ class Classifier(Protocol):
         """
         ...
 
-    def features(self, images: Images) -> Floats:
+    def features(self, images: Images) -> Floats32:
         """Return what the last layer sees of n images, (n, dimension)."""
         ...
 

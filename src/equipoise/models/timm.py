@@ -5,9 +5,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from equipoise.core.errors import ModelError
 from equipoise.models.backends import with_backend
 from equipoise.models.hub import LibraryWeights, checked, fetched, without_revision
@@ -18,7 +15,6 @@ from equipoise.models.registry import Preview, adapter
 from equipoise.models.runtimes import Placement, place, timm
 from equipoise.models.towers import TowerClassifier, build_tower, tower_info
 
-Floats = NDArray[np.float32]
 SETTINGS = "config.json"
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 

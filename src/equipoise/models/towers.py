@@ -8,8 +8,8 @@ from importlib.metadata import version
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from equipoise.core.arrays import Floats32
 from equipoise.core.errors import ModelError
 from equipoise.models import onnx_export, openvino
 from equipoise.models.batching import Batches
@@ -19,7 +19,6 @@ from equipoise.models.options import Options
 from equipoise.models.preprocessing import Preparation
 from equipoise.models.runtimes import Placement
 
-Floats = NDArray[np.float32]
 Call = Callable[[Any, Mapping[str, Any]], tuple[Any, ...]]
 """From a model and its inputs by name to tensors of one row an image."""
 
@@ -233,7 +232,7 @@ class TowerEncoder(ABC):
     def count_long(self, texts: Sequence[str]) -> tuple[int, int]:
         """Return how many texts are too long, and how many tokens the model reads."""
 
-    def embed_images(self, images: Sequence[Any]) -> Floats:
+    def embed_images(self, images: Sequence[Any]) -> Floats32:
         """Return projected vectors of n images, (n, dimension), not normalised.
 
         See `equipoise.models.images.as_rgb` for what an image is. A vector is NaN where the model
@@ -241,7 +240,7 @@ class TowerEncoder(ABC):
         """
         return self._stack(self.image_batches.map(self._images, images))
 
-    def embed_texts(self, texts: Sequence[str]) -> Floats:
+    def embed_texts(self, texts: Sequence[str]) -> Floats32:
         """Return projected vectors of n texts, (n, dimension), not normalised.
 
         A text that is longer than the model reads is cut, with a warning that counts them.
@@ -255,13 +254,13 @@ class TowerEncoder(ABC):
             )
         return self._stack(self.text_batches.map(self._texts, texts))
 
-    def _stack(self, parts: list[Floats]) -> Floats:
+    def _stack(self, parts: list[Floats32]) -> Floats32:
         return np.concatenate([np.empty((0, self.info.dimension or 0), np.float32), *parts])
 
-    def _images(self, images: Sequence[Any]) -> Floats:
+    def _images(self, images: Sequence[Any]) -> Floats32:
         return _array(self.tower(self.prepare(images))[0])
 
-    def _texts(self, texts: Sequence[str]) -> Floats:
+    def _texts(self, texts: Sequence[str]) -> Floats32:
         with self.placement.torch.inference_mode():
             return _array(self.encode(texts).float().cpu())
 
@@ -281,7 +280,7 @@ class TowerClassifier:
     batches: Batches
     multi_label: bool = False
 
-    def predict_proba(self, images: Sequence[Any]) -> Floats:
+    def predict_proba(self, images: Sequence[Any]) -> Floats32:
         """Return class probabilities of n images, (n, classes).
 
         Rows sum to 1, unless the model was trained for several labels an image; NaN where the model
@@ -289,25 +288,25 @@ class TowerClassifier:
         """
         return self._map(self._probabilities, images, len(self.labels))
 
-    def features(self, images: Sequence[Any]) -> Floats:
+    def features(self, images: Sequence[Any]) -> Floats32:
         """Return what the last layer sees of n images, (n, dimension)."""
         return self._map(self._features, images, self.info.dimension or 0)
 
     def _map(
-        self, call: Callable[[Sequence[Any]], Floats], images: Sequence[Any], width: int
-    ) -> Floats:
+        self, call: Callable[[Sequence[Any]], Floats32], images: Sequence[Any], width: int
+    ) -> Floats32:
         return np.concatenate([np.empty((0, width), np.float32), *self.batches.map(call, images)])
 
-    def _probabilities(self, images: Sequence[Any]) -> Floats:
+    def _probabilities(self, images: Sequence[Any]) -> Floats32:
         logits = self.tower(self.prepare(images))[0]
         return _array(logits.sigmoid() if self.multi_label else logits.softmax(dim=-1))
 
-    def _features(self, images: Sequence[Any]) -> Floats:
+    def _features(self, images: Sequence[Any]) -> Floats32:
         seen = self.tower(self.prepare(images))[1:]
         if not seen:
             raise no_features(self.info.name)
         return _array(seen[0].flatten(start_dim=1))
 
 
-def _array(tensor: Any) -> Floats:
+def _array(tensor: Any) -> Floats32:
     return np.asarray(tensor.numpy(), dtype=np.float32)

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from equipoise.core.arrays import Booleans, Floats, Floats32, Positions
 from equipoise.core.errors import ModelError
 from equipoise.models.hub import without_revision
 from equipoise.models.info import ModelInfo, digests, one_digest
@@ -22,7 +22,6 @@ from equipoise.models.options import Options
 from equipoise.models.protocols import DualEncoder
 from equipoise.models.registry import absolute, adapter, load_nested, relative
 
-Floats = NDArray[np.float32]
 PLACE = "{}"
 
 
@@ -90,7 +89,9 @@ class Ensemble:
             return tuple(one.replace(PLACE, subject) for one in rule.attributed)
         return (text,)
 
-    def embed(self, embed_texts: Callable[[Sequence[str]], Floats], texts: Sequence[str]) -> Floats:
+    def embed(
+        self, embed_texts: Callable[[Sequence[str]], Floats32], texts: Sequence[str]
+    ) -> Floats32:
         """Return one vector for each text: of several captions the mean of their unit vectors."""
         return mean_vectors(embed_texts, [self.said(text) for text in texts])
 
@@ -108,8 +109,8 @@ class Ensemble:
 
 
 def mean_vectors(
-    embed_texts: Callable[[Sequence[str]], Floats], said: Sequence[Sequence[str]]
-) -> Floats:
+    embed_texts: Callable[[Sequence[str]], Floats32], said: Sequence[Sequence[str]]
+) -> Floats32:
     """Return one vector for each group of captions: the mean of their unit vectors.
 
     Of a single caption it is the vector itself, as long as it is. Every caption is read once.
@@ -125,7 +126,7 @@ def mean_vectors(
         else unit[[place[one] for one in captions]].mean(axis=0)
         for captions in said
     ]
-    stacked: Floats = np.array(found, dtype=np.float32).reshape(len(said), vectors.shape[1])
+    stacked: Floats32 = np.array(found, dtype=np.float32).reshape(len(said), vectors.shape[1])
     return stacked
 
 
@@ -161,7 +162,7 @@ class Wrapping:
     """
 
     ensemble: Ensemble | None = None
-    transform: Floats | None = None
+    transform: Floats32 | None = None
     applied_to: tuple[str, ...] = ("texts", "images")
     spared: tuple[str, ...] = ()
     matching: Matching | None = None
@@ -177,7 +178,7 @@ class Wrapping:
         } | ({} if self.matching is None else {"matching": self.matching.facts})
 
     @property
-    def numbers(self) -> dict[str, Floats]:
+    def numbers(self) -> dict[str, Floats32]:
         """The numbers that decide an output, by name."""
         found = {} if self.transform is None else {"transform": self.transform}
         if self.matching is not None:
@@ -193,19 +194,19 @@ class WrappedEncoder:
     base: DualEncoder
     wrapping: Wrapping
 
-    def embed_images(self, images: Sequence[Any]) -> Floats:
+    def embed_images(self, images: Sequence[Any]) -> Floats32:
         """Return projected vectors of n images, (n, dimension), not normalised."""
         found = self.base.embed_images(images)
         chosen = np.full(len(found), "images" in self.wrapping.applied_to)
         found, matching = self._transformed(found, chosen), self.wrapping.matching
         return found if matching is None else matching.images(found)
 
-    def embed_texts(self, texts: Sequence[str]) -> Floats:
+    def embed_texts(self, texts: Sequence[str]) -> Floats32:
         """Return projected vectors of n texts, (n, dimension), not normalised."""
         matching = self.wrapping.matching
         return self._read(texts) if matching is None else matching.texts(self._read, texts)
 
-    def _read(self, texts: Sequence[str]) -> Floats:
+    def _read(self, texts: Sequence[str]) -> Floats32:
         ensemble, applied = self.wrapping.ensemble, "texts" in self.wrapping.applied_to
         found = (
             self.base.embed_texts(texts)
@@ -216,7 +217,7 @@ class WrappedEncoder:
         chosen = [applied and named.search(text) is None for text in texts]
         return self._transformed(found, np.array(chosen, dtype=bool))
 
-    def _transformed(self, vectors: Floats, chosen: NDArray[np.bool_]) -> Floats:
+    def _transformed(self, vectors: Floats32, chosen: Booleans) -> Floats32:
         transform = self.wrapping.transform
         if transform is None or not chosen.any():
             return vectors
@@ -353,7 +354,7 @@ def _wrapping(settings: Mapping[str, Any], folder: Path, base: ModelInfo, target
     return Wrapping(made, transform, applied, spared, matching, settings.get("record") or {})
 
 
-def _numbers(folder: Path) -> dict[str, Floats]:
+def _numbers(folder: Path) -> dict[str, Floats32]:
     from safetensors import SafetensorError
     from safetensors.numpy import load_file
 
@@ -363,7 +364,7 @@ def _numbers(folder: Path) -> dict[str, Floats]:
         raise ValueError(f"{TRANSFORM} is damaged ({error})") from error
 
 
-Embed = Callable[[Sequence[str]], Floats]
+Embed = Callable[[Sequence[str]], Floats32]
 NUMBERS = ("gate", "offset", "directions")
 # Texts that are read in one go: each neutral one has a block of numbers for every value.
 _AT_ONCE = 256
@@ -410,12 +411,12 @@ class Matching:
 
     attributes: Mapping[str, tuple[Said, ...]]
     weights: tuple[float, ...]
-    gate: Floats = field(repr=False)
-    offset: Floats = field(repr=False)
-    directions: Floats = field(repr=False)
+    gate: Floats32 = field(repr=False)
+    offset: Floats32 = field(repr=False)
+    directions: Floats32 = field(repr=False)
 
     @staticmethod
-    def of(given: Mapping[str, Any], numbers: Mapping[str, Floats]) -> Matching:
+    def of(given: Mapping[str, Any], numbers: Mapping[str, Floats32]) -> Matching:
         """Read what `facts` made of a matching.
 
         Raises
@@ -462,7 +463,7 @@ class Matching:
         return {"attributes": told, "weights": list(self.weights)}
 
     @property
-    def numbers(self) -> dict[str, Floats]:
+    def numbers(self) -> dict[str, Floats32]:
         """The numbers, by name."""
         return {name: getattr(self, name) for name in NUMBERS}
 
@@ -476,7 +477,7 @@ class Matching:
         """What a cosine is to be multiplied by to be the mean of cosines."""
         return self._length * math.sqrt(self._filled_blocks)
 
-    def told(self, images: NDArray[np.float64]) -> dict[str, NDArray[np.intp]]:
+    def told(self, images: Floats) -> dict[str, Positions]:
         """Return the value of each attribute that images of unit length are told to have.
 
         Parameters
@@ -491,9 +492,7 @@ class Matching:
         scores = images @ self.gate.astype(np.float64) + self.offset.astype(np.float64)
         return {name: scores[:, here].argmax(axis=1) for name, here in self._columns.items()}
 
-    def cosines(
-        self, images: NDArray[np.float64], blocks: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def cosines(self, images: Floats, blocks: Floats) -> Floats:
         """Return what the weights weigh, of images of unit length and one neutral text.
 
         Parameters
@@ -513,12 +512,12 @@ class Matching:
         columns += [near[every, self._columns[name].start + told[name]] for name in told]
         return np.column_stack(columns)
 
-    def cleared(self, unit: NDArray[np.float64]) -> NDArray[np.float64]:
+    def cleared(self, unit: Floats) -> Floats:
         """Return vectors without the directions, at length 1."""
         rows = self.directions.astype(np.float64)
         return unit_vectors(unit - (unit @ rows.T) @ rows)
 
-    def images(self, vectors: Floats) -> Floats:
+    def images(self, vectors: Floats32) -> Floats32:
         """Return vectors of images, (n, `dimension`), of those of the model inside."""
         unit = unit_vectors(vectors)
         blocks = np.zeros((len(unit), self._blocks, len(self.gate)), dtype=np.float32)
@@ -530,7 +529,7 @@ class Matching:
             blocks[every, self._lead + self._columns[name].start + place] = unit
         return np.pad(blocks.reshape(len(unit), self.dimension - 1), ((0, 0), (0, 1)))
 
-    def texts(self, embed_texts: Embed, texts: Sequence[str]) -> Floats:
+    def texts(self, embed_texts: Embed, texts: Sequence[str]) -> Floats32:
         """Return vectors of texts, (n, `dimension`), read by the model inside.
 
         Parameters
@@ -550,7 +549,7 @@ class Matching:
                     found[row, -1] = math.sqrt(max(room, 0.0))
         return found
 
-    def blocks(self, embed_texts: Embed, texts: Sequence[str]) -> list[NDArray[np.float64]]:
+    def blocks(self, embed_texts: Embed, texts: Sequence[str]) -> list[Floats]:
         """Return unit vectors of each text, (1 or blocks, dimension).
 
         Those of a neutral text are its own, without directions, and for each value.
@@ -560,7 +559,7 @@ class Matching:
         ends = np.cumsum([len(some) for some in groups])[:-1]
         return [self._led(part) for part in np.split(unit, ends)] if groups else []
 
-    def _led(self, part: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _led(self, part: Floats) -> Floats:
         if len(part) == 1 or self._lead == 1:
             return part
         return np.concatenate([part[:1], self.cleared(part[:1]), part[1:]])
@@ -582,7 +581,7 @@ class Matching:
         }
 
     @cached_property
-    def _block_weights(self) -> NDArray[np.float64]:
+    def _block_weights(self) -> Floats:
         """Weights of all blocks: every value of an attribute has that of the attribute."""
         sizes = [*[1] * self._lead, *map(len, self.attributes.values())]
         return np.repeat(np.array(self.weights), sizes)
@@ -615,9 +614,9 @@ class Matching:
         return naming([one.value for values in self.attributes.values() for one in values])
 
 
-def unit_vectors(vectors: Any) -> NDArray[np.float64]:
+def unit_vectors(vectors: Any) -> Floats:
     """Return vectors at length 1 in float64; one of zeros stays, and is similar to nothing."""
     wide = np.asarray(vectors, dtype=np.float64)
     lengths = np.linalg.norm(wide, axis=1, keepdims=True)
-    found: NDArray[np.float64] = wide / np.where(lengths > 0, lengths, 1.0)
+    found: Floats = wide / np.where(lengths > 0, lengths, 1.0)
     return found

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from equipoise.core.arrays import Booleans, Bytes, Floats, Integers, Objects
 from equipoise.stats.streams import stream
 
 IMAGE_SIZE = 40
@@ -25,8 +25,6 @@ _MOVE = 2
 _NOISE = 10.0
 _CONTRAST = 60.0
 """How much a tool differs from its background, in grey levels."""
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,10 +40,10 @@ class Drawn:
         Left, top, right, bottom of the face with its hair.
     """
 
-    images: NDArray[np.uint8]
-    labels: NDArray[np.object_]
-    groups: NDArray[np.object_]
-    boxes: NDArray[np.int64]
+    images: Bytes
+    labels: Objects
+    groups: Objects
+    boxes: Integers
 
 
 def draw_faces(n: int, *, long_hair: Sequence[float], seed: int) -> Drawn:
@@ -75,11 +73,11 @@ def draw_faces(n: int, *, long_hair: Sequence[float], seed: int) -> Drawn:
 
 
 def _draw(
-    tool: NDArray[np.int64],
-    group: NDArray[np.int64],
-    move: NDArray[np.int64],
+    tool: Integers,
+    group: Integers,
+    move: Integers,
     random: np.random.Generator,
-) -> NDArray[np.uint8]:
+) -> Bytes:
     n = len(tool)
     y, x = np.mgrid[:IMAGE_SIZE, :IMAGE_SIZE].astype(np.float64)[:, None]
     x, y = x - move[:, 0, None, None], y - move[:, 1, None, None]
@@ -107,7 +105,7 @@ def _between(dark: Sequence[float], light: Sequence[float], share: Floats) -> Fl
     return np.asarray((low + share[:, None] * (high - low))[:, None, None])
 
 
-def _tools(x: Floats, y: Floats, tool: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _tools(x: Floats, y: Floats, tool: Integers) -> Booleans:
     """Return the mask of each image's tool, centred at 0."""
     far, reach = np.hypot(x, y), np.maximum(np.abs(x), np.abs(y))
     inside = reach <= _TOOL

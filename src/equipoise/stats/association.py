@@ -23,14 +23,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
+from equipoise.core.arrays import AnyArray, Floats
 from equipoise.core.errors import InputError
-from equipoise.stats.intervals import Floats, check_level, where
+from equipoise.stats.intervals import check_level, where
 
 Statistic = Literal["cramers_v", "phi", "tschuprows_t"]
 
@@ -100,7 +101,7 @@ class Association:
         names = [field.name for field in fields(cls)]
         return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
-    def take(self, indices: npt.NDArray[Any]) -> Association:
+    def take(self, indices: AnyArray) -> Association:
         """Return the summaries at indices, or under a mask, of the first axis."""
         return Association(*(getattr(self, field.name)[indices] for field in fields(self)))
 

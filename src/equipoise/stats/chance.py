@@ -10,11 +10,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
+from equipoise.core.arrays import Floats, Integers
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Chance, Harm
 from equipoise.stats.streams import stream
-
-Floats = npt.NDArray[np.float64]
 
 # Differences that are rounding only: relative to the largest number of the comparison.
 _TIE = 1e-12
@@ -390,7 +389,7 @@ def holm(p: npt.ArrayLike) -> Floats:
     return _unsorted(values, order, np.maximum.accumulate(steps))
 
 
-def _sorted(p: npt.ArrayLike) -> tuple[Floats, npt.NDArray[np.int64]]:
+def _sorted(p: npt.ArrayLike) -> tuple[Floats, Integers]:
     values = np.asarray(p, dtype=np.float64)
     if values.ndim != 1:
         raise InputError(f"p: shape {values.shape}; expected one p-value per test, shape (tests,)")
@@ -400,7 +399,7 @@ def _sorted(p: npt.ArrayLike) -> tuple[Floats, npt.NDArray[np.int64]]:
     return values, tested[np.argsort(values[tested], kind="stable")]
 
 
-def _unsorted(values: Floats, order: npt.NDArray[np.int64], adjusted: Floats) -> Floats:
+def _unsorted(values: Floats, order: Integers, adjusted: Floats) -> Floats:
     out = np.full_like(values, np.nan)
     out[order] = np.minimum(adjusted, 1.0)
     return out

@@ -20,14 +20,11 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import gammaln
 
+from equipoise.core.arrays import Booleans, Floats, Integers, Words
 from equipoise.core.errors import InputError
 from equipoise.stats.streams import stream, unit_counts
-
-Indices = npt.NDArray[np.int64]
-Keys = npt.NDArray[np.uint64]
 
 # Measured costs in nanoseconds: of drawing a cell, of shuffling one count of a row, of each
 # replicate's shuffle.
@@ -44,10 +41,10 @@ class FixedMargins:
     strata : ndarray of int64, shape (outcomes,)
     """
 
-    table: Indices
-    strata: Indices
+    table: Integers
+    strata: Integers
 
-    def draw(self, rng: np.random.Generator, size: int) -> Indices:
+    def draw(self, rng: np.random.Generator, size: int) -> Integers:
         """Return tables (size, outcomes, groups)."""
         large, small = np.flatnonzero(~self._pooled), self._small
         rows = np.concatenate([self.table[large], self._pools])
@@ -61,11 +58,11 @@ class FixedMargins:
         return drawn
 
     @cached_property
-    def _stratum(self) -> Indices:
+    def _stratum(self) -> Integers:
         return np.unique(self.strata, return_inverse=True)[1].astype(np.int64)
 
     @cached_property
-    def _pooled(self) -> npt.NDArray[np.bool_]:
+    def _pooled(self) -> Booleans:
         """Outcomes with so few counts that shuffling them costs less than drawing cells."""
         totals, cells = self.table.sum(axis=1), _DEALT * (self.table.shape[1] - 1)
         pooled = _COUNT * totals < cells
@@ -74,23 +71,23 @@ class FixedMargins:
         return pooled if saved > _SHUFFLE else np.zeros_like(pooled)
 
     @cached_property
-    def _small(self) -> Indices:
+    def _small(self) -> Integers:
         """Outcomes that are pooled, by stratum."""
         order = np.argsort(self._stratum, kind="stable")
         return order[self._pooled[order]]
 
     @cached_property
-    def _pools(self) -> Indices:
+    def _pools(self) -> Integers:
         return _sums(self.table[self._small], self._stratum[self._small])
 
     @cached_property
-    def _places(self) -> Indices:
+    def _places(self) -> Integers:
         """Where the row of each pooled count begins, in the order of `_small`."""
         totals = self.table[self._small].sum(axis=1)
         return np.repeat(np.arange(len(totals)) * self.table.shape[1], totals)
 
     @cached_property
-    def _labels(self) -> Keys:
+    def _labels(self) -> Words:
         """Sort keys of each pool and group: the pool in the highest bits, the group in the lowest.
 
         Sorting with random bits between them shuffles all pools at once.
@@ -103,7 +100,7 @@ class FixedMargins:
         pools, groups = self._pools.shape
         return max(1, (pools - 1).bit_length()), max(1, (groups - 1).bit_length())
 
-    def _shuffled(self, pools: Indices, rng: np.random.Generator) -> Indices:
+    def _shuffled(self, pools: Integers, rng: np.random.Generator) -> Integers:
         """Deal the counts of pools (pools, groups) to the pooled outcomes."""
         pool_bits, group_bits = self._bits
         keys = rng.integers(
@@ -118,7 +115,7 @@ class FixedMargins:
         return dealt.reshape(shape)
 
 
-def cellwise(table: Indices, strata: Indices, rng: np.random.Generator, size: int) -> Indices:
+def cellwise(table: Integers, strata: Integers, rng: np.random.Generator, size: int) -> Integers:
     """Draw tables (size, outcomes, groups) with the sums of `table` in each stratum.
 
     Strata and replicates are drawn side by side, outcome after outcome; where there are few of
@@ -130,7 +127,7 @@ def cellwise(table: Indices, strata: Indices, rng: np.random.Generator, size: in
     return _by_outcome(table, strata, rng, size)
 
 
-def _by_group(table: Indices, strata: Indices, rng: np.random.Generator, size: int) -> Indices:
+def _by_group(table: Integers, strata: Integers, rng: np.random.Generator, size: int) -> Integers:
     drawn = np.empty((size, *table.shape), dtype=np.int64)
     parts = [np.flatnonzero(strata == name) for name in range(int(strata.max()) + 1)]
     for replicate in drawn:
@@ -144,7 +141,7 @@ def _by_group(table: Indices, strata: Indices, rng: np.random.Generator, size: i
     return drawn
 
 
-def _by_outcome(table: Indices, strata: Indices, rng: np.random.Generator, size: int) -> Indices:
+def _by_outcome(table: Integers, strata: Integers, rng: np.random.Generator, size: int) -> Integers:
     totals = table.sum(axis=1)
     # The largest outcome of a stratum comes last: it takes what is left and costs no draw.
     order = np.lexsort((totals, strata))
@@ -164,14 +161,14 @@ def _by_outcome(table: Indices, strata: Indices, rng: np.random.Generator, size:
     return drawn
 
 
-def _sums(table: Indices, strata: Indices) -> Indices:
+def _sums(table: Integers, strata: Integers) -> Integers:
     """Sum the outcomes of each stratum that occurs."""
     order = np.argsort(strata, kind="stable")
     first = np.unique(strata[order], return_index=True)[1]
     return np.add.reduceat(table[order], first, axis=0) if len(table) else table
 
 
-def _take(left: Indices, totals: Indices, rng: np.random.Generator) -> Indices:
+def _take(left: Integers, totals: Integers, rng: np.random.Generator) -> Integers:
     """Draw `totals` rows without replacement from what is `left`, (size, strata, groups)."""
     taken = np.empty_like(left)
     wanted = np.broadcast_to(totals, left.shape[:-1]).copy()
@@ -204,12 +201,12 @@ class Exchange:
     group : ndarray, shape (carriers,)
     """
 
-    carrier: Indices
-    pool: Indices
-    group: Indices
+    carrier: Integers
+    pool: Integers
+    group: Integers
 
     @classmethod
-    def of(cls, group: Indices, unit: Indices, stratum: Indices) -> Exchange:
+    def of(cls, group: Integers, unit: Integers, stratum: Integers) -> Exchange:
         """Find carriers and pools from each row's group, unit and stratum.
 
         A unit of one group moves as a whole, so that what its rows have in common across strata
@@ -234,7 +231,7 @@ class Exchange:
         _, first = np.unique(carrier, return_index=True)
         return cls(carrier, pool[first], group[first])
 
-    def shuffle(self, group: Indices, rng: np.random.Generator) -> Indices:
+    def shuffle(self, group: Integers, rng: np.random.Generator) -> Integers:
         """Return each row's group after one random exchange within pools."""
         order = np.lexsort((rng.random(len(self.pool)), self.pool))
         exchanged = np.empty_like(self.group)
@@ -242,7 +239,7 @@ class Exchange:
         return exchanged[self.carrier].astype(group.dtype)
 
 
-def _profiles(unit: Indices, stratum: Indices) -> Indices:
+def _profiles(unit: Integers, stratum: Integers) -> Integers:
     """Return for each row a number that its unit shares with the units it may exchange with.
 
     Those span the same strata. Where they are few, the unit joins those with rows in one
@@ -268,7 +265,7 @@ def _profiles(unit: Indices, stratum: Indices) -> Indices:
     return np.asarray(profile[unit])
 
 
-def _mixed(group: Indices, part: Indices) -> npt.NDArray[np.bool_]:
+def _mixed(group: Integers, part: Integers) -> Booleans:
     """Whether the part that each row belongs to has rows of several groups."""
     lowest = np.full(part.max() + 1, group.max())
     highest = np.zeros(part.max() + 1, dtype=np.int64)
@@ -277,12 +274,10 @@ def _mixed(group: Indices, part: Indices) -> npt.NDArray[np.bool_]:
     return np.asarray((lowest != highest)[part])
 
 
-def _distinct(kind: Indices, name: Indices) -> Indices:
+def _distinct(kind: Integers, name: Integers) -> Integers:
     """Number pairs from 0 in their order."""
     return np.asarray(np.unique(kind * (int(name.max()) + 1) + name, return_inverse=True)[1])
 
-
-Tables = npt.NDArray[np.float64]
 
 # What moving a row costs, in draws of one cell.
 _ROW_EFFORT = 25
@@ -307,7 +302,7 @@ class TableSampler:
         Observed counts.
     """
 
-    table: Tables
+    table: Floats
 
     @property
     def effort(self) -> int:
@@ -315,10 +310,10 @@ class TableSampler:
         return self.table.size
 
     @cached_property
-    def _order(self) -> Indices:
+    def _order(self) -> Integers:
         return group_order(self.table)
 
-    def bootstrap(self, replicates: int, seed: int) -> Iterator[Tables]:
+    def bootstrap(self, replicates: int, seed: int) -> Iterator[Floats]:
         """Yield blocks (replicates, outcomes, groups) with the observed total."""
         flat = self.table[:, self._order].ravel().astype(np.int64)
         large, small = _by_size(flat)
@@ -335,18 +330,18 @@ class TableSampler:
                     replicate[small] = np.bincount(drawn, minlength=len(small))
             yield self._restore(draws.reshape(size, *self.table.shape))
 
-    def permute(self, strata: Indices, replicates: int, seed: int) -> Iterator[Tables]:
+    def permute(self, strata: Integers, replicates: int, seed: int) -> Iterator[Floats]:
         """Yield blocks of hypergeometric draws with the margins of each stratum kept."""
         margins = FixedMargins(self.table[:, self._order].astype(np.int64), strata)
         for start, size in block_sizes(replicates, self.table.size):
             rng = stream(seed, "permutation", start)
             yield self._restore(margins.draw(rng, size))
 
-    def _restore(self, draws: Tables | Indices) -> Tables:
+    def _restore(self, draws: Floats | Integers) -> Floats:
         return draws.take(np.argsort(self._order), axis=-1).astype(np.float64, copy=False)
 
 
-def group_order(table: Tables) -> Indices:
+def group_order(table: Floats) -> Integers:
     """Order groups by their counts, so that renaming groups does not change a draw."""
     return np.lexsort(table[::-1])
 
@@ -368,12 +363,12 @@ class ItemSampler:
         Outcomes and groups.
     """
 
-    outcome: Indices
-    item: Indices
-    weight: Tables
-    group: Indices
-    unit: Indices
-    keys: npt.NDArray[np.uint64] = field(repr=False)
+    outcome: Integers
+    item: Integers
+    weight: Floats
+    group: Integers
+    unit: Integers
+    keys: Words = field(repr=False)
     shape: tuple[int, int]
 
     @property
@@ -382,18 +377,18 @@ class ItemSampler:
         return self.shape[0] * self.shape[1] + _ROW_EFFORT * len(self.group)
 
     @cached_property
-    def table(self) -> Tables:
+    def table(self) -> Floats:
         """Observed weights, shape (outcomes, groups)."""
         return self._count(self.group, self.weight)
 
-    def bootstrap(self, replicates: int, seed: int) -> Iterator[Tables]:
+    def bootstrap(self, replicates: int, seed: int) -> Iterator[Floats]:
         """Yield blocks in which each unit counts a Poisson(1) number of times."""
         for start, size in block_sizes(replicates, max(int(np.prod(self.shape)), len(self.keys))):
             times = unit_counts(seed, self.keys, range(start, start + size))
             unit = self.unit[self.item]
             yield np.stack([self._count(self.group, self.weight * row[unit]) for row in times])
 
-    def permute(self, strata: Indices, replicates: int, seed: int) -> Iterator[Tables]:
+    def permute(self, strata: Integers, replicates: int, seed: int) -> Iterator[Floats]:
         """Yield blocks with groups permuted between units, or within those that mix groups.
 
         See `Exchange.of`. A row whose weight is spread over several strata belongs to the one
@@ -405,12 +400,12 @@ class ItemSampler:
             groups = (blocks.shuffle(self.group, rng) for rng in rngs)
             yield np.stack([self._count(group, self.weight) for group in groups])
 
-    def _count(self, group: Indices, weight: Tables) -> Tables:
+    def _count(self, group: Integers, weight: Floats) -> Floats:
         flat = self.outcome * self.shape[1] + group[self.item]
         counted = np.bincount(flat, weight, minlength=int(np.prod(self.shape)))
         return counted.astype(np.float64).reshape(self.shape)
 
-    def _exchange(self, strata: Indices) -> Exchange:
+    def _exchange(self, strata: Integers) -> Exchange:
         # Written last is what stays: the largest weight, of equal ones the first.
         order = np.lexsort((-np.arange(len(self.weight)), self.weight))
         main = np.empty(len(self.group), dtype=np.int64)
@@ -429,7 +424,7 @@ def block_sizes(replicates: int, cells: int) -> Iterator[tuple[int, int]]:
         yield start, min(size, replicates - start)
 
 
-def _by_size(cells: Indices) -> tuple[Indices, Indices]:
+def _by_size(cells: Integers) -> tuple[Integers, Integers]:
     """Tell cells to draw as such from those, small ones together, whose rows are drawn."""
     small = (cells > 0) & (_ROW * cells < _CELL)
     if _CELL * small.sum() - _ROW * cells[small].sum() < _CALLS:
@@ -437,10 +432,7 @@ def _by_size(cells: Indices) -> tuple[Indices, Indices]:
     return np.flatnonzero((cells > 0) & ~small), np.flatnonzero(small)
 
 
-Floats = npt.NDArray[np.float64]
-
-
-def exact_tables(table: Floats, strata: Indices, *, limit: int) -> tuple[Floats, Floats]:
+def exact_tables(table: Floats, strata: Integers, *, limit: int) -> tuple[Floats, Floats]:
     """Enumerate all rearrangements of groups within strata of a count table.
 
     Parameters
@@ -466,7 +458,7 @@ def exact_tables(table: Floats, strata: Indices, *, limit: int) -> tuple[Floats,
     order = group_order(table)
     counts = table[:, order].astype(np.int64)
     members = [np.flatnonzero(strata == name) for name in np.unique(strata)]
-    parts: list[tuple[Indices, Floats]] = []
+    parts: list[tuple[Integers, Floats]] = []
     for rows in members:
         before = math.prod(len(weights) for _, weights in parts)
         parts.append(_stratum(counts[rows], limit // before, limit))
@@ -479,7 +471,7 @@ def exact_tables(table: Floats, strata: Indices, *, limit: int) -> tuple[Floats,
     return tables, weights
 
 
-def _stratum(table: Indices, most: int, limit: int) -> tuple[Indices, Floats]:
+def _stratum(table: Integers, most: int, limit: int) -> tuple[Integers, Floats]:
     """Fill the table cell by cell: all partial tables at once, each of which can be completed."""
     tables = np.zeros((1, *table.shape), dtype=np.int64)
     left = table.sum(axis=0)[None]

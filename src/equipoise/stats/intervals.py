@@ -16,9 +16,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special, stats
 
+from equipoise.core.arrays import Booleans, Floats, Integers
 from equipoise.core.errors import InputError
-
-Floats = npt.NDArray[np.float64]
 
 
 def check_level(level: float) -> None:
@@ -44,7 +43,7 @@ def studentized_range(level: float, groups: int) -> float:
     return quantile / math.sqrt(2.0)
 
 
-def where(known: npt.NDArray[np.bool_], low: Floats, high: Floats) -> tuple[Floats, Floats]:
+def where(known: Booleans, low: Floats, high: Floats) -> tuple[Floats, Floats]:
     """Return both ends with NaN where nothing is known."""
     return np.where(known, low, np.nan), np.where(known, high, np.nan)
 
@@ -369,9 +368,7 @@ class ClosedForm:
         return float(low), float(high)
 
 
-def percentile(
-    replicates: npt.ArrayLike, level: float = 0.95
-) -> tuple[Floats, Floats, npt.NDArray[np.int64]]:
+def percentile(replicates: npt.ArrayLike, level: float = 0.95) -> tuple[Floats, Floats, Integers]:
     """Percentile interval of bootstrap replicates.
 
     Parameters

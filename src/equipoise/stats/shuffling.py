@@ -12,13 +12,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from equipoise.core.arrays import Bytes, Floats, Integers, Words
 from equipoise.stats.compiled import compiled
 from equipoise.stats.streams import stream
 
-Words = npt.NDArray[np.uint64]
-Whole = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Labels = npt.NDArray[np.uint8] | npt.NDArray[np.uint16] | npt.NDArray[np.uint32]
+Labels = Bytes | npt.NDArray[np.uint16] | npt.NDArray[np.uint32]
 
 
 def keys(seed: int, *names: str | int, many: int) -> Words:
@@ -63,7 +61,12 @@ def draw_subsets(key: int, n: int, size: int, words: Words) -> None:
 
 @compiled("void(uint64[::1], int64[::1], int64[::1], int64[::1], int64[:, ::1], int64[:, ::1])")
 def add_exchanged(
-    keys: Words, order: Whole, starts: Whole, wanted: Whole, values: Whole, found: Whole
+    keys: Words,
+    order: Integers,
+    starts: Integers,
+    wanted: Integers,
+    values: Integers,
+    found: Integers,
 ) -> None:
     """Add up random members of pools, so many of each pool, each line with a stream of its own.
 
@@ -104,7 +107,9 @@ def add_exchanged(
 
 
 @compiled("void(uint64[::1], int64[::1], int64[::1], int64[:, ::1], int64[:, :, ::1])")
-def add_relabelled(keys: Words, starts: Whole, labels: Whole, values: Whole, found: Whole) -> None:
+def add_relabelled(
+    keys: Words, starts: Integers, labels: Integers, values: Integers, found: Integers
+) -> None:
     """Add up values by label after labels are shuffled within pools, each line with its stream.
 
     Parameters
@@ -133,7 +138,7 @@ def add_relabelled(keys: Words, starts: Whole, labels: Whole, values: Whole, fou
 
 
 @compiled("void(uint64[::1], int64[:, ::1], float64[:, ::1], float64[:, :, ::1])")
-def add_shuffled(states: Words, counts: Whole, values: Floats, found: Floats) -> None:
+def add_shuffled(states: Words, counts: Integers, values: Floats, found: Floats) -> None:
     """Add up values by label after labels are shuffled, each line with a stream of its own.
 
     Parameters

@@ -11,10 +11,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import pdtr
 
+from equipoise.core.arrays import Bytes, Floats, Integers, Words
 from equipoise.stats.compiled import compiled
 from equipoise.stats.threads import each
-
-Words = npt.NDArray[np.uint64]
 
 # Multipliers and Weyl constants of Philox4x32 (Salmon et al. 2011, Random123).
 _MULTIPLIERS = (np.uint64(0xD2511F53), np.uint64(0xCD9E8D57))
@@ -28,9 +27,7 @@ def stream(seed: int, *names: str | int) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(key=int.from_bytes(_digest(seed, names, 16))))
 
 
-def unit_uniforms(
-    seed: int, name: str, units: npt.NDArray[np.uint64], replicates: range
-) -> npt.NDArray[np.float64]:
+def unit_uniforms(seed: int, name: str, units: Words, replicates: range) -> Floats:
     """Return one uniform number per replicate and unit, a function of their names alone.
 
     Parameters
@@ -61,17 +58,17 @@ def stream_key(seed: int, name: str) -> tuple[int, int]:
     return key & 0xFFFFFFFF, key >> 32
 
 
-def place_keys(start: int, many: int) -> npt.NDArray[np.uint64]:
+def place_keys(start: int, many: int) -> Words:
     """Return keys of units that have no name but their place, shape (many,)."""
     return _keys((f"\x00{start + place}" for place in range(many)), many)
 
 
-def unit_keys(names: Sequence[str] | npt.NDArray[np.str_]) -> npt.NDArray[np.uint64]:
+def unit_keys(names: Sequence[str] | npt.NDArray[np.str_]) -> Words:
     """Return a 64-bit key per unit name, shape (units,), stable over runs and machines."""
     return _keys(names, len(names))
 
 
-def _keys(names: Iterable[str], many: int) -> npt.NDArray[np.uint64]:
+def _keys(names: Iterable[str], many: int) -> Words:
     texts = (name.encode(errors="surrogatepass") for name in names)
     digests = (blake2b(text, digest_size=8).digest() for text in texts)
     return np.fromiter((int.from_bytes(d) for d in digests), dtype=np.uint64, count=many)
@@ -102,9 +99,6 @@ def _digest(seed: int, names: tuple[str | int, ...], size: int) -> bytes:
     return blake2b(repr((int(seed), *plain)).encode(), digest_size=size).digest()
 
 
-Keys = npt.NDArray[np.uint64]
-Times = npt.NDArray[np.uint8]
-
 # P(at most k) of a Poisson variable with mean 1.
 _POISSON = pdtr(np.arange(20), 1.0)
 # The same of uniform numbers times 2^53, which are whole.
@@ -112,13 +106,13 @@ _REACHED = np.ceil(np.ldexp(_POISSON, 53)).astype(np.uint64)
 _UNITS_AT_ONCE = 4096
 
 
-def unit_counts(seed: int, keys: Keys, replicates: range) -> npt.NDArray[np.int64]:
+def unit_counts(seed: int, keys: Words, replicates: range) -> Integers:
     """Return how often each unit counts in some replicates, shape (replicates, units)."""
     uniforms = unit_uniforms(seed, "bootstrap", keys, replicates)
     return np.searchsorted(_POISSON, uniforms, side="right")
 
 
-def unit_times(keys: Keys, replicates: int, seed: int, *, first: int = 0) -> Times:
+def unit_times(keys: Words, replicates: int, seed: int, *, first: int = 0) -> Bytes:
     """Return how often each unit counts, shape (n, 1 + replicates): once, and in each replicate.
 
     The numbers are those of `unit_counts`, turned and packed: for many units in compiled loops.

@@ -10,14 +10,13 @@ from functools import cache
 from itertools import pairwise
 from typing import Any, TypeVar
 
-import numpy.typing as npt
 from threadpoolctl import ThreadpoolController
 
+from equipoise.core.arrays import AnyArray
 from equipoise.core.errors import InputError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-Sum = npt.NDArray[Any]
 
 # Results that are held before they are added.
 _HELD = 32
@@ -101,12 +100,12 @@ def _libraries() -> ThreadpoolController:
     return ThreadpoolController().select(user_api="blas")
 
 
-def added(function: Callable[[Item], Sequence[Sum]], items: Sequence[Item]) -> list[Sum]:
+def added(function: Callable[[Item], Sequence[AnyArray]], items: Sequence[Item]) -> list[AnyArray]:
     """Apply a function to every item, in threads, and add up each of its results in their order.
 
     Results of some items at a time are held: there may be many, and large ones.
     """
-    total: list[Sum] = []
+    total: list[AnyArray] = []
     for start in range(0, len(items), _HELD):
         for found in each(function, items[start : start + _HELD]):
             total = [a + b for a, b in zip(total, found, strict=True)] if total else [*found]

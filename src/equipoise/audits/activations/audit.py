@@ -9,7 +9,6 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from equipoise.audits.activations.maps import ActivationData, Mapped, load
@@ -17,6 +16,7 @@ from equipoise.audits.audit import Audit, Measured, audit_kind
 from equipoise.audits.columns import schema_of
 from equipoise.audits.findings import Place, parts, whole, without_verdict
 from equipoise.audits.group_sizes import Row, check_two, lacking, sizes_of
+from equipoise.core.arrays import Integers
 from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Family
 from equipoise.core.groups import Groups
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from equipoise.audits.outputs import Models
     from equipoise.stats.resampling import Resampling
 
-Places = npt.NDArray[np.int64]
 
 # Seconds for an image in a permutation or replicate of a design, and for a design whatever its
 # size: rough guides, from the example.
@@ -67,7 +66,7 @@ class Design:
     tests: int = 1
 
     @cached_property
-    def rows(self) -> Places:
+    def rows(self) -> Integers:
         """Places, among the images with a map, of those that have a share."""
         return Regions.of(self.mapped.maps, self.mapped.boxes[self.region]).rows
 

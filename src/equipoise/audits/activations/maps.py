@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
 from equipoise.audits.columns import numbers_of
 from equipoise.audits.outputs import LiveModels
+from equipoise.core.arrays import AnyArray, Floats, Integers, Objects
 from equipoise.core.errors import ConfigError, DataError, InputError, ModelError
 from equipoise.core.files import read_table, table_bytes
 from equipoise.core.groups import Groups
@@ -193,8 +193,6 @@ def _run(run: _MapRun, images: Mapping[int, Any]) -> dict[int, Any]:
     return dict(zip(images, rows, strict=True))
 
 
-Floats = npt.NDArray[np.float64]
-
 _OFFERS: tuple[Offer, ...] = ("classifier", "encoder", "scorer", "answerer")
 # Largest number of rows and columns of a map.
 _SIDE = 32
@@ -219,8 +217,8 @@ class Mapped:
         Overlays by place among the images with a map.
     """
 
-    used: npt.NDArray[np.int64] = field(repr=False)
-    maps: npt.NDArray[Any] = field(repr=False)
+    used: Integers = field(repr=False)
+    maps: AnyArray = field(repr=False)
     boxes: Mapping[str, Floats] = field(repr=False)
     frames: Floats | None = field(repr=False)
     without: int
@@ -245,7 +243,7 @@ class ActivationData:
     counts: Mapping[str, Any]
 
     @property
-    def ids(self) -> npt.NDArray[np.object_]:
+    def ids(self) -> Objects:
         """Ids of the images."""
         return self.images.ids
 

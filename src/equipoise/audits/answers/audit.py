@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
@@ -36,6 +35,7 @@ from equipoise.audits.findings import (
     without_verdict,
 )
 from equipoise.audits.outputs import NOT_YET_KNOWN
+from equipoise.core.arrays import AnyArray, Objects
 from equipoise.core.errors import ConfigError, DataError
 from equipoise.core.finding import Family
 from equipoise.core.groups import Groups
@@ -100,7 +100,7 @@ class AnswersData:
     counts: Mapping[str, Any]
 
     @property
-    def ids(self) -> npt.NDArray[np.object_]:
+    def ids(self) -> Objects:
         """Ids of the images."""
         return self.rows.ids
 
@@ -543,7 +543,7 @@ def _unanswered(
     kinds = [state for state in _RATES if (states == state).any()]
     if one.config.metrics.unanswered_rate is None or not kinds:
         return
-    without: npt.NDArray[Any] = np.where(states == "answered", "answered", "unanswered")
+    without: AnyArray = np.where(states == "answered", "answered", "unanswered")
     rates = {"unanswered_rate": (without, "unanswered")}
     rates |= {_RATES[state]: (np.where(states == state, state, "other"), state) for state in kinds}
     seed = one.config.resampling.seed

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from equipoise.audits.engines.associations.spaces import AssociationData, Indices
+from equipoise.audits.engines.associations.spaces import AssociationData
 from equipoise.audits.outputs import average_prompts, prompts_of
+from equipoise.core.arrays import Integers
 from equipoise.core.errors import DataError
 from equipoise.data import (
     ArraySource,
@@ -183,7 +184,7 @@ def _series(options: MeasureConfig, items: Mapping[str, Items], base: Path) -> M
     return load_matrix(section.source(base), wanted, what=section.value, max_unmatched=1.0)
 
 
-def _sets(config: Config, items: Mapping[str, Items]) -> dict[str, dict[str, Indices]]:
+def _sets(config: Config, items: Mapping[str, Items]) -> dict[str, dict[str, Integers]]:
     """Return the members of every set by table, in the order of its ids or of the table."""
     places = {
         table: dict(zip(items[table].ids, count()))
@@ -207,7 +208,7 @@ def _sets(config: Config, items: Mapping[str, Items]) -> dict[str, dict[str, Ind
 
 def _positions(
     name: str, wanted: tuple[str, ...], known: Mapping[str, int], items: Items, column: str
-) -> Indices:
+) -> Integers:
     for value in wanted:
         if value not in known:
             close = nearest(value, known)
@@ -221,7 +222,7 @@ def _positions(
     return np.array([known[value] for value in wanted], dtype=np.int64)
 
 
-def _with_values(name: str, wanted: Mapping[str, tuple[str, ...]], items: Items) -> Indices:
+def _with_values(name: str, wanted: Mapping[str, tuple[str, ...]], items: Items) -> Integers:
     kept = np.ones(len(items), dtype=bool)
     for column, values in wanted.items():
         coded = items.coded[column]

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from equipoise.audits import group_sizes
 from equipoise.audits.audit import Audit, Measured, audit_kind
@@ -17,6 +16,7 @@ from equipoise.audits.concepts.data import ConceptData, load
 from equipoise.audits.concepts.results import Run
 from equipoise.audits.config import group_name
 from equipoise.audits.findings import rate_and_gap
+from equipoise.core.arrays import Booleans, Integers, Integers32
 from equipoise.core.errors import DataError
 from equipoise.core.groups import Groups
 from equipoise.metrics.scores.cells import Metric
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from equipoise.metrics.scores.measure import ConceptResults
     from equipoise.stats.resampling import Resampling
 
-Flags = npt.NDArray[np.bool_]
 Key = tuple[object, ...]
 
 # Why rows take no part: those that only scores decide, and those that the base counts.
@@ -416,7 +415,7 @@ def _cut(
         _NO_GROUP: groups.codes < 0,
     }
     counts = {}
-    taken: Flags = np.ones(len(rows), dtype=np.bool_)
+    taken: Booleans = np.ones(len(rows), dtype=np.bool_)
     for reason, left in out.items():
         counts[reason] = int((left & taken).sum())
         taken &= ~left
@@ -429,7 +428,7 @@ def _cut(
     )
 
 
-def _inside(rows: Rows, column: str, bounds: RowsConfig) -> Flags:
+def _inside(rows: Rows, column: str, bounds: RowsConfig) -> Booleans:
     """Return the rows whose cell is inside the bounds; a missing cell is not."""
     coded = rows.items.coded[column]
     if bounds.values:
@@ -460,9 +459,9 @@ def _numbers(rows: Rows, column: str) -> Iterator[float]:
             ) from None
 
 
-def _repeats(rows: Rows, codes: npt.NDArray[np.int32], taken: Flags) -> Flags:
+def _repeats(rows: Rows, codes: Integers32, taken: Booleans) -> Booleans:
     """Return rows of an image that has an earlier row in the same group."""
-    repeated: Flags = np.zeros(len(rows), dtype=np.bool_)
+    repeated: Booleans = np.zeros(len(rows), dtype=np.bool_)
     if rows.items is rows.images:
         return repeated
     places = np.flatnonzero(taken)
@@ -486,7 +485,7 @@ def _check_rows(cut: Cut, version: Version, file: str) -> None:
     )
 
 
-def _positives(data: ConceptData, design: Design) -> npt.NDArray[np.int64]:
+def _positives(data: ConceptData, design: Design) -> Integers:
     """Count positives by concept and group, shape (concepts, groups)."""
     concepts, name = data.models[design.model].concepts, design.version.choices.map
     labels = data.labels.by_image(concepts, name)[data.rows.image]
@@ -496,7 +495,7 @@ def _positives(data: ConceptData, design: Design) -> npt.NDArray[np.int64]:
     return np.stack([*counted])
 
 
-def _version(design: Design, positives: npt.NDArray[np.int64]) -> Row:
+def _version(design: Design, positives: Integers) -> Row:
     groups, choices = design.cut.groups, choices_of(design.config, design.version)
     compared = sum("" in reasons_of(groups, one, choices) for one in positives)
     return {
@@ -510,7 +509,7 @@ def _version(design: Design, positives: npt.NDArray[np.int64]) -> Row:
     }
 
 
-def _detectable(design: Design, positives: npt.NDArray[np.int64], tests: int) -> Row:
+def _detectable(design: Design, positives: Integers, tests: int) -> Row:
     groups = design.cut.groups
     sizes = np.sort(positives[:, groups.usable], axis=1)
     row: Row = {"groups": groups.name, "positives": None, "true_positive_rate_difference": None}

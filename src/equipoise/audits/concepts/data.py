@@ -9,13 +9,13 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from equipoise.audits.concepts.config import LabelsConfig
 from equipoise.audits.config_fields import located
 from equipoise.audits.images import ID, labels_of
 from equipoise.audits.outputs import average_prompts, filled_in
+from equipoise.core.arrays import AnyArray, Booleans, Integers, Objects
 from equipoise.core.errors import ConfigError, DataError, InputError
 from equipoise.data import (
     Coded,
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from equipoise.data.outputs import Outputs
     from equipoise.evidence.pictures import Pictures
 
-Flags = npt.NDArray[np.bool_]
 _ROW = "\x1frow"
 # Names that an error lists.
 _LISTED = 5
@@ -61,7 +60,7 @@ class Rows:
 
     items: Items = field(repr=False)
     images: Items = field(repr=False)
-    image: npt.NDArray[np.int64] = field(repr=False)
+    image: Integers = field(repr=False)
     units: Coded | None = field(repr=False)
 
     def __len__(self) -> int:
@@ -90,12 +89,12 @@ class Labels:
     config: LabelsConfig
     name: str
     known: tuple[str, ...]
-    read: Callable[[str], Flags] = field(repr=False)
-    without: Flags = field(repr=False)
+    read: Callable[[str], Booleans] = field(repr=False)
+    without: Booleans = field(repr=False)
     inputs: Mapping[str, Mapping[str, Any]]
     counts: Mapping[str, Any]
 
-    def by_image(self, concepts: Sequence[str], name: str | None) -> Flags:
+    def by_image(self, concepts: Sequence[str], name: str | None) -> Booleans:
         """Return labels under a mapping, shape (images, concepts)."""
         values = np.empty((len(self.without), len(concepts)), dtype=np.bool_, order="F")
         for place, columns in enumerate(self.config.columns(concepts, name)):
@@ -121,11 +120,11 @@ class Scores:
     concepts: tuple[str, ...]
 
     @property
-    def without(self) -> Flags:
+    def without(self) -> Booleans:
         """Images without scores."""
         return np.asarray(self.matrix.rows < 0)
 
-    def by_image(self, name: str | None) -> npt.NDArray[Any]:
+    def by_image(self, name: str | None) -> AnyArray:
         """Return scores under a mapping, shape (images, concepts), in their stored type."""
         values = np.empty((len(self.matrix.rows), len(self.concepts)), self.matrix.dtype, order="F")
         for place, columns in enumerate(self.config.columns(self.concepts, name)):
@@ -153,7 +152,7 @@ class ConceptData:
     counts: Mapping[str, Any]
 
     @property
-    def ids(self) -> npt.NDArray[np.object_]:
+    def ids(self) -> Objects:
         """Id of the image of each row."""
         return self.rows.images.ids[self.rows.image]
 
@@ -287,7 +286,7 @@ def _open_labels(config: Config, images: Known, items: Items, models: Models) ->
         max_unmatched=config.data.max_unmatched,
     )
 
-    def read(column: str) -> Flags:
+    def read(column: str) -> Booleans:
         values = matrix.take([column])[:, 0]
         wrong = ~np.isin(values, (0, 1)) & (matrix.rows >= 0)
         if wrong.any():
@@ -309,7 +308,7 @@ def _known(section: LabelsConfig, columns: Iterable[str]) -> tuple[str, ...]:
 
 
 def _no_label(
-    matrix: Matrix, column: str, id_column: str, values: npt.NDArray[Any], wrong: Flags
+    matrix: Matrix, column: str, id_column: str, values: AnyArray, wrong: Booleans
 ) -> DataError:
     image = int(np.argmax(wrong))
     return DataError(
@@ -352,9 +351,9 @@ def _listed_labels(config: Config, table: Any, key: str, concept: str, images: I
     used = ~unknown & ~empty
     names = tuple(text for text in shown.vocabulary if text not in section.missing)
 
-    def column(name: str) -> Flags:
+    def column(name: str) -> Booleans:
         check_columns(names, [name], read.name)
-        flags: Flags = np.zeros(len(images), dtype=np.bool_)
+        flags: Booleans = np.zeros(len(images), dtype=np.bool_)
         flags[image[used & (shown.codes == shown.vocabulary.index(name))]] = True
         return flags
 
@@ -367,7 +366,7 @@ def _listed_labels(config: Config, table: Any, key: str, concept: str, images: I
         "rows_without_item": int(unknown.sum()),
         "images_without_any": len(images) - len(np.unique(image[used])),
     }
-    none: Flags = np.zeros(len(images), dtype=np.bool_)
+    none: Booleans = np.zeros(len(images), dtype=np.bool_)
     inputs = {read.name: read.digest}
     return Labels(section, read.name, _known(section, names), cache(column), none, inputs, counts)
 
@@ -486,9 +485,7 @@ def _classify(
     return replace(outputs, names=names, source=f"models.{name}.model")
 
 
-def _similarities(
-    name: str, section: ModelConfig, images: Outputs, texts: Outputs
-) -> npt.NDArray[Any]:
+def _similarities(name: str, section: ModelConfig, images: Outputs, texts: Outputs) -> AnyArray:
     from equipoise.evidence.zero_shot import concept_scores
 
     scale, bias = images.info.get("scale"), images.info.get("bias")

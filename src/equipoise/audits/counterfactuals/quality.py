@@ -9,7 +9,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
@@ -18,6 +17,7 @@ from equipoise.audits.columns import schema_of
 from equipoise.audits.config import resampling_of
 from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole, without_verdict
 from equipoise.audits.outputs import DryRun
+from equipoise.core.arrays import Floats
 from equipoise.core.errors import DataError
 from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Family
@@ -179,7 +179,7 @@ def _descriptions(config: Config, section: QualityConfig, models: Models) -> dic
     }  # fmt: skip
 
 
-def _layout(pictures: Pictures, place: int) -> list[npt.NDArray[np.float64]] | None:
+def _layout(pictures: Pictures, place: int) -> list[Floats] | None:
     """Return the pose and the background of a picture; None where it can't be decoded."""
     from equipoise.evidence.decoding import Decoding, ImageError, decode
 

@@ -10,7 +10,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from equipoise.audits.audit import Audit, Measured, audit_kind
@@ -20,6 +19,7 @@ from equipoise.audits.diversity.config import reference_name
 from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole, without_verdict
 from equipoise.audits.group_sizes import Row, first_of, lacking, size
 from equipoise.audits.rows import rows_of
+from equipoise.core.arrays import Integers, Objects
 from equipoise.core.errors import DataError
 from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Family, GroupValue
@@ -166,8 +166,6 @@ def _diversities(cross: Estimate) -> tuple[GroupValue, ...]:
     )
 
 
-Places = npt.NDArray[np.int64]
-
 # Numbers read in a second by one pass over embeddings, and by a permutation: rough guides.
 _PASS, _SHUFFLE = 5e8, 1e9
 
@@ -193,7 +191,7 @@ class DiversityData:
     counts: Mapping[str, Any]
 
     @property
-    def ids(self) -> npt.NDArray[np.object_]:
+    def ids(self) -> Objects:
         """Ids of the images."""
         return self.images.ids
 
@@ -222,7 +220,7 @@ class Design:
     groups: Groups
     lacking: Mapping[str, int]
     within: str
-    images: Mapping[str, Places]
+    images: Mapping[str, Integers]
     small: Mapping[str, int]
     vectors: Vectors
     permutations: int
@@ -463,7 +461,7 @@ def _embedded(name: str, config: Config, models: Models) -> tuple[Items, dict[st
     return items, vectors
 
 
-def _sets(groups: Groups, rows: Places) -> tuple[dict[str, Places], dict[str, int]]:
+def _sets(groups: Groups, rows: Integers) -> tuple[dict[str, Integers], dict[str, int]]:
     """Return the places of the images of sets that are large enough, and sizes of the others."""
     codes = groups.codes[rows]
     order = np.argsort(codes, kind="stable")

@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from equipoise.audits.findings import (
     Place,
@@ -20,6 +19,7 @@ from equipoise.audits.findings import (
     without_verdict,
 )
 from equipoise.audits.group_sizes import check_two, lacking
+from equipoise.core.arrays import Booleans, Integers, Objects
 from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Family, Finding
 from equipoise.core.groups import Groups
@@ -30,8 +30,6 @@ from equipoise.metrics.counts.accuracy import HitRate, hits
 from equipoise.metrics.counts.rates import DemographicParity
 from equipoise.metrics.measure import Measure, measure
 from equipoise.stats.resampling import Resampling
-
-Rows = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +54,7 @@ class LabelDesign:
     version: str
     groups: Groups
     data: PredictionData
-    rows: Rows
+    rows: Booleans
     key: str = ""
 
     @property
@@ -86,7 +84,7 @@ class LabelDesign:
         return None if unit is None else take(unit, self.rows)
 
     @property
-    def state(self) -> npt.NDArray[np.object_]:
+    def state(self) -> Objects:
         """State of each row in words: "answered", "missing", "unknown" or "refused"."""
         return np.asarray(take(self.labels.coded_state, self.rows).values)
 
@@ -117,7 +115,7 @@ class LabelDesign:
         if labels.probabilities is not None:
             scores = labels.probabilities[self.rows]
             codes = np.broadcast_to(np.arange(scores.shape[1], dtype=np.int32), scores.shape)
-            answered: Rows = np.asarray(np.isfinite(scores).all(axis=1))
+            answered: Booleans = np.asarray(np.isfinite(scores).all(axis=1))
             columns = Coded(np.where(answered[:, None], codes, -1), labels.probability_classes)
             weights = np.where(answered[:, None], scores, 0.0)
             name = f"{self.version}, probabilities"
@@ -128,13 +126,13 @@ class LabelDesign:
         return Place(audit, self.model, self.groups.name, version or self.version, level)
 
 
-def take(coded: Coded, rows: Rows | npt.NDArray[np.int64]) -> Coded:
+def take(coded: Coded, rows: Booleans | Integers) -> Coded:
     """Return some rows of coded labels; the vocabulary is kept."""
     return Coded(coded.codes[rows], coded.vocabulary)
 
 
 def groups_by(
-    attributes: Sequence[str], data: PredictionData, min_size: int, rows: Rows | None = None
+    attributes: Sequence[str], data: PredictionData, min_size: int, rows: Booleans | None = None
 ) -> Groups:
     """Return the groups of rows, all unless given, by one or several attributes."""
     known = data.coded_attributes

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from equipoise.audits.generated_images import (
@@ -22,6 +21,7 @@ from equipoise.audits.generated_images import (
     settings_of,
 )
 from equipoise.audits.outputs import LiveModels
+from equipoise.core.arrays import AnyArray, Booleans, Integers, Objects
 from equipoise.core.errors import ConfigError, DataError, InputError
 from equipoise.core.groups import CountedGroups, Groups
 from equipoise.counterfactuals.captions import agreeing
@@ -58,8 +58,6 @@ if TYPE_CHECKING:
     )
     from equipoise.audits.outputs import Models
 
-Floats = npt.NDArray[Any]
-Bools = npt.NDArray[np.bool_]
 GENERATOR = "generator"
 
 
@@ -91,16 +89,16 @@ class GenerationData:
     copies: int | None = None
 
     @property
-    def ids(self) -> npt.NDArray[np.object_]:
+    def ids(self) -> Objects:
         """Ids of the images."""
         return self.filtered.candidates.columns["image_id"]
 
-    def labelled(self, attributes: Sequence[str]) -> Bools:
+    def labelled(self, attributes: Sequence[str]) -> Booleans:
         """Return which images have a value of every attribute."""
         columns = [self.filtered.candidates.columns[name] for name in attributes]
         return np.array([all(values) for values in zip(*columns, strict=True)], dtype=bool)
 
-    def grouped(self, attributes: Sequence[str], rows: npt.NDArray[Any], min_size: int) -> Groups:
+    def grouped(self, attributes: Sequence[str], rows: AnyArray, min_size: int) -> Groups:
         """Return the groups of some images."""
         columns = self.filtered.candidates.columns
         return Groups.of({name: columns[name][rows] for name in attributes}, min_size=min_size)
@@ -257,7 +255,7 @@ class _Reader:
 
     def vectors(
         self, name: str, section: SimilarityConfig | AttributesConfig
-    ) -> tuple[Floats, Bools]:
+    ) -> tuple[AnyArray, Booleans]:
         """Return a vector for each row of the candidates, and which rows have one."""
         if section.model is not None:
             self.models.capability(name, section, "encoder")
@@ -272,7 +270,7 @@ class _Reader:
         values[self._rows[usable]] = vectors.take(np.flatnonzero(usable))
         return values, np.isin(np.arange(len(values)), self._rows[usable])
 
-    def scores(self, section: ContentConfig) -> tuple[Floats, tuple[str, ...], Bools]:
+    def scores(self, section: ContentConfig) -> tuple[AnyArray, tuple[str, ...], Booleans]:
         """Return scores for each row of the candidates, their names, and which rows have any."""
         source = self._source(section.scores) or self.models.predict(
             "content", section, self._pictures, expected=section.unsafe
@@ -290,7 +288,7 @@ class _Reader:
 
     def texts(
         self, file: ArrayConfig | None, name: str, section: RunConfig, texts: Sequence[str], on: str
-    ) -> dict[str, Floats]:
+    ) -> dict[str, AnyArray]:
         """Return a vector for each text, from a file or the model of a section."""
         every = [*dict.fromkeys(texts)]
         source = self._source(file) or self.models.embed_texts(
@@ -326,7 +324,7 @@ class _Reader:
         )
 
     @cached_property
-    def _rows(self) -> npt.NDArray[np.int64]:
+    def _rows(self) -> Integers:
         """Row of each image of the table in the candidates; -1 where it is in none."""
         rows = {name: row for row, name in enumerate(self.candidates.columns["image_id"].tolist())}
         return np.array([rows.get(name, -1) for name in self.items.ids.tolist()], dtype=np.int64)
@@ -375,7 +373,7 @@ def _stages(reader: _Reader) -> tuple[tuple[Stage, ...], dict[tuple[str, str], L
     return tuple(stages), learned
 
 
-def _similarity(reader: _Reader, section: SimilarityConfig, vectors: Floats) -> Stage:
+def _similarity(reader: _Reader, section: SimilarityConfig, vectors: AnyArray) -> Stage:
     candidates = reader.candidates
     captions, made = candidates.columns["caption"], candidates.made
     own = captions[made].tolist()
@@ -393,7 +391,7 @@ def _similarity(reader: _Reader, section: SimilarityConfig, vectors: Floats) -> 
 
 
 def _attributes(
-    reader: _Reader, section: AttributesConfig, looks: Floats
+    reader: _Reader, section: AttributesConfig, looks: AnyArray
 ) -> tuple[Stage, dict[tuple[str, str], Learned]]:
     candidates, types = reader.candidates, reader.config.types
     values = {

@@ -12,7 +12,6 @@ from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from equipoise.audits.audit import Measured
@@ -26,6 +25,7 @@ from equipoise.audits.findings import (
     whole,
     without_verdict,
 )
+from equipoise.core.arrays import Booleans, Integers, Objects
 from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Family
 from equipoise.core.parts import Part, parts_to_table
@@ -54,7 +54,6 @@ FEWEST_SETS = 10
 _SECONDS_PER_DESIGN, _SECONDS_PER_IMAGE = 0.07, 7e-10
 _REFERENCE = "Howard et al. 2024, SocialCounterfactuals, Table 11"
 
-Objects = npt.NDArray[np.object_]
 Row = dict[str, Any]
 
 _LEARNED = ("labels", "yes", "agreement", "accuracy", "low", "high", "majority", "curve")
@@ -107,7 +106,7 @@ class GenerationDesign:
     lacking: Mapping[str, int] = field(default_factory=dict)
 
     @cached_property
-    def rows(self) -> npt.NDArray[np.int64]:
+    def rows(self) -> Integers:
         """Images that the check saw and that have the attributes."""
         known, _ = self.data.filtered.rows(self.position, self.check)
         return np.flatnonzero(known & self.data.labelled(self.groups.attributes))
@@ -234,7 +233,7 @@ def _kept_share(config: Config, data: GenerationData) -> Iterator[UncorrectedFin
         yield replace(uncorrected, finding=replace(uncorrected.finding, subject=subject))
 
 
-def _share(config: Config, kept: npt.NDArray[np.bool_], sets: Objects) -> Estimate:
+def _share(config: Config, kept: Booleans, sets: Objects) -> Estimate:
     names, owner = np.unique(sets.astype(str), return_inverse=True)
     counts = np.stack([np.bincount(owner, kept), np.bincount(owner)], axis=1)
     total = counts.sum(axis=0)
@@ -364,7 +363,7 @@ def _chosen(config: Config, data: GenerationData) -> Iterator[tuple[str, list[in
         yield _WHY[BEST], _drawn(config, filtered.entering[-1] & ~filtered.kept, BEST), none
 
 
-def _drawn(config: Config, mask: npt.NDArray[np.bool_], name: str) -> list[int]:
+def _drawn(config: Config, mask: Booleans, name: str) -> list[int]:
     places = np.flatnonzero(mask)
     order = stream(config.resampling.seed, "gallery", name).permutation(len(places))
     return sorted(places[order[: config.gallery]].tolist())

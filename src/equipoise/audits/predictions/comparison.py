@@ -11,7 +11,6 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from equipoise.audits import group_sizes
@@ -22,6 +21,7 @@ from equipoise.audits.findings import Place, UncorrectedFinding, conclude
 from equipoise.audits.kinds import Progress, with_progress
 from equipoise.audits.predictions.measures import measures_of
 from equipoise.audits.provenance import manifest_of
+from equipoise.core.arrays import Floats, Integers
 from equipoise.core.errors import DataError
 from equipoise.core.finding import Family, Finding, Verdict
 from equipoise.core.groups import Groups
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from equipoise.audits.predictions.config import Config
     from equipoise.data import PredictionData
 
-Floats = npt.NDArray[np.float64]
 Runs = Mapping[str, "tuple[Config, PredictionData]"]
 Numbers = dict[str, Floats]
 """A measure's numbers by subject, shape (tables,); "" is the whole."""
@@ -72,7 +71,7 @@ class Common:
 
     config: Config
     data: PredictionData
-    rows: npt.NDArray[np.int64]
+    rows: Integers
     labels: Mapping[str, Coded]
 
     @property
@@ -194,7 +193,7 @@ def _common(runs: Runs) -> Common:
     return common
 
 
-def _labels(runs: Runs, rows: Mapping[str, npt.NDArray[np.int64]]) -> Iterator[tuple[str, Coded]]:
+def _labels(runs: Runs, rows: Mapping[str, Integers]) -> Iterator[tuple[str, Coded]]:
     models = [model for _, data in runs.values() for model in data.models]
     for run, (_, data) in runs.items():
         for model, predicted in data.models.items():

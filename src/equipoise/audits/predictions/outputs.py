@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from equipoise.audits.outputs import NOT_YET_KNOWN, Models
+from equipoise.core.arrays import AnyArray
 from equipoise.core.errors import ConfigError
 from equipoise.data import Coded
 from equipoise.data.outputs import Choices, Outputs
@@ -130,7 +130,7 @@ def _planned(outputs: Outputs, names: tuple[str, ...], k: int, key: str) -> Outp
 def _labels(
     outputs: Outputs,
     names: tuple[str, ...],
-    top: npt.NDArray[Any],
+    top: AnyArray,
     key: str,
     choices: Choices | None = None,
 ) -> Outputs:

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from equipoise.audits.config_fields import located
 from equipoise.audits.generated_images import pictures_of
+from equipoise.core.arrays import Objects
 from equipoise.core.errors import ConfigError, DataError
 from equipoise.data import Items, Vectors, load_items, load_vectors, read_table
 from equipoise.evidence import class_vectors, zero_shot
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from equipoise.audits.text_to_image.loading import Encoder, GeneratedImages
     from equipoise.evidence.pictures import Pictures
 
-Objects = npt.NDArray[np.object_]
-Floats = npt.NDArray[np.float64]
 
 UNKNOWN, REFUSED, OTHER = "unknown", "refused an answer", "other answer"
 """Outcomes that are no class."""

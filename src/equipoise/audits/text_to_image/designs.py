@@ -11,13 +11,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from equipoise.audits.engines.associations.config import MeasureConfig
 from equipoise.audits.engines.associations.results import Question, Result, Row
 from equipoise.audits.engines.associations.sets import measure_mcas, measure_xmcas, without_chance
-from equipoise.audits.engines.associations.spaces import AssociationData, Indices, Space
+from equipoise.audits.engines.associations.spaces import AssociationData, Space
 from equipoise.audits.findings import Place, UncorrectedFinding, whole, without_verdict
 from equipoise.audits.text_to_image.loading import (
     IMAGE,
@@ -25,6 +24,7 @@ from equipoise.audits.text_to_image.loading import (
     GeneratedImages,
     TextToImageData,
 )
+from equipoise.core.arrays import Floats, Integers, Objects
 from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Family, GroupValue
 from equipoise.core.groups import Groups
@@ -53,7 +53,7 @@ _OWN = (
     "apart"
 )
 
-Sets = Mapping[str, Mapping[str, Indices]]
+Sets = Mapping[str, Mapping[str, Integers]]
 
 
 def version_of(what: str, guidance: float | None) -> str:
@@ -189,7 +189,7 @@ class SpaceDesign(Design):
         """Images with a usable vector and texts of every target and set of attributes."""
         return self.association.sets
 
-    def members(self, texts: tuple[str, ...]) -> dict[str, Indices]:
+    def members(self, texts: tuple[str, ...]) -> dict[str, Integers]:
         """Return the images that were made of some prompts, and the prompts."""
         images, encoder = self.vectors
         rows = self.made.rows(texts, self.guidance)
@@ -283,15 +283,13 @@ def _described(finding: UncorrectedFinding, why: str) -> UncorrectedFinding:
     return without_verdict(without_chance(finding), why)
 
 
-def _unit(vectors: Vectors, rows: Indices) -> npt.NDArray[np.float64]:
+def _unit(vectors: Vectors, rows: Integers) -> Floats:
     taken = np.asarray(vectors.take(rows), dtype=np.float64)
     lengths = np.sqrt(np.einsum("ij,ij->i", taken, taken))
     return np.asarray(taken / np.where(lengths > 0, lengths, 1.0)[:, None])
 
 
-def _vectors(
-    name: str, ids: npt.NDArray[np.object_], rows: Indices, stored: npt.NDArray[np.float64]
-) -> Vectors:
+def _vectors(name: str, ids: Objects, rows: Integers, stored: Floats) -> Vectors:
     nothing = np.zeros(len(ids), dtype=bool)
     return Vectors(name, ids, rows, stored, False, nothing, nothing, {}, {})
 
@@ -346,7 +344,7 @@ class ShareDesign(Design):
             yield _tested(whole(mean_share_mad(estimates), self.place, Family.COMPOSITE))
         yield self._note()
 
-    def _shares(self, target: str, rows: Indices, resampling: Resampling | None) -> Estimate:
+    def _shares(self, target: str, rows: Integers, resampling: Resampling | None) -> Estimate:
         made, share = self.made, self.share
         rows = rows[made.state[rows] == IMAGE]
         return corrected_shares(
@@ -408,7 +406,7 @@ class ShareDesign(Design):
                 p_value=part.p_value, n=part.n, reason=part.reason, **{"class": part.subject},
             )  # fmt: skip
 
-    def _states(self, target: str, rows: Indices) -> Iterator[Result]:
+    def _states(self, target: str, rows: Integers) -> Iterator[Result]:
         pairs = zip(self.made.state[rows], self.judged.outcomes[self.model][rows], strict=True)
         states = Counter(
             str(state if state != IMAGE else outcome or "not judged") for state, outcome in pairs

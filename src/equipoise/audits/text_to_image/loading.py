@@ -10,7 +10,6 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
@@ -33,6 +32,7 @@ from equipoise.audits.text_to_image.classes import (
     labelled_pictures,
     read_labelled,
 )
+from equipoise.core.arrays import Floats, Integers, Objects
 from equipoise.core.errors import ConfigError, DataError
 from equipoise.data import Items, ItemSource, Outputs, Vectors, load_items, load_vectors
 from equipoise.evidence.pictures import NotMade, Pictures, sorted_by_id
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from equipoise.audits.text_to_image.config import Config, GeneratorConfig, ImagesConfig
     from equipoise.data import ArraySource
 
-Objects = npt.NDArray[np.object_]
 
 IMAGE, REFUSED, FAILED = "image", "refused", "failed"
 
@@ -108,7 +107,7 @@ class GeneratedImages:
         return np.array([row["state"] for own in self.batches for row in own.rows], dtype=object)
 
     @cached_property
-    def guidance(self) -> npt.NDArray[np.float64]:
+    def guidance(self) -> Floats:
         """Strength of guidance of each image; NaN where unknown."""
         return np.array([row["guidance"] for own in self.batches for row in own.rows], dtype=float)
 
@@ -118,7 +117,7 @@ class GeneratedImages:
         known = sorted({*self.guidance[~np.isnan(self.guidance)].tolist()})
         return tuple(known) or (None,)
 
-    def rows(self, texts: tuple[str, ...], guidance: float | None) -> npt.NDArray[np.int64]:
+    def rows(self, texts: tuple[str, ...], guidance: float | None) -> Integers:
         """Return the requested images of some prompts at a strength of guidance."""
         here = np.isin(self.items.columns["prompt"].astype(str), texts)
         if guidance is not None:

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from equipoise.audits.config_fields import located
 from equipoise.audits.kinds import Progress
 from equipoise.cli.augmenting.config import AugmentConfig, FacesConfig, SetConfig
+from equipoise.core.arrays import Bytes, Integers, Positions
 from equipoise.core.errors import DataError, InputError
 from equipoise.core.wording import percent
 from equipoise.data import Items, ItemSource, load_items
@@ -127,13 +127,13 @@ def _detector(faces: FacesConfig, base: Path) -> Detector | None:
 
 def _decode(
     pictures: Pictures, size: int, detector: Detector | None, name: str, progress: Progress | None
-) -> tuple[NDArray[np.uint8], list[tuple[int, int]], Regions, dict[int, str]]:
+) -> tuple[Bytes, list[tuple[int, int]], Regions, dict[int, str]]:
     """Return scaled images, their shapes before, their faces, and why each other can't be used."""
     from PIL import Image as Pillow
 
     scaled: list[Image] = []
     shapes: list[tuple[int, int]] = []
-    boxes: list[NDArray[np.int64]] = []
+    boxes: list[Integers] = []
     failed: dict[int, str] = {}
     for start in range(0, len(pictures), _AT_ONCE):
         if progress is not None:
@@ -195,7 +195,7 @@ def _notes(name: str, faces: Faces) -> Iterator[str]:
 def _boxes(
     items: Items,
     columns: Mapping[str, str],
-    rows: NDArray[np.intp],
+    rows: Positions,
     sizes: Sequence[tuple[int, int]],
 ) -> Regions:
     try:

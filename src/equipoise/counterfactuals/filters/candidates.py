@@ -5,19 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
 from equipoise.core import DataError
+from equipoise.core.arrays import AnyArray, Booleans, Integers, Objects
 from equipoise.data.problems import check_columns
-
-Objects = npt.NDArray[np.object_]
-Indices = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 IMAGE, ABSENT = "image", "absent"
 COLUMNS = ("image_id", "set", "caption")
@@ -48,7 +43,7 @@ class Candidates:
     types: tuple[str, ...]
     columns: dict[str, Objects] = field(repr=False)
     state: Objects = field(repr=False)
-    starts: Indices = field(repr=False)
+    starts: Integers = field(repr=False)
     names: tuple[str, ...] = field(repr=False)
     left_out: int = 0
 
@@ -62,17 +57,17 @@ class Candidates:
         return len(self.state)
 
     @cached_property
-    def candidate(self) -> Indices:
+    def candidate(self) -> Integers:
         """Candidate of each row, shape (n,)."""
         return np.repeat(np.arange(len(self)), self.sizes)
 
     @property
-    def sizes(self) -> Indices:
+    def sizes(self) -> Integers:
         """Members of each candidate, shape (candidates,)."""
         return np.diff(self.starts)
 
     @property
-    def made(self) -> Bools:
+    def made(self) -> Booleans:
         """Whether there is an image, shape (n,)."""
         return np.asarray(self.state == IMAGE)
 
@@ -85,15 +80,15 @@ class Candidates:
         """Attributes that vary together, joined by "-", sorted."""
         return tuple(sorted({*self.of_candidates("attributes").tolist()}))
 
-    def every(self, rows: Bools) -> Bools:
+    def every(self, rows: Booleans) -> Booleans:
         """Whether a condition holds for all rows of each candidate, shape (candidates,)."""
         return np.asarray(self.count(rows) == self.sizes)
 
-    def count(self, rows: npt.NDArray[Any]) -> Indices:
+    def count(self, rows: AnyArray) -> Integers:
         """Add rows up by candidate, shape (candidates,)."""
         return np.asarray(np.bincount(self.candidate, rows, minlength=len(self)).astype(np.int64))
 
-    def without(self, rows: Bools, state: str, reason: str = "") -> Candidates:
+    def without(self, rows: Booleans, state: str, reason: str = "") -> Candidates:
         """Return the candidates with another state of some images, such as unreadable ones."""
         lost = rows & self.made
         reasons = np.where(lost, reason, self.columns["reason"]).astype(object)

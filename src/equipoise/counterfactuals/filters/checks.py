@@ -9,12 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.core import InputError
-from equipoise.counterfactuals.filters.candidates import Bools, Candidates, Indices, Objects
+from equipoise.core.arrays import Booleans, Floats, Floats32, Integers, Objects
+from equipoise.counterfactuals.filters.candidates import Candidates
 from equipoise.counterfactuals.filters.thresholds import Thresholds, needed
 from equipoise.data.problems import listed
-
-Floats = npt.NDArray[np.float64]
-Shorts = npt.NDArray[np.float32]
 
 CONTENT, SIMILARITY = 0.5, 0.2
 """Default thresholds; that of similarity is the source's: Howard et al. 2024, section 3.3."""
@@ -34,8 +32,8 @@ class Pairs:
     value : ndarray of float64, shape (p,)
     """
 
-    first: Indices = field(repr=False)
-    second: Indices = field(repr=False)
+    first: Integers = field(repr=False)
+    second: Integers = field(repr=False)
     value: Floats = field(repr=False)
 
 
@@ -72,7 +70,7 @@ class Check:
     reason: Objects = field(repr=False)
     set_value: Floats = field(repr=False)
     set_threshold: Floats = field(repr=False)
-    passed: Bools = field(repr=False)
+    passed: Booleans = field(repr=False)
     below: bool = False
     pairs: Pairs | None = field(default=None, repr=False)
 
@@ -91,7 +89,7 @@ class Stage:
     checks: tuple[Check, ...]
 
     @property
-    def passed(self) -> Bools:
+    def passed(self) -> Booleans:
         """Whether each candidate passes, shape (candidates,)."""
         return np.asarray(np.logical_and.reduce([check.passed for check in self.checks]))
 
@@ -101,10 +99,10 @@ def own_check(  # noqa: PLR0913 - the parts of a check
     name: str,
     value: Floats,
     threshold: float,
-    fails: Bools,
+    fails: Booleans,
     reason: Objects | str,
     *,
-    checked: Bools | None = None,
+    checked: Booleans | None = None,
     needed: Floats | None = None,
     below: bool = False,
 ) -> Check:
@@ -244,7 +242,7 @@ def similarity_filter(
     return Stage("similarity", (check, _pair_check(candidates, seen, pairs)))
 
 
-def _units(given: npt.ArrayLike, candidates: Candidates, width: int, what: str) -> Shorts:
+def _units(given: npt.ArrayLike, candidates: Candidates, width: int, what: str) -> Floats32:
     array, made = np.asarray(given), candidates.made
     if array.shape != (candidates.images, width):
         raise InputError(
@@ -261,7 +259,7 @@ def _units(given: npt.ArrayLike, candidates: Candidates, width: int, what: str) 
     return units
 
 
-def _pair_check(candidates: Candidates, units: Shorts, least: float) -> Check:
+def _pair_check(candidates: Candidates, units: Floats32, least: float) -> Check:
     parts = [*_pairs(candidates, units)]
     first, second = (np.concatenate([part[k] for part in parts]) for k in (0, 1))
     value = np.concatenate([part[2] for part in parts])
@@ -288,7 +286,7 @@ def _pair_check(candidates: Candidates, units: Shorts, least: float) -> Check:
     )
 
 
-def _pairs(candidates: Candidates, units: Shorts) -> Iterator[tuple[Indices, Indices, Floats]]:
+def _pairs(candidates: Candidates, units: Floats32) -> Iterator[tuple[Integers, Integers, Floats]]:
     """Yield pairs and their cosines, candidates of one size at a time."""
     for size in np.unique(candidates.sizes).tolist():
         begin = candidates.starts[:-1][candidates.sizes == size]

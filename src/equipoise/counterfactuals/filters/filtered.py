@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from equipoise.core.arrays import Booleans, Floats, Integers, Objects
 from equipoise.core.files import write_table
-from equipoise.counterfactuals.filters.candidates import Bools, Candidates
-from equipoise.counterfactuals.filters.checks import Check, Floats, Stage, made_stage
+from equipoise.counterfactuals.filters.candidates import Candidates
+from equipoise.counterfactuals.filters.checks import Check, Stage, made_stage
 from equipoise.counterfactuals.generating.parts import png
 from equipoise.evidence import new_run
 from equipoise.evidence.decoding import decode
@@ -49,7 +49,7 @@ class Filtered:
         return (made_stage(self.candidates), *self.filters)
 
     @cached_property
-    def entering(self) -> tuple[Bools, ...]:
+    def entering(self) -> tuple[Booleans, ...]:
         """Candidates that reach each stage, and last those that pass them all."""
         reach = [np.ones(len(self.candidates), dtype=bool)]
         for stage in self.stages:
@@ -57,7 +57,7 @@ class Filtered:
         return tuple(reach)
 
     @cached_property
-    def kept(self) -> Bools:
+    def kept(self) -> Booleans:
         """Candidates that are kept, shape (candidates,)."""
         passed = self.entering[-1]
         if self.best is None:
@@ -82,7 +82,7 @@ class Filtered:
                 return np.asarray(sums / candidates.sizes)
         return np.zeros(len(candidates))
 
-    def rows(self, stage: int, check: Check) -> tuple[Bools, Floats]:
+    def rows(self, stage: int, check: Check) -> tuple[Booleans, Floats]:
         """Return the rows in a check of a stage, and how many checks each failed itself."""
         entering = self.entering[stage][self.candidates.candidate]
         return entering & ~np.isnan(check.rejected), check.rejected
@@ -189,7 +189,7 @@ def evidence(filtered: Filtered) -> dict[str, pa.Table]:
     }
 
 
-def _reasons(candidates: Candidates, check: Check) -> npt.NDArray[np.object_]:
+def _reasons(candidates: Candidates, check: Check) -> Objects:
     if check.pairs is not None:
         texts = [f"least alike: {value:.4g}" for value in check.set_value]
     else:
@@ -203,11 +203,11 @@ def _table(n: int, about: Mapping[str, str], **columns: Any) -> pa.Table:
     return pa.table({**same, **columns})
 
 
-def _coded(codes: npt.NDArray[np.int64], names: pa.Array) -> pa.DictionaryArray:
+def _coded(codes: Integers, names: pa.Array) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), names)
 
 
-def _texts(texts: npt.NDArray[np.object_]) -> pa.DictionaryArray:
+def _texts(texts: Objects) -> pa.DictionaryArray:
     return pa.array(texts, pa.string()).dictionary_encode()
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.core import InputError
+from equipoise.core.arrays import Booleans, Integers
 from equipoise.counterfactuals.filters.candidates import Candidates
 from equipoise.stats.intervals import wilson
 from equipoise.stats.streams import unit_keys
@@ -160,9 +161,7 @@ def learned_threshold(
     )  # fmt: skip
 
 
-def _best(
-    shown: npt.NDArray[np.int64], labels: npt.NDArray[np.bool_], size: int
-) -> tuple[int, tuple[float, ...]]:
+def _best(shown: Integers, labels: Booleans, size: int) -> tuple[int, tuple[float, ...]]:
     """Return the largest threshold that agrees most often, and the agreement at each."""
     agree = ((shown >= np.arange(1, size + 1)[:, None]) == labels).mean(axis=1)
     return int(np.flatnonzero(agree == agree.max())[-1]) + 1, tuple(agree.tolist())

@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from equipoise.core.arrays import Floats
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Ends, Estimate, no_ends
 from equipoise.core.parts import parts_to_table
@@ -38,7 +38,6 @@ from equipoise.stats.intervals import (
 )
 from equipoise.stats.resampling import Resampling
 
-Floats = npt.NDArray[np.float64]
 Kind = Literal["accuracy", "worst_group_accuracy", "accuracy_gap"]
 
 _NO_CHANCE = "accuracy itself has no chance level: it compares no groups"

@@ -26,16 +26,14 @@ from itertools import pairwise
 from typing import Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import brentq
 from scipy.special import chdtrc, chndtr, ndtri
 
+from equipoise.core.arrays import Booleans, Floats, Integers
 from equipoise.metrics.counts.table import Counts, Null
 from equipoise.stats.association import Association
 from equipoise.stats.threads import each
 
-Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.int64]
 Formulation = Literal["separation", "sufficiency", "independence"]
 
 # Cells that stay in the cache with what is made of them.
@@ -60,11 +58,11 @@ class Layout:
         Groups that are compared.
     """
 
-    order: Indices
-    column: Indices
-    stratum: Indices
-    subject: Indices
-    groups: Indices
+    order: Integers
+    column: Integers
+    stratum: Integers
+    subject: Integers
+    groups: Integers
 
     @classmethod
     def of(cls, counts: Counts, formulation: Formulation) -> Layout:
@@ -93,7 +91,7 @@ class Layout:
         return tables
 
     @property
-    def begins(self) -> Indices:
+    def begins(self) -> Integers:
         """Where each stratum begins, and where the last one ends."""
         return np.append(self.stratum, len(self.column))
 
@@ -263,7 +261,7 @@ def _nonempty(groups: Floats) -> Floats:
 
 def _expected_enough(
     labels: Floats, groups: Floats, n: Floats, layout: Layout, min_expected: float
-) -> npt.NDArray[np.bool_]:
+) -> Booleans:
     """Whether each column stays: expected counts need only the sums of rows and columns."""
     occurs = labels > 0
     if min_expected <= 0:
@@ -428,7 +426,7 @@ class MeanEffect:
         z = float(ndtri(0.5 + level / 2.0))
         return float(effect.sum()) - z * math.sqrt(float((noise**2).sum()))
 
-    def _roots(self, kept: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    def _roots(self, kept: Booleans) -> tuple[Floats, Floats]:
         """Return effect sizes and their standard deviations (delta method) under a mask."""
         signal = self._signal[kept]
         effect = np.sqrt(self._weight[kept] * signal)

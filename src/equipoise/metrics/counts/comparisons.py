@@ -8,9 +8,9 @@ from functools import reduce
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from equipoise.core.arrays import AnyArray, Floats, Integers
 from equipoise.core.errors import InputError
 from equipoise.metrics.building import spread_level
 from equipoise.metrics.counts.rates import RATES, Cells, Rate, divide, scored_shares
@@ -19,9 +19,6 @@ from equipoise.metrics.measure import DEFAULT
 from equipoise.metrics.spec import SPECS
 from equipoise.stats.intervals import Scored, percentile
 from equipoise.stats.resampling import Bootstrap, Resampling
-
-Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.int64]
 
 _TEXTS = ("metric", "subject", "group", "versus", "versus_group")
 _NUMBERS = ("difference", "low", "high", "ratio", "ratio_low", "ratio_high")
@@ -100,7 +97,7 @@ def rate_comparisons(
     for rate in RATES:
         values = rate.shares(Cells.of(counts, counts.observed))[0]
         better = -values if SPECS[rate.name].harm == "higher" else values
-        partners: dict[str, Indices | None] = {}
+        partners: dict[str, Integers | None] = {}
         for versus, score in (("best", better), ("worst", -better)):
             usable = np.where(counts.groups.usable & ~np.isnan(score), score, -np.inf)
             none = np.isneginf(usable).all(axis=1)
@@ -128,7 +125,7 @@ class _Comparison:
     counts: Counts
     rate: Rate
     versus: str
-    partner: Indices | None
+    partner: Integers | None
 
     def differences(self, tables: Floats) -> tuple[Floats, Floats]:
         """Return differences and ratios of tables (r, outcomes, groups)."""
@@ -200,7 +197,7 @@ class _Comparison:
         columns["reason"] = self._reasons(*values)[subject, group]
         return pa.table(columns, schema=SCHEMA)
 
-    def _reasons(self, difference: Floats, ratio: Floats) -> npt.NDArray[Any]:
+    def _reasons(self, difference: Floats, ratio: Floats) -> AnyArray:
         values = self.rate.shares(Cells.of(self.counts, self.counts.observed))[0]
         undefined = "ratio: the rate compared with is 0"
         if len(self.rate.terms) > 1:

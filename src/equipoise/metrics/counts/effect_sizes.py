@@ -9,9 +9,9 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from equipoise.core.arrays import Booleans, Floats
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Ends, Estimate, no_ends
 from equipoise.core.groups import Groups
@@ -55,8 +55,6 @@ from equipoise.stats.chance import band
 from equipoise.stats.draws import TableSampler
 from equipoise.stats.intervals import wilson
 from equipoise.stats.resampling import Resampling
-
-Floats = npt.NDArray[np.float64]
 
 NO_CHANCE = (
     "SkewSize is descriptive: it describes the shape of the effect sizes, not their level, so "
@@ -258,7 +256,7 @@ class Classes:
         return self.draws.observed[1 : 1 + len(self.layout.subject)]
 
     @property
-    def estimable(self) -> npt.NDArray[np.bool_]:
+    def estimable(self) -> Booleans:
         """Which classes have an effect size."""
         return ~np.isnan(self.values)
 

@@ -13,9 +13,9 @@ from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.stats import binom, poisson
 
+from equipoise.core.arrays import AnyArray, Floats, Integers, Words
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate, no_ends
 from equipoise.core.finding import GroupValue
@@ -31,9 +31,6 @@ from equipoise.stats.draws import ItemSampler, TableSampler, block_sizes, group_
 from equipoise.stats.intervals import mean_t, percentile, wilson
 from equipoise.stats.resampling import Bootstrap, Exact, Resampling, level_of, null_draws
 from equipoise.stats.streams import stream, unit_keys, unit_uniforms
-
-Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,8 +52,8 @@ class Joint:
     counts: Counts
     models: tuple[str, ...]
     classes: tuple[str, ...]
-    truth: Indices
-    labels: Indices
+    truth: Integers
+    labels: Integers
 
     def alone(self, model: int) -> Seen:
         """Return what one model shows of the outcomes."""
@@ -84,7 +81,7 @@ class Joint:
         counts = self._counts(alone, 0.5 * (both[0] + both[1]))
         return Pair(self, counts, own, partner, first_index, second_index)
 
-    def _counts(self, keys: Indices, table: Floats) -> Counts:
+    def _counts(self, keys: Integers, table: Floats) -> Counts:
         return replace(
             self.counts,
             classes=self.classes,
@@ -99,7 +96,7 @@ class Seen:
     """One model's counts, and where each joint outcome falls in them."""
 
     counts: Counts
-    index: Indices
+    index: Integers
 
     def tables(self, tables: Floats) -> Floats:
         """Turn joint tables (r, outcomes, groups) into this model's."""
@@ -126,10 +123,10 @@ class Pair:
 
     joint: Joint
     counts: Counts
-    own: Indices
-    partner: Indices
-    first: Indices
-    second: Indices
+    own: Integers
+    partner: Integers
+    first: Integers
+    second: Integers
 
     def tables(self, tables: Floats) -> Floats:
         """Turn joint tables (r, outcomes, groups) into those of the pair's outcomes."""
@@ -230,9 +227,9 @@ class _Paired:
         Images without a true class or without some prediction.
     """
 
-    right: Indices
-    images: Indices
-    keys: npt.NDArray[np.uint64] | None
+    right: Integers
+    images: Integers
+    keys: Words | None
     by_run: Floats
     missing: int
 
@@ -322,23 +319,23 @@ def _pair(y_true: Any, predictions: tuple[Any, Any], units: Any) -> _Paired:
     return _Paired(sums, images, unit_keys(keys[present]), by_run, missing)
 
 
-def _runs(labels: Any, n: int, what: str) -> npt.NDArray[Any]:
+def _runs(labels: Any, n: int, what: str) -> AnyArray:
     """Return labels as texts, shape (runs, n), "" where missing."""
     array = np.asarray(labels)
     if array.ndim not in (1, 2) or array.shape[-1] != n:
         raise InputError(f"{what}: shape {array.shape}; expected ({n},) or (runs, {n}), as y_true")
     codes, names = encode(array.ravel(), what=what)
-    texts: npt.NDArray[Any] = np.array([*names, ""], dtype=object)[codes]
+    texts: AnyArray = np.array([*names, ""], dtype=object)[codes]
     return texts.reshape(-1, n)
 
 
-def _work(sizes: Indices, many: Indices) -> int:
+def _work(sizes: Integers, many: Integers) -> int:
     """Multiplications of the convolutions that `_enumerated` makes."""
     lengths = 2 * np.cumsum(sizes * many) + 1
     return int((lengths[1:] * (2 * sizes * many + 1)[1:]).sum()) if len(sizes) > 1 else 0
 
 
-def _enumerated(sizes: Indices, many: Indices) -> tuple[Floats, Floats]:
+def _enumerated(sizes: Integers, many: Integers) -> tuple[Floats, Floats]:
     """Return every sum of ±size, and its probability when signs are fair coins."""
     masses = [np.ones(1)]
     for size, times in zip(sizes.tolist(), many.tolist(), strict=True):

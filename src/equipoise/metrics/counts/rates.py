@@ -12,10 +12,10 @@ from functools import cached_property, partial, reduce
 from typing import Any, Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from scipy.special import ndtr
 
+from equipoise.core.arrays import Booleans, Floats
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Ends, Estimate
 from equipoise.metrics.building import (
@@ -42,8 +42,6 @@ from equipoise.stats.intervals import (
 )
 from equipoise.stats.resampling import Resampling
 
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 Pair = tuple[Floats, Floats]
 Aggregate = Literal["max", "mean"]
 
@@ -131,7 +129,7 @@ class Rate:
         """Return the smaller of the denominators, (r, classes, groups)."""
         return reduce(np.minimum, [totals for _, totals in self.counts(cells)])
 
-    def large(self, counts: Counts) -> Mask:
+    def large(self, counts: Counts) -> Booleans:
         """Whether observed denominators have the minimum size, as rounded where it is shown.
 
         A rate of a handful of rows is 0 or 1 by chance, and would be the largest or smallest of
@@ -295,7 +293,7 @@ class Family:
         return Cells.of(self.counts, self.counts.observed)
 
     @cached_property
-    def large(self) -> Mask:
+    def large(self) -> Booleans:
         """Which cells (classes, groups) have rows enough."""
         return self.rate.large(self.counts)
 

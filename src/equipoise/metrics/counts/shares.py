@@ -9,8 +9,8 @@ from functools import cached_property, partial
 from typing import Any, Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 
+from equipoise.core.arrays import Floats, Integers
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate, Harm, no_ends
 from equipoise.core.finding import GroupValue
@@ -30,8 +30,6 @@ from equipoise.stats.resampling import (
 )
 from equipoise.stats.streams import stream
 
-Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.int64]
 Method = Literal["likelihood", "inverse"]
 
 # What is added to each count of an outcome before shares are drawn (Jeffreys), so that what was not
@@ -61,7 +59,7 @@ class Confusion:
 
     classes: tuple[str, ...]
     outcomes: tuple[str, ...]
-    counts: Indices = field(repr=False)
+    counts: Integers = field(repr=False)
 
     @classmethod
     def of_labels(
@@ -121,7 +119,7 @@ class Confusion:
         return cls(classes, outcomes, np.array(cells, dtype=np.int64))
 
     @property
-    def labelled(self) -> Indices:
+    def labelled(self) -> Integers:
         """Labelled images of each class."""
         return np.asarray(self.counts.sum(axis=1))
 
@@ -261,7 +259,7 @@ class Shares:
         return no_ends(level) if self.boot is None else Percentile(mad(self.boot))(level)
 
     @cached_property
-    def _kept(self) -> Indices:
+    def _kept(self) -> Integers:
         """Places of the classes among those of the confusion counts."""
         return np.array([self.confusion.classes.index(one) for one in self.classes])
 

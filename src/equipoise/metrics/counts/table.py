@@ -13,25 +13,14 @@ from hashlib import blake2b
 from typing import Any, Literal, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
+from equipoise.core.arrays import AnyArray, Booleans, Floats, Integers, Integers32
 from equipoise.core.errors import InputError
 from equipoise.core.groups import Groups
-from equipoise.core.labels import (
-    Codes,
-    Encoded,
-    check_unmasked,
-    coded,
-    encode,
-    label_array,
-    natural,
-)
+from equipoise.core.labels import Encoded, check_unmasked, coded, encode, label_array, natural
 from equipoise.metrics.counts.tally import NOTHING, check_lengths, count_cells
 from equipoise.stats.draws import ItemSampler, Sampler, TableSampler
 from equipoise.stats.streams import unit_keys
-
-Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.int64]
 
 # Probabilities of a row that were rounded or held in half precision.
 SUM_TOLERANCE = 0.01
@@ -41,7 +30,7 @@ MOST_WEIGHT = 1e9
 
 def _labels(
     y_pred: Any, weights: Any, true_names: tuple[str, ...]
-) -> tuple[Codes, tuple[str, ...], Floats | None]:
+) -> tuple[Integers32, tuple[str, ...], Floats | None]:
     """Return label codes (n, k), their names, and weights (n, k), None for 1 everywhere."""
     known = isinstance(y_pred, Encoded)
     array = y_pred.codes if known else label_array(y_pred, what="y_pred")
@@ -97,11 +86,11 @@ def _check_rows(right: Any, what: str, expected: str) -> None:
 class Units:
     """The unit of each row: index into the sorted names, -1 where a row is a unit of its own."""
 
-    codes: Indices
+    codes: Integers
     names: tuple[str, ...]
 
 
-def units_of(units: Any, n: int, kept: npt.NDArray[np.bool_]) -> Units | None:
+def units_of(units: Any, n: int, kept: Booleans) -> Units | None:
     """Encode the units of the rows that are kept, None without units.
 
     Raises
@@ -122,7 +111,7 @@ def units_of(units: Any, n: int, kept: npt.NDArray[np.bool_]) -> Units | None:
 
 
 def item_sampler(
-    outcome: Indices,
+    outcome: Integers,
     spread: Floats | None,
     groups: Groups,
     units: Units | None,
@@ -152,7 +141,7 @@ def item_sampler(
     )
 
 
-def _group_ranks(groups: Groups, order: Indices, columns: Sequence[npt.NDArray[Any]]) -> Indices:
+def _group_ranks(groups: Groups, order: Integers, columns: Sequence[AnyArray]) -> Integers:
     """Rank groups by what their rows hold, in a given order of rows, not by their names."""
     codes = groups.codes[order]
     rows = np.split(order[np.argsort(codes, kind="stable")], np.cumsum(groups.counts)[:-1])
@@ -193,8 +182,8 @@ class Counts:
 
     groups: Groups
     classes: tuple[str, ...]
-    truth: Indices
-    prediction: Indices
+    truth: Integers
+    prediction: Integers
     sampler: Sampler
     excluded: Mapping[str, int]
     unit: str
@@ -215,7 +204,7 @@ class Counts:
         return isinstance(self.sampler, TableSampler)
 
     @cached_property
-    def targets(self) -> Indices:
+    def targets(self) -> Integers:
         """Indices of the classes that occur as truth."""
         return np.unique(self.truth)
 
@@ -225,7 +214,7 @@ class Counts:
         by_class = self.by_truth(self.observed)[0] > 0
         return len(self.targets) > 1 and bool((by_class.sum(axis=0) <= 1).all())
 
-    def strata(self, null: Null) -> Indices:
+    def strata(self, null: Null) -> Integers:
         """Stratum of each outcome within which a null hypothesis exchanges groups."""
         if null == "rows":
             return np.zeros_like(self.truth)
@@ -246,7 +235,7 @@ class Counts:
         return out
 
     @cached_property
-    def right(self) -> Indices:
+    def right(self) -> Integers:
         """Outcomes whose predicted label is the true class."""
         return np.flatnonzero(self.truth == self.prediction)
 
@@ -266,7 +255,7 @@ class Counts:
         return {}
 
 
-def sum_by(codes: Indices, size: int, tables: Floats) -> Floats:
+def sum_by(codes: Integers, size: int, tables: Floats) -> Floats:
     """Sum outcomes that share a code: tables (r, outcomes, groups) to (r, size, groups)."""
     order = np.argsort(codes, kind="stable")
     present, first = np.unique(codes[order], return_index=True)
@@ -353,7 +342,7 @@ def _counted_rows(y_true: Any, y_pred: Any, groups: Groups, weights: Any, units:
     return Counts(counted, names, *np.divmod(keys, len(names)), sampler, excluded, unit)
 
 
-def recode(codes: Any, names: tuple[str, ...], among: tuple[str, ...]) -> Indices:
+def recode(codes: Any, names: tuple[str, ...], among: tuple[str, ...]) -> Integers:
     """Turn indices into names into indices among other names; -1 stays."""
     place = {name: index for index, name in enumerate(among)}
     return np.asarray(np.array([*map(place.__getitem__, names), -1], dtype=np.int64)[codes])

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from equipoise.core.arrays import Booleans, Integers, Integers32
 from equipoise.core.errors import InputError
 from equipoise.core.groups import CountedGroups, Groups
-from equipoise.core.labels import Codes, check_unmasked, coded, encode, in_order, label_array
+from equipoise.core.labels import check_unmasked, coded, encode, in_order, label_array
 from equipoise.stats.compiled import compiled
 from equipoise.stats.threads import each, stretches
 
-Indices = npt.NDArray[np.int64]
-Whole = npt.NDArray[np.integer[Any]] | npt.NDArray[np.bool_]
+Whole = npt.NDArray[np.integer[Any]] | Booleans
 
 NOTHING = "no row has a true class, a prediction and a group; expected at least one"
 
@@ -96,23 +96,22 @@ class Column:
     def __len__(self) -> int:
         return len(self.values)
 
-    def places(self) -> Indices:
+    def places(self) -> Integers:
         """Return the place of each row."""
         return np.asarray(self.values, dtype=np.int64) - self.low
 
-    def missing(self, places: Indices) -> npt.NDArray[np.bool_]:
+    def missing(self, places: Integers) -> Booleans:
         """Whether places stand for a missing label."""
         return np.asarray((places == 0) & (self.names is not None))
 
-    def texts(self, places: Indices) -> list[str]:
+    def texts(self, places: Integers) -> list[str]:
         """Return the labels of places, none of them missing."""
         if self.names is not None:
             return [self.names[place - 1] for place in places.tolist()]
         return [str(value) for value in (places + self.low).astype(self.values.dtype).tolist()]
 
 
-Counted = npt.NDArray[np.int32]
-Table = Indices | Counted
+Table = Integers | Integers32
 
 # Pairs of labels whose places stay in the caches.
 _MOST_PAIRS = 1 << 22
@@ -124,7 +123,7 @@ _ROOM = 1 << 19
 _BLOCK = 1024
 
 
-def tally(columns: Sequence[Column]) -> tuple[Sequence[Column], Indices, Table]:
+def tally(columns: Sequence[Column]) -> tuple[Sequence[Column], Integers, Table]:
     """Count the rows of three columns by their places in each.
 
     Returns
@@ -143,7 +142,7 @@ def tally(columns: Sequence[Column]) -> tuple[Sequence[Column], Indices, Table]:
     return columns, *found
 
 
-def _sorted_pairs(columns: Sequence[Column]) -> tuple[Indices, Table]:
+def _sorted_pairs(columns: Sequence[Column]) -> tuple[Integers, Table]:
     first, second, third = (column.values for column in columns)
     sizes = [column.size for column in columns]
     if math.prod(sizes) >= 1 << 62:
@@ -160,7 +159,7 @@ def _sorted_pairs(columns: Sequence[Column]) -> tuple[Indices, Table]:
     return pairs, table
 
 
-def _counted_pairs(columns: Sequence[Column]) -> tuple[Indices, Table] | None:
+def _counted_pairs(columns: Sequence[Column]) -> tuple[Integers, Table] | None:
     """Count in one pass: a pair gets a row of the table where it is met first.
 
     None for few rows, where sorting is quicker than loading the compiled pass; for tables that are
@@ -172,7 +171,7 @@ def _counted_pairs(columns: Sequence[Column]) -> tuple[Indices, Table] | None:
         return None
     ranges = np.array([end for one in columns for end in (one.low, one.size)], dtype=np.int64)
 
-    def count(rows: range) -> tuple[Indices, Counted] | None:
+    def count(rows: range) -> tuple[Integers, Integers32] | None:
         begin, keys = np.zeros(pairs, dtype=np.int32), np.zeros(room, dtype=np.int64)
         table, many = np.zeros(room * third.size, dtype=np.int32), 0
         for one, other, group in _chunks(columns, rows):
@@ -188,8 +187,8 @@ def _counted_pairs(columns: Sequence[Column]) -> tuple[Indices, Table] | None:
 
 
 def _together(
-    one: tuple[Indices, Counted], other: tuple[Indices, Counted]
-) -> tuple[Indices, Counted]:
+    one: tuple[Integers, Integers32], other: tuple[Integers, Integers32]
+) -> tuple[Integers, Integers32]:
     """Add two tables of sorted keys."""
     if np.array_equal(one[0], other[0]):
         return one[0], np.add(one[1], other[1], out=one[1])
@@ -200,7 +199,7 @@ def _together(
     return keys, table
 
 
-def _chunks(columns: Sequence[Column], rows: range) -> Iterator[list[Indices]]:
+def _chunks(columns: Sequence[Column], rows: range) -> Iterator[list[Integers]]:
     """Yield the values of rows as int64, of few at a time where they must be made such."""
     every = [one.values for one in columns]
     ready = all(one.dtype == np.int64 and one.flags.c_contiguous for one in every)
@@ -218,13 +217,13 @@ _LABELS = "Array(int64, 1, 'C', readonly=True)"
     f"int64({_LABELS}, {_LABELS}, {_LABELS}, int64[::1], int32[::1], int64[::1], int32[::1], int64)"
 )
 def _add(
-    first: Indices,
-    second: Indices,
-    third: Indices,
-    ranges: Indices,
-    begin: Counted,
-    keys: Indices,
-    table: Counted,
+    first: Integers,
+    second: Integers,
+    third: Integers,
+    ranges: Integers,
+    begin: Integers32,
+    keys: Integers,
+    table: Integers32,
     many: int,
 ) -> int:
     """Count rows; return how many pairs are known, -1 for a row out of range or a full table.
@@ -263,12 +262,9 @@ def _add(
     return many
 
 
-Mask = npt.NDArray[np.bool_]
-
-
 def count_cells(
     y_true: Any, y_pred: Any, groups: Any
-) -> tuple[Groups, tuple[str, ...], Indices, Table, dict[str, int]]:
+) -> tuple[Groups, tuple[str, ...], Integers, Table, dict[str, int]]:
     """Count independent rows of one label each, see `equipoise.metrics.counts.count`.
 
     Returns
@@ -312,8 +308,8 @@ def count_cells(
 
 
 def _complete(
-    columns: Sequence[Column], of_pair: tuple[Indices, Indices], table: Table
-) -> tuple[Mask, dict[str, int]]:
+    columns: Sequence[Column], of_pair: tuple[Integers, Integers], table: Table
+) -> tuple[Booleans, dict[str, int]]:
     """Return which pairs have a class, a label and a group, and rows without by reason."""
     truth, label, group = columns
     no_truth, no_label = truth.missing(of_pair[0]), label.missing(of_pair[1])
@@ -333,8 +329,8 @@ def _complete(
 
 
 def _classes(
-    truth: Column, label: Column, of_pair: tuple[Indices, Indices]
-) -> tuple[tuple[str, ...], Indices, Indices]:
+    truth: Column, label: Column, of_pair: tuple[Integers, Integers]
+) -> tuple[tuple[str, ...], Integers, Integers]:
     """Return the sorted classes, and the class at each place of a truth and of a label."""
     columns = (truth, label)
     used = []
@@ -355,7 +351,7 @@ def _classes(
     return names, first, second
 
 
-def _codes(columns: Sequence[Column], places: Indices) -> Codes:
+def _codes(columns: Sequence[Column], places: Integers) -> Integers32:
     """Return the group of each row that is counted."""
     lost = np.any([one.missing(one.places()) for one in columns], axis=0)
     codes = np.zeros(columns[2].size, dtype=np.int32)
@@ -363,7 +359,7 @@ def _codes(columns: Sequence[Column], places: Indices) -> Codes:
     return np.asarray(codes[columns[2].places()[~lost]])
 
 
-def _by_key(key: Indices, rows: Indices, table: Table) -> tuple[Indices, Table]:
+def _by_key(key: Integers, rows: Integers, table: Table) -> tuple[Integers, Table]:
     """Return the keys of rows, sorted, and those rows of a table, equal keys added."""
     chosen = key[rows]
     if not (np.diff(chosen) > 0).all():
@@ -376,7 +372,7 @@ def _by_key(key: Indices, rows: Indices, table: Table) -> tuple[Indices, Table]:
     return chosen[first], table if len(first) == len(rows) else np.add.reduceat(table, first)
 
 
-def _totals(table: Table) -> Indices:
+def _totals(table: Table) -> Integers:
     """Return the sum of each column: no more than there are rows, which its type can hold."""
     return np.asarray(table.sum(axis=0, dtype=table.dtype), dtype=np.int64)
 

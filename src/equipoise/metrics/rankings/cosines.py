@@ -10,14 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from equipoise.core.arrays import AnyArray, Booleans, Floats, Floats32, Integers
 from equipoise.core.errors import InputError
 from equipoise.metrics.vector_rows import ChosenRows, Table, widened
 from equipoise.stats.compiled import compiled
 from equipoise.stats.threads import each
-
-Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.int64]
-Shorts = npt.NDArray[np.float32]
 
 # Items of a block: its vectors and products stay in a core's cache.
 BLOCK = 2048
@@ -27,11 +24,11 @@ _FIRST = 8192
 _CROWD = 0.25
 
 
-Hits = tuple[npt.NDArray[np.int16], Indices, Shorts]
+Hits = tuple[npt.NDArray[np.int16], Integers, Floats32]
 """Scores that reach their query's bar: query, place of the item, score."""
 
 
-def _hits(products: Shorts, inverse: Shorts, bar: Shorts, places: Indices) -> Hits:
+def _hits(products: Floats32, inverse: Floats32, bar: Floats32, places: Integers) -> Hits:
     """List what reaches the bar among products (queries, items) times `inverse`."""
     room = products.size // 16 + 1
     while True:
@@ -59,13 +56,13 @@ class Search:
         How far a score in float32 may lie from the true one.
     """
 
-    queries: Shorts = field(repr=False)
-    read: Callable[[int], tuple[Shorts, Shorts]]
+    queries: Floats32 = field(repr=False)
+    read: Callable[[int], tuple[Floats32, Floats32]]
     items: int
     k: int
     error: float
 
-    def __call__(self) -> list[Indices | None]:
+    def __call__(self) -> list[Integers | None]:
         """Return the places of each query's candidates, None where they are too many to tell."""
         first, *later = self._rounds()
         tables = each(self._table, first)
@@ -97,23 +94,23 @@ class Search:
         for number in np.unique(turn).tolist():
             yield starts[turn == number].tolist()
 
-    def _table(self, start: int) -> Shorts:
+    def _table(self, start: int) -> Floats32:
         block, inverse = self.read(start)
         return np.asarray((self.queries @ block.T) * inverse)
 
-    def _scan(self, bar: Shorts, start: int) -> Hits:
+    def _scan(self, bar: Floats32, start: int) -> Hits:
         block, inverse = self.read(start)
         places = np.arange(start, start + len(block))
         return _hits(self.queries @ block.T, inverse, bar, places)
 
-    def _bar(self, scores: Shorts) -> float:
+    def _bar(self, scores: Floats32) -> float:
         """Return what a score must reach to be among the k best of all, by those of some."""
         if len(scores) < self.k:
             return -np.inf
         last = np.partition(scores, len(scores) - self.k)[len(scores) - self.k]
         return float(last) - 2.0 * self.error
 
-    def _raised(self, hits: Hits, crowded: npt.NDArray[np.bool_]) -> tuple[Hits, Shorts]:
+    def _raised(self, hits: Hits, crowded: Booleans) -> tuple[Hits, Floats32]:
         """Return hits by query that reach the bar they set, and the bar; marks crowded queries."""
         order = np.argsort(hits[0], kind="stable")
         query, place, score = hits[0][order], hits[1][order], hits[2][order]
@@ -130,7 +127,7 @@ class Search:
         return (query[kept], place[kept], score[kept]), bar
 
 
-Found = tuple[Indices, Floats]
+Found = tuple[Integers, Floats]
 
 # Queries that are compared with a block at once.
 _QUERIES = 512
@@ -161,20 +158,20 @@ class CosineScores:
         """Return the number of items."""
         return len(self.items)
 
-    def of_owner(self, owner: Indices, rows: Indices) -> Floats:
+    def of_owner(self, owner: Integers, rows: Integers) -> Floats:
         """Return the score of each item for its own query, shape (n,); 0 off the rows asked for."""
         found = np.zeros(len(self))
         blocks = np.split(rows, range(BLOCK, len(rows), BLOCK))
         found[rows] = np.concatenate(each(lambda held: self._score(owner[held], held), blocks))
         return found
 
-    def of_query(self, query: int, rows: Indices) -> Floats:
+    def of_query(self, query: int, rows: Integers) -> Floats:
         """Return the scores of items for one query, shape (rows,)."""
         blocks = np.split(rows, range(BLOCK, len(rows), BLOCK))
         owner = np.full(min(len(rows), BLOCK), query)
         return np.concatenate([self._score(owner[: len(held)], held) for held in blocks])
 
-    def best(self, queries: Sequence[int], rows: Indices, k: int) -> list[Found]:
+    def best(self, queries: Sequence[int], rows: Integers, k: int) -> list[Found]:
         """Find the k best of some items for each query, all that tie with the k-th included.
 
         Scores in float32 say which items may be among them; these are scored in float64.
@@ -206,7 +203,7 @@ class CosineScores:
         """How far a score in float32 may lie from the true one, whatever the order of its sums."""
         return (1.5 * int(self.items.shape[1]) + 16) * _HALF_ULP
 
-    def _best(self, k: int, asked: Sequence[tuple[int, Indices]]) -> list[Found]:
+    def _best(self, k: int, asked: Sequence[tuple[int, Integers]]) -> list[Found]:
         """Return the k best among the candidates of some queries, scored in float64."""
         lengths = [len(near) for _, near in asked]
         owner = np.repeat([query for query, _ in asked], lengths)
@@ -219,7 +216,7 @@ class CosineScores:
             found.append((near[kept], scores[kept]))
         return found
 
-    def _block(self, rows: Indices, start: int) -> tuple[Shorts, Shorts]:
+    def _block(self, rows: Integers, start: int) -> tuple[Floats32, Floats32]:
         """Return a block of items in float32 and what makes their length 1."""
         held = rows[start : start + BLOCK]
         vectors = self._vectors(held)
@@ -230,12 +227,12 @@ class CosineScores:
         _, lengths = self._products(np.zeros(len(held), np.int64), held, vectors)
         return (vectors / lengths[:, None]).astype(np.float32), np.ones(len(held), np.float32)
 
-    def _score(self, owner: Indices, rows: Indices) -> Floats:
+    def _score(self, owner: Integers, rows: Integers) -> Floats:
         dots, lengths = self._products(owner, rows, self._vectors(rows))
         return np.asarray(dots / lengths)
 
     def _products(
-        self, owner: Indices, rows: Indices, vectors: npt.NDArray[Any]
+        self, owner: Integers, rows: Integers, vectors: AnyArray
     ) -> tuple[Floats, Floats]:
         """Return the products of items with their queries, and the items' lengths, in float64."""
         dots, squares = np.empty(len(rows)), np.empty(len(rows))
@@ -249,7 +246,7 @@ class CosineScores:
             )
         return dots, lengths
 
-    def _vectors(self, rows: Indices) -> npt.NDArray[Any]:
+    def _vectors(self, rows: Integers) -> AnyArray:
         """Return items as kernels take them: float32 or float64."""
         run = len(rows) > 0 and rows[-1] - rows[0] == len(rows) - 1
         part = self.items[rows[0] : rows[-1] + 1] if run else self.items[rows]
@@ -324,7 +321,7 @@ def _matrix(values: Any, what: str) -> Any:
     return found
 
 
-def _together(queries: Sequence[int], near: Sequence[Indices]) -> list[list[tuple[int, Indices]]]:
+def _together(queries: Sequence[int], near: Sequence[Integers]) -> list[list[tuple[int, Integers]]]:
     """Put queries with few candidates together, for each call takes its time."""
     every = np.cumsum([len(one) for one in near]) // (2 * BLOCK)
     edges = np.flatnonzero(np.diff(every)) + 1

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from equipoise.core.arrays import Codes, Floats, Indices
+from equipoise.core.arrays import Floats, Integers, Integers32
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate, Harm
 from equipoise.core.parts import SCHEMA, parts_to_table
@@ -121,7 +121,7 @@ def permutations(resampling: Resampling, cells: int) -> int:
 
 
 def query_weights(
-    pools: Pools, chosen: Indices, resampling: Resampling | None, rng: int
+    pools: Pools, chosen: Integers, resampling: Resampling | None, rng: int
 ) -> Floats | None:
     """Return how often each pool's unit is in each bootstrap replicate, shape (replicates, p).
 
@@ -186,7 +186,7 @@ def _draws(
         if exchange.moves:
             many = permutations(resampling, tops.items.size)
 
-            def block(codes: Codes) -> list[Floats]:
+            def block(codes: Integers32) -> list[Floats]:
                 drawn = Drawn(codes, tops, observed.groups)
                 return [statistic(drawn) for statistic in statistics]
 

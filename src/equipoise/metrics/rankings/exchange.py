@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from equipoise.core.arrays import Codes, Floats, Indices
+from equipoise.core.arrays import Floats, Integers, Integers32
 from equipoise.stats.compiled import compiled
 from equipoise.stats.shuffling import add_shuffled
 from equipoise.stats.streams import stream
@@ -47,14 +47,14 @@ class LabelExchange:
         Place in `labels` of each item that is looked at, in any shape.
     """
 
-    labels: Codes = field(repr=False)
-    first: Indices
-    size: Indices
-    wanted: Indices
-    source: Indices = field(repr=False)
+    labels: Integers32 = field(repr=False)
+    first: Integers
+    size: Integers
+    wanted: Integers
+    source: Integers = field(repr=False)
 
     @classmethod
-    def of(cls, codes: Codes, stratum: Indices, items: Indices) -> LabelExchange:
+    def of(cls, codes: Integers32, stratum: Integers, items: Integers) -> LabelExchange:
         """Prepare draws.
 
         Parameters
@@ -104,7 +104,9 @@ class LabelExchange:
         differ = (self.labels[1:] != self.labels[:-1]) & (owner[1:] == owner[:-1])
         return bool(differ.any())
 
-    def draw(self, rng: np.random.Generator, many: int, labels: Codes | None = None) -> Codes:
+    def draw(
+        self, rng: np.random.Generator, many: int, labels: Integers32 | None = None
+    ) -> Integers32:
         """Return labels of the items, shape (many, *shape of the items), by Fisher and Yates.
 
         A copy of the labels that may change, and is as before after that, spares making one.
@@ -120,7 +122,7 @@ class LabelExchange:
         draw_first(held, self.first, self.size, self.wanted, random, source, found)
         return found.reshape(many, *self.source.shape)
 
-    def _shuffle(self, rng: np.random.Generator, state: Codes) -> None:
+    def _shuffle(self, rng: np.random.Generator, state: Integers32) -> None:
         """Shuffle whole strata, with as many random words as it takes."""
         expected = len(state) * self._words
         words = np.empty(0, dtype=np.uint64)
@@ -143,7 +145,7 @@ class LabelExchange:
 
     def evaluate(
         self,
-        function: Callable[[Codes], Result],
+        function: Callable[[Integers32], Result],
         draws: int,
         seed: int,
         name: str,
@@ -177,7 +179,7 @@ _TOGETHER, _NUMBERS = 128, 1 << 15
 _LEAST = 256
 
 
-def exchange_alone(items: Indices, codes: Codes, stratum: Indices) -> bool:
+def exchange_alone(items: Integers, codes: Integers32, stratum: Integers) -> bool:
     """Whether items are many, and exchange labels with each other and no others.
 
     Parameters
@@ -198,7 +200,7 @@ def exchange_alone(items: Indices, codes: Codes, stratum: Indices) -> bool:
 def of_shuffled(
     function: Callable[[Floats], Result],
     scores: Floats,
-    sizes: Indices,
+    sizes: Integers,
     draws: int,
     seed: int,
     name: str,
@@ -245,7 +247,7 @@ def _part(numbers: int) -> int:
     return max(_LEAST, _NUMBERS // numbers)
 
 
-def _dealt(rng: np.random.Generator, left: Indices, size: int) -> Indices:
+def _dealt(rng: np.random.Generator, left: Integers, size: int) -> Integers:
     """Return how many labels of each group are among the next ones, shape (draws, groups)."""
     counts, wanted = np.zeros_like(left), np.full(len(left), size)
     others = left.sum(axis=1)

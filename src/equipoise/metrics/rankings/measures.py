@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import pyarrow as pa
 
-from equipoise.core.arrays import Codes, Floats
+from equipoise.core.arrays import Floats, Integers32
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate
 from equipoise.core.groups import Groups
@@ -594,12 +594,12 @@ def retrieval_curves(  # noqa: PLR0913 - one keyword for each choice
     shares = desired_shares(desired, pools)[tops.pool]
     compared = (shares > 0) & pools.groups.usable
 
-    def walk(codes: Codes) -> dict[str, Floats]:
+    def walk(codes: Integers32) -> dict[str, Floats]:
         found = prefixes(Drawn(codes, tops, len(pools.groups)), shares, k, compared)
         skew = {name: found[name] for name in ("max_skew", "min_skew")}
         return {**skew, "ndkl": discounted(found["kl"])}
 
-    def means(codes: Codes) -> dict[str, Floats]:
+    def means(codes: Integers32) -> dict[str, Floats]:
         return {name: each.mean(axis=1) for name, each in walk(codes).items()}
 
     observed = {name: one[0] for name, one in walk(pools.groups.codes[tops.items][None]).items()}

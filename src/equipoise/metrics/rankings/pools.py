@@ -8,16 +8,13 @@ from functools import cached_property, partial
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from equipoise.core.arrays import Bools, Codes, Floats, Indices
+from equipoise.core.arrays import AnyArray, Booleans, Floats, Integers, Integers32
 from equipoise.core.errors import InputError
 from equipoise.core.groups import Groups
 from equipoise.core.labels import check_unmasked, encode
 from equipoise.metrics.rankings.cosines import CosineScores
 from equipoise.stats.threads import each
-
-Scores = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +35,7 @@ class Pool:
 
     name: str
     query: int
-    items: Indices = field(repr=False)
+    items: Integers = field(repr=False)
     block: int
 
 
@@ -66,28 +63,28 @@ class Pools:
     """
 
     pools: tuple[Pool, ...]
-    table: Scores | CosineScores = field(repr=False)
+    table: AnyArray | CosineScores = field(repr=False)
     groups: Groups
-    block: Indices = field(repr=False)
-    member: Indices | None = field(repr=False)
+    block: Integers = field(repr=False)
+    member: Integers | None = field(repr=False)
     units: tuple[str, ...]
     excluded: dict[str, int]
     without_set: int = 0
 
     @cached_property
-    def sizes(self) -> Indices:
+    def sizes(self) -> Integers:
         """Items per pool and group, shape (pools, groups)."""
         return self._blocks[[one.block for one in self.pools]]
 
     @cached_property
-    def _blocks(self) -> Indices:
+    def _blocks(self) -> Integers:
         """Items per block and group, shape (blocks, groups)."""
         many, blocks = len(self.groups), 1 + max(one.block for one in self.pools)
         kept = self.block >= 0
         flat = self.block[kept] * many + self.groups.codes[kept]
         return np.bincount(flat, minlength=blocks * many).reshape(blocks, many)
 
-    def scores(self, index: int) -> Scores:
+    def scores(self, index: int) -> AnyArray:
         """Return the scores of a pool's items."""
         query, items = self.pools[index].query, self.pools[index].items
         if isinstance(self.table, CosineScores):
@@ -174,7 +171,7 @@ def pools_of(
     )  # fmt: skip
 
 
-def _scores(scores: Any) -> Scores:
+def _scores(scores: Any) -> AnyArray:
     check_unmasked(scores, what="scores")
     try:
         table = np.asarray(scores)
@@ -196,7 +193,9 @@ def _scores(scores: Any) -> Scores:
     return table.astype(np.float32) if table.dtype == np.float16 else table
 
 
-def _queries(queries: Any, table: Scores | CosineScores) -> tuple[tuple[str, ...], Indices | None]:
+def _queries(
+    queries: Any, table: AnyArray | CosineScores
+) -> tuple[tuple[str, ...], Integers | None]:
     """Return query names, and the query of each item where every item belongs to one."""
     if isinstance(table, CosineScores):
         if queries is None:
@@ -224,7 +223,7 @@ def _queries(queries: Any, table: Scores | CosineScores) -> tuple[tuple[str, ...
 
 
 def _pools(
-    block: Indices, names: tuple[str, ...], levels: Groups | None, *, each_own: bool
+    block: Integers, names: tuple[str, ...], levels: Groups | None, *, each_own: bool
 ) -> Iterator[Pool]:
     """Yield the pools by query, and by level within a query."""
     rows = np.argsort(block, kind="stable")[np.count_nonzero(block < 0) :]
@@ -239,7 +238,7 @@ def _pools(
                 yield Pool(shown, query, parts[place], place)
 
 
-def _units(units: Any, names: tuple[str, ...], owner: Indices | None) -> tuple[str, ...]:
+def _units(units: Any, names: tuple[str, ...], owner: Integers | None) -> tuple[str, ...]:
     """Return the unit of each query."""
     if units is None:
         return names
@@ -273,10 +272,10 @@ class Tops:
     """
 
     k: int
-    pool: Indices
-    items: Indices = field(repr=False)
-    begin: Indices = field(repr=False)
-    end: Indices = field(repr=False)
+    pool: Integers
+    items: Integers = field(repr=False)
+    begin: Integers = field(repr=False)
+    end: Integers = field(repr=False)
 
     @cached_property
     def weights(self) -> Floats:
@@ -288,13 +287,13 @@ class Tops:
         return np.where(place < begin, 1.0, np.where(place < end, part, 0.0))
 
     @cached_property
-    def ties(self) -> Indices:
+    def ties(self) -> Integers:
         """Items that tie for the last of the first k places, shape (p,); 0 where all fit in."""
         begin, end = self.begin[:, self.k - 1], self.end[:, self.k - 1]
         return np.where(end > self.k, end - begin, 0)
 
     @cached_property
-    def tied(self) -> Bools:
+    def tied(self) -> Booleans:
         """Pools in which any of the first k places is shared, shape (p,)."""
         first = np.s_[:, : self.k]
         return np.asarray((self.end[first] - self.begin[first] > 1).any(axis=1))
@@ -356,7 +355,7 @@ class Ranking:
         return self._kept[k, whole]
 
     @cached_property
-    def _best(self) -> tuple[Indices, Indices, Indices, Indices]:
+    def _best(self) -> tuple[Integers, Integers, Integers, Integers]:
         """Pools of several groups, their best items and the runs of equal scores among them."""
         pools = self.pools
         several = np.flatnonzero((pools.sizes > 0).sum(axis=1) > 1)
@@ -372,8 +371,8 @@ class Ranking:
 
 
 def _ranked(
-    found: Sequence[tuple[Indices, Scores]], codes: Codes
-) -> tuple[tuple[Indices, Indices], Indices, Indices, Indices]:
+    found: Sequence[tuple[Integers, AnyArray]], codes: Integers32
+) -> tuple[tuple[Integers, Integers], Integers, Integers, Integers]:
     """Sort the items of all pools at once, best first.
 
     Returns
@@ -394,11 +393,11 @@ def _ranked(
     return (pool, rank), rows[order], begin, begin + np.repeat(length, length)
 
 
-def best(pools: Pools, chosen: Sequence[int], k: int) -> list[tuple[Indices, Scores]]:
+def best(pools: Pools, chosen: Sequence[int], k: int) -> list[tuple[Integers, AnyArray]]:
     """Return rows and scores of each pool's k best items, ties included; all of a smaller pool."""
     if not isinstance(pools.table, CosineScores):
         return each(partial(_best, pools, k), chosen)
-    found: dict[int, tuple[Indices, Scores]] = {}
+    found: dict[int, tuple[Integers, AnyArray]] = {}
     # Pools of one block are pools of the same items.
     for block in {pools.pools[index].block for index in chosen}:
         places = [index for index in chosen if pools.pools[index].block == block]
@@ -409,7 +408,7 @@ def best(pools: Pools, chosen: Sequence[int], k: int) -> list[tuple[Indices, Sco
     return [found[index] for index in chosen]
 
 
-def _best(pools: Pools, k: int, index: int) -> tuple[Indices, Scores]:
+def _best(pools: Pools, k: int, index: int) -> tuple[Integers, AnyArray]:
     scores, items = pools.scores(index), pools.pools[index].items
     if k >= len(scores):
         return items, scores

@@ -6,9 +6,9 @@ import math
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import gammaln
 
+from equipoise.core.arrays import Booleans, Floats, Integers
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Ends, Estimate, no_ends
 from equipoise.metrics.building import Percentile, replicates_text
@@ -18,7 +18,6 @@ from equipoise.stats.intervals import ClosedForm, wilson
 from equipoise.stats.resampling import Bootstrap, Exact, Resampling
 from equipoise.stats.streams import stream
 
-Floats = npt.NDArray[np.float64]
 Direction = Literal["images", "texts"]
 
 _NO_CHANCE = "recall compares no groups; the difference of two models on the same queries is tested"
@@ -135,7 +134,7 @@ def _found(slots: Any, own: Any, other: Any) -> Floats:
     return found
 
 
-def _checked(scores: Any, relevant: Any) -> tuple[Floats, npt.NDArray[np.bool_]]:
+def _checked(scores: Any, relevant: Any) -> tuple[Floats, Booleans]:
     table, given = np.asarray(scores, dtype=np.float64), np.asarray(relevant)
     if table.ndim != 2 or not table.size:
         raise InputError(f"scores: shape {table.shape}; expected (images, texts), at least one")
@@ -156,7 +155,7 @@ def _checked(scores: Any, relevant: Any) -> tuple[Floats, npt.NDArray[np.bool_]]
     return table, given
 
 
-def _places(units: Any, n: int) -> npt.NDArray[np.int64] | None:
+def _places(units: Any, n: int) -> Integers | None:
     if units is None:
         return None
     names = np.asarray(units).astype(str)
@@ -166,7 +165,7 @@ def _places(units: Any, n: int) -> npt.NDArray[np.int64] | None:
 
 
 def _interval(
-    hits: Floats, places: npt.NDArray[np.int64] | None, resampling: Resampling | None, rng: int
+    hits: Floats, places: Integers | None, resampling: Resampling | None, rng: int
 ) -> tuple[Ends, str]:
     if resampling is None:
         return no_ends, NO_INTERVAL

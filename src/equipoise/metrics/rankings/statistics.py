@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import xlogy
 from scipy.stats import binom
 
-from equipoise.core.arrays import Bools, Codes, Floats
+from equipoise.core.arrays import Booleans, Floats, Integers32
 from equipoise.core.errors import InputError
 from equipoise.metrics.rankings.pools import Tops
 from equipoise.stats.compiled import compiled
@@ -35,7 +35,7 @@ class Drawn:
         Number of groups.
     """
 
-    codes: Codes = field(repr=False)
+    codes: Integers32 = field(repr=False)
     tops: Tops
     groups: int
 
@@ -70,7 +70,7 @@ def skews(shares: Floats, desired: Floats) -> Floats:
         return np.asarray(np.log(shares / np.where(desired > 0, desired, np.nan)))
 
 
-def extreme_skew(desired: Floats, compared: Bools, *, largest: bool = True) -> Statistic:
+def extreme_skew(desired: Floats, compared: Booleans, *, largest: bool = True) -> Statistic:
     """Return the largest or smallest Skew@K over the groups that are compared.
 
     Parameters
@@ -93,7 +93,7 @@ def group_skew(desired: Floats, group: int) -> Statistic:
     return lambda drawn: skews(drawn.shares[..., group], desired[:, group])
 
 
-def share_deviation(compared: Bools) -> Statistic:
+def share_deviation(compared: Booleans) -> Statistic:
     """Return the sum of the shares' absolute deviations from their mean."""
 
     def statistic(drawn: Drawn) -> Floats:
@@ -103,7 +103,7 @@ def share_deviation(compared: Bools) -> Statistic:
     return statistic
 
 
-def deviation(values: Floats, compared: Bools) -> Floats:
+def deviation(values: Floats, compared: Booleans) -> Floats:
     """Return sum |p_j − mean p| over compared groups, along the last axis."""
     many = np.maximum(compared.sum(axis=-1), 1)
     mean = np.where(compared, values, 0.0).sum(axis=-1) / many
@@ -156,7 +156,7 @@ def discounted(kl: Floats) -> Floats:
 
 
 def prefixes(
-    drawn: Drawn, desired: Floats, k: int, compared: Bools | None = None
+    drawn: Drawn, desired: Floats, k: int, compared: Booleans | None = None
 ) -> dict[str, Floats]:
     """Return statistics of every prefix 1..k, each of shape (draws, pools, k).
 
@@ -194,7 +194,7 @@ def prefixes(
     return found
 
 
-def _counted(codes: Codes, desired: Floats, used: Bools) -> dict[str, Floats]:
+def _counted(codes: Integers32, desired: Floats, used: Booleans) -> dict[str, Floats]:
     """Statistics of every prefix where no scores tie, see `prefixes`."""
     inverse = 1.0 / np.where(used, desired, np.nan)
     found = np.empty((3, *codes.shape))
@@ -206,7 +206,7 @@ def _counted(codes: Codes, desired: Floats, used: Bools) -> dict[str, Floats]:
     return {"kl": found[0], "max_skew": skew[0], "min_skew": skew[1]}
 
 
-def _of_expected(expected: Floats, desired: Floats, compared: Bools | None) -> dict[str, Floats]:
+def _of_expected(expected: Floats, desired: Floats, compared: Booleans | None) -> dict[str, Floats]:
     shares = expected / np.arange(1, expected.shape[1] + 1)[:, None]
     with np.errstate(divide="ignore", invalid="ignore"):
         each = np.where(shares > 0, shares * np.log(shares / desired), 0.0)
@@ -391,7 +391,7 @@ def _distinct(values: Floats) -> Floats:
 
 
 def _at_most(
-    values: Floats, sizes: tuple[int, ...], k: int, desired: Floats, used: Bools
+    values: Floats, sizes: tuple[int, ...], k: int, desired: Floats, used: Booleans
 ) -> Floats:
     """Return P(all compared ratios <= value), shape (values,).
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.core.arrays import Bools, Floats, Indices
+from equipoise.core.arrays import Booleans, Bytes, Floats, Integers, Integers32
 from equipoise.core.groups import Groups
 from equipoise.metrics.counts import Units, item_sampler
 from equipoise.stats.compiled import compiled
@@ -297,16 +297,14 @@ def _step(counts: Any, weight: Any, hits: Any, mistakes: Any, found: Any) -> Non
         found[1, replicate] += true * (found[3, replicate] - mistakes[replicate] + equal / 2.0)
 
 
-Times = npt.NDArray[np.uint8]
-Rows = npt.NDArray[np.int32]
 Packed = npt.NDArray[np.uint32]
 
 
 def weighted_sums(
     packed: tuple[Packed, int],
-    rows: Rows,
-    measured: npt.NDArray[np.uint8],
-    times: tuple[Times, npt.NDArray[np.int32]],
+    rows: Integers32,
+    measured: Bytes,
+    times: tuple[Bytes, Integers32],
     ratio: float | None,
 ) -> Floats:
     """Return the sums of every replicate of one group, for `metric_of_sums`.
@@ -337,7 +335,7 @@ def weighted_sums(
 
 def fixed_prevalence(
     packed: tuple[Packed, int],
-    labels: Bools,
+    labels: Booleans,
     draw: tuple[int, int, int, int],
     rng: tuple[int, str, str],
     replicates: int,
@@ -374,7 +372,7 @@ def permuted(
     metrics: Sequence[Metric],
     ratio: float | None,
     cells: Cells,
-    strata: Indices,
+    strata: Integers,
     groups: Groups,
     units: Units | None,
     permutations: int,
@@ -443,13 +441,13 @@ class Cells:
         Number of cells.
     """
 
-    cell: Indices = field(repr=False)
+    cell: Integers = field(repr=False)
     positive: int
     size: int
 
 
 def packed_rows(
-    scores: Floats, labels: Bools, measured: npt.NDArray[np.uint8], rows: npt.NDArray[np.int32]
+    scores: Floats, labels: Booleans, measured: Bytes, rows: Integers32
 ) -> tuple[npt.NDArray[np.uint32], int]:
     """Return each row's cell with its bits of `measured`, and how many thresholds there are.
 
@@ -459,13 +457,13 @@ def packed_rows(
     return packed, pack(scores, labels, measured, rows, packed)
 
 
-def _all_rows(scores: Floats, labels: Bools) -> tuple[Indices, int]:
+def _all_rows(scores: Floats, labels: Booleans) -> tuple[Integers, int]:
     every = np.arange(len(scores), dtype=np.int32)
     packed, many = packed_rows(scores, labels, np.zeros(len(scores), dtype=np.uint8), every)
     return (packed >> 2).astype(np.int64), many
 
 
-def ranked_cells(scores: Floats, labels: Bools) -> Cells:
+def ranked_cells(scores: Floats, labels: Booleans) -> Cells:
     """Return cells that keep everything that AP and AUROC need, ties included."""
     place, many = _all_rows(scores, labels)
     threshold, kind = place // 3, place % 3
@@ -475,7 +473,7 @@ def ranked_cells(scores: Floats, labels: Bools) -> Cells:
     return Cells(cell, many, 3 * many + 1)
 
 
-def threshold_cells(scores: Floats, labels: Bools, threshold: float, used: Bools) -> Cells:
+def threshold_cells(scores: Floats, labels: Booleans, threshold: float, used: Booleans) -> Cells:
     """Return the cells TP, FN, FP, TN of the rows used, predicted positive from a threshold on."""
     cell = np.where(labels, 0, 2) + (scores < threshold)
     return Cells(np.where(used, cell, -1).astype(np.int64), 2, 4)

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from equipoise.core.arrays import Bools, Floats
+from equipoise.core.arrays import Booleans, Floats
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Ends, Estimate, no_ends
 from equipoise.core.finding import Excluded, GroupValue
@@ -179,7 +179,7 @@ def _in_concept(results: ConceptResults, concept: int, g: int) -> GroupValue:
     return _group_value(results, g, results.shared(concept, g, g), note)
 
 
-def _group_value(results: ConceptResults, g: int, concepts: Bools, note: str) -> GroupValue:
+def _group_value(results: ConceptResults, g: int, concepts: Booleans, note: str) -> GroupValue:
     """Return a group's mean over some concepts, with its interval."""
     value = float(results.observed[concepts, g].mean()) if concepts.any() else math.nan
     low, high = math.nan, math.nan

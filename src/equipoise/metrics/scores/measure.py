@@ -9,9 +9,8 @@ from itertools import combinations
 from typing import Any, Literal, Protocol, get_args, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
 
-from equipoise.core.arrays import Bools, Floats, Indices, Keys
+from equipoise.core.arrays import AnyArray, Booleans, Bytes, Floats, Integers, Integers32, Words
 from equipoise.core.errors import InputError
 from equipoise.core.groups import Groups
 from equipoise.metrics.counts import Null, Units, units_of
@@ -19,8 +18,6 @@ from equipoise.metrics.measure import NULLS
 from equipoise.metrics.scores.cells import (
     RANKED,
     Metric,
-    Rows,
-    Times,
     best_f1_threshold,
     choose,
     count_by_group,
@@ -36,8 +33,6 @@ from equipoise.stats.resampling import Bootstrap, Permutation, level_of, resolut
 from equipoise.stats.streams import stream, unit_keys, unit_times, unit_uniforms
 from equipoise.stats.threads import each
 
-Array = npt.NDArray[Any]
-
 
 @runtime_checkable
 class NamedColumns(Protocol):
@@ -48,7 +43,7 @@ class NamedColumns(Protocol):
         """Names of the columns."""
         ...
 
-    def column(self, name: str) -> Array:
+    def column(self, name: str) -> AnyArray:
         """Return one column, shape (n,); it may be asked for from several threads at once."""
         ...
 
@@ -68,7 +63,7 @@ class Source:
     """
 
     what: str
-    values: Array | NamedColumns = field(repr=False)
+    values: AnyArray | NamedColumns = field(repr=False)
     shape: tuple[int, int]
     names: tuple[str, ...] | None
 
@@ -97,7 +92,7 @@ class Source:
             )
         return cls(what, array, (len(array), array.shape[1]), None)
 
-    def block(self, start: int, stop: int) -> Array:
+    def block(self, start: int, stop: int) -> AnyArray:
         """Return some columns, one after the other, shape (stop - start, n)."""
         if isinstance(self.values, np.ndarray):
             return np.ascontiguousarray(self.values[:, start:stop].T)
@@ -112,7 +107,7 @@ class Source:
         return np.stack(columns)
 
 
-def flags(block: Array, names: Sequence[str], rows: Indices) -> Bools:
+def flags(block: AnyArray, names: Sequence[str], rows: Integers) -> Booleans:
     """Return labels, shape (concepts, n), as booleans; raise an InputError where one is none."""
     if block.dtype.kind == "b":
         return block
@@ -213,14 +208,14 @@ class Concepts:
 
     scores: Source
     labels: Source
-    rows: Indices = field(repr=False)
+    rows: Integers = field(repr=False)
     groups: Groups
     names: tuple[str, ...]
     units: Units | None
-    keys: Keys = field(repr=False)
+    keys: Words = field(repr=False)
     excluded: dict[str, int]
 
-    def block(self, start: int, stop: int) -> tuple[Array, Bools]:
+    def block(self, start: int, stop: int) -> tuple[AnyArray, Booleans]:
         """Return scores and labels of some concepts, each (concepts, m), checked.
 
         Raises
@@ -348,7 +343,7 @@ class ConceptResults:
     names: tuple[str, ...]
     groups: Groups = field(repr=False)
     observed: Floats
-    positives: Indices
+    positives: Integers
     reasons: tuple[tuple[str, ...], ...]
     boot: Floats | None
     null: tuple[Floats | None, ...]
@@ -389,7 +384,7 @@ class ConceptResults:
         text = f"{self.null_text}; {len(null)} permutations"
         return np.asarray(null[:, first] - null[:, second]), text
 
-    def shared(self, concept: int | None, g: int, h: int) -> Bools:
+    def shared(self, concept: int | None, g: int, h: int) -> Booleans:
         """Say which concepts count: the one, or those in which both groups take part."""
         if concept is not None:
             return np.asarray(np.arange(len(self.names)) == concept)
@@ -419,7 +414,7 @@ FOLLOWS = (_ANOTHER, _ALONE)
 """Reasons that follow from those of other groups."""
 
 
-def reasons_of(groups: Groups, positives: Indices, choices: Choices) -> tuple[str, ...]:
+def reasons_of(groups: Groups, positives: Integers, choices: Choices) -> tuple[str, ...]:
     """Say why each group leaves a concept, "" where it stays."""
     found = [
         _reason(usable, p, n - p, groups.min_size, choices)
@@ -475,16 +470,16 @@ class Shared:
     metrics: tuple[Metric, ...]
     choices: Choices
     groups: Groups
-    codes: Rows = field(repr=False)
-    rows: tuple[Rows, ...] = field(repr=False)
-    by_key: Rows | None = field(repr=False)
-    times: Times | None = field(repr=False)
-    totals: list[npt.NDArray[np.int32]] = field(repr=False)
+    codes: Integers32 = field(repr=False)
+    rows: tuple[Integers32, ...] = field(repr=False)
+    by_key: Integers32 | None = field(repr=False)
+    times: Bytes | None = field(repr=False)
+    totals: list[Integers32] = field(repr=False)
     units: Units | None
     permutations: int
     seed: int
 
-    def measure(self, name: str, scores: Floats, labels: Bools) -> Measured:
+    def measure(self, name: str, scores: Floats, labels: Booleans) -> Measured:
         """Measure one concept by all metrics in one pass over its draws."""
         choices, positives = self.choices, np.zeros(len(self.groups), dtype=np.int64)
         count_by_group(labels, self.codes, positives)
@@ -530,8 +525,8 @@ class Shared:
         return Measured(positives, threshold, why, values, null)
 
     def _tuning_rows(
-        self, labels: Bools, positives: Indices, compared: list[int]
-    ) -> tuple[Rows, Indices]:
+        self, labels: Booleans, positives: Integers, compared: list[int]
+    ) -> tuple[Integers32, Integers]:
         """Return the rows that tune the threshold, and how many by group, negative and positive."""
         quota = np.zeros((len(positives), 2), dtype=np.int64)
         if self.by_key is None or not compared:
@@ -544,7 +539,7 @@ class Shared:
         return rows, quota
 
     def _draw(
-        self, positives: Indices, tuned: Indices, compared: list[int]
+        self, positives: Integers, tuned: Integers, compared: list[int]
     ) -> tuple[int, int, int, int]:
         """Return [Hall]'s numbers of positives and negatives, the same for all groups.
 
@@ -564,8 +559,8 @@ class Shared:
         self,
         name: str,
         scores: Floats,
-        labels: Bools,
-        used: Bools,
+        labels: Booleans,
+        used: Booleans,
         threshold: float,
         compared: list[int],
         metrics: Sequence[Metric],
@@ -619,7 +614,7 @@ class Measured:
     null : dict of metric to ndarray, shape (permutations, groups)
     """
 
-    positives: Indices
+    positives: Integers
     threshold: float
     reasons: dict[Metric, tuple[str, ...]]
     values: dict[Metric, Floats]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.core.arrays import Bools, Floats, Indices
+from equipoise.core.arrays import Booleans, Floats, Integers
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate
 from equipoise.core.finding import GroupValue
@@ -47,7 +47,7 @@ class Regions:
 
     cumulated: Floats = field(repr=False)
     boxes: Floats = field(repr=False)
-    rows: Indices = field(repr=False)
+    rows: Integers = field(repr=False)
     dropped: dict[str, int]
 
     @classmethod
@@ -102,7 +102,7 @@ class Regions:
         """Share of the image inside each box; shape (n,)."""
         return np.asarray((self.boxes[:, 2:] - self.boxes[:, :2]).prod(axis=1))
 
-    def exchanged(self, owners: Indices) -> Floats:
+    def exchanged(self, owners: Integers) -> Floats:
         """Return shares with the maps of other images, (n,).
 
         Parameters
@@ -117,7 +117,7 @@ class Regions:
             found += sign * self._at(owners, y, x)
         return np.asarray(np.clip(found, 0.0, 1.0))
 
-    def _at(self, owners: Indices, y: int, x: int) -> Floats:
+    def _at(self, owners: Integers, y: int, x: int) -> Floats:
         """Return how much of each map lies above and left of a point: exact between corners."""
         (row, down), (column, across) = self._places[y], self._places[x]
         above, below = (
@@ -128,7 +128,7 @@ class Regions:
         return np.asarray(above * (1 - down) + below * down)
 
     @cached_property
-    def _places(self) -> list[tuple[Indices, Floats]]:
+    def _places(self) -> list[tuple[Integers, Floats]]:
         """Cell of each edge of each box, and how far into it: left, top, right, bottom."""
         rows, columns = (size - 1 for size in self.cumulated.shape[1:])
         found = []
@@ -248,7 +248,7 @@ def _mean(values: Floats) -> float:
 
 def _drawn(
     regions: Regions,
-    members: list[Bools],
+    members: list[Booleans],
     names: list[str],
     resampling: Resampling | None,
     seed: int,

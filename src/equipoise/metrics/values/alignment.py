@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy.stats import rankdata
 
-from equipoise.core.arrays import Floats, Indices
+from equipoise.core.arrays import Floats, Integers
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate
 from equipoise.core.parts import parts_to_table
@@ -198,8 +198,8 @@ def _against_signs(
 
 
 def _orders(
-    values: Floats | Indices, limit: int, draws: int, resampling: Resampling, seed: int, name: str
-) -> tuple[Floats | Indices, str, float | None, float]:
+    values: Floats | Integers, limit: int, draws: int, resampling: Resampling, seed: int, name: str
+) -> tuple[Floats | Integers, str, float | None, float]:
     """Return values in every order, or in some; what they are; their weights; and a resolution."""
     many, exact = math.factorial(len(values)), isinstance(resampling, Exact)
     if many <= (resampling.limit if isinstance(resampling, Exact) else limit):

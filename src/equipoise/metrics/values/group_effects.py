@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
-from equipoise.core.arrays import Bools, Codes, Floats, Indices, Keys
+from equipoise.core.arrays import Booleans, Floats, Integers, Integers32, Words
 from equipoise.core.errors import InputError
 from equipoise.core.labels import encode
 from equipoise.metrics.rankings.exchange import (
@@ -52,12 +52,12 @@ class Block:
     groups : int
     """
 
-    places: Indices
-    items: Indices = field(repr=False)
+    places: Integers
+    items: Integers = field(repr=False)
     scores: Floats = field(repr=False)
-    codes: Codes = field(repr=False)
-    stratum: Indices = field(repr=False)
-    loose: Bools = field(repr=False)
+    codes: Integers32 = field(repr=False)
+    stratum: Integers = field(repr=False)
+    loose: Booleans = field(repr=False)
     groups: int
 
     @cached_property
@@ -69,7 +69,7 @@ class Block:
         return np.asarray(found, dtype=np.float64)
 
     @cached_property
-    def kept(self) -> Indices:
+    def kept(self) -> Integers:
         """Groups that meet in sets, directly or through others: the largest such party."""
         met = laplacian(self.counts).sum(axis=0)
         _, party = connected_components(np.abs(met) > 0, directed=False)
@@ -117,7 +117,7 @@ class Block:
             means = known / counts[:, None, self.kept]
         return self._placed(means - means.mean(axis=2, keepdims=True))
 
-    def resampled(self, keys: Keys, replicates: int, rng: int) -> Floats:
+    def resampled(self, keys: Words, replicates: int, rng: int) -> Floats:
         """Return effects with resampled images, (replicates, concepts, groups).
 
         NaN where groups no longer meet. Images are taken some at a time, with all replicates.
@@ -159,7 +159,7 @@ class Block:
         return sums[0], sums[1], many
 
     @cached_property
-    def _patterns(self) -> tuple[Indices, Floats, Indices]:
+    def _patterns(self) -> tuple[Integers, Floats, Integers]:
         """The first image of each set, make-ups of sets, and which of them each set has."""
         members = np.flatnonzero(~self.loose)
         names, first = np.unique(self.stratum[members], return_index=True)
@@ -235,11 +235,13 @@ class UnitExchange:
     """
 
     exchange: Exchange
-    codes: Codes = field(repr=False)
-    source: Indices = field(repr=False)
+    codes: Integers32 = field(repr=False)
+    source: Integers = field(repr=False)
 
     @classmethod
-    def of(cls, codes: Codes, stratum: Indices, items: Indices, units: Indices) -> UnitExchange:
+    def of(
+        cls, codes: Integers32, stratum: Integers, items: Integers, units: Integers
+    ) -> UnitExchange:
         """Prepare draws.
 
         Parameters
@@ -270,7 +272,7 @@ class UnitExchange:
         return bool(((pool[1:] == pool[:-1]) & (group[1:] != group[:-1])).any())
 
     def evaluate(
-        self, function: Callable[[Codes], Result], draws: int, seed: int, name: str
+        self, function: Callable[[Integers32], Result], draws: int, seed: int, name: str
     ) -> list[Result]:
         """Apply a function to blocks of draws (many, items), each of a stream of its own."""
         size = max(1, _BLOCK_LABELS // max(len(self.codes), 1))
@@ -301,12 +303,12 @@ class Exchanged:
         concepts, ...).
     """
 
-    places: Indices
-    items: Indices = field(repr=False)
+    places: Integers
+    items: Integers = field(repr=False)
     by_image: Floats = field(repr=False)
     statistic: Callable[[Floats, Any], Floats]
 
-    def __call__(self, codes: Codes, groups: int) -> Floats:
+    def __call__(self, codes: Integers32, groups: int) -> Floats:
         """Return the statistic with groups (draws, n)."""
         sums = np.zeros((len(codes), groups, self.by_image.shape[1]))
         counts = np.zeros((len(codes), groups))
@@ -317,9 +319,9 @@ class Exchanged:
 def exchanged(
     measured: Sequence[Exchanged],
     pools: Pools,
-    codes: Codes,
-    sets: Indices | None,
-    units: Indices | None,
+    codes: Integers32,
+    sets: Integers | None,
+    units: Integers | None,
     draws: int,
     rng: int,
     name: str,
@@ -345,7 +347,7 @@ def exchanged(
         if units is None and exchange_alone(one.items, codes, stratum):
             sizes = np.bincount(codes[one.items], minlength=groups)
 
-            def of_sums(sums: Floats, one: Exchanged = one, sizes: Indices = sizes) -> Floats:
+            def of_sums(sums: Floats, one: Exchanged = one, sizes: Integers = sizes) -> Floats:
                 return one.statistic(sums, sizes[None])
 
             key = f"{name}, block {pools.pools[one.places[0]].block}"
@@ -362,7 +364,7 @@ def exchanged(
             exchange = UnitExchange.of(codes, stratum, items, units)
         edges = np.cumsum([len(one.items) for one in rest])[:-1]
 
-        def block(drawn: Codes) -> Floats:
+        def block(drawn: Integers32) -> Floats:
             parts = zip(rest, np.split(drawn, edges, axis=1), strict=True)
             return np.concatenate([one(part, groups) for one, part in parts], axis=1)
 
@@ -400,11 +402,11 @@ class Effects:
 
     pools: Pools
     blocks: tuple[Block, ...] = field(repr=False)
-    items: Indices = field(repr=False)
+    items: Integers = field(repr=False)
     alone: int
     paired: bool
-    clusters: Indices | None = field(repr=False)
-    keys: Keys = field(repr=False)
+    clusters: Integers | None = field(repr=False)
+    keys: Words = field(repr=False)
 
     @classmethod
     def of(cls, pools: Pools, sets: Any, clusters: Any, scale: float) -> Effects:
@@ -440,7 +442,7 @@ class Effects:
         return cls(pools, blocks, items, alone, sets is not None, units, keys)
 
     @cached_property
-    def known(self) -> Indices:
+    def known(self) -> Integers:
         """Indices of the pools that have a value, in order."""
         return np.flatnonzero(self.sizes.any(axis=1))
 
@@ -471,7 +473,7 @@ class Effects:
         return [one(block) for block in self.blocks]
 
     @cached_property
-    def sizes(self) -> Indices:
+    def sizes(self) -> Integers:
         """Images behind the effects, (pools, groups)."""
         found = np.zeros(self.pools.sizes.shape, dtype=np.int64)
         for one in self.blocks:
@@ -479,7 +481,7 @@ class Effects:
         return found
 
     @cached_property
-    def freedom(self) -> Indices:
+    def freedom(self) -> Integers:
         """Units with the group that has fewest of them, less one; (pools,)."""
         found = np.zeros(len(self.pools.pools), dtype=np.int64)
         for one in self.blocks:
@@ -522,7 +524,7 @@ class Effects:
         return found
 
 
-def usable_codes(pools: Pools) -> Codes:
+def usable_codes(pools: Pools) -> Integers32:
     """Return the group of each image; −1 for groups that are too small to compare."""
     codes = pools.groups.codes
     usable = np.append(pools.groups.usable, False)
@@ -530,7 +532,7 @@ def usable_codes(pools: Pools) -> Codes:
 
 
 def _block(
-    pools: Pools, places: list[int], codes: Codes, sets: Codes | None, scale: float
+    pools: Pools, places: list[int], codes: Integers32, sets: Integers32 | None, scale: float
 ) -> tuple[Block, int]:
     """Return the block of pools of the same images, and how many of these compare nothing."""
     pool = pools.pools[places[0]]
@@ -555,7 +557,7 @@ def _block(
     return made, len(items) - len(order)
 
 
-def _several(stratum: Indices | Codes, codes: Indices | Codes) -> Bools:
+def _several(stratum: Integers | Integers32, codes: Integers | Integers32) -> Booleans:
     """Whether each set holds several groups."""
     many = int(stratum.max(initial=-1)) + 1
     low, high = np.full(many, np.iinfo(np.int32).max), np.full(many, -1)
@@ -564,7 +566,7 @@ def _several(stratum: Indices | Codes, codes: Indices | Codes) -> Bools:
     return np.asarray(low < high)
 
 
-def image_keys(items: Sequence[Indices], many: int, sets: Any, clusters: Any) -> Keys:
+def image_keys(items: Sequence[Integers], many: int, sets: Any, clusters: Any) -> Words:
     """Return what each of so many images is resampled by, shape (many,).
 
     That of its unit, else of its set, else of its place among the items.

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.core.arrays import Bools, Floats
+from equipoise.core.arrays import Booleans, Floats
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate
 from equipoise.core.finding import GroupValue
@@ -53,7 +53,7 @@ class Share:
 
     @classmethod
     def of(
-        cls, hits: Bools, kept: Bools, units: Units, resampling: Resampling | None, seed: int
+        cls, hits: Booleans, kept: Booleans, units: Units, resampling: Resampling | None, seed: int
     ) -> Share:
         """Count the hits among the rows that are kept, and resample units."""
         found = int((hits & kept).sum()), int(kept.sum())

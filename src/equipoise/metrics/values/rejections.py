@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.core.arrays import Bools, Floats, Indices
+from equipoise.core.arrays import Booleans, Floats, Integers
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Ends, Estimate, no_ends
 from equipoise.core.groups import Groups
@@ -70,16 +70,16 @@ class Rejections:
     """
 
     groups: Groups
-    values: Indices = field(repr=False)
-    unit: Indices = field(repr=False)
+    values: Integers = field(repr=False)
+    unit: Integers = field(repr=False)
     cluster: list[str] = field(repr=False)
-    stratum: Indices = field(repr=False)
+    stratum: Integers = field(repr=False)
     strata: tuple[str, ...]
     resampling: Resampling | None
     seed: int
 
     @property
-    def _cell(self) -> Indices:
+    def _cell(self) -> Integers:
         """Stratum and group of each image, as one number."""
         return self.stratum * len(self.groups) + self.groups.codes
 
@@ -87,18 +87,18 @@ class Rejections:
     def _shape(self) -> tuple[int, int]:
         return len(self.strata), len(self.groups)
 
-    def _count(self, cell: Indices, values: Indices) -> Indices:
+    def _count(self, cell: Integers, values: Integers) -> Integers:
         """Add values (n, k) up by cell, shape (strata, groups, k)."""
         # Sums of whole numbers below 2^53 are exact.
         return _sums(cell, values, math.prod(self._shape)).reshape(*self._shape, -1)
 
     @cached_property
-    def totals(self) -> Indices:
+    def totals(self) -> Integers:
         """Rejections and checks by stratum and group, (strata, groups, 2)."""
         return self._count(self._cell, self.values)
 
     @cached_property
-    def images(self) -> Indices:
+    def images(self) -> Integers:
         """Images by stratum and group, shape (strata, groups)."""
         return self._count(self._cell, np.ones((len(self.unit), 1), dtype=np.int64))[..., 0]
 
@@ -203,13 +203,13 @@ class Rejections:
         return draws, ends, parts()
 
 
-def _sums(places: Indices, values: Indices, many: int) -> Indices:
+def _sums(places: Integers, values: Integers, many: int) -> Integers:
     """Add columns of values (n, k) up by place, shape (many, k)."""
     found = [np.bincount(places, weights=column, minlength=many) for column in values.T]
     return np.stack(found, axis=1).astype(np.int64)
 
 
-def _varies(pool: Indices, values: Indices, pools: int) -> Bools:
+def _varies(pool: Integers, values: Integers, pools: int) -> Booleans:
     bounds = np.iinfo(np.int64)
     lowest, highest = np.full(pools, bounds.max), np.full(pools, bounds.min)
     np.minimum.at(lowest, pool, values)
@@ -217,7 +217,7 @@ def _varies(pool: Indices, values: Indices, pools: int) -> Bools:
     return np.asarray(lowest < highest)
 
 
-def _gap_ends(draws: Draws, compared: Bools, successes: Floats, images: Floats) -> Ends:
+def _gap_ends(draws: Draws, compared: Booleans, successes: Floats, images: Floats) -> Ends:
     """Return the ends of a largest gap.
 
     The outer of two: intervals of all pairs of groups over resampled clusters, whose lower ends
@@ -342,7 +342,7 @@ def rejection_gap(
     )
 
 
-def _values(rejected: Any, checks: Any) -> Indices:
+def _values(rejected: Any, checks: Any) -> Integers:
     """Return rejections and checks of each image, shape (n, 2)."""
     counts = np.asarray(rejected, dtype=np.float64)
     if counts.ndim != 1 or not len(counts):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from equipoise.core.arrays import Bools, Codes, Floats, Indices, Keys
+from equipoise.core.arrays import AnyArray, Booleans, Floats, Integers, Integers32, Words
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Ends, Estimate, no_ends
 from equipoise.core.finding import GroupValue
@@ -33,7 +33,7 @@ from equipoise.metrics.building import (
 )
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL, Draws
 from equipoise.metrics.rankings.estimates import permutations, query_weights, weighted_mean
-from equipoise.metrics.rankings.pools import Pools, Scores, pools_of
+from equipoise.metrics.rankings.pools import Pools, pools_of
 from equipoise.metrics.rankings.statistics import deviation
 from equipoise.metrics.spec import COSINE, MetricSpec, make_estimate, register
 from equipoise.metrics.values.group_effects import Effects, Exchanged, exchanged, image_keys
@@ -75,7 +75,7 @@ class Concepts:
 
     metric: str
     pools: Pools
-    known: Indices
+    known: Integers
     paired: bool
     clustered: bool
     resampling: Resampling | None
@@ -187,7 +187,7 @@ class Concepts:
         )
 
 
-def _places(blocks: Sequence[Exchanged]) -> list[Indices]:
+def _places(blocks: Sequence[Exchanged]) -> list[Integers]:
     """Return the places of all blocks, and their items."""
     none = np.empty(0, dtype=np.int64)
     places, items = [one.places for one in blocks], [one.items for one in blocks]
@@ -290,9 +290,9 @@ def normalized_similarity_mad(  # noqa: PLR0913 - one keyword for each choice
     )
 
 
-def _standardised(pools: Pools) -> Iterator[tuple[Indices, Indices, Floats]]:
+def _standardised(pools: Pools) -> Iterator[tuple[Integers, Integers, Floats]]:
     """Yield pools of the same images: their places, the images and their standardised scores."""
-    blocks: dict[int, dict[int, Scores]] = {}
+    blocks: dict[int, dict[int, AnyArray]] = {}
     for index, one in enumerate(pools.pools):
         several = (pools.groups.usable & (pools.sizes[index] > 0)).sum() > 1
         if several and np.ptp(scores := pools.scores(index)) > 0:
@@ -319,11 +319,11 @@ def _means(sums: Floats, counts: Floats) -> Floats:
         return np.asarray((sums / counts[..., None]).transpose(0, 2, 1))
 
 
-def _mad_of(compared: Bools) -> Callable[[Floats, Floats], Floats]:
+def _mad_of(compared: Booleans) -> Callable[[Floats, Floats], Floats]:
     return lambda sums, counts: deviation(np.round(_means(sums, counts), _DECIMALS), compared)
 
 
-def _resampled(one: Exchanged, codes: Codes, keys: Keys, replicates: int, rng: int) -> Floats:
+def _resampled(one: Exchanged, codes: Integers32, keys: Words, replicates: int, rng: int) -> Floats:
     """Return p of resampled images of some concepts, shape (replicates, concepts, groups).
 
     Images are taken some at a time, with all replicates.

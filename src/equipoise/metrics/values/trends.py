@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.core.arrays import Floats, Indices
+from equipoise.core.arrays import Floats, Integers
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate
 from equipoise.core.finding import GroupValue
@@ -67,9 +67,9 @@ class Images:
     regions: tuple[str, ...]
     groups: tuple[str, ...]
     number: Floats = field(repr=False)
-    region: Indices = field(repr=False)
-    group: Indices = field(repr=False)
-    unit: Indices = field(repr=False)
+    region: Integers = field(repr=False)
+    group: Integers = field(repr=False)
+    unit: Integers = field(repr=False)
     units: tuple[str, ...] | None
     excluded: Mapping[str, int]
 
@@ -114,13 +114,13 @@ class Images:
             units, {why: count for why, count in excluded.items() if count},
         )  # fmt: skip
 
-    def sums(self, group: Indices, weight: Floats) -> Floats:
+    def sums(self, group: Integers, weight: Floats) -> Floats:
         """Return sums of weights by region and group."""
         cell = self.region * len(self.groups) + group
         found = np.bincount(cell, weight, minlength=len(self.regions) * len(self.groups))
         return found.reshape(len(self.regions), len(self.groups)).astype(np.float64)
 
-    def means(self, group: Indices, weight: Floats) -> Floats:
+    def means(self, group: Integers, weight: Floats) -> Floats:
         """Return means by region and group, NaN where a cell has no image."""
         with np.errstate(invalid="ignore"):
             return self.sums(group, weight * self.number) / self.sums(group, weight)

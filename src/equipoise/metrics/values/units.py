@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.core.arrays import Floats, Indices
+from equipoise.core.arrays import Floats, Integers
 from equipoise.core.errors import InputError
 from equipoise.core.labels import encode
 from equipoise.stats.streams import unit_counts, unit_keys
 
 
-def unit_codes(labels: Any, n: int, what: str) -> tuple[Indices, tuple[str, ...]]:
+def unit_codes(labels: Any, n: int, what: str) -> tuple[Integers, tuple[str, ...]]:
     """Return the unit of each of n rows, from 0, and names; a row without a label stands alone.
 
     Raises
@@ -43,7 +43,7 @@ class Units:
         Whether units were named; otherwise every row is one.
     """
 
-    codes: Indices
+    codes: Integers
     names: Sequence[str]
     named: bool = True
 

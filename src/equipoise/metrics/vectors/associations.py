@@ -11,8 +11,8 @@ from operator import itemgetter
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from equipoise.core.arrays import AnyArray, Floats
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate
 from equipoise.core.parts import Part, parts_to_table
@@ -29,8 +29,6 @@ from equipoise.metrics.vectors.resampling import Space, Statistic, Weights, row_
 from equipoise.metrics.vectors.sets import Similarity
 from equipoise.stats.resampling import Exact, Resampling, level_of
 from equipoise.stats.streams import stream
-
-Floats = npt.NDArray[np.float64]
 
 # A standard deviation that is rounding only, relative to the largest score.
 _ROUNDING = 1e-12
@@ -380,9 +378,7 @@ def _spread(pooled: Floats, ddof: int) -> float:
     return found if found > _ROUNDING * float(np.abs(pooled).max()) else 0.0
 
 
-def _effects(
-    scores: tuple[Floats, Floats], times: tuple[npt.NDArray[Any], npt.NDArray[Any]], ddof: int
-) -> Floats:
+def _effects(scores: tuple[Floats, Floats], times: tuple[AnyArray, AnyArray], ddof: int) -> Floats:
     """Effect size, both means and the difference of sums, shape (replicates, 4)."""
     (x, y), (wx, wy) = scores, (one.astype(np.float64) for one in times)
     nx, ny = wx.sum(axis=1), wy.sum(axis=1)

@@ -10,10 +10,10 @@ from itertools import combinations, product
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from scipy import special
 
+from equipoise.core.arrays import AnyArray, Floats, Integers
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Chance, Estimate
 from equipoise.core.finding import Excluded, GroupValue
@@ -31,8 +31,6 @@ from equipoise.metrics.vectors.unit_sums import (
     unit_sums,
 )
 from equipoise.stats.resampling import Exact, Resampling, level_of
-
-Floats = npt.NDArray[np.float64]
 
 REFERENCE = "Mandal 2024, chapter 3 (image similarity score)"
 _NULL = "both sets are equally diverse: Welch's t of the jackknifed difference, two-sided"
@@ -200,7 +198,7 @@ class Sets:
         )
 
 
-def project(sets: Mapping[str, Any], components: int) -> dict[str, npt.NDArray[Any]]:
+def project(sets: Mapping[str, Any], components: int) -> dict[str, AnyArray]:
     """Project sets on the principal components of all their rows together.
 
     Rows of zeros, which have no direction, stay rows of zeros.
@@ -471,7 +469,7 @@ def _reason(one: Spread, bare: bool) -> str:
     return few if math.isnan(one.error) else "the images of both sets are all alike"
 
 
-def diverse_subset(embeddings: Any, size: int) -> npt.NDArray[np.int64]:
+def diverse_subset(embeddings: Any, size: int) -> Integers:
     """Choose images greedily so that the mean distance within the chosen is large.
 
     Starts with the image that is furthest from all others on average, then adds the one with

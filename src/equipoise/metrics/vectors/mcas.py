@@ -9,8 +9,8 @@ from operator import itemgetter
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from equipoise.core.arrays import Floats
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate, Harm, no_ends
 from equipoise.core.parts import parts_to_table
@@ -22,8 +22,6 @@ from equipoise.metrics.vectors.resampling import Space, Statistic, Weights, row_
 from equipoise.metrics.vectors.sets import Similarity
 from equipoise.stats.resampling import Bootstrap, Exact, Resampling
 from equipoise.stats.streams import stream
-
-Floats = npt.NDArray[np.float64]
 
 # Attribute kind and target set of each component.
 SIDES = {

@@ -13,8 +13,8 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from equipoise.core.arrays import Floats, Integers, Words
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Chance, Harm
 from equipoise.metrics.building import NOTHING, Against, against
@@ -25,9 +25,6 @@ from equipoise.stats.resampling import Exact, Resampling, null_draws
 from equipoise.stats.shuffling import add_exchanged, draw_subsets, keys
 from equipoise.stats.threads import each
 
-Whole = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
-Floats = npt.NDArray[np.float64]
 Alternative = Literal["greater", "less", "two-sided"]
 
 HARM: dict[Alternative, Harm] = {"greater": "higher", "less": "lower", "two-sided": "either"}
@@ -46,7 +43,7 @@ _TIE = 1e-12
 
 
 @compiled("void(int64[::1], int64, int64[::1])")
-def enumerate_sums(values: Whole, size: int, found: Whole) -> None:
+def enumerate_sums(values: Integers, size: int, found: Integers) -> None:
     """Write the sums of all subsets of `size` members (n,), in lexicographic order.
 
     After its first member, a subset goes on as one of the last of one member fewer: all sums of
@@ -69,7 +66,7 @@ def enumerate_sums(values: Whole, size: int, found: Whole) -> None:
 
 
 @compiled("void(uint64[:, ::1], int64[:, ::1], int64[:, ::1])")
-def add_chosen(words: Words, values: Whole, found: Whole) -> None:
+def add_chosen(words: Words, values: Integers, found: Integers) -> None:
     """Write the sums of the members whose bits are set.
 
     Parameters
@@ -124,7 +121,7 @@ class Exchanged:
     text: str
     scale: float
     resolution: float = 0.0
-    halves: tuple[Whole, int, int] | None = None
+    halves: tuple[Integers, int, int] | None = None
     mirrored: bool = False
 
     @cached_property
@@ -278,7 +275,7 @@ def exchange(
     )
 
 
-def _difference(first: Whole, second: Whole, n: int, m: int, bits: int) -> Floats:
+def _difference(first: Integers, second: Integers, n: int, m: int, bits: int) -> Floats:
     """Return the means of a set minus those of the other, of sums in fixed point."""
     low = (first - second) / n if n == m else first / n - second / m
     # In two steps, for 2^-bits may be no float.
@@ -303,7 +300,7 @@ def permutations(members: int, resampling: Resampling) -> int:
     return null_draws(resampling, _MAX_MOVED // max(members, 1))
 
 
-def count_at_least(values: Whole, size: int, threshold: int) -> int:
+def count_at_least(values: Integers, size: int, threshold: int) -> int:
     """Count subsets of `size` members whose sum is at least a threshold.
 
     Sums of each half are grouped by size and sorted, and pairs counted between them, so that 40
@@ -325,9 +322,9 @@ def count_at_least(values: Whole, size: int, threshold: int) -> int:
     return found
 
 
-def _sorted_sums(values: Whole) -> list[Whole]:
+def _sorted_sums(values: Integers) -> list[Integers]:
     """Return the sums of all subsets, by their size."""
-    sums: list[Whole] = [np.zeros(1, dtype=np.int64)]
+    sums: list[Integers] = [np.zeros(1, dtype=np.int64)]
     none = np.empty(0, dtype=np.int64)
     for value in values:
         pairs = zip([*sums, none], [none, *(one + value for one in sums)], strict=True)
@@ -335,7 +332,7 @@ def _sorted_sums(values: Whole) -> list[Whole]:
     return [np.sort(one) for one in sums]
 
 
-def _all_sums(ordered: Whole, size: int, *, mirrored: bool) -> Whole:
+def _all_sums(ordered: Integers, size: int, *, mirrored: bool) -> Integers:
     """Return the sums of all subsets of `size` of members (n, k), in lexicographic order.
 
     Mirrored, only of those with the first member: the complement of the first is the last.
@@ -347,7 +344,7 @@ def _all_sums(ordered: Whole, size: int, *, mirrored: bool) -> Whole:
     return np.ascontiguousarray(found.T) + (ordered[0] if mirrored else 0)
 
 
-def random_sums(values: Whole, size: int, draws: int, seed: int, *names: str) -> Whole:
+def random_sums(values: Integers, size: int, draws: int, seed: int, *names: str) -> Integers:
     """Return sums of random subsets of `size` members, all equally likely.
 
     Parameters
@@ -380,7 +377,7 @@ def random_sums(values: Whole, size: int, draws: int, seed: int, *names: str) ->
 
 
 def _exchange_units(
-    whole: Whole,
+    whole: Integers,
     n: int,
     units: tuple[Sequence[str], Sequence[str]],
     draws: int,

@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from equipoise.core.arrays import Booleans, Floats, Integers
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate, Harm
 from equipoise.core.groups import Groups
@@ -34,9 +34,6 @@ from equipoise.metrics.vectors.sets import Similarity, embed
 from equipoise.stats.draws import ItemSampler, Sampler, TableSampler
 from equipoise.stats.resampling import Bootstrap, Exact, Resampling, level_of
 from equipoise.stats.streams import unit_keys
-
-Floats = npt.NDArray[np.float64]
-Masks = npt.NDArray[np.bool_]
 
 # Why percentiles of replicates are no confidence interval.
 CHOSEN_ANEW = "each replicate chooses the labels anew, and may compare others"
@@ -161,7 +158,7 @@ def _is_second(names: Sequence[str], first: str | None) -> bool:
 
 
 def _label_scores(
-    counted: LabelCounts, scores: Floats, sides: Mapping[str, npt.NDArray[np.bool_]]
+    counted: LabelCounts, scores: Floats, sides: Mapping[str, Booleans]
 ) -> Iterator[Part]:
     """Yield the score of each label of X and of Y."""
     nothing = np.full(2, np.nan)
@@ -300,7 +297,7 @@ class LabelCounts:
     """
 
     labels: tuple[str, ...]
-    order: npt.NDArray[np.int64]
+    order: Integers
     groups: Groups
     table: Floats
     sampler: Sampler = field(repr=False)
@@ -416,7 +413,7 @@ def _effects(tables: Floats, scores: Floats, ddof: int) -> Floats:
         return np.asarray((means[0] - means[1]) / np.where(flat, np.nan, deviation))
 
 
-def _chosen(tables: Floats) -> tuple[Masks, Masks, Masks]:
+def _chosen(tables: Floats) -> tuple[Booleans, Booleans, Booleans]:
     """Labels of the first group alone, of the second alone, and of both, each (r, labels).
 
     A group's labels are those at least as frequent as the one that ends the more frequent half.

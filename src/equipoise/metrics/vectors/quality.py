@@ -9,9 +9,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import xlogy
 
+from equipoise.core.arrays import Bytes, Floats, Integers
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Ends, Estimate, no_ends
 from equipoise.core.labels import encode
@@ -26,9 +26,6 @@ from equipoise.stats.chance import band
 from equipoise.stats.intervals import percentile
 from equipoise.stats.resampling import Bootstrap, Exact, Resampling
 from equipoise.stats.streams import stream, unit_counts, unit_keys
-
-Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.int64]
 
 THRESHOLD, MARGIN = 0.95, 0.1
 """Cosine from which the encoder takes two subjects' texts for one; and how far above chance its
@@ -305,8 +302,8 @@ def _check_choice(of: str, resampling: Resampling | None) -> None:
 
 def _exchanged_sets(
     unit: Floats,
-    own: npt.NDArray[np.int64],
-    strata: npt.NDArray[np.int64],
+    own: Integers,
+    strata: Integers,
     sets: int,
     permutations: int,
     rng: int,
@@ -422,7 +419,7 @@ def set_similarity(
     )
 
 
-def _set_means(unit: Floats, members: Indices, many: int) -> tuple[Floats, Indices]:
+def _set_means(unit: Floats, members: Integers, many: int) -> tuple[Floats, Integers]:
     """Return the mean cosine of the pairs of each set, NaN below two images, and its images."""
     counts = np.bincount(members, minlength=many)
     order = np.argsort(members, kind="stable")
@@ -636,7 +633,7 @@ def pose_layout(images: Sequence[Any]) -> Floats:
     return np.stack([_edges(*_split(image, place)) for place, image in enumerate(images, 1)])
 
 
-def _split(given: Any, place: int) -> tuple[npt.NDArray[np.uint8], tuple[int, int]]:
+def _split(given: Any, place: int) -> tuple[Bytes, tuple[int, int]]:
     """Return an image and the height and width of its background's bands."""
     image = np.asarray(given)
     if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3:
@@ -653,13 +650,13 @@ def _split(given: Any, place: int) -> tuple[npt.NDArray[np.uint8], tuple[int, in
     return image, (max(1, round(BORDER * height)), max(1, round(BORDER * width)))
 
 
-def _places(height: int, width: int) -> Indices:
+def _places(height: int, width: int) -> Integers:
     """Return the cell of every pixel, shape (height, width)."""
     rows, columns = (np.arange(count) * CELLS // count for count in (height, width))
     return np.asarray(rows[:, None] * CELLS + columns)
 
 
-def _means(image: npt.NDArray[np.uint8], band: tuple[int, int]) -> Floats:
+def _means(image: Bytes, band: tuple[int, int]) -> Floats:
     height, width = image.shape[:2]
     kept = np.ones((height, width), dtype=bool)
     kept[band[0] : height - band[0], band[1] : width - band[1]] = False
@@ -670,7 +667,7 @@ def _means(image: npt.NDArray[np.uint8], band: tuple[int, int]) -> Floats:
     return np.asarray((np.stack(sums, axis=1) / np.maximum(counts, 1)[:, None]).ravel())
 
 
-def _edges(image: npt.NDArray[np.uint8], band: tuple[int, int]) -> Floats:
+def _edges(image: Bytes, band: tuple[int, int]) -> Floats:
     light = np.einsum("hwc,c->hw", image.astype(np.float64), np.array(_LUMINANCE)) / 255.0
     down, across = (
         one[band[0] : one.shape[0] - band[0], band[1] : one.shape[1] - band[1]]

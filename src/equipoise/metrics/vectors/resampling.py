@@ -14,8 +14,8 @@ from functools import reduce
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from equipoise.core.arrays import AnyArray, Bytes, Floats, Integers
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Ends, Estimate, Harm
 from equipoise.core.finding import GroupValue
@@ -30,8 +30,7 @@ from equipoise.stats.resampling import Bootstrap, Resampling, level_of
 from equipoise.stats.streams import stream, unit_counts, unit_keys
 from equipoise.stats.threads import each
 
-Floats = npt.NDArray[np.float64]
-Weights = Mapping[str, npt.NDArray[np.uint8]]
+Weights = Mapping[str, Bytes]
 Near = dict[str, Floats]
 Statistic = Callable[[Weights], Floats]
 
@@ -275,7 +274,7 @@ def replicate_blocks(
         yield {name: weights(some) for name, weights in draw.items()}
 
 
-def mean_vectors(weights: npt.NDArray[Any], vectors: Members) -> Floats:
+def mean_vectors(weights: AnyArray, vectors: Members) -> Floats:
     """Weighted means of vectors, shape (replicates, d); NaN where all weights are 0."""
     totals = weights.sum(axis=1, dtype=np.float64)
     heaviest = max(float(totals.max(initial=1.0)), 1.0)
@@ -290,14 +289,12 @@ def mean_vectors(weights: npt.NDArray[Any], vectors: Members) -> Floats:
         return np.asarray(np.ldexp(sums / totals[:, None], -bits))
 
 
-def row_dots(first: npt.NDArray[Any], second: Floats) -> Floats:
+def row_dots(first: AnyArray, second: Floats) -> Floats:
     """Inner product of each row with the same row of the other, shape (replicates,)."""
     return np.asarray(np.einsum("rd,rd->r", first, second))
 
 
-def _drawing(
-    one: Members, fixed: bool, size: int, seed: int
-) -> Callable[[range], npt.NDArray[np.uint8]]:
+def _drawing(one: Members, fixed: bool, size: int, seed: int) -> Callable[[range], Bytes]:
     """Return what gives the weights of a range of replicates, `size` of which share a stream."""
     n = len(one)
     if fixed or not one.varies:
@@ -307,7 +304,7 @@ def _drawing(
         keys = unit_keys(names.tolist())
         return lambda some: unit_counts(seed, keys, some)[:, index].astype(np.uint8)
 
-    def drawn(some: range) -> npt.NDArray[np.uint8]:
+    def drawn(some: range) -> Bytes:
         starts = range(some.start, some.stop, size)
         streams = [stream(seed, "bootstrap", one.name, start) for start in starts]
         weights = np.zeros((len(some), n), dtype=np.uint8)
@@ -318,7 +315,7 @@ def _drawing(
     return drawn
 
 
-def _count(drawing: np.random.Generator, weights: npt.NDArray[np.uint8]) -> None:
+def _count(drawing: np.random.Generator, weights: Bytes) -> None:
     """Draw members with replacement for each line of weights (replicates, n), which are 0."""
     flat, n = weights.reshape(-1), weights.shape[1]
     # A line of many members stays in the cache; of few members, some lines are drawn at once.
@@ -331,9 +328,7 @@ def _count(drawing: np.random.Generator, weights: npt.NDArray[np.uint8]) -> None
 
 
 @compiled("void(int64[::1], int64, int64, uint8[::1])")
-def count_drawn(
-    drawn: npt.NDArray[np.int64], n: int, first: int, times: npt.NDArray[np.uint8]
-) -> None:
+def count_drawn(drawn: Integers, n: int, first: int, times: Bytes) -> None:
     """Add 1 to the times that each of the members drawn has counted.
 
     Parameters

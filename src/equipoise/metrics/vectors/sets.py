@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from equipoise.core.arrays import AnyArray, Floats, Integers
 from equipoise.core.errors import InputError
 from equipoise.core.labels import check_unmasked, encode
 from equipoise.metrics.vector_rows import (
@@ -29,8 +30,6 @@ from equipoise.metrics.vector_rows import (
 )
 from equipoise.stats.compiled import compiled
 
-Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.int64]
 Similarity = Callable[[Any, Any], npt.ArrayLike]
 
 # Numbers of unit vectors that are computed together, and the most of them that are kept.
@@ -38,7 +37,7 @@ _AT_ONCE, _KEPT = 1 << 18, 1 << 22
 
 
 @compiled("void(Array(float64, 2, 'C', readonly=True), float64, float64, int64[::1])")
-def add_whole(values: Floats, first: float, second: float, total: Indices) -> None:
+def add_whole(values: Floats, first: float, second: float, total: Integers) -> None:
     """Add the rows, times both factors and rounded to whole numbers, to `total` (d,)."""
     n, d = values.shape
     for i in range(n):
@@ -98,7 +97,7 @@ class Members:
 
     name: str
     stored: Table = field(repr=False)
-    rows: Indices = field(repr=False)
+    rows: Integers = field(repr=False)
     scale: Floats | None = field(default=None, repr=False)
     largest: Floats | None = field(default=None, repr=False)
     units: tuple[str, ...] | None = field(default=None, repr=False)
@@ -128,7 +127,7 @@ class Members:
             return [(slice(0, len(self)), self._kept)]
         return ((here, self._computed(here)) for here in _slices(len(self), self.dimension))
 
-    def take(self, places: Indices) -> Floats:
+    def take(self, places: Integers) -> Floats:
         """Return the vectors of some members, shape (m, d)."""
         if self._kept is not None:
             return self._kept[places]
@@ -168,7 +167,7 @@ class Members:
         few = len(self) * self.dimension <= _KEPT
         return self._computed(slice(0, len(self))) if few else None
 
-    def _computed(self, places: slice | Indices) -> Floats:
+    def _computed(self, places: slice | Integers) -> Floats:
         every = len(self.rows) == len(self.stored)
         rows = kernel_rows(self.stored[places if every else self.rows[places]])
         if self.largest is not None:
@@ -262,7 +261,7 @@ def embedding_table(embeddings: Any, name: str = "embeddings") -> Table:
     return array
 
 
-def kernel_rows(rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def kernel_rows(rows: AnyArray) -> AnyArray:
     """Return rows as contiguous float32 or float64: as they are where that is so, else a copy."""
     if rows.dtype == np.float16:
         return widened(rows)

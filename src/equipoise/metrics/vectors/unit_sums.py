@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from equipoise.core.arrays import AnyArray, Bytes, Floats, Integers
 from equipoise.core.errors import InputError
 from equipoise.metrics.vector_rows import Table, float_rows, in_range, inverse_lengths, project
 from equipoise.metrics.vectors.sets import embedding_table, kernel_rows
@@ -16,8 +17,7 @@ from equipoise.stats.compiled import compiled
 from equipoise.stats.shuffling import keys, shuffle
 from equipoise.stats.threads import each
 
-Floats = npt.NDArray[np.float64]
-Labels = npt.NDArray[np.uint8] | npt.NDArray[np.uint16]
+Labels = Bytes | npt.NDArray[np.uint16]
 
 # Numbers that a thread takes at a time, and of those the ones that are normalised, and converted
 # where need be, together: these stay in the cache. Fixed, for sums to have one order.
@@ -40,7 +40,7 @@ _SCATTER = tuple(
 
 
 @compiled(*float_rows("void(rows, float64[::1], float64[::1])"))
-def add_scaled(rows: npt.NDArray[Any], scale: Floats, total: Floats) -> None:
+def add_scaled(rows: AnyArray, scale: Floats, total: Floats) -> None:
     """Add the rows, each times its scale, to `total` (d,)."""
     n, d = rows.shape
     for i in range(n):
@@ -52,9 +52,9 @@ def add_scaled(rows: npt.NDArray[Any], scale: Floats, total: Floats) -> None:
 
 @compiled(*_SCATTER)
 def scatter(
-    rows: npt.NDArray[Any],
+    rows: AnyArray,
     scale: Floats,
-    used: npt.NDArray[np.int64],
+    used: Integers,
     labels: Labels,
     first: int,
     totals: Floats,
@@ -149,7 +149,7 @@ def unit_sums(sets: Sequence[Table], names: Sequence[str]) -> list[UnitSums]:
     if len(dimensions) > 1:
         raise InputError(f"sets of different dimensions {sorted(dimensions)}; expected one space")
 
-    def add(_: int, rows: npt.NDArray[Any], scale: Floats, total: Floats) -> None:
+    def add(_: int, rows: AnyArray, scale: Floats, total: Floats) -> None:
         add_scaled(rows, scale, total[:-1])
         total[-1] += np.count_nonzero(scale)
 
@@ -176,7 +176,7 @@ def scatters(sets: Sequence[Table], means: Floats) -> list[Floats]:
     """
     centres: Floats = np.einsum("id,jd->ij", means, means)
 
-    def add(index: int, rows: npt.NDArray[Any], scale: Floats, total: Floats) -> None:
+    def add(index: int, rows: AnyArray, scale: Floats, total: Floats) -> None:
         found = np.empty((len(rows), len(means)))
         project(rows, scale, means, found)
         apart = (found - centres[index])[scale > 0]
@@ -247,7 +247,7 @@ def exchanged(sets: Sequence[Table], counts: Sequence[int], permutations: int, s
     return np.concatenate(each(cross, range(0, permutations, step)))
 
 
-def blocks(array: Table, name: str, span: range) -> Iterator[tuple[npt.NDArray[Any], Floats]]:
+def blocks(array: Table, name: str, span: range) -> Iterator[tuple[AnyArray, Floats]]:
     """Yield rows as float32 or float64 with 1 / |row|, 0 for rows of zeros.
 
     Raises
@@ -279,7 +279,7 @@ def _accumulated(
     sets: Sequence[Table],
     names: Sequence[str],
     shape: int | tuple[int, ...],
-    add: Callable[[int, npt.NDArray[Any], Floats, Floats], None],
+    add: Callable[[int, AnyArray, Floats, Floats], None],
 ) -> list[Floats]:
     """Return for each set a total to which `add` adds a set's index, its rows and their scale."""
 

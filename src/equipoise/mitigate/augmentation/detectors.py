@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from equipoise.core.arrays import Floats
 from equipoise.core.errors import MissingExtraError, ModelError
 from equipoise.mitigate.augmentation.faces import Image, Regions
 
@@ -123,7 +123,7 @@ def _opencv() -> Any:
 
 
 def _largest(images: Sequence[Image], faces: Callable[[Image], Any]) -> Regions:
-    ends: NDArray[np.float64] = np.zeros((len(images), 4))
+    ends: Floats = np.zeros((len(images), 4))
     for place, image in enumerate(images):
         boxes = np.asarray(faces(image), dtype=np.float64).reshape(-1, 4)
         if len(boxes):

@@ -9,8 +9,8 @@ from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from equipoise.core.arrays import Floats, Integers
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate
 from equipoise.metrics import association_score
@@ -62,13 +62,13 @@ class Experiment:
     networks: tuple[str, ...]
     classes: tuple[str, ...]
     groups: tuple[str, ...]
-    truth: NDArray[np.int64]
-    answers: Mapping[Pair, NDArray[np.int64]]
+    truth: Integers
+    answers: Mapping[Pair, Integers]
     associations: Mapping[Pair, Mapping[Pair, Estimate]]
     missing: Mapping[str, Mapping[str, tuple[int, int]]]
     counts: Mapping[str, Mapping[Pair, int]] = field(default_factory=dict)
 
-    def right(self, network: str, arm: str) -> NDArray[np.float64]:
+    def right(self, network: str, arm: str) -> Floats:
         """Return whether each run is right on each image, (repeats, n)."""
         return np.asarray(self.answers[network, arm] == self.truth, dtype=np.float64)
 
@@ -141,7 +141,7 @@ def augmentation_experiment(  # noqa: PLR0913 - the parts of an experiment
         image if box is None else cover_region(image, box)
         for image, box in zip(images, boxes, strict=True)
     ]
-    answers: dict[Pair, NDArray[np.int64]] = {}
+    answers: dict[Pair, Integers] = {}
     associations: dict[Pair, dict[Pair, Estimate]] = {}
     todo = [(name, arm) for name in networks for arm in ARMS]
     for number, (name, arm) in enumerate(todo):

@@ -12,12 +12,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from equipoise.core.arrays import AnyArray, Booleans, Bytes, Floats, Integers, Objects
 from equipoise.core.errors import InputError
 from equipoise.stats.streams import stream
 
-Image = NDArray[np.uint8]
+Image = Bytes
 Box = tuple[int, int, int, int]
 """Left, top, right, bottom in pixels; right and bottom are outside."""
 
@@ -36,11 +36,11 @@ class Regions:
     found : ndarray of bool, shape (n,)
     """
 
-    boxes: NDArray[np.int64]
-    found: NDArray[np.bool_]
+    boxes: Integers
+    found: Booleans
 
     @classmethod
-    def of(cls, ends: NDArray[np.float64], sizes: Sequence[tuple[int, int]]) -> Regions:
+    def of(cls, ends: Floats, sizes: Sequence[tuple[int, int]]) -> Regions:
         """Round boxes (n, 4), and cut them at their images; fewer than 2 × 2 pixels are no face."""
         limits = np.array([(width, height) * 2 for height, width in sizes]).reshape(-1, 4)
         boxes = np.clip(np.rint(ends), 0, limits).astype(np.int64)
@@ -58,7 +58,7 @@ class Regions:
         left, top, right, bottom = self.boxes[place].tolist()
         return left, top, right, bottom
 
-    def missing(self, groups: Sequence[object] | NDArray[Any]) -> Mapping[str, tuple[int, int]]:
+    def missing(self, groups: Sequence[object] | AnyArray) -> Mapping[str, tuple[int, int]]:
         """Count images without a face.
 
         Parameters
@@ -80,7 +80,7 @@ class Regions:
 
 
 def regions_of_columns(
-    columns: Mapping[str, Sequence[float | None] | NDArray[np.float64]],
+    columns: Mapping[str, Sequence[float | None] | Floats],
     sizes: Sequence[tuple[int, int]],
     *,
     rows: Sequence[int] | None = None,
@@ -190,9 +190,9 @@ class Faces:
         Where each image comes from, for messages.
     """
 
-    images: Sequence[Image] | NDArray[np.uint8]
-    labels: NDArray[np.object_]
-    groups: NDArray[np.object_]
+    images: Sequence[Image] | Bytes
+    labels: Objects
+    groups: Objects
     regions: Regions
     sources: Sequence[str] | None = None
 
@@ -209,7 +209,7 @@ class Faces:
         return len(self.labels)
 
     @cached_property
-    def partners(self) -> dict[str, NDArray[np.int64]]:
+    def partners(self) -> dict[str, Integers]:
         """For each group, the images of other groups that have a face."""
         return {
             name: np.flatnonzero((self.groups != name) & self.regions.found)

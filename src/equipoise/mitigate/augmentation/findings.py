@@ -10,18 +10,16 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 from scipy import stats
 
 from equipoise.audits.columns import Row, table_of
+from equipoise.core.arrays import Floats
 from equipoise.core.finding import Family, Finding, Verdict
 from equipoise.metrics import accuracy_difference
 from equipoise.mitigate.augmentation.experiment import ARMS, Experiment
 from equipoise.stats.chance import benjamini_hochberg
 from equipoise.stats.resampling import Bootstrap
 from equipoise.stats.verdict import judge
-
-Floats = NDArray[np.float64]
 
 THRESHOLD = 0.01
 """Default for the least difference in accuracy that matters."""

@@ -11,19 +11,16 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from equipoise import __version__
 from equipoise.audits.config_fields import Section
+from equipoise.core.arrays import AnyArray, Bytes, Floats32, Integers
 from equipoise.core.errors import InputError, MissingExtraError, ModelError
 from equipoise.mitigate.augmentation.faces import Faces, PlainFaces
 from equipoise.mitigate.recipe import Count, Rate
 from equipoise.models import runtimes
 from equipoise.stats.streams import stream
-
-Floats = NDArray[np.float32]
-Codes = NDArray[np.int64]
 
 SMALL = ("cnn", "vit")
 # Patches of a ViT beside one another, and their side where these do not divide an image.
@@ -175,7 +172,7 @@ class Job:
     schedule: Schedule
 
 
-def class_codes(classes: Sequence[str], labels: NDArray[Any]) -> Codes:
+def class_codes(classes: Sequence[str], labels: AnyArray) -> Integers:
     """Return the place of each label among the classes."""
     return np.array([classes.index(str(label)) for label in labels], dtype=np.int64)
 
@@ -280,7 +277,7 @@ def _resume(checkpoint: Path, job: Job, parts: dict[str, Any]) -> int:
     return int(state["epochs"])
 
 
-def _logits(module: Any, images: Sequence[NDArray[np.uint8]]) -> Any:
+def _logits(module: Any, images: Sequence[Bytes]) -> Any:
     """Return logits of images of one size, also of networks that return them with other things."""
     floats = np.stack(images).astype(np.float32) / 127.5 - 1.0
     output = module(
@@ -289,7 +286,7 @@ def _logits(module: Any, images: Sequence[NDArray[np.uint8]]) -> Any:
     return getattr(output, "logits", output)
 
 
-def predict(module: Any, images: Sequence[NDArray[np.uint8]]) -> tuple[Codes, Floats]:
+def predict(module: Any, images: Sequence[Bytes]) -> tuple[Integers, Floats32]:
     """Run a trained network over images of one size.
 
     Returns

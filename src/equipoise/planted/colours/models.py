@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from equipoise.core.arrays import Floats32
 from equipoise.models.onnx import load_onnx_classifier
 from equipoise.planted.colours.render import COLOURS, SHAPES, ColourImages
 
@@ -108,7 +109,7 @@ VARIANTS = (
 
 WEIGHTS = Path(__file__).parent / "weights"
 
-Column = NDArray[np.str_] | NDArray[np.float32]
+Column = NDArray[np.str_] | Floats32
 
 
 def predict_table(scene: ColourImages, names: Sequence[str]) -> dict[str, Column]:

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
+
+from equipoise.core.arrays import Bytes, Floats, Integers, Positions
 
 SHAPES = ("square", "ellipse", "heart")
 COLOURS = ("red", "green", "blue")
@@ -28,8 +29,6 @@ SCALE_RANGE = (0.5, 1.0)
 
 _STREAMS = {"train": 0, "test": 1}
 _CHUNK = 2048
-
-Pixels = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -49,17 +48,17 @@ class Factors:
         the frame that keeps every shape inside.
     """
 
-    shape: NDArray[np.int64]
-    colour: NDArray[np.int64]
-    scale: NDArray[np.float64]
-    rotation: NDArray[np.float64]
-    x: NDArray[np.float64]
-    y: NDArray[np.float64]
+    shape: Integers
+    colour: Integers
+    scale: Floats
+    rotation: Floats
+    x: Floats
+    y: Floats
 
     def __len__(self) -> int:
         return len(self.shape)
 
-    def take(self, rows: NDArray[np.intp] | slice) -> "Factors":
+    def take(self, rows: Positions | slice) -> "Factors":
         """Return the factors of some rows."""
         return Factors(**{name: values[rows] for name, values in vars(self).items()})
 
@@ -78,7 +77,7 @@ class ColourImages:
     """
 
     image_id: tuple[str, ...]
-    images: NDArray[np.uint8]
+    images: Bytes
     factors: Factors
 
 
@@ -112,7 +111,7 @@ def draw_factors(per_cell: int, *, seed: int, stream: str) -> Factors:
     return Factors(shape, colour, low + (high - low) * scale, 2.0 * np.pi * turn, x, y)
 
 
-def render(factors: Factors) -> NDArray[np.uint8]:
+def render(factors: Factors) -> Bytes:
     """Draw one image per row.
 
     Returns
@@ -151,7 +150,7 @@ def render_test_set(per_cell: int = 1000, *, seed: int = 0) -> ColourImages:
     return ColourImages(image_id=image_id, images=render(factors), factors=factors)
 
 
-def coverage(factors: Factors, distance: Callable[[Pixels, Pixels], Pixels]) -> Pixels:
+def coverage(factors: Factors, distance: Callable[[Floats, Floats], Floats]) -> Floats:
     """Return the share of each pixel that the shape covers, in [0, 1].
 
     Parameters
@@ -177,23 +176,23 @@ def coverage(factors: Factors, distance: Callable[[Pixels, Pixels], Pixels]) -> 
     return np.clip(0.5 - outside, 0.0, 1.0)
 
 
-def _square_distance(x: Pixels, y: Pixels) -> Pixels:
+def _square_distance(x: Floats, y: Floats) -> Floats:
     beyond_x, beyond_y = np.abs(x) - 0.5, np.abs(y) - 0.5
-    outside: Pixels = np.hypot(np.maximum(beyond_x, 0.0), np.maximum(beyond_y, 0.0))
+    outside: Floats = np.hypot(np.maximum(beyond_x, 0.0), np.maximum(beyond_y, 0.0))
     return outside + np.minimum(np.maximum(beyond_x, beyond_y), 0.0)
 
 
-def _ellipse_distance(x: Pixels, y: Pixels) -> Pixels:
+def _ellipse_distance(x: Floats, y: Floats) -> Floats:
     """Approximate, to first order at the outline, where alone it matters."""
     minor = 1.0 / np.sqrt(np.pi * _ASPECT)
     major = _ASPECT * minor
     level = np.hypot(x / major, y / minor)
     slope = np.hypot(x / major**2, y / minor**2)
-    distance: Pixels = level * (level - 1.0) / np.maximum(slope, 1e-9)
+    distance: Floats = level * (level - 1.0) / np.maximum(slope, 1e-9)
     return distance
 
 
-def _heart_distance(x: Pixels, y: Pixels) -> Pixels:
+def _heart_distance(x: Floats, y: Floats) -> Floats:
     """Join the cone from the tip around each lobe with the kite between tip, lobes and notch."""
     across, up = np.abs(x) * _HEART_UNIT, y * _HEART_UNIT + _HEART_CENTROID
     length, slope = np.hypot(_LOBE, _TIP), 1.0 / np.hypot(_LOBE, _TIP)

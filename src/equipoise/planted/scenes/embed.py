@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
+from equipoise.core.arrays import Bytes, Floats32
 from equipoise.planted.scenes.captions import neutral_prompts
 from equipoise.planted.scenes.render import SUBJECTS
 
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 WEIGHTS = Path(__file__).parent / "weights"
 CLIPS = ("biased", "null")
 """Names of the shipped CLIP models, and of the worlds they were trained in."""
-
-Vectors = NDArray[np.float32]
 
 
 def load_clip(name: str, *, weights: Path = WEIGHTS) -> DualEncoder:
@@ -44,23 +42,23 @@ def load_clip(name: str, *, weights: Path = WEIGHTS) -> DualEncoder:
     return cast("DualEncoder", load_model(f"hf:{folder}", device="cpu", dtype="float32"))
 
 
-def embed_images(clip: DualEncoder, images: NDArray[np.uint8]) -> Vectors:
+def embed_images(clip: DualEncoder, images: Bytes) -> Floats32:
     """Return vectors of images, shape (n, dimension), of length 1."""
     return _unit(clip.embed_images(images))
 
 
-def embed_groups(clip: DualEncoder, prompts: Sequence[Sequence[str]]) -> Vectors:
+def embed_groups(clip: DualEncoder, prompts: Sequence[Sequence[str]]) -> Floats32:
     """Return one vector for each group of prompts: the mean of their unit vectors, of length 1."""
     vectors = _unit(clip.embed_texts([text for group in prompts for text in group]))
     ends = np.cumsum([len(group) for group in prompts])[:-1]
     return _unit(np.stack([part.mean(axis=0) for part in np.split(vectors, ends)]))
 
 
-def neutral_queries(clip: DualEncoder) -> Vectors:
+def neutral_queries(clip: DualEncoder) -> Floats32:
     """Return one query for each of `render.SUBJECTS`: its neutral prompts together."""
     return embed_groups(clip, [neutral_prompts(subject) for subject in SUBJECTS])
 
 
-def _unit(vectors: Vectors) -> Vectors:
-    unit: Vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+def _unit(vectors: Floats32) -> Floats32:
+    unit: Floats32 = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     return unit

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
+from equipoise.core.arrays import Floats, Floats32
 from equipoise.metrics import cosine_scores, retrieval_measures
-from equipoise.planted.scenes.embed import Vectors
 from equipoise.planted.scenes.render import FRAMES, HUES, SUBJECTS
 from equipoise.planted.scenes.sets import Scenes
 from equipoise.planted.scenes.variants import World
@@ -21,8 +20,6 @@ THRESHOLD = 0.25
 
 K, PREFIXES = 12, 144
 """Images that count, and the prefixes of NDKL: as many as combinations of attributes, squared."""
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -56,7 +53,7 @@ class Preferences:
 
 
 def preferences_of(
-    images: Vectors, queries: Vectors, scale: float, world: World, scenes: Scenes
+    images: Floats32, queries: Floats32, scale: float, world: World, scenes: Scenes
 ) -> tuple[Preferences, ...]:
     """Measure what neutral prompts prefer in counterfactual sets: hues, then frames.
 

@@ -11,8 +11,9 @@ from functools import cache
 from itertools import product
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from equipoise.core.arrays import Bytes, Floats, Floats32, Integers, Positions
 from equipoise.stats.streams import stream
 
 REACH = 2.0
@@ -21,11 +22,9 @@ REACH = 2.0
 CELLS = 256
 """Cells a side of the table of distances: one is an eighth of a pixel or less."""
 
-Points = NDArray[np.float64]
-
 
 @cache
-def distances() -> NDArray[np.float32]:
+def distances() -> Floats32:
     """Return the signed distance of every cell to the outline of every shape.
 
     Returns
@@ -38,12 +37,12 @@ def distances() -> NDArray[np.float32]:
     across, up = np.meshgrid(middles, -middles)
     points = np.column_stack([across.ravel(), up.ravel()])
     found = np.stack([_signed_distance(points, outline(shape)) for shape in SHAPES])
-    table: NDArray[np.float32] = found.reshape(len(SHAPES), CELLS, CELLS).astype(np.float32)
+    table: Floats32 = found.reshape(len(SHAPES), CELLS, CELLS).astype(np.float32)
     table.flags.writeable = False
     return table
 
 
-def outline(shape: str) -> Points:
+def outline(shape: str) -> Floats:
     """Return the corners of a shape of area 1 with its centroid at the origin, anticlockwise.
 
     Parameters
@@ -61,11 +60,11 @@ def outline(shape: str) -> Points:
     cross = corners[:, 0] * after[:, 1] - after[:, 0] * corners[:, 1]
     area = cross.sum() / 2.0
     centroid = ((corners + after) * cross[:, None]).sum(axis=0) / (6.0 * area)
-    placed: Points = (corners - centroid) / np.sqrt(abs(area))
+    placed: Floats = (corners - centroid) / np.sqrt(abs(area))
     return placed if area > 0.0 else placed[::-1]
 
 
-def _signed_distance(points: Points, corners: Points) -> Points:
+def _signed_distance(points: Floats, corners: Floats) -> Floats:
     """Distance to the nearest edge; inside where a ray to the right crosses an odd number."""
     nearest = np.full(len(points), np.inf)
     inside = np.zeros(len(points), dtype=bool)
@@ -77,29 +76,29 @@ def _signed_distance(points: Points, corners: Points) -> Points:
         spans = (start[1] > points[:, 1]) != (end[1] > points[:, 1])
         left = edge[0] * offset[:, 1] - edge[1] * offset[:, 0]
         inside ^= spans & ((left < 0.0) == (edge[1] > 0.0))
-    signed: Points = np.where(inside, -1.0, 1.0) * np.sqrt(nearest)
+    signed: Floats = np.where(inside, -1.0, 1.0) * np.sqrt(nearest)
     return signed
 
 
-def _arc(radius: float, start: float, end: float, corners: int) -> Points:
+def _arc(radius: float, start: float, end: float, corners: int) -> Floats:
     angle = np.deg2rad(np.linspace(start, end, corners))
-    corner: Points = radius * np.column_stack([np.cos(angle), np.sin(angle)])
+    corner: Floats = radius * np.column_stack([np.cos(angle), np.sin(angle)])
     return corner
 
 
-def _star() -> Points:
+def _star() -> Floats:
     corners = _arc(1.0, 90.0, 450.0, 11)[:-1]
     corners[1::2] *= 0.45
     return corners
 
 
-def _heart() -> Points:
+def _heart() -> Floats:
     turn = np.linspace(0.0, 2.0 * np.pi, 49)[:-1]
     up = 13.0 * np.cos(turn) - 5.0 * np.cos(2.0 * turn) - 2.0 * np.cos(3.0 * turn)
     return np.column_stack([-16.0 * np.sin(turn) ** 3, up - np.cos(4.0 * turn)])
 
 
-def _moon() -> Points:
+def _moon() -> Floats:
     """Return a disc less another of the same size to its right."""
     outer, apart = _arc(1.0, 50.0, 310.0, 33), 2.0 * np.cos(np.deg2rad(50.0))
     inner = _arc(1.0, 230.0, 130.0, 17)[1:-1] + np.array([apart, 0.0])
@@ -174,9 +173,6 @@ NOISE = 24.0
 _INK = 20.0
 _CHUNK = 1024
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-
 
 @dataclass(frozen=True)
 class Factors:
@@ -200,9 +196,9 @@ class Factors:
         What the hue's colour is multiplied by, in `LIGHT_RANGE`.
     """
 
-    subject: Ints
-    hue: Ints
-    frame: Ints
+    subject: Integers
+    hue: Integers
+    frame: Integers
     x: Floats
     y: Floats
     side: Floats
@@ -214,12 +210,14 @@ class Factors:
     def __len__(self) -> int:
         return len(self.subject)
 
-    def take(self, rows: NDArray[np.intp] | slice) -> "Factors":
+    def take(self, rows: Positions | slice) -> "Factors":
         """Return the factors of some rows."""
         return Factors(**{one.name: getattr(self, one.name)[rows] for one in fields(self)})
 
 
-def draw_poses(subject: Ints, hue: Ints, frame: Ints, generator: np.random.Generator) -> Factors:
+def draw_poses(
+    subject: Integers, hue: Integers, frame: Integers, generator: np.random.Generator
+) -> Factors:
     """Draw the nuisance factors of images whose subject, hue and frame are given."""
     shift = (-SHIFT, SHIFT)
     ranges = (shift, shift, SIDE_RANGE, (-TURN, TURN), GREY_RANGE, (-0.2, 0.2), LIGHT_RANGE)
@@ -228,7 +226,7 @@ def draw_poses(subject: Ints, hue: Ints, frame: Ints, generator: np.random.Gener
     return Factors(subject, hue, frame, *(low + (high - low) * unit).T)
 
 
-def render(factors: Factors) -> NDArray[np.uint8]:
+def render(factors: Factors) -> Bytes:
     """Draw one image per row.
 
     Returns
@@ -242,7 +240,7 @@ def render(factors: Factors) -> NDArray[np.uint8]:
     return images
 
 
-def degrade(images: NDArray[np.uint8], *, seed: int) -> NDArray[np.uint8]:
+def degrade(images: Bytes, *, seed: int) -> Bytes:
     """Blur images and add noise, so that the shape is hard to see.
 
     Parameters
@@ -266,17 +264,17 @@ def degrade(images: NDArray[np.uint8], *, seed: int) -> NDArray[np.uint8]:
     return degraded
 
 
-def _smoothed(images: NDArray[np.float32], *, axis: int) -> NDArray[np.float32]:
+def _smoothed(images: Floats32, *, axis: int) -> Floats32:
     """Average each pixel with two on either side of it; edges are repeated outwards."""
     reach = BLUR // 2
     widths = [(reach, reach) if one == axis else (0, 0) for one in range(images.ndim)]
     padded = np.pad(images, widths, mode="edge")
     windows = np.lib.stride_tricks.sliding_window_view(padded, BLUR, axis=axis)
-    means: NDArray[np.float32] = windows.mean(axis=-1, dtype=np.float32)
+    means: Floats32 = windows.mean(axis=-1, dtype=np.float32)
     return means
 
 
-def _render_chunk(factors: Factors) -> NDArray[np.uint8]:
+def _render_chunk(factors: Factors) -> Bytes:
     column = np.arange(IMAGE_SIZE, dtype=np.float32) + np.float32(0.5 - IMAGE_SIZE / 2.0)
     grey = factors.grey[:, None] + factors.slope[:, None] * (column / IMAGE_SIZE)
     behind = np.float32(255.0) * grey.astype(np.float32)[:, None, :]
@@ -285,11 +283,11 @@ def _render_chunk(factors: Factors) -> NDArray[np.uint8]:
     ink = RGB[factors.hue] * factors.light.astype(np.float32)[:, None]
     covered = _coverage(factors, column)[..., None]
     drawn = behind[..., None] + covered * (ink[:, None, None, :] - behind[..., None])
-    pixels: NDArray[np.uint8] = np.rint(np.clip(drawn, 0.0, 255.0)).astype(np.uint8)
+    pixels: Bytes = np.rint(np.clip(drawn, 0.0, 255.0)).astype(np.uint8)
     return pixels
 
 
-def _bars(column: NDArray[np.float32], *, upright: bool) -> NDArray[np.float32]:
+def _bars(column: Floats32, *, upright: bool) -> Floats32:
     length, width, away = BAR
     along = np.clip(length / 2.0 + 0.5 - np.abs(column), 0.0, 1.0)
     beside = np.clip(width / 2.0 + 0.5 - np.abs(np.abs(column) - away), 0.0, 1.0)
@@ -297,7 +295,7 @@ def _bars(column: NDArray[np.float32], *, upright: bool) -> NDArray[np.float32]:
     return level.T if upright else level
 
 
-def _coverage(factors: Factors, column: NDArray[np.float32]) -> NDArray[np.float32]:
+def _coverage(factors: Factors, column: Floats32) -> Floats32:
     """Return the share of each pixel that the glyph covers: a ramp a pixel wide at its edge."""
     single = {
         name: getattr(factors, name).astype(np.float32) for name in ("x", "y", "side", "turn")
@@ -316,5 +314,5 @@ def _coverage(factors: Factors, column: NDArray[np.float32]) -> NDArray[np.float
     hollow = (factors.subject % len(FILLS) == FILLS.index("hollow"))[:, None, None]
     line = np.abs(outside + np.float32(STROKE / 2.0)) - np.float32(STROKE / 2.0)
     edge = np.where(hollow, line, outside)
-    covered: NDArray[np.float32] = np.clip(np.float32(0.5) - edge, 0.0, 1.0)
+    covered: Floats32 = np.clip(np.float32(0.5) - edge, 0.0, 1.0)
     return covered

@@ -6,6 +6,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
+from equipoise.core.arrays import Bytes
 from equipoise.planted.scenes.render import (
     FRAMES,
     HUES,
@@ -35,7 +36,7 @@ class Scenes:
 
     image_id: tuple[str, ...]
     set_id: tuple[str, ...]
-    images: NDArray[np.uint8]
+    images: Bytes
     factors: Factors
 
     def __len__(self) -> int:

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from equipoise.core.arrays import Floats, Integers
 from equipoise.planted.scenes.render import FRAMES, HUES, SUBJECTS
 from equipoise.stats.streams import stream
 
@@ -48,22 +48,22 @@ class World:
     favourites: tuple[Favourite, ...]
 
     @property
-    def hue(self) -> NDArray[np.int64]:
+    def hue(self) -> Integers:
         """Position of each subject's favourite in `render.HUES`, shape (subjects,)."""
         return np.array([HUES.index(one.hue) for one in self.favourites])
 
     @property
-    def frame(self) -> NDArray[np.int64]:
+    def frame(self) -> Integers:
         """Position of each subject's favourite in `render.FRAMES`, shape (subjects,)."""
         return np.array([FRAMES.index(one.frame) for one in self.favourites])
 
     @property
-    def hue_strength(self) -> NDArray[np.float64]:
+    def hue_strength(self) -> Floats:
         """Strength of the association of subject and hue, shape (subjects,), in [0, 1]."""
         return np.array([one.hue_strength for one in self.favourites])
 
     @property
-    def frame_strength(self) -> NDArray[np.float64]:
+    def frame_strength(self) -> Floats:
         """Strength of the association of subject and frame, shape (subjects,), in [0, 1]."""
         return np.array([one.frame_strength for one in self.favourites])
 

@@ -18,8 +18,9 @@ from equipoise.audits.engines.associations.results import (
     finding_of,
 )
 from equipoise.audits.engines.associations.sets import related
-from equipoise.audits.engines.associations.spaces import Floats, Objects, Side, Space
+from equipoise.audits.engines.associations.spaces import Side, Space
 from equipoise.audits.findings import Place, without_verdict
+from equipoise.core.arrays import Floats, Objects
 from equipoise.core.errors import DataError
 from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Excluded, Family, GroupValue

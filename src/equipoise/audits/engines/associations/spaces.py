@@ -13,19 +13,14 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from equipoise.audits.engines.associations.config import MeasureConfig
 from equipoise.audits.rows import rows_of
+from equipoise.core.arrays import Booleans, Floats, Integers, Objects
 from equipoise.core.errors import DataError
 from equipoise.data import Items, Matrix, Vectors
 from equipoise.metrics.vector_rows import Table
 from equipoise.metrics.vectors.sets import Similarity
-
-Indices = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
-Objects = npt.NDArray[np.object_]
 
 MODALITIES: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
@@ -70,7 +65,7 @@ class AssociationData:
     items: Mapping[str, Items]
     kinds: Mapping[str, str]
     units: Mapping[str, str]
-    sets: Mapping[str, Mapping[str, Indices]]
+    sets: Mapping[str, Mapping[str, Integers]]
     vectors: Mapping[str, Mapping[str, Vectors]]
     pairs: Mapping[str, Mapping[tuple[str, str], Matrix]]
     outside: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
@@ -94,7 +89,7 @@ class AssociationData:
         """The space of every model."""
         return [Space(model, self) for model in (*self.vectors, *self.pairs)]
 
-    def units_of(self, table: str, rows: Indices) -> tuple[str, ...]:
+    def units_of(self, table: str, rows: Integers) -> tuple[str, ...]:
         """Return the unit of items of a table: a column's, or the item itself."""
         items, column = self.items[table], self.units.get(table)
         ids = items.ids[rows].tolist()
@@ -129,7 +124,7 @@ class Side:
     name: str
     things: Table = field(repr=False)
     ids: tuple[str, ...] = field(repr=False)
-    numbers: Indices = field(default_factory=lambda: np.arange(0), repr=False)
+    numbers: Integers = field(default_factory=lambda: np.arange(0), repr=False)
     units: tuple[str, ...] = field(default=(), repr=False)
     clustered: bool = False
     excluded: Mapping[str, int] = field(default_factory=dict)
@@ -137,7 +132,7 @@ class Side:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def only(self, kept: Bools) -> Side:
+    def only(self, kept: Booleans) -> Side:
         """Return some of the members."""
         return replace(
             self,
@@ -166,24 +161,24 @@ class Space:
         return self._score if self.vectors is None else None
 
     @cached_property
-    def known(self) -> Mapping[str, Bools]:
+    def known(self) -> Mapping[str, Booleans]:
         """Items that the model has an embedding or scores of, by table that it knows."""
         if self.vectors is not None:
             return {table: each.rows >= 0 for table, each in self.vectors.items()}
-        known: dict[str, Bools] = {}
+        known: dict[str, Booleans] = {}
         for (rows, columns), matrix in self.data.pairs[self.model].items():
             known.setdefault(rows, matrix.rows >= 0)
             known.setdefault(columns, np.isin(self.data.items[columns].ids, matrix.names))
         return known
 
     @cached_property
-    def usable(self) -> Mapping[str, Bools]:
+    def usable(self) -> Mapping[str, Booleans]:
         """Known items whose vectors are finite and not 0; all known items of scores of pairs."""
         if self.vectors is None:
             return self.known
         return {table: each.usable for table, each in self.vectors.items()}
 
-    def members(self, name: str, kind: str) -> dict[str, Indices]:
+    def members(self, name: str, kind: str) -> dict[str, Integers]:
         """Return the members of a set of one kind, by table that the model knows."""
         data = self.data
         of_set = data.sets[name].items()
@@ -193,7 +188,7 @@ class Space:
         """Return the items of a table that the model has a usable vector of."""
         return self._side(table, {table: np.flatnonzero(self.usable[table])})
 
-    def _side(self, name: str, rows: Mapping[str, Indices]) -> Side:
+    def _side(self, name: str, rows: Mapping[str, Integers]) -> Side:
         data = self.data
         numbers = np.concatenate([own + data.starts[table] for table, own in rows.items()])
         things: Table = numbers
@@ -259,7 +254,7 @@ class Space:
                 scores[np.ix_(here, there)] = block if of_rows else block.T
         return scores
 
-    def _split(self, numbers: Indices) -> Iterator[tuple[str, Indices, Indices]]:
+    def _split(self, numbers: Integers) -> Iterator[tuple[str, Integers, Integers]]:
         """Yield tables, with positions among the numbers and rows of the table."""
         for table, start in self.data.starts.items():
             inside = (numbers >= start) & (numbers < start + len(self.data.items[table]))

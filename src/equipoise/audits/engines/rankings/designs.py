@@ -8,11 +8,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from equipoise.audits import group_sizes
 from equipoise.audits.config import group_name
+from equipoise.core.arrays import Integers32, Objects
 from equipoise.core.errors import DataError, InputError
 from equipoise.core.groups import Groups
 from equipoise.data.problems import listed
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from equipoise.audits.engines.rankings.config import QueryAudit, RankingAudit
     from equipoise.audits.engines.rankings.scores import RankingData, Scored
 
-Objects = npt.NDArray[np.object_]
 
 # Seconds for a permutation of one item among the first, all measures together, and for a design
 # whatever its size: rough guides, from the example.
@@ -71,7 +70,7 @@ class ScoreDesign:
         """Images in no group, by the attributes that they lack."""
         return group_sizes.lacking({name: self.codes(name) for name in self.attributes})
 
-    def codes(self, name: str) -> npt.NDArray[np.int32]:
+    def codes(self, name: str) -> Integers32:
         """Return the codes of a column of the images with scores; -1 where missing."""
         return self.data.images.coded[name].codes[self.scored.used]
 

@@ -9,10 +9,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from equipoise.audits.outputs import average_prompts, prompts_of
 from equipoise.audits.rows import rows_of
+from equipoise.core.arrays import AnyArray, Floats, Integers, Objects
 from equipoise.core.errors import DataError
 from equipoise.core.wording import percent
 from equipoise.data import load_items, load_matrix, load_vectors
@@ -34,9 +34,6 @@ if TYPE_CHECKING:
 
     Source = ArraySource | Outputs
 
-
-Objects = npt.NDArray[np.object_]
-Places = npt.NDArray[np.int64]
 
 # Names that an error lists.
 _LISTED = 5
@@ -115,9 +112,7 @@ class Queries:
         return Prompts(tuple(prompts.texts[text] for text, _ in texts), owners, tuple(members))
 
 
-def vectors_by_subject(
-    vectors: Vectors, queries: Queries
-) -> tuple[tuple[str, ...], npt.NDArray[np.float64]]:
+def vectors_by_subject(vectors: Vectors, queries: Queries) -> tuple[tuple[str, ...], Floats]:
     """Average the unit vectors of the queries of each subject.
 
     Raises
@@ -141,7 +136,7 @@ def vectors_by_subject(
 
 def scores_by_subject(
     matrix: Matrix, queries: Queries | None, limit: float
-) -> tuple[tuple[str, ...], npt.NDArray[Any], tuple[str, str | None], dict[str, int]]:
+) -> tuple[tuple[str, ...], AnyArray, tuple[str, str | None], dict[str, int]]:
     """Average the scores of the queries of each subject.
 
     Columns of a live model are of subjects already, and so are those that are named after them.
@@ -210,12 +205,12 @@ def _check_partners(
 
 
 def with_query(
-    used: Places,
+    used: Integers,
     images: Items,
     names: Sequence[str],
     source: tuple[str, str | None],
     data: DataConfig,
-) -> tuple[Places, Counter[str]]:
+) -> tuple[Integers, Counter[str]]:
     """Return the images whose subject a query asks for, and how many have which other subject.
 
     Raises
@@ -273,9 +268,9 @@ class Scored:
         Scale of the logits of a dual encoder that was run, where it has one.
     """
 
-    scores: CosineScores | npt.NDArray[np.float64]
+    scores: CosineScores | Floats
     queries: tuple[str, ...]
-    used: npt.NDArray[np.int64]
+    used: Integers
     counts: Mapping[str, int]
     lost: tuple[str, ...]
     inputs: Mapping[str, Mapping[str, Any]]
