@@ -17,7 +17,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from benchmarks.harness import Row, line, write
@@ -36,7 +35,7 @@ NAMING = (
 )
 
 
-def main() -> None:
+def main():
     """Measure what was asked for, and keep it if so."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     every = modules()
@@ -58,17 +57,17 @@ def main() -> None:
         write(f"wrote {PAGE.name} and the block in {README.name}")
 
 
-def unnamed(environment: Mapping[str, str]) -> dict[str, str]:
+def unnamed(environment):
     """Return the environment without what names a processor to libraries."""
     return {name: value for name, value in environment.items() if name not in NAMING}
 
 
-def modules() -> list[str]:
+def modules():
     """Return the names of the workloads that exist."""
     return sorted(path.stem for path in HERE.glob("w*.py"))
 
 
-def measure(name: str, *, quick: bool, kept: bool) -> None:
+def measure(name, *, quick, kept):
     """Run a workload, tell its rows as they come, and record them if they are to be kept."""
     found = []
     for row in run(name, quick=quick):
@@ -79,7 +78,7 @@ def measure(name: str, *, quick: bool, kept: bool) -> None:
         keep(name, found)
 
 
-def run(name: str, *, quick: bool) -> Iterator[Row]:
+def run(name, *, quick):
     """Run a workload in a process of its own, and yield its rows as they come."""
     command = [sys.executable, "-m", f"benchmarks.{name}", "--json", *["--quick"] * quick]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=HERE.parent) as process:  # noqa: S603

@@ -14,10 +14,8 @@ from __future__ import annotations
 
 import string
 import tempfile
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from benchmarks import harness
 from benchmarks.harness import Row, alternate, sizes
@@ -33,7 +31,7 @@ CAPTIONS = caption_sets(
 STEPS = {"cuda": 50, "cpu": 4}
 PLAIN = "the same batch, no maps shared"
 
-UNET: dict[str, dict[str, Any]] = {
+UNET = {
     "cuda": {
         "sample_size": 64,
         "block_out_channels": (320, 640, 1280, 1280),
@@ -54,7 +52,7 @@ UNET: dict[str, dict[str, Any]] = {
         "up_block_types": ["CrossAttnUpBlock2D"] * 2,
     },
 }
-VAE: dict[str, dict[str, Any]] = {
+VAE = {
     "cuda": {"block_out_channels": (128, 256, 512, 512), "layers_per_block": 2, "sample_size": 512},
     "cpu": {"block_out_channels": (16, 32, 32, 32), "norm_num_groups": 8, "sample_size": 128},
 }
@@ -66,7 +64,7 @@ TEXT = {
 }  # fmt: skip
 
 
-def checkpoint(folder: Path, device: str) -> Path:
+def checkpoint(folder, device):
     """Write a Stable Diffusion of random weights, as `save_pretrained` does."""
     import torch
     from diffusers import (
@@ -111,7 +109,7 @@ def checkpoint(folder: Path, device: str) -> Path:
     return folder
 
 
-def candidates(count: int, shared: float, shared_self: float) -> list[ControlledSet]:
+def candidates(count, shared, shared_self):
     """Candidates of one set of twelve captions."""
     prompts = tuple(CAPTIONS.table["caption"].to_pylist())
     return [
@@ -120,7 +118,7 @@ def candidates(count: int, shared: float, shared_self: float) -> list[Controlled
     ]
 
 
-def rows() -> Iterator[Row]:
+def rows():
     """Yield what a batch of one, two and more candidates takes."""
     import torch
 
@@ -129,12 +127,12 @@ def rows() -> Iterator[Row]:
     with tempfile.TemporaryDirectory() as folder:
         name = f"diffusers:{checkpoint(Path(folder), device)}"
         for dtype in ("float16", "float32") if device == "cuda" else ("float32",):
-            model: Any = load_generator(name, device=device, dtype=dtype)
+            model = load_generator(name, device=device, dtype=dtype)
             for count in sizes(1, 2, 4) if device == "cuda" else sizes(1, 2):
                 yield row(model, count, sampling, dtype)
 
 
-def row(model: Any, count: int, sampling: Sampling, dtype: str) -> Row:
+def row(model, count, sampling, dtype):
     """Return what one batch takes, with both kinds of maps shared for half of the steps."""
     import torch
 

@@ -16,14 +16,13 @@ import os
 import platform
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from statistics import median
 from time import perf_counter
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from threadpoolctl import threadpool_info, threadpool_limits
@@ -76,40 +75,40 @@ class Row:
     n: float | None = None
 
     @property
-    def ratio(self) -> float:
+    def ratio(self):
         """How many times longer the peer takes."""
         return self.peer_seconds / self.seconds
 
     @property
-    def reached(self) -> bool | None:
+    def reached(self):
         """Whether the goal is reached; None where there is none."""
         return None if self.goal is None else self.ratio >= self.goal
 
 
-def quick() -> bool:
+def quick():
     """Whether only small sizes are wanted, with one round each."""
     return bool(os.environ.get(_QUICK))
 
 
-def sizes(*every: Size) -> Sequence[Size]:
+def sizes(*every):
     """Return the sizes to run: all of them, or the first where it should be quick."""
     return every[:1] if quick() else every
 
 
 def alternate(
-    ours: Callable[[], Any],
-    peer: Callable[[], Any],
+    ours,
+    peer,
     *,
-    repeats: int = 5,
-    blas_threads: int = 1,
-    patience: float = _PATIENCE,
-) -> tuple[float, float]:
+    repeats=5,
+    blas_threads=1,
+    patience=_PATIENCE,
+):
     """Return median seconds of both calls, alternated in this process after one warm-up of each.
 
     Calls of microseconds are repeated within a round. No round is begun after `patience` seconds,
     so that slow peers run once. Both sides get the same number of BLAS threads.
     """
-    found: tuple[list[float], list[float]] = ([], [])
+    found = ([], [])
     with threadpool_limits(blas_threads):
         many = [_fill(ours), _fill(peer)]
         started = perf_counter()
@@ -121,14 +120,14 @@ def alternate(
     return median(found[0]), median(found[1])
 
 
-def timed(call: Callable[[], Any], *, repeats: int = 5, blas_threads: int = 1) -> float:
+def timed(call, *, repeats=5, blas_threads=1):
     """Return the median seconds of one call, after a warm-up."""
     with threadpool_limits(blas_threads):
         many = _fill(call)
         return median(_once(call, many) for _ in range(1 if quick() else repeats))
 
 
-def _fill(call: Callable[[], Any]) -> int:
+def _fill(call):
     """Warm up, and return how many calls fill the shortest time that can be told."""
     took = _once(call, 1)
     if took < _SHORTEST:
@@ -136,7 +135,7 @@ def _fill(call: Callable[[], Any]) -> int:
     return max(1, math.ceil(_SHORTEST / max(took, 1e-9)))
 
 
-def _once(call: Callable[[], Any], number: int) -> float:
+def _once(call, number):
     gc.collect()
     started = perf_counter()
     for _ in range(number):
@@ -144,18 +143,18 @@ def _once(call: Callable[[], Any], number: int) -> float:
     return (perf_counter() - started) / number
 
 
-def read_seconds(bytes_read: float) -> float:
+def read_seconds(bytes_read):
     """Return the least seconds in which this machine reads that many bytes from memory."""
     return bytes_read * _seconds_per_byte()
 
 
 @cache
-def _seconds_per_byte() -> float:
+def _seconds_per_byte():
     array = np.ones(1 << 25)
     return timed(array.sum) / array.nbytes
 
 
-def peak_mb(call: Callable[[], Any]) -> float | None:
+def peak_mb(call):
     """Return the peak extra resident memory of a call in a fresh forked process, in 10^6 bytes.
 
     Call it once before, so that compiling and importing are not counted. Not for calls that use
@@ -186,13 +185,13 @@ def peak_mb(call: Callable[[], Any]) -> float | None:
     return max(float(told), 0.0) if told else None
 
 
-def _resident(field: str) -> int:
+def _resident(field):
     """Return a memory field of this process in KiB."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith(f"{field}:"))
 
 
-def machine() -> dict[str, str]:
+def machine():
     """Return what the numbers depend on: processor, cores, memory, system, library versions."""
     found = {
         "processor": _processor(),
@@ -203,7 +202,7 @@ def machine() -> dict[str, str]:
     return found | {"libraries": ", ".join([*_versions(), *_kernels()])}
 
 
-def _processor() -> str:
+def _processor():
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
@@ -216,14 +215,14 @@ def _processor() -> str:
     return ", ".join(told)
 
 
-def _kernels() -> Iterator[str]:
+def _kernels():
     """Yield the processors for which numpy's library of linear algebra multiplies matrices."""
     for library in threadpool_info():
         if library["user_api"] == "blas" and "numpy" in library["filepath"]:
             yield f"{library['internal_api']} for {library.get('architecture', 'any')}"
 
 
-def _versions() -> Iterator[str]:
+def _versions():
     for name in LIBRARIES:
         try:
             yield f"{name} {version(name)}"
@@ -231,12 +230,12 @@ def _versions() -> Iterator[str]:
             yield f"{name} not installed"
 
 
-def exponents(rows: Iterable[Row]) -> dict[tuple[str, str, str], tuple[float, float]]:
+def exponents(rows):
     """Return p of seconds ~ n^p, of equipoise and the peer, by workload, what and peer.
 
     Least squares on logarithms, where a comparison was made at two sizes or more.
     """
-    series: dict[tuple[str, str, str], list[Row]] = {}
+    series = {}
     for row in rows:
         if row.n is not None:
             series.setdefault((row.workload, row.what, row.peer), []).append(row)
@@ -247,7 +246,7 @@ def exponents(rows: Iterable[Row]) -> dict[tuple[str, str, str], tuple[float, fl
     }
 
 
-def _slope(rows: Sequence[Row], field: str) -> float:
+def _slope(rows, field):
     x = [math.log(row.n or 1.0) for row in rows]
     y = [math.log(getattr(row, field)) for row in rows]
     x_mean, y_mean = sum(x) / len(x), sum(y) / len(y)
@@ -255,7 +254,7 @@ def _slope(rows: Sequence[Row], field: str) -> float:
     return product / sum((a - x_mean) ** 2 for a in x)
 
 
-def main(rows: Callable[[], Iterable[Row]]) -> None:
+def main(rows):
     """Run a workload by itself: a line for each row, or JSON lines with --json."""
     parser = argparse.ArgumentParser(description="Time one workload.")
     parser.add_argument("--quick", action="store_true", help="small sizes, one round each")
@@ -267,7 +266,7 @@ def main(rows: Callable[[], Iterable[Row]]) -> None:
         write(json.dumps(asdict(row)) if chosen.json else line(row))
 
 
-def line(row: Row) -> str:
+def line(row):
     """Return a row as a line for a terminal."""
     goal = "" if row.goal is None else f"(goal {row.goal:,g}: {'yes' if row.reached else 'NO'})"
     limit = "" if not row.limit_seconds else f"{row.seconds / row.limit_seconds:.1f}× limit"
@@ -279,7 +278,7 @@ def line(row: Row) -> str:
     )
 
 
-def seconds(value: float) -> str:
+def seconds(value):
     """Return seconds with three digits and a unit."""
     for size, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
         if value >= size:
@@ -287,16 +286,16 @@ def seconds(value: float) -> str:
     return f"{_three(value / 1e-9)} ns"
 
 
-def times_of(ratio: float) -> str:
+def times_of(ratio):
     """Return a ratio with three digits."""
     return f"{_three(ratio)}×"
 
 
-def _three(value: float) -> str:
+def _three(value):
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def write(text: str) -> None:
+def write(text):
     """Write a line now."""
     sys.stdout.write(text + "\n")
     sys.stdout.flush()

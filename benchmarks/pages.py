@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from string import ascii_uppercase
 from textwrap import fill
 
-from benchmarks.harness import Row, exponents, seconds, times_of
-from benchmarks.record import Measured
+from benchmarks.harness import exponents, seconds, times_of
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "benchmarks.md"
@@ -68,13 +66,13 @@ give 1.7×, and with the lengths of the vectors, which torch's peer does not nee
 Facts = frozenset[tuple[str, str]]
 
 
-def write_pages(found: Sequence[Measured]) -> None:
+def write_pages(found):
     """Write docs/benchmarks.md and the block in README.md."""
     PAGE.write_text(page(found), encoding="utf-8")
     README.write_text(with_block(README.read_text(encoding="utf-8"), short(found)), "utf-8")
 
 
-def page(found: Sequence[Measured]) -> str:
+def page(found):
     """Return docs/benchmarks.md."""
     names = lettered(found)
     parts = [INTRODUCTION.format(machines="\n".join(machines(found, names)))]
@@ -86,18 +84,18 @@ def page(found: Sequence[Measured]) -> str:
     return "\n".join([*parts, *growth(rows_of(found))]) + "\n"
 
 
-def rows_of(found: Iterable[Measured]) -> list[Row]:
+def rows_of(found):
     """Return the rows of all workloads."""
     return [*chain.from_iterable(one.rows for one in found)]
 
 
-def lettered(found: Iterable[Measured]) -> dict[Facts, str]:
+def lettered(found):
     """Return a letter for each machine: A for the one with the earliest day, then in order."""
     ordered = sorted(found, key=lambda one: one.day)
     return dict(zip(dict.fromkeys(one.facts for one in ordered), ascii_uppercase, strict=False))
 
 
-def machines(found: Sequence[Measured], letters: Mapping[Facts, str]) -> Iterator[str]:
+def machines(found, letters):
     """Yield the lines of the table of machines."""
     names = ("processor", "cores", "memory", "system", "libraries")
     yield table_line("machine", *names, "days")
@@ -107,7 +105,7 @@ def machines(found: Sequence[Measured], letters: Mapping[Facts, str]) -> Iterato
         yield table_line(letter, *(dict(facts)[name] for name in names), ", ".join(days))
 
 
-def full(rows: Iterable[Row]) -> Iterator[str]:
+def full(rows):
     """Yield the lines of a table with all columns but the notes."""
     yield "| what | size | peer | its time | our time | ratio | goal | × limit | memory |"
     yield "|---|---|---|--:|--:|--:|--:|--:|--:|"
@@ -118,9 +116,9 @@ def full(rows: Iterable[Row]) -> Iterator[str]:
         yield table_line(*cells, times_of(row.ratio), goal(row), limit, memory)
 
 
-def notes(rows: Iterable[Row]) -> list[str]:
+def notes(rows):
     """Return what must be known about rows: of each limit and peer, at the largest size."""
-    told: dict[tuple[str, str], str] = {}
+    told = {}
     for row in rows:
         if row.limit:
             told[row.what, ""] = f"- {row.what}, limit: {row.limit}."
@@ -129,7 +127,7 @@ def notes(rows: Iterable[Row]) -> list[str]:
     return [*told.values(), ""] if told else []
 
 
-def growth(rows: Sequence[Row]) -> Iterator[str]:
+def growth(rows):
     """Yield the table of fitted exponents."""
     found = exponents(rows)
     if not found:
@@ -142,7 +140,7 @@ def growth(rows: Sequence[Row]) -> Iterator[str]:
         yield table_line(*names, *(f"{power:.2f}" for power in powers))
 
 
-def short(found: Sequence[Measured]) -> str:
+def short(found):
     """Return the block of the README: rows that have a goal, each at its largest size."""
     rows = [row for row in rows_of(found) if row.goal is not None]
     goals = {(row.workload, row.what, row.peer, row.goal): row for row in rows}
@@ -160,28 +158,28 @@ def short(found: Sequence[Measured]) -> str:
     return "\n".join(lines)
 
 
-def processors(found: Iterable[Measured]) -> str:
+def processors(found):
     """Return the sentence that says which workloads were measured on which processor."""
-    names: dict[str, list[str]] = {}
+    names = {}
     for one in found:
         names.setdefault(one.machine["processor"], []).append(one.rows[0].workload)
     told = "; ".join(f"{', '.join(ones)} on {name}" for name, ones in names.items())
     return f"Measured: {told or 'nothing with a goal yet'}."
 
 
-def goal(row: Row) -> str:
+def goal(row):
     """Return a goal, and whether it was missed."""
     if row.goal is None:
         return ""
     return f"{row.goal:,g}×" if row.reached else f"{row.goal:,g}×, missed"
 
 
-def table_line(*cells: str) -> str:
+def table_line(*cells):
     """Return a line of a Markdown table."""
     return f"| {' | '.join(cells)} |"
 
 
-def with_block(text: str, block: str) -> str:
+def with_block(text, block):
     """Return a page with the block between its markers replaced."""
     before, rest = text.split(START)
     after = rest.split(END)[1]

@@ -6,11 +6,10 @@ The order of record.jsonl is that of the names, so that a workload measured anew
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from benchmarks.harness import Row, machine
 
@@ -39,12 +38,12 @@ class Measured:
     rows: Sequence[Row]
 
     @property
-    def facts(self) -> frozenset[tuple[str, str]]:
+    def facts(self):
         """What tells its machine from others."""
         return frozenset(self.machine.items())
 
 
-def keep(workload: str, rows: Iterable[Row]) -> None:
+def keep(workload, rows):
     """Put what was measured now, on this machine, in the place of the workload's earlier rows."""
     now = Measured(workload, datetime.now(UTC).date().isoformat(), machine(), [*rows])
     kept = {one.workload: one for one in recorded()} | {workload: now}
@@ -52,7 +51,7 @@ def keep(workload: str, rows: Iterable[Row]) -> None:
     RECORD.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def recorded() -> list[Measured]:
+def recorded():
     """Return every workload that was measured, in the order of their names."""
     if not RECORD.exists():
         return []
@@ -61,5 +60,5 @@ def recorded() -> list[Measured]:
     return sorted(found, key=lambda one: one.workload)
 
 
-def _measured(rows: Iterable[dict[str, Any]], **rest: Any) -> Measured:
+def _measured(rows, **rest):
     return Measured(rows=[Row(**row) for row in rows], **rest)

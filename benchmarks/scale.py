@@ -17,11 +17,10 @@ import resource
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from time import perf_counter, process_time
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from benchmarks import scale_worlds
 from benchmarks.harness import machine, seconds, write
@@ -34,7 +33,7 @@ LARGE = (300_000, 1_000_000, 3_000_000, 10_000_000)
 Result = TypeVar("Result")
 
 
-def worlds() -> dict[str, tuple[Callable[..., None], int]]:
+def worlds():
     """Return what generates the evidence of each world, and its dimension."""
     return {
         "predictions": (scale_worlds.predictions, 0),
@@ -46,7 +45,7 @@ def worlds() -> dict[str, tuple[Callable[..., None], int]]:
     }
 
 
-def main() -> None:
+def main():
     """Measure what was asked for."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.scale", description=__doc__)
     parser.add_argument("--only", choices=worlds(), action="append", help="a kind of audit")
@@ -75,7 +74,7 @@ def main() -> None:
         write_page([*recorded()])
 
 
-def _series(chosen: argparse.Namespace, world: str) -> dict[int, Sequence[int]]:
+def _series(chosen, world):
     """Return the sizes to measure by numbers per vector, 0 of evidence without vectors."""
     usual = worlds()[world][1]
     wide = (chosen.dimension or usual) if usual else 0
@@ -88,7 +87,7 @@ def _series(chosen: argparse.Namespace, world: str) -> dict[int, Sequence[int]]:
     return {wide: FULL} if chosen.dimension else {wide: FULL, NARROW: LARGE}
 
 
-def measured(world: str, rows: int, dimension: int, folder: str | None) -> Measured:
+def measured(world, rows, dimension, folder):
     """Generate evidence and audit it in a process of its own."""
     generate, _ = worlds()[world]
     with tempfile.TemporaryDirectory(dir=folder) as made:
@@ -101,11 +100,11 @@ def measured(world: str, rows: int, dimension: int, folder: str | None) -> Measu
     return Measured(world, rows, dimension, **took, processor=processor)
 
 
-def audit(config: Path, run: Path) -> dict[str, Any]:
+def audit(config, run):
     """Do what `equipoise audit` does, and tell what it took."""
     started, steps = perf_counter(), {}
 
-    def step(name: str, call: Callable[[], Result]) -> Result:
+    def step(name, call):
         before = process_time()
         result = call()
         steps[name] = round(process_time() - before, 3)
@@ -129,7 +128,7 @@ def audit(config: Path, run: Path) -> dict[str, Any]:
     }
 
 
-def peak_mb() -> float:
+def peak_mb():
     """Return the peak resident memory of this process since its program began."""
     status = Path("/proc/self/status")
     if status.exists():
@@ -140,7 +139,7 @@ def peak_mb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
 
 
-def record(found: Measured) -> None:
+def record(found):
     """Put a measurement in the place of an earlier one of the same evidence."""
     kept = {(one.world, one.rows, one.dimension): one for one in recorded()}
     kept[found.world, found.rows, found.dimension] = found
@@ -148,14 +147,14 @@ def record(found: Measured) -> None:
     RECORD.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def recorded() -> Iterator[Measured]:
+def recorded():
     """Yield what was measured before."""
     if RECORD.exists():
         for told in RECORD.read_text(encoding="utf-8").splitlines():
             yield Measured(**json.loads(told))
 
 
-def line(one: Measured) -> str:
+def line(one):
     """Return a measurement as a line for a terminal."""
     wide = f" × {one.dimension}" if one.dimension else ""
     steps = ", ".join(f"{name} {seconds(value)}" for name, value in one.by_step.items())

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import nnls
 
 # Numbers per vector; of ten million vectors, whose files would be large.
@@ -63,18 +61,18 @@ class Growth:
     off: float
 
     @property
-    def straight(self) -> bool:
+    def straight(self):
         """Whether it is no more than a straight line, as far as the measurements can tell."""
         return self.power <= STRAIGHT or self.off <= NOISE
 
     @property
-    def told(self) -> str:
+    def told(self):
         """Whether it is a straight line, in words."""
         line = "a straight line" if self.straight else "MORE than a straight line"
         return f"{line}, which misses by {self.off:.0%} at most"
 
 
-def growths(found: Sequence[Measured]) -> dict[str, Growth]:
+def growths(found):
     """Return how memory and processor time grow, from three sizes on."""
     if len(found) < 3:
         return {}
@@ -86,7 +84,7 @@ def growths(found: Sequence[Measured]) -> dict[str, Growth]:
     return {what: Growth(power(rows, y), misses(rows, y)) for what, y in values.items()}
 
 
-def power(rows: Sequence[int], values: Sequence[float]) -> float:
+def power(rows, values):
     """Fit values = a + b rows^p, a and b not below 0, by relative errors."""
     best, least = float("nan"), float("inf")
     for p in np.arange(0.3, 3.0, 0.01):
@@ -97,12 +95,12 @@ def power(rows: Sequence[int], values: Sequence[float]) -> float:
     return best
 
 
-def misses(rows: Sequence[int], values: Sequence[float]) -> float:
+def misses(rows, values):
     """Return by what share the best a + b rows, a and b not below 0, misses a value most."""
     return float(np.abs(_residuals(rows, values, 1.0)).max())
 
 
-def _residuals(rows: Sequence[int], values: Sequence[float], p: float) -> npt.NDArray[np.float64]:
+def _residuals(rows, values, p):
     """Return the relative errors of the best a + b rows^p, a and b not below 0."""
     n, y = np.asarray(rows, dtype=float), np.asarray(values, dtype=float)
     terms = np.stack([np.ones_like(n), (n / n.max()) ** p], axis=1) / y[:, None]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from string import ascii_uppercase
 
 from benchmarks.harness import machine, seconds
 from benchmarks.pages import table_line
-from benchmarks.scale_growth import DIMENSION, NARROW, NOISE, STRAIGHT, Measured, growths
+from benchmarks.scale_growth import DIMENSION, NARROW, NOISE, STRAIGHT, growths
 
 # Kind of audit, numbers per vector, processor.
 Line = tuple[str, int, str]
@@ -57,7 +56,7 @@ machine with other work on it does not tell time more closely.
 """
 
 
-def write_page(found: Sequence[Measured]) -> None:
+def write_page(found):
     """Write docs/scale.md and its figure from measurements."""
     told = {f"machine {letter}": name for name, letter in lettered(found).items()}
     told |= {name: value for name, value in machine().items() if name != "processor"}
@@ -68,7 +67,7 @@ def write_page(found: Sequence[Measured]) -> None:
     (DOCS / "scale.md").write_text("\n".join(page) + "\n", encoding="utf-8")
 
 
-def table(found: Sequence[Measured]) -> Iterator[str]:
+def table(found):
     """Yield the lines of the table of all that was measured."""
     names = lettered(found)
     yield table_line("audit", "rows", "machine", "peak memory", "processor time", "of it loading")
@@ -80,12 +79,12 @@ def table(found: Sequence[Measured]) -> Iterator[str]:
         yield table_line(one.world, f"{one.rows:,}{wide}", name, memory, *map(seconds, times))
 
 
-def lettered(found: Sequence[Measured]) -> dict[str, str]:
+def lettered(found):
     """Return a letter for each processor, in the order in which they come."""
     return dict(zip(dict.fromkeys(one.processor for one in found), ascii_uppercase, strict=False))
 
 
-def fits(found: Sequence[Measured]) -> Iterator[str]:
+def fits(found):
     """Yield the lines that tell how each series grows."""
     yield from FITTED.format(straight=STRAIGHT, noise=f"{NOISE:.0%}").splitlines()
     yield table_line("audit", "what", "p", "the line misses by", "a straight line")
@@ -96,16 +95,16 @@ def fits(found: Sequence[Measured]) -> Iterator[str]:
             yield table_line(named(about), what, f"{one.power:.2f}", f"{one.off:.0%}", told)
 
 
-def series(found: Sequence[Measured]) -> dict[Line, list[Measured]]:
+def series(found):
     """Return measurements of one kind of audit, dimension and processor together."""
-    lines: dict[Line, list[Measured]] = {}
+    lines = {}
     for one in found:
         lines.setdefault((one.world, one.dimension, one.processor), []).append(one)
     # A size alone shows no growth.
     return {about: ones for about, ones in lines.items() if len(ones) > 1}
 
 
-def named(about: Line) -> str:
+def named(about):
     """Return what a series is called."""
     world, dimension, _ = about
     return f"{world}, {dimension} numbers" if dimension else world

@@ -5,12 +5,9 @@ Each world is a folder with tables, embeddings and `audit.yaml`, as a user bring
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -22,12 +19,12 @@ Draw = np.random.Generator
 Columns = dict[str, Any]
 
 
-def predictions(folder: Path, rows: int) -> None:
+def predictions(folder, rows):
     """Labels with two attributes, and two models; rows of the second lie in another order."""
     names = pa.array([f"class {index:02d}" for index in range(CLASSES)])
     sexes, regions = pa.array(SEXES), pa.array([f"region {index}" for index in range(REGIONS)])
 
-    def drawn(places: npt.NDArray[np.int64], salt: int, share: float) -> Columns:
+    def drawn(places, salt, share):
         """Labels and a model's answers, which depend on the place of a row alone."""
         truth = _code(places, 1, CLASSES)
         # Women of one class in four are taken for the next class more often.
@@ -36,7 +33,7 @@ def predictions(folder: Path, rows: int) -> None:
         shift = 1 + _code(places, salt + 1, 4)
         return {"image_id": _ids(places), "label": names.take((truth + shift * wrong) % CLASSES)}
 
-    def labels(places: npt.NDArray[np.int64]) -> Columns:
+    def labels(places):
         return {
             "image_id": _ids(places),
             "target": names.take(_code(places, 1, CLASSES)),
@@ -65,7 +62,7 @@ def predictions(folder: Path, rows: int) -> None:
     )
 
 
-def _queried(folder: Path, rows: int, dimension: int) -> None:
+def _queried(folder, rows, dimension):
     """Write images of one pool, and queries that each lie nearer to one sex."""
     own, queries = _directions(len(SEXES), dimension), _directions(QUERIES, dimension, seed=1)
     images = _images(folder, rows)
@@ -76,7 +73,7 @@ def _queried(folder: Path, rows: int, dimension: int) -> None:
     pq.write_table(pa.table({"query": names}), folder / "queries.parquet")
 
 
-def retrieval(folder: Path, rows: int, dimension: int) -> None:
+def retrieval(folder, rows, dimension):
     """Images of one pool, ranked by queries."""
     _queried(folder, rows, dimension)
     _config(
@@ -96,7 +93,7 @@ def retrieval(folder: Path, rows: int, dimension: int) -> None:
     )
 
 
-def similarity(folder: Path, rows: int, dimension: int) -> None:
+def similarity(folder, rows, dimension):
     """Images compared with queries, group by group."""
     _queried(folder, rows, dimension)
     _config(
@@ -116,12 +113,12 @@ def similarity(folder: Path, rows: int, dimension: int) -> None:
     )
 
 
-def concepts(folder: Path, rows: int) -> None:
+def concepts(folder, rows):
     """Scores of twenty concepts, of which every second is found less surely in one sex."""
     codes = _images(folder, rows)
     shown = {index: _code_of(30 + index) for index in range(QUERIES)}
 
-    def part(places: npt.NDArray[np.int64], scored: bool) -> npt.NDArray[np.float32]:
+    def part(places, scored):
         labels = np.stack([shown[index](places) < 10 for index in range(QUERIES)], axis=1)
         if not scored:
             return labels.astype(np.float32)
@@ -151,16 +148,16 @@ def concepts(folder: Path, rows: int) -> None:
     )
 
 
-def _code_of(salt: int) -> Callable[[npt.NDArray[np.int64]], npt.NDArray[np.int64]]:
+def _code_of(salt):
     return lambda places: _code(places, salt, 100)
 
 
-def diversity(folder: Path, rows: int, dimension: int) -> None:
+def diversity(folder, rows, dimension):
     """Images of six regions, of which one is less diverse; vectors are a column of Parquet."""
     own = _directions(REGIONS, dimension)
     images = _images(folder, rows)
 
-    def middles(places: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+    def middles(places):
         region = images(places)["region"]
         return own[region] * np.where(region == 0, 0.7, 0.5)[:, None]
 
@@ -178,7 +175,7 @@ def diversity(folder: Path, rows: int, dimension: int) -> None:
     )
 
 
-def associations(folder: Path, rows: int, dimension: int) -> None:
+def associations(folder, rows, dimension):
     """Words beside images of both sexes; vectors are a column of Parquet."""
     own, words = _directions(len(SEXES), dimension), _directions(QUERIES, dimension, seed=1)
     images = _images(folder, rows)
@@ -212,7 +209,7 @@ def associations(folder: Path, rows: int, dimension: int) -> None:
     )
 
 
-def _code(places: npt.NDArray[np.int64], salt: int, below: int) -> npt.NDArray[np.int64]:
+def _code(places, salt, below):
     """Return numbers from 0 that depend on place and salt alone (SplitMix64)."""
     with np.errstate(over="ignore"):
         x = (places.astype(np.uint64) + np.uint64(salt << 40)) * np.uint64(0x9E3779B97F4A7C15)
@@ -221,16 +218,16 @@ def _code(places: npt.NDArray[np.int64], salt: int, below: int) -> npt.NDArray[n
     return ((x ^ (x >> np.uint64(31))) % np.uint64(below)).astype(np.int64)
 
 
-def _ids(places: npt.NDArray[np.int64]) -> pa.Array:
+def _ids(places):
     return pa.array([f"image_{place:09d}" for place in places.tolist()])
 
 
-def _pieces(rows: int) -> Iterator[npt.NDArray[np.int64]]:
+def _pieces(rows):
     for start in range(0, rows, PIECE):
         yield np.arange(start, min(start + PIECE, rows))
 
 
-def _table(path: Path, parts: Iterator[Columns]) -> None:
+def _table(path, parts):
     first = pa.table(next(parts))
     with pq.ParquetWriter(path, first.schema) as writer:
         writer.write_table(first)
@@ -238,14 +235,14 @@ def _table(path: Path, parts: Iterator[Columns]) -> None:
             writer.write_table(pa.table(part))
 
 
-def _images(folder: Path, rows: int) -> Callable[[npt.NDArray[np.int64]], Columns]:
+def _images(folder, rows):
     """Write the table of images, and return what gives the codes of rows."""
     sexes, regions = pa.array(SEXES), pa.array([f"region {index}" for index in range(REGIONS)])
 
-    def codes(places: npt.NDArray[np.int64]) -> Columns:
+    def codes(places):
         return {"sex": _code(places, 2, len(SEXES)), "region": _code(places, 3, REGIONS)}
 
-    def part(places: npt.NDArray[np.int64]) -> Columns:
+    def part(places):
         own = codes(places)
         told = {"sex": sexes.take(own["sex"]), "region": regions.take(own["region"])}
         return {"image_id": _ids(places), **told}
@@ -254,15 +251,12 @@ def _images(folder: Path, rows: int) -> Callable[[npt.NDArray[np.int64]], Column
     return codes
 
 
-def _directions(many: int, dimension: int, seed: int = 0) -> npt.NDArray[np.float32]:
+def _directions(many, dimension, seed=0):
     drawn = np.random.default_rng(seed).standard_normal((many, dimension), dtype=np.float32)
-    unit: npt.NDArray[np.float32] = drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
-    return unit
+    return drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
 
 
-def _drawn(
-    rows: int, dimension: int, middles: Callable[[npt.NDArray[np.int64]], npt.NDArray[Any]]
-) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.float16]]]:
+def _drawn(rows, dimension, middles):
     """Yield unit vectors around the middle of each row."""
     rng = np.random.default_rng(2)
     for places in _pieces(rows):
@@ -272,7 +266,7 @@ def _drawn(
         yield places, vectors.astype(np.float16)
 
 
-def _npy(path: Path, rows: int, dimension: int, middles: Callable[..., Any]) -> None:
+def _npy(path, rows, dimension, middles):
     with path.open("wb") as file:
         about = {"descr": "<f2", "fortran_order": False, "shape": (rows, dimension)}
         np.lib.format.write_array_header_1_0(file, about)
@@ -280,8 +274,8 @@ def _npy(path: Path, rows: int, dimension: int, middles: Callable[..., Any]) -> 
             file.write(vectors.tobytes())
 
 
-def _vectors(path: Path, rows: int, dimension: int, middles: Callable[..., Any]) -> None:
-    def parts() -> Iterator[Columns]:
+def _vectors(path, rows, dimension, middles):
+    def parts():
         for places, vectors in _drawn(rows, dimension, middles):
             cells = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), dimension)
             yield {"image_id": _ids(places), "embedding": cells}
@@ -289,6 +283,6 @@ def _vectors(path: Path, rows: int, dimension: int, middles: Callable[..., Any])
     _table(path, parts())
 
 
-def _config(folder: Path, text: str) -> None:
+def _config(folder, text):
     lines = [line.removeprefix("        ") for line in text.splitlines()]
     (folder / "audit.yaml").write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -6,7 +6,6 @@ unit vectors in float64; and, for the chance level, one matrix product of indica
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import combinations
 
@@ -30,49 +29,49 @@ PRODUCT = "numpy, indicators times unit vectors"
 ADDS = "an addition of 8 numbers a nanosecond, on each of 2 cores"
 
 
-def embeddings(n: int) -> Array:
+def embeddings(n):
     """Rows of which none is of length 1, and whose mean is not 0."""
     rng = np.random.default_rng(0)
     return rng.standard_normal((n, D), dtype=np.float32) + np.float32(0.1)
 
 
-def split(rows: Array) -> list[Array]:
+def split(rows):
     """Cut rows into nine sets of one size."""
     n = len(rows) // SETS
     return [rows[n * one : n * (one + 1)] for one in range(SETS)]
 
 
-def all_pairs(rows: Array) -> float:
+def all_pairs(rows):
     """Mean of all distances but those of images to themselves."""
     n = len(rows)
     return float(cosine_distances(rows).sum(dtype=np.float64) / (n * (n - 1.0)))
 
 
-def all_pairs_between(sets: list[Array]) -> float:
+def all_pairs_between(sets):
     """Mean over pairs of sets of the mean of all distances."""
     means = [cosine_distances(a, b).mean(dtype=np.float64) for a, b in combinations(sets, 2)]
     return float(np.mean(means))
 
 
-def unit(rows: Array) -> npt.NDArray[np.float64]:
+def unit(rows):
     """Return unit vectors in float64."""
     double = rows.astype(np.float64)
     return np.asarray(double / np.linalg.norm(double, axis=1, keepdims=True))
 
 
-def linear(rows: Array) -> float:
+def linear(rows):
     """Mean distance from the sum of unit vectors."""
     total, n = unit(rows).sum(axis=0), len(rows)
     return float(1.0 - (total @ total - n) / (n * (n - 1.0)))
 
 
-def linear_between(sets: list[Array]) -> float:
+def linear_between(sets):
     """Mean over pairs of sets from their mean unit vectors."""
     means = np.stack([unit(one).mean(axis=0) for one in sets])
     return float(1.0 - (means @ means.T)[np.triu_indices(len(sets), 1)].mean())
 
 
-def products(sets: list[Array], seed: int) -> npt.NDArray[np.float64]:
+def products(sets, seed):
     """ISS cross of exchanged images: the same exchanges, summed by a matrix product."""
     rows = np.concatenate([unit(one) for one in sets])
     owner = np.repeat(np.arange(SETS, dtype=np.uint32), [len(one) for one in sets])
@@ -89,12 +88,12 @@ def products(sets: list[Array], seed: int) -> npt.NDArray[np.float64]:
 
 
 def compared(
-    what: str,
-    n: int,
-    ours: Callable[[], float],
-    peers: dict[str, tuple[Callable[[], float], float | None]],
-    rtol: float,
-) -> Iterator[Row]:
+    what,
+    n,
+    ours,
+    peers,
+    rtol,
+):
     """Yield a row for each peer, which must give the same mean distance."""
     ours()
     size, memory, limit = f"{n:,} × {D} float32", peak_mb(ours), read_seconds(4.0 * n * D)
@@ -104,10 +103,10 @@ def compared(
         yield Row("W1", what, size, peer, theirs, mine, goal, limit, LIMIT, memory, n=n)
 
 
-def within(n: int) -> Iterator[Row]:
+def within(n):
     """Yield ISS within a set, by all pairs where these fit, and in linear time."""
     rows = embeddings(n)
-    calls: dict[str, tuple[Callable[[], float], float | None]] = {
+    calls = {
         SKLEARN: (partial(all_pairs, rows), 1_000.0 if n == 20_000 else None),
         NUMPY: (partial(linear, rows), None),
     }
@@ -118,10 +117,10 @@ def within(n: int) -> Iterator[Row]:
     )
 
 
-def across(n: int) -> Iterator[Row]:
+def across(n):
     """Yield ISS between nine sets."""
     sets = split(embeddings(n))
-    peers: dict[str, tuple[Callable[[], float], float | None]] = {
+    peers = {
         SKLEARN: (partial(all_pairs_between, sets), None),
         NUMPY: (partial(linear_between, sets), None),
     }
@@ -130,16 +129,16 @@ def across(n: int) -> Iterator[Row]:
     )
 
 
-def tested(n: int) -> Iterator[Row]:
+def tested(n):
     """Yield ISS between nine sets with intervals, chance level and p from 1,000 permutations."""
     sets = split(embeddings(n))
 
-    def ours() -> tuple[float, float]:
+    def ours():
         found = iss_cross(sets, resampling=Permutation(PERMUTATIONS), rng=1)
         assert found.chance is not None, "no chance level"  # noqa: S101
         return found.chance.low, found.chance.high
 
-    def peer() -> tuple[float, float]:
+    def peer():
         drawn = np.sort(products(sets, 1))
         low, high = drawn[PERMUTATIONS // 40 - 1], drawn[PERMUTATIONS - PERMUTATIONS // 40 - 1]
         return float(low), float(high)
@@ -152,18 +151,18 @@ def tested(n: int) -> Iterator[Row]:
     yield Row("W1", what, size, PRODUCT, theirs, mine, None, limit, ADDS, peak_mb(ours), n=n)
 
 
-def estimated(n: int) -> Iterator[Row]:
+def estimated(n):
     """Yield ISS within a set with its jackknife interval."""
     rows = embeddings(n)
 
-    def peer() -> float:
+    def peer():
         vectors = unit(rows)
         total = vectors.sum(axis=0)
         along = vectors @ total
         return float(np.sqrt(4.0 * (n - 1) / n * ((along - along.mean()) ** 2).sum()))
 
-    def ours() -> float:
-        error: float = iss_intra(rows).ends.error  # type: ignore[attr-defined]
+    def ours():
+        error = iss_intra(rows).ends.error
         return error * (n - 1.0) * (n - 2.0)
 
     np.testing.assert_allclose(ours(), peer(), rtol=1e-9, err_msg="the standard error differs")
@@ -173,7 +172,7 @@ def estimated(n: int) -> Iterator[Row]:
     yield Row("W1", what, size, NUMPY, theirs, mine, None, limit, TWICE, peak_mb(ours), n=n)
 
 
-def rows() -> Iterator[Row]:
+def rows():
     """Yield the rows of the table."""
     for n in sizes(2_000, 6_000, 20_000, 200_000):
         yield from within(n)

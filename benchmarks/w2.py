@@ -9,7 +9,6 @@ p-values; and numpy without a loop, which is quicker.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import combinations
 
@@ -45,7 +44,7 @@ READ = "a nanosecond a partition, on one core"
 HALVES = "a nanosecond for each of 2 × 2^20 sums of a half, on one core"
 
 
-def vectors(targets: int, attributes: int, *, shift: float = 0.3) -> Four:
+def vectors(targets, attributes, *, shift=0.3):
     """Two sets of targets that lean to two sets of attributes."""
     rng = np.random.default_rng(targets)
     x, y, a, b = (rng.standard_normal((n, D)) for n in (targets, targets, attributes, attributes))
@@ -54,35 +53,35 @@ def vectors(targets: int, attributes: int, *, shift: float = 0.3) -> Four:
     return x, y, a, b
 
 
-def cosine(u: Array, v: Array) -> float:
+def cosine(u, v):
     """Cosine of two vectors, as wefe computes it."""
     return float(np.dot(u, v) / (np.linalg.norm(u) * np.linalg.norm(v)))
 
 
-def wefe(x: Array, y: Array, a: Array, b: Array) -> float:
+def wefe(x, y, a, b):
     """Effect size, pair by pair: (mean s(x) - mean s(y)) / std over both (ddof 0)."""
 
-    def s(w: Array) -> float:
+    def s(w):
         return float(np.mean([cosine(w, one) for one in a]) - np.mean([cosine(w, o) for o in b]))
 
     first, second = [s(w) for w in x], [s(w) for w in y]
     return float((np.mean(first) - np.mean(second)) / np.std(first + second))
 
 
-def scores(x: Array, y: Array, a: Array, b: Array) -> Array:
+def scores(x, y, a, b):
     """Return s of every target from a matrix of cosines."""
     unit = [rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in (x, y, a, b)]
     targets = np.concatenate(unit[:2])
     return np.asarray((targets @ unit[2].T).mean(axis=1) - (targets @ unit[3].T).mean(axis=1))
 
 
-def matrix(x: Array, y: Array, a: Array, b: Array) -> float:
+def matrix(x, y, a, b):
     """Effect size from a matrix of cosines."""
     s = scores(x, y, a, b)
     return float((s[: len(x)].mean() - s[len(x) :].mean()) / s.std())
 
 
-def ieat(four: Four, draws: int) -> float:
+def ieat(four, draws):
     """P-value from a loop that shuffles indices and sums the first half."""
     s, n = scores(*four), len(four[0])
     observed = s[np.arange(n)].sum()
@@ -100,7 +99,7 @@ def ieat(four: Four, draws: int) -> float:
     return above / every
 
 
-def permuted(four: Four, draws: int) -> float:
+def permuted(four, draws):
     """P-value from rows of scores, permuted many at a time."""
     s, n = scores(*four), len(four[0])
     observed, above = s[:n].sum(), 1
@@ -111,7 +110,7 @@ def permuted(four: Four, draws: int) -> float:
     return above / (draws + 1)
 
 
-def enumerated(four: Four) -> float:
+def enumerated(four):
     """Exact p-value from all partitions; a tie is as far as 1e-12 of the sum apart."""
     s, n = scores(*four), len(four[0])
     least = s[:n].sum() - 1e-12 * np.abs(s).sum()
@@ -119,7 +118,7 @@ def enumerated(four: Four) -> float:
     return float(above) / math.comb(2 * n, n)
 
 
-def effect_sizes() -> Iterator[Row]:
+def effect_sizes():
     """Yield the effect size for more and more pairs."""
     for targets, attributes, goal in sizes((25, 125, None), (50, 250, 200.0), (100, 500, None)):
         four = vectors(targets, attributes)
@@ -138,18 +137,18 @@ def effect_sizes() -> Iterator[Row]:
             )
 
 
-def near(ours: float | None, peer: float, draws: int) -> None:
+def near(ours, peer, draws):
     """Stop when two p-values lie further apart than chance puts them."""
     assert ours is not None, "no p-value"  # noqa: S101
     spread = math.sqrt(max(ours * (1.0 - ours), 1.0 / draws) * 2.0 / draws)
     assert abs(ours - peer) < 6.0 * spread, f"p-values differ: {ours} and {peer}"  # noqa: S101
 
 
-def enumeration(four: Four) -> str:
+def enumeration(four):
     """Say what the exact p-value and the chance level take alone, which no peer gives."""
     s, n = scores(*four)[:, None], len(four[0])
 
-    def partitions() -> None:
+    def partitions():
         null = exchange(s[:n], s[n:], Permutation(10_000), 0, "targets").null
         band(null[:, 0])
 
@@ -158,7 +157,7 @@ def enumeration(four: Four) -> str:
     )
 
 
-def sampled() -> Iterator[Row]:
+def sampled():
     """Yield effect size and p from 10,000 partitions: with 8 a side, all 12,870 of them."""
     draws = 10_000
     for n, goal in sizes((8, 100.0), (50, None), (500, 20.0)):
@@ -176,11 +175,11 @@ def sampled() -> Iterator[Row]:
             )
 
 
-def many() -> Iterator[Row]:
+def many():
     """Yield growth with the permutations, to a million with 500 targets a side."""
     four = vectors(500, ATTRIBUTES, shift=0.05)
     for draws in sizes(10_000, 100_000, 1_000_000):
-        ours: Callable[[], object] = partial(weat, *four, resampling=Permutation(draws))
+        ours = partial(weat, *four, resampling=Permutation(draws))
         ours()
         part = min(draws, 10_000)
         mine = timed(ours, repeats=3)
@@ -192,7 +191,7 @@ def many() -> Iterator[Row]:
         yield Row("W2", what, size, PERMUTED, theirs, mine, None, limit, SWAPS, memory, note, draws)
 
 
-def exact() -> Iterator[Row]:
+def exact():
     """Yield exact p-values: all partitions counted, one by one or in two halves."""
     each = 0.0
     for n in sizes(6, 8, 9):
@@ -212,7 +211,7 @@ def exact() -> Iterator[Row]:
         yield halves(each)
 
 
-def halves(seconds_each: float) -> Row:
+def halves(seconds_each):
     """Return the exact p-value of 20 + 20 targets, at the peer's time for each partition."""
     ours = partial(weat, *vectors(20, ATTRIBUTES, shift=0.1), resampling=Exact())
     total = math.comb(40, 20)
@@ -224,7 +223,7 @@ def halves(seconds_each: float) -> Row:
     )
 
 
-def rows() -> Iterator[Row]:
+def rows():
     """Yield the rows of the table."""
     yield from effect_sizes()
     yield from sampled()

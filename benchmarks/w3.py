@@ -15,7 +15,7 @@ samples, and are extrapolated:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -27,9 +27,7 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from benchmarks import harness
 from benchmarks.harness import Row, alternate, peak_mb, sizes, timed
 from equipoise.metrics import Choices
-from equipoise.metrics.scores.cells import Metric
 from equipoise.metrics.scores.disparity import concept_metrics
-from equipoise.metrics.scores.measure import ConceptResults, Prevalence
 from equipoise.stats.resampling import Bootstrap
 from equipoise.stats.threads import threads
 
@@ -38,7 +36,7 @@ Flags = npt.NDArray[np.bool_]
 Indices = npt.NDArray[np.int64]
 
 CONCEPTS, REPLICATES, RATIO = 300, 250, 5
-METRICS: tuple[Metric, ...] = (
+METRICS = (
     "average_precision",
     "auroc",
     "true_positive_rate",
@@ -59,7 +57,7 @@ class World:
     group: npt.NDArray[np.int64]
 
     @classmethod
-    def of(cls, images: int, groups: int) -> World:
+    def of(cls, images, groups):
         """Normal scores, larger where the concept is."""
         rng = np.random.default_rng(0)
         prevalence = np.geomspace(0.005, 0.08, CONCEPTS)[:, None]
@@ -81,9 +79,7 @@ class Pool:
     threshold: float
 
 
-def ours(
-    world: World, prevalence: Prevalence = "hall", some: list[int] | None = None
-) -> dict[Metric, ConceptResults]:
+def ours(world, prevalence="hall", some=None):
     """Measure all concepts, or some, by all metrics."""
     chosen = slice(None) if some is None else some
     choices = Choices(
@@ -93,7 +89,7 @@ def ours(
     return concept_metrics(scores, labels, world.group, METRICS, choices, resampling=DRAWS)
 
 
-def pools(world: World, found: dict[Metric, ConceptResults], concepts: list[int]) -> list[Pool]:
+def pools(world, found, concepts):
     """Return the pools of some concepts, with the thresholds that equipoise chose."""
     pooled = []
     for concept in concepts:
@@ -106,7 +102,7 @@ def pools(world: World, found: dict[Metric, ConceptResults], concepts: list[int]
     return pooled
 
 
-def scikit_learn(some: list[Pool]) -> Floats:
+def scikit_learn(some):
     """Return metrics of samples, (pools, samples, metrics)."""
     rng = np.random.default_rng(1)
     found = np.empty((len(some), FEW, len(METRICS)))
@@ -125,7 +121,7 @@ def scikit_learn(some: list[Pool]) -> Floats:
     return found
 
 
-def sorted_anew(some: list[Pool]) -> Floats:
+def sorted_anew(some):
     """Return metrics of samples, each sorted, (pools, samples, metrics)."""
     rng = np.random.default_rng(1)
     found = np.empty((len(some), FEW, len(METRICS)))
@@ -168,14 +164,14 @@ class Places:
     draw: int
 
     @classmethod
-    def of_scores(cls, pool: Pool) -> Places:
+    def of_scores(cls, pool):
         """Give every distinct score a place."""
         rising, place = np.unique(np.append(pool.positive, pool.negative), return_inverse=True)
         positive, negative = np.split(len(rising) - 1 - place, [len(pool.positive)])
         return cls._of(pool, positive, negative)
 
     @classmethod
-    def of_thresholds(cls, pool: Pool) -> Places:
+    def of_thresholds(cls, pool):
         """Give a place to every distinct score of positives, and to what is between two."""
         rising = np.unique(pool.positive)
         many = len(rising)
@@ -185,12 +181,12 @@ class Places:
         return cls._of(pool, positive, 2 * (many - below) - equal)
 
     @classmethod
-    def _of(cls, pool: Pool, positive: Indices, negative: Indices) -> Places:
+    def _of(cls, pool, positive, negative):
         hit, mistake = pool.positive >= pool.threshold, pool.negative >= pool.threshold
         return cls(positive, negative, np.unique(positive), hit, mistake, pool.draw)
 
 
-def sorted_once(some: list[Places]) -> Floats:
+def sorted_once(some):
     """Return metrics of samples from bootstrapped counts, (pools, samples, metrics)."""
     rng = np.random.default_rng(1)
     found = np.empty((len(some), FEW, len(METRICS)))
@@ -230,7 +226,7 @@ PEERS = (
 )
 
 
-def exact(world: World, some: list[int]) -> None:
+def exact(world, some):
     """Stop where the metrics of all images are not scikit-learn's."""
     found = ours(world, "observed", some)
     for index, concept in enumerate(some):
@@ -249,7 +245,7 @@ def exact(world: World, some: list[int]) -> None:
                 )
 
 
-def alike(own: Floats, other: Floats, name: str) -> None:
+def alike(own, other, name):
     """Stop when means of samples differ by more than their number and the split explain.
 
     Own samples are (pools, replicates, metrics). Peers measure TPR and FPR on all images,
@@ -261,7 +257,7 @@ def alike(own: Floats, other: Floats, name: str) -> None:
     assert (apart < 5.0 * error + split).all(), f"{name}: means of samples differ"  # noqa: S101
 
 
-def compared(world: World, images: int, groups: int) -> Iterator[Row]:
+def compared(world, images, groups):
     """Yield a row for each peer."""
     found = ours(world)
     mine = partial(ours, world)
@@ -286,20 +282,20 @@ def compared(world: World, images: int, groups: int) -> Iterator[Row]:
         yield Row("W3", what, size, peer.name, whole, seconds, goal, *beside, note, n=images)
 
 
-def random_seconds() -> float:
+def random_seconds():
     """Return the seconds that one random 32-bit number takes."""
     rng = np.random.Generator(np.random.SFC64(0))
     many = 1 << 22
     return timed(lambda: rng.integers(0, 1 << 32, many, dtype=np.uint32)) / many
 
 
-def weighted(world: World, images: int) -> Row:
+def weighted(world, images):
     """Return the row of all images with negatives weighed, each image counted Poisson(1) times."""
     found = ours(world, "weighted")
     chosen = [int((index + 0.5) * CONCEPTS / SOME) for index in range(SOME)]
     some = pools(world, found, chosen)
 
-    def peer() -> list[float]:
+    def peer():
         rng = np.random.default_rng(1)
         measured = []
         for pool in some:
@@ -328,7 +324,7 @@ def weighted(world: World, images: int) -> Row:
     )
 
 
-def rows() -> Iterator[Row]:
+def rows():
     """Yield the rows of the table."""
     for images in sizes(10_000, 30_000, 100_000):
         for groups in (2, 4):

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
 from typing import Any
@@ -39,7 +39,6 @@ from benchmarks.harness import (
     timed,
     times_of,
 )
-from equipoise.core.estimate import Estimate
 from equipoise.metrics import cosine_scores, retrieval_measures
 from equipoise.stats.threads import threads
 
@@ -55,7 +54,7 @@ NUMPY, TORCH = "numpy matmul, argpartition; ranking alone", "torch matmul, topk;
 READ, PRODUCT = "the vectors read once from memory", "the products in float32, on every core"
 
 
-def world(n: int) -> tuple[Array, Array, Array, Array]:
+def world(n):
     """Unit vectors of images by subject and of queries; group and subject of each image."""
     rng = np.random.default_rng(0)
     images = rng.standard_normal((n, D), dtype=np.float32)
@@ -66,15 +65,13 @@ def world(n: int) -> tuple[Array, Array, Array, Array]:
     return images, queries, rng.integers(0, GROUPS, n), subject
 
 
-def unit(vectors: Array) -> Array:
+def unit(vectors):
     """Return vectors of length 1 in float64: in float32 their lengths are off by 1e-8."""
     double = vectors.astype(np.float64)
     return np.asarray(double / np.linalg.norm(double, axis=1, keepdims=True))
 
 
-def measured(
-    images: Array, queries: Array, groups: Array, subject: Array | None
-) -> dict[str, Estimate]:
+def measured(images, queries, groups, subject):
     """Every measure, by equipoise."""
     return retrieval_measures(
         cosine_scores(images, queries), groups, k=K, prefixes=PREFIXES, measures=MEASURES,
@@ -82,12 +79,12 @@ def measured(
     )  # fmt: skip
 
 
-def tables(call: Callable[[], dict[str, Estimate]]) -> list[Any]:
+def tables(call):
     """Every measure with its table of parts."""
     return [one.by for one in call().values()]
 
 
-def frames(images: Array, queries: Array, groups: Array, subject: Array | None) -> Array:
+def frames(images, queries, groups, subject):
     """MaxSkew and NDKL of each query with the pool's shares desired, by data frames."""
     found = np.empty((QUERIES, 2))
     for column, (measure, k) in enumerate(((frame_skews, K), (frame_ndkl, PREFIXES))):
@@ -99,7 +96,7 @@ def frames(images: Array, queries: Array, groups: Array, subject: Array | None) 
     return found
 
 
-def frame_skews(table: pd.DataFrame, k: int) -> dict[str, float]:
+def frame_skews(table, k):
     """MaxSkew for both targets; a group that is not shown counts as shown once."""
     found = {"equal": 0.0, "pool": 0.0}
     counts = Counter(table.label)
@@ -111,7 +108,7 @@ def frame_skews(table: pd.DataFrame, k: int) -> dict[str, float]:
     return found
 
 
-def frame_ndkl(table: pd.DataFrame, k: int) -> dict[str, float]:
+def frame_ndkl(table, k):
     """NDKL for both targets, row by row of the best k."""
     counts = [count for _, count in sorted(Counter(table.label).items())]
     desired = {
@@ -131,7 +128,7 @@ def frame_ndkl(table: pd.DataFrame, k: int) -> dict[str, float]:
     return {name: total / weights for name, total in found.items()}
 
 
-def script(images: Array, queries: Array, groups: Array, subject: Array | None) -> Array:
+def script(images, queries, groups, subject):
     """MaxSkew, MinSkew, NDKL, sum of deviations and bias of each query, the usual way."""
     found = np.empty((QUERIES, 5))
     with threadpool_limits(threads()):
@@ -147,7 +144,7 @@ def script(images: Array, queries: Array, groups: Array, subject: Array | None) 
     return found
 
 
-def of_order(codes: Array, desired: Array) -> tuple[float, ...]:
+def of_order(codes, desired):
     """Measures of one ranking, prefix after prefix."""
     shares = np.bincount(codes[:K], minlength=GROUPS) / K
     with np.errstate(divide="ignore"):
@@ -165,7 +162,7 @@ def of_order(codes: Array, desired: Array) -> tuple[float, ...]:
     return float(skews.max()), float(skews.min()), total / weights, float(deviation), float(bias)
 
 
-def with_numpy(images: Array, queries: Array, k: int) -> Array:
+def with_numpy(images, queries, k):
     """The k best images of each query, in order."""
     with threadpool_limits(threads()):
         scores = queries @ images.T
@@ -174,7 +171,7 @@ def with_numpy(images: Array, queries: Array, k: int) -> Array:
     return np.take_along_axis(held, order, axis=1)
 
 
-def with_torch(images: Array, queries: Array, k: int) -> Array:
+def with_torch(images, queries, k):
     """The same, by torch."""
     import torch
 
@@ -183,21 +180,21 @@ def with_torch(images: Array, queries: Array, k: int) -> Array:
     return np.asarray(scores.topk(k).indices.numpy())
 
 
-def check(found: dict[str, Estimate], expected: Array) -> None:
+def check(found, expected):
     """Hold every query's measures against those of the script in float64."""
     for column, name in enumerate(("max_skew", "min_skew", "ndkl", "retrieval_mad", "bias_at_k")):
         own = [part.value for part in found[name].parts if part.metric == name]
         np.testing.assert_allclose(own, expected[:, column], atol=1e-12, err_msg=f"{name} differs")
 
 
-def check_frames(found: dict[str, Estimate], expected: Array) -> None:
+def check_frames(found, expected):
     """Hold every query's MaxSkew and NDKL against those of the data frames."""
     for column, name in enumerate(("max_skew", "ndkl")):
         own = [part.value for part in found[name].parts if part.metric == name]
         np.testing.assert_allclose(own, expected[:, column], atol=1e-9, err_msg=f"{name} differs")
 
 
-def check_ranking(images: Array, queries: Array, rank: Ranks) -> None:
+def check_ranking(images, queries, rank):
     """Hold a ranking in float32 against ours: only scores that nearly tie may change places."""
     every = cosine_scores(images, queries)
     best = every.best(range(QUERIES), np.arange(len(images)), PREFIXES)
@@ -206,7 +203,7 @@ def check_ranking(images: Array, queries: Array, rank: Ranks) -> None:
     np.testing.assert_array_less(0.999, share, err_msg="the share of the ranking that agrees")
 
 
-def rows() -> Iterator[Row]:
+def rows():
     """Yield the rows of the workload."""
     for n in sizes(40_000, 80_000, 170_000):
         images, queries, groups, subject = world(n)
@@ -237,11 +234,9 @@ def rows() -> Iterator[Row]:
                 yield from rankings(call, images, queries, row, last=last)
 
 
-def rankings(
-    call: Callable[[], Any], images: Array, queries: Array, row: partial[Row], *, last: bool
-) -> Iterator[Row]:
+def rankings(call, images, queries, row, *, last):
     """Yield ours with all measures against rankings alone."""
-    peers: dict[str, tuple[Ranks, float | None]] = {NUMPY: (with_numpy, None)}
+    peers = {NUMPY: (with_numpy, None)}
     if find_spec("torch") is not None:
         peers[TORCH] = (with_torch, 1.5 if last else None)
     for peer, (rank, goal) in peers.items():
@@ -255,7 +250,7 @@ def rankings(
         yield row(TORCH, nothing, timed(call), None, note="torch is not installed")
 
 
-def product(n: int, queries: Array) -> float:
+def product(n, queries):
     """Seconds of the products of n images with the queries, on every core."""
     block = np.ones((2048, D), np.float32)
     return timed(lambda: queries @ block.T, repeats=20) * n / 2048 / threads()

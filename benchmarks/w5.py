@@ -10,10 +10,8 @@ each class; one groupby here instead of a filter for each, which is quicker), an
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from statistics import median
 from time import perf_counter
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,7 +20,6 @@ from scipy.stats import chi2_contingency, skew
 
 from benchmarks import harness
 from benchmarks.harness import Row, alternate, peak_mb, read_seconds, seconds, sizes
-from equipoise.core.estimate import Estimate
 from equipoise.metrics import skewsize
 
 CLASSES, GROUPS, WORDINGS = 1_000, 23, 100
@@ -30,7 +27,7 @@ LISTING, POLARS = "the paper's crosstab listing", "polars group-by"
 LIMIT = "the labels read once from memory"
 
 
-def integers(rows: int) -> pl.DataFrame:
+def integers(rows):
     """Predictions of which three in four are right, each class confused with five others."""
     rng = np.random.default_rng(0)
     truth = rng.integers(0, CLASSES, rows)
@@ -39,7 +36,7 @@ def integers(rows: int) -> pl.DataFrame:
     return pl.DataFrame({"truth": truth, "label": label, "group": rng.integers(0, GROUPS, rows)})
 
 
-def texts(rows: int) -> pl.DataFrame:
+def texts(rows):
     """Answers in an open vocabulary: each class has a hundred wordings of its own."""
     rng = np.random.default_rng(0)
     truth, wording = rng.integers(0, CLASSES, rows), rng.integers(0, WORDINGS, rows)
@@ -55,12 +52,12 @@ def texts(rows: int) -> pl.DataFrame:
     )
 
 
-def measured(columns: list[Any]) -> Estimate:
+def measured(columns):
     """Return SkewSize; its parts are made when they are read."""
     return skewsize(*columns, min_expected=0.0, resampling=None)
 
 
-def ours(columns: list[Any]) -> tuple[float, dict[str, float]]:
+def ours(columns):
     """Return SkewSize and the effect size of each class."""
     found = measured(columns)
     assert found.by is not None, "no effect sizes"  # noqa: S101
@@ -68,7 +65,7 @@ def ours(columns: list[Any]) -> tuple[float, dict[str, float]]:
     return found.value, dict(zip(names, found.by["value"].to_pylist(), strict=True))
 
 
-def table_seconds(columns: list[Any]) -> float:
+def table_seconds(columns):
     """Return the median seconds that the table of parts takes when it is first read."""
     found = []
     for _ in range(3):
@@ -79,7 +76,7 @@ def table_seconds(columns: list[Any]) -> float:
     return median(found)
 
 
-def listing(frame: pd.DataFrame) -> tuple[float, dict[str, float]]:
+def listing(frame):
     """Return them as the paper's listing does, without the continuity correction."""
     found = {}
     for name, rows in frame.groupby("truth", sort=True, observed=True):
@@ -89,7 +86,7 @@ def listing(frame: pd.DataFrame) -> tuple[float, dict[str, float]]:
     return float(skew(list(found.values()))), found
 
 
-def polars_groups(frame: pl.DataFrame) -> tuple[float, dict[str, float]]:
+def polars_groups(frame):
     """Return them from group-bys: χ² = n (Σ O² / (R C) - 1)."""
     cells = frame.group_by("truth", "label", "group").agg(o=pl.len().cast(pl.Float64))
     columns = cells.group_by("truth", "label").agg(c=pl.col("o").sum())
@@ -112,7 +109,7 @@ def polars_groups(frame: pl.DataFrame) -> tuple[float, dict[str, float]]:
     return float(skew(values)), dict(zip(map(str, shares["truth"].to_list()), values, strict=True))
 
 
-def equal(found: tuple[float, dict[str, float]], peer: tuple[float, dict[str, float]]) -> None:
+def equal(found, peer):
     """Stop when a number of the peer is another one here."""
     (value, effects), (other, others) = found, peer
     assert effects.keys() == others.keys(), "classes differ"  # noqa: S101
@@ -122,11 +119,11 @@ def equal(found: tuple[float, dict[str, float]], peer: tuple[float, dict[str, fl
 
 
 def compared(
-    frame: pl.DataFrame,
-    columns: list[Any],
-    what: str,
-    goals: tuple[float | None, float | None],
-) -> Iterator[Row]:
+    frame,
+    columns,
+    what,
+    goals,
+):
     """Yield a row for each peer, the listing and polars."""
     pandas = frame.to_pandas()
     size = f"{len(frame):,} rows"
@@ -146,7 +143,7 @@ def compared(
         )
 
 
-def rows() -> Iterator[Row]:
+def rows():
     """Yield the rows of the table."""
     for many, goal in sizes((100_000, None), (1_000_000, 500.0), (10_000_000, 50.0)):
         frame = integers(many)

@@ -8,7 +8,6 @@ and p-value for each gap from 100 permutations of its null, which no peer gives.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 from time import perf_counter
 
@@ -27,7 +26,6 @@ from sklearn.metrics import accuracy_score, precision_score
 
 from benchmarks import harness
 from benchmarks.harness import Row, alternate, peak_mb, read_seconds, sizes, timed
-from equipoise.core.estimate import Estimate
 from equipoise.metrics import count, rates
 from equipoise.stats import Bootstrap
 
@@ -52,7 +50,7 @@ FEW = 2
 FAIRLEARN, NUMPY = "fairlearn MetricFrame", "numpy row bootstrap"
 
 
-def planted(rows: int) -> Columns:
+def planted(rows):
     """Predictions of which three in four are right, each class confused with five others."""
     rng = np.random.default_rng(0)
     truth = rng.integers(0, CLASSES, rows)
@@ -61,14 +59,14 @@ def planted(rows: int) -> Columns:
     return truth, label, rng.integers(0, GROUPS, rows)
 
 
-def ours(columns: Columns, resampling: Bootstrap = INTERVALS) -> Estimate:
+def ours(columns, resampling=INTERVALS):
     """Return the gaps of all rates with intervals, and the rate of every group with its own."""
     found = rates(*columns, resampling=resampling)
     assert found.by is not None, "the parts, which are made when they are read"  # noqa: S101
     return found
 
 
-def our_shares(columns: Columns) -> Floats:
+def our_shares(columns):
     """Return every rate, (rates, classes, groups)."""
     found = ours(columns).by
     kept = found.filter(np.isin(found["metric"].to_pylist(), list(RATES)))
@@ -80,7 +78,7 @@ def our_shares(columns: Columns) -> Floats:
     return shares
 
 
-def shares_of(cube: Floats) -> Floats:
+def shares_of(cube):
     """Return every rate of counts (truth, label, group)."""
     both = np.einsum("ccg->cg", cube)
     truth, label, total = cube.sum(axis=1), cube.sum(axis=0), cube.sum(axis=(0, 1))
@@ -99,7 +97,7 @@ def shares_of(cube: Floats) -> Floats:
     return np.stack([part / whole for part, whole in pairs])
 
 
-def numpy_bootstrap(columns: Columns) -> Floats:
+def numpy_bootstrap(columns):
     """Return replicates of every rate: rows drawn with replacement, counted once for all."""
     rng = np.random.default_rng(0)
     truth, label, group = columns
@@ -114,7 +112,7 @@ def numpy_bootstrap(columns: Columns) -> Floats:
     return np.stack(found)
 
 
-def count_bootstrap(columns: Columns) -> Floats:
+def count_bootstrap(columns):
     """Return replicates of every rate, drawn from the counts."""
     counts = count(*columns)
     found = []
@@ -125,12 +123,12 @@ def count_bootstrap(columns: Columns) -> Floats:
     return np.stack(found)
 
 
-def fairlearn_seconds(columns: Columns) -> tuple[float, Floats]:
+def fairlearn_seconds(columns):
     """Return seconds extrapolated from one class and few replicates, and its rates."""
     truth, label = ((column == 0).astype(int) for column in columns[:2])
     group = pd.Series(columns[2], name="group")
 
-    def frame(**bootstrap: object) -> MetricFrame:
+    def frame(**bootstrap):
         return MetricFrame(
             metrics=RATES, y_true=truth, y_pred=label, sensitive_features=group, **bootstrap
         )
@@ -144,7 +142,7 @@ def fairlearn_seconds(columns: Columns) -> tuple[float, Floats]:
     return CLASSES * (plain + REPLICATES * each), found.by_group.to_numpy(dtype=float).T
 
 
-def alike(one: Floats, other: Floats) -> None:
+def alike(one, other):
     """Stop when replicates differ in mean or spread by more than their number explains."""
     spread = other.std(axis=0)
     apart = (one.mean(axis=0) - other.mean(axis=0)) / (spread * np.sqrt(2.0 / REPLICATES))
@@ -153,7 +151,7 @@ def alike(one: Floats, other: Floats) -> None:
     assert 0.95 < ratio < 1.05, f"spreads of replicates differ: {ratio:.3f}"  # noqa: S101
 
 
-def rows() -> Iterator[Row]:
+def rows():
     """Yield the rows of the table."""
     goals = ((100_000, None, None), (1_000_000, 10_000.0, None), (10_000_000, None, 500.0))
     for many, fairlearn_goal, numpy_goal in sizes(*goals):

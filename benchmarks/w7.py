@@ -11,7 +11,6 @@ one. Ours also cuts to the centre and puts on the scale where Pillow's row only 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from io import BytesIO
@@ -26,7 +25,6 @@ from benchmarks.harness import Row, alternate, sizes, timed
 from equipoise.evidence.decoding import Decoding, quiet
 from equipoise.evidence.decoding import pixels as decode
 from equipoise.models import load_model
-from equipoise.models.preprocessing import Preparation
 from equipoise.models.runtimes import has_bfloat16
 from equipoise.stats.threads import threads
 
@@ -44,7 +42,7 @@ PLACES, WIDTH, LAYERS = 50, 768, 12
 WORK = 2 * (LAYERS * (12 * PLACES * WIDTH**2 + 2 * PLACES**2 * WIDTH) + 49 * 3072 * WIDTH)
 
 
-def checkpoint(folder: Path) -> Path:
+def checkpoint(folder):
     """Write a CLIP with a ViT-B/32 of random weights, as `save_pretrained` does."""
     import torch
     from transformers import CLIPConfig, CLIPImageProcessorPil, CLIPModel, CLIPTokenizer
@@ -59,7 +57,7 @@ def checkpoint(folder: Path) -> Path:
     return folder
 
 
-def photographs(n: int) -> list[bytes]:
+def photographs(n):
     """JPEG files of 640 × 480 pixels: smooth shapes and some noise, about 100 kB each."""
     from PIL import Image
 
@@ -75,21 +73,21 @@ def photographs(n: int) -> list[bytes]:
     return found
 
 
-def by_pillow(files: Sequence[bytes]) -> list[Any]:
+def by_pillow(files):
     """Pictures, decoded by Pillow."""
     from PIL import Image
 
     return [Image.open(BytesIO(file)).convert("RGB") for file in files]
 
 
-def resized_by_pillow(files: Sequence[bytes]) -> list[Any]:
+def resized_by_pillow(files):
     """Pictures, decoded and resized by Pillow."""
     from PIL import Image
 
     return [one.resize((298, 224), Image.Resampling.BICUBIC) for one in by_pillow(files)]
 
 
-def decoded(files: Sequence[bytes], workers: int = 1) -> list[Array]:
+def decoded(files, workers=1):
     """Pictures, decoded as the extraction does, by so many threads."""
     with quiet(), ThreadPoolExecutor(workers) as pool:
         return [*pool.map(lambda file: decode(file, RULES), files)]
@@ -98,17 +96,17 @@ def decoded(files: Sequence[bytes], workers: int = 1) -> list[Array]:
 class Script:
     """What a script would do: the library's own calls."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder):
         from transformers import CLIPImageProcessorPil, CLIPModel
 
         self.processor = CLIPImageProcessorPil.from_pretrained(folder)
         self.model = CLIPModel.from_pretrained(folder).eval()
 
-    def pixels(self, files: Sequence[bytes]) -> Any:
+    def pixels(self, files):
         """Return what the model sees."""
         return self.processor(images=by_pillow(files), return_tensors="pt")["pixel_values"]
 
-    def vectors(self, pixels: Any) -> Array:
+    def vectors(self, pixels):
         """Return the model's vectors of batches of 32."""
         import torch
 
@@ -120,24 +118,24 @@ class Script:
         return np.concatenate(parts)
 
 
-def cosine(a: Array, b: Array) -> float:
+def cosine(a, b):
     """Return the least cosine of rows."""
     norms = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
     return float(((a.astype(np.float64) * b).sum(axis=1) / norms).min())
 
 
-def tower_of(model: Any, pixels: Any) -> Array:
+def tower_of(model, pixels):
     """Return a loaded model's vectors of batches of 32, of pixels that are prepared."""
     parts = [model.tower({"pixel_values": some})[0].numpy() for some in pixels.split(32)]
     return np.concatenate(parts)
 
 
-def limit(n: int, dtype: str) -> float:
+def limit(n, dtype):
     """Seconds of the products for n images, at the rate of one large product on every core."""
     import torch
 
     square = torch.ones((2048, 2048), dtype=getattr(torch, dtype))
-    calls: list[Callable[[], Any]] = [lambda: square @ square]
+    calls = [lambda: square @ square]
     if dtype == "float32":  # numpy's library may be the quicker one
         array = square.numpy()
         calls.append(lambda: array @ array)
@@ -145,7 +143,7 @@ def limit(n: int, dtype: str) -> float:
     return n * WORK / (2 * 2048**3) * once
 
 
-def rows() -> Iterator[Row]:
+def rows():
     """Yield the rows of the workload."""
     import torch
 
@@ -166,7 +164,7 @@ def rows() -> Iterator[Row]:
                       float("nan"), note=NO_BFLOAT16)  # fmt: skip
 
 
-def of_model(script: Script, models: dict[str, Any], files: Sequence[bytes]) -> Iterator[Row]:
+def of_model(script, models, files):
     """Yield the model alone, on images that are prepared."""
     pixels, n = script.pixels(files), len(files)
     expected = script.vectors(pixels)
@@ -183,11 +181,11 @@ def of_model(script: Script, models: dict[str, Any], files: Sequence[bytes]) -> 
         )  # fmt: skip
 
 
-def of_preparing(script: Script, prepare: Preparation, files: Sequence[bytes]) -> Iterator[Row]:
+def of_preparing(script, prepare, files):
     """Yield decoding and preparing, on one core."""
     import torch
 
-    def ours() -> Any:
+    def ours():
         return prepare(decoded(files))["pixel_values"]
 
     std = np.array(script.processor.image_std)[:, None, None] * 255
@@ -200,16 +198,16 @@ def of_preparing(script: Script, prepare: Preparation, files: Sequence[bytes]) -
     yield Row("W7", "JPEG to pixels", size, PILLOW, theirs, mine, goal=2.0, n=len(files))
 
 
-def of_all(script: Script, models: dict[str, Any], files: Sequence[bytes]) -> Iterator[Row]:
+def of_all(script, models, files):
     """Yield the whole way from files to vectors."""
 
-    def peer() -> Array:
+    def peer():
         return script.vectors(script.pixels(files))
 
     expected = peer()
     for dtype, model in models.items():
 
-        def ours(model: Any = model) -> Array:
+        def ours(model=model):
             return np.asarray(model.embed_images(decoded(files, threads())))
 
         # A grey level here and there is told apart by a model of random weights.
@@ -222,7 +220,7 @@ def of_all(script: Script, models: dict[str, Any], files: Sequence[bytes]) -> It
         )  # fmt: skip
 
 
-def in_parallel(ours: Callable[[], Any], peer: Callable[[], Any]) -> tuple[float, float]:
+def in_parallel(ours, peer):
     """Alternate two calls that each have every core."""
     return alternate(ours, peer, blas_threads=threads())
 

@@ -10,9 +10,7 @@ is no row.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -25,7 +23,7 @@ SIDE = 256
 WORK = 3 * 2 * 12 * (12 * 50 * 768**2 + 12 * 77 * 512**2)
 
 
-def rows() -> Iterator[Row]:
+def rows():
     """Time fine-tuning where there is a GPU."""
     import torch
 
@@ -52,7 +50,7 @@ def rows() -> Iterator[Row]:
     )
 
 
-def _checkpoint(folder: Path) -> Path:
+def _checkpoint(folder):
     import torch
     from transformers import CLIPConfig, CLIPImageProcessor, CLIPModel, CLIPTokenizer
 
@@ -67,7 +65,7 @@ def _checkpoint(folder: Path) -> Path:
     return folder
 
 
-def _ours(clip: Path, images: Any, captions: list[str]) -> Callable[[], None]:
+def _ours(clip, images, captions):
     import torch
 
     from equipoise.mitigate import Contrastive, ImageSets
@@ -83,7 +81,7 @@ def _ours(clip: Path, images: Any, captions: list[str]) -> Callable[[], None]:
     sets = ImageSets(images, names, names, np.array(captions, dtype=object), {})
     batches = Batches(sets, None, recipe, 0)
 
-    def run() -> None:
+    def run():
         for step in range(batches.in_epoch):
             optimizer.zero_grad(set_to_none=True)
             recipe._loss(subject, batches.of(step), ()).backward()
@@ -94,7 +92,7 @@ def _ours(clip: Path, images: Any, captions: list[str]) -> Callable[[], None]:
     return run
 
 
-def _peer(clip: Path, images: Any, captions: list[str]) -> Callable[[], None]:
+def _peer(clip, images, captions):
     import torch
     from transformers import AutoProcessor, CLIPModel
 
@@ -102,7 +100,7 @@ def _peer(clip: Path, images: Any, captions: list[str]) -> Callable[[], None]:
     processor = AutoProcessor.from_pretrained(clip)
     optimizer = torch.optim.AdamW(model.parameters(), lr=5e-6, weight_decay=0.0)
 
-    def run() -> None:
+    def run():
         for start in range(0, PAIRS, BATCH):
             some = slice(start, start + BATCH)
             inputs = processor(
@@ -119,7 +117,7 @@ def _peer(clip: Path, images: Any, captions: list[str]) -> Callable[[], None]:
     return run
 
 
-def _rate(torch: Any) -> float:
+def _rate(torch):
     """Return products and sums a second of a large matrix product in bfloat16."""
     side = 8192
     one = torch.randn(side, side, device="cuda", dtype=torch.bfloat16)

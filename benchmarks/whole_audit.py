@@ -6,7 +6,6 @@ class, values alone, extrapolated from a few classes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 from time import perf_counter
 
@@ -26,7 +25,7 @@ RATES = {
 FEW = 3
 
 
-def planted(rows: int, classes: int, groups: int) -> pl.DataFrame:
+def planted(rows, classes, groups):
     """Predictions of which three in four are right, each class confused with five others."""
     rng = np.random.default_rng(0)
     truth = rng.integers(0, classes, rows)
@@ -44,14 +43,14 @@ def planted(rows: int, classes: int, groups: int) -> pl.DataFrame:
     )
 
 
-def audit(table: pl.DataFrame) -> None:
+def audit(table):
     """Audit with the defaults."""
     data = {"table": table, "id": "id", "target": "truth", "groups": ["group"]}
     models = {"model": {"table": table, "prediction": "label"}}
     audits.run(audits.parse_config({"audit": "predictions", "data": data, "models": models}))
 
 
-def fairlearn_seconds(table: pl.DataFrame, classes: int) -> float:
+def fairlearn_seconds(table, classes):
     """Return seconds for the gaps of three rates in all classes, from a few of them."""
     frame = table.to_pandas()
     started = perf_counter()
@@ -63,7 +62,7 @@ def fairlearn_seconds(table: pl.DataFrame, classes: int) -> float:
     return (perf_counter() - started) * classes / min(classes, FEW)
 
 
-def rows() -> Iterator[Row]:
+def rows():
     """Yield the rows of the table."""
     for many, classes, groups in sizes((3_000, 2, 7), (100_000, 100, 8), (1_000_000, 1_000, 23)):
         table = planted(many, classes, groups)

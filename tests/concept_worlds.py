@@ -1,17 +1,15 @@
 """Scores of concepts with what differs between two groups set by hand."""
 
-from collections.abc import Mapping
-
 import numpy as np
 
 
 def world(
-    seed: int,
-    n: int = 1200,
-    concepts: int = 4,
-    prevalence: tuple[float, float] = (0.3, 0.2),
-    shift: Mapping[int, float] | None = None,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    seed,
+    n=1200,
+    concepts=4,
+    prevalence=(0.3, 0.2),
+    shift=None,
+):
     """Normal scores; positives of group b score lower by `shift` of their concept."""
     rng = np.random.default_rng(seed)
     group = rng.integers(0, 2, n)

@@ -6,11 +6,9 @@ import shutil
 import signal
 import socket
 from collections import Counter
-from collections.abc import Iterator
 from functools import cache
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -18,24 +16,24 @@ from hypothesis import settings
 ROOT = Path(__file__).resolve().parent.parent
 
 # Under EQUIPOISE_STRICT_SKIPS=1 a skip fails the run unless its reason contains one of these.
-ALLOWED_SKIPS: dict[str, str] = {
+ALLOWED_SKIPS = {
     "needs a CPU with bfloat16": "bfloat16 runs only where the processor reports it",
 }
 
 settings.register_profile("equipoise", derandomize=True, deadline=None)
 settings.load_profile("equipoise")
 
-_skipped: dict[str, str] = {}
+_skipped = {}
 
 
-def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+def pytest_ignore_collect(collection_path, config):
     """Where the slow tests alone are asked for, import no file without one: that takes longer."""
     if config.option.markexpr != "slow" or collection_path.suffix != ".py":
         return None
     return "mark.slow" not in collection_path.read_text(encoding="utf-8") or None
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config, items):
     """Under EQUIPOISE_SLOW_SAMPLE=n, keep every nth case of a slow test, from its first one on."""
     step, cases = int(os.environ.get("EQUIPOISE_SLOW_SAMPLE", "1")), Counter[str]()
     dropped = []
@@ -53,14 +51,14 @@ _GROUP = re.compile(r'^pytestmark = .*\bxdist_group\("([^"]+)"\)', re.MULTILINE)
 
 
 @cache
-def group_of(file: Path) -> str | None:
+def group_of(file):
     """Return the group that a file's `pytestmark` puts all its tests in."""
     found = _GROUP.search(file.read_text(encoding="utf-8"))
     return found[1] if found else None
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+def pytest_xdist_make_scheduler(config, log):
     """Under `--dist loadgroup`, deal out groups whole, the largest first, and others one by one.
 
     pytest-xdist 3.8 hands groups on inside the ids of tests, which pytest 9.2 no longer lets it
@@ -71,14 +69,14 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     from xdist.scheduler import LoadScopeScheduling
 
     class Groups(LoadScopeScheduling):
-        def _split_scope(self, nodeid: str) -> str:
+        def _split_scope(self, nodeid):
             return group_of(config.rootpath / nodeid.partition("::")[0]) or nodeid
 
     return Groups(config, log)
 
 
 @pytest.fixture(scope="session")
-def shared_dir() -> Path:
+def shared_dir():
     """Real data and golden values that lie beside the checkout, not in it."""
     path = ROOT.parent / "shared"
     if not path.is_dir():
@@ -87,7 +85,7 @@ def shared_dir() -> Path:
 
 
 @pytest.fixture(scope="session")
-def chromium() -> str:
+def chromium():
     """Path of a Chromium, for the tests that open a report as a reader does."""
     path = shutil.which("chromium") or shutil.which("chromium-browser")
     if path is None:
@@ -96,7 +94,7 @@ def chromium() -> str:
 
 
 @pytest.fixture(autouse=True)
-def _interrupts() -> Iterator[None]:
+def _interrupts():
     """Let SIGINT interrupt, also where the shell that began the tests in its background says not.
 
     Processes that a test starts inherit this.
@@ -107,24 +105,24 @@ def _interrupts() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+def _no_network(monkeypatch):
     """Fail a test that reaches past this machine; what it does in a subprocess is its own to check.
 
     `pytest.fail` raises no `Exception`, so the code under test cannot swallow it.
     """
     lookup = socket.getaddrinfo
 
-    def guard(name: str) -> None:
+    def guard(name):
         send = getattr(socket.socket, name)
 
-        def guarded(self: socket.socket, *args: Any) -> Any:
+        def guarded(self, *args):
             if self.family != socket.AF_UNIX and not _is_loopback(args[-1][0]):
                 pytest.fail(f"a test may not reach the network: socket.{name} to {args[-1]!r}")
             return send(self, *args)
 
         monkeypatch.setattr(socket.socket, name, guarded)
 
-    def guarded_lookup(host: Any, *args: Any, **kwargs: Any) -> Any:
+    def guarded_lookup(host, *args, **kwargs):
         if not _is_loopback(host):
             pytest.fail(f"a test may not reach the network: it looked up {host!r}")
         return lookup(host, *args, **kwargs)
@@ -134,7 +132,7 @@ def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "getaddrinfo", guarded_lookup)
 
 
-def _is_loopback(host: Any) -> bool:
+def _is_loopback(host):
     if host in (None, "", b"", "localhost", b"localhost"):
         return True
     try:
@@ -143,40 +141,40 @@ def _is_loopback(host: Any) -> bool:
         return False
 
 
-def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+def pytest_runtest_logreport(report):
     """Keep each skip of a test; an expected failure is reported as a skip and is none."""
     if report.skipped and not hasattr(report, "wasxfail"):
         _skipped[report.nodeid] = _reason(report)
 
 
-def pytest_collectreport(report: pytest.CollectReport) -> None:
+def pytest_collectreport(report):
     """Keep each skip of a whole module."""
     if report.skipped:
         _skipped[report.nodeid] = _reason(report)
 
 
-def _reason(report: pytest.TestReport | pytest.CollectReport) -> str:
+def _reason(report):
     return report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
 
 
-def _unexpected() -> Iterator[tuple[str, str]]:
+def _unexpected():
     for nodeid, reason in sorted(_skipped.items()):
         if not any(part in reason for part in ALLOWED_SKIPS):
             yield nodeid, reason
 
 
-def _strict() -> bool:
+def _strict():
     return os.environ.get("EQUIPOISE_STRICT_SKIPS") == "1"
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_sessionfinish(session: pytest.Session) -> None:
+def pytest_sessionfinish(session):
     """Fail a strict run that passed only because it left something out."""
     if _strict() and session.exitstatus == pytest.ExitCode.OK and any(_unexpected()):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+def pytest_terminal_summary(terminalreporter):
     """Say which skips a strict run allowed, and why, and which made it fail."""
     if not _strict():
         return

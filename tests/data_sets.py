@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -24,7 +22,7 @@ DOMAINS = ("clipart", "real", "sketch")
 THINGS = ("laptop", "teapot", "zebra")
 
 
-def picture(*seeds: int, form: str = "JPEG", size: tuple[int, int] = (20, 16)) -> bytes:
+def picture(*seeds, form="JPEG", size=(20, 16)):
     """A picture of noise around a colour; the same seeds make the same one."""
     rng = np.random.default_rng([7, *seeds])
     colour = rng.integers(40, 215, 3)
@@ -34,12 +32,12 @@ def picture(*seeds: int, form: str = "JPEG", size: tuple[int, int] = (20, 16)) -
     return sink.getvalue()
 
 
-def _put(path: Path, *seeds: int, form: str = "JPEG") -> None:
+def _put(path, *seeds, form="JPEG"):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(picture(*seeds, form=form))
 
 
-def fairface(folder: Path, each: int = 32) -> None:
+def fairface(folder, each=32):
     """`fairface_label_val.csv` and the pictures: `each` of every race and gender."""
     rows = [["file", "age", "gender", "race", "service_test"]]
     kinds = [*product(RACES, ("Female", "Male"))] * each
@@ -51,7 +49,7 @@ def fairface(folder: Path, each: int = 32) -> None:
     write_csv(folder / "fairface" / "fairface_label_val.csv", rows)
 
 
-def coco(folder: Path, each: int = 110) -> None:
+def coco(folder, each=110):
     """Captions, instances and pictures: `each` of a man and of a woman, with things beside them."""
     things = {1: "person", 18: "dog", 44: "bottle", 62: "chair"}
     captions = [
@@ -60,9 +58,9 @@ def coco(folder: Path, each: int = 110) -> None:
         "A person and his mother.",
         "An empty room.",
     ]
-    images: list[dict[str, Any]] = []
-    told: list[dict[str, Any]] = []
-    boxes: list[dict[str, Any]] = []
+    images = []
+    told = []
+    boxes = []
     rng = np.random.default_rng(3)
     for number in range(1, 2 * each + 31):
         name = f"{number:012}.jpg"
@@ -88,7 +86,7 @@ def coco(folder: Path, each: int = 110) -> None:
     write_json(folder / "coco" / "image_data.json", data)
 
 
-def dollar_street(folder: Path, each: int = 17) -> None:
+def dollar_street(folder, each=17):
     """`images_v2.csv` and the pictures: `each` of every country, band of income and topic."""
     rows = [["id", "country.id", "country.name", "region.id", "type", "imageRelPath", "topics",
              "place", "income"]]  # fmt: skip
@@ -102,7 +100,7 @@ def dollar_street(folder: Path, each: int = 17) -> None:
     write_csv(folder / "dataset_dollarstreet" / "images_v2.csv", rows)
 
 
-def social_counterfactuals(folder: Path, sets: int = 20) -> None:
+def social_counterfactuals(folder, sets=20):
     """Parquet files of sets of four pictures of one occupation, in two parts."""
     rows = [*_counterfactuals(sets)]
     data = folder / "SocialCounterfactuals" / "data"
@@ -112,7 +110,7 @@ def social_counterfactuals(folder: Path, sets: int = 20) -> None:
         pl.DataFrame(some).write_parquet(data / f"train-{part:05}-of-00002.parquet")
 
 
-def _counterfactuals(sets: int) -> Iterator[dict[str, Any]]:
+def _counterfactuals(sets):
     for number in range(sets):
         occupation = ("doctor", "nurse", "farmer", "cook")[number % 4]
         for place, (race, gender) in enumerate(product(("Black", "White"), ("female", "male"))):
@@ -125,7 +123,7 @@ def _counterfactuals(sets: int) -> Iterator[dict[str, Any]]:
             }  # fmt: skip
 
 
-def social_counterfactuals_in_pairs(folder: Path, sets: int = 3) -> None:
+def social_counterfactuals_in_pairs(folder, sets=3):
     """Parquet files of sets of all three pairs of attributes, `sets` of each and occupation."""
     kinds = {"race": ("Black", "White"), "gender": ("female", "male"), "physical": ("old", "young")}
     pairs = (("race", "gender"), ("physical", "gender"), ("physical", "race"))
@@ -146,7 +144,7 @@ def social_counterfactuals_in_pairs(folder: Path, sets: int = 3) -> None:
     pl.DataFrame(rows).write_parquet(data / "train-00000-of-00001.parquet")
 
 
-def domain_net(folder: Path, each: int = 14) -> None:
+def domain_net(folder, each=14):
     """Folders of domains and classes: `each` picture of every domain and class, and another."""
     kinds = [*product(DOMAINS, (*THINGS, "aircraft carrier"), range(each))]
     for number, (domain, thing, copy) in enumerate(kinds):

@@ -1,21 +1,18 @@
 """Tiny random pipelines of diffusers, written as `save_pretrained` writes them."""
 
-from pathlib import Path
-from typing import Any
-
 from model_checkpoints import byte_level_vocabulary
 
 SEED = 20
 
 
-def _tokenizer(length: int = 24) -> Any:
+def _tokenizer(length=24):
     from transformers import CLIPTokenizer
 
     vocabulary = byte_level_vocabulary("<|startoftext|>", "<|endoftext|>")
     return CLIPTokenizer(vocab=vocabulary, merges=[], model_max_length=length)
 
 
-def _text(tokenizer: Any, kind: str = "CLIPTextModel") -> Any:
+def _text(tokenizer, kind="CLIPTextModel"):
     import torch
     import transformers
 
@@ -35,7 +32,7 @@ def _text(tokenizer: Any, kind: str = "CLIPTextModel") -> Any:
     return getattr(transformers, kind)(config).eval()
 
 
-def _vae(channels: int = 4) -> Any:
+def _vae(channels=4):
     import torch
     from diffusers import AutoencoderKL
 
@@ -52,7 +49,7 @@ def _vae(channels: int = 4) -> Any:
     ).eval()
 
 
-def _unet(down: str, up: str, mid: str) -> Any:
+def _unet(down, up, mid):
     import torch
     from diffusers import UNet2DConditionModel
 
@@ -70,7 +67,7 @@ def _unet(down: str, up: str, mid: str) -> Any:
     ).eval()
 
 
-def _stable_diffusion(folder: Path, unet: Any, *, checker: Any = None, length: int = 24) -> Path:
+def _stable_diffusion(folder, unet, *, checker=None, length=24):
     from diffusers import PNDMScheduler, StableDiffusionPipeline
     from transformers import CLIPImageProcessorPil
 
@@ -96,18 +93,18 @@ def _stable_diffusion(folder: Path, unet: Any, *, checker: Any = None, length: i
     return folder
 
 
-def stable_diffusion(folder: Path, *, checker: Any = None, length: int = 24) -> Path:
+def stable_diffusion(folder, *, checker=None, length=24):
     """As Stable Diffusion 1.x: its parts, its scheduler; it reads texts of so many tokens."""
     unet = _unet("CrossAttnDownBlock2D", "CrossAttnUpBlock2D", "UNetMidBlock2DCrossAttn")
     return _stable_diffusion(folder, unet, checker=checker, length=length)
 
 
-def without_cross_attention(folder: Path) -> Path:
+def without_cross_attention(folder):
     """A pipeline whose denoiser never looks at the text."""
     return _stable_diffusion(folder, _unet("DownBlock2D", "UpBlock2D", "UNetMidBlock2D"))
 
 
-def safety_checker(*, strict: bool) -> Any:
+def safety_checker(*, strict):
     """One that refuses everything, or nothing."""
     import torch
     from diffusers.pipelines.stable_diffusion.safety_checker import StableDiffusionSafetyChecker
@@ -127,7 +124,7 @@ def safety_checker(*, strict: bool) -> Any:
     return checker
 
 
-def stable_diffusion_3(folder: Path) -> Path:
+def stable_diffusion_3(folder):
     """A transformer that attends to texts and image together, as Stable Diffusion 3 does."""
     import torch
     from diffusers import (

@@ -1,26 +1,20 @@
 """Tiny models for audits of generation: a generator that draws colours, and an encoder of them."""
 
 import hashlib
-from collections.abc import Sequence
 from itertools import pairwise
-from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from equipoise.audits import parse_config
-from equipoise.core import AuditResult
 from equipoise.counterfactuals import read_generated
 from equipoise.evidence import decode
 from equipoise.models import ModelInfo
-from equipoise.models.generators import Sampling
 
 COLOURS = {"red": (220, 20, 20), "green": (20, 200, 20), "blue": (20, 20, 220)}
 SIZE = 8
 
 
-def info(name: str, family: str) -> ModelInfo:
+def info(name, family):
     """Return what a tiny model is."""
     digest = hashlib.sha256(name.encode()).hexdigest()
     return ModelInfo(name=name, family=family, weights_sha256=digest, dimension=3)
@@ -35,37 +29,33 @@ class Painter:
         Images that were asked for.
     """
 
-    def __init__(self, *, wrong: str = "", share: float = 0.0, refused: str = "") -> None:
+    def __init__(self, *, wrong="", share=0.0, refused=""):
         self.info = info(f"painter-{wrong}-{share}-{refused}", "painter")
         self.wrong, self.share, self.refused, self.calls = wrong, share, refused, 0
 
-    def check_control(self) -> None:
+    def check_control(self):
         """Its attention can be shared: it has none."""
 
-    def tokens(self, prompts: Sequence[str]) -> list[tuple[int, ...]]:
+    def tokens(self, prompts):
         """Return words as numbers."""
         return [tuple(len(word) for word in prompt.split()) for prompt in prompts]
 
-    def room(self, sampling: Sampling) -> int:
+    def room(self, sampling):
         """Return how many images fit at once."""
         return 64
 
-    def generate(
-        self, prompts: Sequence[str], *, seeds: Sequence[int], sampling: Sampling
-    ) -> list[Any]:
+    def generate(self, prompts, *, seeds, sampling):
         """Return one image for each prompt, None where it is refused."""
         del sampling
         self.calls += len(prompts)
         return [self._paint(prompt, seed) for prompt, seed in zip(prompts, seeds, strict=True)]
 
-    def generate_with(
-        self, prompts: Sequence[str], *, seeds: Sequence[int], sampling: Sampling, attention: Any
-    ) -> list[Any]:
+    def generate_with(self, prompts, *, seeds, sampling, attention):
         """Return the same under control."""
         del attention
         return self.generate(prompts, seeds=seeds, sampling=sampling)
 
-    def _paint(self, prompt: str, seed: int) -> npt.NDArray[np.uint8] | None:
+    def _paint(self, prompt, seed):
         meant = next(colour for colour in COLOURS if colour in prompt)
         if self.refused and self.refused in prompt:
             return None
@@ -79,16 +69,16 @@ class Painter:
 class Looker:
     """Embeds images as their mean colour, and texts as the colour that they name."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.info = info("looker", "looker")
         self.seen = 0
 
-    def embed_images(self, images: Sequence[Any]) -> npt.NDArray[np.float32]:
+    def embed_images(self, images):
         """Return mean colours."""
         self.seen += len(images)
         return np.stack([np.asarray(one).mean(axis=(0, 1)) for one in images]).astype(np.float32)
 
-    def embed_texts(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+    def embed_texts(self, texts):
         """Return the colour that each text names, grey where none."""
         named = [[COLOURS[one] for one in COLOURS if one in text] for text in texts]
         return np.array([one[0] if one else (9, 9, 9) for one in named], dtype=np.float32)
@@ -99,23 +89,21 @@ class Guard:
 
     labels = ("plain", "unsafe")
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.info = info("guard", "guard")
 
-    def predict_proba(self, images: Sequence[Any]) -> npt.NDArray[np.float32]:
+    def predict_proba(self, images):
         """Return probabilities of both labels."""
         blue = np.array([np.asarray(one).mean(axis=(0, 1)).argmax() == 2 for one in images])
         unsafe = np.where(blue, 0.9, 0.1)
         return np.stack([1 - unsafe, unsafe], axis=1).astype(np.float32)
 
-    def features(self, images: Sequence[Any]) -> npt.NDArray[np.float32]:
+    def features(self, images):
         """Return mean colours."""
         return Looker().embed_images(images)
 
 
-def judged(
-    result: AuditResult, store: Path
-) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.object_], npt.NDArray[np.bool_]]:
+def judged(result, store):
     """Say of every generated scene whether it is right, of which set, and whether that is kept.
 
     Right is what a classifier of another world and the pixels say: neither has anything to do
@@ -139,7 +127,7 @@ def judged(
     return right, names, np.array([name not in lost for name in names], dtype=bool)
 
 
-def scenes(subjects: Sequence[str], hues: Sequence[str], **generator: Any) -> Any:
+def scenes(subjects, hues, **generator):
     """Return the configuration of an audit of the scenes' pipeline, filtered by another CLIP."""
     from equipoise.planted.scenes.embed import WEIGHTS
 
@@ -164,10 +152,10 @@ def scenes(subjects: Sequence[str], hues: Sequence[str], **generator: Any) -> An
     )  # fmt: skip
 
 
-def adds_up(result: AuditResult) -> bool:
+def adds_up(result):
     """Whether the table of stages does: within a row, from row to row, and over kinds of sets."""
     rows = result.tables["stages"].to_pylist()
-    kinds: dict[str, list[dict[str, Any]]] = {row["attributes"]: [] for row in rows}
+    kinds = {row["attributes"]: [] for row in rows}
     for row in rows:
         kinds[row["attributes"]].append(row)
     for unit in ("sets", "images"):

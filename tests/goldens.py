@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,22 +16,22 @@ ABSENT = "reads ../shared, which is absent"
 class Golden(Mapping[str, Any]):
     """Named values of one file; a test that asks for one is skipped where the file is absent."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name):
         self.path = FOLDER / name
 
-    def __getitem__(self, key: str) -> Any:
+    def __getitem__(self, key):
         if not self.path.exists():
             pytest.skip(ABSENT)
         return json.loads(self.path.read_text())[key]
 
-    def __iter__(self) -> Iterator[str]:
+    def __iter__(self):
         return iter(json.loads(self.path.read_text()))
 
-    def __len__(self) -> int:
+    def __len__(self):
         return len(json.loads(self.path.read_text()))
 
 
-def cases(name: str) -> list[Any]:
+def cases(name):
     """Return the cases of one file as parameters, or one that is skipped where it is absent."""
     path = FOLDER / name
     if not path.exists():

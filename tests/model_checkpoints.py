@@ -3,16 +3,13 @@
 import json
 import shutil
 import string
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 SEED = 20
 
 
-def images() -> list[np.ndarray]:
+def images():
     """Images of odd sizes: wide, high, tiny, square, one of 3 rows, grey ones as arrays."""
     generator = np.random.default_rng(7)
     sizes = [(37, 61), (90, 20), (5, 7), (32, 32), (3, 40), (64, 48)]
@@ -32,34 +29,34 @@ TEXTS = [
 ]
 
 
-def _seeded(model: type, config: Any) -> Any:
+def _seeded(model, config):
     import torch
 
     torch.manual_seed(SEED)
     return model(config).eval()
 
 
-def _save(folder: Path, *parts: Any) -> Path:
+def _save(folder, *parts):
     for part in parts:
         part.save_pretrained(folder)
     return folder
 
 
-def byte_level_vocabulary(*special: str) -> dict[str, int]:
+def byte_level_vocabulary(*special):
     """Letters, alone and at the end of a word: enough for a CLIP to spell every text."""
     letters = [*string.ascii_lowercase, *string.digits, ".", ",", "?", ":"]
     tokens = [*special, *letters, *(f"{letter}</w>" for letter in letters)]
     return {token: index for index, token in enumerate(tokens)}
 
 
-def _clip_tokenizer(length: int = 64) -> Any:
+def _clip_tokenizer(length=64):
     from transformers import CLIPTokenizer
 
     vocabulary = byte_level_vocabulary("<|startoftext|>", "<|endoftext|>")
     return CLIPTokenizer(vocab=vocabulary, merges=[], model_max_length=length)
 
 
-def clip(folder: Path) -> Path:
+def clip(folder):
     from transformers import CLIPConfig, CLIPImageProcessorPil, CLIPModel
 
     tokenizer = _clip_tokenizer()
@@ -91,7 +88,7 @@ TOWER = {
 SQUARE = {"height": 32, "width": 32}
 
 
-def _words_tokenizer(length: int, **special: str) -> Any:
+def _words_tokenizer(length, **special):
     """A tokenizer of whole words, as any library of tokenizers can write one."""
     from tokenizers import Tokenizer, models, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast
@@ -110,7 +107,7 @@ def _words_tokenizer(length: int, **special: str) -> Any:
     )
 
 
-def siglip(folder: Path) -> Path:
+def siglip(folder):
     from transformers import SiglipConfig, SiglipImageProcessorPil, SiglipModel
 
     tokenizer = _words_tokenizer(64, eos_token="</s>", pad_token="<pad>", unk_token="<unk>")
@@ -125,7 +122,7 @@ def siglip(folder: Path) -> Path:
     return _save(folder, model, SiglipImageProcessorPil(size=SQUARE), tokenizer)
 
 
-def siglip2(folder: Path) -> Path:
+def siglip2(folder):
     from transformers import Siglip2Config, Siglip2ImageProcessorPil, Siglip2Model
 
     tokenizer = _words_tokenizer(64, eos_token="</s>", pad_token="<pad>", unk_token="<unk>")
@@ -141,7 +138,7 @@ def siglip2(folder: Path) -> Path:
     return _save(folder, model, processor, tokenizer)
 
 
-def _bert_tokenizer(length: int) -> Any:
+def _bert_tokenizer(length):
     from transformers import BertTokenizer
 
     words = sorted({word for text in TEXTS for word in text.split()})
@@ -153,7 +150,7 @@ def _bert_tokenizer(length: int) -> Any:
     return tokenizer
 
 
-def flava(folder: Path) -> Path:
+def flava(folder):
     from transformers import FlavaConfig, FlavaImageProcessorPil, FlavaModel
 
     tokenizer = _bert_tokenizer(77)
@@ -168,7 +165,7 @@ def flava(folder: Path) -> Path:
     return _save(folder, _seeded(FlavaModel, config), processor, tokenizer)
 
 
-def _blip_config(tokenizer: Any) -> Any:
+def _blip_config(tokenizer):
     from transformers import BlipConfig
 
     special = {
@@ -186,7 +183,7 @@ def _blip_config(tokenizer: Any) -> Any:
     return BlipConfig(text_config=TOWER | special, vision_config=vision, image_text_hidden_size=24)
 
 
-def _blip(folder: Path, kind: str) -> Path:
+def _blip(folder, kind):
     import transformers
 
     tokenizer = _bert_tokenizer(64)
@@ -195,19 +192,19 @@ def _blip(folder: Path, kind: str) -> Path:
     return _save(folder, model, transformers.BlipProcessor(images, tokenizer))
 
 
-def blip_matching(folder: Path) -> Path:
+def blip_matching(folder):
     return _blip(folder, "BlipForImageTextRetrieval")
 
 
-def blip_vqa(folder: Path) -> Path:
+def blip_vqa(folder):
     return _blip(folder, "BlipForQuestionAnswering")
 
 
-def blip_caption(folder: Path) -> Path:
+def blip_caption(folder):
     return _blip(folder, "BlipForConditionalGeneration")
 
 
-def bridgetower(folder: Path) -> Path:
+def bridgetower(folder):
     from transformers import (
         BridgeTowerConfig,
         BridgeTowerForImageAndTextRetrieval,
@@ -241,7 +238,7 @@ def bridgetower(folder: Path) -> Path:
 LABELS = {0: "doctor", 1: "nurse", 2: "farmer", 3: "singer", 4: "cook"}
 
 
-def _classifier(folder: Path, config: Any, kind: str, **more: Any) -> Path:
+def _classifier(folder, config, kind, **more):
     import transformers
 
     config.id2label, config.label2id = LABELS, {name: i for i, name in LABELS.items()}
@@ -251,14 +248,14 @@ def _classifier(folder: Path, config: Any, kind: str, **more: Any) -> Path:
     return _save(folder, _seeded(getattr(transformers, kind), config), images)
 
 
-def vit(folder: Path) -> Path:
+def vit(folder):
     from transformers import ViTConfig
 
     config = ViTConfig(**TOWER, image_size=32, patch_size=8, initializer_range=0.2)
     return _classifier(folder, config, "ViTForImageClassification")
 
 
-def vit_multi_label(folder: Path) -> Path:
+def vit_multi_label(folder):
     from transformers import ViTConfig
 
     config = ViTConfig(**TOWER, image_size=32, patch_size=8, initializer_range=0.2)
@@ -266,21 +263,21 @@ def vit_multi_label(folder: Path) -> Path:
     return _classifier(folder, config, "ViTForImageClassification", problem_type=kind)
 
 
-def resnet(folder: Path) -> Path:
+def resnet(folder):
     from transformers import ResNetConfig
 
     config = ResNetConfig(embedding_size=8, hidden_sizes=[8, 16], depths=[1, 1])
     return _classifier(folder, config, "ResNetForImageClassification")
 
 
-def convnext(folder: Path) -> Path:
+def convnext(folder):
     from transformers import ConvNextConfig
 
     config = ConvNextConfig(hidden_sizes=[8, 16], depths=[1, 1], num_stages=2)
     return _classifier(folder, config, "ConvNextForImageClassification")
 
 
-def blip_2(folder: Path) -> Path:
+def blip_2(folder):
     from transformers import (
         Blip2Config,
         Blip2ForConditionalGeneration,
@@ -322,7 +319,7 @@ CHAT = (
 )
 
 
-def llava(folder: Path) -> Path:
+def llava(folder):
     from transformers import (
         CLIPImageProcessorPil,
         CLIPVisionConfig,
@@ -367,7 +364,7 @@ QWEN_CHAT = (
 )
 
 
-def qwen2_vl(folder: Path) -> Path:
+def qwen2_vl(folder):
     from transformers import (
         Qwen2VLConfig,
         Qwen2VLForConditionalGeneration,
@@ -417,7 +414,7 @@ OPEN_CLIP = {
 PREPARE = {"mean": [0.5, 0.5, 0.5], "std": [0.5, 0.5, 0.5]}
 
 
-def open_clip(folder: Path) -> Path:
+def open_clip(folder):
     import open_clip as library
     import torch
     from safetensors.torch import save_file
@@ -431,7 +428,7 @@ def open_clip(folder: Path) -> Path:
     return folder
 
 
-def timm(folder: Path) -> Path:
+def timm(folder):
     import timm as library
     import torch
 
@@ -448,7 +445,7 @@ def timm(folder: Path) -> Path:
     return folder
 
 
-def onnx(folder: Path) -> Path:
+def onnx(folder):
     from equipoise.planted.colours.models import WEIGHTS
     from equipoise.planted.colours.render import SHAPES
 
@@ -458,7 +455,7 @@ def onnx(folder: Path) -> Path:
     return path
 
 
-FAMILIES: dict[str, Callable[[Path], Path]] = {
+FAMILIES = {
     made.__name__: made
     for made in (
         clip,

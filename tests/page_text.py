@@ -3,13 +3,12 @@
 import os
 import re
 from html import unescape
-from pathlib import Path
 
 ROWS = 3  # of a table, that are kept
 _SHARED = r'<details class="section" id="(?:evidence|models|gallery|data)"'
 
 
-def page_text(html: str) -> str:
+def page_text(html):
     """Return what the sections of a kind say, a line for each block; tables are cut.
 
     The sections that the pages of all kinds share have tests of their own.
@@ -21,11 +20,11 @@ def page_text(html: str) -> str:
     return "".join(f"{' '.join(line.split())}\n" for line in plain.splitlines() if line.strip())
 
 
-def _first_rows(body: re.Match[str]) -> str:
+def _first_rows(body):
     return "".join(re.findall(r"(?s)<tr>.*?</tr>", body[0])[:ROWS])
 
 
-def check_snapshot(path: Path, text: str) -> None:
+def check_snapshot(path, text):
     """Compare a text with a file; EQUIPOISE_SNAPSHOTS=write writes the file."""
     if os.environ.get("EQUIPOISE_SNAPSHOTS") == "write":
         path.write_text(text, encoding="utf-8")

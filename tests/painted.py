@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from equipoise.models import ModelInfo
 
@@ -27,7 +24,7 @@ PROMPTS = {
 }
 
 
-def info(name: str, **more: Any) -> ModelInfo:
+def info(name, **more):
     return ModelInfo(f"python:painted:{name}", "painted", **({"weights_sha256": "0" * 64} | more))
 
 
@@ -39,11 +36,11 @@ class Painter:
     refuses: str = "nothing at all"
     made: int = 0
 
-    def generate(self, prompts: Sequence[str], *, seeds: Sequence[int], sampling: Any) -> list[Any]:
+    def generate(self, prompts, *, seeds, sampling):
         self.made += len(prompts)
         return [self.paint(*one, sampling.guidance) for one in zip(prompts, seeds, strict=True)]
 
-    def paint(self, prompt: str, seed: int, guidance: float) -> NDArray[np.uint8] | None:
+    def paint(self, prompt, seed, guidance):
         rng = np.random.default_rng(seed)
         if self.refuses in prompt and rng.random() < 0.25:
             return None
@@ -55,7 +52,7 @@ class Painter:
         return np.asarray(np.clip(np.array(COLOURS[colour]) + noise, 0, 255).astype(np.uint8))
 
 
-def painter(*, device: str, dtype: str) -> Painter:
+def painter(*, device, dtype):
     """What `python:painted:painter` loads."""
     return Painter()
 
@@ -69,11 +66,11 @@ class Seer:
     )
     tint: float = 0.0
 
-    def embed_images(self, images: Sequence[Any]) -> NDArray[np.float32]:
+    def embed_images(self, images):
         rows = [[*one.reshape(-1, 3).mean(axis=0) / 255.0, 0.3 + self.tint] for one in images]
         return np.array(rows, dtype=np.float32)
 
-    def embed_texts(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def embed_texts(self, texts):
         rows = []
         for text in texts:
             named = [np.array(rgb) / 255.0 for name, rgb in COLOURS.items() if name in text]
@@ -89,10 +86,10 @@ class Teller:
 
     info: ModelInfo = field(default_factory=lambda: info("teller"))
 
-    def answer(self, images: Sequence[Any], question: str) -> list[str]:
+    def answer(self, images, question):
         return [self.say(one) for one in images]
 
-    def say(self, image: NDArray[np.uint8]) -> str:
+    def say(self, image):
         mean = image.reshape(-1, 3).mean(axis=0)
         odd = int(image.sum()) % 5 == 0
         if int(image.sum()) % 19 == 0:
@@ -100,9 +97,9 @@ class Teller:
         return "Blue." if mean[2] > mean[0] or odd else " it is RED"
 
 
-def asked(**changes: Any) -> dict[str, Any]:
+def asked(**changes):
     """A configuration with the painter and the seer."""
-    values: dict[str, Any] = {
+    values = {
         "audit": "text_to_image",
         "prompts": PROMPTS,
         "generators": {"painter": {"model": Painter(), "guidance": 1.0, "steps": 1}},

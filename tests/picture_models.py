@@ -1,9 +1,8 @@
 """Small models and pictures for tests of extraction; `python:picture_models:…` names them."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,11 +12,11 @@ from PIL import Image
 from equipoise.models import ModelInfo
 
 
-def info(name: str = "python:picture_models:means", **more: Any) -> ModelInfo:
+def info(name="python:picture_models:means", **more):
     return ModelInfo(name, "means", **({"weights_sha256": "0" * 64, "dimension": 4} | more))
 
 
-def means(image: NDArray[np.uint8]) -> list[float]:
+def means(image):
     """The means of the channels and the width: what a test can compute by itself."""
     return [*image.reshape(-1, 3).mean(axis=0).tolist(), float(image.shape[1])]
 
@@ -30,20 +29,20 @@ class Means:
     act: Callable[[NDArray[np.uint8], list[float]], Any] = lambda _, row: row
     seen: list[int] = field(default_factory=list)
 
-    def embed_images(self, images: Sequence[Any]) -> NDArray[np.float32]:
+    def embed_images(self, images):
         self.seen.append(len(images))
         rows = [self.act(image, means(image)) for image in images]
         return np.array(rows, dtype=np.float32).reshape(len(images), -1)
 
-    def embed_texts(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def embed_texts(self, texts):
         return np.zeros((len(texts), 4), dtype=np.float32)
 
 
-def new_means(*, device: str, dtype: str) -> Means:
+def new_means(*, device, dtype):
     return Means()
 
 
-def write_pictures(folder: Path, n: int, *, seed: int = 0, size: int = 8) -> None:
+def write_pictures(folder, n, *, seed=0, size=8):
     """Write n small PNG files of noise."""
     folder.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(seed)
@@ -57,13 +56,13 @@ class Nodes:
 
     info = info("python:picture_models:nodes", dimension=None)
 
-    def answer(self, images: Sequence[Any], question: str) -> list[str]:
+    def answer(self, images, question):
         import ray
 
         time.sleep(0.2)
         return [ray.get_runtime_context().get_node_id()] * len(images)
 
 
-def nodes(*, device: str, dtype: str) -> Nodes:
+def nodes(*, device, dtype):
     """Make a model that answers with its node."""
     return Nodes()

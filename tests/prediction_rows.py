@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 from hypothesis import strategies as st
 
 Rows = tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]
@@ -21,7 +20,7 @@ EXAMPLE = np.array(
 )
 
 
-def rows_of(counts: npt.NDArray[Any]) -> Rows:
+def rows_of(counts):
     """Expand counts by (true class, predicted class, group) to one row each."""
     cells = np.indices(counts.shape).reshape(3, -1)
     y_true, y_pred, group = np.repeat(cells, counts.ravel(), axis=1)
@@ -38,7 +37,7 @@ def rows(draw: st.DrawFn, classes: int = 3, groups: int = 3) -> Rows:
     return rows_of(counts)
 
 
-def random_rows(seed: int, n: int = 400, classes: int = 3, groups: int = 4) -> Rows:
+def random_rows(seed, n=400, classes=3, groups=4):
     """Rows of a model that is right more often than not, whatever the group."""
     rng = np.random.default_rng(seed)
     y_true = rng.integers(0, classes, n)
@@ -46,12 +45,12 @@ def random_rows(seed: int, n: int = 400, classes: int = 3, groups: int = 4) -> R
     return y_true, y_pred, rng.integers(0, groups, n)
 
 
-def column(table: pa.Table, name: str) -> npt.NDArray[Any]:
+def column(table, name):
     """A column of an Arrow table as numpy array."""
     return np.asarray(table[name].to_pylist())
 
 
-def part(table: pa.Table, metric: str, subject: str) -> dict[str, Any]:
+def part(table, metric, subject):
     """The one part of a metric and class."""
     (found,) = [
         one for one in table.to_pylist() if (one["metric"], one["subject"]) == (metric, subject)

@@ -1,12 +1,11 @@
 """Retrieval metrics the plain way: sort, loop, count. No code of the package."""
 
-from collections.abc import Sequence
 from math import inf, log, log2
 
 import numpy as np
 
 
-def expected_counts(scores: Sequence[float], groups: Sequence[int], i: int, many: int) -> list:
+def expected_counts(scores, groups, i, many):
     """Expected number of each group in the first i places: a tie shares the places left."""
     ordered = sorted(scores, reverse=True)
     last = ordered[i - 1]
@@ -18,7 +17,7 @@ def expected_counts(scores: Sequence[float], groups: Sequence[int], i: int, many
     return found
 
 
-def desired_of(groups: Sequence[int], many: int, target: str) -> list[float]:
+def desired_of(groups, many, target):
     counts = [list(groups).count(g) for g in range(many)]
     if target == "pool":
         return [c / len(groups) for c in counts]
@@ -26,9 +25,7 @@ def desired_of(groups: Sequence[int], many: int, target: str) -> list[float]:
     return [1 / present if c else 0.0 for c in counts]
 
 
-def skews(
-    scores: Sequence[float], groups: Sequence[int], k: int, many: int, target: str
-) -> dict[int, float]:
+def skews(scores, groups, k, many, target):
     shares = [c / k for c in expected_counts(scores, groups, k, many)]
     wanted = desired_of(groups, many, target)
     return {
@@ -38,7 +35,7 @@ def skews(
     }
 
 
-def ndkl(scores: Sequence[float], groups: Sequence[int], k: int, many: int, target: str) -> float:
+def ndkl(scores, groups, k, many, target):
     wanted = desired_of(groups, many, target)
     total = weights = 0.0
     for i in range(1, k + 1):
@@ -49,19 +46,19 @@ def ndkl(scores: Sequence[float], groups: Sequence[int], k: int, many: int, targ
     return total / weights
 
 
-def mad(values: Sequence[float]) -> float:
+def mad(values):
     mean = sum(values) / len(values)
     return sum(abs(v - mean) for v in values)
 
 
-def similarity_mad(scores: Sequence[float], groups: Sequence[int], many: int) -> float:
+def similarity_mad(scores, groups, many):
     mean = sum(scores) / len(scores)
     sd = (sum((s - mean) ** 2 for s in scores) / len(scores)) ** 0.5
     held = [[s for s, g in zip(scores, groups, strict=True) if g == j] for j in range(many)]
     return mad([(sum(h) / len(h) - mean) / sd for h in held if h])
 
 
-def world(seed: int, n: int, groups: int, *, ties: bool) -> tuple[np.ndarray, np.ndarray]:
+def world(seed, n, groups, *, ties):
     """Scores and groups, every group present."""
     rng = np.random.default_rng(seed)
     codes = np.concatenate([np.arange(groups), rng.integers(0, groups, n - groups)])

@@ -6,11 +6,8 @@ Nothing is timed here.
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 import pytest
 
@@ -23,7 +20,7 @@ XEON = "Intel(R) Xeon(R) Processor, cpu family 6, model 207"
 
 
 @pytest.fixture(autouse=True)
-def record(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
+def record(monkeypatch, tmp_path):
     """A record that is empty, on a machine that is always the same."""
     monkeypatch.syspath_prepend(ROOT)
     found = import_module("benchmarks.record")
@@ -33,7 +30,7 @@ def record(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
 
 
 @pytest.fixture
-def pages(record: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
+def pages(record, monkeypatch, tmp_path):
     """Pages that are written beside the record."""
     found = import_module("benchmarks.pages")
     monkeypatch.setattr(found, "PAGE", tmp_path / "benchmarks.md")
@@ -44,7 +41,7 @@ def pages(record: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
 
 
 @pytest.fixture
-def command(pages: ModuleType, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+def command(pages, monkeypatch):
     """The command, whose workloads take no time; w8 has no row, as where there is no GPU."""
     found = import_module("benchmarks.__main__")
     told = {name: [] if name == "w8" else [row(name.upper(), 2.0)] for name in found.modules()}
@@ -52,33 +49,33 @@ def command(pages: ModuleType, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return found
 
 
-def called(command: ModuleType, monkeypatch: pytest.MonkeyPatch, *flags: str) -> None:
+def called(command, monkeypatch, *flags):
     monkeypatch.setattr(sys, "argv", ["benchmarks", *flags])
     command.main()
 
 
-def facts(processor: str, **rest: str) -> dict[str, str]:
+def facts(processor, **rest):
     other = {"cores": "2", "memory": "25 GB", "system": "Linux", "libraries": "numpy 2.4.6"}
     return {"processor": processor} | other | rest
 
 
-def row(workload: str, seconds: float = 1.0, goal: float | None = 3.0) -> Any:
+def row(workload, seconds=1.0, goal=3.0):
     harness = import_module("benchmarks.harness")
     return harness.Row(workload, "what", "10 × 2", "peer", 4.0, seconds, goal, 0.5, "read", 7.0)
 
 
 def measured(
-    record: ModuleType,
-    name: str,
-    processor: str = EPYC,
-    day: str = "2026-11-20",
-    rows: Sequence[Any] = (),
-    **rest: str,
-) -> Any:
+    record,
+    name,
+    processor=EPYC,
+    day="2026-11-20",
+    rows=(),
+    **rest,
+):
     return record.Measured(name, day, facts(processor, **rest), rows or [row(name.upper())])
 
 
-def test_a_workload_replaces_its_own_line_and_no_other(record: ModuleType) -> None:
+def test_a_workload_replaces_its_own_line_and_no_other(record):
     for name in ("w2", "whole_audit", "w1"):
         record.keep(name, [row(name.upper())])
     before = record.RECORD.read_text(encoding="utf-8").splitlines()
@@ -89,7 +86,7 @@ def test_a_workload_replaces_its_own_line_and_no_other(record: ModuleType) -> No
     assert [told["seconds"] for told in json.loads(after[1])["rows"]] == [0.5, 0.25]
 
 
-def test_what_is_kept_is_read_again(record: ModuleType) -> None:
+def test_what_is_kept_is_read_again(record):
     assert record.recorded() == []
     rows = [row("W1"), row("W1", 0.5, None)]
     record.keep("w1", rows)
@@ -98,7 +95,7 @@ def test_what_is_kept_is_read_again(record: ModuleType) -> None:
     assert len(one.day) == len("2026-11-20")
 
 
-def test_pages_of_a_record_are_the_same_each_time(record: ModuleType, pages: ModuleType) -> None:
+def test_pages_of_a_record_are_the_same_each_time(record, pages):
     for name in ("w2", "w1"):
         record.keep(name, [row(name.upper())])
     written = []
@@ -113,7 +110,7 @@ def test_pages_of_a_record_are_the_same_each_time(record: ModuleType, pages: Mod
     assert readme.endswith(f"|\n{pages.END}\nafter\n")
 
 
-def test_a_machine_has_one_letter_and_all_its_days(record: ModuleType, pages: ModuleType) -> None:
+def test_a_machine_has_one_letter_and_all_its_days(record, pages):
     found = [
         measured(record, "w1", XEON, "2026-11-22"),
         measured(record, "w2", EPYC, "2026-11-20"),
@@ -141,7 +138,7 @@ def test_a_machine_has_one_letter_and_all_its_days(record: ModuleType, pages: Mo
     ]
 
 
-def test_the_readme_says_what_ran_where(record: ModuleType, pages: ModuleType) -> None:
+def test_the_readme_says_what_ran_where(record, pages):
     found = [measured(record, f"w{i}", name) for i, name in enumerate((EPYC, XEON, EPYC), 1)]
     # Without a goal, a workload is not in the README: where it ran is not said there either.
     found.append(measured(record, "w9", "Other", rows=[row("W9", goal=None)]))
@@ -149,9 +146,7 @@ def test_the_readme_says_what_ran_where(record: ModuleType, pages: ModuleType) -
     assert start == f"Measured: W1, W3 on {EPYC}; W2 on {XEON}."
 
 
-def test_nothing_is_written_unless_it_is_to_be_kept(
-    record: ModuleType, pages: ModuleType, command: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_written_unless_it_is_to_be_kept(record, pages, command, monkeypatch):
     before = pages.README.read_bytes()
     called(command, monkeypatch, "--only", "w1")
     called(command, monkeypatch, "--quick")
@@ -168,18 +163,18 @@ def test_nothing_is_written_unless_it_is_to_be_kept(
     ],
 )
 def test_choices_that_do_not_go_together(
-    arguments: tuple[str, ...],
-    told: str,
-    command: ModuleType,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    arguments,
+    told,
+    command,
+    monkeypatch,
+    capsys,
+):
     with pytest.raises(SystemExit):
         called(command, monkeypatch, *arguments)
     assert told in capsys.readouterr().err
 
 
-def test_the_page_of_growth_that_ships_is_that_of_its_record() -> None:
+def test_the_page_of_growth_that_ships_is_that_of_its_record():
     scale, page = (import_module(f"benchmarks.{name}") for name in ("scale", "scale_page"))
     found = [*scale.recorded()]
     text = (ROOT / "docs" / "scale.md").read_text("utf-8")
@@ -187,7 +182,7 @@ def test_the_page_of_growth_that_ships_is_that_of_its_record() -> None:
     assert "\n".join(page.fits(found)) in text
 
 
-def test_growth_is_fitted_for_each_machine() -> None:
+def test_growth_is_fitted_for_each_machine():
     page, growth = (import_module(f"benchmarks.{name}") for name in ("scale_page", "scale_growth"))
     found = [
         growth.Measured("retrieval", rows, 32, 1.0, rows / 1e4, 100.0, {"load": 0.1}, processor)
@@ -198,9 +193,7 @@ def test_growth_is_fitted_for_each_machine() -> None:
     assert [len(ones) for ones in page.series(found).values()] == [3, 3]
 
 
-def test_workloads_that_are_kept_are_on_the_pages(
-    record: ModuleType, pages: ModuleType, command: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_workloads_that_are_kept_are_on_the_pages(record, pages, command, monkeypatch):
     record.keep("w8", [row("W8")])
     called(command, monkeypatch, "--only", "w1", "w3", "--only", "w8", "--keep")
     assert [one.workload for one in record.recorded()] == ["w1", "w3", "w8"]
@@ -208,9 +201,7 @@ def test_workloads_that_are_kept_are_on_the_pages(
     assert all(f"## {name}\n" in pages.PAGE.read_text("utf-8") for name in ("W1", "W3", "W8"))
 
 
-def test_pages_are_made_without_measuring(
-    record: ModuleType, pages: ModuleType, command: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pages_are_made_without_measuring(record, pages, command, monkeypatch):
     record.keep("w1", [row("W1")])
     before = record.RECORD.read_bytes()
     monkeypatch.setattr(command, "run", None)
@@ -219,9 +210,7 @@ def test_pages_are_made_without_measuring(
     assert "Measured on" in pages.PAGE.read_text("utf-8")
 
 
-def test_the_pages_that_ship_are_those_of_the_record(
-    record: ModuleType, pages: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_pages_that_ship_are_those_of_the_record(record, pages, monkeypatch):
     monkeypatch.setattr(record, "RECORD", ROOT / "benchmarks" / "record.jsonl")
     found = record.recorded()
     readme = (ROOT / "README.md").read_text("utf-8")
@@ -229,12 +218,12 @@ def test_the_pages_that_ship_are_those_of_the_record(
     assert readme == pages.with_block(readme, pages.short(found))
 
 
-def test_no_library_is_told_of_another_processor(command: ModuleType) -> None:
+def test_no_library_is_told_of_another_processor(command):
     given = {"OPENBLAS_CORETYPE": "Haswell", "OPENBLAS_NUM_THREADS": "1", "HOME": "/"}
     assert command.unnamed(given) == {"OPENBLAS_NUM_THREADS": "1", "HOME": "/"}
 
 
-def test_the_command_is_run_anew_without_such_variables() -> None:
+def test_the_command_is_run_anew_without_such_variables():
     code = (
         "import os, runpy, sys\n"
         "os.execve = lambda *given: sys.exit(str(sorted(given[2])))\n"

@@ -2,7 +2,6 @@
 
 import re
 import sys
-from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
@@ -26,7 +25,7 @@ FILES = dict(re.findall(r"```\w+\n# (\S+)\n(.*?)```", PAGE, re.DOTALL))
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def folder(tmp_path, monkeypatch):
     for name, text in FILES.items():
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
@@ -39,7 +38,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
             del sys.modules[name]
 
 
-def test_a_metric_is_one_file(folder: Path) -> None:
+def test_a_metric_is_one_file(folder):
     wrong_gap = import_module("wrong_gap").wrong_gap
     try:
         labels, groups = ["a", "b"] * 100, ["x"] * 100 + ["y"] * 100
@@ -51,7 +50,7 @@ def test_a_metric_is_one_file(folder: Path) -> None:
     assert estimate.p_value is not None
 
 
-def test_a_kind_is_one_folder(folder: Path) -> None:
+def test_a_kind_is_one_folder(folder):
     rows = [(i, "yes" if i % 10 < (7 if i % 2 else 3) else "no", "ab"[i % 2]) for i in range(400)]
     lines = "".join(f"{i},{rating},{group}\n" for i, rating, group in rows)
     (folder / "ratings.csv").write_text(f"row,rating,group\n{lines}")
@@ -75,7 +74,7 @@ def test_a_kind_is_one_folder(folder: Path) -> None:
     assert checked.exit_code == 1, checked.output
 
 
-def test_an_adapter_is_one_file(folder: Path) -> None:
+def test_an_adapter_is_one_file(folder):
     import_module("brightness")
     try:
         model = load_model("brightness:v1")

@@ -4,13 +4,11 @@ import ast
 import importlib
 import itertools
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import get_args
 
 import click
 import pytest
-from pydantic import BaseModel
 
 from equipoise.audits import config as shared
 from equipoise.audits.config import parse_config
@@ -28,19 +26,19 @@ TEXTS = {path: path.read_text(encoding="utf-8") for path in PAGES}
 CLI, CONFIG = TEXTS[ROOT / "docs" / "cli.md"], TEXTS[ROOT / "docs" / "config.md"]
 
 
-def section(page: str, title: str) -> str:
+def section(page, title):
     """The text under a heading, up to the next of its level."""
     found = re.search(rf"^## {re.escape(title)}\n(.*?)(?=^## |\Z)", page, re.DOTALL | re.MULTILINE)
     assert found, f"no section {title!r}"
     return found[1]
 
 
-def commands() -> dict[str, click.Command]:
+def commands():
     context = click.Context(app)
     return {name: app.get_command(context, name) for name in app.list_commands(context)}
 
 
-def flags() -> Iterator[tuple[str, str]]:
+def flags():
     for name, command in commands().items():
         parts = command.commands.values() if isinstance(command, click.Group) else ()
         for parameter in [one for part in (command, *parts) for one in part.params]:
@@ -50,21 +48,21 @@ def flags() -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("name", [*commands()])
-def test_every_command_has_its_section_in_order(name: str) -> None:
+def test_every_command_has_its_section_in_order(name):
     assert f"equipoise {name}" in section(CLI, name)
 
 
-def test_the_page_has_no_command_that_is_gone() -> None:
+def test_the_page_has_no_command_that_is_gone():
     assert re.findall(r"^## (.+)$", CLI, re.MULTILINE) == [*commands()]
 
 
 @pytest.mark.parametrize(("name", "flag"), [*flags()])
-def test_every_flag_is_documented(name: str, flag: str) -> None:
+def test_every_flag_is_documented(name, flag):
     assert re.search(rf"`{flag}( [A-Z]+)?`", section(CLI, name))
 
 
 @pytest.mark.parametrize("name", [*commands()])
-def test_no_documented_flag_is_gone(name: str) -> None:
+def test_no_documented_flag_is_gone(name):
     documented = set(re.findall(r"`(--[a-z-]+)(?: [A-Z]+)?`", section(CLI, name)))
     assert documented <= {flag for command, flag in flags() if command == name}
 
@@ -85,14 +83,14 @@ KEYS = {
 }
 
 
-def test_the_walk_of_the_schema_misses_nothing() -> None:
+def test_the_walk_of_the_schema_misses_nothing():
     # What `images` takes has a page and tests of its own.
     images = set(schema_keys(PicturesConfig))
     walked = {key for names in KEYS.values() for key in names}
     assert walked | images == set(schema_keys(Config)) | images
 
 
-def schema_keys(model: type[BaseModel]) -> Iterator[str]:
+def schema_keys(model):
     """Every key of the schema, found another way: in the JSON schema that pydantic makes."""
     schema = model.model_json_schema()
     for part in (schema, *schema["$defs"].values()):
@@ -100,17 +98,17 @@ def schema_keys(model: type[BaseModel]) -> Iterator[str]:
 
 
 @pytest.mark.parametrize(("title", "key"), [(t, k) for t, names in KEYS.items() for k in names])
-def test_every_key_is_in_a_table_of_its_section(title: str, key: str) -> None:
+def test_every_key_is_in_a_table_of_its_section(title, key):
     rows = [line for line in section(CONFIG, title).splitlines() if line.startswith("|")]
     assert any(f"`{key}`" in "|".join(row.split("|")[:3]) for row in rows)
 
 
-def test_the_row_of_the_key_audit_names_every_kind() -> None:
+def test_the_row_of_the_key_audit_names_every_kind():
     row = next(r for r in section(CONFIG, "Top level").splitlines() if r.startswith("| `audit`"))
     assert all(f"`{kind}`" in row or f"[{kind}](audits/{kind}.md)" in row for kind in KINDS)
 
 
-def test_no_documented_key_is_gone() -> None:
+def test_no_documented_key_is_gone():
     for title, allowed in KEYS.items():
         rows = [line for line in section(CONFIG, title).splitlines() if line.startswith("| `")]
         named = {key for row in rows for key in re.findall(r"`(\w+)`", row.split("|")[1])}
@@ -118,23 +116,23 @@ def test_no_documented_key_is_gone() -> None:
 
 
 @pytest.mark.parametrize("name", SPECS)
-def test_every_metric_is_in_the_docs(name: str) -> None:
+def test_every_metric_is_in_the_docs(name):
     assert any(f"`{name}`" in text for path, text in TEXTS.items() if path.parts[-2] != "decisions")
 
 
-def links() -> Iterator[tuple[Path, str]]:
+def links():
     for path, text in TEXTS.items():
         for target in re.findall(r"\]\(([^)\s]+)\)", text):
             if not re.match(r"[a-z]+:", target):
                 yield path, target
 
 
-def slug(heading: str) -> str:
+def slug(heading):
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
 @pytest.mark.parametrize(("page", "target"), [*links()])
-def test_every_relative_link_resolves(page: Path, target: str) -> None:
+def test_every_relative_link_resolves(page, target):
     name, _, anchor = target.partition("#")
     found = (page.parent / name).resolve() if name else page
     assert found.exists()
@@ -147,7 +145,7 @@ def test_every_relative_link_resolves(page: Path, target: str) -> None:
 USER_PAGES = [page for page in PAGES if page.name != "contributing.md"]
 
 
-def examples() -> Iterator[str]:
+def examples():
     for text in map(TEXTS.__getitem__, USER_PAGES):
         for block in re.findall(r"^```yaml\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
             if re.search(r"^audit:", block, re.MULTILINE):
@@ -155,15 +153,15 @@ def examples() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("block", [*examples()])
-def test_every_full_example_of_a_configuration_is_valid(block: str) -> None:
+def test_every_full_example_of_a_configuration_is_valid(block):
     assert parse_config(parse_yaml(block.encode(), "docs")[0]).audit in KINDS
 
 
-def test_there_are_examples_to_check() -> None:
+def test_there_are_examples_to_check():
     assert len([*examples()]) >= 2
 
 
-def tables(page: str) -> Iterator[list[str]]:
+def tables(page):
     """The runs of lines that stand as rows of a table, outside code."""
     text = re.sub(r"^```.*?^```", "", page, flags=re.DOTALL | re.MULTILINE)
     lines = [line.lstrip() for line in text.splitlines()]
@@ -173,14 +171,14 @@ def tables(page: str) -> Iterator[list[str]]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_no_blank_line_cuts_a_table(page: Path) -> None:
+def test_no_blank_line_cuts_a_table(page):
     # Rows without a line of dashes under their header are shown as text with bars in it.
     for rows in tables(TEXTS[page]):
         assert len(rows) > 1, rows[0]
         assert re.fullmatch(r"\|(\s*:?-+:?\s*\|)+\s*", rows[1]), rows[0]
 
 
-def test_a_table_that_is_cut_would_be_seen() -> None:
+def test_a_table_that_is_cut_would_be_seen():
     whole = "| a | b |\n|---|--:|\n| 1 | 2 |\n"
     assert [len(rows) for rows in tables(f"{whole}\ntext\n\n| 3 | 4 |\n```\n| code |\n```\n")] == [
         3,
@@ -188,7 +186,7 @@ def test_a_table_that_is_cut_would_be_seen() -> None:
     ]
 
 
-def imports() -> list[tuple[str, str, str]]:
+def imports():
     """Return page, module and name of every import in the Python blocks of the pages."""
     found = []
     for page in USER_PAGES:
@@ -202,6 +200,6 @@ def imports() -> list[tuple[str, str, str]]:
 
 
 @pytest.mark.parametrize(("page", "module", "name"), imports())
-def test_every_import_of_the_pages_is_public(page: str, module: str, name: str) -> None:
+def test_every_import_of_the_pages_is_public(page, module, name):
     assert hasattr(importlib.import_module(module), name), page
     assert module.count(".") <= 1, f"{page}: {module} is not a public module"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -39,7 +38,7 @@ sys.exit(run(sys.argv[1:]))
 
 
 @pytest.fixture
-def tables(tmp_path: Path) -> Path:
+def tables(tmp_path):
     rng = np.random.default_rng(5)
     n = 600
     kinds = np.array(["cat", "dog", "owl"])
@@ -63,9 +62,7 @@ def tables(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def equipoise(
-    folder: Path, *arguments: str, extra: str = "", **environment: str
-) -> subprocess.CompletedProcess[str]:
+def equipoise(folder, *arguments, extra="", **environment):
     return subprocess.run(
         [sys.executable, "-c", GUARD.format(extra=extra), *arguments],
         cwd=folder,
@@ -77,12 +74,12 @@ def equipoise(
     )
 
 
-def test_the_guard_would_see_a_socket(tables: Path) -> None:
+def test_the_guard_would_see_a_socket(tables):
     done = equipoise(tables, "--help", extra="socket.socket()")
     assert (done.returncode, done.stderr) == (99, "a socket was opened\n")
 
 
-def test_no_command_opens_a_socket(tables: Path) -> None:
+def test_no_command_opens_a_socket(tables):
     for arguments in (
         ("plan", "audit.yaml"),
         ("audit", "audit.yaml", "--out", "run"),
@@ -96,7 +93,7 @@ def test_no_command_opens_a_socket(tables: Path) -> None:
     assert (tables / "comparison" / "report.html").stat().st_size > 10_000
 
 
-def test_findings_have_the_same_bytes_with_one_thread_and_with_two(tables: Path) -> None:
+def test_findings_have_the_same_bytes_with_one_thread_and_with_two(tables):
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "POLARS_MAX_THREADS", "ARROW_NUM_THREADS")
     for threads in ("1", "2"):
         done = equipoise(

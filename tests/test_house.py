@@ -1,7 +1,6 @@
 """The structure of the package: one-way imports, private names, and rooms that know no names."""
 
 import ast
-from collections.abc import Iterator
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -21,7 +20,7 @@ NAMELESS = [
 
 
 @cache
-def modules() -> dict[str, ast.Module]:
+def modules():
     """Return every module of the package, parsed, by its dotted name."""
     paths = {path.relative_to(SOURCE): path for path in SOURCE.rglob("*.py")}
     return {
@@ -30,7 +29,7 @@ def modules() -> dict[str, ast.Module]:
     }
 
 
-def _executed(node: ast.AST) -> Iterator[ast.AST]:
+def _executed(node):
     """Yield the nodes of a module except imports for type checkers alone."""
     yield node
     for child in ast.iter_child_nodes(node):
@@ -39,7 +38,7 @@ def _executed(node: ast.AST) -> Iterator[ast.AST]:
             yield from _executed(child)
 
 
-def imports(module: str) -> Iterator[tuple[str, str]]:
+def imports(module):
     """Yield (module, name) of every import from the package, inside functions too."""
     for node in _executed(modules()[module]):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("equipoise"):
@@ -49,7 +48,7 @@ def imports(module: str) -> Iterator[tuple[str, str]]:
             yield from ((name, "") for name in found if name.startswith("equipoise"))
 
 
-def files(module: str) -> set[str]:
+def files(module):
     """Return the modules that a module imports."""
     return {
         f"{source}.{name}" if f"{source}.{name}" in modules() else source
@@ -57,7 +56,7 @@ def files(module: str) -> set[str]:
     } - {module}
 
 
-def test_no_file_imports_another_in_a_circle() -> None:
+def test_no_file_imports_another_in_a_circle():
     # The root's lazy names import no room until they are used.
     graph = {module: files(module) for module in modules() if module != "equipoise"}
     try:
@@ -66,7 +65,7 @@ def test_no_file_imports_another_in_a_circle() -> None:
         pytest.fail(" <- ".join(circle.args[1]))
 
 
-def test_no_file_imports_a_private_name_of_another() -> None:
+def test_no_file_imports_a_private_name_of_another():
     private = [
         f"{module}: {source}.{name}"
         for module in modules()
@@ -76,7 +75,7 @@ def test_no_file_imports_a_private_name_of_another() -> None:
     assert private == []
 
 
-def test_no_kind_of_audit_is_imported_by_another_or_by_shared_code() -> None:
+def test_no_kind_of_audit_is_imported_by_another_or_by_shared_code():
     kinds = {f"equipoise.audits.{kind}": kind for kind in KINDS}
     foreign = [
         f"{module}: {source}"
@@ -91,7 +90,7 @@ def test_no_kind_of_audit_is_imported_by_another_or_by_shared_code() -> None:
 
 
 @pytest.mark.parametrize("path", NAMELESS, ids=lambda path: path.stem)
-def test_report_and_base_name_no_kind_metric_or_library(path: Path) -> None:
+def test_report_and_base_name_no_kind_metric_or_library(path):
     names = {*metrics.SPECS, *KINDS, *LIBRARIES}
     named = [
         f"line {node.lineno}: {node.value}"

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -41,7 +40,7 @@ except SystemExit as end:
 """
 
 
-def heavy_modules_after(code: str, *paths: Path) -> set[str]:
+def heavy_modules_after(code, *paths):
     """Run code in a fresh interpreter; return which heavy libraries it has loaded by the end."""
     listing = "print(*{name.partition('.')[0] for name in sys.modules}, file=sys.stderr)"
     search = [*map(str, paths), os.environ.get("PYTHONPATH", "")]
@@ -59,11 +58,11 @@ def heavy_modules_after(code: str, *paths: Path) -> set[str]:
 @pytest.mark.parametrize(
     "code", ["import equipoise", "import equipoise.core", HELP], ids=["package", "core", "help"]
 )
-def test_no_heavy_library_is_loaded(code: str) -> None:
+def test_no_heavy_library_is_loaded(code):
     assert heavy_modules_after(code) == set()
 
 
-def test_a_heavy_import_would_be_seen(tmp_path: Path) -> None:
+def test_a_heavy_import_would_be_seen(tmp_path):
     (tmp_path / "torch.py").touch()
     (tmp_path / "late.py").write_text("def factory():\n    import torch\n")
     assert heavy_modules_after("import late", tmp_path) == set()

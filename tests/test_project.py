@@ -35,7 +35,7 @@ FORBIDDEN = {
 
 
 @cache
-def project_files() -> tuple[str, ...]:
+def project_files():
     """Paths of the files in git; in a release archive, which has no git, those of its folders."""
     listed = subprocess.run(
         ["git", "ls-files", "-z"],
@@ -52,7 +52,7 @@ def project_files() -> tuple[str, ...]:
     return tuple(path.relative_to(ROOT).as_posix() for path in kept)
 
 
-def texts() -> dict[str, str]:
+def texts():
     """Return every text file of the project that is ours."""
     found = {}
     for name in project_files():
@@ -62,12 +62,12 @@ def texts() -> dict[str, str]:
     return found
 
 
-def modules() -> list[Path]:
+def modules():
     return sorted(SOURCE.rglob("*.py"))
 
 
 @pytest.mark.parametrize("what", FORBIDDEN)
-def test_no_file_names(what: str) -> None:
+def test_no_file_names(what):
     pattern = re.compile(FORBIDDEN[what])
     found = [
         f"{name}:{number}: {line.strip()[:120]}"
@@ -86,11 +86,11 @@ def test_no_file_names(what: str) -> None:
         ("talk about who wrote it", "as in the previous sessio{}".format("n")),
     ],
 )
-def test_a_forbidden_line_would_be_seen(what: str, line: str) -> None:
+def test_a_forbidden_line_would_be_seen(what, line):
     assert re.search(FORBIDDEN[what], line)
 
 
-def code_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+def code_lines(node):
     """Lines of a function without its docstring: a public one is asked for six sections of it."""
     lines = (node.end_lineno or node.lineno) - node.lineno + 1
     first = node.body[0]
@@ -99,7 +99,7 @@ def code_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     return lines - ((first.end_lineno or first.lineno) - first.lineno + 1)
 
 
-def test_functions_are_short() -> None:
+def test_functions_are_short():
     long = [
         f"{path.relative_to(ROOT)}:{node.lineno} {node.name}: {code_lines(node)}"
         for path in modules()
@@ -110,20 +110,20 @@ def test_functions_are_short() -> None:
     assert long == []
 
 
-def test_the_version_is_written_once() -> None:
+def test_the_version_is_written_once():
     assert "version" in PYPROJECT["project"]["dynamic"]
     assert PYPROJECT["tool"]["hatch"]["version"]["path"] == "src/equipoise/__init__.py"
     headings = re.findall(r"^## \[(\d[^\]]*)\]", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.M)
     assert headings[0] == equipoise.__version__
 
 
-def test_every_room_is_in_the_import_contract() -> None:
+def test_every_room_is_in_the_import_contract():
     rooms = {f"equipoise.{path.parent.name}" for path in SOURCE.glob("*/__init__.py")}
     layers = next(c["layers"] for c in CONTRACTS if c["type"] == "layers")
     assert rooms == set(layers)
 
 
-def test_a_new_dependency_is_kept_out_of_the_arrays() -> None:
+def test_a_new_dependency_is_kept_out_of_the_arrays():
     import_names = {"pillow": "PIL", "pyyaml": "yaml"}
     names = dependencies("train", "images", "openvino", "ray")
     arrays = next(c for c in CONTRACTS if c["name"].startswith("core, stats and metrics"))
@@ -131,7 +131,7 @@ def test_a_new_dependency_is_kept_out_of_the_arrays() -> None:
     assert {import_names.get(n, n) for n in names} - allowed <= set(arrays["forbidden_modules"])
 
 
-def test_constraints_pin_every_dependency_by_version_alone() -> None:
+def test_constraints_pin_every_dependency_by_version_alone():
     lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
     pins = [line for line in lines if line and not line.startswith("#")]
     assert [line for line in pins if not re.fullmatch(r"[\w.-]+==[\w.!+]+", line)] == []
@@ -139,7 +139,7 @@ def test_constraints_pin_every_dependency_by_version_alone() -> None:
     assert {_normal(name) for name in dependencies("test", "bench")} - pinned == set()
 
 
-def dependencies(*extras: str) -> set[str]:
+def dependencies(*extras):
     """Names of what the core and some extras need, with what the extras that they name need."""
     given = PYPROJECT["project"]["optional-dependencies"]
     lines = [
@@ -151,12 +151,12 @@ def dependencies(*extras: str) -> set[str]:
     return found | dependencies(*inner) if inner else found
 
 
-def _own_extras(line: str) -> list[str]:
+def _own_extras(line):
     named = re.fullmatch(r"equipoise\[(.*)\]", line)
     return named[1].split(",") if named else []
 
 
-def _normal(name: str) -> str:
+def _normal(name):
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
@@ -180,9 +180,7 @@ MODULE = "import pytest\npytest.skip('no browser', allow_module_level=True)\n"
     [(SKIPPING, 0, 0), (LEFT_OUT, 0, 1), (LEFT_OUT, 1, 1), (MODULE, 1, 1)],
     ids=["allowed", "test", "test-worker", "module-worker"],
 )
-def test_an_unexpected_skip_fails_a_strict_run(
-    tmp_path: Path, text: str, workers: int, code: int
-) -> None:
+def test_an_unexpected_skip_fails_a_strict_run(tmp_path, text, workers, code):
     conftest = (ROOT / "tests" / "conftest.py").read_text(encoding="utf-8")
     start = "ALLOWED_SKIPS: dict[str, str] = {\n"
     assert start in conftest
@@ -213,7 +211,7 @@ def test_one(number):
 """
 
 
-def test_a_group_that_is_spread_over_files_stays_in_one_worker(tmp_path: Path) -> None:
+def test_a_group_that_is_spread_over_files_stays_in_one_worker(tmp_path):
     shutil.copy(ROOT / "tests" / "conftest.py", tmp_path)
     names = "test_first.py", "test_second.py"
     for name in names:
@@ -232,7 +230,7 @@ def test_a_group_that_is_spread_over_files_stays_in_one_worker(tmp_path: Path) -
     assert {worker for worker, _ in ran} == {"gw0", "gw1"}
 
 
-def test_a_run_of_the_slow_tests_alone_imports_no_other_file(tmp_path: Path) -> None:
+def test_a_run_of_the_slow_tests_alone_imports_no_other_file(tmp_path):
     shutil.copy(ROOT / "tests" / "conftest.py", tmp_path)
     (tmp_path / "test_quick.py").write_text("raise SystemExit('imported')\n")
     slow = "import pytest\n\n@pytest.mark.slow\ndef test_it():\n    pass\n"
@@ -247,7 +245,7 @@ def test_a_run_of_the_slow_tests_alone_imports_no_other_file(tmp_path: Path) -> 
     assert "imported" in done[1].stdout + done[1].stderr
 
 
-def test_a_sample_keeps_a_case_of_every_slow_test(tmp_path: Path) -> None:
+def test_a_sample_keeps_a_case_of_every_slow_test(tmp_path):
     shutil.copy(ROOT / "tests" / "conftest.py", tmp_path)
     (tmp_path / "test_slow.py").write_text(
         "import pytest\n\npytestmark = pytest.mark.slow\n\n"
@@ -263,7 +261,7 @@ def test_a_sample_keeps_a_case_of_every_slow_test(tmp_path: Path) -> None:
     assert "3 passed, 2 deselected" in done.stdout, done.stdout + done.stderr
 
 
-def test_a_test_cannot_reach_the_network() -> None:
+def test_a_test_cannot_reach_the_network():
     with pytest.raises(pytest.fail.Exception, match="may not reach the network"):
         socket.create_connection(("192.0.2.1", 9), timeout=1)
     with pytest.raises(pytest.fail.Exception, match="it looked up 'example.org'"):

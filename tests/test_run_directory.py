@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 import pytest
 
 from equipoise.audits import compare, parse_config, run
@@ -18,7 +17,7 @@ from equipoise.core.finding import _GROUP_VALUE, SCHEMA
 PAGE = (Path(__file__).parent.parent / "docs" / "run-directory.md").read_text(encoding="utf-8")
 
 
-def documented(title: str) -> list[str]:
+def documented(title):
     """Columns in the first table under a heading."""
     section = re.split(rf"^##+ {title}\n", PAGE, flags=re.MULTILINE)[1]
     section = re.split("^##", section, flags=re.MULTILINE)[0]
@@ -26,7 +25,7 @@ def documented(title: str) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def tables() -> dict[str, pa.Table]:
+def tables():
     """Every table that an audit, a comparison and the demonstration write."""
     rng = np.random.default_rng(0)
     labels = {"id": [f"{i}" for i in range(200)], "group": rng.choice([*"xy"], 200)}
@@ -55,11 +54,11 @@ def tables() -> dict[str, pa.Table]:
     )
 
 
-def test_every_column_of_the_findings() -> None:
+def test_every_column_of_the_findings():
     assert documented("Findings") == SCHEMA.names
 
 
-def test_every_field_of_a_group_and_of_what_is_excluded() -> None:
+def test_every_field_of_a_group_and_of_what_is_excluded():
     lines = {
         name: next(x for x in PAGE.splitlines() if x.startswith(f"| `{name}`"))
         for name in ("by_group", "excluded")
@@ -69,12 +68,12 @@ def test_every_field_of_a_group_and_of_what_is_excluded() -> None:
     assert re.findall("`(\\w+)`", lines["excluded"])[1:] == ["reason", "count"]
 
 
-def test_every_table_and_no_other(tables: dict[str, pa.Table]) -> None:
+def test_every_table_and_no_other(tables):
     section = PAGE.split("\n## Tables\n")[1]
     assert set(re.findall("^### (.+)$", section, re.MULTILINE)) == tables.keys()
 
 
-def test_every_column_of_every_table(tables: dict[str, pa.Table]) -> None:
+def test_every_column_of_every_table(tables):
     assert {name: documented(name) for name in tables} == {
         name: table.column_names for name, table in tables.items()
     }

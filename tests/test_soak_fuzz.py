@@ -2,8 +2,6 @@
 
 import random
 import sys
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -12,7 +10,7 @@ from tools.soak import fuzz as soak
 from tools.soak.fuzz_formats import Format, formats
 
 
-def test_damaged_files_of_every_format_are_read_or_refused() -> None:
+def test_damaged_files_of_every_format_are_read_or_refused():
     rows = soak.fuzz(count=100, seed=0)
     assert {row.format for row in rows} == {*formats()}
     assert [bug for row in rows for bug in row.bugs] == []
@@ -20,8 +18,8 @@ def test_damaged_files_of_every_format_are_read_or_refused() -> None:
     assert min(sum(row.read for row in rows), sum(row.refused for row in rows)) > 10
 
 
-def raised(error: BaseException) -> Callable[[Path], object]:
-    def read(folder: Path) -> object:
+def raised(error):
+    def read(folder):
         raise error
 
     return read
@@ -37,7 +35,7 @@ def raised(error: BaseException) -> Callable[[Path], object]:
         (RecursionError(), "bug"),
     ],
 )
-def test_what_a_reader_raises_decides(error: Exception, expected: str, tmp_path: Path) -> None:
+def test_what_a_reader_raises_decides(error, expected, tmp_path):
     if isinstance(error, DataError) and error.file:
         error = DataError(error.problem, file=error.file.format(folder=tmp_path))
     form = Format("x", lambda folder: None, raised(error))
@@ -45,9 +43,7 @@ def test_what_a_reader_raises_decides(error: Exception, expected: str, tmp_path:
 
 
 @pytest.mark.parametrize("then", ["import os; os.abort()", "import time; time.sleep(60)"])
-def test_a_crash_and_a_hang_are_bugs_and_the_next_file_is_read(
-    then: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_crash_and_a_hang_are_bugs_and_the_next_file_is_read(then, tmp_path, monkeypatch):
     answer = 'print(\'["read", ""]\', flush=True)'
     script = f"print('ready', flush=True)\nif 'bad' in input():\n {then}\n{answer}"
     with soak.Reader(tmp_path, (sys.executable, "-c", script)) as reader:
@@ -57,7 +53,7 @@ def test_a_crash_and_a_hang_are_bugs_and_the_next_file_is_read(
         assert reader.read("x", tmp_path / "good") == ("read", "")
 
 
-def test_the_same_seed_damages_alike(tmp_path: Path) -> None:
+def test_the_same_seed_damages_alike(tmp_path):
     damaged = []
     for name in ("a", "b", "c"):
         (tmp_path / name).mkdir()

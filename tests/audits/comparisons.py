@@ -12,12 +12,11 @@ import pytest
 from scipy.stats import permutation_test, ttest_rel
 
 from equipoise import audits
-from equipoise.core import AuditResult, Finding
 
 KINDS = np.array(["cat", "dog", "owl"])
 
 
-def images(n: int = 600, kinds: int = 3, seed: int = 0) -> pl.DataFrame:
+def images(n=600, kinds=3, seed=0):
     """Images with the answers of a good model, of a poor one, and of one that fails place y."""
     rng = np.random.default_rng(seed)
     truth, place = rng.integers(0, kinds, n), rng.integers(0, 2, n)
@@ -42,7 +41,7 @@ def images(n: int = 600, kinds: int = 3, seed: int = 0) -> pl.DataFrame:
 Run = tuple[audits.AuditConfig, Any]
 
 
-def run(frame: pl.DataFrame, *models: str, **more: Any) -> Run:
+def run(frame, *models, **more):
     """A run as `compare` reads it: its configuration and its predictions."""
     data = {"table": frame, "id": "id", "target": "kind", "groups": ["place"]}
     values = {
@@ -55,7 +54,7 @@ def run(frame: pl.DataFrame, *models: str, **more: Any) -> Run:
     return config, audits.load(config)
 
 
-def compare(*runs: Run) -> AuditResult:
+def compare(*runs):
     return audits.compare(dict(zip("abc", runs, strict=False)))
 
 
@@ -63,18 +62,18 @@ ALL_LABELS = {"effect_sizes": {"min_expected": 0}}
 
 
 @cache
-def usual() -> AuditResult:
+def usual():
     return compare(run(images(), "poor", "good"))
 
 
-def pick(result: AuditResult, metric: str, subject: str = "", groups: str = "place") -> Finding:
+def pick(result, metric, subject="", groups="place"):
     place = (metric, subject, "" if metric == "accuracy" else groups)
     found = [one for one in result.findings if (one.metric, one.subject, one.groups) == place]
     assert len(found) == 1, place
     return found[0]
 
 
-def numbers(result: AuditResult) -> list[tuple[Any, ...]]:
+def numbers(result):
     return [
         (f.model, f.metric, f.subject, f.groups, f.verdict, f.direction, *map(_rounded, (
             f.value, f.ci_low, f.ci_high, f.p_value, f.q_value, f.chance_low,
@@ -83,12 +82,12 @@ def numbers(result: AuditResult) -> list[tuple[Any, ...]]:
     ]  # fmt: skip
 
 
-def _rounded(value: float) -> float | str:
+def _rounded(value):
     """NaN differs from itself; its name does not."""
     return "nan" if math.isnan(value) else round(value, 12)
 
 
-def check_paired(found: Finding, before: np.ndarray, after: np.ndarray) -> None:
+def check_paired(found, before, after):
     """Hold a difference over pairs, its interval and its p-value to those of scipy."""
     assert found.value == pytest.approx((after - before).mean(), abs=1e-12)
     test = ttest_rel(after, before).confidence_interval()
@@ -100,7 +99,7 @@ def check_paired(found: Finding, before: np.ndarray, after: np.ndarray) -> None:
     assert found.p_value == pytest.approx(flips.pvalue, abs=1e-12)
 
 
-def share_right(frame: pl.DataFrame, model: str) -> float:
+def share_right(frame, model):
     """The model's accuracy, counted row by row."""
     right = frame[model].to_numpy() == frame["kind"].to_numpy()
     return float(right.mean())

@@ -1,8 +1,5 @@
 """Configurations to check, and what the check says of them."""
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 
 from equipoise.audits.config import parse_config
@@ -24,13 +21,13 @@ gate:
 """
 
 
-def message(load: Any, content: str | bytes) -> str:
+def message(load, content):
     with pytest.raises(ConfigError) as raised:
         load(content)
     return str(raised.value)
 
 
-def outcome(check: Callable[[Any], object], value: Any) -> str:
+def outcome(check, value):
     """What the check says; anything but a ConfigError passes through and fails the test."""
     try:
         check(value)
@@ -39,8 +36,8 @@ def outcome(check: Callable[[Any], object], value: Any) -> str:
     return "accepted"
 
 
-def values(**changes: Any) -> dict[str, Any]:
-    base: dict[str, Any] = {
+def values(**changes):
+    base = {
         "audit": "predictions",
         "data": {"table": "labels.csv", "id": "id", "target": "y", "groups": ["g"]},
         "models": {"m": {"table": "m.csv", "prediction": "p"}},
@@ -48,15 +45,15 @@ def values(**changes: Any) -> dict[str, Any]:
     return base | changes
 
 
-def with_model(**keys: Any) -> dict[str, Any]:
+def with_model(**keys):
     return values(models={"m": {"table": "m.csv", "prediction": "p"} | keys})
 
 
-def with_data(**keys: Any) -> dict[str, Any]:
+def with_data(**keys):
     return values(data=values()["data"] | keys)
 
 
-def refusal(config: Any) -> str:
+def refusal(config):
     with pytest.raises(ConfigError) as raised:
         parse_config(config, source="c")
     return str(raised.value)

@@ -2,10 +2,9 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 
-def written_again(example: Path, folder: Path) -> list[str]:
+def written_again(example, folder):
     """Run a copy of an example's script in an empty folder: what it writes is what the example has.
 
     Returns

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -13,7 +12,6 @@ from scipy.stats import binomtest
 from audits.comparisons import (
     ALL_LABELS,
     KINDS,
-    Run,
     compare,
     images,
     numbers,
@@ -26,7 +24,7 @@ from equipoise import audits
 from equipoise.core import DataError, Verdict
 
 
-def test_accuracy_is_the_paired_difference_with_both_values_and_who_is_worse() -> None:
+def test_accuracy_is_the_paired_difference_with_both_values_and_who_is_worse():
     frame, found = images(), pick(usual(), "accuracy")
     right = {name: share_right(frame, name) for name in ("poor", "good")}
     assert found.model == "good − poor"
@@ -41,7 +39,7 @@ def test_accuracy_is_the_paired_difference_with_both_values_and_who_is_worse() -
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_swapping_gives_mcnemars_p_value(seed: int) -> None:
+def test_swapping_gives_mcnemars_p_value(seed):
     frame = images(200, seed=seed)
     rng = np.random.default_rng(seed)
     close = np.where(rng.random(200) < 0.12, KINDS[rng.integers(0, 3, 200)], frame["poor"])
@@ -54,7 +52,7 @@ def test_swapping_gives_mcnemars_p_value(seed: int) -> None:
     assert pick(result, "accuracy").p_value == pytest.approx(expected, abs=0.07)
 
 
-def test_names_of_groups_and_order_of_rows_change_nothing() -> None:
+def test_names_of_groups_and_order_of_rows_change_nothing():
     frame = images()
     moved = frame.sample(fraction=1.0, shuffle=True, seed=4).with_columns(
         place=pl.col("place").replace({"x": "zz", "y": "aa"})
@@ -62,7 +60,7 @@ def test_names_of_groups_and_order_of_rows_change_nothing() -> None:
     assert numbers(compare(run(moved, "poor", "good"))) == numbers(usual())
 
 
-def test_units_move_together() -> None:
+def test_units_move_together():
     """Every image twice says no more than every image once, when its copies are one unit."""
     frame = images(300)
     twice = pl.concat([frame, frame]).with_columns(
@@ -80,7 +78,7 @@ def test_units_move_together() -> None:
     assert "exchangeable on each unit" in clustered.null
 
 
-def without_owls(*models: str, **more: Any) -> tuple[Run, Run]:
+def without_owls(*models, **more):
     """A run in which owls are said and true, and one about the other images that knows none."""
     frame = images()
     no_owl = pl.col("good", "skewed").replace("owl", "cat")
@@ -89,8 +87,8 @@ def without_owls(*models: str, **more: Any) -> tuple[Run, Run]:
 
 
 @pytest.mark.parametrize("unit", [None, "scene"])
-def test_effect_sizes_of_classes_keep_their_names_beside_labels_never_true(unit: str) -> None:
-    settings: dict[str, Any] = {"data": {"unit": unit}, "metrics": ALL_LABELS}
+def test_effect_sizes_of_classes_keep_their_names_beside_labels_never_true(unit):
+    settings = {"data": {"unit": unit}, "metrics": ALL_LABELS}
     first, second = without_owls("skewed", **settings)
     result = compare(first, second)
     effects = [one for one in result.findings if one.metric == "cramers_v"]
@@ -101,7 +99,7 @@ def test_effect_sizes_of_classes_keep_their_names_beside_labels_never_true(unit:
         assert known == pytest.approx(pick(alone, "cramers_v", one.subject).value, abs=1e-12)
 
 
-def test_two_runs_are_one_comparison() -> None:
+def test_two_runs_are_one_comparison():
     frame = images()
     apart = compare(run(frame, "poor"), run(frame, "good"))
     assert numbers(apart) == numbers(usual())
@@ -112,7 +110,7 @@ def test_two_runs_are_one_comparison() -> None:
     assert {one.model for one in result.findings} == {"b: poor − a: poor"}
 
 
-def test_only_common_and_answered_rows_are_compared() -> None:
+def test_only_common_and_answered_rows_are_compared():
     frame = images()
     fewer = frame[100:].with_columns(
         good=pl.when(pl.int_range(500) < 20).then(pl.lit("")).otherwise("good")
@@ -126,7 +124,7 @@ def test_only_common_and_answered_rows_are_compared() -> None:
     assert sum(row["n"] for row in result.tables["group_sizes"].to_pylist()) == 480
 
 
-def test_what_cannot_be_compared_is_refused() -> None:
+def test_what_cannot_be_compared_is_refused():
     frame = images(60)
     kinds = pl.when(pl.col("id") == "i0007").then(pl.lit("eel")).otherwise("kind")
     place = pl.int_range(60) < 30

@@ -8,17 +8,17 @@ from functools import cache
 import pytest
 
 from audits.comparisons import compare, images, pick, run
-from equipoise.core import AuditResult, Family, Verdict
+from equipoise.core import Family, Verdict
 
 TARGET_TOO = {"groups": ["place", ["place", "kind"]]}
 
 
 @cache
-def nested() -> AuditResult:
+def nested():
     return compare(run(images(kinds=2), "skewed", "good", data=TARGET_TOO))
 
 
-def test_base_rates_get_no_verdict_where_groups_determine_the_target() -> None:
+def test_base_rates_get_no_verdict_where_groups_determine_the_target():
     found = pick(nested(), "demographic_parity", groups="place × kind")
     why = "the groups determine the target: a model without mistakes has this gap too"
     assert (found.family, found.verdict, found.reason) == (Family.DESCRIPTIVE, Verdict.NONE, why)
@@ -34,7 +34,7 @@ def test_base_rates_get_no_verdict_where_groups_determine_the_target() -> None:
     [("equalized_odds", ""), ("equalized_odds", "cat"), ("effect_size_mean", ""),
      ("cramers_v", "cat")],
 )  # fmt: skip
-def test_splitting_by_the_target_repeats_what_conditions_on_it(metric: str, subject: str) -> None:
+def test_splitting_by_the_target_repeats_what_conditions_on_it(metric, subject):
     tested = pick(nested(), metric, subject)
     shown = pick(nested(), metric, subject, "place × kind")
     assert shown.value == pytest.approx(tested.value, abs=1e-12)
@@ -42,7 +42,7 @@ def test_splitting_by_the_target_repeats_what_conditions_on_it(metric: str, subj
     assert (tested.family is Family.DESCRIPTIVE, shown.verdict) == (False, Verdict.NONE)
 
 
-def test_disagreements_are_pairs_of_shown_differences_each_once() -> None:
+def test_disagreements_are_pairs_of_shown_differences_each_once():
     result = compare(run(images(1500, kinds=2), "poor", "skewed", data=TARGET_TOO))
     rows = result.tables["disagreements"].to_pylist()
     shown = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,24 +12,24 @@ import pytest
 
 from audits.comparisons import check_paired
 from equipoise import audits
-from equipoise.core import AuditResult, Finding
+from equipoise.core import AuditResult
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 HUES, FRAMES = ("red", "blue", "green"), ("level", "upright")
 
 
-def run_of(example: str) -> AuditResult:
+def run_of(example):
     return audits.run(
         audits.load_config(EXAMPLES / example / "audit.yaml"), base=EXAMPLES / example
     )
 
 
 @pytest.fixture(scope="module")
-def planted() -> AuditResult:
+def planted():
     return run_of("counterfactuals")
 
 
-def sized(levels: Iterable[tuple[str, ...]], groups: str) -> list[dict[str, object]]:
+def sized(levels, groups):
     return [
         {"groups": groups, "group": ", ".join(one), "levels": [*one], "n": 9, "usable": True}
         for one in levels
@@ -38,9 +37,9 @@ def sized(levels: Iterable[tuple[str, ...]], groups: str) -> list[dict[str, obje
 
 
 def made(
-    planted: AuditResult, numbers: dict[str, float], *, queries: Iterable[str] = (),
-    hues: tuple[str, ...] = HUES, **other: str,
-) -> AuditResult:  # fmt: skip
+    planted, numbers, *, queries = (),
+    hues = HUES, **other,
+):  # fmt: skip
     """A run with NDKL over frames within hues: a number per part, by its name."""
     own = next(f for f in planted.findings if f.metric == "ndkl" and f.version == "within hue")
     place = {"groups": "frame", "version": "within hue", "model": "one"} | other
@@ -56,14 +55,14 @@ def made(
     return AuditResult((*found, *asked), planted.manifest, {"group_sizes": table})
 
 
-def compared(one: AuditResult, two: AuditResult, version: str = "within hue") -> Finding:
+def compared(one, two, version="within hue"):
     result = audits.compare_results({"a": one, "b": two})
     return next(f for f in result.findings if f.version == version)
 
 
 def test_the_parts_of_a_subject_are_averaged_before_subjects_are_paired(
-    planted: AuditResult,
-) -> None:
+    planted,
+):
     rng = np.random.default_rng(4)
     names = [f"s{index}" for index in range(8)]
     numbers = rng.uniform(0, 1, (2, 8, 3)) + rng.uniform(0, 1, (2, 8, 1))
@@ -81,7 +80,7 @@ def test_the_parts_of_a_subject_are_averaged_before_subjects_are_paired(
     check_paired(found, before, after)
 
 
-def test_parts_and_subjects_that_one_model_lacks_are_counted_apart(planted: AuditResult) -> None:
+def test_parts_and_subjects_that_one_model_lacks_are_counted_apart(planted):
     numbers = {f"s{index} | {hue}": 0.5 for index in range(8) for hue in HUES}
     fewer = {name: value for name, value in numbers.items() if not name.startswith("s0")}
     fewer["s1 | red"] = math.nan
@@ -93,7 +92,7 @@ def test_parts_and_subjects_that_one_model_lacks_are_counted_apart(planted: Audi
     ]
 
 
-def test_parts_whose_subject_is_not_known_are_not_tested(planted: AuditResult) -> None:
+def test_parts_whose_subject_is_not_known_are_not_tested(planted):
     """Of "cat | dog | red" nobody knows whether the query is "cat" or "cat | dog"."""
     run = made(planted, {f"cat | dog {index} | red": 0.5 for index in range(8)})
     found = compared(run, run)
@@ -102,14 +101,14 @@ def test_parts_whose_subject_is_not_known_are_not_tested(planted: AuditResult) -
     assert "cannot be told apart" in found.reason
 
 
-def test_parts_of_one_ranking_are_one_subject(planted: AuditResult) -> None:
+def test_parts_of_one_ranking_are_one_subject(planted):
     """Scores without queries: pools are called by what is held fixed alone."""
     run = made(planted, dict.fromkeys(("6", "7", "8"), 0.5), hues=("6", "7", "8"))
     found = compared(run, run)
     assert (found.n, math.isnan(found.p_value)) == (1, True)
 
 
-def test_the_example_has_eight_subjects_whatever_is_held_fixed(planted: AuditResult) -> None:
+def test_the_example_has_eight_subjects_whatever_is_held_fixed(planted):
     result = audits.compare_results({"counterfactuals": planted})
     tested = [f for f in result.findings if not math.isnan(f.p_value)]
     assert {f.version for f in tested} == {"default", "within frame", "within hue"}
@@ -118,7 +117,7 @@ def test_the_example_has_eight_subjects_whatever_is_held_fixed(planted: AuditRes
     assert min(f.p_value for f in tested) >= 2 / 2**8
 
 
-def test_pairs_of_sets_of_one_concept_are_one_subject() -> None:
+def test_pairs_of_sets_of_one_concept_are_one_subject():
     found = run_of("diversity")
     result = audits.compare_results({"a": found, "b": found})
     own = next(f for f in result.findings if f.metric == "iss_difference")

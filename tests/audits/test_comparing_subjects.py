@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,21 +13,21 @@ from scipy.stats import ttest_rel
 
 from audits.comparisons import check_paired
 from equipoise import audits
-from equipoise.core import AuditResult, Family, Finding, Verdict
+from equipoise.core import AuditResult, Family, Verdict
 from equipoise.core.errors import DataError
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "similarity"
 
 
 @pytest.fixture(scope="module")
-def before() -> AuditResult:
+def before():
     return audits.run(audits.load_config(EXAMPLE / "audit.yaml"), base=EXAMPLE)
 
 
-def shrunk(result: AuditResult, by: float) -> AuditResult:
+def shrunk(result, by):
     """The same audit of a model whose numbers are smaller."""
 
-    def smaller(one: Finding) -> Finding:
+    def smaller(one):
         shown = one.verdict is Verdict.DISPARITY
         verdict = Verdict.BELOW_THRESHOLD if shown else one.verdict
         return replace(one, value=one.value * by, verdict=verdict)
@@ -36,7 +35,7 @@ def shrunk(result: AuditResult, by: float) -> AuditResult:
     return AuditResult(tuple(map(smaller, result.findings)), result.manifest, result.tables)
 
 
-def gaps(result: AuditResult, groups: str) -> np.ndarray:
+def gaps(result, groups):
     return np.array([
         abs(one.value) for one in result.findings
         if one.metric == "logit_gap" and one.groups == groups and one.subject
@@ -44,7 +43,7 @@ def gaps(result: AuditResult, groups: str) -> np.ndarray:
     ])  # fmt: skip
 
 
-def test_the_mean_difference_over_subjects_its_interval_and_its_test(before: AuditResult) -> None:
+def test_the_mean_difference_over_subjects_its_interval_and_its_test(before):
     after = shrunk(before, 0.4)
     result = audits.compare_results({"before": before, "after": after})
     found = next(f for f in result.findings if (f.metric, f.groups) == ("logit_gap", "gender"))
@@ -57,7 +56,7 @@ def test_the_mean_difference_over_subjects_its_interval_and_its_test(before: Aud
     assert found.unit == "subject"
 
 
-def test_what_became_of_each_disparity(before: AuditResult) -> None:
+def test_what_became_of_each_disparity(before):
     result = audits.compare_results({"before": before, "after": shrunk(before, 0.4)})
     rows = result.tables["changes"].to_pylist()
     went = [row for row in rows if row["change"] == "went"]
@@ -69,7 +68,7 @@ def test_what_became_of_each_disparity(before: AuditResult) -> None:
     assert not [row for row in rows if row["change"] in ("came", "stayed")]
 
 
-def test_groups_and_single_numbers_are_no_subjects(before: AuditResult) -> None:
+def test_groups_and_single_numbers_are_no_subjects(before):
     groups = before.tables["group_sizes"]["group"].to_pylist()
     own = next(f for f in before.findings if f.metric == "logit_gap" and f.subject)
     for names in (groups, [""]):
@@ -82,7 +81,7 @@ def test_groups_and_single_numbers_are_no_subjects(before: AuditResult) -> None:
         assert finding.reason
 
 
-def test_what_cannot_be_compared(before: AuditResult) -> None:
+def test_what_cannot_be_compared(before):
     with pytest.raises(DataError, match="one model only"):
         audits.compare_results({"a": before})
     other = AuditResult(
@@ -94,7 +93,7 @@ def test_what_cannot_be_compared(before: AuditResult) -> None:
         audits.compare_results({"a": before, "b": other})
 
 
-def few(before: AuditResult, values: Sequence[float], metric: str = "logit_gap") -> AuditResult:
+def few(before, values, metric="logit_gap"):
     """A run with one measure of as many subjects."""
     own = next(f for f in before.findings if f.metric == "logit_gap" and f.subject)
     found = [
@@ -105,7 +104,7 @@ def few(before: AuditResult, values: Sequence[float], metric: str = "logit_gap")
 
 
 @pytest.mark.parametrize("many", [2, 5, 6])
-def test_fewer_than_six_subjects_are_not_tested(before: AuditResult, many: int) -> None:
+def test_fewer_than_six_subjects_are_not_tested(before, many):
     """Of 5 pairs the smallest p of flipped signs is 2 / 32, of 6 it is 2 / 64."""
     first, second = np.zeros(many), np.linspace(0.4, 0.6, many)
     result = audits.compare_results({"a": few(before, first), "b": few(before, second)})
@@ -124,9 +123,7 @@ def test_fewer_than_six_subjects_are_not_tested(before: AuditResult, many: int) 
     ("metric", "most"),
     [("correlation", 1.0), ("concept_difference", 1.0), ("iss_cross", 2.0), ("logit_gap", None)],
 )
-def test_an_interval_stays_within_what_a_bounded_number_can_differ_by(
-    before: AuditResult, metric: str, most: float | None
-) -> None:
+def test_an_interval_stays_within_what_a_bounded_number_can_differ_by(before, metric, most):
     far = most or 1.0
     first = far * np.array([0.0, 0.0, 0.0, 1.0, 1.0, 1.0])
     runs = {"a": few(before, first, metric), "b": few(before, far - first, metric)}

@@ -1,7 +1,6 @@
 """The configuration: what is read, and that nothing escapes its check."""
 
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -18,7 +17,7 @@ from equipoise.metrics.spec import SPECS
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
-def test_the_example_reads_as_it_stands(load: Any) -> None:
+def test_the_example_reads_as_it_stands(load):
     config = load(EXAMPLE)
     assert config.data.groups == (("race",), ("race", "gender"))
     assert [*config.models] == ["deepface", "facellm"]
@@ -28,13 +27,13 @@ def test_the_example_reads_as_it_stands(load: Any) -> None:
     assert config.metrics.skewsize == EffectSizeOptions(min_expected=5.0)
 
 
-def test_the_resolved_configuration_reads_back_as_the_same(load: Any) -> None:
+def test_the_resolved_configuration_reads_back_as_the_same(load):
     config = load(EXAMPLE + "metrics: {rates: false, skewsize: {min_expected: 0}}")
     assert parse_config(config.resolved) == config
     assert config.resolved["metrics"]["rates"] is False
 
 
-def test_yaml_1_1_surprises_are_text(load: Any) -> None:
+def test_yaml_1_1_surprises_are_text(load):
     config = load(
         EXAMPLE.replace("min: 0.6", "min: 0.6, on: lower, subject: no").replace(
             "deepface: {", "deepface: {map: {yes: on, 70: 1:30, 2024-01-01: 010}, "
@@ -44,18 +43,18 @@ def test_yaml_1_1_surprises_are_text(load: Any) -> None:
     assert config.models["deepface"].map == {"yes": "on", "70": "1:30", "2024-01-01": "010"}
 
 
-def test_a_byte_order_mark_and_windows_line_ends_are_read(load: Any) -> None:
+def test_a_byte_order_mark_and_windows_line_ends_are_read(load):
     assert load(b"\xef\xbb\xbf" + EXAMPLE.replace("\n", "\r\n").encode()) == load(EXAMPLE)
 
 
-def test_a_data_frame_is_a_table() -> None:
+def test_a_data_frame_is_a_table():
     frame = pd.DataFrame({"id": [1]})
     config = parse_config(with_data(table=frame))
     assert config.data.table is frame
     assert config.resolved["data"]["table"] == "(in memory)"
 
 
-def test_metrics_are_on_unless_switched_off() -> None:
+def test_metrics_are_on_unless_switched_off():
     metrics = parse_config(
         values(metrics={"rates": False, "accuracy": True, "hit_rate": None, "skewsize": {}})
     ).metrics
@@ -66,7 +65,7 @@ def test_metrics_are_on_unless_switched_off() -> None:
     assert metrics.skewsize == metrics.effect_sizes
 
 
-def test_a_threshold_replaces_its_default_only() -> None:
+def test_a_threshold_replaces_its_default_only():
     testing = parse_config(values(testing={"thresholds": {"accuracy_gap": 0.1}})).testing
     assert testing.threshold("accuracy_gap") == 0.1
     assert testing.threshold("cramers_v") == SPECS["cramers_v"].threshold
@@ -83,12 +82,12 @@ KEYS = ("data", "models", "metrics", "resampling", "testing", "gate", "report")
 
 
 @given(st.fixed_dictionaries({"audit": SCALARS}, optional=dict.fromkeys(KEYS, TREES)) | TREES)
-def test_no_value_raises_anything_else(config: Any) -> None:
+def test_no_value_raises_anything_else(config):
     assert outcome(parse_config, config)
 
 
 @given(st.sampled_from(KEYS), st.data())
-def test_no_value_inside_a_section_raises_anything_else(section: str, data: st.DataObject) -> None:
+def test_no_value_inside_a_section_raises_anything_else(section, data):
     names = {
         "data": [*values()["data"], "map", "missing", "encoding", "delimiter", "unit"],
         "models": ["m"],
@@ -102,14 +101,14 @@ def test_no_value_inside_a_section_raises_anything_else(section: str, data: st.D
 
 
 @given(st.binary() | st.text().map(str.encode))
-def test_no_bytes_raise_anything_else(content: bytes) -> None:
+def test_no_bytes_raise_anything_else(content):
     assert outcome(lambda raw: parse_yaml(raw, "c"), content).startswith(
         ("c:", "c, line", "accepted")
     )
 
 
 @given(st.text(alphabet="!&*<>|%@`'\"[]{}:,-?#~ \nabc019.eE+_yn\t", max_size=40))
-def test_no_yaml_like_text_raises_anything_else(text: str) -> None:
+def test_no_yaml_like_text_raises_anything_else(text):
     assert outcome(lambda raw: parse_yaml(raw, "c"), text.encode()).startswith(
         ("c:", "c, line", "accepted")
     )
@@ -118,7 +117,7 @@ def test_no_yaml_like_text_raises_anything_else(text: str) -> None:
 @pytest.mark.parametrize(
     "path", sorted(EXAMPLES.glob("*/*.yaml")), ids=lambda path: str(path)[-30:]
 )
-def test_what_is_resolved_of_every_example_reads_back_as_the_same(path: Path) -> None:
+def test_what_is_resolved_of_every_example_reads_back_as_the_same(path):
     if "audit" not in yaml.safe_load(path.read_text(encoding="utf-8")):
         return
     config = load_config(path)

@@ -1,9 +1,6 @@
 """Configs that are refused: the error names the key, its line, and what is allowed."""
 
 import os
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,7 +15,7 @@ STREET = {"format": "dollar_street", "files": "d.csv"}
 FILES = {"images": {"file": "a.npy"}, "queries": {"file": "b.npy"}}
 
 
-def test_every_problem_is_in_one_message_with_its_line(load: Any) -> None:
+def test_every_problem_is_in_one_message_with_its_line(load):
     lines = message(load, EXAMPLE.replace("groups", "grops").replace("seed: 7", "seed: -1")).split(
         "\n"
     )
@@ -50,9 +47,7 @@ def test_every_problem_is_in_one_message_with_its_line(load: Any) -> None:
         ("image_id", "!!python/name:os.system x", ", line 4: could not determine a constructor"),
     ],
 )
-def test_a_problem_names_key_line_and_what_is_allowed(
-    load: Any, old: str, new: str, expected: str
-) -> None:
+def test_a_problem_names_key_line_and_what_is_allowed(load, old, new, expected):
     assert expected in message(load, EXAMPLE.replace(old, new, 1))
 
 
@@ -70,14 +65,12 @@ def test_a_problem_names_key_line_and_what_is_allowed(
         (b" " * 4_000_001, "c.yaml: 4000001 bytes; expected at most 4000000"),
     ],
 )
-def test_a_file_that_is_no_configuration(load: Any, content: str | bytes, expected: str) -> None:
+def test_a_file_that_is_no_configuration(load, content, expected):
     assert message(load, content).startswith(expected)
 
 
 @pytest.mark.parametrize("read", [load_config, load_making])
-def test_a_pipe_or_a_device_is_not_waited_for(
-    read: Callable[[Path], object], tmp_path: Path
-) -> None:
+def test_a_pipe_or_a_device_is_not_waited_for(read, tmp_path):
     os.mkfifo(tmp_path / "pipe.yaml")
     (tmp_path / "zero.yaml").symlink_to("/dev/zero")
     for name, kind in (
@@ -89,7 +82,7 @@ def test_a_pipe_or_a_device_is_not_waited_for(
         assert str(raised.value).startswith(f"{tmp_path / name}: ")
 
 
-def test_aliases_that_grow_without_bound_are_cut_short(load: Any) -> None:
+def test_aliases_that_grow_without_bound_are_cut_short(load):
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 12)]
     text = EXAMPLE.replace("gate:", f"report: {{title: [{lines[0][4:]}]}}\ngate:")
@@ -100,13 +93,13 @@ def test_aliases_that_grow_without_bound_are_cut_short(load: Any) -> None:
     assert "m0: unknown key" in message(load, merged)
 
 
-def test_many_problems_are_cut_short() -> None:
+def test_many_problems_are_cut_short():
     text = refusal(values(models={f"m{i}": {"table": 3} for i in range(30)}))
     assert text.startswith("c: 30 problems\n")
     assert text.endswith("\n  and 10 more")
 
 
-def gate(**rule: Any) -> dict[str, Any]:
+def gate(**rule):
     return values(gate=[{"metric": "accuracy", "min": 0.5} | rule])
 
 
@@ -114,19 +107,19 @@ HYPOTHESIS = {"table": "h.csv", "concept": "job"}
 REFERENCE = {"images": {"table": "t", "id": "i"}, "models": {"n": {"file": "f"}}}
 
 
-def sets(**changes: Any) -> dict[str, Any]:
+def sets(**changes):
     images = {"table": "t.csv", "id": "i"}
     base = {"audit": "counterfactuals", "data": {"images": images, "groups": ["g"]}}
     return base | {"models": {"m": {"model": "hf:clip"}}} | changes
 
 
-def similarity(*hypotheses: dict[str, str]) -> dict[str, Any]:
+def similarity(*hypotheses):
     data = {"images": {"table": "t.csv", "id": "i"}, "groups": ["g", "h"]}
     base = sets() | {"audit": "similarity", "data": data, "hypotheses": [*hypotheses]}
     return base | {"queries": {"table": "q.csv", "id": "q"}}
 
 
-def within() -> dict[str, Any]:
+def within():
     base = diversity(file="f.npy")
     return base | {"data": base["data"] | {"within": "frame"}}
 
@@ -194,22 +187,22 @@ def within() -> dict[str, Any]:
         ),
     ],
 )  # fmt: skip
-def test_a_contradiction_or_wrong_value_is_named(config: Any, expected: str) -> None:
+def test_a_contradiction_or_wrong_value_is_named(config, expected):
     assert refusal(config).startswith(f"c: {expected}")
 
 
 @pytest.mark.parametrize("templates", [["a {} of {}"], [], "openai_8", [3], "{}{"])
-def test_templates_have_one_place_for_the_word(templates: Any) -> None:
+def test_templates_have_one_place_for_the_word(templates):
     config = retrieval()
     config["queries"] = config["queries"] | {"templates": templates}
     assert refusal(config).startswith("c: queries.templates: given ")
 
 
-def test_the_fewest_permutations_that_can_reject_are_allowed() -> None:
+def test_the_fewest_permutations_that_can_reject_are_allowed():
     assert parse_config(values(resampling={"permutations": 19})).resampling.permutations == 19
 
 
-def ruled(**rule: Any) -> dict[str, Any]:
+def ruled(**rule):
     return {**CAPTIONS, "rules": [rule]}
 
 
@@ -244,7 +237,7 @@ SIZE = {"name": "mine", "ignored": 0.3, "needed": 0.1}
         (ruled(rule="leave_out_images", why="w"), ".rules[0]: given {'rule': 'leave_out_images'"),
     ],
 )  # fmt: skip
-def test_images_are_refused_by_their_key(images: dict[str, Any], expected: str) -> None:
+def test_images_are_refused_by_their_key(images, expected):
     config = diversity(file="clip.npy")
     assert refusal(config | {"data": config["data"] | {"images": images}}).startswith(
         f"c: data.images{expected}"

@@ -1,7 +1,6 @@
 """The demonstration with scenes: what was planted is found, and only that."""
 
 import sys
-from typing import Any
 
 import numpy as np
 import pytest
@@ -10,13 +9,13 @@ from scipy.stats import spearmanr
 from equipoise import audits
 from equipoise.audits import demonstrating
 from equipoise.cli.pages import page_of
-from equipoise.core import AuditResult, Verdict
+from equipoise.core import Verdict
 from equipoise.core.errors import MissingExtraError
 from equipoise.planted.scenes.measure import PREFIXES, THRESHOLD
 
 
 @pytest.fixture(scope="module")
-def results() -> dict[str, AuditResult]:
+def results():
     torch = pytest.importorskip("torch", reason="could not import torch")
     pytest.importorskip("transformers", reason="could not import transformers")
     torch.set_num_threads(1)
@@ -26,14 +25,14 @@ def results() -> dict[str, AuditResult]:
         return audits.demo_scenes()
 
 
-def planted(results: dict[str, AuditResult], model: str, attribute: str) -> dict[str, Any]:
+def planted(results, model, attribute):
     rows = results["retrieval"].tables["planted_scenes"].to_pylist()
     wanted = [row for row in rows if (row["model"], row["attribute"]) == (model, attribute)]
     return {name: np.array([row[name] for row in wanted]) for name in wanted[0]}
 
 
 @pytest.mark.parametrize("attribute", ["hue", "frame"])
-def test_planted_and_found_rank_alike(results: dict[str, AuditResult], attribute: str) -> None:
+def test_planted_and_found_rank_alike(results, attribute):
     biased = planted(results, "biased", attribute)
     assert len(biased["subject"]) == 24
     assert spearmanr(biased["strength"], biased["gap"]).statistic >= 0.9
@@ -44,7 +43,7 @@ def test_planted_and_found_rank_alike(results: dict[str, AuditResult], attribute
     assert null["ndkl"].mean() < biased["ndkl"].mean()
 
 
-def test_associations_lean_where_planted(results: dict[str, AuditResult]) -> None:
+def test_associations_lean_where_planted(results):
     found = results["associations"].findings
     scores = [one for one in found if one.metric == "association_score" and one.subject]
     verdicts = {
@@ -59,7 +58,7 @@ def test_associations_lean_where_planted(results: dict[str, AuditResult]) -> Non
     assert aligned["null"].verdict != Verdict.DISPARITY
 
 
-def test_retrieval_finds_more_where_it_was_planted(results: dict[str, AuditResult]) -> None:
+def test_retrieval_finds_more_where_it_was_planted(results):
     values = {
         one.model: one.value
         for one in results["retrieval"].findings
@@ -69,8 +68,8 @@ def test_retrieval_finds_more_where_it_was_planted(results: dict[str, AuditResul
 
 
 def test_similarity_follows_what_was_planted_and_only_that(
-    results: dict[str, AuditResult],
-) -> None:
+    results,
+):
     found = results["similarity"].findings
     whole = {(f.model, f.groups, f.metric): f for f in found if f.version == "default"}
     for attribute in ("hue", "frame"):
@@ -98,8 +97,8 @@ def test_similarity_follows_what_was_planted_and_only_that(
 
 
 def test_the_report_is_honest_about_the_null_model(
-    results: dict[str, AuditResult],
-) -> None:
+    results,
+):
     for kind, result in results.items():
         page = page_of(result)
         assert kind == "associations" or "preferences" in page.caveat
@@ -109,7 +108,7 @@ def test_the_report_is_honest_about_the_null_model(
         assert any("with favourites permuted over subjects, p =" in note for note in notes)
 
 
-def test_without_torch_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_torch_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     message = r"^torch is not installed. To do: pip install 'equipoise\[hf\]'.$"
     with pytest.raises(MissingExtraError, match=message):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from equipoise import audits, report
-from equipoise.core import AuditResult, Verdict
+from equipoise.core import Verdict
 
 CONFIG = """
 audit: predictions
@@ -26,18 +26,18 @@ gate:
 
 
 @pytest.fixture(scope="module")
-def config(shared_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> audits.AuditConfig:
+def config(shared_dir, tmp_path_factory):
     path = tmp_path_factory.mktemp("config") / "fairface.yaml"
     path.write_text(CONFIG.format(shared=shared_dir))
     return audits.load_config(path)
 
 
 @pytest.fixture(scope="module")
-def result(config: audits.AuditConfig) -> AuditResult:
+def result(config):
     return audits.run(config)
 
 
-def found(result: AuditResult, model: str, metric: str, groups: str) -> list:
+def found(result, model, metric, groups):
     return [
         one
         for one in result.findings
@@ -50,9 +50,7 @@ def found(result: AuditResult, model: str, metric: str, groups: str) -> list:
     ("model", "accuracy", "worst", "gap"),
     [("deepface", 0.6848, 0.1296, 0.5552), ("facellm", 0.8829, 0.6083, 0.2746)],
 )
-def test_figures(
-    result: AuditResult, model: str, accuracy: float, worst: float, gap: float
-) -> None:
+def test_figures(result, model, accuracy, worst, gap):
     both = "race × gender"
     assert found(result, model, "accuracy", "")[0].value == pytest.approx(accuracy, abs=5e-5)
     (lowest,) = found(result, model, "worst_group_accuracy", both)
@@ -67,19 +65,19 @@ def test_figures(
 
 
 def test_groups_that_do_not_determine_the_target_are_tested_within_class_too(
-    result: AuditResult,
-) -> None:
+    result,
+):
     nulls = [one.null for one in found(result, "deepface", "worst_group_accuracy", "race")]
     assert ["all rows" in nulls[0], "within each true class" in nulls[1]] == [True, True]
 
 
-def test_notes_name_what_determines_the_target_and_what_has_no_label(result: AuditResult) -> None:
+def test_notes_name_what_determines_the_target_and_what_has_no_label(result):
     text = "\n".join(result.manifest.notes)
     assert "race × gender: the groups determine the target" in text
     assert "deepface: 2 predictions have no label and are not used." in text
 
 
-def test_gaps_that_base_rates_explain_get_no_verdict(result: AuditResult) -> None:
+def test_gaps_that_base_rates_explain_get_no_verdict(result):
     (parity,) = found(result, "deepface", "demographic_parity", "race × gender")
     assert parity.verdict is Verdict.NONE
     assert parity.reason == (
@@ -87,13 +85,13 @@ def test_gaps_that_base_rates_explain_get_no_verdict(result: AuditResult) -> Non
     )
 
 
-def test_report_says_who_is_worse_off(result: AuditResult) -> None:
+def test_report_says_who_is_worse_off(result):
     page = report.render(result)
     assert "is 13.0\xa0% (28 of 216) for Black, Female, 84.7 points below" in page
     assert "Black, Male (97.7\xa0%)" in page
 
 
-def test_ages_with_a_class_mapping(shared_dir: Path) -> None:
+def test_ages_with_a_class_mapping(shared_dir):
     folder = shared_dir / "data" / "fairface3k"
     config = audits.parse_config(
         {
@@ -120,7 +118,7 @@ def test_ages_with_a_class_mapping(shared_dir: Path) -> None:
     assert {one.subject for one in result.findings if one.metric == "cramers_v"} >= {"20-29"}
 
 
-def test_a_model_compared_with_another(config: audits.AuditConfig) -> None:
+def test_a_model_compared_with_another(config):
     data = audits.load(config)
     result = audits.compare({"fairface": (config, data)})
     (accuracy,) = [one for one in result.findings if one.metric == "accuracy"]
@@ -134,9 +132,7 @@ def test_a_model_compared_with_another(config: audits.AuditConfig) -> None:
     assert [(row["model"], row["share_best"]) for row in best] == [("facellm", 1.0)]
 
 
-def test_the_example_in_the_project_is_this_configuration(
-    config: audits.AuditConfig, result: AuditResult, shared_dir: Path
-) -> None:
+def test_the_example_in_the_project_is_this_configuration(config, result, shared_dir):
     example = Path(__file__).parents[2] / "examples" / "predictions.yaml"
     found = audits.load_config(example)
     assert found.gate == config.gate

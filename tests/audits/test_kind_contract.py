@@ -1,7 +1,7 @@
 """What every kind of audit promises, on its example with few draws and on pictures with a model."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,10 +32,10 @@ class Audited(NamedTuple):
 
 
 @pytest.fixture(scope="module", params=KINDS)
-def audited(request: pytest.FixtureRequest) -> Audited:
+def audited(request):
     base = EXAMPLES / request.param
     if request.param == "predictions":
-        values: dict[str, Any] = {
+        values = {
             "audit": "predictions",
             "data": {"table": predicted(300), "id": "id", "target": "kind", "groups": ["place"]},
             "models": {"poor": {"table": predicted(300), "prediction": "poor"}},
@@ -47,7 +47,7 @@ def audited(request: pytest.FixtureRequest) -> Audited:
     return Audited(config, base, *(audits.run(config, base=base) for _ in range(2)))
 
 
-def test_the_same_config_gives_the_same_bytes(audited: Audited, tmp_path: Path) -> None:
+def test_the_same_config_gives_the_same_bytes(audited, tmp_path):
     folders = tmp_path / "first", tmp_path / "again"
     for folder, result in zip(folders, audited[2:], strict=True):
         folder.mkdir()
@@ -59,7 +59,7 @@ def test_the_same_config_gives_the_same_bytes(audited: Audited, tmp_path: Path) 
     assert [repr(one) for one in read.findings] == [repr(one) for one in audited.result.findings]
 
 
-def test_the_plan_names_the_models_and_groups_that_the_run_has(audited: Audited) -> None:
+def test_the_plan_names_the_models_and_groups_that_the_run_has(audited):
     planned, result = audits.plan(audited.config, base=audited.base), audited.result
     named = {one["model"] for one in planned.details.get("models", ())}
     assert named <= {one.model for one in result.findings}
@@ -78,7 +78,7 @@ def test_the_plan_names_the_models_and_groups_that_the_run_has(audited: Audited)
     assert not planned.runs
 
 
-def test_findings_say_what_they_rest_on_or_why_they_have_no_verdict(audited: Audited) -> None:
+def test_findings_say_what_they_rest_on_or_why_they_have_no_verdict(audited):
     assert audited.result.findings
     for one in audited.result.findings:
         if one.verdict in (Verdict.NONE, Verdict.NOT_ESTIMABLE):
@@ -90,10 +90,10 @@ def test_findings_say_what_they_rest_on_or_why_they_have_no_verdict(audited: Aud
             assert all((one.method, one.null, one.citation)), one
 
 
-def test_a_gate_holds_at_the_value_and_breaks_below_it(audited: Audited) -> None:
+def test_a_gate_holds_at_the_value_and_breaks_below_it(audited):
     first = next(one for one in audited.result.findings if not np.isnan(one.value))
 
-    def broken(bound: float) -> bool:
+    def broken(bound):
         return bool(gate(audited.result, [GateRule(first.metric, max=bound)]).breaches)
 
     assert broken(first.value - 1e-6)
@@ -109,7 +109,7 @@ QUERIES = TEXTS | {"subject": "subject"}
 CLIP = {"model": "hf:clip"}
 LABELS = {"table": "labels_of.csv", "id": "image_id"}
 # Per kind: the data, other sections, a live model, and one of a file that lacks images.
-LIVE: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any], dict[str, Any]]] = {
+LIVE = {
     "predictions": (
         {"target": "subject", "groups": ["frame"]}, {},
         CLIP | {"vocabulary": [*CHOSEN]}, LABELS | {"prediction": "subject"},
@@ -136,7 +136,7 @@ LIVE: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any], dict[str, 
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def world(tmp_path_factory):
     """Pictures of which ten can't be decoded, and files of models that lack eight images."""
     root = tmp_path_factory.mktemp("contract") / "world"
     worlds.make(root)
@@ -154,7 +154,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def numbers(counts: Any) -> Iterator[int]:
+def numbers(counts):
     """Every count, however deep."""
     if isinstance(counts, Mapping):
         for one in counts.values():
@@ -164,12 +164,10 @@ def numbers(counts: Any) -> Iterator[int]:
 
 
 @pytest.mark.parametrize("kind", LIVE)
-def test_failed_images_are_counted_and_do_not_loosen_what_a_file_may_lack(
-    kind: str, world: Path
-) -> None:
+def test_failed_images_are_counted_and_do_not_loosen_what_a_file_may_lack(kind, world):
     data, sections, live, file = LIVE[kind]
 
-    def run(models: dict[str, Any], **more: Any) -> AuditResult:
+    def run(models, **more):
         values = {
             "audit": kind, "data": {"images": IMAGES} | data | more, "models": models,
             "extraction": {"max_failures": 0.2}, "resampling": QUICK,

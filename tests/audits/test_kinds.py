@@ -1,13 +1,10 @@
 """Every kind of audit: its template, its example, its page, its report."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from pydantic import BaseModel
 
 from equipoise import audits, report
 from equipoise.audits.config import AuditConfig
@@ -16,41 +13,40 @@ from equipoise.audits.config_images import PicturesConfig
 from equipoise.audits.kinds import KINDS, schema
 from equipoise.cli.app import app
 from equipoise.cli.pages import page_of
-from equipoise.core import AuditResult
 
 ROOT = Path(__file__).resolve().parents[2]
 OTHERS = [kind for kind in KINDS if kind != "predictions"]
 
 
-def keys_of(model: type[BaseModel]) -> set[str]:
+def keys_of(model):
     """Every key of a schema, in the JSON schema that pydantic makes of it."""
     found = model.model_json_schema()
     parts = (found, *found.get("$defs", {}).values())
     return {key for part in parts for key in part.get("properties", {})}
 
 
-def table_rows(page: Path) -> Iterator[str]:
+def table_rows(page):
     text = page.read_text(encoding="utf-8")
     yield from (line for line in text.splitlines() if line.startswith("|"))
 
 
-def documented(page: Path) -> set[str]:
+def documented(page):
     return {key for row in table_rows(page) for key in re.findall(r"`(\w+)`", row)}
 
 
 @pytest.fixture(scope="module", params=OTHERS)
-def example(request: pytest.FixtureRequest) -> Path:
+def example(request):
     return ROOT / "examples" / request.param / "audit.yaml"
 
 
 @pytest.fixture(scope="module")
-def result(example: Path) -> AuditResult:
+def result(example):
     """The example's audit, made once for the tests that read it."""
     return audits.run(audits.load_config(example), base=example.parent)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_template_is_a_valid_configuration(kind: str, tmp_path: Path) -> None:
+def test_the_template_is_a_valid_configuration(kind, tmp_path):
     path = tmp_path / "audit.yaml"
     done = CliRunner().invoke(app, ["new", str(path), "--audit", kind, "--no-ask"])
     assert done.exit_code == 0, done.output
@@ -58,7 +54,7 @@ def test_the_template_is_a_valid_configuration(kind: str, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("kind", OTHERS)
-def test_every_key_is_in_a_table_of_the_page(kind: str) -> None:
+def test_every_key_is_in_a_table_of_the_page(kind):
     own = keys_of(schema(kind)) - keys_of(AuditConfig)
     page = ROOT / "docs" / "audits" / f"{kind}.md"
     text, shared = page.read_text(encoding="utf-8"), set()
@@ -68,9 +64,7 @@ def test_every_key_is_in_a_table_of_the_page(kind: str) -> None:
     assert own <= documented(page) | shared
 
 
-def test_the_example_makes_a_report_in_the_words_of_its_kind(
-    example: Path, result: AuditResult, tmp_path: Path
-) -> None:
+def test_the_example_makes_a_report_in_the_words_of_its_kind(example, result, tmp_path):
     config = audits.load_config(example)
     declared = page_of(result)
     report.write(result, tmp_path, declared)
@@ -104,11 +98,9 @@ def test_the_example_makes_a_report_in_the_words_of_its_kind(
         ("counterfactuals/audit.yaml", 2.8),
     ],
 )
-def test_plans_of_the_examples_say_about_how_long_they_take(
-    example: str, took: float, request: pytest.FixtureRequest
-) -> None:
+def test_plans_of_the_examples_say_about_how_long_they_take(example, took, request):
     if example == "predictions.yaml":
         request.getfixturevalue("shared_dir")
     path = ROOT / "examples" / example
-    planned: Any = audits.plan(audits.load_config(path), base=path.parent)
+    planned = audits.plan(audits.load_config(path), base=path.parent)
     assert took / 3 <= planned.seconds <= 3 * took

@@ -3,8 +3,6 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -33,7 +31,7 @@ else:
 """
 
 
-def images(rows: int) -> dict[str, pl.Series]:
+def images(rows):
     rng = np.random.default_rng(rows)
     return {
         "image_id": pl.Series(np.arange(rows)).cast(pl.String).str.zfill(20),
@@ -42,7 +40,7 @@ def images(rows: int) -> dict[str, pl.Series]:
     }
 
 
-def predictions(folder: Path, rows: int) -> None:
+def predictions(folder, rows):
     rng = np.random.default_rng(1)
     names, truth = np.array([f"class {k:02d}" for k in range(20)]), rng.integers(0, 20, rows)
     table = pl.DataFrame(images(rows) | {"target": names[truth]})
@@ -64,7 +62,7 @@ def predictions(folder: Path, rows: int) -> None:
     (folder / "audit.yaml").write_text(text)
 
 
-def vectors(folder: Path, rows: int) -> None:
+def vectors(folder, rows):
     rng = np.random.default_rng(3)
     drawn = rng.standard_normal((rows, DIMENSION), dtype=np.float32).astype(np.float16)
     ids = images(rows)["image_id"]
@@ -74,7 +72,7 @@ def vectors(folder: Path, rows: int) -> None:
     pq.write_table(table, folder / "vectors.parquet", row_group_size=1 << 16)
 
 
-def diversity(folder: Path, rows: int) -> None:
+def diversity(folder, rows):
     vectors(folder, rows)
     text = """
         audit: diversity
@@ -85,7 +83,7 @@ def diversity(folder: Path, rows: int) -> None:
     (folder / "audit.yaml").write_text(text)
 
 
-def associations(folder: Path, rows: int) -> None:
+def associations(folder, rows):
     vectors(folder, rows)
     np.save(folder / "words.npy", np.random.default_rng(4).standard_normal((6, DIMENSION)))
     pl.DataFrame({"word": [*"abcdef"]}).write_csv(folder / "words.csv")
@@ -112,7 +110,7 @@ def associations(folder: Path, rows: int) -> None:
     (folder / "audit.yaml").write_text(text)
 
 
-def peak(folder: Path, world: Callable[[Path, int], None], rows: int) -> int:
+def peak(folder, world, rows):
     folder.mkdir()
     world(folder, rows)
     command = [sys.executable, "-c", CHILD, str(folder / "audit.yaml")]
@@ -126,8 +124,6 @@ def peak(folder: Path, world: Callable[[Path, int], None], rows: int) -> int:
 @pytest.mark.parametrize(
     ("world", "most"), [(predictions, 1000), (diversity, 550), (associations, 700)]
 )
-def test_a_row_more_takes_no_more_than_so_many_bytes(
-    world: Callable[[Path, int], None], most: int, tmp_path: Path
-) -> None:
+def test_a_row_more_takes_no_more_than_so_many_bytes(world, most, tmp_path):
     few, many = (peak(tmp_path / str(rows), world, rows) for rows in (FEW, MANY))
     assert (many - few) / (MANY - FEW) < most

@@ -1,7 +1,6 @@
 """What an audit says of a model is the same whatever other models are audited with it."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -9,7 +8,7 @@ from equipoise import audits
 from equipoise.audits import config as audit_config
 from equipoise.audits.config import load_config
 from equipoise.audits.findings import UncorrectedFinding, conclude
-from equipoise.core import AuditResult, Family, Verdict
+from equipoise.core import Family, Verdict
 from equipoise.metrics.spec import corrected_with
 from report.synthetic import NAN, finding
 
@@ -23,11 +22,11 @@ TWO_MODELS = (
 )
 
 
-def audited(example: str, models: int) -> AuditResult:
+def audited(example, models):
     """Audit the first models of an example, with as many draws as the number of tests asks for."""
     path = EXAMPLES / example
     config = load_config(path)
-    some = dict([*config.models.items()][:models])  # type: ignore[attr-defined]
+    some = dict([*config.models.items()][:models])
     versions = getattr(config, "versions", None)
     drawn = config.resampling.model_copy(update={"replicates": 100, "permutations": None})
     # Versions of the choices carry no test of their own and take most of the time.
@@ -35,7 +34,7 @@ def audited(example: str, models: int) -> AuditResult:
     return audits.run(config.model_copy(update=changed), base=path.parent)
 
 
-def said(result: AuditResult, model: str) -> list[tuple[Any, ...]]:
+def said(result, model):
     """Return every number of a model's findings that a verdict rests on, and the verdict."""
     return [
         (
@@ -49,7 +48,7 @@ def said(result: AuditResult, model: str) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("example", TWO_MODELS)
-def test_a_model_is_judged_alike_alone_and_beside_another(example: str) -> None:
+def test_a_model_is_judged_alike_alone_and_beside_another(example):
     both, alone = audited(example, 2), audited(example, 1)
     (model,) = {one.model for one in alone.findings}
     assert len({one.model for one in both.findings}) == 2
@@ -60,10 +59,10 @@ def test_a_model_is_judged_alike_alone_and_beside_another(example: str) -> None:
 
 
 @pytest.mark.parametrize("example", TWO_MODELS)
-def test_a_plan_counts_the_tests_of_the_model_with_the_most(example: str) -> None:
+def test_a_plan_counts_the_tests_of_the_model_with_the_most(example):
     path = EXAMPLES / example
     config = load_config(path)
-    every = [*config.models.items()]  # type: ignore[attr-defined]
+    every = [*config.models.items()]
     each = [
         audits.plan(config.model_copy(update={"models": dict([one])}), base=path.parent).tests
         for one in every
@@ -71,12 +70,12 @@ def test_a_plan_counts_the_tests_of_the_model_with_the_most(example: str) -> Non
     assert audits.plan(config, base=path.parent).tests == max(each) > 0
 
 
-def drafted(model: str, p: float, **changes: Any) -> UncorrectedFinding:
-    settled: dict[str, Any] = {"model": model, "p_value": p, "q_value": NAN, "excess": 0.4}
+def drafted(model, p, **changes):
+    settled = {"model": model, "p_value": p, "q_value": NAN, "excess": 0.4}
     return UncorrectedFinding(finding(**(settled | changes)), "higher")
 
 
-def test_many_findings_of_one_model_lend_another_none() -> None:
+def test_many_findings_of_one_model_lend_another_none():
     strong = [drafted("strong", 1e-6, subject=str(k)) for k in range(6)]
     weak = [drafted("weak", p, subject=str(k)) for k, p in enumerate((0.03, 0.5, 0.6, 0.9))]
     found = conclude([*strong, *weak], audit_config.TestingConfig())
@@ -87,7 +86,7 @@ def test_many_findings_of_one_model_lend_another_none() -> None:
     assert {one.verdict for one in found if one.model == "strong"} == {Verdict.DISPARITY}
 
 
-def test_what_compares_models_is_corrected_by_itself() -> None:
+def test_what_compares_models_is_corrected_by_itself():
     between = {"metric": "encoder_difference", "audit": "associations"}
     drafts = [
         drafted("a", 0.01),
@@ -101,7 +100,7 @@ def test_what_compares_models_is_corrected_by_itself() -> None:
 
 
 @pytest.mark.parametrize("audit", ["comparison", "mitigation"])
-def test_pairs_and_recipes_are_one_family(audit: str) -> None:
+def test_pairs_and_recipes_are_one_family(audit):
     drafts = [drafted(name, p, audit=audit) for name, p in (("b − a", 0.01), ("c − a", 0.2))]
     found = [one.q_value for one in conclude(drafts, audit_config.TestingConfig())]
     assert found == pytest.approx([0.02, 0.2])

@@ -6,9 +6,7 @@ classes in place of the models, put there as examples/README.md says.
 
 import re
 import shutil
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,13 +15,12 @@ import yaml
 import data_sets
 from equipoise import audits, report
 from equipoise.cli.pages import page_of
-from equipoise.core.result import AuditResult
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 CLIP = "hf:openai/clip-vit-base-patch32"
 VIT, RESNET = "hf:google/vit-base-patch16-224", "timm:resnet50.a1_in1k"
 BLIP = "hf:Salesforce/blip2-opt-2.7b"
-WRITERS: dict[str, Callable[[Path], None]] = {
+WRITERS = {
     "fairface": data_sets.fairface,
     "coco": data_sets.coco,
     "dollar_street": data_sets.dollar_street,
@@ -37,11 +34,11 @@ FILES = [
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+def world(tmp_path_factory):
     """The folder of an example with its small data, each written once."""
-    made: dict[str, Path] = {}
+    made = {}
 
-    def of(name: str) -> Path:
+    def of(name):
         if name not in made:
             made[name] = tmp_path_factory.mktemp(name)
             for path in (EXAMPLES / name).glob("*.yaml"):
@@ -53,7 +50,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
 
 @pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def tiny(tmp_path_factory):
     """A tiny checkpoint of the real class for each model that the examples name."""
     import model_checkpoints
 
@@ -66,14 +63,14 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     }
 
 
-def imagenet_names() -> list[str]:
+def imagenet_names():
     from timm.data import ImageNetInfo
 
     told = ImageNetInfo("imagenet1k")
     return [told.index_to_description(place) for place in range(1000)]
 
 
-def imagenet_vit(folder: Path) -> Path:
+def imagenet_vit(folder):
     import torch
     import transformers
 
@@ -89,7 +86,7 @@ def imagenet_vit(folder: Path) -> Path:
     return folder
 
 
-def imagenet_resnet(folder: Path) -> Path:
+def imagenet_resnet(folder):
     import timm
     import torch
 
@@ -105,32 +102,28 @@ def imagenet_resnet(folder: Path) -> Path:
     return folder
 
 
-def run(folder: Path, tiny: dict[str, str], file: str = "audit.yaml") -> AuditResult:
+def run(folder, tiny, file="audit.yaml"):
     """Run an example with other models, the way that the page tells users."""
-    values: dict[str, Any] = yaml.safe_load((folder / file).read_text(encoding="utf-8"))
+    values = yaml.safe_load((folder / file).read_text(encoding="utf-8"))
     for model in values["models"].values():
         model["model"] = tiny[model["model"]]
     values["resampling"] = {"replicates": 20, "permutations": 99}
     return audits.run(audits.parse_config(values), base=folder)
 
 
-def groups(result: AuditResult) -> set[str]:
+def groups(result):
     return {one.groups for one in result.findings} - {""}
 
 
 @pytest.mark.parametrize(("name", "file"), FILES)
-def test_an_example_is_planned_as_it_stands_without_a_model(
-    world: Callable[[str], Path], name: str, file: str
-) -> None:
+def test_an_example_is_planned_as_it_stands_without_a_model(world, name, file):
     folder = world(name)
-    planned: Any = audits.plan(audits.load_config(folder / file), base=folder)
+    planned = audits.plan(audits.load_config(folder / file), base=folder)
     assert planned.runs
     assert all(one["images"] > 0 for one in planned.runs if "images" in one)
 
 
-def test_clip_on_fairface_tells_gender_by_race(
-    world: Callable[[str], Path], tiny: dict[str, str], tmp_path: Path
-) -> None:
+def test_clip_on_fairface_tells_gender_by_race(world, tiny, tmp_path):
     result = run(world("fairface"), tiny)
     assert groups(result) == {"race", "race × gender"}
     assert {one.metric for one in result.findings} >= {"accuracy_gap", "demographic_parity"}
@@ -141,9 +134,7 @@ def test_clip_on_fairface_tells_gender_by_race(
     assert "CLIP on FairFace" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
-def test_age_on_fairface_reads_the_embeddings_of_gender(
-    world: Callable[[str], Path], tiny: dict[str, str]
-) -> None:
+def test_age_on_fairface_reads_the_embeddings_of_gender(world, tiny):
     folder = world("fairface")
     run(folder, tiny)
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("evidence/embeddings/**/*")}
@@ -155,9 +146,7 @@ def test_age_on_fairface_reads_the_embeddings_of_gender(
     assert "hit_rate" in {one.metric for one in result.findings}
 
 
-def test_clip_on_coco_finds_things_beside_men_and_women_under_every_choice(
-    world: Callable[[str], Path], tiny: dict[str, str]
-) -> None:
+def test_clip_on_coco_finds_things_beside_men_and_women_under_every_choice(world, tiny):
     result = run(world("coco"), tiny)
     assert {one.version for one in result.findings} >= {
         "person means no group", "no words for parents and children", "prevalence as observed",
@@ -174,9 +163,7 @@ def test_clip_on_coco_finds_things_beside_men_and_women_under_every_choice(
     }  # fmt: skip
 
 
-def test_two_classifiers_on_dollar_street_under_two_mappings(
-    world: Callable[[str], Path], tiny: dict[str, str]
-) -> None:
+def test_two_classifiers_on_dollar_street_under_two_mappings(world, tiny):
     result = run(world("dollar_street"), tiny)
     assert groups(result) == {"continent", "income band"}
     assert "several classes" in {one.version for one in result.findings}
@@ -190,9 +177,7 @@ def test_two_classifiers_on_dollar_street_under_two_mappings(
     assert len({round(value, 9) for value in values if np.isfinite(value)}) > 2
 
 
-def test_a_model_is_asked_what_people_do(
-    world: Callable[[str], Path], tiny: dict[str, str]
-) -> None:
+def test_a_model_is_asked_what_people_do(world, tiny):
     result = run(world("occupations"), tiny)
     assert groups(result) >= {"gender", "race"}
     read = result.manifest.counts["prepared"]["images"]
@@ -201,9 +186,7 @@ def test_a_model_is_asked_what_people_do(
     assert all(one.n <= 80 for one in result.findings)
 
 
-def test_clip_on_social_counterfactuals_beside_both_chance_levels(
-    world: Callable[[str], Path], tiny: dict[str, str], tmp_path: Path
-) -> None:
+def test_clip_on_social_counterfactuals_beside_both_chance_levels(world, tiny, tmp_path):
     result = run(world("social_counterfactuals"), tiny)
     pairs = {"race × gender", "physical × gender", "physical × race"}
     assert groups(result) >= pairs
@@ -227,9 +210,7 @@ def test_clip_on_social_counterfactuals_beside_both_chance_levels(
     assert "each subject after the prefixes of howard_2024, averaged" in page
 
 
-def test_classifiers_on_domains_have_a_skewsize(
-    world: Callable[[str], Path], tiny: dict[str, str]
-) -> None:
+def test_classifiers_on_domains_have_a_skewsize(world, tiny):
     result = run(world("domains"), tiny)
     assert groups(result) == {"domain"}
     assert {one.model for one in result.findings if one.metric == "skewsize"} == {"vit", "resnet"}
@@ -237,10 +218,10 @@ def test_classifiers_on_domains_have_a_skewsize(
     assert "a value of no group 42" in notes
 
 
-def test_names_of_classes_are_those_of_imagenet() -> None:
+def test_names_of_classes_are_those_of_imagenet():
     known = {*imagenet_names()}
     for name in ("dollar_street", "domains"):
-        config: Any = audits.load_config(EXAMPLES / name / "audit.yaml")
+        config = audits.load_config(EXAMPLES / name / "audit.yaml")
         for model in config.models.values():
             columns = {one for listed in model.map.values() for one in listed}
             for mapping in getattr(model, "maps", None) or {}:
@@ -248,7 +229,7 @@ def test_names_of_classes_are_those_of_imagenet() -> None:
             assert (columns if name == "dollar_street" else {*model.map}) <= known
 
 
-def test_the_page_lists_every_example_and_none_that_is_gone() -> None:
+def test_the_page_lists_every_example_and_none_that_is_gone():
     page = (EXAMPLES / "README.md").read_text(encoding="utf-8")
     linked = {*re.findall(r"\]\((\S+\.yaml)\)", page)}
     assert linked == {path.relative_to(EXAMPLES).as_posix() for path in EXAMPLES.rglob("*.yaml")}

@@ -1,7 +1,5 @@
 """The ready configurations of published studies run as they are, with a small model named."""
 
-from pathlib import Path
-
 import polars as pl
 import pytest
 import yaml
@@ -10,13 +8,12 @@ from audits.running.worlds import make
 from equipoise import audits
 from equipoise.audits.studies import STUDIES
 from equipoise.cli.commands.new import command
-from equipoise.core import AuditResult
 
 REAL = "hf:openai/clip-vit-base-patch32"
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def world(tmp_path_factory):
     """Pictures with the columns that the studies ask for; both genders in each region."""
     root = tmp_path_factory.mktemp("studies") / "world"
     make(root)
@@ -31,9 +28,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def run(study: str, world: Path) -> AuditResult:
+def run(study, world):
     path = world / f"{study}.yaml"
-    command.callback(path, None, None, study, False)  # type: ignore[misc]
+    command.callback(path, None, None, study, False)
     values = yaml.safe_load(path.read_text(encoding="utf-8"))
     assert values["models"] == {"clip": {"model": REAL}}
     values["models"]["clip"]["model"] = "hf:clip"
@@ -41,7 +38,7 @@ def run(study: str, world: Path) -> AuditResult:
     return audits.run(audits.parse_config(values), base=world)
 
 
-def test_trends_by_region(world: Path) -> None:
+def test_trends_by_region(world):
     found = run("trends-by-region", world)
     asked = {"trend", "gender_difference"}
     places = {(f.metric, f.version, f.subject) for f in found.findings if f.metric in asked}
@@ -50,11 +47,11 @@ def test_trends_by_region(world: Path) -> None:
     assert found.tables["words"].num_rows == 30 * 2 * 2
 
 
-def test_predicted_labels(world: Path) -> None:
+def test_predicted_labels(world):
     found = run("predicted-labels", world)
     metrics = {finding.metric for finding in found.findings}
     assert {"predicted_label_weat", "label_concentration", "label_skewness"} <= metrics
 
 
-def test_studies_are_all_run_here() -> None:
+def test_studies_are_all_run_here():
     assert {*STUDIES} == {"trends-by-region", "predicted-labels"}

@@ -1,9 +1,6 @@
 """Drawn faces as one's own images, for the tests of `equipoise augment`."""
 
 import csv
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 from PIL import Image
@@ -30,7 +27,7 @@ SHARES = {"biased": (0.0, 0.25, 1.0, 1.0), "balanced": (0.5,) * 4, "test": (0.5,
 COLUMNS = ("image_id", "file", "tool", "hair", "left", "top", "right", "bottom")
 
 
-def draw(folder: Path) -> None:
+def draw(folder):
     """Write three tables of 32 drawn faces, their pictures and the configuration."""
     (folder / "photos").mkdir()
     for seed, (name, shares) in enumerate(SHARES.items()):
@@ -47,15 +44,15 @@ def draw(folder: Path) -> None:
     (folder / "config.yaml").write_text(CONFIG)
 
 
-def write_rows(path: Path, rows: Sequence[Sequence[Any]]) -> None:
+def write_rows(path, rows):
     with path.open("w", newline="") as file:
         csv.writer(file).writerows([COLUMNS, *rows])
 
 
-def rows_of(path: Path) -> list[list[str]]:
+def rows_of(path):
     return [*csv.reader(path.read_text().splitlines())][1:]
 
 
-def call(folder: Path) -> tuple[str, ...]:
+def call(folder):
     """The words of the command, into `run`."""
     return ("augment", str(folder / "config.yaml"), "--out", str(folder / "run"))

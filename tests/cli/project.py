@@ -1,11 +1,9 @@
 """A small project and its result, for the tests of the commands."""
 
 from pathlib import Path
-from typing import Any
 
-from equipoise.audits.predictions.config import Config
 from equipoise.core import AuditResult
-from equipoise.data import LabelSource, PredictionData, PredictionSource, load_predictions
+from equipoise.data import LabelSource, PredictionSource, load_predictions
 from report.synthetic import finding, manifest
 
 CONFIG = """\
@@ -18,14 +16,14 @@ gate:
 """
 
 
-def data() -> PredictionData:
+def data():
     return load_predictions(
         LabelSource(Path("labels.csv"), "id", "y", ("g",)),
         {"m": PredictionSource(Path("m.csv"), prediction="p")},
     )
 
 
-def result(config: Config, measured: float = 0.6, **changes: Any) -> AuditResult:
+def result(config, measured=0.6, **changes):
     named = {"metric": "worst_group_accuracy", "model": "m", "groups": "g", "value": measured}
     found = finding(**named | changes)
     return AuditResult((found,), manifest(resolved=config.resolved, notes=("small data",)))

@@ -21,7 +21,7 @@ DEBUG = "EQUIPOISE_DEBUG=1"
 
 
 @pytest.mark.parametrize("arguments", [[], ["--help"], ["-h"]])
-def test_help_lists_every_command(command: Command, arguments: list[str]) -> None:
+def test_help_lists_every_command(command, arguments):
     code, out, err = command(*arguments)
     assert (code, err) == (0, "")
     listed = [line.split()[0] for line in out.split("Commands:")[1].splitlines() if line]
@@ -30,7 +30,7 @@ def test_help_lists_every_command(command: Command, arguments: list[str]) -> Non
 
 
 @pytest.mark.parametrize("name", _COMMANDS)
-def test_each_command_explains_itself(command: Command, name: str) -> None:
+def test_each_command_explains_itself(command, name):
     code, out, err = command(name, "--help")
     assert (code, err) == (0, "")
     assert out.startswith(f"Usage: equipoise {name} ")
@@ -41,7 +41,7 @@ def test_each_command_explains_itself(command: Command, name: str) -> None:
     assert all("as_json" in [one.name for one in part.params] for part in parts)
 
 
-def test_version(command: Command) -> None:
+def test_version(command):
     assert command("--version") == (0, f"equipoise, version {__version__}\n", "")
 
 
@@ -57,12 +57,12 @@ def test_version(command: Command) -> None:
     ],
 )
 def test_a_wrong_command_line_is_one_line(
-    command: Command,
-    arguments: list[str],
-    named: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    command,
+    arguments,
+    named,
+    tmp_path,
+    monkeypatch,
+):
     monkeypatch.chdir(tmp_path)
     code, out, err = command(*arguments)
     assert (code, out, err.count("\n")) == (2, "", 1)
@@ -88,14 +88,14 @@ def test_a_wrong_command_line_is_one_line(
     ],
 )
 def test_every_failure_is_one_message_and_a_code(
-    command: Command,
-    project: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    error: BaseException,
-    code: int,
-    message: str,
-) -> None:
-    def fails(*args: object, **kwargs: object) -> None:
+    command,
+    project,
+    monkeypatch,
+    error,
+    code,
+    message,
+):
+    def fails(*args, **kwargs):
         raise error
 
     monkeypatch.setattr(audits, "run", fails)
@@ -106,10 +106,8 @@ def test_every_failure_is_one_message_and_a_code(
     assert sorted(project.iterdir()) == before
 
 
-def test_the_traceback_is_there_when_asked_for(
-    command: Command, project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fails(*args: object, **kwargs: object) -> None:
+def test_the_traceback_is_there_when_asked_for(command, project, monkeypatch):
+    def fails(*args, **kwargs):
         raise ValueError("odd")
 
     monkeypatch.setattr(audits, "run", fails)
@@ -119,14 +117,14 @@ def test_the_traceback_is_there_when_asked_for(
     assert "Traceback (most recent call last)" in err
 
 
-def environment() -> dict[str, str]:
+def environment():
     root = Path(__file__).resolve().parents[2]
     paths = (str(root / "src"), str(root / "tests"), os.environ.get("PYTHONPATH", ""))
     return os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
 
 
 @pytest.mark.parametrize("module", ["equipoise", "equipoise.cli"])
-def test_it_runs_as_a_module(module: str) -> None:
+def test_it_runs_as_a_module(module):
     done = subprocess.run(
         [sys.executable, "-m", module, "--version"],
         capture_output=True,
@@ -137,7 +135,7 @@ def test_it_runs_as_a_module(module: str) -> None:
     assert done.stdout == f"equipoise, version {__version__}\n"
 
 
-def test_a_closed_pipe_is_no_error_of_ours() -> None:
+def test_a_closed_pipe_is_no_error_of_ours():
     reader, writer = os.pipe()
     os.close(reader)
     done = subprocess.run(
@@ -167,9 +165,7 @@ main(["audit", "c.yaml", "--out", "runs/one"])
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_an_interrupted_audit_leaves_nothing(
-    project: Path, number: signal.Signals, code: int
-) -> None:
+def test_an_interrupted_audit_leaves_nothing(project, number, code):
     with subprocess.Popen(
         [sys.executable, "-c", SLOW],
         stdout=subprocess.PIPE,
@@ -195,7 +191,7 @@ say_json({"run": "one"})
 """
 
 
-def test_what_a_library_writes_past_python_is_not_in_the_result() -> None:
+def test_what_a_library_writes_past_python_is_not_in_the_result():
     done = subprocess.run(
         [sys.executable, "-c", NOISY], capture_output=True, env=environment(), check=True
     )

@@ -3,29 +3,26 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
 
 from cli.project import CONFIG, result
 from equipoise import audits
-from equipoise.audits.audit import Inputs
-from equipoise.core import AuditResult
 from equipoise.evidence import read_predictions
 from equipoise.report import read
 
 Command = Callable[..., tuple[int, str, str]]
 
 
-def measuring(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> None:
-    def measured(ready: Inputs[Any, Any], **_: Any) -> AuditResult:
+def measuring(monkeypatch, **changes):
+    def measured(ready, **_):
         return result(ready.config, **changes)
 
     monkeypatch.setattr(audits, "run", measured)
 
 
-def test_an_audit_writes_a_whole_run(command: Command, project: Path) -> None:
+def test_an_audit_writes_a_whole_run(command, project):
     code, out, err = command("audit", "c.yaml", "--out", "runs/one")
     assert (code, err) == (0, "")
     run = project / "runs" / "one"
@@ -42,7 +39,7 @@ def test_an_audit_writes_a_whole_run(command: Command, project: Path) -> None:
     assert "Gate: 1 check, 0 breached, 0 could not be checked." in out
 
 
-def test_the_findings_stand_in_a_table(command: Command, project: Path) -> None:
+def test_the_findings_stand_in_a_table(command, project):
     out = command("audit", "c.yaml")[1]
     row = next(line for line in out.splitlines() if line.startswith("m  "))
     expected = [
@@ -58,7 +55,7 @@ def test_the_findings_stand_in_a_table(command: Command, project: Path) -> None:
     assert row.split() == expected
 
 
-def test_an_audit_as_json(command: Command, project: Path) -> None:
+def test_an_audit_as_json(command, project):
     code, out, err = command("audit", "c.yaml", "--out", "r", "--json")
     facts = json.loads(out)
     assert (code, err) == (0, "")
@@ -68,12 +65,10 @@ def test_an_audit_as_json(command: Command, project: Path) -> None:
     assert facts["gate"]["passed"] is True
 
 
-def test_another_run_is_refused_before_anything_is_measured(
-    command: Command, project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_run_is_refused_before_anything_is_measured(command, project, monkeypatch):
     assert command("audit", "c.yaml", "--out", "r")[0] == 0
 
-    def never(*args: object, **kwargs: object) -> None:
+    def never(*args, **kwargs):
         pytest.fail("measured")
 
     with monkeypatch.context() as patch:
@@ -82,14 +77,14 @@ def test_another_run_is_refused_before_anything_is_measured(
     assert command("audit", "c.yaml", "--out", "r", "--overwrite")[0] == 0
 
 
-def test_a_folder_of_other_files_is_refused(command: Command, project: Path) -> None:
+def test_a_folder_of_other_files_is_refused(command, project):
     assert command("audit", "c.yaml", "--out", "c.yaml")[0] == 2
     (project / "photos").mkdir()
     (project / "photos" / "mine.jpg").touch()
     assert command("audit", "c.yaml", "--out", "photos", "--overwrite")[0] == 2
 
 
-def test_a_wrong_key_stops_the_audit(command: Command, project: Path) -> None:
+def test_a_wrong_key_stops_the_audit(command, project):
     Path("c.yaml").write_text(CONFIG.replace("gate:", "gates:"))
     code, out, err = command("audit", "c.yaml")
     assert (code, out) == (2, "")
@@ -107,15 +102,15 @@ def test_a_wrong_key_stops_the_audit(command: Command, project: Path) -> None:
     ],
 )
 def test_check_holds_the_rules_and_names_what_breaks(
-    command: Command,
-    project: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    target: str,
-    value: float,
-    code: int,
-    said: str,
-) -> None:
-    def measured(ready: Inputs[Any, Any], **_: Any) -> AuditResult:
+    command,
+    project,
+    monkeypatch,
+    target,
+    value,
+    code,
+    said,
+):
+    def measured(ready, **_):
         return result(ready.config, reason="too few" * (code == 2), measured=value)
 
     monkeypatch.setattr(audits, "run", measured)
@@ -135,14 +130,14 @@ def test_check_holds_the_rules_and_names_what_breaks(
 
 
 @pytest.mark.parametrize("name", ["check", "report", "compare"])
-def test_a_folder_that_is_no_run(command: Command, project: Path, name: str) -> None:
+def test_a_folder_that_is_no_run(command, project, name):
     (project / "empty").mkdir()
     code, out, err = command(name, "empty")
     assert (code, out) == (2, "")
     assert err.startswith("error: empty: ")
 
 
-def test_a_report_is_written_again(command: Command, project: Path) -> None:
+def test_a_report_is_written_again(command, project):
     assert command("audit", "c.yaml", "--out", "r")[0] == 0
     page = project / "r" / "report.html"
     first = page.read_bytes()
@@ -156,9 +151,7 @@ def test_a_report_is_written_again(command: Command, project: Path) -> None:
     assert (project / "p.html").read_bytes() == first
 
 
-def test_a_run_whose_report_was_written_again_can_be_replaced(
-    command: Command, project: Path
-) -> None:
+def test_a_run_whose_report_was_written_again_can_be_replaced(command, project):
     assert command("audit", "c.yaml", "--out", "r")[0] == 0
     page = project / "r" / "report.html"
     page.write_text(page.read_text().replace("</body>", "</body> "))

@@ -13,7 +13,7 @@ from cli.faces_project import CONFIG, call, draw, rows_of, write_rows
 Command = Callable[..., tuple[int, str, str]]
 
 
-def damaged(folder: Path) -> None:
+def damaged(folder):
     """Draw faces, of which one file is no picture and one row has no group."""
     draw(folder)
     (folder / "photos" / "biased-05.png").write_bytes(b"no picture")
@@ -22,7 +22,7 @@ def damaged(folder: Path) -> None:
     write_rows(folder / "test.csv", rows)
 
 
-def test_one_s_own_images(tmp_path: Path, command: Command) -> None:
+def test_one_s_own_images(tmp_path, command):
     damaged(tmp_path)
     twice = CONFIG.replace("repeats: 1", "repeats: 2")
     (tmp_path / "config.yaml").write_text(twice)
@@ -46,9 +46,7 @@ def test_one_s_own_images(tmp_path: Path, command: Command) -> None:
     assert (run / "findings.parquet").read_bytes() == before
 
 
-def test_drawn_faces_in_words(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command
-) -> None:
+def test_drawn_faces_in_words(tmp_path, monkeypatch, command):
     monkeypatch.chdir(tmp_path)
     code, out, err = command("augment", "--networks", "cnn", "--images", "40", "--repeats", "1")
     assert code == 0, err
@@ -74,9 +72,7 @@ def test_drawn_faces_in_words(
         ("right: right", "right: tool", "biased.csv"),
     ],
 )
-def test_what_is_wrong_is_named(
-    tmp_path: Path, command: Command, old: str, new: str, message: str
-) -> None:
+def test_what_is_wrong_is_named(tmp_path, command, old, new, message):
     draw(tmp_path)
     path = tmp_path / "config.yaml"
     assert old in CONFIG

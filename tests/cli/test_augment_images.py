@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -13,7 +11,7 @@ from PIL import Image
 from cli.faces_project import CONFIG, FACES, SHARES, call, draw, rows_of, write_rows
 from equipoise.cli.augmenting import running
 from equipoise.cli.augmenting.config import AugmentConfig
-from equipoise.cli.augmenting.images import Read, read_set
+from equipoise.cli.augmenting.images import read_set
 from equipoise.cli.mitigating import parse
 from equipoise.core.errors import DataError
 from equipoise.mitigate.augmentation import Regions
@@ -23,17 +21,17 @@ Command = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
+def project(tmp_path):
     draw(tmp_path)
     return tmp_path
 
 
-def read(project: Path) -> Read:
+def read(project):
     config = parse(project / "config.yaml", AugmentConfig, new="")
     return read_set("biased", config.images.biased, config, project)
 
 
-def test_pixels_and_boxes_are_scaled_alike(project: Path) -> None:
+def test_pixels_and_boxes_are_scaled_alike(project):
     found = read(project).faces
     drawn = draw_faces(32, long_hair=SHARES["biased"], seed=0)
     np.testing.assert_array_equal(found.regions.boxes, drawn.boxes)
@@ -47,8 +45,8 @@ def test_pixels_and_boxes_are_scaled_alike(project: Path) -> None:
     np.testing.assert_array_equal(again.labels, found.labels)
 
 
-def test_faces_are_sought_by_a_detector(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def detector(images: Sequence[Any]) -> Regions:
+def test_faces_are_sought_by_a_detector(project, monkeypatch):
+    def detector(images):
         boxes = np.tile(np.array([8, 6, 40, 54]), (len(images), 1))
         found = np.array([image.shape == (60, 80, 3) for image in images], bool)
         return Regions(boxes * found[:, None], found)
@@ -61,13 +59,11 @@ def test_faces_are_sought_by_a_detector(project: Path, monkeypatch: pytest.Monke
     assert regions.found.tolist() == [True, False, *[True] * 30]
 
 
-def test_few_failures_are_counted_and_told_before_training(
-    project: Path, command: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_few_failures_are_counted_and_told_before_training(project, command, monkeypatch):
     lost = project / "photos" / "biased-05.png"
     lost.write_bytes(b"no picture")
 
-    def trained(*_: Any, **__: Any) -> Any:
+    def trained(*_, **__):
         raise DataError("training began")
 
     monkeypatch.setattr(running, "augmentation_experiment", trained)
@@ -83,7 +79,7 @@ def test_few_failures_are_counted_and_told_before_training(
     assert [*counts["cannot be used"]] == [f"row 6, {lost}"]
 
 
-def fails_before_training(project: Path, command: Command) -> str:
+def fails_before_training(project, command):
     code, _, err = command(*call(project))
     assert code == 2
     assert not (project / "run").exists()
@@ -91,7 +87,7 @@ def fails_before_training(project: Path, command: Command) -> str:
     return err.splitlines()[-1]
 
 
-def test_many_failures_end_it_before_training(project: Path, command: Command) -> None:
+def test_many_failures_end_it_before_training(project, command):
     (project / "photos" / "test-09.png").write_bytes(b"")
     (project / "photos" / "test-02.png").unlink()
     error = fails_before_training(project, command)
@@ -99,7 +95,7 @@ def test_many_failures_end_it_before_training(project: Path, command: Command) -
     assert f"row 3, {project / 'photos' / 'test-02.png'}" in error
 
 
-def test_the_row_of_a_box_is_that_of_the_table(project: Path) -> None:
+def test_the_row_of_a_box_is_that_of_the_table(project):
     (project / "photos" / "biased-02.png").unlink()
     rows = rows_of(project / "biased.csv")
     rows[20][4:] = ["1", "1", "1", "1"]
@@ -109,8 +105,8 @@ def test_the_row_of_a_box_is_that_of_the_table(project: Path) -> None:
         read(project)
 
 
-def test_states_are_of_the_images_and_the_schedule(project: Path, command: Command) -> None:
-    def states() -> int:
+def test_states_are_of_the_images_and_the_schedule(project, command):
+    def states():
         assert command(*call(project), "--overwrite")[0] == 0
         return len([*(project / "evidence").rglob("*.pt")])
 
@@ -121,7 +117,7 @@ def test_states_are_of_the_images_and_the_schedule(project: Path, command: Comma
     assert states() == 12
 
 
-def test_a_group_without_any_face_ends_it_before_training(project: Path, command: Command) -> None:
+def test_a_group_without_any_face_ends_it_before_training(project, command):
     rows = rows_of(project / "biased.csv")
     for row in rows:
         if row[3] == "long hair":
@@ -131,9 +127,7 @@ def test_a_group_without_any_face_ends_it_before_training(project: Path, command
     assert "no face was found in any image of long hair" in error
 
 
-def test_test_images_that_are_trained_on_end_it_before_training(
-    project: Path, command: Command
-) -> None:
+def test_test_images_that_are_trained_on_end_it_before_training(project, command):
     photos = project / "photos"
     # The same picture in another file; and the same file.
     with Image.open(photos / "balanced-20.png") as picture:

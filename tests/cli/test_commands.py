@@ -5,7 +5,6 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,17 +18,15 @@ from equipoise.audits.audit import Plan
 from equipoise.audits.config import load_config, parse_config
 from equipoise.audits.config_yaml import parse_yaml
 from equipoise.audits.predictions import comparison as images
-from equipoise.audits.predictions.config import Config
 from equipoise.audits.studies import STUDIES
 from equipoise.cli.commands.new import configuration
-from equipoise.core import AuditResult
 from equipoise.metrics.spec import SPECS
 
 Command = Callable[..., tuple[int, str, str]]
 NAMES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1)
 
 
-def test_new_writes_a_configuration_that_reads(command: Command, project: Path) -> None:
+def test_new_writes_a_configuration_that_reads(command, project):
     code, out, err = command("new", "sub/mine.yaml")
     assert (code, out) == (0, "wrote sub/mine.yaml\n")
     assert "equipoise plan sub/mine.yaml" in err
@@ -38,7 +35,7 @@ def test_new_writes_a_configuration_that_reads(command: Command, project: Path) 
     assert json.loads(command("new", "--json")[1]) == {"config": "equipoise.yaml"}
 
 
-def test_new_asks(command: Command, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_new_asks(command, project, monkeypatch):
     answers = iter(["l.csv", "id", "age: exact", "race, gender", "my #1", "p.csv", "p"])
     monkeypatch.setattr("click.prompt", lambda *args, **kwargs: next(answers))
     assert command("new", "a.yaml", "--ask")[0] == 0
@@ -49,7 +46,7 @@ def test_new_asks(command: Command, project: Path, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("study", [*STUDIES])
-def test_new_writes_a_study_with_its_words(command: Command, project: Path, study: str) -> None:
+def test_new_writes_a_study_with_its_words(command, project, study):
     assert command("new", "mine/study.yaml", "--study", study)[0] == 0
     tables = [*STUDIES[study].tables]
     config = load_config("mine/study.yaml")
@@ -65,7 +62,7 @@ def test_new_writes_a_study_with_its_words(command: Command, project: Path, stud
     assert command("new", "b.yaml", "--study", study, "--audit", "retrieval")[0] == 2
 
 
-def read_csv(path: Path, column: str) -> list[str]:
+def read_csv(path, column):
     with path.open(encoding="utf-8", newline="") as file:
         return [row[column] for row in csv.DictReader(file)]
 
@@ -73,7 +70,7 @@ def read_csv(path: Path, column: str) -> list[str]:
 @given(
     st.fixed_dictionaries(dict.fromkeys(("labels", "id", "target", "table", "prediction"), NAMES))
 )
-def test_any_name_survives_the_template(answers: dict[str, str]) -> None:
+def test_any_name_survives_the_template(answers):
     text = configuration(answers | {"groups": "a,b", "model": "m"})
     values = parse_yaml(text.encode("utf-8", "surrogatepass"), "c")[0]
     assert values["data"]["table"] == answers["labels"]
@@ -82,10 +79,8 @@ def test_any_name_survives_the_template(answers: dict[str, str]) -> None:
     assert parse_config(values).data.target == answers["target"]
 
 
-def test_plan_shows_counts_and_tables(
-    command: Command, project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def planned(config: Config, *, base: Path) -> Plan:
+def test_plan_shows_counts_and_tables(command, project, monkeypatch):
+    def planned(config, *, base):
         groups = [{"group": "a\x1b[31m", "rows": 4, "compared": False}]
         detectable = [{"cramers_v": float("nan"), "versions": ["default"]}]
         return Plan((), {"rows": 8, "detectable": detectable}, groups, 3, 0.25)
@@ -102,7 +97,7 @@ def test_plan_shows_counts_and_tables(
     assert facts["detectable"][0]["cramers_v"] == "NaN"
 
 
-def compared(**_: Any) -> AuditResult:
+def compared(**_):
     difference = {
         "metric": "accuracy", "subject": "", "groups": "g", "version": "default",
         "model_a": "m", "model_b": "n", "value_a": 0.5, "value_b": 0.75, "difference": 0.25,
@@ -124,18 +119,16 @@ def compared(**_: Any) -> AuditResult:
 
 
 @pytest.fixture
-def two_runs(command: Command, project: Path) -> Path:
+def two_runs(command, project):
     for name in ("one", "two"):
         assert command("audit", "c.yaml", "--out", f"runs/{name}")[0] == 0
     return project
 
 
-def test_compare_reads_runs_and_writes_one(
-    command: Command, two_runs: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen: dict[str, Any] = {}
+def test_compare_reads_runs_and_writes_one(command, two_runs, monkeypatch):
+    seen = {}
 
-    def compare(runs: dict[str, Any], *, progress: object) -> AuditResult:
+    def compare(runs, *, progress):
         seen.update(runs)
         return compared()
 
@@ -161,15 +154,13 @@ def test_compare_reads_runs_and_writes_one(
     assert set(table["verdict"].to_pylist()) == {"disparity"}
 
 
-def _write_little(result: AuditResult, folder: Path, page: object = None) -> None:
+def _write_little(result, folder, page=None):
     for name in ("manifest.json", "findings.parquet"):
         (folder / name).touch()
 
 
-def test_demo_replaces_a_run_only_with_overwrite(
-    command: Command, project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def shown(**_: object) -> tuple[AuditResult, Any]:
+def test_demo_replaces_a_run_only_with_overwrite(command, project, monkeypatch):
+    def shown(**_):
         planted = {
             "model": "without_green_heart", "removed": "green heart", "class": "heart",
             "planted": True, "found_effect_size": 0.81, "low": 0.79, "high": 0.83,
@@ -201,10 +192,8 @@ def test_demo_replaces_a_run_only_with_overwrite(
     assert notes.read_text() == "mine"
 
 
-def test_demo_of_scenes_writes_a_run_for_each_audit(
-    command: Command, project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def shown(**_: object) -> dict[str, AuditResult]:
+def test_demo_of_scenes_writes_a_run_for_each_audit(command, project, monkeypatch):
+    def shown(**_):
         row = {"model": "biased", "subject": "hollow moon", "strength": 0.8, "gap": -1.6}
         table = pa.Table.from_pylist([row])
         tables = {"planted_scenes": table, "planted_over_subjects": table}
@@ -230,12 +219,10 @@ def test_demo_of_scenes_writes_a_run_for_each_audit(
     assert command("demo", "--world", "stars")[0] == 2
 
 
-def test_demo_of_mitigation_takes_models_and_a_seed(
-    command: Command, project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[dict[str, Any]] = []
+def test_demo_of_mitigation_takes_models_and_a_seed(command, project, monkeypatch):
+    asked = []
 
-    def shown(*, progress: object, **options: Any) -> AuditResult:
+    def shown(*, progress, **options):
         asked.append(options)
         return result(load_config("c.yaml"))
 
@@ -253,7 +240,7 @@ def test_demo_of_mitigation_takes_models_and_a_seed(
     assert command(*mitigation, "--seed", "-1")[0] == 2
 
 
-def test_metrics_lists_every_card(command: Command) -> None:
+def test_metrics_lists_every_card(command):
     code, out, err = command("metrics")
     assert (code, err) == (0, "")
     listed = [line.split()[0] for line in out.splitlines()[2:-2]]
@@ -262,7 +249,7 @@ def test_metrics_lists_every_card(command: Command) -> None:
 
 
 @pytest.mark.parametrize("name", SPECS)
-def test_a_card_says_all_there_is(command: Command, name: str) -> None:
+def test_a_card_says_all_there_is(command, name):
     code, out, err = command("metrics", name)
     card = SPECS[name]
     assert (code, err) == (0, "")
@@ -272,7 +259,7 @@ def test_a_card_says_all_there_is(command: Command, name: str) -> None:
     assert facts["threshold"] == card.threshold
 
 
-def test_an_unknown_metric_is_named_with_the_nearest(command: Command) -> None:
+def test_an_unknown_metric_is_named_with_the_nearest(command):
     code, out, err = command("metrics", "skewsiz")
     assert (code, out) == (2, "")
     assert err.endswith("; did you mean 'skewsize'?\n")

@@ -23,7 +23,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def runs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs")
     config = EXAMPLES / "similarity" / "audit.yaml"
     for name in ("one", "two"):
@@ -31,7 +31,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_runs_of_one_kind(runs: Path, command: Command) -> None:
+def test_runs_of_one_kind(runs, command):
     out = runs / "compared"
     code, said, _ = command("compare", f"{runs}/one", f"{runs}/two", "--out", str(out), "--json")
     assert code == 0
@@ -39,7 +39,7 @@ def test_runs_of_one_kind(runs: Path, command: Command) -> None:
     assert (out / "report.html").is_file()
 
 
-def test_with_predictions_one_page_holds_both(runs: Path, command: Command) -> None:
+def test_with_predictions_one_page_holds_both(runs, command):
     rows = [f"{i},{'xy'[i % 2]},{'ab'[i // 2 % 2]},{'xy'[i % 3 == 0]},x" for i in range(120)]
     (runs / "table.csv").write_text("id,y,g,p,q\n" + "\n".join(rows) + "\n")
     (runs / "predictions.yaml").write_text(PREDICTIONS)
@@ -54,7 +54,7 @@ def test_with_predictions_one_page_holds_both(runs: Path, command: Command) -> N
     assert all(f'id="{name}"' in page for name in ("changes", "ranking", "differences"))
 
 
-def test_a_comparison_is_no_run(runs: Path, command: Command) -> None:
+def test_a_comparison_is_no_run(runs, command):
     out = runs / "first"
     assert command("compare", f"{runs}/one", f"{runs}/two", "--out", str(out))[0] == 0
     code, _, said = command("compare", str(out), f"{runs}/one")

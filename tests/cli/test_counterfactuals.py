@@ -29,13 +29,13 @@ part: 3
 
 
 @pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("sets.yaml").write_text(SETS)
     Path("prompts.yaml").write_text(PROMPTS)
 
 
-def test_from_a_plan_to_files(command: Command) -> None:
+def test_from_a_plan_to_files(command):
     code, out, err = command("counterfactuals", "plan", "sets.yaml")
     assert (code, err) == (0, "")
     assert {"sets: 2", "images: 12", "to do: 12", "seconds: –"} <= {*out.splitlines()}
@@ -47,7 +47,7 @@ def test_from_a_plan_to_files(command: Command) -> None:
     assert "to do: 0" in command("counterfactuals", "plan", "sets.yaml")[1].splitlines()
 
 
-def test_as_json(command: Command) -> None:
+def test_as_json(command):
     code, out, _ = command("counterfactuals", "plan", "prompts.yaml", "--json")
     assert code == 0
     assert json.loads(out) == {
@@ -77,7 +77,7 @@ def test_as_json(command: Command) -> None:
     assert json.loads(out)["exported"] == 8
 
 
-def test_prompts_in_a_table(command: Command) -> None:
+def test_prompts_in_a_table(command):
     Path("p.csv").write_text("prompt_id,prompt,kind\na,a cat,pet\nb,an owl,bird\n")
     Path("c.yaml").write_text(
         'prompts: {table: p.csv}\ngenerator: {model: "python:generator_models:swatches"}\n'
@@ -91,7 +91,7 @@ def test_prompts_in_a_table(command: Command) -> None:
     ]
 
 
-def test_a_new_config_is_one_that_can_be_read(command: Command) -> None:
+def test_a_new_config_is_one_that_can_be_read(command):
     code, out, _ = command("counterfactuals", "new", "mine.yaml")
     assert (code, out.startswith("wrote mine.yaml.")) == (0, True)
     config = load_making(Path("mine.yaml"))
@@ -102,8 +102,8 @@ def test_a_new_config_is_one_that_can_be_read(command: Command) -> None:
     }
 
 
-def test_an_interrupt_says_how_to_go_on(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    def stop(*_: object, **__: object) -> None:
+def test_an_interrupt_says_how_to_go_on(command, monkeypatch):
+    def stop(*_, **__):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("equipoise.counterfactuals.generating.generation.worked", stop)
@@ -130,7 +130,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("message", BAD)
-def test_what_is_wrong_is_said_once(message: str, command: Command) -> None:
+def test_what_is_wrong_is_said_once(message, command):
     Path("c.yaml").write_text(BAD[message])
     code, out, err = command("counterfactuals", "generate", "c.yaml")
     assert (code, out) == (2, "")
@@ -138,7 +138,7 @@ def test_what_is_wrong_is_said_once(message: str, command: Command) -> None:
     assert message in err
 
 
-def test_what_is_not_there(command: Command) -> None:
+def test_what_is_not_there(command):
     code, _, err = command("counterfactuals", "plan", "none.yaml")
     assert code == 2
     assert "'equipoise counterfactuals new'" in err
@@ -148,7 +148,7 @@ def test_what_is_not_there(command: Command) -> None:
     assert not Path("out").exists()
 
 
-def test_the_page_tells_every_key() -> None:
+def test_the_page_tells_every_key():
     page = (Path(__file__).parents[2] / "docs" / "generation.md").read_text(encoding="utf-8")
     for name, field in MakingConfig.model_fields.items():
         assert f"`{name}`" in page

@@ -25,7 +25,7 @@ gate:
 
 
 @pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def project(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     ids, truth, group = range(400), rng.integers(0, 3, 400), rng.integers(0, 2, 400)
@@ -37,12 +37,12 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def _write(name: str, header: str, rows: object) -> None:
-    lines = [",".join(map(str, row)) for row in rows]  # type: ignore[attr-defined]
+def _write(name, header, rows):
+    lines = [",".join(map(str, row)) for row in rows]
     Path(name).write_text("\n".join([header, *lines]) + "\n")
 
 
-def test_from_a_plan_to_a_comparison(command: Command, project: Path) -> None:
+def test_from_a_plan_to_a_comparison(command, project):
     assert command("plan", "c.yaml")[0] == 0
     code, out, err = command("audit", "c.yaml", "--out", "r")
     assert (code, err) == (0, "")
@@ -72,9 +72,7 @@ def test_from_a_plan_to_a_comparison(command: Command, project: Path) -> None:
         ("table: bad.csv", "table: .", "."),
     ],
 )
-def test_a_bad_input_is_one_error_and_leaves_nothing(
-    command: Command, project: Path, old: str, new: str, said: str
-) -> None:
+def test_a_bad_input_is_one_error_and_leaves_nothing(command, project, old, new, said):
     Path("c.yaml").write_text(CONFIG.replace(old, new))
     before = sorted(project.iterdir())
     for arguments in (["audit", "c.yaml", "--out", "runs/r"], ["check", "c.yaml"]):
@@ -100,12 +98,12 @@ CELLS = st.text(alphabet='ab,"\n\r\t ;0.é\x00\ufeff', max_size=8) | st.sampled_
     st.booleans(),
 )
 def test_no_table_makes_a_traceback(
-    project: Path,
-    capsys: pytest.CaptureFixture[str],
-    labels: list[tuple[str, str, str]],
-    predictions: list[tuple[str, str]],
-    lenient: bool,
-) -> None:
+    project,
+    capsys,
+    labels,
+    predictions,
+    lenient,
+):
     _write("labels.csv", "id,y,g", labels)
     _write("good.csv", "id,p", predictions)
     _write("bad.csv", "id,p", predictions[::-1])
@@ -131,9 +129,7 @@ def test_no_table_makes_a_traceback(
 @given(content=st.binary(max_size=200))
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @pytest.mark.parametrize("name", ["labels.csv", "labels.parquet", "labels.jsonl"])
-def test_no_bytes_of_a_file_make_a_traceback(
-    project: Path, capsys: pytest.CaptureFixture[str], name: str, content: bytes
-) -> None:
+def test_no_bytes_of_a_file_make_a_traceback(project, capsys, name, content):
     Path(name).write_bytes(content)
     Path("c.yaml").write_text(CONFIG.replace("labels.csv", name))
     assert run(["plan", "c.yaml"]) == 2

@@ -44,7 +44,7 @@ resampling: {replicates: 50, permutations: 100}
 """
 
 
-def project(folder: Path, act: str, factory: str = "make") -> dict[str, str]:
+def project(folder, act, factory="make"):
     """Write a small audit of a model that does something odd, and return its environment."""
     write_pictures(folder / "pictures", 24)
     names = [f"{place:05d}" for place in range(24)]
@@ -56,7 +56,7 @@ def project(folder: Path, act: str, factory: str = "make") -> dict[str, str]:
     return os.environ | {"PYTHONPATH": os.pathsep.join([str(source), str(folder)])}
 
 
-def started(folder: Path, environment: dict[str, str]) -> subprocess.Popen[str]:
+def started(folder, environment):
     return subprocess.Popen(
         [sys.executable, "-m", "equipoise", "audit", "c.yaml", "--out", "run"],
         cwd=folder,
@@ -80,9 +80,7 @@ LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the gua
         pytest.param("crashes", "make", "by SIGABRT", marks=LINUX),
     ],
 )
-def test_a_model_that_ends_the_command_is_an_error(
-    act: str, factory: str, named: str, tmp_path: Path
-) -> None:
+def test_a_model_that_ends_the_command_is_an_error(act, factory, named, tmp_path):
     with started(tmp_path, project(tmp_path, act, factory)) as process:
         out, err = process.communicate(timeout=120)
     errors = [line for line in err.splitlines() if line.startswith("error: ")]
@@ -146,5 +144,5 @@ def test_the_command_ends_with_the_process_that_was_started() -> None:
     pytest.fail("the command outlived its parent")
 
 
-def _is_zombie(number: int) -> bool:
+def _is_zombie(number):
     return Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] == "Z"

@@ -3,10 +3,9 @@
 import json
 import shutil
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
@@ -52,7 +51,7 @@ MODELS = {
 OF_TWO_MODELS = {"predictions", "associations", "concepts", "counterfactuals"}
 
 
-def renamed(value: Any, names: Mapping[str, str]) -> Any:
+def renamed(value, names):
     if isinstance(value, dict):
         return {names.get(key, key): renamed(one, names) for key, one in value.items()}
     if isinstance(value, list):
@@ -60,7 +59,7 @@ def renamed(value: Any, names: Mapping[str, str]) -> Any:
     return names.get(value, value) if isinstance(value, str) else value
 
 
-def predictions(folder: Path) -> None:
+def predictions(folder):
     rows = [(f"{i}", "ab"[i % 2], "xy"[i // 2 % 2], "ab"[i % 3 % 2]) for i in range(240)]
     frame = pl.DataFrame(rows, schema=["id", "y", "g", "p"], orient="row")
     frame.select("id", "y", "g").write_csv(folder / "labels.csv")
@@ -72,7 +71,7 @@ def predictions(folder: Path) -> None:
     (folder / "audit.yaml").write_text(json.dumps(config))
 
 
-def attacked(kind: str, folder: Path) -> None:
+def attacked(kind, folder):
     """Write a kind's example with labels and names that attack."""
     if kind == "predictions":
         predictions(folder)
@@ -96,12 +95,12 @@ def attacked(kind: str, folder: Path) -> None:
 class Markup(HTMLParser):
     """What of a page could act."""
 
-    def __init__(self, page: str) -> None:
+    def __init__(self, page):
         super().__init__()
         self.scripts, self.acting = 0, list[str]()
         self.feed(page)
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def handle_starttag(self, tag, attrs):
         self.scripts += tag == "script"
         if tag in ("img", "iframe", "object", "embed", "base", "form"):
             self.acting.append(tag)
@@ -111,12 +110,12 @@ class Markup(HTMLParser):
                 self.acting.append(f"{tag} {name}={target}")
 
 
-def hidden(text: str) -> set[str]:
+def hidden(text):
     kinds = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
     return {one for one in text if unicodedata.category(one) in kinds} - {"\n", "\u200c", "\u200d"}
 
 
-def check(said: tuple[int, str, str], run: Path) -> None:
+def check(said, run):
     code, out, err = said
     assert code == 0, err
     assert not hidden(out + err)
@@ -132,9 +131,7 @@ def check(said: tuple[int, str, str], run: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_labels_and_names_that_attack(
-    kind: str, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_labels_and_names_that_attack(kind, command, tmp_path, monkeypatch):
     folder = tmp_path / "deep" / "project"
     folder.mkdir(parents=True)
     attacked(kind, folder)

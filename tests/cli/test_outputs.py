@@ -2,12 +2,11 @@
 
 import os
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 from equipoise import audits
-from equipoise.cli.outputs import JUNIT, REPORT, FileKind
+from equipoise.cli.outputs import JUNIT, REPORT
 
 Command = Callable[..., tuple[int, str, str]]
 
@@ -31,18 +30,18 @@ FOLDERS = {
 }
 
 
-def named(arguments: tuple[str, ...], name: str) -> list[str]:
+def named(arguments, name):
     return [name if one == "FILE" else one for one in arguments]
 
 
 @pytest.fixture
-def run(command: Command, project: Path) -> None:
+def run(command, project):
     """A run `r`."""
     assert command("audit", "c.yaml", "--out", "r")[0] == 0
 
 
 @pytest.fixture
-def unmeasured(monkeypatch: pytest.MonkeyPatch) -> None:
+def unmeasured(monkeypatch):
     for name in ("run", "demo", "demo_scenes", "compare"):
         monkeypatch.setattr(audits, name, lambda *_, **__: pytest.fail("measured"))
     monkeypatch.setattr("equipoise.report.render", lambda *_: pytest.fail("rendered"))
@@ -55,17 +54,13 @@ EVERY = NEW | {name: arguments for name, (arguments, _) in REPLACED.items()}
 
 @pytest.mark.usefixtures("run")
 @pytest.mark.parametrize("arguments", EVERY.values(), ids=EVERY)
-def test_a_file_of_the_user_is_kept(
-    request: pytest.FixtureRequest, command: Command, project: Path, arguments: tuple[str, ...]
-) -> None:
+def test_a_file_of_the_user_is_kept(request, command, project, arguments):
     request.getfixturevalue("unmeasured")
     thesis = project / "thesis"
     thesis.write_text("mine")
     (project / "link").symlink_to("thesis")
     (project / "dangling").symlink_to("nowhere")
-    flags: tuple[tuple[str, ...], ...] = (
-        ((),) if arguments in NEW.values() else ((), ("--overwrite",))
-    )
+    flags = ((),) if arguments in NEW.values() else ((), ("--overwrite",))
     for name in ("thesis", "link", "dangling", "r"):
         for more in flags:
             code, out, err = command(*named(arguments, name), *more)
@@ -78,9 +73,7 @@ def test_a_file_of_the_user_is_kept(
 
 @pytest.mark.usefixtures("run")
 @pytest.mark.parametrize(("arguments", "kind"), REPLACED.values(), ids=REPLACED)
-def test_a_file_of_its_own_kind_is_replaced_with_overwrite(
-    command: Command, project: Path, arguments: tuple[str, ...], kind: FileKind
-) -> None:
+def test_a_file_of_its_own_kind_is_replaced_with_overwrite(command, project, arguments, kind):
     path = project / "deep" / "file"
     call = named(arguments, "deep/file")
     assert command(*call)[0] == 0
@@ -95,9 +88,7 @@ def test_a_file_of_its_own_kind_is_replaced_with_overwrite(
 
 @pytest.mark.usefixtures("run", "unmeasured")
 @pytest.mark.parametrize("arguments", [*EVERY.values(), *FOLDERS.values()], ids=[*EVERY, *FOLDERS])
-def test_a_name_that_is_no_text_is_refused_before_anything_is_measured(
-    command: Command, project: Path, arguments: tuple[str, ...]
-) -> None:
+def test_a_name_that_is_no_text_is_refused_before_anything_is_measured(command, project, arguments):
     before = sorted(project.rglob("*"))
     code, out, err = command(*named(arguments, os.fsdecode(b"caf\xe9")))
     assert (code, out) == (2, "")

@@ -14,7 +14,7 @@ from equipoise.cli.terminal import Steps, printable, say_json, say_table
 
 
 @given(st.text() | st.text(alphabet="\x1b\x9b\x9d[]0;m\x07a\u202e\n"))
-def test_no_control_character_is_left(text: str) -> None:
+def test_no_control_character_is_left(text):
     shown = printable(text)
     allowed = {"\n", "\u200c", "\u200d"}
     hidden = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
@@ -32,11 +32,11 @@ def test_no_control_character_is_left(text: str) -> None:
         ("Ж é 中 \u0645\u06cc\u200c\u062e", "Ж é 中 \u0645\u06cc\u200c\u062e"),
     ],
 )
-def test_control_characters_go_and_words_stay(text: str, shown: str) -> None:
+def test_control_characters_go_and_words_stay(text, shown):
     assert printable(text) == shown
 
 
-def test_json_is_ascii_and_strict(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_is_ascii_and_strict(capsys):
     say_json({"label": "é\x1b\u202e", "nan": float("nan"), "low": [float("-inf")], "yes": True})
     out = capsys.readouterr().out
     assert out.isascii()
@@ -49,17 +49,17 @@ def test_json_is_ascii_and_strict(capsys: pytest.CaptureFixture[str]) -> None:
     }
 
 
-def test_numbers_are_aligned_to_the_right(capsys: pytest.CaptureFixture[str]) -> None:
+def test_numbers_are_aligned_to_the_right(capsys):
     say_table(("name", "n"), [("a\nb", "1"), ("c", "−10")])
     assert capsys.readouterr().out == "name    n\n----  ---\na b     1\nc     −10\n"
 
 
 class Terminal(io.StringIO):
-    def isatty(self) -> bool:
+    def isatty(self):
         return True
 
 
-def bar(monkeypatch: pytest.MonkeyPatch, stream: io.StringIO, wait: float, done: int) -> str:
+def bar(monkeypatch, stream, wait, done):
     monkeypatch.setattr(sys, "stderr", stream)
     monkeypatch.setattr(terminal, "_WAIT", wait)
     with Steps() as steps:
@@ -69,12 +69,12 @@ def bar(monkeypatch: pytest.MonkeyPatch, stream: io.StringIO, wait: float, done:
     return stream.getvalue()
 
 
-def test_progress_is_shown_on_a_terminal_when_it_lasts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_is_shown_on_a_terminal_when_it_lasts(monkeypatch):
     assert "measuring [bold]x" in bar(monkeypatch, Terminal(), 0, 5)
 
 
 def test_progress_is_silent_when_it_is_quick_or_off_a_terminal(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     assert bar(monkeypatch, Terminal(), 60, 5) == ""
     assert bar(monkeypatch, io.StringIO(), 0, 5) == ""

@@ -14,8 +14,8 @@ from equipoise.core.errors import (
 from equipoise.core.wording import shortened
 
 
-def test_the_tree_is_exported_whole() -> None:
-    found: set[type] = set()
+def test_the_tree_is_exported_whole():
+    found = set()
     todo = [EquipoiseError]
     while todo:
         found.add(one := todo.pop())
@@ -47,11 +47,11 @@ def test_the_tree_is_exported_whole() -> None:
         ),
     ],
 )
-def test_sentences(error: EquipoiseError, sentence: str) -> None:
+def test_sentences(error, sentence):
     assert str(error) == sentence
 
 
-def test_a_long_text_is_cut_and_says_so() -> None:
+def test_a_long_text_is_cut_and_says_so():
     assert shortened("a nurse") == "a nurse"
     assert shortened("x" * 60) == "x" * 60
     cut = shortened("a person who " * 9)

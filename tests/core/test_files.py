@@ -23,13 +23,13 @@ ROWS, NUMBERS = 20_000, 256
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> Path:
+def file(tmp_path):
     path = tmp_path / "rows.npy"
     np.save(path, np.arange(ROWS * NUMBERS, dtype=np.float32).reshape(ROWS, NUMBERS))
     return path
 
 
-def resident(path: Path) -> int:
+def resident(path):
     """Return the bytes of a file that are memory of this process, as Linux tells."""
     smaps = Path("/proc/self/smaps")
     lines = smaps.read_text().splitlines() if smaps.exists() else []
@@ -42,9 +42,7 @@ def resident(path: Path) -> int:
 
 
 @pytest.mark.parametrize("scattered", [False, True])
-def test_chosen_rows_of_a_mapped_file_stay_small(
-    file: Path, scattered: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_chosen_rows_of_a_mapped_file_stay_small(file, scattered, monkeypatch):
     monkeypatch.setattr(files, "_KEPT", 1 << 21)
     array = np.load(file, mmap_mode="r")
     rows = np.random.default_rng(0).permutation(ROWS) if scattered else np.arange(ROWS)
@@ -57,7 +55,7 @@ def test_chosen_rows_of_a_mapped_file_stay_small(
     assert most < 8e6
 
 
-def table(rows: int = 6) -> pa.Table:
+def table(rows=6):
     values = np.random.default_rng(0).normal(size=4 * rows).astype(np.float32)
     cells = pa.FixedSizeListArray.from_arrays(pa.array(values), 4)
     names = pa.array([f"{row:05d}.png" for row in range(rows)])
@@ -66,7 +64,7 @@ def table(rows: int = 6) -> pa.Table:
 
 
 @pytest.mark.parametrize("how", [{"use_dictionary": False, "compression": "none"}, {}])
-def test_no_flipped_bit_changes_what_is_read(how: dict[str, object], tmp_path: Path) -> None:
+def test_no_flipped_bit_changes_what_is_read(how, tmp_path):
     whole, path = table_bytes(table(), **how), tmp_path / "a.parquet"
     path.write_bytes(whole)
     expected, noticed = read_table(path), 0
@@ -83,7 +81,7 @@ def test_no_flipped_bit_changes_what_is_read(how: dict[str, object], tmp_path: P
     assert noticed > len(whole) // 4
 
 
-def test_equal_tables_are_equal_bytes(tmp_path: Path) -> None:
+def test_equal_tables_are_equal_bytes(tmp_path):
     write_table(table(300), tmp_path / "a.parquet", row_group_size=7)
     written = (tmp_path / "a.parquet").read_bytes()
     assert written == table_bytes(table(300), row_group_size=7)
@@ -92,14 +90,14 @@ def test_equal_tables_are_equal_bytes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [0, 100])
-def test_a_file_that_is_cut_off_is_refused(size: int, tmp_path: Path) -> None:
+def test_a_file_that_is_cut_off_is_refused(size, tmp_path):
     path = tmp_path / "a.parquet"
     path.write_bytes(table_bytes(table())[:size])
     with pytest.raises((OSError, pa.ArrowException)):
         read_table(path)
 
 
-def test_what_is_no_file_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_no_file_is_not_waited_for(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # the path of a socket may not be long
     os.mkfifo("pipe")
     Path("link").symlink_to("pipe")

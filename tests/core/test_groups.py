@@ -18,7 +18,7 @@ NAN = float("nan")
 _WORDS = st.text(st.characters(exclude_categories=()), max_size=4)
 
 
-def decoded(labels: Any) -> list[str | None]:
+def decoded(labels):
     codes, names = encode(labels)
     return [None if code < 0 else names[code] for code in codes.tolist()]
 
@@ -44,7 +44,7 @@ class Codes:
         ([], []),
     ],
 )
-def test_labels_keep_their_names_and_missing_values(labels: Any, expected: Any) -> None:
+def test_labels_keep_their_names_and_missing_values(labels, expected):
     assert decoded(labels) == expected
 
 
@@ -57,19 +57,19 @@ def test_labels_keep_their_names_and_missing_values(labels: Any, expected: Any) 
         (Codes(np.array([0, 1, 2]), ("c", "a", "b")), ("a", "b", "c")),
     ],
 )
-def test_names_are_sorted_and_numbers_numerically(labels: Any, names: tuple[str, ...]) -> None:
+def test_names_are_sorted_and_numbers_numerically(labels, names):
     assert encode(labels)[1] == names
 
 
 @given(st.lists(st.one_of(_WORDS, st.none(), st.just(NAN), st.integers())))
-def test_any_label_comes_back(labels: list[Any]) -> None:
+def test_any_label_comes_back(labels):
     expected = [None if x is None or x is NAN or x == "" else str(x) for x in labels]
     assert decoded(labels) == expected
     assert decoded(np.array(labels, dtype=object)) == expected
 
 
 @given(st.lists(_WORDS | st.integers().map(str) | st.floats().map(str)))
-def test_names_in_order_are_those_sorted_by_natural(names: list[str]) -> None:
+def test_names_in_order_are_those_sorted_by_natural(names):
     ordered, places = in_order(names)
     assert ordered == tuple(sorted(set(names), key=natural))
     assert [ordered[place] for place in places.tolist()] == names
@@ -84,7 +84,7 @@ def test_names_in_order_are_those_sorted_by_natural(names: list[str]) -> None:
         (np.ma.masked_array([1, 2], mask=[True, False]), "y: the array is masked"),
     ],
 )
-def test_what_is_no_label_is_refused(labels: Any, where: str) -> None:
+def test_what_is_no_label_is_refused(labels, where):
     with pytest.raises(InputError, match=f"^{where}"):
         encode(labels, what="y")
 
@@ -93,7 +93,7 @@ RACE = ["x", "x", "y", None, "y", "x"]
 GENDER = ["f", "m", "f", "f", "", "f"]
 
 
-def test_intersections_have_every_combination_and_a_row_missing_one_label_has_no_group() -> None:
+def test_intersections_have_every_combination_and_a_row_missing_one_label_has_no_group():
     groups = Groups.of({"race": RACE, "gender": GENDER}, min_size=2)
     assert groups.name == "race × gender"
     assert groups.names == ("x, f", "x, m", "y, f", "y, m")
@@ -103,7 +103,7 @@ def test_intersections_have_every_combination_and_a_row_missing_one_label_has_no
     assert groups.usable.tolist() == [True, False, False, False]
 
 
-def test_a_selection_keeps_the_levels() -> None:
+def test_a_selection_keeps_the_levels():
     groups = Groups.of(RACE, min_size=2)
     for rows in (np.array([1, 2]), np.array([False, True, True, False, False, False])):
         taken = groups.take(rows)
@@ -111,7 +111,7 @@ def test_a_selection_keeps_the_levels() -> None:
         assert (taken.codes.tolist(), taken.counts.tolist()) == ([0, 1], [1, 1])
 
 
-def test_groups_whose_labels_hold_commas_have_names_of_their_own() -> None:
+def test_groups_whose_labels_hold_commas_have_names_of_their_own():
     groups = Groups.of({"a": ["u, v", "u"], "b": ["w", "v, w"]})
     assert len(set(groups.names)) == 4
     assert groups.names[1] == "'u', 'w'"
@@ -127,6 +127,6 @@ def test_groups_whose_labels_hold_commas_have_names_of_their_own() -> None:
         (dict.fromkeys(map(str, range(16)), range(16)), "groups: 18446744073709551616 inter"),
     ],
 )
-def test_refused_groups(groups: Any, where: str) -> None:
+def test_refused_groups(groups, where):
     with pytest.raises(InputError, match=f"^{where}"):
         Groups.of(groups)

@@ -2,11 +2,9 @@
 
 import math
 from dataclasses import fields, replace
-from typing import Any
 
 import pandas as pd
 import polars as pl
-import pyarrow as pa
 
 from equipoise.core import Estimate, Excluded, Family, Finding, GroupValue, Verdict
 from equipoise.core.finding import SCHEMA, findings_from_table, findings_to_table
@@ -20,15 +18,15 @@ GROUPS = (
 LEFT_OUT = (Excluded("missing group", 3),)
 
 
-def example_finding(**changes: Any) -> Finding:
-    found: dict[str, Any] = {}
+def example_finding(**changes):
+    found = {}
     for field in fields(Finding):
         found[field.name] = 0.25 if field.type == "float" else field.name
     found |= {"family": Family.LEAF, "verdict": Verdict.DISPARITY, "n": 12}
     return Finding(**found | {"by_group": GROUPS, "excluded": LEFT_OUT} | changes)
 
 
-def test_findings_come_back_from_their_table() -> None:
+def test_findings_come_back_from_their_table():
     findings = (
         example_finding(),
         example_finding(by_group=(), excluded=(), verdict=Verdict.NONE, value=-math.inf),
@@ -39,7 +37,7 @@ def test_findings_come_back_from_their_table() -> None:
     assert findings_to_table(findings_from_table(table)).equals(table)
 
 
-def test_parts_come_back_from_their_table() -> None:
+def test_parts_come_back_from_their_table():
     parts = (Part("tpr", "cat", 0.5, n=3, by_group=GROUPS, excluded=LEFT_OUT, low=0.1, high=1.0),)
     table = parts_to_table(parts)
     assert table.schema == PARTS
@@ -49,12 +47,12 @@ def test_parts_come_back_from_their_table() -> None:
     assert back[0].by_group == GROUPS
 
 
-def estimate(**changes: Any) -> Estimate:
+def estimate(**changes):
     made = Estimate("accuracy", 0.7, {"x": 3}, "Wilson interval", "a paper")
     return replace(made, **changes)
 
 
-def test_parts_as_data_frames() -> None:
+def test_parts_as_data_frames():
     found = estimate(by=parts_to_table([Part("tpr", "cat", 0.5)]))
     assert isinstance(found.to_pandas(), pd.DataFrame)
     assert isinstance(found.to_polars(), pl.DataFrame)
@@ -65,15 +63,15 @@ TABLE = parts_to_table([Part("gap", "one", 0.5)])
 
 
 class Maker:
-    def __init__(self) -> None:
+    def __init__(self):
         self.calls = 0
 
-    def __call__(self) -> pa.Table:
+    def __call__(self):
         self.calls += 1
         return TABLE
 
 
-def test_parts_are_made_once_and_only_when_they_are_read() -> None:
+def test_parts_are_made_once_and_only_when_they_are_read():
     make = Maker()
     found = estimate(by=make)
     assert make.calls == 0

@@ -2,13 +2,12 @@
 
 import re
 from collections import Counter
-from typing import Any
 
 import pyarrow.compute as pc
 import pytest
 
 from equipoise.core import InputError
-from equipoise.counterfactuals import CaptionSets, caption_sets, howard_2024, prompt_table
+from equipoise.counterfactuals import caption_sets, howard_2024, prompt_table
 from equipoise.counterfactuals.captions import (
     CLASS_AND_BACKGROUND,
     GENDER_AND_OCCUPATION,
@@ -19,11 +18,11 @@ from equipoise.data.lexicons import lexicon
 GENDER = {"gender": ["male", "female"]}
 
 
-def captions(sets: CaptionSets) -> list[str]:
+def captions(sets):
     return sets.table["caption"].to_pylist()
 
 
-def test_counts_are_those_of_the_source() -> None:
+def test_counts_are_those_of_the_source():
     """Howard et al. 2024, section 3.2: 260 subjects give 54,080 captions in 3,120 sets."""
     occupations = lexicon("howard_2024").content["occupations"]
     placeholders = [f"placeholder {number}" for number in range(260 - len(occupations))]
@@ -51,14 +50,14 @@ def test_counts_are_those_of_the_source() -> None:
         ("18-year-old", "an"),
     ],
 )
-def test_articles_follow_the_sound(after: str, article: str) -> None:
+def test_articles_follow_the_sound(after, article):
     assert agreeing("A photo of a", after) == f"A photo of {article}"
     assert agreeing("An", after) == article.capitalize()
     assert agreeing("A photo of the", after) == "A photo of the"
     assert agreeing("Photo of Diana", after) == "Photo of Diana"
 
 
-def test_ids_are_the_same_whatever_else_is_asked_for() -> None:
+def test_ids_are_the_same_whatever_else_is_asked_for():
     few = caption_sets(["chef"], GENDER).table
     many = caption_sets(["nurse", "chef"], GENDER, prefixes=["A", "A photo of a"]).table
     ids = dict(zip(many["caption"].to_pylist(), many["caption_id"].to_pylist(), strict=True))
@@ -78,13 +77,13 @@ def test_ids_are_the_same_whatever_else_is_asked_for() -> None:
         {"template": "{subject} {prefix} {attributes}"},
     ],
 )
-def test_bad_input_is_refused(asked: dict[str, Any]) -> None:
+def test_bad_input_is_refused(asked):
     given = {"subjects": ["chef"], "attributes": GENDER} | asked
     with pytest.raises(InputError):
         caption_sets(given.pop("subjects"), given.pop("attributes"), **given)
 
 
-def test_classes_and_backgrounds() -> None:
+def test_classes_and_backgrounds():
     values = {"class": ["dog", "owl"], "background": ["on grass", ""]}
     table = prompt_table(CLASS_AND_BACKGROUND, values)
     assert table.column_names == ["prompt_id", "prompt", "class", "background"]
@@ -111,6 +110,6 @@ def test_classes_and_backgrounds() -> None:
         ("A {", {"a": ["x"]}),
     ],
 )
-def test_templates_that_cannot_be_filled(template: str, values: Any) -> None:
+def test_templates_that_cannot_be_filled(template, values):
     with pytest.raises(InputError):
         prompt_table(template, values)

@@ -1,8 +1,6 @@
 """Prompt-to-Prompt: which maps are shared, for how long, and what stays as the model makes it."""
 
 from itertools import combinations
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -36,13 +34,11 @@ PROMPTS = ("a red dog", "a blue dog", "an old cat")
         ((0, 0, 0), (0, 0, 0), (0, 1, 2)),
     ],
 )
-def test_words_in_common_are_aligned(
-    base: tuple[int, ...], other: tuple[int, ...], places: tuple[int, ...]
-) -> None:
+def test_words_in_common_are_aligned(base, other, places):
     assert aligned(base, other) == places
 
 
-def longest(base: tuple[int, ...], other: tuple[int, ...]) -> int:
+def longest(base, other):
     """Length of the longest common subsequence, by trying all."""
     for size in range(len(other), 0, -1):
         for chosen in combinations(other, size):
@@ -56,7 +52,7 @@ TOKENS = st.lists(st.integers(0, 3), min_size=6, max_size=6).map(tuple)
 
 
 @given(TOKENS, TOKENS)
-def test_as_many_are_aligned_as_can_be(base: tuple[int, ...], other: tuple[int, ...]) -> None:
+def test_as_many_are_aligned_as_can_be(base, other):
     found = common(base, other)
     taken = [place for place in found if place >= 0]
     assert taken == sorted({*taken})
@@ -65,7 +61,7 @@ def test_as_many_are_aligned_as_can_be(base: tuple[int, ...], other: tuple[int, 
 
 
 @pytest.fixture(scope="module")
-def attention() -> Any:
+def attention():
     import torch
     from diffusers.models.attention_processor import Attention
 
@@ -73,7 +69,7 @@ def attention() -> Any:
     return Attention(query_dim=8, cross_attention_dim=6, heads=2, dim_head=4).eval()
 
 
-def plainly(attention: Any, hidden: Any, seen: Any, mix: Any) -> Any:
+def plainly(attention, hidden, seen, mix):
     """Attention step by step, image by image and head by head, with maps that `mix` changes."""
     import torch
 
@@ -93,7 +89,7 @@ def plainly(attention: Any, hidden: Any, seen: Any, mix: Any) -> Any:
     return torch.stack(out)
 
 
-def test_maps_of_texts_are_those_of_the_base_where_words_are_the_same(attention: Any) -> None:
+def test_maps_of_texts_are_those_of_the_base_where_words_are_the_same(attention):
     import torch
 
     tokens = [(1, 5, 2, 0), (1, 6, 2, 0), (1, 7, 8, 2), (1, 2, 0, 0), (1, 9, 0, 0)]
@@ -103,7 +99,7 @@ def test_maps_of_texts_are_those_of_the_base_where_words_are_the_same(attention:
     control.begin(4)
     hidden, seen = torch.randn(10, 9, 8), torch.randn(10, 4, 6)  # half of it without prompts
 
-    def mix(maps: list[Any], first: bool) -> list[Any]:
+    def mix(maps, first):
         mixed = [one.clone() for one in maps]
         if first:
             mixed[5][..., [0, 2, 3]] = maps[6][..., [0, 2, 3]]
@@ -122,7 +118,7 @@ def test_maps_of_texts_are_those_of_the_base_where_words_are_the_same(attention:
         torch.testing.assert_close(after, plainly(attention, hidden, seen, lambda maps: maps))
 
 
-def test_maps_of_images_to_themselves_are_those_of_the_base() -> None:
+def test_maps_of_images_to_themselves_are_those_of_the_base():
     import torch
     from diffusers.models.attention_processor import Attention
 
@@ -142,30 +138,28 @@ def test_maps_of_images_to_themselves_are_those_of_the_base() -> None:
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> DiffusersGenerator:
+def model(tmp_path_factory):
     folder = stable_diffusion(tmp_path_factory.mktemp("control") / "sd")
     found = load_generator(f"diffusers:{folder}", device="cpu")
     assert isinstance(found, DiffusersGenerator)
     return found
 
 
-def made(model: DiffusersGenerator, *sets: ControlledSet, sampling: Sampling = SAMPLING) -> Any:
+def made(model, *sets, sampling=SAMPLING):
     return [np.stack(images) for images in generate_controlled(model, sets, sampling)]
 
 
-def plain(model: DiffusersGenerator, seed: int, sampling: Sampling = SAMPLING) -> Any:
+def plain(model, seed, sampling=SAMPLING):
     return np.stack(model.generate(PROMPTS, seeds=[seed] * 3, sampling=sampling))
 
 
-def apart(one: Any, other: Any) -> list[int]:
+def apart(one, other):
     return np.abs(one.astype(int) - other).max(axis=(1, 2, 3)).tolist()
 
 
 @pytest.mark.parametrize("guidance", [1.0, 4.0])
 @pytest.mark.parametrize("base", [0, 2])
-def test_the_base_is_what_the_model_makes_alone(
-    base: int, guidance: float, model: DiffusersGenerator
-) -> None:
+def test_the_base_is_what_the_model_makes_alone(base, guidance, model):
     sampling = Sampling(steps=4, guidance=guidance)
     alone = plain(model, 5, sampling)
     both = made(model, ControlledSet(PROMPTS, 5, base, 1.0, 1.0), sampling=sampling)[0]
@@ -175,7 +169,7 @@ def test_the_base_is_what_the_model_makes_alone(
     assert min(one for place, one in enumerate(far) if place != base) > 10 * far[base]
 
 
-def test_sets_of_a_batch_do_not_meet(model: DiffusersGenerator) -> None:
+def test_sets_of_a_batch_do_not_meet(model):
     sets = [
         ControlledSet(PROMPTS, 5, 0, 0.8, 0.4),
         ControlledSet(PROMPTS[:2], 6, 1, 0.2),
@@ -186,16 +180,16 @@ def test_sets_of_a_batch_do_not_meet(model: DiffusersGenerator) -> None:
         assert max(apart(images, made(model, one)[0])) <= 1
 
 
-def test_every_step_of_the_scheduler_counts(model: DiffusersGenerator) -> None:
+def test_every_step_of_the_scheduler_counts(model):
     """PNDM runs the denoiser once more than it was asked for."""
     seen = []
 
     class Counting(SharedAttention):
-        def begin(self, steps: int) -> None:
+        def begin(self, steps):
             seen.append(steps)
             super().begin(steps)
 
-        def advance(self) -> None:
+        def advance(self):
             super().advance()
             seen.append(len(self.active(cross=True)))
 
@@ -204,13 +198,13 @@ def test_every_step_of_the_scheduler_counts(model: DiffusersGenerator) -> None:
     assert seen == [5, 1, 0, 0, 0, 0]
 
 
-def test_the_model_is_left_as_it_was(model: DiffusersGenerator, tmp_path: Path) -> None:
+def test_the_model_is_left_as_it_was(model, tmp_path):
     own = dict(model.pipeline.unet.attn_processors)
     made(model, ControlledSet(PROMPTS, 5))
     assert model.pipeline.unet.attn_processors == own
 
     class Broken(SharedAttention):
-        def advance(self) -> None:
+        def advance(self):
             raise KeyboardInterrupt
 
     control = Broken(sharings([ControlledSet(PROMPTS, 5, 0, 1.0, 1.0)], model.tokens(PROMPTS)))

@@ -1,24 +1,22 @@
 """Images of prompts and sets: every one that was asked for has a row, and is made once."""
 
 import threading
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from equipoise.core.errors import InputError, ModelError
-from equipoise.counterfactuals import Generated, caption_sets, generate_prompts, generate_sets
+from equipoise.counterfactuals import caption_sets, generate_prompts, generate_sets
 from equipoise.counterfactuals.generating.requests import Draws, pieces, request_captions
 from equipoise.evidence import decode
 from equipoise.models import Sampling
 from equipoise.planted.scenes.render import HUES, SUBJECTS
 from equipoise.stats.streams import stream
-from generator_models import Image, Swatches, captions, prompts, swatch
+from generator_models import Swatches, captions, prompts, swatch
 
 
-def check_pictures(found: Generated) -> None:
+def check_pictures(found):
     """Each picture is what the model makes of its prompt and seed."""
     rows = {row["image_id"]: row for row in found.table.to_pylist() if row["state"] == "image"}
     assert found.pictures.ids.tolist() == sorted(rows)
@@ -27,7 +25,7 @@ def check_pictures(found: Generated) -> None:
         assert np.array_equal(decode(found.pictures.read(place)), expected)
 
 
-def test_prompts_have_images_with_seeds_of_their_own(tmp_path: Path) -> None:
+def test_prompts_have_images_with_seeds_of_their_own(tmp_path):
     found = generate_prompts(prompts(), Swatches(), tmp_path, images=3, part=4)
     assert found.computed == found.table.num_rows == 15
     assert found.table["prompt_id"].to_pylist() == [f"p{i // 3}" for i in range(15)]
@@ -42,7 +40,7 @@ def test_prompts_have_images_with_seeds_of_their_own(tmp_path: Path) -> None:
     check_pictures(found)
 
 
-def test_sets_share_seed_and_draws(tmp_path: Path) -> None:
+def test_sets_share_seed_and_draws(tmp_path):
     model = Swatches()
     found = generate_sets(captions(), model, tmp_path, candidates=5, shared_self=(0.2, 0.4))
     assert found.table.num_rows == 4 * 6 * 5
@@ -63,7 +61,7 @@ def test_sets_share_seed_and_draws(tmp_path: Path) -> None:
     check_pictures(found)
 
 
-def test_more_candidates_leave_what_is_there(tmp_path: Path) -> None:
+def test_more_candidates_leave_what_is_there(tmp_path):
     generate_sets(captions(), Swatches(), tmp_path, candidates=3, part=8)
     more = generate_sets(captions(), Swatches(), tmp_path, candidates=5, part=8)
     assert more.computed == 2 * 24
@@ -77,7 +75,7 @@ def test_more_candidates_leave_what_is_there(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("part", [1, 7, 64])
-def test_pieces_hold_whole_candidates(part: int) -> None:
+def test_pieces_hold_whole_candidates(part):
     asked = request_captions(captions(3), 7)
     found = [*pieces(asked.groups, 7, Draws(0, shared=(0.1, 0.9)), part)]
     assert [piece.number for piece in found] == [*range(len(found))]
@@ -86,7 +84,7 @@ def test_pieces_hold_whole_candidates(part: int) -> None:
     assert len(seen) == len({*seen}) == 21
 
 
-def test_a_damaged_part_is_made_anew(tmp_path: Path) -> None:
+def test_a_damaged_part_is_made_anew(tmp_path):
     first = generate_sets(captions(2), Swatches(), tmp_path, candidates=4, part=6)
     parts = sorted(first.folder.glob("part-*.parquet"))
     parts[2].write_bytes(parts[2].read_bytes()[:100])
@@ -97,7 +95,7 @@ def test_a_damaged_part_is_made_anew(tmp_path: Path) -> None:
     assert again.inputs == first.inputs
 
 
-def test_refusals_are_a_state_and_no_failure(tmp_path: Path) -> None:
+def test_refusals_are_a_state_and_no_failure(tmp_path):
     model = Swatches(act=lambda prompt, image: None if "Black" in prompt else image)
     found = generate_sets(captions(2), model, tmp_path, candidates=2, max_failures=0.0)
     refused = [row for row in found.table.to_pylist() if row["state"] == "refused"]
@@ -107,8 +105,8 @@ def test_refusals_are_a_state_and_no_failure(tmp_path: Path) -> None:
     check_pictures(found)
 
 
-def fails_on(word: str) -> Swatches:
-    def act(prompt: str, image: Image) -> Image:
+def fails_on(word):
+    def act(prompt, image):
         if word in prompt:
             raise RuntimeError(f"no {word}")
         return image
@@ -116,7 +114,7 @@ def fails_on(word: str) -> Swatches:
     return Swatches(act=act)
 
 
-def test_too_many_failures_stop_the_run_and_are_asked_for_again(tmp_path: Path) -> None:
+def test_too_many_failures_stop_the_run_and_are_asked_for_again(tmp_path):
     with pytest.raises(
         ModelError,
         match=r"python:generator_models:swatches failed on 6 of 48 images, and max_failures allows "
@@ -128,19 +126,19 @@ def test_too_many_failures_stop_the_run_and_are_asked_for_again(tmp_path: Path) 
     assert {*found.table["state"].to_pylist()} == {"image"}
 
 
-def test_a_model_that_only_fails_stops_at_the_first_part(tmp_path: Path) -> None:
+def test_a_model_that_only_fails_stops_at_the_first_part(tmp_path):
     model = fails_on("photo")
     with pytest.raises(ModelError, match=r"failed on 4 of 40 images.*'p0/000': no photo$"):
         generate_prompts(prompts(40), model, tmp_path, part=4, max_failures=1.0)
     assert sum(model.asked) == 4 + 4
 
 
-def test_copies_on_several_devices_make_the_same(tmp_path: Path) -> None:
+def test_copies_on_several_devices_make_the_same(tmp_path):
     one = generate_sets(captions(), Swatches(), tmp_path / "one", candidates=6, part=12)
     copies = [Swatches() for _ in range(3)]
     meet = threading.Barrier(3, timeout=30)
 
-    def act(_: str, image: Image) -> Image:
+    def act(_, image):
         if not met.is_set():
             meet.wait()
             met.set()
@@ -155,8 +153,8 @@ def test_copies_on_several_devices_make_the_same(tmp_path: Path) -> None:
     assert all(copy.asked for copy in copies)
 
 
-def test_progress_counts_what_is_there(tmp_path: Path) -> None:
-    told: list[tuple[str, int, int | None]] = []
+def test_progress_counts_what_is_there(tmp_path):
+    told = []
     generate_sets(captions(2), Swatches(), tmp_path, candidates=1, part=6)
     generate_sets(
         captions(2), Swatches(), tmp_path, candidates=2, part=6,
@@ -175,7 +173,7 @@ def test_progress_counts_what_is_there(tmp_path: Path) -> None:
         {"max_failures": 1.5},
     ],
 )
-def test_settings_out_of_range(how: dict[str, Any], tmp_path: Path) -> None:
+def test_settings_out_of_range(how, tmp_path):
     with pytest.raises(InputError):
         generate_sets(captions(1), Swatches(), tmp_path, **how)
 
@@ -191,12 +189,12 @@ def test_settings_out_of_range(how: dict[str, Any], tmp_path: Path) -> None:
         pa.table({"prompt_id": ["a"], "prompt": ["x"], "seed": [1]}),
     ],
 )
-def test_tables_that_cannot_be_used(table: Any, tmp_path: Path) -> None:
+def test_tables_that_cannot_be_used(table, tmp_path):
     with pytest.raises(InputError):
         generate_prompts(table, Swatches(), tmp_path)
 
 
-def test_draws_depend_on_names_alone(tmp_path: Path) -> None:
+def test_draws_depend_on_names_alone(tmp_path):
     all_sets = generate_sets(captions(4), Swatches(), tmp_path, candidates=4, seed=3, part=10)
     few = generate_sets(captions(2), Swatches(), tmp_path, candidates=2, seed=3, part=64)
     columns = ["image_id", "prompt", "seed", "shared", "base"]
@@ -217,12 +215,12 @@ CAPTIONS = caption_sets(
 SAMPLING = Sampling(steps=20, guidance=3.0)
 
 
-def made(store: Path, share: float) -> Generated:
+def made(store, share):
     how = {"candidates": 1, "shared": (share, share), "shared_self": share}
     return generate_sets(CAPTIONS, NAME, store, sampling=SAMPLING, **how)
 
 
-def images(found: Generated) -> np.ndarray:
+def images(found):
     """Shape (sets, hues, height, width, 3)."""
     places = {name: place for place, name in enumerate(found.pictures.ids)}
     rows = [decode(found.pictures.read(places[one.as_py()])) for one in found.table["image_id"]]
@@ -230,12 +228,12 @@ def images(found: Generated) -> np.ndarray:
 
 
 @pytest.fixture(scope="module")
-def both(tmp_path_factory: pytest.TempPathFactory) -> list[Generated]:
+def both(tmp_path_factory):
     store = tmp_path_factory.mktemp("planted")
     return [made(store, 0.0), made(store, 0.8)]
 
 
-def test_the_base_is_as_the_model_makes_it_alone(both: list[Generated]) -> None:
+def test_the_base_is_as_the_model_makes_it_alone(both):
     alone, shared = (images(one).reshape(-1, 32, 32, 3) for one in both)
     rows = both[1].table.to_pylist()
     bases = [place for place, row in enumerate(rows) if row["caption_id"] == row["base"]]

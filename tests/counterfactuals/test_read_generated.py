@@ -2,8 +2,6 @@
 
 import csv
 import json
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -28,7 +26,7 @@ NAME = "python:generator_models:swatches"
 
 
 @pytest.mark.parametrize("kind", ["prompts", "sets"])
-def test_exported_images_are_read_back(kind: str, tmp_path: Path) -> None:
+def test_exported_images_are_read_back(kind, tmp_path):
     model = Swatches(act=lambda prompt, image: None if "female" in prompt else image)
     if kind == "sets":
         made = generate_sets(captions(2), model, tmp_path, candidates=2, shared_self=0.5)
@@ -57,7 +55,7 @@ FORMULAS = [
 ]  # fmt: skip
 
 
-def test_texts_that_a_spreadsheet_would_run_are_read_back_as_they_were(tmp_path: Path) -> None:
+def test_texts_that_a_spreadsheet_would_run_are_read_back_as_they_were(tmp_path):
     table = pa.table({"prompt_id": FORMULAS, "prompt": FORMULAS, "-kind": FORMULAS[::-1]})
     made = generate_prompts(table, Swatches(), tmp_path)
     export_images(made, tmp_path / "out")
@@ -69,13 +67,13 @@ def test_texts_that_a_spreadsheet_would_run_are_read_back_as_they_were(tmp_path:
     assert [row["prompt"] for row in rows] == made.table["prompt"].to_pylist()
 
 
-def write_images(folder: Path, names: list[str]) -> None:
+def write_images(folder, names):
     folder.mkdir(parents=True, exist_ok=True)
     for place, name in enumerate(names):
         (folder / name).write_bytes(png(swatch(name, place)))
 
 
-def write_rows(path: Path, rows: list[dict[str, Any]]) -> Path:
+def write_rows(path, rows):
     with path.open("w", newline="") as file:
         writer = csv.DictWriter(file, [*rows[0]])
         writer.writeheader()
@@ -91,7 +89,7 @@ ROWS = [
 ]
 
 
-def test_images_made_elsewhere(tmp_path: Path) -> None:
+def test_images_made_elsewhere(tmp_path):
     write_images(tmp_path, ["one.png", "two.png", "three.png"])
     write_rows(tmp_path / "metadata.csv", ROWS)
     found = read_generated(tmp_path)
@@ -109,7 +107,7 @@ def test_images_made_elsewhere(tmp_path: Path) -> None:
     assert next(iter(found.inputs.values()))["rows"] == 4
 
 
-def test_a_table_with_its_own_ids(tmp_path: Path) -> None:
+def test_a_table_with_its_own_ids(tmp_path):
     write_images(tmp_path / "photos", ["one.png", "two.png"])
     rows = [
         {"image_id": "b", "caption_id": "c1", "set": "s", "candidate": 7, "seed": 2**62 + 1,
@@ -128,11 +126,11 @@ def test_a_table_with_its_own_ids(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["parquet", "frame"])
-def test_other_forms(form: str, tmp_path: Path) -> None:
+def test_other_forms(form, tmp_path):
     write_images(tmp_path, ["one.png"])
     table = pa.table({"path": [str(tmp_path / "one.png"), None], "prompt": ["a", "a"],
                       "state": [None, "failed"]})  # fmt: skip
-    given: Any = table
+    given = table
     if form == "parquet":
         given = tmp_path / "t.parquet"
         pq.write_table(table, given)
@@ -141,7 +139,7 @@ def test_other_forms(form: str, tmp_path: Path) -> None:
     assert np.array_equal(decode(found.pictures.read(0)), swatch("one.png", 0))
 
 
-def test_images_inside_a_table(tmp_path: Path) -> None:
+def test_images_inside_a_table(tmp_path):
     images = [{"bytes": png(swatch("a", place)), "path": None} for place in range(2)]
     columns = {"prompt": ["a", "b", "c"], "state": ["image", "refused", "image"]}
     columns |= {"prompt_id": ["z", "y", "x"], "image": [images[1], None, images[0]]}
@@ -153,7 +151,7 @@ def test_images_inside_a_table(tmp_path: Path) -> None:
 
 
 ONE = {"path": "one.png", "prompt": "a"}
-BAD: dict[str, tuple[list[dict[str, Any]], str | None, int | None]] = {
+BAD = {
     "no column of prompts": ([{"path": "one.png", "text": "a"}], None, None),
     "an empty prompt": ([ONE, ONE | {"prompt": ""}], "prompt", 2),
     "no path and no state": ([ONE | {"path": ""}], "state", 1),
@@ -166,14 +164,14 @@ BAD: dict[str, tuple[list[dict[str, Any]], str | None, int | None]] = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_tables_that_cannot_be_read(name: str, tmp_path: Path) -> None:
+def test_tables_that_cannot_be_read(name, tmp_path):
     rows, column, row = BAD[name]
     with pytest.raises(DataError) as raised:
         read_generated(write_rows(tmp_path / "t.csv", rows))
     assert (raised.value.column, raised.value.row) == (column, row)
 
 
-def test_a_plan_tells_from_what_was_made(tmp_path: Path) -> None:
+def test_a_plan_tells_from_what_was_made(tmp_path):
     made = generate_sets(captions(), NAME, tmp_path, candidates=2, part=12)
     planned = plan_sets(captions(), NAME, tmp_path, candidates=5, part=12)
     assert (planned.present, planned.to_do, planned.folder) == (48, 72, made.folder)
@@ -192,7 +190,7 @@ def test_a_plan_tells_from_what_was_made(tmp_path: Path) -> None:
     assert (slower.bytes, slower.seconds) == (None, None)
 
 
-def test_a_folder_that_is_not_whole(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_whole(tmp_path):
     made = generate_prompts(prompts(3), Swatches(), tmp_path)
     next(made.folder.glob("part-*")).unlink()
     with pytest.raises(DataError, match=r"part-00000-.*\.parquet is missing. To do: run the gener"):

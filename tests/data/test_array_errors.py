@@ -3,7 +3,6 @@
 import io
 import json
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,28 +15,26 @@ import pytest
 from safetensors.numpy import save
 
 from equipoise.core import DataError
-from equipoise.data import ArraySource, Items, ItemSource, load_items, load_matrix, load_vectors
+from equipoise.data import ArraySource, ItemSource, load_items, load_matrix, load_vectors
 
-PLACES: dict[str, list[Any]] = json.loads(
-    (Path(__file__).parent / "array_places.json").read_text("utf-8")
-)
+PLACES = json.loads((Path(__file__).parent / "array_places.json").read_text("utf-8"))
 IDS = ["a", "b", "c"]
 X = np.array([[1, 2], [3, 4], [5, 6]], dtype=np.float32)
 
 
-def npy(values: Any, **options: Any) -> bytes:
+def npy(values, **options):
     sink = io.BytesIO()
     np.save(sink, values, **options)
     return sink.getvalue()
 
 
-def npz(**arrays: Any) -> bytes:
+def npz(**arrays):
     sink = io.BytesIO()
     np.savez_compressed(sink, **arrays)
     return sink.getvalue()
 
 
-def declared(shape: tuple[int, ...], kind: str = "<f4") -> bytes:
+def declared(shape, kind="<f4"):
     """An .npy of 24 bytes of values, whose header declares any shape."""
     sink = io.BytesIO()
     facts = {"descr": kind, "fortran_order": False, "shape": shape}
@@ -45,20 +42,20 @@ def declared(shape: tuple[int, ...], kind: str = "<f4") -> bytes:
     return sink.getvalue() + bytes(24)
 
 
-def zipped(member: bytes) -> bytes:
+def zipped(member):
     sink = io.BytesIO()
     with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("emb.npy", member)
     return sink.getvalue()
 
 
-def parquet(**columns: Any) -> bytes:
+def parquet(**columns):
     sink = io.BytesIO()
     pq.write_table(pa.table(columns), sink)
     return sink.getvalue()
 
 
-def tensor(kind: str, shape: list[int], values: bytes) -> bytes:
+def tensor(kind, shape, values):
     """Write a .safetensors by hand, for types that numpy lacks."""
     header = {"emb": {"dtype": kind, "shape": shape, "data_offsets": [0, len(values)]}}
     text = json.dumps(header).encode()
@@ -66,7 +63,7 @@ def tensor(kind: str, shape: list[int], values: bytes) -> bytes:
     return len(text).to_bytes(8, "little") + text + values
 
 
-def damaged(content: bytes) -> bytes:
+def damaged(content):
     """Change bytes in the middle of the compressed values of a zip."""
     place = len(content) // 2
     return (
@@ -76,14 +73,14 @@ def damaged(content: bytes) -> bytes:
     )
 
 
-def items(ids: list[str] = IDS) -> Items:
+def items(ids=IDS):
     return load_items(ItemSource(pl.DataFrame({"id": ids}), "id"), what="images")
 
 
 LISTS = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
 # Name: file, its content, options of the source.
 Case = tuple[str, bytes, dict[str, Any]]
-VECTORS: dict[str, Case] = {
+VECTORS = {
     "pickled npy": ("x.npy", npy(np.array([[1, "a"]] * 3, dtype=object), allow_pickle=True), {}),
     "integers": ("x.npy", npy(X.astype(np.int8)), {}),
     "NaN or zero": ("x.npy", npy(np.array([[0, 0], [np.nan, 1], [np.inf, 1]])), {}),
@@ -101,14 +98,14 @@ VECTORS: dict[str, Case] = {
     "mixed dimensions": ("x.parquet", parquet(id=IDS, emb=[None, [1.0, 2.0], [3.0]]), {}),
     "too many empty": ("x.parquet", parquet(id=IDS, emb=[[1.0], [1.0], None]), {}),
 }
-MATRICES: dict[str, Case] = {
+MATRICES = {
     "no names": ("x.npy", npy(X), {}),
     "unknown name": ("x.npy", npy(X), {"names": ("cat", "dog"), "columns": ("cats",)}),
     "yes and no": ("x.csv", b"id,cat\na,Yes\nb,no\nc,no\n", {}),
 }  # fmt: skip
 
 
-def place(error: DataError, folder: Path) -> list[Any]:
+def place(error, folder):
     assert error.fix
     return [str(error.file).replace(f"{folder}/", ""), error.column, error.row]
 
@@ -118,9 +115,7 @@ def place(error: DataError, folder: Path) -> list[Any]:
     [(load_vectors, f"vectors: {n}", c) for n, c in VECTORS.items()]
     + [(load_matrix, f"matrices: {n}", c) for n, c in MATRICES.items()],
 )
-def test_a_bad_file_has_one_error_with_its_place(
-    load: Callable[..., Any], name: str, case: Case, tmp_path: Path
-) -> None:
+def test_a_bad_file_has_one_error_with_its_place(load, name, case, tmp_path):
     file, content, options = case
     (tmp_path / file).write_bytes(content)
     with pytest.raises(DataError) as raised:
@@ -128,7 +123,7 @@ def test_a_bad_file_has_one_error_with_its_place(
     assert place(raised.value, tmp_path) == PLACES[name]
 
 
-FRAMES: dict[str, tuple[Any, dict[str, Any]]] = {
+FRAMES = {
     "objects": (np.array([["a", 1]] * 3, dtype=object), {}),
     "masked": (np.ma.masked_array(X, X > 5), {}),
     "ids in memory differ": (X, {"ids": ["a", "b"]}),
@@ -137,7 +132,7 @@ FRAMES: dict[str, tuple[Any, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("name", FRAMES)
-def test_bad_arrays_and_frames_in_memory(name: str) -> None:
+def test_bad_arrays_and_frames_in_memory(name):
     given, options = FRAMES[name]
     with pytest.raises(DataError) as raised:
         load_vectors(ArraySource(given, **options), items())
@@ -146,7 +141,7 @@ def test_bad_arrays_and_frames_in_memory(name: str) -> None:
     )
 
 
-ID_FILES: dict[str, tuple[str, bytes]] = {
+ID_FILES = {
     "a blank line": ("ids.txt", b"a\n\nc\n"),
     "wrong extension": ("ids.json", b"[]"),
     "bytes that are no text": ("ids.npy", npy(np.array([b"a", b"\xff", b"c"]))),
@@ -154,7 +149,7 @@ ID_FILES: dict[str, tuple[str, bytes]] = {
 
 
 @pytest.mark.parametrize("name", ID_FILES)
-def test_bad_files_of_ids(name: str, tmp_path: Path) -> None:
+def test_bad_files_of_ids(name, tmp_path):
     file, content = ID_FILES[name]
     (tmp_path / file).write_bytes(content)
     (tmp_path / "x.npy").write_bytes(npy(X))
@@ -165,7 +160,7 @@ def test_bad_files_of_ids(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("extension", [".npz", ".parquet"])
-def test_missing_files_and_directories(extension: str, tmp_path: Path) -> None:
+def test_missing_files_and_directories(extension, tmp_path):
     (tmp_path / f"embeddings{extension}").mkdir()
     (tmp_path / f"vectors{extension}").touch()
     for name, fix in (("embeddings", "inside"), ("vectrs", f"vectors{extension}")):
@@ -175,7 +170,7 @@ def test_missing_files_and_directories(extension: str, tmp_path: Path) -> None:
         assert fix in str(raised.value.fix)
 
 
-def test_a_pickle_in_an_npz_is_never_run(tmp_path: Path) -> None:
+def test_a_pickle_in_an_npz_is_never_run(tmp_path):
     """The header alone tells that there are objects; the pickle itself is broken on purpose."""
     content = npy(np.array([[1]], dtype=object), allow_pickle=True)
     with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:

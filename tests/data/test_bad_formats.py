@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
@@ -40,13 +39,11 @@ from image_files import (
     write_json,
 )
 
-PLACES: dict[str, list[Any]] = json.loads(
-    (Path(__file__).parent / "format_places.json").read_text("utf-8")
-)
+PLACES = json.loads((Path(__file__).parent / "format_places.json").read_text("utf-8"))
 Bad = Callable[[Path], object]
 
 
-def changed(value: Any, *path: Any, to: Any) -> Any:
+def changed(value, *path, to):
     """A copy of some JSON with one value replaced; `...` removes it."""
     copy = json.loads(json.dumps(value))
     at = copy
@@ -59,27 +56,27 @@ def changed(value: Any, *path: Any, to: Any) -> Any:
     return copy
 
 
-def captions(*path: Any, to: Any) -> Bad:
+def captions(*path, to):
     return lambda f: read_coco_captions(
         write_json(f / "captions.json", changed(COCO_CAPTIONS, *path, to=to))
     )
 
 
-def instances(*path: Any, to: Any) -> Bad:
+def instances(*path, to):
     return lambda f: read_coco_instances(
         write_json(f / "instances.json", changed(COCO_INSTANCES, *path, to=to))
     )
 
 
-def objects(*path: Any, to: Any) -> Bad:
+def objects(*path, to):
     return lambda f: read_visual_genome(
         write_json(f / "objects.json", changed(VG_OBJECTS, *path, to=to)),
         write_json(f / "image_data.json", VG_IMAGES),
     )
 
 
-def text(read: Callable[[Path], object], name: str, content: str | bytes) -> Bad:
-    def run(folder: Path) -> object:
+def text(read, name, content):
+    def run(folder):
         raw = content if isinstance(content, bytes) else content.encode()
         (folder / name).write_bytes(raw)
         return read(folder / name)
@@ -87,10 +84,8 @@ def text(read: Callable[[Path], object], name: str, content: str | bytes) -> Bad
     return run
 
 
-def cells(
-    read: Callable[[Path], object], name: str, rows: list[list[str]], *changes: tuple[int, int, str]
-) -> Bad:
-    def run(folder: Path) -> object:
+def cells(read, name, rows, *changes):
+    def run(folder):
         copy = [list(row) for row in rows]
         for row, column, cell in changes:
             copy[row][column] = cell
@@ -99,29 +94,29 @@ def cells(
     return run
 
 
-def captions_text(content: str | bytes) -> Bad:
+def captions_text(content):
     return text(read_coco_captions, "captions.json", content)
 
 
-def mapping(name: str, content: str | bytes) -> Bad:
+def mapping(name, content):
     return text(read_class_mapping, name, content)
 
 
-def dollar(*changes: tuple[int, int, str]) -> Bad:
+def dollar(*changes):
     return cells(read_dollar_street, "images_v2.csv", DOLLAR_STREET, *changes)
 
 
-def strict_dollar(path: Path) -> object:
+def strict_dollar(path):
     return read_dollar_street(path, collapse=None)
 
 
-def twice(folder: Path) -> object:
+def twice(folder):
     table = read_plain(pl.DataFrame({"id": ["a"]}), id="id")
     to_tables(table, folder / "out")
     return to_tables(table, folder / "out")
 
 
-def nothing_shared(folder: Path) -> object:
+def nothing_shared(folder):
     return combine(
         read_plain(write_csv(folder / "a.csv", [["id"], ["1"]]), id="id"),
         read_plain(write_csv(folder / "b.csv", [["id"], ["2"]]), id="id"),
@@ -130,7 +125,7 @@ def nothing_shared(folder: Path) -> object:
 
 WHOLE = json.dumps(COCO_CAPTIONS)
 PLAIN_COLUMNS = {"id": "id", "columns": ("gender",), "label": "label"}
-CASES: dict[str, Bad] = {
+CASES = {
     "JSON: cut off in a record": captions_text(WHOLE[:600]),
     "JSON: another encoding": captions_text('{"images": [{"id": "é"}]}'.encode("latin-1")),
     "JSON: a list where an object belongs": captions_text("[1, 2]"),
@@ -174,7 +169,7 @@ CASES: dict[str, Bad] = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_bad_file_has_one_error_with_its_place(name: str, tmp_path: Path) -> None:
+def test_a_bad_file_has_one_error_with_its_place(name, tmp_path):
     with pytest.raises(DataError) as raised:
         CASES[name](tmp_path)
     error = raised.value

@@ -2,7 +2,6 @@
 
 import io
 import json
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,9 +14,7 @@ import pytest
 from equipoise.core import DataError
 from equipoise.data import LabelSource, Normalization, PredictionSource, load_predictions
 
-PLACES: dict[str, list[Any]] = json.loads(
-    (Path(__file__).parent / "table_places.json").read_text("utf-8")
-)
+PLACES = json.loads((Path(__file__).parent / "table_places.json").read_text("utf-8"))
 LABELS = b"id,y,g\n1,a,x\n2,b,y\n3,a,y\n"
 PREDICTIONS = b"id,p\n1,a\n2,b\n3,b\n"
 
@@ -36,20 +33,20 @@ class Case:
     max_unmatched: float = 0.01
 
 
-def parquet(**columns: Any) -> bytes:
+def parquet(**columns):
     sink = io.BytesIO()
     pq.write_table(pa.table(columns), sink)
     return sink.getvalue()
 
 
-def probabilities(*rows: str) -> dict[str, Any]:
+def probabilities(*rows):
     return {
         "predictions": ("id,a,b\n" + "".join(f"{row}\n" for row in rows)).encode(),
         "options": {"prediction": None, "probabilities": {"a": "a", "b": "b"}},
     }
 
 
-def run(case: Case, folder: Path) -> list[Any]:
+def run(case, folder):
     """Load a case and return where its error is."""
     (folder / case.label_file).write_bytes(case.labels)
     (folder / case.file).write_bytes(case.predictions)
@@ -126,26 +123,26 @@ CASES = [*FILES, *IDS, *CONTENT, *SCORES, *RANKS]
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
-def test_bad_input_has_one_error_with_its_place(case: Case, tmp_path: Path) -> None:
+def test_bad_input_has_one_error_with_its_place(case, tmp_path):
     assert run(case, tmp_path) == PLACES[case.name]
 
 
-def read(table: Any, **options: Any) -> None:
+def read(table, **options):
     labels = LabelSource(table, "id", "y", ("g",), **options)
     load_predictions(labels, {"m": PredictionSource(table, "y")})
 
 
-def test_a_missing_file_names_the_nearest(tmp_path: Path) -> None:
+def test_a_missing_file_names_the_nearest(tmp_path):
     (tmp_path / "labels.csv").write_bytes(LABELS)
     with pytest.raises(DataError, match="write 'labels.csv' if that was meant"):
         read(tmp_path / "lables.csv")
 
 
-def frame(target: pa.Array) -> pa.Table:
+def frame(target):
     return pa.table({"id": ["1"], "y": target, "g": ["x"]})
 
 
-FRAMES: dict[str, Callable[[], Any]] = {
+FRAMES = {
     "pandas, a column twice": lambda: pd.DataFrame(
         [["1", "a", "b", "x"]], columns=["id", "y", "y", "g"]
     ),
@@ -155,7 +152,7 @@ FRAMES: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.parametrize("name", FRAMES)
-def test_bad_data_frames(name: str) -> None:
+def test_bad_data_frames(name):
     with pytest.raises(DataError) as raised:
         read(FRAMES[name]())
     assert [raised.value.file, raised.value.column, raised.value.row] == PLACES[name]

@@ -4,7 +4,6 @@ import re
 from pathlib import Path
 
 import polars as pl
-import pytest
 
 import equipoise.data
 from equipoise.data import FORMATS
@@ -23,9 +22,7 @@ PYTHON = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 YAML = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
 
 
-def test_rules_of_captions_become_versions(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_rules_of_captions_become_versions(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "annotations").mkdir()
     write_json(tmp_path / "annotations" / "captions_val2017.json", COCO_CAPTIONS)
@@ -37,9 +34,7 @@ def test_rules_of_captions_become_versions(
     assert "gender (strict)" in pl.read_parquet_schema("coco/images.parquet")
 
 
-def test_the_other_code_of_the_page(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_other_code_of_the_page(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     write_csv(tmp_path / "images_v2.csv", DOLLAR_STREET)
     write_json(tmp_path / "objects.json", VG_OBJECTS)
@@ -59,7 +54,7 @@ def test_the_other_code_of_the_page(
     ]
 
 
-def test_every_count_on_the_page_is_real() -> None:
+def test_every_count_on_the_page_is_real():
     source = "".join(
         path.read_text("utf-8") for path in Path(equipoise.data.__file__).parent.rglob("*.py")
     )

@@ -1,8 +1,5 @@
 """Each format is read as its source describes it, and everything left out is counted."""
 
-from pathlib import Path
-from typing import Any
-
 import polars as pl
 import pytest
 
@@ -10,7 +7,6 @@ from equipoise.core import DataError
 from equipoise.data import (
     FORMATS,
     Captions,
-    ImageSet,
     PataCaption,
     find_format,
     provenance,
@@ -20,7 +16,6 @@ from equipoise.data import (
 from image_files import (
     PLAIN,
     SAMPLES,
-    Sample,
     sample,
     write_csv,
     write_json,
@@ -28,9 +23,9 @@ from image_files import (
 from tools.format_pages import FOLDER, page
 
 
-def content(images: ImageSet) -> dict[str, Any]:
+def content(images):
     """All that a set holds, but for the digests of its files."""
-    found: dict[str, Any] = {"images": images.image_table().to_dict(as_series=False)}
+    found = {"images": images.image_table().to_dict(as_series=False)}
     found |= {"provenance": provenance(images) | {"inputs": None}}
     for part in (images.labels, images.captions, images.boxes):
         if part is not None:
@@ -43,7 +38,7 @@ def content(images: ImageSet) -> dict[str, Any]:
 class TestContract:
     """What every registered format does."""
 
-    def test_it_reads_its_sample_as_items_and_labels(self, one: Sample, tmp_path: Path) -> None:
+    def test_it_reads_its_sample_as_items_and_labels(self, one, tmp_path):
         images = one.read(tmp_path)
         assert len(images) > 1
         assert images.ids.tolist() == sorted({*images.ids})
@@ -54,14 +49,12 @@ class TestContract:
             assert wide.sum().sum_horizontal().item() == len(images.labels.image)
 
     @pytest.mark.parametrize("seed", range(2))
-    def test_the_order_of_records_changes_nothing(
-        self, one: Sample, seed: int, tmp_path: Path
-    ) -> None:
+    def test_the_order_of_records_changes_nothing(self, one, seed, tmp_path):
         plain = content(one.read(tmp_path))
         (tmp_path / "mixed").mkdir()
         assert content(one.read(tmp_path / "mixed", seed)) == plain
 
-    def test_a_missing_file_is_named(self, one: Sample, tmp_path: Path) -> None:
+    def test_a_missing_file_is_named(self, one, tmp_path):
         files = one.write(tmp_path, None)
         roles = files if isinstance(files, dict) else {"": files}
         absent = {role: tmp_path / f"absent{path.suffix}" for role, path in roles.items()}
@@ -71,7 +64,7 @@ class TestContract:
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_every_format_has_samples_and_its_page(name: str) -> None:
+def test_every_format_has_samples_and_its_page(name):
     assert sample(name)
     text = (FOLDER / f"{name}.md").read_text(encoding="utf-8")
     assert text == page(FORMATS[name])
@@ -79,16 +72,16 @@ def test_every_format_has_samples_and_its_page(name: str) -> None:
         assert f"- `{option}` (" in text
 
 
-def columns(images: ImageSet) -> dict[str, list[str | None]]:
+def columns(images):
     return {name: column.values.tolist() for name, column in images.columns.items()}
 
 
-def labels(images: ImageSet) -> set[tuple[str, str]]:
+def labels(images):
     table = images.label_table()
     return {*zip(table["image_id"], table["label"], strict=True)}
 
 
-def test_captions_of_coco(tmp_path: Path) -> None:
+def test_captions_of_coco(tmp_path):
     images = sample("coco", "captions").read(tmp_path)
     assert images.ids.tolist() == ["139", "25", "7", "9"]
     assert columns(images)["file_name"][0] == "000000000139.jpg"
@@ -103,7 +96,7 @@ def test_captions_of_coco(tmp_path: Path) -> None:
     assert (digest["rows"], digest["bytes"]) == (6, (tmp_path / "coco.json").stat().st_size)
 
 
-def test_instances_of_coco(tmp_path: Path) -> None:
+def test_instances_of_coco(tmp_path):
     images = sample("coco", "instances").read(tmp_path)
     assert labels(images) == {
         ("139", "person"), ("139", "chair"), ("25", "giraffe"), ("9", "chair"),
@@ -117,7 +110,7 @@ def test_instances_of_coco(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
-def test_objects_of_visual_genome(tmp_path: Path) -> None:
+def test_objects_of_visual_genome(tmp_path):
     images = sample("visual_genome").read(tmp_path)
     assert columns(images) == {
         "width": ["100"] * 5, "height": ["100"] * 5, "coco_id": ["139", None, "9", None, "77"],
@@ -132,7 +125,7 @@ def test_objects_of_visual_genome(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
-def test_dollar_street(tmp_path: Path) -> None:
+def test_dollar_street(tmp_path):
     images = sample("dollar_street").read(tmp_path)
     assert columns(images) == {
         "country": ["Lebanon", "Norway", "Burundi", "Atlantis"],
@@ -156,7 +149,7 @@ def test_dollar_street(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["csv", "parquet"])
-def test_social_counterfactuals(name: str, tmp_path: Path) -> None:
+def test_social_counterfactuals(name, tmp_path):
     images = sample("social_counterfactuals", name).read(tmp_path)
     assert images.counts == {"images": 8, "sets": 3, "incomplete_sets": 1}
     first = "images/s1_Bf.jpg" if name == "csv" else "s1/Black female"
@@ -172,7 +165,7 @@ def test_social_counterfactuals(name: str, tmp_path: Path) -> None:
     }
 
 
-def test_visogender(tmp_path: Path) -> None:
+def test_visogender(tmp_path):
     images = sample("visogender").read(tmp_path)
     assert images.ids.tolist() == ["OP_1", "OP_2"]
     assert columns(images)["participant_gender"] == ["woman", None]
@@ -183,7 +176,7 @@ def test_visogender(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
-def test_pata(tmp_path: Path) -> None:
+def test_pata(tmp_path):
     images = sample("pata").read(tmp_path)
     assert columns(images) == {
         "scene": ["car", "fashion_show", "office"],
@@ -195,7 +188,7 @@ def test_pata(tmp_path: Path) -> None:
     assert images.counts == {"lines": 4, "images": 3, "repeated_lines": 1, "repeated_urls": 1}
 
 
-def test_captions_of_pata(tmp_path: Path) -> None:
+def test_captions_of_pata(tmp_path):
     scene = {
         "long": "photo of {age}, {race} {gender} working", "short": "office",
         "pos": {"races": ["photo of a millionaire"], "gender": [], "age": []},
@@ -208,7 +201,7 @@ def test_captions_of_pata(tmp_path: Path) -> None:
     )
 
 
-def test_celeba(tmp_path: Path) -> None:
+def test_celeba(tmp_path):
     images = sample("celeba", "text").read(tmp_path)
     assert columns(images) == {"Male": ["not Male", "not Male", "Male"]}
     assert labels(images) == {
@@ -219,7 +212,7 @@ def test_celeba(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
-def test_plain_tables(tmp_path: Path) -> None:
+def test_plain_tables(tmp_path):
     path = write_csv(tmp_path / "p.csv", PLAIN)
     images = read_plain(path, id="id", columns=("gender",), label="label", missing=("NA",))
     assert columns(images) == {"gender": ["M", "F", None]}

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 from equipoise.data import (
@@ -13,7 +10,6 @@ from equipoise.data import (
     LARGE_BOXES,
     BoxSize,
     CaptionGroups,
-    ImageSet,
     continents,
     design_choices,
     hall_boxes,
@@ -28,7 +24,7 @@ from image_files import DOLLAR_STREET, sample, write_csv, write_json
 GENDER = {"woman": ("woman", "she"), "man": ("Man", "he")}
 
 
-def captioned(folder: Path, *captions: str) -> ImageSet:
+def captioned(folder, *captions):
     annotations = [
         {"id": n, "image_id": n, "caption": text} for n, text in enumerate(captions, start=10)
     ]
@@ -37,13 +33,12 @@ def captioned(folder: Path, *captions: str) -> ImageSet:
     return read_coco_captions(write_json(folder / "c.json", value))
 
 
-def values(images: ImageSet, rule: Any) -> list[str | None]:
-    found: list[str | None] = rule(images).column(rule.name).values.tolist()
-    return found
+def values(images, rule):
+    return rule(images).column(rule.name).values.tolist()
 
 
-def left_out(images: ImageSet, rule: Any) -> dict[str, int]:
-    counts: dict[str, int] = rule(images).steps[-1].counts["left_out"]
+def left_out(images, rule):
+    counts = rule(images).steps[-1].counts["left_out"]
     return {reason: count for reason, count in counts.items() if count}
 
 
@@ -60,11 +55,11 @@ def left_out(images: ImageSet, rule: Any) -> dict[str, int]:
         ("mañ", False),
     ],
 )
-def test_a_term_is_a_whole_word(caption: str, found: bool) -> None:
+def test_a_term_is_a_whole_word(caption, found):
     assert (pattern_of(("man",)).search(folded(caption)) is not None) == found
 
 
-def test_groups_by_captions(tmp_path: Path) -> None:
+def test_groups_by_captions(tmp_path):
     images = captioned(tmp_path, "A woman", "he and she", "a boat", "A person, a man")
     rule = CaptionGroups("gender", GENDER, ("person",))
     assert values(images, rule) == ["woman", None, None, "man", None]
@@ -80,7 +75,7 @@ def test_groups_by_captions(tmp_path: Path) -> None:
     )  # fmt: skip
 
 
-def genome(folder: Path) -> ImageSet:
+def genome(folder):
     return sample("visual_genome").read(folder)
 
 
@@ -98,15 +93,13 @@ def genome(folder: Path) -> ImageSet:
     ],
     ids=lambda value: value.name if isinstance(value, BoxSize) else "",
 )  # fmt: skip
-def test_groups_by_boxes_of_a_size(
-    size: BoxSize, expected: list[str | None], reasons: dict[str, int], tmp_path: Path
-) -> None:
+def test_groups_by_boxes_of_a_size(size, expected, reasons, tmp_path):
     images = genome(tmp_path)
     assert values(images, hall_boxes(size)) == expected
     assert left_out(images, hall_boxes(size)) == {**reasons, "no term of a group": 1}
 
 
-def test_a_box_at_the_bound_counts(tmp_path: Path) -> None:
+def test_a_box_at_the_bound_counts(tmp_path):
     box = {"x": 0, "y": 0, "w": 20, "h": 30, "names": ["man"], "synsets": ["man.n.01"]}
     objects = [{"image_id": 1, "objects": [box]}]
     sizes = [{"image_id": 1, "width": 100, "height": 120}]
@@ -117,11 +110,11 @@ def test_a_box_at_the_bound_counts(tmp_path: Path) -> None:
         assert values(images, hall_boxes(size)) == ["man"]
 
 
-def street(folder: Path) -> ImageSet:
+def street(folder):
     return read_dollar_street(write_csv(folder / "d.csv", DOLLAR_STREET))
 
 
-def test_continents_and_incomes(tmp_path: Path) -> None:
+def test_continents_and_incomes(tmp_path):
     images = street(tmp_path)
     assert values(images, continents()) == ["Asia", "Europe", "Africa", None]
     assert continents()(images).steps[-1].counts == {
@@ -145,7 +138,7 @@ def test_continents_and_incomes(tmp_path: Path) -> None:
     )
 
 
-def test_rules_become_versions_of_design_choices() -> None:
+def test_rules_become_versions_of_design_choices():
     large, small = hall_boxes(LARGE_BOXES, version="large"), hall_boxes(version="all")
     assert design_choices(large, small) == {
         "large": {"columns": {"gender": "gender (large)"}},

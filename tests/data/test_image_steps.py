@@ -1,7 +1,6 @@
 """Declared steps: images and labels left out, two sets joined, crops, tables on disk."""
 
 import json
-from pathlib import Path
 
 import polars as pl
 import pytest
@@ -13,7 +12,6 @@ from equipoise.data import (
     ClassMapping,
     CropBoxes,
     IdsFrom,
-    ImageSet,
     LeaveOutUnlabelled,
     combine,
     compare_mappings,
@@ -32,14 +30,14 @@ from equipoise.data.labels import ItemSource
 from image_files import COCO_CAPTIONS, COCO_INSTANCES, VG_IMAGES, write_json
 
 
-def coco(folder: Path) -> ImageSet:
+def coco(folder):
     return combine(
         read_coco_captions(write_json(folder / "captions.json", COCO_CAPTIONS)),
         read_coco_instances(write_json(folder / "instances.json", COCO_INSTANCES)),
     )
 
 
-def test_images_of_visual_genome_are_left_out_of_coco(tmp_path: Path) -> None:
+def test_images_of_visual_genome_are_left_out_of_coco(tmp_path):
     genome = read_visual_genome_images(write_json(tmp_path / "image_data.json", VG_IMAGES))
     images = coco(tmp_path).apply(leave_out_visual_genome(genome))
     assert images.ids.tolist() == ["25", "7"]
@@ -51,7 +49,7 @@ def test_images_of_visual_genome_are_left_out_of_coco(tmp_path: Path) -> None:
     assert images.captions.image.tolist() == [0, 1]
 
 
-def test_images_can_be_named_by_a_column(tmp_path: Path) -> None:
+def test_images_can_be_named_by_a_column(tmp_path):
     images = coco(tmp_path)
     named = images.apply(IdsFrom("file_name"))
     assert named.ids.tolist() == [f"{n:012}.jpg" for n in (7, 9, 25, 139)]
@@ -71,7 +69,7 @@ def test_images_can_be_named_by_a_column(tmp_path: Path) -> None:
         images.apply(hall_captions(), IdsFrom("gender"))
 
 
-def test_crops_of_persons(tmp_path: Path) -> None:
+def test_crops_of_persons(tmp_path):
     rule = CropBoxes(frozenset({"person"}), margin=0.5, pixels=150)
     crops = coco(tmp_path).apply(hall_captions(), rule)
     assert rule.description == (
@@ -91,7 +89,7 @@ def test_crops_of_persons(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
-def test_tables_are_written_with_their_provenance(tmp_path: Path) -> None:
+def test_tables_are_written_with_their_provenance(tmp_path):
     images = coco(tmp_path).apply(hall_captions(), LeaveOutUnlabelled())
     paths = to_tables(images, tmp_path / "a" / "b")
     assert [path.name for path in paths] == ["images.parquet", "labels.parquet", "provenance.json"]
@@ -114,7 +112,7 @@ LABEL = st.sampled_from(["a", "b", "c", "d"])
 PAIRS = st.frozensets(st.tuples(LABEL, st.sampled_from(["x", "y", "z"])))
 
 
-def plain(*rows: tuple[str, str | None]) -> ImageSet:
+def plain(*rows):
     frame = pl.DataFrame([*rows], schema=["id", "label"], orient="row")
     return read_plain(frame, id="id", label="label")
 
@@ -129,12 +127,12 @@ def plain(*rows: tuple[str, str | None]) -> ImageSet:
         ("wide.yaml", "phones: [telephone, cellphone]\nbikes: bicycle\ncalls:\n  - telephone\n"),
     ],
 )  # fmt: skip
-def test_every_format_reads_the_same(name: str, content: str, tmp_path: Path) -> None:
+def test_every_format_reads_the_same(name, content, tmp_path):
     (tmp_path / name).write_text(content)
     assert read_class_mapping(tmp_path / name) == MAPPING
 
 
-def test_labels_become_classes() -> None:
+def test_labels_become_classes():
     found = plain(("1", "phones"), ("1", "calls"), ("2", "bikes"), ("3", "roof"), ("4", None))
     mapped = found.apply(MAPPING)
     assert mapped.label_table().rows() == [
@@ -152,9 +150,7 @@ def test_labels_become_classes() -> None:
 
 
 @given(PAIRS, PAIRS)
-def test_comparing_accounts_for_every_pair(
-    a: frozenset[tuple[str, str]], b: frozenset[tuple[str, str]]
-) -> None:
+def test_comparing_accounts_for_every_pair(a, b):
     first, second = ClassMapping("a", a), ClassMapping("b", b)
     found = compare_mappings(first, second)
     assert sum(found.counts.values()) == len({label for label, _ in a | b})

@@ -12,7 +12,7 @@ from equipoise.data import ItemSource, load_items
 ROWS = {"image": ["b", "a", "c"], "gender": ["F", None, "M"], "age": [1.0, 2.5, None]}
 
 
-def test_items_are_in_the_order_of_the_table() -> None:
+def test_items_are_in_the_order_of_the_table():
     items = load_items(ItemSource(pl.DataFrame(ROWS), "image", ("gender", "age")), what="images")
     assert (len(items), items.name, items.id) == (3, "images (data frame)", "image")
     assert items.ids.tolist() == ["b", "a", "c"]
@@ -27,7 +27,7 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"])).filter(str.strip)
 
 
 @given(st.lists(TEXT, unique=True, min_size=1))
-def test_any_text_that_is_not_blank_is_an_id(ids: list[str]) -> None:
+def test_any_text_that_is_not_blank_is_an_id(ids):
     items = load_items(ItemSource(pl.DataFrame({"id": ids}), "id"))
     assert items.ids.tolist() == ids
     assert items.ids.dtype == np.object_

@@ -1,7 +1,6 @@
 """The words of the package are those of their sources."""
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -9,16 +8,15 @@ from equipoise.data import LEXICONS, lexicon
 
 
 @pytest.mark.parametrize("name", LEXICONS)
-def test_every_lexicon_names_its_source(name: str) -> None:
+def test_every_lexicon_names_its_source(name):
     found = lexicon(name)
     assert len(found.source) > 20
     assert len(found.note) > 20
     assert found.content
 
 
-def source(shared: Path, name: str) -> dict[str, object]:
-    found: dict[str, object] = json.loads((shared / "lexicons" / f"{name}.json").read_text("utf-8"))
-    return found
+def source(shared, name):
+    return json.loads((shared / "lexicons" / f"{name}.json").read_text("utf-8"))
 
 
 @pytest.mark.parametrize(
@@ -30,19 +28,19 @@ def source(shared: Path, name: str) -> dict[str, object]:
         ("howard_2024", "social_counterfactuals"),
     ],
 )
-def test_words_are_those_collected(name: str, file: str, shared_dir: Path) -> None:
+def test_words_are_those_collected(name, file, shared_dir):
     collected = source(shared_dir, file)
     expected = {key: value for key, value in collected.items() if key not in ("source", "note")}
     assert dict(lexicon(name).content) == expected
 
 
-def test_terms_of_gender_are_those_collected(shared_dir: Path) -> None:
+def test_terms_of_gender_are_those_collected(shared_dir):
     collected, found = source(shared_dir, "hall_gender_terms"), lexicon("hall_2023").content
     assert found["captions"] == collected["coco_captions"]
     assert found["synsets"] == collected["visual_genome"]
     assert found["neutral"] == collected["excluded_terms"]
     assert found["class_mapping_examples"] == collected["class_mapping_examples"]
     assert found["dropped_in_v3"] == {
-        "captions": collected["dropped_in_v3"]["coco_captions"],  # type: ignore[index]
-        "synsets": collected["dropped_in_v3"]["visual_genome"],  # type: ignore[index]
+        "captions": collected["dropped_in_v3"]["coco_captions"],
+        "synsets": collected["dropped_in_v3"]["visual_genome"],
     }

@@ -1,9 +1,6 @@
 """Scores and labels by concept: one column at a time, whatever the file."""
 
 import json
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -13,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from equipoise.data import ArraySource, Items, ItemSource, load_items, load_matrix, matrices
+from equipoise.data import ArraySource, ItemSource, load_items, load_matrix, matrices
 
 N = 30
 IDS = [f"im{place:02d}" for place in range(N)]
@@ -23,29 +20,27 @@ ORDER = np.random.default_rng(4).permutation(N)
 SHUFFLED = [IDS[place] for place in ORDER]
 
 
-def items(ids: list[Any] | None = None) -> Items:
+def items(ids=None):
     return load_items(ItemSource(pl.DataFrame({"id": IDS if ids is None else ids}), "id"))
 
 
-def frame() -> pl.DataFrame:
+def frame():
     columns = {name: X[ORDER][:, place] for place, name in enumerate(NAMES)}
     return pl.DataFrame({"id": SHUFFLED, "split": ["val"] * N, **columns})
 
 
-def as_npy(path: Path) -> ArraySource:
+def as_npy(path):
     np.save(path / "x.npy", X[ORDER])
     return ArraySource(path / "x.npy", ids=SHUFFLED, names=NAMES)
 
 
-def as_parquet(path: Path) -> ArraySource:
+def as_parquet(path):
     frame().write_parquet(path / "x.parquet", row_group_size=8)
     return ArraySource(path / "x.parquet")
 
 
 @pytest.mark.parametrize("write", [as_npy, as_parquet])
-def test_every_format_gives_the_same_numbers(
-    write: Callable[[Path], ArraySource], tmp_path: Path
-) -> None:
+def test_every_format_gives_the_same_numbers(write, tmp_path):
     matrix = load_matrix(write(tmp_path), items())
     assert matrix.names == NAMES
     for place, name in enumerate(NAMES):
@@ -60,7 +55,7 @@ def test_every_format_gives_the_same_numbers(
     assert json.dumps({**matrix.counts, **matrix.inputs})
 
 
-def test_a_csv_gives_the_numbers_that_it_spells(tmp_path: Path) -> None:
+def test_a_csv_gives_the_numbers_that_it_spells(tmp_path):
     content = "id,split,cat,dog\nb,val, 0.1 ,1e-3\na,test,NA,-Inf\nc,val,,2\n"
     (tmp_path / "x.csv").write_text(content)
     source = ArraySource(tmp_path / "x.csv", missing=("NA",))
@@ -73,7 +68,7 @@ def test_a_csv_gives_the_numbers_that_it_spells(tmp_path: Path) -> None:
     assert matrix.counts["columns_left_out"] == ["split"]
 
 
-LABELS: dict[str, Any] = {
+LABELS = {
     "booleans": pa.array([True, False, None]),
     "floats": pa.array([1, 0, np.nan], pa.float16()),
     "text of booleans": pa.array(["True", "false", ""]),
@@ -82,7 +77,7 @@ LABELS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("kind", LABELS)
-def test_labels_of_any_plain_type_are_one_and_zero(kind: str, tmp_path: Path) -> None:
+def test_labels_of_any_plain_type_are_one_and_zero(kind, tmp_path):
     table = pa.table({"id": ["a", "b", "c"], "cat": LABELS[kind]})
     pq.write_table(table, tmp_path / "x.parquet")
     for file in (table, tmp_path / "x.parquet"):
@@ -92,7 +87,7 @@ def test_labels_of_any_plain_type_are_one_and_zero(kind: str, tmp_path: Path) ->
 
 @settings(deadline=None)
 @given(st.randoms(use_true_random=False), st.integers(1, 12), st.integers(1, 12))
-def test_any_order_of_rows_gives_the_same(random: Any, rows: int, known: int) -> None:
+def test_any_order_of_rows_gives_the_same(random, rows, known):
     values = np.array([[random.choice([0.0, 1.0, np.nan]) for _ in "xy"] for _ in range(rows)])
     order = random.sample(range(rows), rows)
     table = pl.DataFrame({"id": [*range(rows)], "x": values[:, 0], "y": values[:, 1]})
@@ -109,7 +104,7 @@ def test_any_order_of_rows_gives_the_same(random: Any, rows: int, known: int) ->
 
 
 @pytest.mark.parametrize("width", [1, 2, 5, 100])
-def test_blocks_of_any_width_read_the_same(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_of_any_width_read_the_same(width, monkeypatch):
     values = np.arange(70, dtype=np.float32).reshape(10, 7)
     monkeypatch.setattr(matrices, "BLOCK_BYTES", width * 40)
     read = matrices.Blocks(values, {f"{place}": place for place in range(7)})

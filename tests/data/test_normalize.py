@@ -30,7 +30,7 @@ from equipoise.data import Normalization
         ("Answer: B", "b"),
     ],
 )
-def test_the_default_pipeline(text: str, label: str) -> None:
+def test_the_default_pipeline(text, label):
     assert Normalization()(text) == label
 
 
@@ -45,19 +45,19 @@ def test_the_default_pipeline(text: str, label: str) -> None:
         ({"synonyms": {"A Physician!": "Doctor"}}, "Doctor"),
     ],
 )
-def test_each_step_can_be_declared(options: dict[str, object], label: str) -> None:
-    steps = Normalization(**options)  # type: ignore[arg-type]
+def test_each_step_can_be_declared(options, label):
+    steps = Normalization(**options)
     expected = "The Physician" if "case_fold" in options else label
     assert steps("The  Physician.") == expected
 
 
-def test_the_version_of_the_default_is_pinned() -> None:
+def test_the_version_of_the_default_is_pinned():
     # When this changes, results of old runs no longer mean the same: raise PIPELINE and say so.
     assert Normalization().version == "normalisation 1.e638489b"
 
 
 @given(st.text())
-def test_normal_forms_are_stable_and_never_empty(text: str) -> None:
+def test_normal_forms_are_stable_and_never_empty(text):
     steps = Normalization()
     assert steps(steps(text)) == steps(text)
     assert bool(steps(text)) == bool(text)

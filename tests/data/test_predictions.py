@@ -1,8 +1,5 @@
 """Joining predictions to labels: states, mappings, ranks, probabilities and what is counted."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import polars as pl
 import pytest
@@ -14,8 +11,6 @@ from equipoise.data import (
     LabelSource,
     Normalization,
     Outputs,
-    PredictionData,
-    Predictions,
     PredictionSource,
     Reading,
     join_predictions,
@@ -28,10 +23,8 @@ LABELS = pl.DataFrame(
 )
 
 
-def load(
-    predictions: dict[str, list[Any]], *, max_unmatched: float = 0.5, **options: Any
-) -> PredictionData:
-    source: dict[str, Any] = {"prediction": "p"} | options
+def load(predictions, *, max_unmatched=0.5, **options):
+    source = {"prediction": "p"} | options
     frame = pl.DataFrame(predictions, strict=False)
     return load_predictions(
         LabelSource(LABELS, "id", "y", ("g",)),
@@ -40,16 +33,15 @@ def load(
     )
 
 
-def default(data: PredictionData) -> Predictions:
+def default(data):
     return data.models["m"].versions["default"]
 
 
-def counts_of(data: PredictionData) -> dict[str, Any]:
-    counts: dict[str, Any] = data.counts["models"]["m"]
-    return counts
+def counts_of(data):
+    return data.counts["models"]["m"]
 
 
-def test_states() -> None:
+def test_states():
     rows = {"id": ["1", "2", "3", "99", "98"], "p": ["b", "no", "?", "a", "x"]}
     data = load(rows, unknown=("?",), refused=("no", "sorry"))
     model = data.models["m"]
@@ -75,10 +67,10 @@ def test_states() -> None:
     }
 
 
-def test_failed_ids_of_a_live_model_are_not_unmatched() -> None:
+def test_failed_ids_of_a_live_model_are_not_unmatched():
     labels = read_labels(LabelSource(LABELS, "id", "y", ("g",)))
 
-    def joined(max_unmatched: float) -> PredictionData:
+    def joined(max_unmatched):
         outputs = Outputs(
             model="m", content="labels", source="models.m.vocabulary",
             ids=pl.Series("", ["1", "2"]), labels=Coded.of(pl.Series(["b", "a"])).column(),
@@ -94,7 +86,7 @@ def test_failed_ids_of_a_live_model_are_not_unmatched() -> None:
     assert raised.value.problem.startswith("1 of 4 ids")
 
 
-def test_mappings_side_by_side() -> None:
+def test_mappings_side_by_side():
     maps = {"as given": {}, "strict": {"A": "a", "c": "b"}, "wide": {"A": "a", "c": "a", "z": "b"}}
     data = load({"id": [1, 2, 3], "p": ["A", "c", "b"]}, maps=maps, open_vocabulary=True)
     versions = data.models["m"].versions
@@ -111,7 +103,7 @@ def test_mappings_side_by_side() -> None:
     assert "map_nearest" not in counted["wide"]
 
 
-def test_raw_and_normalised_are_both_kept() -> None:
+def test_raw_and_normalised_are_both_kept():
     rows = {"id": [1, 2, 3, 10], "p": ["This is B.", "an A!", "physician", "Unknown."]}
     steps = Normalization(synonyms={"a physician": "A"})
     data = load(rows, normalize=steps, unknown=("unknown",))
@@ -127,7 +119,7 @@ def test_raw_and_normalised_are_both_kept() -> None:
     assert counted["rows_changed"] == 3
 
 
-def test_long_form_ranks_equal_top_columns() -> None:
+def test_long_form_ranks_equal_top_columns():
     wide = {"id": [1, 2, 3], "p": ["a", "b", "b"], "q": ["b", "a", None]}
     long = {"id": [3, 1, 2, 2, 1], "p": ["b", "b", "b", "a", "a"], "r": [1, 2, 1, 2, 1]}
     first, second = load(wide, top=("p", "q")), load(long, rank="r")
@@ -140,7 +132,7 @@ def test_long_form_ranks_equal_top_columns() -> None:
 SHARES = {"id": [1, 2, 3, 10], "a": [0.2, 0.5, None, 0.9], "b": [0.8, 0.5, None, 0.1]}
 
 
-def test_probabilities_alone_say_the_label() -> None:
+def test_probabilities_alone_say_the_label():
     data = load(SHARES, prediction=None, probabilities={"b": "b", "a": "a"})
     version = default(data)
     assert version.probability_classes == ("a", "b")
@@ -158,11 +150,11 @@ UNLABELLED = pl.DataFrame(
 ANSWERS = pl.DataFrame({"id": ["a", "b", "c"], "said": ["A cat.", "", "cat"]})
 
 
-def unlabelled(**more: object) -> LabelSource:
-    return LabelSource(UNLABELLED, "id", None, ("group",), **more)  # type: ignore[arg-type]
+def unlabelled(**more):
+    return LabelSource(UNLABELLED, "id", None, ("group",), **more)
 
 
-def test_answers_are_joined_without_a_true_class() -> None:
+def test_answers_are_joined_without_a_true_class():
     model = PredictionSource(ANSWERS, prediction="said", open_vocabulary=True)
     data = load_predictions(unlabelled(unit="unit"), {"m": model})
     assert data.ids.tolist() == ["a", "b", "c"]
@@ -177,9 +169,7 @@ def test_answers_are_joined_without_a_true_class() -> None:
 ASIAN = {"East Asian": "Asian", "Southeast Asian": "Asian"}
 
 
-def faces(
-    shared: Path, target: str, labels: dict[str, Any] | None = None, **facellm: Any
-) -> PredictionData:
+def faces(shared, target, labels=None, **facellm):
     folder = shared / "data" / "fairface3k"
     return load_predictions(
         LabelSource(
@@ -192,19 +182,18 @@ def faces(
     )
 
 
-def share_right(data: PredictionData, model: str) -> float:
-    right: float = (data.models[model].versions["default"].label == data.target).mean()
-    return right
+def share_right(data, model):
+    return (data.models[model].versions["default"].label == data.target).mean()
 
 
-def test_gender(shared_dir: Path) -> None:
+def test_gender(shared_dir):
     data = faces(shared_dir, "gender")
     assert len(data.ids) == 2998
     assert share_right(data, "deepface") == pytest.approx(0.6848, abs=5e-5)
     assert share_right(data, "facellm") == pytest.approx(0.8829, abs=5e-5)
 
 
-def test_race_needs_a_mapping_of_the_labels(shared_dir: Path) -> None:
+def test_race_needs_a_mapping_of_the_labels(shared_dir):
     with pytest.raises(DataError, match="Asian"):
         faces(shared_dir, "race")
     data = faces(shared_dir, "race", {"map": ASIAN})

@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-from typing import Any
 
 import polars as pl
 from hypothesis import given
@@ -19,7 +18,7 @@ from equipoise.data import (
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 
 
-def summary(labels: pl.DataFrame, predictions: pl.DataFrame) -> Any:
+def summary(labels, predictions):
     """Everything a loaded data set says, comparable."""
     data = load_predictions(
         LabelSource(labels, "id", "y", ("g",)),
@@ -32,7 +31,7 @@ def summary(labels: pl.DataFrame, predictions: pl.DataFrame) -> Any:
 
 
 @given(st.randoms(use_true_random=False), st.integers(2, 30), st.integers(1, 30))
-def test_permuted_rows_give_the_same(random: Any, n: int, m: int) -> None:
+def test_permuted_rows_give_the_same(random, n, m):
     labels = pl.DataFrame(
         {
             "id": [f"{i}" for i in range(n)],
@@ -55,9 +54,7 @@ def test_permuted_rows_give_the_same(random: Any, n: int, m: int) -> None:
 
 
 @given(st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=6))
-def test_any_text_survives_csv_json_and_parquet(
-    tmp_path_factory: Any, rows: list[tuple[str, str]]
-) -> None:
+def test_any_text_survives_csv_json_and_parquet(tmp_path_factory, rows):
     folder = tmp_path_factory.mktemp("texts")
     text = io.StringIO(newline="")
     writer = csv.writer(text, quoting=csv.QUOTE_ALL)

@@ -2,8 +2,6 @@
 
 import datetime as dt
 from decimal import Decimal
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,16 +9,16 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from equipoise.data import Table, read_table
+from equipoise.data import read_table
 
 
-def csv(folder: Path, content: str | bytes, **options: Any) -> Table:
+def csv(folder, content, **options):
     path = folder / "t.csv"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     return read_table(path, texts=("a", "b"), **options)
 
 
-def cells(table: Table, column: str = "a") -> list[str | None]:
+def cells(table, column="a"):
     return table.texts[column].to_list()
 
 
@@ -36,25 +34,25 @@ def cells(table: Table, column: str = "a") -> list[str | None]:
     ],
     ids=["plain", "mark", "CRLF", "CR", "quoted, blank lines", "other order"],
 )
-def test_csv_cells_stay_the_text_they_are(tmp_path: Path, content: str) -> None:
+def test_csv_cells_stay_the_text_they_are(tmp_path, content):
     table = csv(tmp_path, content)
     assert cells(table) == ["01", "1.0"]
     assert cells(table, "b") == ["x", "NA"]
 
 
 @pytest.mark.parametrize("encoding", ["latin-1", "cp1252", "utf-16", "utf-16-le", "utf-8-sig"])
-def test_other_encodings(tmp_path: Path, encoding: str) -> None:
+def test_other_encodings(tmp_path, encoding):
     table = csv(tmp_path, "a,b\né,1\n".encode(encoding), encoding=encoding)
     assert cells(table) == ["é"]
 
 
-def test_delimiters(tmp_path: Path) -> None:
+def test_delimiters(tmp_path):
     assert cells(csv(tmp_path, "a;b\n1,5;2\n", delimiter=";")) == ["1,5"]
     (tmp_path / "t.tsv").write_text("a\tb\n1,5\t2\n")
     assert cells(read_table(tmp_path / "t.tsv", texts=("a",))) == ["1,5"]
 
 
-def test_json_lines(tmp_path: Path) -> None:
+def test_json_lines(tmp_path):
     path = tmp_path / "t.JSONL"
     path.write_text(
         '{"a": "01", "b": null}\n\n{"a": 1}\r\n{"b": "x", "a": 1.0}\n'
@@ -82,14 +80,14 @@ FRAMES = {
 
 
 @pytest.mark.parametrize("name", FRAMES)
-def test_data_frames_of_any_library(name: str) -> None:
+def test_data_frames_of_any_library(name):
     table = read_table(FRAMES[name], texts=("a", "b"), role="labels")
     assert cells(table) == ["1", None, "2.5"]
     assert cells(table, "b") == ["x", None, "NaN"]
     assert table.name == "labels (data frame)"
 
 
-TYPED: dict[str, tuple[pa.Array, list[str | None]]] = {
+TYPED = {
     "large": (pa.array([2**64 - 1], pa.uint64()), ["18446744073709551615"]),
     "floats": (
         pa.array([1e300, 0.1, -3.0, float("nan"), float("inf")]),
@@ -107,12 +105,12 @@ TYPED: dict[str, tuple[pa.Array, list[str | None]]] = {
 
 
 @pytest.mark.parametrize("name", TYPED)
-def test_typed_columns_as_text(name: str) -> None:
+def test_typed_columns_as_text(name):
     column, expected = TYPED[name]
     assert cells(read_table(pa.table({"a": column}), texts=("a",))) == expected
 
 
-def test_numbers(tmp_path: Path) -> None:
+def test_numbers(tmp_path):
     (tmp_path / "t.csv").write_text('a\n0.5\n""\n 1e-3 \nnan\n')
     from_text = read_table(tmp_path / "t.csv", texts=(), numbers=("a",)).numbers["a"]
     assert from_text.to_list()[:3] == [0.5, None, 0.001]

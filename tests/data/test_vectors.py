@@ -1,7 +1,5 @@
 """Embeddings: one content in many files, matched by id, read where asked, looked over once."""
 
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +11,7 @@ import pytest
 from safetensors.numpy import save_file
 
 from equipoise.core import DataError
-from equipoise.data import ArraySource, Items, ItemSource, load_items, load_vectors
+from equipoise.data import ArraySource, ItemSource, load_items, load_vectors
 from equipoise.data.outputs import Outputs
 
 Array = npt.NDArray[Any]
@@ -23,27 +21,27 @@ X = np.random.default_rng(3).normal(size=(N, D)).astype(np.float16)
 ORDER = np.random.default_rng(4).permutation(N)
 
 
-def items(ids: list[Any] | None = None) -> Items:
+def items(ids=None):
     return load_items(ItemSource(pl.DataFrame({"id": IDS if ids is None else ids}), "id"))
 
 
-def shuffled_ids() -> list[str]:
+def shuffled_ids():
     return [IDS[place] for place in ORDER]
 
 
-def as_npy(path: Path, dtype: Any) -> ArraySource:
+def as_npy(path, dtype):
     np.save(path / "x.npy", X[ORDER].astype(dtype))
     (path / "ids.txt").write_text("\r\n".join(shuffled_ids()))
     return ArraySource(path / "x.npy", ids=path / "ids.txt")
 
 
-def as_compressed_npz(path: Path, dtype: Any) -> ArraySource:
+def as_compressed_npz(path, dtype):
     ids = np.array([text.encode() for text in shuffled_ids()])
     np.savez_compressed(path / "x.npz", emb=X[ORDER].astype(dtype), other=X, ids=ids)
     return ArraySource(path / "x.npz", array="emb", ids="ids")
 
 
-def as_safetensors(path: Path, dtype: Any) -> ArraySource:
+def as_safetensors(path, dtype):
     # The booleans come first in the file, so the vectors start at an odd byte.
     arrays = {"emb": X[ORDER].astype(dtype), "a": np.ones(3, dtype=bool)}
     save_file(arrays, path / "x.safetensors", {"model": "a"})
@@ -51,7 +49,7 @@ def as_safetensors(path: Path, dtype: Any) -> ArraySource:
     return ArraySource(path / "x.safetensors", ids=path / "ids.parquet")
 
 
-def as_lists(path: Path, dtype: Any) -> ArraySource:
+def as_lists(path, dtype):
     cells = pa.array([*X[ORDER].astype(dtype)])
     pq.write_table(
         pa.table({"image": shuffled_ids(), "emb": cells}), path / "x.pq", row_group_size=7
@@ -69,9 +67,7 @@ FORMATS = [
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float64])
 @pytest.mark.parametrize("write", FORMATS)
-def test_every_format_gives_the_same_vectors_in_their_own_type(
-    write: Callable[[Path, Any], ArraySource], dtype: Any, tmp_path: Path
-) -> None:
+def test_every_format_gives_the_same_vectors_in_their_own_type(write, dtype, tmp_path):
     vectors = load_vectors(write(tmp_path, dtype), items())
     taken = vectors.take([3, 0, 3])
     assert vectors.dtype == taken.dtype == dtype
@@ -85,7 +81,7 @@ def test_every_format_gives_the_same_vectors_in_their_own_type(
 
 
 @pytest.mark.parametrize("ids", [[7.0, 8.0, 9.0], [b"7", b"8", b"9"]])
-def test_ids_meet_as_text_whatever_they_are_stored_as(ids: list[Any], tmp_path: Path) -> None:
+def test_ids_meet_as_text_whatever_they_are_stored_as(ids, tmp_path):
     np.savez(tmp_path / "x.npz", emb=X[:3], ids=np.array(ids))
     vectors = load_vectors(ArraySource(tmp_path / "x.npz", ids="ids"), items([9, 8, 7]))
     assert vectors.rows.tolist() == [2, 1, 0]
@@ -94,7 +90,7 @@ def test_ids_meet_as_text_whatever_they_are_stored_as(ids: list[Any], tmp_path: 
         load_vectors(ArraySource(tmp_path / "x.npz", ids="ids"), items(["07", "08", "09"]))
 
 
-def test_an_empty_cell_is_an_item_without_a_vector(tmp_path: Path) -> None:
+def test_an_empty_cell_is_an_item_without_a_vector(tmp_path):
     fixed = pa.array([[1, 2], None, [3, 4]], pa.list_(pa.float32(), 2))
     table = pa.table({"id": ["a", "b", "c"], "emb": fixed})
     pq.write_table(table, tmp_path / "x.parquet")
@@ -107,7 +103,7 @@ def test_an_empty_cell_is_an_item_without_a_vector(tmp_path: Path) -> None:
         np.testing.assert_array_equal(vectors.take([0, 2]), [[3, 4], [1, 2]])
 
 
-def odd() -> Array:
+def odd():
     values = np.eye(7, dtype=np.float64)
     values[1, 0], values[2, 3], values[3] = np.nan, -np.inf, 0
     values[4, 0], values[5] = 1e200, 0
@@ -115,7 +111,7 @@ def odd() -> Array:
     return values
 
 
-def test_vectors_that_metrics_cannot_use_are_told_apart() -> None:
+def test_vectors_that_metrics_cannot_use_are_told_apart():
     ids = [f"{place}" for place in range(7)]
     vectors = load_vectors(ArraySource(odd()), items(ids))
     assert np.flatnonzero(vectors.not_finite).tolist() == [1, 2]
@@ -128,7 +124,7 @@ def test_vectors_that_metrics_cannot_use_are_told_apart() -> None:
 
 
 @pytest.mark.parametrize(("norm", "normalised"), [(1.0009, True), (1.002, False)])
-def test_normalised_says_whether_every_norm_is_one(norm: float, normalised: bool) -> None:
+def test_normalised_says_whether_every_norm_is_one(norm, normalised):
     values = X.astype(np.float64) / np.linalg.norm(X.astype(np.float64), axis=1, keepdims=True)
     values[-1] *= norm
     values[0] = 0
@@ -139,14 +135,14 @@ ITEMS = load_items(ItemSource(pa.table({"id": ["a", "b", "c"]}), "id", ()))
 VECTORS = np.array([[3.0, 4.0], [0.0, 2.0]])
 
 
-def test_items_that_a_file_lacks_are_told() -> None:
+def test_items_that_a_file_lacks_are_told():
     vectors = load_vectors(ArraySource(VECTORS, ids=["a", "c"]), ITEMS, max_unmatched=0.5)
     assert vectors.unmatched == 1
     assert vectors.counts["items_without_row"] == 1
     assert (vectors.normalised, vectors.rescaled) == (False, True)
 
 
-def test_items_that_a_live_model_failed_on_are_failures() -> None:
+def test_items_that_a_live_model_failed_on_are_failures():
     outputs = Outputs(
         model="m",
         content="embeddings",

@@ -4,8 +4,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -14,8 +12,8 @@ from equipoise.evidence.engine import aside
 from picture_models import Means, write_pictures
 
 
-def test_items_come_in_order_from_another_thread() -> None:
-    def items() -> Iterator[int]:
+def test_items_come_in_order_from_another_thread():
+    def items():
         for number in range(50):
             assert threading.current_thread() is not threading.main_thread()
             yield number
@@ -23,8 +21,8 @@ def test_items_come_in_order_from_another_thread() -> None:
     assert [*aside(items())] == [*range(50)]
 
 
-def test_an_error_is_raised_where_it_is_waited_for() -> None:
-    def items() -> Iterator[int]:
+def test_an_error_is_raised_where_it_is_waited_for():
+    def items():
         yield 1
         raise ZeroDivisionError("two")
 
@@ -34,10 +32,10 @@ def test_an_error_is_raised_where_it_is_waited_for() -> None:
         next(found)
 
 
-def test_what_is_given_up_is_closed() -> None:
+def test_what_is_given_up_is_closed():
     closed = threading.Event()
 
-    def items() -> Iterator[int]:
+    def items():
         try:
             while True:
                 yield 1
@@ -71,7 +69,7 @@ except KeyboardInterrupt:
 """
 
 
-def test_an_interrupt_does_not_wait_for_what_hangs() -> None:
+def test_an_interrupt_does_not_wait_for_what_hangs():
     # In a process of its own, as a user's: an interrupt that comes too early ends what it meets.
     done = subprocess.run(
         [sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, check=True, timeout=60
@@ -79,7 +77,7 @@ def test_an_interrupt_does_not_wait_for_what_hangs() -> None:
     assert done.stdout == "interrupted\n"
 
 
-def test_a_process_goes_on_after_the_loop_of_the_engine_was_ended(tmp_path: Path) -> None:
+def test_a_process_goes_on_after_the_loop_of_the_engine_was_ended(tmp_path):
     """An interrupt that Daft sees first ends it, and it would wait for it for ever."""
     write_pictures(tmp_path / "photos", 8)
     pictures = pictures_in_folder(tmp_path / "photos")

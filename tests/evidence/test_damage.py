@@ -1,7 +1,6 @@
 """Flipped bits in stored evidence: the file is named, and computed again or refused."""
 
 import logging
-from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -17,23 +16,23 @@ from picture_models import Means, write_pictures
 
 
 class Answering(Means):
-    def answer(self, images: list[object], question: str) -> list[str]:
+    def answer(self, images, question):
         return [f"{question} {place}" for place in range(len(images))]
 
 
 @pytest.fixture
-def photos(tmp_path: Path) -> Path:
+def photos(tmp_path):
     folder = tmp_path / "photos"
     write_pictures(folder, 40)
     return folder
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Path:
+def store(tmp_path):
     return tmp_path / "store"
 
 
-def damage(path: Path, column: str) -> bytes:
+def damage(path, column):
     """Flip a bit of the values of a column; return the bytes before."""
     whole = path.read_bytes()
     group = pq.read_metadata(path).row_group(0)
@@ -49,19 +48,17 @@ def damage(path: Path, column: str) -> bytes:
     return whole
 
 
-def named(caught: pytest.LogCaptureFixture) -> list[str]:
+def named(caught):
     return [str(record.args[0]) for record in caught.records if record.name == "equipoise"]
 
 
-def without_checksums(path: Path) -> None:
+def without_checksums(path):
     """Write a part as it was written before there were checksums."""
     table = pq.read_table(path)
     pq.write_table(table, path, compression="none", use_dictionary=False)
 
 
-def test_a_damaged_part_is_named_and_computed_again(
-    photos: Path, store: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_damaged_part_is_named_and_computed_again(photos, store, caplog):
     pictures = pictures_in_folder(photos)
     first = extract_embeddings(pictures, Means(), store, part=2)
     damaged = first.parts[3:13]
@@ -74,7 +71,7 @@ def test_a_damaged_part_is_named_and_computed_again(
     assert again.inputs == first.inputs
 
 
-def test_damaged_failures_are_noticed(photos: Path, store: Path) -> None:
+def test_damaged_failures_are_noticed(photos, store):
     (photos / "00001.png").write_bytes(b"no picture")
     pictures = pictures_in_folder(photos)
     first = extract_embeddings(pictures, Means(), store, part=20)
@@ -85,7 +82,7 @@ def test_damaged_failures_are_noticed(photos: Path, store: Path) -> None:
     assert first.parts[0].read_bytes() == whole
 
 
-def test_a_damaged_part_without_its_images_is_refused(photos: Path, store: Path) -> None:
+def test_a_damaged_part_without_its_images_is_refused(photos, store):
     pictures = pictures_in_folder(photos)
     first = extract_embeddings(pictures, Means(), store, part=8)
     damage(first.parts[0], "embedding")
@@ -96,14 +93,14 @@ def test_a_damaged_part_without_its_images_is_refused(photos: Path, store: Path)
     assert caught.value.file == pictures.name
 
 
-def test_a_part_damaged_after_the_run_is_refused(photos: Path, store: Path) -> None:
+def test_a_part_damaged_after_the_run_is_refused(photos, store):
     found = extract_embeddings(pictures_in_folder(photos), Means(), store)
     damage(found.parts[0], "embedding")
     with pytest.raises(RunError, match=str(found.parts[0])):
         _ = found.table
 
 
-def test_a_store_without_checksums_is_read(photos: Path, store: Path) -> None:
+def test_a_store_without_checksums_is_read(photos, store):
     pictures = pictures_in_folder(photos)
     first = extract_embeddings(pictures, Means(), store, part=8)
     for part in first.parts:
@@ -114,9 +111,9 @@ def test_a_store_without_checksums_is_read(photos: Path, store: Path) -> None:
     assert pending(pictures, Means().info.name, "embeddings", store, part=8).to_do == 0
 
 
-def test_vectors_of_texts_are_computed_again(store: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_vectors_of_texts_are_computed_again(store, caplog):
     class Encoder(Means):
-        def embed_texts(self, texts: list[str]) -> np.ndarray:
+        def embed_texts(self, texts):
             return np.array([[len(text), ord(text[0]), 1] for text in texts], np.float32)
 
     words = [f"{letter} word" for letter in "abcdefgh"]
@@ -131,9 +128,7 @@ def test_vectors_of_texts_are_computed_again(store: Path, caplog: pytest.LogCapt
 
 
 @pytest.mark.parametrize("column", ["image", "prompt", "seed"])
-def test_made_images_are_made_again(
-    column: str, store: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_made_images_are_made_again(column, store, caplog):
     first = generate_prompts(prompts(), Swatches(), store, images=3, part=4)
     path = sorted(first.folder.glob("part-*"))[1]
     images, whole = pq.read_metadata(path).num_rows, damage(path, column)
@@ -144,7 +139,7 @@ def test_made_images_are_made_again(
     assert path.read_bytes() == whole
 
 
-def test_a_damaged_image_is_not_read(store: Path) -> None:
+def test_a_damaged_image_is_not_read(store):
     made = generate_prompts(prompts(), Swatches(), store, images=3, part=100)
     (path,) = made.folder.glob("part-*")
     damage(path, "image")
@@ -153,7 +148,7 @@ def test_a_damaged_image_is_not_read(store: Path) -> None:
         found.pictures.read(0)
 
 
-def test_a_damaged_table_of_images_is_named(store: Path) -> None:
+def test_a_damaged_table_of_images_is_named(store):
     made = generate_prompts(prompts(), Swatches(), store, images=3)
     damage(made.folder / "images.parquet", "seed")
     with pytest.raises(DataError) as caught:

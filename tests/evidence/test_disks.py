@@ -5,9 +5,7 @@ import fcntl
 import os
 import subprocess
 import threading
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -22,14 +20,14 @@ LACKING = [errno.ENOSYS, errno.EPERM, errno.EOPNOTSUPP]
 
 
 @pytest.fixture
-def photos(tmp_path: Path) -> Path:
+def photos(tmp_path):
     folder = tmp_path / "photos"
     write_pictures(folder, 40)
     return folder
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
+def small_disk(tmp_path):
     """A file system of 64 kB."""
     folder = tmp_path / "disk"
     folder.mkdir()
@@ -40,7 +38,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(folder)], check=True)
 
 
-def files(store: Path) -> dict[str, bytes]:
+def files(store):
     return {
         str(path.relative_to(store)): path.read_bytes()
         for path in store.rglob("*")
@@ -48,9 +46,7 @@ def files(store: Path) -> dict[str, bytes]:
     }
 
 
-def test_a_full_disk_keeps_what_is_done_and_the_next_run_goes_on(
-    photos: Path, small_disk: Path, tmp_path: Path
-) -> None:
+def test_a_full_disk_keeps_what_is_done_and_the_next_run_goes_on(photos, small_disk, tmp_path):
     pictures = pictures_in_folder(photos)
     whole = extract_embeddings(pictures, Means(), tmp_path / "whole", part=2)
     (small_disk / "other").write_bytes(bytes(32_000))
@@ -68,7 +64,7 @@ def test_a_full_disk_keeps_what_is_done_and_the_next_run_goes_on(
     assert files(store) == files(tmp_path / "whole")
 
 
-def run_twice(photos: Path, store: Path) -> list[int]:
+def run_twice(photos, store):
     """Run two extractions into a store at the same time, in processes of their own."""
     both = [
         FORKS.Process(target=extract, args=(nothing, store, photos, MEANS, 4)) for _ in range(2)
@@ -80,13 +76,11 @@ def run_twice(photos: Path, store: Path) -> list[int]:
     return sorted(one.exitcode for one in both)
 
 
-def nothing(_: int) -> None:
+def nothing(_):
     pass
 
 
-def test_two_extractions_at_the_same_time_leave_the_right_bytes(
-    photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_extractions_at_the_same_time_leave_the_right_bytes(photos, tmp_path, monkeypatch):
     pictures = pictures_in_folder(photos)
     whole = extract_embeddings(pictures, MEANS, tmp_path / "whole", part=4)
     monkeypatch.setenv(PAUSE, "0.02")
@@ -99,11 +93,11 @@ def test_two_extractions_at_the_same_time_leave_the_right_bytes(
     assert (again.computed, again.inputs) == (0, whole.inputs)
 
 
-def test_texts_of_two_runs_at_the_same_time_are_whole(tmp_path: Path) -> None:
+def test_texts_of_two_runs_at_the_same_time_are_whole(tmp_path):
     words = [f"word {number}" for number in range(200)]
     first = embed_texts(words, Means(), tmp_path / "whole", part=5)
 
-    def embed() -> None:
+    def embed():
         embed_texts(words, Means(), tmp_path / "s", part=5)
 
     threads = [threading.Thread(target=embed) for _ in range(3)]
@@ -117,10 +111,8 @@ def test_texts_of_two_runs_at_the_same_time_are_whole(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", LACKING)
-def test_a_disk_without_locks_says_what_is_needed(
-    number: int, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def without(*_: Any) -> None:
+def test_a_disk_without_locks_says_what_is_needed(number, photos, tmp_path, monkeypatch):
+    def without(*_):
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(fcntl, "flock", without)
@@ -130,10 +122,8 @@ def test_a_disk_without_locks_says_what_is_needed(
 
 
 @pytest.mark.parametrize("number", LACKING)
-def test_a_disk_without_renames_says_what_is_needed(
-    number: int, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def without(*_: Any) -> None:
+def test_a_disk_without_renames_says_what_is_needed(number, photos, tmp_path, monkeypatch):
+    def without(*_):
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(Path, "replace", without)

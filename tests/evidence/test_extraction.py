@@ -3,22 +3,17 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from numpy.typing import NDArray
 from PIL import Image
 
 from equipoise.core.errors import InputError, ModelError
 from equipoise.evidence import (
     Decoding,
-    Extraction,
-    Pictures,
     RunOptions,
     extract_answers,
     extract_embeddings,
@@ -27,35 +22,34 @@ from equipoise.evidence import (
     pictures_in_folder,
     pictures_of_table,
 )
-from equipoise.models import ModelInfo
 from picture_models import Means, info, means, write_pictures
 
 
 @pytest.fixture
-def photos(tmp_path: Path) -> Path:
+def photos(tmp_path):
     folder = tmp_path / "photos"
     write_pictures(folder, 10)
     return folder
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Path:
+def store(tmp_path):
     return tmp_path / "store"
 
 
-def truth(folder: Path) -> list[list[float]]:
+def truth(folder):
     return [means(np.asarray(Image.open(path))) for path in sorted(folder.glob("*.png"))]
 
 
-def vectors(found: Extraction) -> NDArray[np.float32]:
+def vectors(found):
     return np.stack(found.table["embedding"].to_numpy())
 
 
-def part_bytes(found: Extraction) -> dict[str, bytes]:
+def part_bytes(found):
     return {path.name: path.read_bytes() for path in found.folder.glob("part-*")}
 
 
-def test_each_image_is_embedded_in_the_order_of_ids(photos: Path, store: Path) -> None:
+def test_each_image_is_embedded_in_the_order_of_ids(photos, store):
     model = Means()
     found = extract_embeddings(pictures_in_folder(photos), model, store, part=4)
     assert found.table["image_id"].to_pylist() == [f"{k:05d}.png" for k in range(10)]
@@ -68,7 +62,7 @@ def test_each_image_is_embedded_in_the_order_of_ids(photos: Path, store: Path) -
     assert all(pq.read_table(part).num_rows for part in found.parts)
 
 
-def test_what_lies_there_is_not_computed_again(photos: Path, store: Path) -> None:
+def test_what_lies_there_is_not_computed_again(photos, store):
     pictures = pictures_in_folder(photos)
     first = extract_embeddings(pictures, Means(), store, part=4)
     model = Means()
@@ -79,9 +73,7 @@ def test_what_lies_there_is_not_computed_again(photos: Path, store: Path) -> Non
     assert again.inputs == first.inputs
 
 
-def test_two_runs_and_any_order_of_the_input_give_the_same_bytes(
-    photos: Path, tmp_path: Path
-) -> None:
+def test_two_runs_and_any_order_of_the_input_give_the_same_bytes(photos, tmp_path):
     (photos / "00003.png").write_bytes(b"broken")
     names = sorted(path.name for path in photos.iterdir())
     runs = []
@@ -97,7 +89,7 @@ def test_two_runs_and_any_order_of_the_input_give_the_same_bytes(
     assert runs[0] == runs[1] == runs[2]
 
 
-def test_only_the_part_of_a_changed_image_is_computed_anew(photos: Path, store: Path) -> None:
+def test_only_the_part_of_a_changed_image_is_computed_anew(photos, store):
     pictures = pictures_in_folder(photos)
     first = extract_embeddings(pictures, Means(), store, part=4)
     Image.new("RGB", (8, 8), "red").save(photos / "00005.png")
@@ -112,8 +104,8 @@ def test_only_the_part_of_a_changed_image_is_computed_anew(photos: Path, store: 
     assert again.inputs != first.inputs
 
 
-def test_crops_are_cut_out_and_part_of_the_key(photos: Path, store: Path) -> None:
-    def cropped(crops: list[list[int]]) -> Pictures:
+def test_crops_are_cut_out_and_part_of_the_key(photos, store):
+    def cropped(crops):
         return pictures_of_table(["a", "b"], ["00000.png"] * 2, root=photos, name="t", crops=crops)
 
     found = extract_embeddings(cropped([[0, 0, 4, 8], [4, 0, 8, 8]]), Means(), store)
@@ -130,23 +122,23 @@ class Everything:
 
     labels = ("cat", "dog", "none")
 
-    def __init__(self, about: ModelInfo | None = None) -> None:
+    def __init__(self, about=None):
         self.info = about or info(dimension=None)
 
-    def predict_proba(self, images: Sequence[Any]) -> NDArray[np.float32]:
+    def predict_proba(self, images):
         return np.array([[0.5, 0.25, 0.25]] * len(images), dtype=np.float32)
 
-    def features(self, images: Sequence[Any]) -> NDArray[np.float32]:
+    def features(self, images):
         return np.array([[image.shape[1], 7] for image in images], dtype=np.float32)
 
-    def score(self, images: Sequence[Any], texts: Sequence[str]) -> NDArray[np.float32]:
+    def score(self, images, texts):
         return np.array([[len(text) for text in texts] for _ in images], dtype=np.float32)
 
-    def answer(self, images: Sequence[Any], question: str) -> list[str]:
+    def answer(self, images, question):
         return [f"{question} {image.shape[1]}" for image in images]
 
 
-def test_each_kind_of_model_fills_its_table(photos: Path, store: Path) -> None:
+def test_each_kind_of_model_fills_its_table(photos, store):
     pictures, model = pictures_in_folder(photos).take(range(3)), Everything()
     features = extract_embeddings(pictures, model, store)
     assert features.table["embedding"].to_pylist() == [[8, 7], [9, 7], [10, 7]]
@@ -163,7 +155,7 @@ def test_each_kind_of_model_fills_its_table(photos: Path, store: Path) -> None:
     }  # fmt: skip
 
 
-def test_another_question_and_other_texts_are_asked_anew(photos: Path, store: Path) -> None:
+def test_another_question_and_other_texts_are_asked_anew(photos, store):
     pictures, model = pictures_in_folder(photos), Everything()
     assert extract_answers(pictures, "Who?", model, store).computed == 10
     assert extract_answers(pictures, "What?", model, store).computed == 10
@@ -172,9 +164,9 @@ def test_another_question_and_other_texts_are_asked_anew(photos: Path, store: Pa
     assert extract_scores(pictures, ["a", "b"], model, store).computed == 0
 
 
-def test_what_a_model_says_is_kept_as_text_that_a_file_can_hold(photos: Path, store: Path) -> None:
+def test_what_a_model_says_is_kept_as_text_that_a_file_can_hold(photos, store):
     class Odd(Everything):
-        def answer(self, images: Sequence[Any], question: str) -> list[str]:
+        def answer(self, images, question):
             return ["<b>\ud800\x00\n" for _ in images]
 
     found = extract_answers(pictures_in_folder(photos), "Who?", Odd(), store)
@@ -190,15 +182,15 @@ def test_what_a_model_says_is_kept_as_text_that_a_file_can_hold(photos: Path, st
         lambda p, s: extract_embeddings(p, Means(), s, features=True),
     ],
 )
-def test_a_model_that_cannot_be_asked_that_is_refused(ask: Any, photos: Path, store: Path) -> None:
+def test_a_model_that_cannot_be_asked_that_is_refused(ask, photos, store):
     with pytest.raises(ModelError, match=r"^python:picture_models:means \(means\) gives no "):
         ask(pictures_in_folder(photos), store)
     assert not store.exists()
 
 
-def test_settings_out_of_range_are_refused(photos: Path, store: Path) -> None:
+def test_settings_out_of_range_are_refused(photos, store):
     pictures = pictures_in_folder(photos)
-    wrong: list[dict[str, Any]] = [{"engine": "spark"}, {"part": 0}, {"max_failures": 1.5}]
+    wrong = [{"engine": "spark"}, {"part": 0}, {"max_failures": 1.5}]
     for one in wrong:
         with pytest.raises(InputError, match=f"^({'|'.join(one)}|part) is "):
             extract_embeddings(pictures, Means(), store, **one)
@@ -206,7 +198,7 @@ def test_settings_out_of_range_are_refused(photos: Path, store: Path) -> None:
         extract_scores(pictures, ["a", "a"], Everything(), store)
 
 
-def test_a_model_is_loaded_by_its_name_as_the_options_say(photos: Path, store: Path) -> None:
+def test_a_model_is_loaded_by_its_name_as_the_options_say(photos, store):
     pictures = pictures_in_folder(photos)
     found = extract_embeddings(
         pictures, "python:picture_models:new_means", store, options=RunOptions(device="cpu")
@@ -216,19 +208,19 @@ def test_a_model_is_loaded_by_its_name_as_the_options_say(photos: Path, store: P
         extract_embeddings(pictures, "python:picture_models:nothing", store)
 
 
-def test_progress_counts_every_image_once(photos: Path, store: Path) -> None:
+def test_progress_counts_every_image_once(photos, store):
     pictures = pictures_in_folder(photos)
     for expected in ([4, 8, 10], [4, 8, 10]):
-        told: list[Any] = []
+        told = []
 
-        def tell(*step: Any, told: list[Any] = told) -> None:
+        def tell(*step, told=told):
             told.append(step)
 
         extract_embeddings(pictures, Means(), store, part=4, progress=tell)
         assert told == [("images through the model", done, 10) for done in expected]
 
 
-def test_the_manifest_says_what_the_evidence_is(photos: Path, store: Path) -> None:
+def test_the_manifest_says_what_the_evidence_is(photos, store):
     (photos / "00003.png").write_bytes(b"broken")
     found = extract_embeddings(pictures_in_folder(photos), Means(), store, max_failures=0.2)
     manifest = json.loads((found.folder / "manifest.json").read_text())
@@ -243,7 +235,7 @@ def test_the_manifest_says_what_the_evidence_is(photos: Path, store: Path) -> No
     assert failures["image_id"].to_pylist() == ["00003.png"]
 
 
-def test_the_input_of_an_audit_is_told_by_content(photos: Path, store: Path) -> None:
+def test_the_input_of_an_audit_is_told_by_content(photos, store):
     found = extract_embeddings(pictures_in_folder(photos), Means(), store)
     (part,) = found.parts
     assert found.inputs == {
@@ -255,9 +247,7 @@ def test_the_input_of_an_audit_is_told_by_content(photos: Path, store: Path) -> 
     }
 
 
-def test_large_pictures_go_to_the_model_in_smaller_batches(
-    photos: Path, store: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_large_pictures_go_to_the_model_in_smaller_batches(photos, store, monkeypatch):
     monkeypatch.setattr("equipoise.evidence.working._HELD", 3 * 8 * 8)
     model = Means()
     found = extract_embeddings(pictures_in_folder(photos), model, store)
@@ -265,9 +255,7 @@ def test_large_pictures_go_to_the_model_in_smaller_batches(
     np.testing.assert_allclose(vectors(found), truth(photos), rtol=1e-6)
 
 
-def test_no_more_images_go_to_the_model_at_once_than_its_kind_of_device_bears(
-    tmp_path: Path, store: Path
-) -> None:
+def test_no_more_images_go_to_the_model_at_once_than_its_kind_of_device_bears(tmp_path, store):
     write_pictures(tmp_path / "many", 70)
     pictures = pictures_in_folder(tmp_path / "many")
     for device, batches in (("cpu", [32, 32, 6]), ("cuda:0", [70])):
@@ -298,7 +286,7 @@ print(os.environ["RAY_USAGE_STATS_ENABLED"])
 """
 
 
-def test_nothing_is_sent_anywhere(photos: Path, store: Path) -> None:
+def test_nothing_is_sent_anywhere(photos, store):
     opted = ["SCARF_NO_ANALYTICS", "DO_NOT_TRACK", "DAFT_ANALYTICS_ENABLED"]
     opted.append("RAY_USAGE_STATS_ENABLED")
     done = subprocess.run(

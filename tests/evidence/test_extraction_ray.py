@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -13,7 +12,7 @@ import pytest
 
 import equipoise
 from equipoise.core.errors import RunError
-from equipoise.evidence import Extraction, extract_embeddings, pictures_in_folder
+from equipoise.evidence import extract_embeddings, pictures_in_folder
 from picture_models import Means, write_pictures
 
 HERE = Path(__file__).parent.parent
@@ -72,7 +71,7 @@ nodes.shutdown()
 
 
 @pytest.fixture(scope="module")
-def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def photos(tmp_path_factory):
     folder = tmp_path_factory.mktemp("ray") / "photos"
     write_pictures(folder, 100, size=40)
     (folder / "00042.png").write_bytes(b"no picture")
@@ -80,7 +79,7 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def told(photos: Path) -> dict[str, Any]:
+def told(photos):
     store = photos.parent / "store"
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, photos, store, CLIP],
@@ -92,20 +91,19 @@ def told(photos: Path) -> dict[str, Any]:
     )
     lines = [line for line in done.stdout.splitlines() if line.startswith("said ")]
     assert lines, done.stderr
-    said: dict[str, Any] = json.loads(lines[0].removeprefix("said "))
-    return said
+    return json.loads(lines[0].removeprefix("said "))
 
 
-def _path() -> str:
+def _path():
     return os.pathsep.join([str(HERE), str(Path(equipoise.__file__).parent.parent)])
 
 
 @pytest.fixture(scope="module")
-def native(photos: Path) -> Extraction:
+def native(photos):
     return extract_embeddings(pictures_in_folder(photos), CLIP, photos.parent / "native", part=16)
 
 
-def test_the_cluster_gives_the_same_rows(told: dict[str, Any], native: Extraction) -> None:
+def test_the_cluster_gives_the_same_rows(told, native):
     folder = Path(told["folder"])
     assert folder.name == native.folder.name
     parts = sorted(folder.glob("part-*.parquet"))
@@ -121,24 +119,24 @@ def test_the_cluster_gives_the_same_rows(told: dict[str, Any], native: Extractio
     assert native.failures["image_id"].to_pylist() == ["00042.png"]
 
 
-def test_the_cluster_resumes_and_so_does_this_process(told: dict[str, Any], photos: Path) -> None:
+def test_the_cluster_resumes_and_so_does_this_process(told, photos):
     assert told["computed"] == [99, 0]
     pictures = pictures_in_folder(photos)
     assert extract_embeddings(pictures, CLIP, photos.parent / "store", part=16).computed == 0
 
 
-def test_every_node_works(told: dict[str, Any]) -> None:
+def test_every_node_works(told):
     assert told["nodes"] == 2
 
 
-def test_the_cluster_tells_of_each_part(told: dict[str, Any]) -> None:
+def test_the_cluster_tells_of_each_part(told):
     assert {step for step, _, _ in told["told"]} == {"images through the model"}
     done = [done for _, done, _ in told["told"]]
     assert done == sorted(done)
     assert (len(done), done[-1]) == (7, 100)
 
 
-def test_what_goes_wrong_on_a_worker_is_said_here(told: dict[str, Any]) -> None:
+def test_what_goes_wrong_on_a_worker_is_said_here(told):
     missing, other, loaded, mixed = told["errors"]
     assert missing.startswith("ModelError: picture_models:nothing: picture_models has no")
     assert other.startswith("ModelError: python:picture_models:means (means) gives no answers")
@@ -152,7 +150,7 @@ def test_what_goes_wrong_on_a_worker_is_said_here(told: dict[str, Any]) -> None:
     )
 
 
-def test_a_process_that_ran_by_itself_stays_so(native: Extraction, photos: Path) -> None:
+def test_a_process_that_ran_by_itself_stays_so(native, photos):
     assert native.table.num_rows == 99
     with pytest.raises(RunError, match=r"^a loaded model stays in this process. To do: give the"):
         extract_embeddings(pictures_in_folder(photos), Means(), photos, engine="ray")

@@ -7,14 +7,11 @@ import re
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from numpy.typing import NDArray
 from PIL import Image
 
 from equipoise.core.errors import DataError, ModelError, RunError
@@ -30,21 +27,21 @@ HERE = Path(__file__).parent.parent
 
 
 @pytest.fixture
-def photos(tmp_path: Path) -> Path:
+def photos(tmp_path):
     folder = tmp_path / "photos"
     write_pictures(folder, 12)
     return folder
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Path:
+def store(tmp_path):
     return tmp_path / "store"
 
 
-def of_width(width: int, what: Any) -> Any:
+def of_width(width, what):
     """Return what a model does to images of one width: two of three have another."""
 
-    def act(image: NDArray[np.uint8], row: list[float]) -> list[float]:
+    def act(image, row):
         if image.shape[1] != width:
             return row
         if isinstance(what, Exception):
@@ -54,7 +51,7 @@ def of_width(width: int, what: Any) -> Any:
     return act
 
 
-def test_a_failure_has_a_stage_and_a_reason(photos: Path, store: Path) -> None:
+def test_a_failure_has_a_stage_and_a_reason(photos, store):
     (photos / "00002.png").write_bytes(b"no picture")
     whole = (photos / "00005.png").read_bytes()
     (photos / "00005.png").write_bytes(whole[:100])
@@ -82,7 +79,7 @@ def test_a_failure_has_a_stage_and_a_reason(photos: Path, store: Path) -> None:
     assert [*failures] == sorted(failures)
 
 
-def test_a_pipe_among_the_images_is_a_failure(photos: Path, store: Path) -> None:
+def test_a_pipe_among_the_images_is_a_failure(photos, store):
     os.mkfifo(photos / "pipe.jpg")
     (photos / "zero.png").symlink_to("/dev/zero")
     found = extract_embeddings(pictures_in_folder(photos), Means(), store, max_failures=0.5)
@@ -94,7 +91,7 @@ def test_a_pipe_among_the_images_is_a_failure(photos: Path, store: Path) -> None
     assert found.table.num_rows == 12
 
 
-def test_failures_are_kept_and_told_again(photos: Path, store: Path) -> None:
+def test_failures_are_kept_and_told_again(photos, store):
     (photos / "00002.png").write_bytes(b"no picture")
     pictures = pictures_in_folder(photos)
     first = extract_embeddings(pictures, Means(), store, part=5, max_failures=0.1)
@@ -104,7 +101,7 @@ def test_failures_are_kept_and_told_again(photos: Path, store: Path) -> None:
     assert again.failures.num_rows == 1
 
 
-def test_a_file_that_comes_back_is_read(photos: Path, store: Path) -> None:
+def test_a_file_that_comes_back_is_read(photos, store):
     pictures = pictures_in_folder(photos)
     aside = (photos / "00002.png").rename(photos.parent / "aside.png")
     first = extract_embeddings(pictures, Means(), store, part=4, max_failures=0.1)
@@ -115,7 +112,7 @@ def test_a_file_that_comes_back_is_read(photos: Path, store: Path) -> None:
     assert again.computed == 4
 
 
-def test_a_batch_that_fails_is_tried_image_by_image(photos: Path, store: Path) -> None:
+def test_a_batch_that_fails_is_tried_image_by_image(photos, store):
     model = Means(act=of_width(10, ValueError("too\nwide")))
     found = extract_embeddings(pictures_in_folder(photos), model, store, max_failures=0.5)
     assert model.seen == [12] + [1] * 12
@@ -123,12 +120,10 @@ def test_a_batch_that_fails_is_tried_image_by_image(photos: Path, store: Path) -
     assert {*found.failures["reason"].to_pylist()} == {"ValueError: too wide"}
 
 
-def test_a_model_that_always_fails_is_to_blame_and_leaves_nothing(
-    photos: Path, store: Path
-) -> None:
+def test_a_model_that_always_fails_is_to_blame_and_leaves_nothing(photos, store):
     pictures = pictures_in_folder(photos)
 
-    def act(image: Any, row: Any) -> Any:
+    def act(image, row):
         raise RuntimeError("CUDA error: device lost")
 
     with pytest.raises(ModelError, match="00000.png.*device lost"):
@@ -136,10 +131,10 @@ def test_a_model_that_always_fails_is_to_blame_and_leaves_nothing(
     assert extract_embeddings(pictures, Means(), store, part=4).computed == 12
 
 
-def test_a_model_that_breaks_down_half_way_is_asked_again(photos: Path, store: Path) -> None:
+def test_a_model_that_breaks_down_half_way_is_asked_again(photos, store):
     pictures, calls = pictures_in_folder(photos), iter(range(99))
 
-    def act(image: Any, row: Any) -> Any:
+    def act(image, row):
         if next(calls) >= 4:
             raise RuntimeError("CUDA error: device lost")
         return row
@@ -151,7 +146,7 @@ def test_a_model_that_breaks_down_half_way_is_asked_again(photos: Path, store: P
     assert again.failures.num_rows == 0
 
 
-def test_more_failures_than_allowed_stop_the_run_with_a_list(photos: Path, store: Path) -> None:
+def test_more_failures_than_allowed_stop_the_run_with_a_list(photos, store):
     for name in ("00000.png", "00004.png"):
         (photos / name).write_bytes(b"")
     pictures = pictures_in_folder(photos)
@@ -167,7 +162,7 @@ def test_more_failures_than_allowed_stop_the_run_with_a_list(photos: Path, store
     assert (found.computed, found.failures.num_rows) == (0, 2)
 
 
-def test_a_part_without_a_row_keeps_its_place(photos: Path, store: Path) -> None:
+def test_a_part_without_a_row_keeps_its_place(photos, store):
     for k in range(4):
         (photos / f"{k:05d}.png").write_bytes(b"")
     pictures = pictures_in_folder(photos)
@@ -178,11 +173,9 @@ def test_a_part_without_a_row_keeps_its_place(photos: Path, store: Path) -> None
 
 
 @pytest.mark.parametrize("shape", [(3,), (3, 2, 2), (1, 4), (3, 5)])
-def test_a_model_of_another_form_than_promised_is_refused(
-    shape: tuple[int, ...], photos: Path, store: Path
-) -> None:
+def test_a_model_of_another_form_than_promised_is_refused(shape, photos, store):
     class Odd(Means):
-        def embed_images(self, images: Sequence[Any]) -> Any:
+        def embed_images(self, images):
             return np.zeros(shape, np.float32)
 
     pictures = pictures_in_folder(photos).take(range(3))
@@ -190,19 +183,19 @@ def test_a_model_of_another_form_than_promised_is_refused(
         extract_embeddings(pictures, Odd(), store)
 
 
-def test_too_few_answers_are_refused(photos: Path, store: Path) -> None:
+def test_too_few_answers_are_refused(photos, store):
     class Terse(Means):
-        def answer(self, images: Sequence[Any], question: str) -> list[str]:
+        def answer(self, images, question):
             return ["yes"]
 
     with pytest.raises(ModelError, match="1 answers for 12"):
         extract_answers(pictures_in_folder(photos), "?", Terse(), store)
 
 
-def test_another_process_is_kept_out(photos: Path, store: Path) -> None:
+def test_another_process_is_kept_out(photos, store):
     pictures, inside, go = pictures_in_folder(photos), threading.Event(), threading.Event()
 
-    def act(_: Any, row: Any) -> Any:
+    def act(_, row):
         inside.set()
         assert go.wait(30)
         return row
@@ -255,7 +248,7 @@ except KeyboardInterrupt:
 """
 
 
-def test_an_interrupt_is_obeyed_and_loses_no_finished_part(photos: Path, store: Path) -> None:
+def test_an_interrupt_is_obeyed_and_loses_no_finished_part(photos, store):
     write_pictures(photos, 400)
     call = [sys.executable, "-c", INTERRUPTED, photos, store]
     done = subprocess.run(call, capture_output=True, text=True, check=False, cwd=HERE)
@@ -272,7 +265,7 @@ def test_an_interrupt_is_obeyed_and_loses_no_finished_part(photos: Path, store: 
     assert parts <= {*found.parts}
 
 
-def test_what_a_kill_left_half_written_is_swept_away(photos: Path, store: Path) -> None:
+def test_what_a_kill_left_half_written_is_swept_away(photos, store):
     pictures = pictures_in_folder(photos)
     found = extract_embeddings(pictures, Means(), store, part=4)
     half = found.folder / f"{found.parts[1].name}.partial"
@@ -285,10 +278,10 @@ def test_what_a_kill_left_half_written_is_swept_away(photos: Path, store: Path) 
 
 
 def test_a_model_that_loads_late_is_loaded_for_what_is_missing_and_says_once_that_it_cannot(
-    photos: Path, store: Path
-) -> None:
+    photos, store
+):
     class Late(Means):
-        def open(self) -> None:
+        def open(self):
             raise ModelError("the weights are gone")
 
     pictures = pictures_in_folder(photos)
@@ -298,7 +291,7 @@ def test_a_model_that_loads_late_is_loaded_for_what_is_missing_and_says_once_tha
     assert extract_embeddings(pictures, Late(), store).computed == 0
 
 
-def test_a_wrong_folder_is_told_with_the_path_that_was_tried(tmp_path: Path, store: Path) -> None:
+def test_a_wrong_folder_is_told_with_the_path_that_was_tried(tmp_path, store):
     names = [f"{k:05d}.png" for k in range(40)]
     pictures = pictures_of_table(names, names, root=tmp_path / "wrong", name="images.csv")
     with pytest.raises(DataError) as caught:
@@ -308,19 +301,19 @@ def test_a_wrong_folder_is_told_with_the_path_that_was_tried(tmp_path: Path, sto
     assert str(tmp_path / "wrong" / "00000.png") in told
 
 
-def read_only(monkeypatch: pytest.MonkeyPatch, number: int = errno.EROFS) -> None:
+def read_only(monkeypatch, number=errno.EROFS):
     """Have every file refuse to be written; root may write whatever the permissions say."""
     real_open, real_os = Path.open, os.open
 
-    def refused(path: Any) -> OSError:
+    def refused(path):
         return OSError(number, os.strerror(number), str(path))
 
-    def opened(path: Path, mode: str = "r", *args: Any, **more: Any) -> Any:
+    def opened(path, mode="r", *args, **more):
         if "w" in mode:
             raise refused(path)
         return real_open(path, mode, *args, **more)
 
-    def os_opened(path: Any, flags: int, *args: Any, **more: Any) -> int:
+    def os_opened(path, flags, *args, **more):
         if flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
             raise refused(path)
         return real_os(path, flags, *args, **more)
@@ -330,9 +323,7 @@ def read_only(monkeypatch: pytest.MonkeyPatch, number: int = errno.EROFS) -> Non
 
 
 @pytest.mark.parametrize("number", [errno.EROFS, errno.EACCES])
-def test_a_whole_store_is_read_from_a_read_only_disk(
-    number: int, photos: Path, store: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_whole_store_is_read_from_a_read_only_disk(number, photos, store, monkeypatch):
     (photos / "00002.png").write_bytes(b"no picture")
     pictures = pictures_in_folder(photos)
     first = extract_embeddings(pictures, Means(), store, part=4, max_failures=0.1)
@@ -347,9 +338,7 @@ def test_a_whole_store_is_read_from_a_read_only_disk(
     assert {path: path.stat().st_mtime_ns for path in store.rglob("*")} == before
 
 
-def test_a_store_that_lacks_something_is_refused_on_a_read_only_disk(
-    photos: Path, store: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_store_that_lacks_something_is_refused_on_a_read_only_disk(photos, store, monkeypatch):
     pictures = pictures_in_folder(photos)
     first = extract_embeddings(pictures, Means(), store, part=4)
     first.parts[1].unlink()

@@ -2,8 +2,6 @@ import io
 import re
 import struct
 import sys
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +14,7 @@ from equipoise.evidence import ImageError, decode
 CROP = np.array([8, 16, 200, 120])
 
 
-def photo(seed: int = 0, height: int = 240, width: int = 320) -> Image.Image:
+def photo(seed=0, height=240, width=320):
     """Smooth shapes and noise, as a photograph has them."""
     rng = np.random.default_rng(seed)
     y, x = np.mgrid[:height, :width]
@@ -26,19 +24,19 @@ def photo(seed: int = 0, height: int = 240, width: int = 320) -> Image.Image:
     return Image.fromarray(levels.clip(0, 255).astype(np.uint8))
 
 
-def written(image: Image.Image, **more: Any) -> bytes:
+def written(image, **more):
     file = io.BytesIO()
     image.save(file, "JPEG", **({"quality": 85} | more))
     return file.getvalue()
 
 
-def turned(orientation: int) -> Exif:
+def turned(orientation):
     found = Exif()
     found[0x0112] = orientation
     return found
 
 
-KINDS: dict[str, dict[str, Any]] = {
+KINDS = {
     "baseline": {},
     "turned progressive": {"exif": turned(7), "progressive": True},
     "grey": {"mode": "L"},
@@ -50,19 +48,19 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 
 
-def made(kind: str, image: Image.Image | None = None) -> tuple[bytes, Any]:
+def made(kind, image=None):
     """A sound picture of a kind, and what is to be cut out of it."""
     how = dict(KINDS[kind])
     crop, mode = how.pop("crop", None), how.pop("mode", "RGB")
     return written((image or photo()).convert(mode), **how), crop
 
 
-def by_pillow(data: bytes, crop: Any = None) -> Any:
+def by_pillow(data, crop=None):
     image = ImageOps.exif_transpose(Image.open(io.BytesIO(data)))
     return np.asarray((image if crop is None else image.crop(crop.tolist())).convert("RGB"))
 
 
-def lying(data: bytes, height: int = 0, width: int = 0) -> bytes:
+def lying(data, height=0, width=0):
     """The same file, whose header tells of so many rows or columns more."""
     found = re.search(rb"\xff[\xc0-\xc2]\x00[\x0b\x11\x14]\x08", data)
     assert found
@@ -71,7 +69,7 @@ def lying(data: bytes, height: int = 0, width: int = 0) -> bytes:
     return data[:at] + struct.pack(">HH", sides[0] + height, sides[1] + width) + data[at + 4 :]
 
 
-DAMAGES: dict[str, Callable[[bytes, int], bytes]] = {
+DAMAGES = {
     "cut": lambda data, at: data[:at],
     "cut and ended": lambda data, at: data[:at] + b"\xff\xd9",
     "data put in": lambda data, at: data[:at] + b"more" * 99 + data[at:],
@@ -84,7 +82,7 @@ DAMAGES: dict[str, Callable[[bytes, int], bytes]] = {
 
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_jpeg_whose_data_do_not_fit_its_size_is_refused(kind: str, damage: str) -> None:
+def test_a_jpeg_whose_data_do_not_fit_its_size_is_refused(kind, damage):
     data, crop = made(kind)
     start = data.index(b"\xff\xda") + 14
     for at in (start + (len(data) - start) // part for part in (2, 3, 7)):
@@ -94,7 +92,7 @@ def test_a_jpeg_whose_data_do_not_fit_its_size_is_refused(kind: str, damage: str
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_sound_jpeg_has_pillows_levels(kind: str) -> None:
+def test_a_sound_jpeg_has_pillows_levels(kind):
     for seed in range(4):
         data, crop = made(kind, photo(seed, 201 + 13 * seed, 221 + 17 * seed))
         found = decode(data, crop=crop)
@@ -105,7 +103,7 @@ def test_a_sound_jpeg_has_pillows_levels(kind: str) -> None:
 
 @pytest.mark.parametrize("orientation", range(1, 9))
 @pytest.mark.parametrize("mode", ["RGB", "L", "CMYK"])
-def test_each_turn_is_pillows(mode: str, orientation: int) -> None:
+def test_each_turn_is_pillows(mode, orientation):
     data = written(photo().convert(mode), exif=turned(orientation))
     crop = np.array([3, 5, 100, 90])
     np.testing.assert_array_equal(decode(data), by_pillow(data))
@@ -115,9 +113,7 @@ def test_each_turn_is_pillows(mode: str, orientation: int) -> None:
 @pytest.mark.parametrize("sampling", ["4:4:4", "4:2:2", "4:2:0"])
 @pytest.mark.parametrize("size", [(5, 7), (37, 61), (64, 48)])
 @pytest.mark.parametrize("progressive", [False, True])
-def test_either_decoder_of_jpeg_gives_the_same_levels(
-    sampling: str, size: tuple[int, int], progressive: bool
-) -> None:
+def test_either_decoder_of_jpeg_gives_the_same_levels(sampling, size, progressive):
     """So which of the two ran need not be in the key of what is made from the pixels."""
     levels = np.random.default_rng(1).integers(0, 256, (*size, 3), dtype=np.uint8)
     data = written(
@@ -127,7 +123,7 @@ def test_either_decoder_of_jpeg_gives_the_same_levels(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_moves_no_pixel_is_taken(kind: str) -> None:
+def test_what_moves_no_pixel_is_taken(kind):
     data, crop = made(kind)
     sound = by_pillow(data, crop)
     for after in (b"\0", b"trailing text" * 99, b"\xff\xd8\xff\xd9", data):
@@ -136,7 +132,7 @@ def test_what_moves_no_pixel_is_taken(kind: str) -> None:
         np.testing.assert_array_equal(decode(data[:-2] + padding + data[-2:], crop=crop), sound)
 
 
-def test_the_first_of_several_pictures_is_taken() -> None:
+def test_the_first_of_several_pictures_is_taken():
     file = io.BytesIO()
     photo().save(file, "MPO", save_all=True, append_images=[photo(1)], quality=85)
     both = file.getvalue()
@@ -145,11 +141,11 @@ def test_the_first_of_several_pictures_is_taken() -> None:
         decode(lying(both, height=-64))
 
 
-def segment(marker: int, body: bytes) -> bytes:
+def segment(marker, body):
     return bytes([0xFF, marker]) + struct.pack(">H", len(body) + 2) + body
 
 
-SLIPS: dict[str, Callable[[bytes], bytes]] = {
+SLIPS = {
     "another revision of JFIF": lambda data: data[:11] + b"\x09" + data[12:],
     "another transform of Adobe's": lambda data: (
         data[:2] + segment(0xEE, b"Adobe\0\x64\0\0\0\0\x07") + data[20:]
@@ -165,12 +161,12 @@ SLIPS: dict[str, Callable[[bytes], bytes]] = {
 
 
 @pytest.mark.parametrize("slip", SLIPS)
-def test_slips_of_the_header_that_move_no_pixel_are_taken(slip: str) -> None:
+def test_slips_of_the_header_that_move_no_pixel_are_taken(slip):
     data = written(photo())
     np.testing.assert_array_equal(decode(SLIPS[slip](data)), by_pillow(data))
 
 
-def test_a_subsampling_that_the_strict_decoder_cannot_name_is_read_by_pillow() -> None:
+def test_a_subsampling_that_the_strict_decoder_cannot_name_is_read_by_pillow():
     """32 × 16 pixels of one grey: eight blocks of brightness for one of each colour."""
     data = written(Image.new("RGB", (32, 16)), subsampling="4:4:4")
     frame = data.index(b"\xff\xc0")
@@ -182,7 +178,7 @@ def test_a_subsampling_that_the_strict_decoder_cannot_name_is_read_by_pillow() -
     assert levels.min() == levels.max() == 128
 
 
-def test_a_jpeg_needs_the_strict_decoder(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_jpeg_needs_the_strict_decoder(monkeypatch):
     monkeypatch.setitem(sys.modules, "simplejpeg", None)
     with pytest.raises(MissingExtraError, match="simplejpeg"):
         decode(written(photo()))

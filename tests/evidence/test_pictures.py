@@ -1,7 +1,6 @@
 import os
 import re
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,14 +10,14 @@ from equipoise.core.errors import DataError
 from equipoise.evidence import pictures_in_folder, pictures_of_table, pictures_on_disk
 
 
-def files(folder: Path, *names: str) -> None:
+def files(folder, *names):
     for name in names:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(name.encode())
 
 
-def test_a_folder_gives_its_pictures_by_their_path_inside(tmp_path: Path) -> None:
+def test_a_folder_gives_its_pictures_by_their_path_inside(tmp_path):
     files(tmp_path, "b.JPG", "a/2.png", "a/10.webp", "notes.txt", ".hidden.png", "a/.cache/1.png")
     pictures = pictures_in_folder(tmp_path)
     assert pictures.ids.tolist() == ["a/10.webp", "a/2.png", "b.JPG"]
@@ -28,7 +27,7 @@ def test_a_folder_gives_its_pictures_by_their_path_inside(tmp_path: Path) -> Non
     assert len(pictures) == 3
 
 
-def test_a_name_that_is_no_utf_8_becomes_text(tmp_path: Path) -> None:
+def test_a_name_that_is_no_utf_8_becomes_text(tmp_path):
     odd = os.fsencode(tmp_path) + b"/\xff.png"
     Path(os.fsdecode(odd)).write_bytes(b"odd")
     pictures = pictures_in_folder(tmp_path)
@@ -43,9 +42,7 @@ def test_a_name_that_is_no_utf_8_becomes_text(tmp_path: Path) -> None:
         (("a.txt", "b.csv"), "no picture among 2 files. Expected: files that end in .avif, .bmp,"),
     ],
 )
-def test_a_folder_without_pictures_is_refused(
-    tmp_path: Path, make: tuple[str, ...], message: str
-) -> None:
+def test_a_folder_without_pictures_is_refused(tmp_path, make, message):
     files(tmp_path, *make)
     with pytest.raises(DataError, match=re.escape(f"{tmp_path}: {message}")) as caught:
         pictures_in_folder(tmp_path)
@@ -54,12 +51,12 @@ def test_a_folder_without_pictures_is_refused(
     )
 
 
-def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
+def test_a_missing_folder_is_refused(tmp_path):
     with pytest.raises(DataError, match=r"none: there is no such folder. To do: give the folder"):
         pictures_in_folder(tmp_path / "none")
 
 
-def test_a_table_gives_its_pictures_in_the_order_of_ids(tmp_path: Path) -> None:
+def test_a_table_gives_its_pictures_in_the_order_of_ids(tmp_path):
     files(tmp_path, "one.png", "sub/two.png")
     outside = tmp_path.parent / f"{tmp_path.name}-outside.png"
     outside.write_bytes(b"outside")
@@ -94,15 +91,13 @@ def test_a_table_gives_its_pictures_in_the_order_of_ids(tmp_path: Path) -> None:
         (["a"], ["x"], [[-1, 0, 1, 1]], 1),
     ],
 )
-def test_a_table_that_is_unclear_is_refused(
-    ids: list[str], paths: list[str], crops: Any, row: int | None
-) -> None:
+def test_a_table_that_is_unclear_is_refused(ids, paths, crops, row):
     with pytest.raises(DataError) as caught:
         pictures_of_table(ids, paths, root=Path(), name="t.csv", crops=crops)
     assert (caught.value.file, caught.value.row) == ("t.csv", row)
 
 
-def test_a_pipe_among_the_pictures_is_not_waited_for(tmp_path: Path) -> None:
+def test_a_pipe_among_the_pictures_is_not_waited_for(tmp_path):
     files(tmp_path, "a.png")
     os.mkfifo(tmp_path / "b.png")
     (tmp_path / "c.png").symlink_to("a.png")
@@ -115,7 +110,7 @@ def test_a_pipe_among_the_pictures_is_not_waited_for(tmp_path: Path) -> None:
             pictures.read(place)
 
 
-def test_a_pipe_that_a_row_names_is_not_waited_for(tmp_path: Path) -> None:
+def test_a_pipe_that_a_row_names_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "pipe.png")
     rows = pa.array([{"bytes": None, "path": "pipe.png"}])
     pq.write_table(pa.table({"image": rows}), tmp_path / "t.parquet")
@@ -123,7 +118,7 @@ def test_a_pipe_that_a_row_names_is_not_waited_for(tmp_path: Path) -> None:
         pictures_on_disk(tmp_path / "t.parquet").read(0)
 
 
-def test_a_table_that_is_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+def test_a_table_that_is_a_pipe_is_not_waited_for(tmp_path):
     pipe = tmp_path / "t.parquet"
     os.mkfifo(pipe)
     for path in (pipe, tmp_path):
@@ -131,13 +126,13 @@ def test_a_table_that_is_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
             pictures_on_disk(path)
 
 
-def images(n: int, *, struct: bool = True) -> pa.Array:
+def images(n, *, struct=True):
     if not struct:
         return pa.array([b"%d" % k for k in range(n)])
     return pa.array([{"bytes": b"%d" % k, "path": f"{k}.png"} for k in range(n)])
 
 
-def test_parquet_with_images_is_read_row_group_by_row_group(tmp_path: Path) -> None:
+def test_parquet_with_images_is_read_row_group_by_row_group(tmp_path):
     for part, first in enumerate((0, 7)):
         table = pa.table({"image": images(20).slice(first, 7)})
         pq.write_table(table, tmp_path / f"train-{part}.parquet", row_group_size=3)
@@ -146,7 +141,7 @@ def test_parquet_with_images_is_read_row_group_by_row_group(tmp_path: Path) -> N
     assert [pictures.read(place) for place in range(14)] == [b"%d" % k for k in range(14)]
 
 
-def test_ids_of_a_column_are_text(tmp_path: Path) -> None:
+def test_ids_of_a_column_are_text(tmp_path):
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table({"pixels": images(3, struct=False), "key": [10, 9, 8]}), path)
     pictures = pictures_on_disk(path, image="pixels", id="key")
@@ -154,12 +149,12 @@ def test_ids_of_a_column_are_text(tmp_path: Path) -> None:
     assert [pictures.read(place) for place in range(3)] == [b"0", b"2", b"1"]
 
 
-def arrow_stream(path: Path, table: pa.Table, rows: int) -> None:
+def arrow_stream(path, table, rows):
     with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, table.schema) as stream:
         stream.write_table(table, max_chunksize=rows)
 
 
-def test_what_save_to_disk_writes_is_read(tmp_path: Path) -> None:
+def test_what_save_to_disk_writes_is_read(tmp_path):
     for part, first in enumerate((0, 4)):
         table = pa.table({"image": images(9).slice(first, 5 - part)})
         arrow_stream(tmp_path / f"data-0000{part}-of-00002.arrow", table, 2)
@@ -170,7 +165,7 @@ def test_what_save_to_disk_writes_is_read(tmp_path: Path) -> None:
     assert [pictures.read(k) for k in (0, 4, 5, 8)] == [b"0", b"4", b"4", b"7"]
 
 
-def test_a_row_may_name_a_file_and_may_hold_nothing(tmp_path: Path) -> None:
+def test_a_row_may_name_a_file_and_may_hold_nothing(tmp_path):
     (tmp_path / "x.png").write_bytes(b"beside")
     rows = [{"bytes": None, "path": "x.png"}, {"bytes": None, "path": None}, None]
     pq.write_table(pa.table({"image": rows}), tmp_path / "t.parquet")
@@ -181,7 +176,7 @@ def test_a_row_may_name_a_file_and_may_hold_nothing(tmp_path: Path) -> None:
             pictures.read(place)
 
 
-def test_a_file_that_is_written_anew_is_read_anew(tmp_path: Path) -> None:
+def test_a_file_that_is_written_anew_is_read_anew(tmp_path):
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table({"image": [b"old"]}), path)
     assert pictures_on_disk(path).read(0) == b"old"
@@ -189,12 +184,12 @@ def test_a_file_that_is_written_anew_is_read_anew(tmp_path: Path) -> None:
     assert pictures_on_disk(path).read(0) == b"changed"
 
 
-def test_what_is_no_data_set_is_refused(tmp_path: Path) -> None:
+def test_what_is_no_data_set_is_refused(tmp_path):
     (tmp_path / "broken.parquet").write_text("no Parquet")
     pq.write_table(pa.table({"image": [1, 2]}), tmp_path / "number.parquet")
     pq.write_table(pa.table({"image": [b"1", b"2"], "name": ["a", "a"]}), tmp_path / "t.parquet")
     pq.write_table(pa.table({"image": pa.array([], pa.binary())}), tmp_path / "empty.parquet")
-    asked: list[tuple[str, dict[str, str], str | None]] = [
+    asked = [
         ("none", {}, None),
         ("broken.parquet", {}, None),
         ("number.parquet", {}, "image"),
@@ -210,7 +205,7 @@ def test_what_is_no_data_set_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["../x.png", "a/../../x.png", ".."])
-def test_a_path_out_of_the_root_is_refused(path: str, tmp_path: Path) -> None:
+def test_a_path_out_of_the_root_is_refused(path, tmp_path):
     with pytest.raises(DataError) as raised:
         pictures_of_table(["a", "b"], ["x..png", path], root=tmp_path, name="t.csv", column="file")
     error = raised.value

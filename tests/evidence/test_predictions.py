@@ -1,7 +1,6 @@
 """Predictions on disk: what is written reads back the same, and other tools can open it."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from equipoise.core.errors import RunError
-from equipoise.data import LabelSource, PredictionData, PredictionSource, load_predictions
+from equipoise.data import LabelSource, PredictionSource, load_predictions
 from equipoise.evidence import read_predictions, write_predictions
 from equipoise.evidence.predictions import file_name
 
@@ -26,17 +25,17 @@ LABELS = pd.DataFrame(
 )
 
 
-def load(frame: pd.DataFrame | pl.DataFrame, **source: Any) -> PredictionData:
+def load(frame, **source):
     labels = LabelSource(LABELS, "image", "target", ("race", "target"), unit="unit")
     return load_predictions(labels, {"../m": PredictionSource(frame, **source)}, max_unmatched=1.0)
 
 
-def round_trip(data: PredictionData, folder: Path) -> PredictionData:
+def round_trip(data, folder):
     write_predictions(folder, data)
     return read_predictions(folder)
 
 
-def assert_same(one: PredictionData, two: PredictionData) -> None:
+def assert_same(one, two):
     assert one.ids.tolist() == two.ids.tolist()
     assert one.classes == two.classes
     assert one.target.tolist() == two.target.tolist()
@@ -61,7 +60,7 @@ def assert_same(one: PredictionData, two: PredictionData) -> None:
             np.testing.assert_array_equal(made.probabilities, read.probabilities)
 
 
-def test_labels_read_back(tmp_path: Path) -> None:
+def test_labels_read_back(tmp_path):
     frame = pd.DataFrame({"image": ["a", "b", "d", "e"], "p": ["x", "", "no idea", "x"]})
     data = load(frame, prediction="p", unknown=("no idea",))
     assert_same(data, round_trip(data, tmp_path))
@@ -73,7 +72,7 @@ def test_labels_read_back(tmp_path: Path) -> None:
     assert images.column_names == ["image_id", "target", "race", "attribute target", "unit"]
 
 
-def test_ranks_read_back(tmp_path: Path) -> None:
+def test_ranks_read_back(tmp_path):
     frame = pd.DataFrame({"image": ["a", "b", "c"], "p": ["x", "y", "z"], "q": ["y", None, "x"]})
     data = load(frame, top=("p", "q"), open_vocabulary=True)
     assert_same(data, round_trip(data, tmp_path))
@@ -81,7 +80,7 @@ def test_ranks_read_back(tmp_path: Path) -> None:
     assert rows["rank"].to_list() == [1, 2] * 4
 
 
-def test_probabilities_read_back_with_the_label_s_own_as_score(tmp_path: Path) -> None:
+def test_probabilities_read_back_with_the_label_s_own_as_score(tmp_path):
     frame = pl.DataFrame({"image": ["a", "b", "c"], "px": [0.9, 0.2, None], "py": [0.1, 0.8, None]})
     data = load(frame, probabilities={"x": "px", "y": "py"})
     assert_same(data, round_trip(data, tmp_path))
@@ -89,7 +88,7 @@ def test_probabilities_read_back_with_the_label_s_own_as_score(tmp_path: Path) -
     assert rows["score"].to_list() == [0.9, 0.8, None, None]
 
 
-def test_ranks_and_versions_keep_their_probabilities(tmp_path: Path) -> None:
+def test_ranks_and_versions_keep_their_probabilities(tmp_path):
     frame = pd.DataFrame(
         {
             "image": ["a", "b", "c"],
@@ -107,7 +106,7 @@ def test_ranks_and_versions_keep_their_probabilities(tmp_path: Path) -> None:
     assert_same(data, round_trip(data, tmp_path))
 
 
-def test_the_same_data_gives_the_same_bytes(tmp_path: Path) -> None:
+def test_the_same_data_gives_the_same_bytes(tmp_path):
     frame = pd.DataFrame({"image": ["a", "b"], "p": ["x", "y"]})
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
@@ -117,16 +116,16 @@ def test_the_same_data_gives_the_same_bytes(tmp_path: Path) -> None:
 
 
 @given(st.text(min_size=1, max_size=50).filter(lambda text: text.isprintable()))
-def test_a_model_s_name_stays_inside_its_folder(name: str) -> None:
+def test_a_model_s_name_stays_inside_its_folder(name):
     assert "/" not in file_name(name)
     assert file_name(name) not in (".", "..")
     assert Path("predictions", file_name(name)).parent == Path("predictions")
 
 
-def test_what_is_missing_or_damaged_is_said(tmp_path: Path) -> None:
+def test_what_is_missing_or_damaged_is_said(tmp_path):
     images = tmp_path / "images.parquet"
 
-    def refusal() -> str:
+    def refusal():
         with pytest.raises(RunError) as raised:
             read_predictions(tmp_path)
         return str(raised.value)
@@ -143,7 +142,7 @@ def test_what_is_missing_or_damaged_is_said(tmp_path: Path) -> None:
     assert refusal().startswith(f"{tmp_path}: its predictions are damaged (KeyError: ")
 
 
-def _foreign(folder: Path) -> Path:
+def _foreign(folder):
     path = folder / "foreign.parquet"
     pl.DataFrame({"x": [1]}).write_parquet(path)
     return path

@@ -1,7 +1,5 @@
 """Texts of classes and the vectors made of them."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -11,7 +9,7 @@ from equipoise.evidence.zero_shot import class_vectors, prompts, units
 
 
 @pytest.mark.parametrize(("name", "count"), [("openai_80", 80), ("openai_7", 7), ("plain", 1)])
-def test_lists_of_templates_have_their_number_and_say_where_from(name: str, count: int) -> None:
+def test_lists_of_templates_have_their_number_and_say_where_from(name, count):
     found = templates(name)
     assert len(set(found.texts)) == count
     assert all(text.count("{}") == 1 for text in found.texts)
@@ -20,7 +18,7 @@ def test_lists_of_templates_have_their_number_and_say_where_from(name: str, coun
     assert found.licence
 
 
-def test_the_lists_are_those_of_open_clip() -> None:
+def test_the_lists_are_those_of_open_clip():
     metadata = pytest.importorskip(
         "open_clip.zero_shot_metadata", reason="needs torchvision", exc_type=ImportError
     )
@@ -29,30 +27,30 @@ def test_the_lists_are_those_of_open_clip() -> None:
         assert templates(name).texts == tuple(one("{}") for one in getattr(metadata, there))
 
 
-def test_every_list_is_named() -> None:
+def test_every_list_is_named():
     assert TEMPLATES == ("openai_7", "openai_80", "plain")
     with pytest.raises(InputError, match=r"no list of templates 'openai80'; expected one of open"):
         templates("openai80")
 
 
-def test_a_name_goes_where_its_place_is() -> None:
+def test_a_name_goes_where_its_place_is():
     assert filled("a photo of a {}.", "{dog}") == "a photo of a {dog}."
 
 
 @pytest.mark.parametrize("template", ["a photo", "{} and {}"])
-def test_a_template_has_one_place(template: str) -> None:
+def test_a_template_has_one_place(template):
     with pytest.raises(InputError, match=r"has \{\} \d times; expected once"):
         filled(template, "dog")
 
 
-def test_texts_stand_class_by_class() -> None:
+def test_texts_stand_class_by_class():
     made = prompts({"dog": ("dog", "puppy"), "cat": ("cat",)}, ("a {}", "the {}"))
     assert made.texts == ("a dog", "the dog", "a puppy", "the puppy", "a cat", "the cat")
     assert made.owner.tolist() == [0, 0, 0, 0, 1, 1]
     assert made.names == ("dog", "cat")
 
 
-def test_classes_may_be_their_own_words() -> None:
+def test_classes_may_be_their_own_words():
     assert prompts(("dog", "cat")).texts == ("a photo of a dog.", "a photo of a cat.")
 
 
@@ -66,12 +64,12 @@ def test_classes_may_be_their_own_words() -> None:
         (("dog",), ()),
     ],
 )
-def test_classes_that_cannot_be_told_apart_are_refused(classes: Any, templates: Any) -> None:
+def test_classes_that_cannot_be_told_apart_are_refused(classes, templates):
     with pytest.raises(InputError, match="at least one, each once"):
         prompts(classes, templates)
 
 
-def test_a_class_is_the_direction_of_the_mean_of_unit_vectors() -> None:
+def test_a_class_is_the_direction_of_the_mean_of_unit_vectors():
     vectors = [[3.0, 0.0], [0.0, 0.5], [0.0, -2.0]]
     half = np.sqrt(0.5)
     np.testing.assert_allclose(
@@ -79,7 +77,7 @@ def test_a_class_is_the_direction_of_the_mean_of_unit_vectors() -> None:
     )
 
 
-def test_lengths_of_text_vectors_do_not_matter() -> None:
+def test_lengths_of_text_vectors_do_not_matter():
     rng = np.random.default_rng(5)
     vectors, owner = rng.normal(size=(6, 4)), [0, 0, 1, 1, 1, 2]
     scaled = vectors * rng.uniform(0.1, 9, size=(6, 1))
@@ -94,16 +92,16 @@ def test_lengths_of_text_vectors_do_not_matter() -> None:
         ([1.0, 0.0], r"the vectors have shape \(2,\); expected one row for each text"),
     ],
 )
-def test_vectors_without_a_direction_are_refused(vectors: Any, message: str) -> None:
+def test_vectors_without_a_direction_are_refused(vectors, message):
     with pytest.raises(InputError, match=message):
         class_vectors(vectors, [0, 0])
 
 
-def test_texts_that_cancel_out_make_no_class() -> None:
+def test_texts_that_cancel_out_make_no_class():
     with pytest.raises(InputError, match="the vector of class 0 is zero"):
         class_vectors([[1.0, 0.0], [-1.0, 0.0]], [0, 0])
 
 
-def test_rows_are_numbered_from_where_they_start() -> None:
+def test_rows_are_numbered_from_where_they_start():
     with pytest.raises(InputError, match="the vector of image 41 is zero"):
         units([[1.0], [0.0]], what="image", first=40)

@@ -14,11 +14,11 @@ from picture_models import Means, write_pictures
 HERE = Path(__file__).parent.parent
 
 
-def alive() -> int:
+def alive():
     return sum(thread.name == "reader" for thread in threading.enumerate())
 
 
-def test_a_call_that_takes_long_is_waited_for_unless_the_run_is_stopped() -> None:
+def test_a_call_that_takes_long_is_waited_for_unless_the_run_is_stopped():
     with Readers(1, lambda: False) as readers:
         assert readers.result(readers.submit(lambda: time.sleep(0.4) or "late")) == "late"
     stop, never = threading.Event(), threading.Event()
@@ -69,7 +69,7 @@ except KeyboardInterrupt:
 
 
 @pytest.mark.parametrize("again", [False, True])
-def test_a_file_that_never_answers_holds_up_no_interrupt(tmp_path: Path, again: bool) -> None:
+def test_a_file_that_never_answers_holds_up_no_interrupt(tmp_path, again):
     """Also where its part lies there already, and is only looked through."""
     photos, store = tmp_path / "photos", tmp_path / "store"
     write_pictures(photos, 20)

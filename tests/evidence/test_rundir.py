@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,35 +16,35 @@ from equipoise.core.errors import DataError, RunError
 from equipoise.evidence import is_run, new_run
 
 
-def fill(folder: Path, text: str = "{}") -> None:
+def fill(folder, text="{}"):
     (folder / "manifest.json").write_text(text)
     (folder / "findings.parquet").write_text("findings")
     (folder / "tables").mkdir()
     (folder / "tables" / "classes.parquet").write_text("classes")
 
 
-def make(out: Path, text: str = "{}", *, overwrite: bool = False) -> None:
+def make(out, text="{}", *, overwrite=False):
     with new_run(out, overwrite=overwrite) as folder:
         fill(folder, text)
 
 
-def make_and_fail(out: Path, failure: BaseException, *, overwrite: bool = False) -> None:
+def make_and_fail(out, failure, *, overwrite=False):
     with new_run(out, overwrite=overwrite) as folder:
         fill(folder, "failed")
         raise failure
 
 
-def refusal(out: Path | str, *, overwrite: bool = False) -> str:
+def refusal(out, *, overwrite=False):
     with pytest.raises(RunError) as raised, new_run(out, overwrite=overwrite):
         pytest.fail("the block must not start")
     return str(raised.value)
 
 
-def left(folder: Path) -> list[str]:
+def left(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_a_run_appears_when_the_block_ends(tmp_path: Path) -> None:
+def test_a_run_appears_when_the_block_ends(tmp_path):
     out = tmp_path / "runs" / "one"
     with new_run(out) as folder:
         assert folder.parent == out.parent
@@ -59,22 +58,20 @@ def test_a_run_appears_when_the_block_ends(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "failure", [KeyboardInterrupt(), DataError("x"), FileNotFoundError(errno.ENOENT, "", "x")]
 )
-def test_a_failure_leaves_nothing_and_passes_through(
-    tmp_path: Path, failure: BaseException
-) -> None:
+def test_a_failure_leaves_nothing_and_passes_through(tmp_path, failure):
     with pytest.raises(type(failure)):
         make_and_fail(tmp_path / "one", failure)
     assert left(tmp_path) == []
 
 
-def test_an_empty_directory_is_used(tmp_path: Path) -> None:
+def test_an_empty_directory_is_used(tmp_path):
     out = tmp_path / "one"
     out.mkdir()
     make(out)
     assert is_run(out)
 
 
-def test_another_run_is_kept_unless_overwritten(tmp_path: Path) -> None:
+def test_another_run_is_kept_unless_overwritten(tmp_path):
     out = tmp_path / "one"
     make(out, "first")
     assert "--overwrite" in refusal(out)
@@ -84,7 +81,7 @@ def test_another_run_is_kept_unless_overwritten(tmp_path: Path) -> None:
     assert left(tmp_path) == ["one"]
 
 
-def test_a_failed_overwrite_keeps_the_old_run(tmp_path: Path) -> None:
+def test_a_failed_overwrite_keeps_the_old_run(tmp_path):
     out = tmp_path / "one"
     make(out, "first")
     with pytest.raises(KeyboardInterrupt):
@@ -93,14 +90,12 @@ def test_a_failed_overwrite_keeps_the_old_run(tmp_path: Path) -> None:
     assert left(tmp_path) == ["one"]
 
 
-def test_a_rename_that_fails_puts_the_old_run_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_rename_that_fails_puts_the_old_run_back(tmp_path, monkeypatch):
     out = tmp_path / "one"
     make(out, "first")
     rename = Path.rename
 
-    def fails(self: Path, target: Path) -> Path:
+    def fails(self, target):
         if self.suffix == ".partial":
             raise OSError(errno.ENOSPC, "No space left on device")
         return rename(self, target)
@@ -113,7 +108,7 @@ def test_a_rename_that_fails_puts_the_old_run_back(
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
-def test_what_is_no_run_is_never_touched(tmp_path: Path, overwrite: bool) -> None:
+def test_what_is_no_run_is_never_touched(tmp_path, overwrite):
     out = tmp_path / "photos"
     out.mkdir()
     (out / "mine.jpg").write_text("mine")
@@ -137,9 +132,7 @@ def test_what_is_no_run_is_never_touched(tmp_path: Path, overwrite: bool) -> Non
         ("tables/link", lambda path: path.symlink_to("classes.parquet")),
     ],
 )
-def test_files_that_equipoise_did_not_write_are_never_removed(
-    tmp_path: Path, name: str, change: Callable[[Path], object]
-) -> None:
+def test_files_that_equipoise_did_not_write_are_never_removed(tmp_path, name, change):
     out, elsewhere = tmp_path / "one", tmp_path / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "mine.jpg").write_text("mine")
@@ -151,11 +144,11 @@ def test_files_that_equipoise_did_not_write_are_never_removed(
     assert (elsewhere / "mine.jpg").read_text() == "mine"
 
 
-def test_a_file_that_appears_meanwhile_is_kept(tmp_path: Path) -> None:
+def test_a_file_that_appears_meanwhile_is_kept(tmp_path):
     out = tmp_path / "one"
     make(out, "first")
 
-    def overtaken() -> None:
+    def overtaken():
         with new_run(out, overwrite=True) as folder:
             fill(folder, "second")
             (out / "notes.md").write_text("mine")
@@ -170,9 +163,7 @@ def test_a_file_that_appears_meanwhile_is_kept(tmp_path: Path) -> None:
     "listing",
     [None, "[]", '{"files": {}}', '{"written_by": "equipoise"}', "{", "\udcff", "[" * 100_000],
 )
-def test_a_folder_that_only_looks_like_a_run_is_never_removed(
-    tmp_path: Path, listing: str | None
-) -> None:
+def test_a_folder_that_only_looks_like_a_run_is_never_removed(tmp_path, listing):
     out = tmp_path / "mine"
     out.mkdir()
     fill(out)
@@ -182,7 +173,7 @@ def test_a_folder_that_only_looks_like_a_run_is_never_removed(
     assert (out / "manifest.json").exists()
 
 
-def test_the_list_of_files_leads_nowhere_else(tmp_path: Path) -> None:
+def test_the_list_of_files_leads_nowhere_else(tmp_path):
     out, mine = tmp_path / "one", tmp_path / "mine.txt"
     mine.write_text("mine")
     make(out)
@@ -194,7 +185,7 @@ def test_the_list_of_files_leads_nowhere_else(tmp_path: Path) -> None:
     assert mine.read_text() == "mine"
 
 
-def test_the_working_directory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_working_directory_is_refused(tmp_path, monkeypatch):
     (tmp_path / "inside").mkdir()
     monkeypatch.chdir(tmp_path / "inside")
     assert "the folder you work in" in refusal(".")
@@ -203,8 +194,8 @@ def test_the_working_directory_is_refused(tmp_path: Path, monkeypatch: pytest.Mo
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 @pytest.mark.parametrize("writer", ["text", "parquet"])
-def test_a_full_disk_is_said(tmp_path: Path, writer: str) -> None:
-    def write() -> None:
+def test_a_full_disk_is_said(tmp_path, writer):
+    def write():
         with new_run(tmp_path / "one") as folder:
             full = folder / "full"
             full.symlink_to("/dev/full")
@@ -220,27 +211,25 @@ def test_a_full_disk_is_said(tmp_path: Path, writer: str) -> None:
 
 
 @pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS, errno.EFBIG, errno.EDQUOT])
-def test_a_place_that_cannot_be_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
-) -> None:
-    def fails(*args: object, **kwargs: object) -> None:
+def test_a_place_that_cannot_be_written(tmp_path, monkeypatch, number):
+    def fails(*args, **kwargs):
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(Path, "mkdir", fails)
     assert os.strerror(number) in refusal(tmp_path / "one")
 
 
-def test_a_name_that_is_too_long(tmp_path: Path) -> None:
+def test_a_name_that_is_too_long(tmp_path):
     assert "too long" in refusal(tmp_path / ("x" * 300))
 
 
-def test_trouble_with_a_file_elsewhere_is_not_blamed_on_the_run(tmp_path: Path) -> None:
+def test_trouble_with_a_file_elsewhere_is_not_blamed_on_the_run(tmp_path):
     error = PermissionError(errno.EACCES, "Permission denied", str(tmp_path / "labels.csv"))
     with pytest.raises(PermissionError, match=r"labels\.csv"):
         make_and_fail(tmp_path / "one", error)
 
 
-def test_trouble_of_evidence_that_is_told_already_is_kept(tmp_path: Path) -> None:
+def test_trouble_of_evidence_that_is_told_already_is_kept(tmp_path):
     full = OSError(errno.ENOSPC, "No space left on device")
     told = RunError("evidence: the disk is full. To do: free space and run again")
     told.__cause__ = full
@@ -248,7 +237,7 @@ def test_trouble_of_evidence_that_is_told_already_is_kept(tmp_path: Path) -> Non
         make_and_fail(tmp_path / "one", told)
 
 
-def test_folders_made_for_a_run_that_failed_are_gone(tmp_path: Path) -> None:
+def test_folders_made_for_a_run_that_failed_are_gone(tmp_path):
     with pytest.raises(RuntimeError, match="no"), new_run(tmp_path / "runs" / "deep" / "one"):
         raise RuntimeError("no")
     assert list(tmp_path.iterdir()) == []
@@ -270,7 +259,7 @@ with new_run(Path(sys.argv[1])) as folder:
 """
 
 
-def test_what_a_killed_run_left_is_removed_by_the_next(tmp_path: Path) -> None:
+def test_what_a_killed_run_left_is_removed_by_the_next(tmp_path):
     out, other = tmp_path / "slow", tmp_path / ".slower.0123abcd.partial"
     other.mkdir()
     (other / "half.txt").write_text("of another run")
@@ -282,14 +271,14 @@ def test_what_a_killed_run_left_is_removed_by_the_next(tmp_path: Path) -> None:
     assert left(tmp_path) == [".slower.0123abcd.partial", "slow"]
 
 
-def make_beside(out: Path) -> None:
+def make_beside(out):
     with new_run(out) as first:
         make(out, "second")
         assert first.is_dir()
         fill(first, "first")
 
 
-def test_a_run_at_work_is_left_alone(tmp_path: Path) -> None:
+def test_a_run_at_work_is_left_alone(tmp_path):
     out = tmp_path / "one"
     with pytest.raises(RunError, match="holds another run"):
         make_beside(out)
@@ -297,7 +286,7 @@ def test_a_run_at_work_is_left_alone(tmp_path: Path) -> None:
     assert left(tmp_path) == ["one"]
 
 
-def test_a_run_that_was_moved_aside_is_put_back(tmp_path: Path) -> None:
+def test_a_run_that_was_moved_aside_is_put_back(tmp_path):
     out = tmp_path / "one"
     make(out, "first")
     out.rename(tmp_path / ".one.0123abcd.old")
@@ -309,7 +298,7 @@ def test_a_run_that_was_moved_aside_is_put_back(tmp_path: Path) -> None:
     assert left(tmp_path) == ["one"]
 
 
-def test_a_run_that_was_replaced_is_removed(tmp_path: Path) -> None:
+def test_a_run_that_was_replaced_is_removed(tmp_path):
     out = tmp_path / "one"
     make(out, "new")
     make(tmp_path / "two", "old")

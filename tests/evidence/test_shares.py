@@ -1,9 +1,6 @@
 """Probabilities of a classifier are held to what is asked of those in a file."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -23,16 +20,16 @@ class Fixed:
     info: ModelInfo = field(default_factory=info)
     labels: tuple[str, ...] = ("cat", "dog")
 
-    def predict_proba(self, images: Sequence[Any]) -> np.ndarray:
+    def predict_proba(self, images):
         rows = [self.other if image.shape[1] == 9 else (0.25, 0.75) for image in images]
         return np.array(rows, dtype=np.float32)
 
-    def features(self, images: Sequence[Any]) -> np.ndarray:
+    def features(self, images):
         return np.zeros((len(images), 2), dtype=np.float32)
 
 
 @pytest.fixture
-def photos(tmp_path: Path) -> Path:
+def photos(tmp_path):
     write_pictures(tmp_path / "photos", 6)
     return tmp_path / "photos"
 
@@ -45,9 +42,7 @@ def photos(tmp_path: Path) -> Path:
         ((30.0, 70.0), "30 is no probability for image '00001.png'"),
     ],
 )
-def test_a_row_that_is_no_probability_is_refused_and_not_kept(
-    row: tuple[float, float], problem: str, photos: Path, tmp_path: Path
-) -> None:
+def test_a_row_that_is_no_probability_is_refused_and_not_kept(row, problem, photos, tmp_path):
     pictures, store = pictures_in_folder(photos), tmp_path / "store"
     with pytest.raises(ModelError) as caught:
         extract_probabilities(pictures, Fixed(row), store)
@@ -55,17 +50,17 @@ def test_a_row_that_is_no_probability_is_refused_and_not_kept(
     assert not [*store.rglob("part-*")]
 
 
-def test_rows_within_the_tolerance_are_taken(photos: Path, tmp_path: Path) -> None:
+def test_rows_within_the_tolerance_are_taken(photos, tmp_path):
     found = extract_probabilities(pictures_in_folder(photos), Fixed((0.333, 0.66)), tmp_path / "s")
     assert found.table.num_rows == 6
 
 
-def test_labels_that_hold_together_have_no_sum(photos: Path, tmp_path: Path) -> None:
+def test_labels_that_hold_together_have_no_sum(photos, tmp_path):
     model = Fixed((0.9, 0.8), info(preprocessing={"probabilities": "sigmoid"}))
     assert extract_probabilities(pictures_in_folder(photos), model, tmp_path / "s").computed == 6
 
 
-def test_the_error_names_the_model_and_the_class() -> None:
+def test_the_error_names_the_model_and_the_class():
     with pytest.raises(DataError) as caught:
         check_shares(info("m"), ("cat", "dog"), ("a", "b"), np.array([[0, 1], [-0.5, 1.5]]))
     assert (caught.value.file, caught.value.column) == ("m", "cat")

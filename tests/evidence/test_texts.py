@@ -1,9 +1,5 @@
 """Vectors of texts: computed once, whole on disk, and never another model's."""
 
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
@@ -19,12 +15,12 @@ WORDS = [f"word {number}" for number in range(10)]
 class Encoder:
     """Embeds a text as numbers made of its characters; counts what it ran on."""
 
-    def __init__(self, weights: str = "a", fail_after: int | None = None) -> None:
+    def __init__(self, weights="a", fail_after=None):
         self.info = ModelInfo("python:fake:encoder", "fake", weights, dimension=3)
-        self.ran: list[str] = []
+        self.ran = []
         self.fail_after = fail_after
 
-    def embed_texts(self, texts: Sequence[str]) -> Any:
+    def embed_texts(self, texts):
         if self.fail_after is not None and len(self.ran) >= self.fail_after:
             raise KeyboardInterrupt
         self.ran += texts
@@ -34,7 +30,7 @@ class Encoder:
     embed_images = embed_texts
 
 
-def test_vectors_are_the_models_own_in_the_order_asked_for(tmp_path: Path) -> None:
+def test_vectors_are_the_models_own_in_the_order_asked_for(tmp_path):
     model = Encoder()
     asked = [WORDS[3], WORDS[1], WORDS[3]]
     found = embed_texts(asked, model, tmp_path)
@@ -46,7 +42,7 @@ def test_vectors_are_the_models_own_in_the_order_asked_for(tmp_path: Path) -> No
     assert found.info["weights_sha256"] == "a"
 
 
-def test_what_lies_in_the_store_is_not_computed_again(tmp_path: Path) -> None:
+def test_what_lies_in_the_store_is_not_computed_again(tmp_path):
     first = embed_texts(WORDS, Encoder(), tmp_path, part=4)
     model = Encoder()
     again = embed_texts(WORDS, model, tmp_path, part=4)
@@ -56,7 +52,7 @@ def test_what_lies_in_the_store_is_not_computed_again(tmp_path: Path) -> None:
     assert first.inputs == again.inputs
 
 
-def test_a_run_that_was_stopped_goes_on_with_the_next_part(tmp_path: Path) -> None:
+def test_a_run_that_was_stopped_goes_on_with_the_next_part(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         embed_texts(WORDS, Encoder(fail_after=4), tmp_path, part=4)
     model = Encoder()
@@ -66,7 +62,7 @@ def test_a_run_that_was_stopped_goes_on_with_the_next_part(tmp_path: Path) -> No
     assert not [*tmp_path.rglob("*.partial")]
 
 
-def test_another_model_reads_none_of_it(tmp_path: Path) -> None:
+def test_another_model_reads_none_of_it(tmp_path):
     embed_texts(WORDS, Encoder("a"), tmp_path)
     model = Encoder("b")
     assert embed_texts(WORDS, model, tmp_path).computed == len(WORDS)
@@ -74,7 +70,7 @@ def test_another_model_reads_none_of_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("keep", [0, 10, -20])
-def test_a_file_that_is_not_whole_is_made_anew(tmp_path: Path, keep: int) -> None:
+def test_a_file_that_is_not_whole_is_made_anew(tmp_path, keep):
     first = embed_texts(WORDS, Encoder(), tmp_path)
     (path,) = tmp_path.rglob("*.parquet")
     path.write_bytes(path.read_bytes()[:keep])
@@ -84,7 +80,7 @@ def test_a_file_that_is_not_whole_is_made_anew(tmp_path: Path, keep: int) -> Non
     assert pq.read_table(path)["text"].to_pylist() == WORDS
 
 
-def test_a_file_of_other_texts_under_the_name_is_not_believed(tmp_path: Path) -> None:
+def test_a_file_of_other_texts_under_the_name_is_not_believed(tmp_path):
     embed_texts(WORDS[:3], Encoder(), tmp_path)
     (path,) = tmp_path.rglob("*.parquet")
     embed_texts(WORDS[3:6], Encoder(), tmp_path)
@@ -94,7 +90,7 @@ def test_a_file_of_other_texts_under_the_name_is_not_believed(tmp_path: Path) ->
     np.testing.assert_array_equal(found.vectors, Encoder().embed_texts(WORDS[:3]))
 
 
-def test_classes_are_embedded_by_their_prompts(tmp_path: Path) -> None:
+def test_classes_are_embedded_by_their_prompts(tmp_path):
     made = prompts({"dog": ("dog", "puppy"), "cat": ("cat",)}, ("a {}", "the {}"))
     vectors, texts = embed_classes(made, Encoder(), tmp_path)
     np.testing.assert_array_equal(vectors, class_vectors(texts.vectors, made.owner))
@@ -102,22 +98,22 @@ def test_classes_are_embedded_by_their_prompts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("texts", [[], "dog", ["dog", " "], ["dog", None]])
-def test_what_is_no_text_is_refused(texts: Any, tmp_path: Path) -> None:
+def test_what_is_no_text_is_refused(texts, tmp_path):
     with pytest.raises(InputError, match=r"texts"):
         embed_texts(texts, Encoder(), tmp_path)
 
 
-def test_a_model_without_a_text_tower_is_refused(tmp_path: Path) -> None:
+def test_a_model_without_a_text_tower_is_refused(tmp_path):
     class Classifier:
         info = Encoder().info
 
     with pytest.raises(ModelError, match="python:fake:encoder"):
-        embed_texts(WORDS, Classifier(), tmp_path)  # type: ignore[arg-type]
+        embed_texts(WORDS, Classifier(), tmp_path)
 
 
-def test_numbers_that_are_not_finite_are_refused_and_not_kept(tmp_path: Path) -> None:
+def test_numbers_that_are_not_finite_are_refused_and_not_kept(tmp_path):
     class Broken(Encoder):
-        def embed_texts(self, texts: Sequence[str]) -> Any:
+        def embed_texts(self, texts):
             vectors = super().embed_texts(texts)
             vectors[2:4] = np.nan
             return vectors
@@ -127,9 +123,9 @@ def test_numbers_that_are_not_finite_are_refused_and_not_kept(tmp_path: Path) ->
     assert not [*tmp_path.rglob("*.parquet")]
 
 
-def test_a_model_that_leaves_texts_out_is_refused(tmp_path: Path) -> None:
+def test_a_model_that_leaves_texts_out_is_refused(tmp_path):
     class Short(Encoder):
-        def embed_texts(self, texts: Sequence[str]) -> Any:
+        def embed_texts(self, texts):
             return super().embed_texts(texts)[:-1]
 
     with pytest.raises(ModelError, match=r"\(9, 3\)"):

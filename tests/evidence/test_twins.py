@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from pathlib import Path
 
 import pytest
 
@@ -12,7 +11,7 @@ from picture_models import Means, write_pictures
 
 
 @pytest.fixture
-def photos(tmp_path: Path) -> Path:
+def photos(tmp_path):
     folder = tmp_path / "photos"
     write_pictures(folder, 9)
     shutil.copy(folder / "00001.png", folder / "00006.png")
@@ -25,7 +24,7 @@ def photos(tmp_path: Path) -> Path:
 NAMES = [f"{k:05d}.png" for k in range(9)]
 
 
-def test_images_with_the_same_bytes_are_counted_and_kept(photos: Path, tmp_path: Path) -> None:
+def test_images_with_the_same_bytes_are_counted_and_kept(photos, tmp_path):
     files = [*NAMES[:5], NAMES[4], *NAMES[6:]]  # a path that stands twice is no other case
     pictures = pictures_of_table(NAMES, files, root=photos, name="t")
     for _ in range(2):  # computed, and read
@@ -37,21 +36,21 @@ def test_images_with_the_same_bytes_are_counted_and_kept(photos: Path, tmp_path:
         assert told == {"images": 5, "pictures": 2, "first": [[*one], [*four]]}
 
 
-def test_a_set_without_them_says_nothing(photos: Path, tmp_path: Path) -> None:
+def test_a_set_without_them_says_nothing(photos, tmp_path):
     pictures = pictures_of_table(NAMES[:3], NAMES[:3], root=photos, name="t")
     found = extract_embeddings(pictures, Means(), tmp_path / "s")
     assert found.identical == ()
     assert "identical" not in json.loads((found.folder / "manifest.json").read_text())
 
 
-def test_images_that_could_not_be_read_are_no_twins(photos: Path, tmp_path: Path) -> None:
+def test_images_that_could_not_be_read_are_no_twins(photos, tmp_path):
     files = [*NAMES[:5], "no.png", "none.png", *NAMES[:2]]
     pictures = pictures_of_table(NAMES, files, root=photos, name="t")
     found = extract_embeddings(pictures, Means(), tmp_path / "s", max_failures=0.5)
     assert found.identical == (("00000.png", "00007.png"), ("00001.png", "00008.png"))
 
 
-def test_two_people_cut_from_one_photograph_are_two_pictures(photos: Path) -> None:
+def test_two_people_cut_from_one_photograph_are_two_pictures(photos):
     crops = [[0, 0, 4, 4], [4, 4, 8, 8], [0, 0, 4, 4]]
     pictures = pictures_of_table(["a", "b", "c"], ["x"] * 3, root=photos, name="t", crops=crops)
     assert same_pictures(pictures, packed(["0f" * 32] * 3)) == (("a", "c"),)

@@ -1,6 +1,3 @@
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 from equipoise.core.errors import DataError
@@ -18,20 +15,18 @@ NAME = "python:picture_models:means"
 
 
 @pytest.fixture
-def photos(tmp_path: Path) -> Path:
+def photos(tmp_path):
     folder = tmp_path / "photos"
     write_pictures(folder, 10)
     return folder
 
 
-def test_an_empty_store_leaves_everything_to_do(photos: Path, tmp_path: Path) -> None:
+def test_an_empty_store_leaves_everything_to_do(photos, tmp_path):
     pictures = pictures_in_folder(photos)
     assert pending(pictures, NAME, "embeddings", tmp_path / "none") == Pending(10, 0, 0, 0)
 
 
-def test_finished_parts_are_counted_also_of_a_run_that_was_stopped(
-    photos: Path, tmp_path: Path
-) -> None:
+def test_finished_parts_are_counted_also_of_a_run_that_was_stopped(photos, tmp_path):
     pictures = pictures_in_folder(photos)
     (photos / "00009.png").write_bytes(b"")
     with pytest.raises(DataError):
@@ -47,7 +42,7 @@ def test_finished_parts_are_counted_also_of_a_run_that_was_stopped(
     assert (found.present, found.failed, found.to_do) == (1, 1, 8)
 
 
-def test_files_that_are_gone_are_counted(photos: Path, tmp_path: Path) -> None:
+def test_files_that_are_gone_are_counted(photos, tmp_path):
     pictures = pictures_in_folder(photos)
     (photos / "00001.png").unlink()
     extract_embeddings(pictures, Means(), tmp_path, part=4, max_failures=0.5)
@@ -55,7 +50,7 @@ def test_files_that_are_gone_are_counted(photos: Path, tmp_path: Path) -> None:
     assert (found.present, found.failed, found.to_do, found.gone) == (9, 1, 0, 1)
 
 
-def test_files_of_pictures_in_tables_or_yet_to_be_made_are_not_looked_for(tmp_path: Path) -> None:
+def test_files_of_pictures_in_tables_or_yet_to_be_made_are_not_looked_for(tmp_path):
     names = [*"ab"]
     found = sorted_by_id("later", names, NotMade(), None)
     assert pending(found, NAME, "embeddings", tmp_path) == Pending(2, 0, 0, None)
@@ -64,10 +59,10 @@ def test_files_of_pictures_in_tables_or_yet_to_be_made_are_not_looked_for(tmp_pa
         found.take([1]).read(0)
 
 
-def test_evidence_of_something_else_does_not_count(photos: Path, tmp_path: Path) -> None:
+def test_evidence_of_something_else_does_not_count(photos, tmp_path):
     pictures = pictures_in_folder(photos)
     extract_embeddings(pictures, Means(), tmp_path)
-    others: list[Any] = [
+    others = [
         (pictures, "python:picture_models:other", "embeddings"),
         (pictures, NAME, "probabilities"),
         (pictures.take(range(5)), NAME, "embeddings"),
@@ -76,12 +71,12 @@ def test_evidence_of_something_else_does_not_count(photos: Path, tmp_path: Path)
     for asked in others:
         assert pending(*asked, tmp_path).present == 0
     assert pending(pictures, NAME, "embeddings", tmp_path).present == 10
-    unlike: list[dict[str, Any]] = [{"question": "Who?"}, {"features": True}, {"part": 64}]
+    unlike = [{"question": "Who?"}, {"features": True}, {"part": 64}]
     for more in unlike:
         assert pending(pictures, NAME, "embeddings", tmp_path, **more).present == 0
 
 
-def test_a_key_counts_and_not_the_name(photos: Path, tmp_path: Path) -> None:
+def test_a_key_counts_and_not_the_name(photos, tmp_path):
     pictures = pictures_in_folder(photos)
     extract_embeddings(pictures, Means(), tmp_path)
     key = Means().info.key
@@ -90,13 +85,13 @@ def test_a_key_counts_and_not_the_name(photos: Path, tmp_path: Path) -> None:
         assert pending(pictures, NAME, "embeddings", tmp_path, key=other).present == 0
 
 
-def _cropped(photos: Path) -> Any:
+def _cropped(photos):
     names = [f"{k:05d}.png" for k in range(10)]
     crops = [[0, 0, 4, 4]] * 10
     return pictures_of_table(names, names, root=photos, name="t", crops=crops)
 
 
-def test_a_damaged_manifest_tells_nothing(photos: Path, tmp_path: Path) -> None:
+def test_a_damaged_manifest_tells_nothing(photos, tmp_path):
     pictures = pictures_in_folder(photos)
     found = extract_embeddings(pictures, Means(), tmp_path)
     for text in ("", "[]", "{"):

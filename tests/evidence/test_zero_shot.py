@@ -18,14 +18,13 @@ IMAGES = RNG.normal(size=(50, 8)).astype(np.float32)
 CLASSES = RNG.normal(size=(7, 8)).astype(np.float32)
 
 
-def plain_logits(scale: float, bias: float) -> np.ndarray:
+def plain_logits(scale, bias):
     images = IMAGES.astype(float) / np.linalg.norm(IMAGES.astype(float), axis=1)[:, None]
     classes = CLASSES.astype(float) / np.linalg.norm(CLASSES.astype(float), axis=1)[:, None]
-    logits: np.ndarray = scale * images @ classes.T + bias
-    return logits
+    return scale * images @ classes.T + bias
 
 
-def test_softmax_is_over_the_classes_with_the_scale_of_the_model() -> None:
+def test_softmax_is_over_the_classes_with_the_scale_of_the_model():
     logits = plain_logits(14.0, 0.0)
     expected = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
     found = zero_shot(IMAGES, CLASSES, scale=14.0, k=7)
@@ -35,7 +34,7 @@ def test_softmax_is_over_the_classes_with_the_scale_of_the_model() -> None:
     np.testing.assert_allclose(found.scores.sum(axis=1), 1.0)
 
 
-def test_sigmoid_judges_each_class_for_itself() -> None:
+def test_sigmoid_judges_each_class_for_itself():
     expected = 1 / (1 + np.exp(-plain_logits(10.0, -5.0)))
     found = zero_shot(IMAGES, CLASSES, scale=10.0, bias=-5.0, activation="sigmoid", k=2)
     taken = np.take_along_axis(expected, found.top, 1)
@@ -43,18 +42,18 @@ def test_sigmoid_judges_each_class_for_itself() -> None:
     np.testing.assert_allclose(found.scores[:, 0], expected.max(axis=1), atol=1e-11)
 
 
-def test_without_activation_scores_are_cosines() -> None:
+def test_without_activation_scores_are_cosines():
     found = zero_shot(IMAGES, CLASSES, scale=100.0, activation="none")
     np.testing.assert_allclose(found.scores[:, 0], plain_logits(1.0, 0.0).max(axis=1), atol=1e-11)
 
 
-def test_huge_scales_do_not_overflow() -> None:
+def test_huge_scales_do_not_overflow():
     found = zero_shot(IMAGES, CLASSES, scale=1e6, k=2)
     assert np.isfinite(found.scores).all()
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 4, 9])
-def test_of_equal_classes_the_first_is_ranked_first(k: int) -> None:
+def test_of_equal_classes_the_first_is_ranked_first(k):
     # Classes 1, 3 and 4 are one vector, scaled: rounding must not decide between them.
     vector = CLASSES[0]
     classes = np.stack([-vector, vector, CLASSES[1], 3.7 * vector, 0.01 * vector])
@@ -64,7 +63,7 @@ def test_of_equal_classes_the_first_is_ranked_first(k: int) -> None:
 
 
 @given(st.integers(1, 6), st.integers(1, 7), st.integers(0, 2**32 - 1))
-def test_ranks_are_those_of_a_stable_sort_also_with_many_ties(k: int, m: int, seed: int) -> None:
+def test_ranks_are_those_of_a_stable_sort_also_with_many_ties(k, m, seed):
     rng = np.random.default_rng(seed)
     # Directions on a square: cosines are -1, 0 or 1 exactly.
     square = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]])
@@ -74,7 +73,7 @@ def test_ranks_are_those_of_a_stable_sort_also_with_many_ties(k: int, m: int, se
     np.testing.assert_array_equal(found.top, expected)
 
 
-def test_blocks_of_rows_give_what_all_rows_give(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_of_rows_give_what_all_rows_give(monkeypatch):
     whole = zero_shot(IMAGES, CLASSES, scale=9.0, k=3)
     scores = concept_scores(IMAGES, CLASSES)
     monkeypatch.setattr(module, "_ROWS", 7)
@@ -85,7 +84,7 @@ def test_blocks_of_rows_give_what_all_rows_give(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("of", ["cosine", "logit", "sigmoid"])
-def test_concepts_are_scored_one_by_one(of: Any) -> None:
+def test_concepts_are_scored_one_by_one(of):
     expected = {
         "cosine": plain_logits(1.0, 0.0),
         "logit": plain_logits(12.0, -3.0),
@@ -97,7 +96,7 @@ def test_concepts_are_scored_one_by_one(of: Any) -> None:
     np.testing.assert_allclose(alone[:, 0], every[:, 2], atol=1e-10)
 
 
-def test_a_model_with_a_bias_takes_the_sigmoid() -> None:
+def test_a_model_with_a_bias_takes_the_sigmoid():
     assert activation_of({"scale": 100.0, "bias": -10.0}) == "sigmoid"
     assert activation_of({"scale": 100.0, "bias": 0.0}) == "softmax"
     assert activation_of({"scale": 100.0, "bias": None}) == "softmax"
@@ -113,19 +112,17 @@ def test_a_model_with_a_bias_takes_the_sigmoid() -> None:
         (np.full((2, 8), np.inf), {}, "the vector of image 0 is not finite"),
     ],
 )
-def test_what_cannot_be_ranked_is_refused(
-    images: Any, options: dict[str, Any], message: str
-) -> None:
+def test_what_cannot_be_ranked_is_refused(images, options, message):
     with pytest.raises(InputError, match=message):
         zero_shot(images, CLASSES, scale=1.0, **options)
 
 
-def test_an_unknown_score_is_refused() -> None:
+def test_an_unknown_score_is_refused():
     with pytest.raises(InputError, match="of='angle'"):
         concept_scores(IMAGES, CLASSES, of=cast(Any, "angle"))
 
 
-def test_the_row_of_a_later_block_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_row_of_a_later_block_is_named(monkeypatch):
     monkeypatch.setattr(module, "_ROWS", 8)
     images = IMAGES.copy()
     images[19] = 0

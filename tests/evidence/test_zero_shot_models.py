@@ -1,8 +1,6 @@
 """Zero-shot with real model classes: the probabilities are those of the library's own call."""
 
 from functools import cache
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -20,22 +18,22 @@ ACTIVATIONS = {"clip": "softmax", "siglip": "sigmoid"}
 
 
 @pytest.fixture(scope="module", params=ACTIVATIONS)
-def family(request: pytest.FixtureRequest) -> str:
+def family(request):
     return str(request.param)
 
 
 @pytest.fixture(scope="module")
-def folder(family: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(family, tmp_path_factory):
     return FAMILIES[family](tmp_path_factory.mktemp(family))
 
 
 @cache
-def loaded(folder: Path) -> Any:
+def loaded(folder):
     torch.set_num_threads(1)
     return load_model(f"hf:{folder}", device="cpu")
 
 
-def own(folder: Path, family: str) -> np.ndarray:
+def own(folder, family):
     """What the library makes of pictures and the plain prompts."""
     model = transformers.AutoModel.from_pretrained(folder).eval()
     processor = transformers.AutoImageProcessor.from_pretrained(folder)
@@ -49,11 +47,10 @@ def own(folder: Path, family: str) -> np.ndarray:
     with torch.inference_mode():
         logits = model(**pictures, **texts).logits_per_image
         made = logits.softmax(dim=1) if family == "clip" else logits.sigmoid()
-    found: np.ndarray = made.numpy()
-    return found
+    return made.numpy()
 
 
-def test_probabilities_are_the_librarys_own(folder: Path, family: str, tmp_path: Path) -> None:
+def test_probabilities_are_the_librarys_own(folder, family, tmp_path):
     model = loaded(folder)
     expected = own(folder, family)
     classes, texts = embed_classes(prompts(CLASSES), model, tmp_path)
@@ -68,7 +65,7 @@ def test_probabilities_are_the_librarys_own(folder: Path, family: str, tmp_path:
     assert (np.diff(wanted, axis=1) <= 1e-6).all()
 
 
-def test_a_model_may_be_named(folder: Path, tmp_path: Path) -> None:
+def test_a_model_may_be_named(folder, tmp_path):
     first = embed_texts(CLASSES, f"hf:{folder}", tmp_path)
     again = embed_texts(CLASSES, loaded(folder), tmp_path)
     assert (first.computed, again.computed) == (len(CLASSES), 0)

@@ -1,9 +1,6 @@
 """Tiny checkpoints, and the two readers of the scenes, made once for all tests of a process."""
 
-from collections.abc import Callable
 from functools import cache
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -12,7 +9,7 @@ from tools.planted.readers import train_reader
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _one_thread() -> None:
+def _one_thread():
     import torch
 
     # Several threads spin longer over models this small than they work.
@@ -20,19 +17,19 @@ def _one_thread() -> None:
 
 
 @pytest.fixture(scope="session")
-def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Any]:
+def checkpoint(tmp_path_factory):
     """Return a tiny model of a family with random weights."""
     from equipoise.models import load_model
 
     @cache
-    def made(family: str) -> Any:
-        folder: Path = FAMILIES[family](tmp_path_factory.mktemp(family))
+    def made(family):
+        folder = FAMILIES[family](tmp_path_factory.mktemp(family))
         return load_model(f"hf:{folder}", device="cpu", dtype="float32", backend="torch")
 
     return made
 
 
 @pytest.fixture(scope="session")
-def reader() -> Callable[[str], Any]:
+def reader():
     """Return the network that reads the glyph, or the frame."""
     return cache(train_reader)

@@ -34,19 +34,17 @@ SEEN = {
 CLASSIFIERS = ("vit", "convnext", "resnet")
 
 
-def some(n: int = 3) -> list[Any]:
+def some(n=3):
     return [image for image in images() if min(image.shape[:2]) > 10][:n]
 
 
-def asked(family: str, n: int) -> tuple[list[str], str]:
+def asked(family, n):
     pool = ["doctor", "nurse", "cook"] if family in CLASSIFIERS else TEXTS
     return list(pool[:n]), "what is this ?" if family == "blip_vqa" else ""
 
 
 @pytest.mark.parametrize("family", SEEN)
-def test_every_kind_of_model_is_mapped_at_the_layer_its_opinion_rests_on(
-    family: str, checkpoint: Made
-) -> None:
+def test_every_kind_of_model_is_mapped_at_the_layer_its_opinion_rests_on(family, checkpoint):
     targets, question = asked(family, 3)
     found = activation_maps(checkpoint(family), some(), targets, question=question)
     assert found.layer == SEEN[family]
@@ -58,7 +56,7 @@ def test_every_kind_of_model_is_mapped_at_the_layer_its_opinion_rests_on(
     np.testing.assert_allclose(found.maps, alone.maps, atol=1e-4)
 
 
-def test_maps_of_a_tower_whose_tokens_come_first(checkpoint: Made) -> None:
+def test_maps_of_a_tower_whose_tokens_come_first(checkpoint):
     """BridgeTower: patches, then images, and a processor that is not known."""
     generator = np.random.default_rng(0)
     pictures = [generator.integers(0, 256, (32, 32, 3), dtype=np.uint8) for _ in range(3)]
@@ -69,7 +67,7 @@ def test_maps_of_a_tower_whose_tokens_come_first(checkpoint: Made) -> None:
     np.testing.assert_allclose(found.maps, alone.maps, atol=1e-4)
 
 
-def test_weights_keep_their_gradients_and_have_none_left(checkpoint: Made) -> None:
+def test_weights_keep_their_gradients_and_have_none_left(checkpoint):
     module = checkpoint("clip").model
     activation_maps(checkpoint("clip"), some(1), "a")
     assert all(one.requires_grad and one.grad is None for one in module.parameters())
@@ -77,7 +75,7 @@ def test_weights_keep_their_gradients_and_have_none_left(checkpoint: Made) -> No
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_every_method_gives_maps(method: str, reader: Made) -> None:
+def test_every_method_gives_maps(method, reader):
     factors = draw_agreeing(4, seed=3)
     targets = [LABELS[side] for side in factors.frame]
     found = activation_maps(reader("glyph"), render(factors), targets, method=method)
@@ -85,7 +83,7 @@ def test_every_method_gives_maps(method: str, reader: Made) -> None:
     assert (found.maps.sum(axis=(1, 2)) > 0.0).all()
 
 
-def test_a_model_that_reads_the_frame_is_told_from_one_that_reads_the_glyph(reader: Made) -> None:
+def test_a_model_that_reads_the_frame_is_told_from_one_that_reads_the_glyph(reader):
     factors = draw_agreeing(120, seed=1)
     pictures, boxes = render(factors), glyph_boxes(factors)
     targets = [LABELS[side] for side in factors.frame]
@@ -103,7 +101,7 @@ def test_a_model_that_reads_the_frame_is_told_from_one_that_reads_the_glyph(read
     assert glyph.low > 2.0 * frame.high
 
 
-def test_a_group_whose_region_is_looked_at_less_is_found(reader: Made) -> None:
+def test_a_group_whose_region_is_looked_at_less_is_found(reader):
     """Maps of both readers in one set, as of a model that looks at the glyph in one group only."""
     factors = draw_agreeing(120, seed=2)
     pictures, boxes = render(factors), glyph_boxes(factors)
@@ -119,7 +117,7 @@ def test_a_group_whose_region_is_looked_at_less_is_found(reader: Made) -> None:
     assert by_group["glyph"] - by_group["frame"] == pytest.approx(gap.value)
 
 
-def test_what_is_no_module_of_torch_is_refused() -> None:
+def test_what_is_no_module_of_torch_is_refused():
     with pytest.raises(ModelError, match=r"cnn-null\.onnx has no layers"):
         activation_maps(load_cnn("null"), render(draw_agreeing(1, seed=0)), "solid disc")
 
@@ -134,14 +132,12 @@ def test_what_is_no_module_of_torch_is_refused() -> None:
         ("clip", {"layer": "text_model.encoder"}, "text_model.encoder"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_mapped_is_refused(
-    family: str, more: dict[str, str], message: str, checkpoint: Made
-) -> None:
+def test_what_cannot_be_mapped_is_refused(family, more, message, checkpoint):
     with pytest.raises(ModelError, match=message):
         activation_maps(checkpoint(family), some(1), "a", **more)
 
 
-def test_a_layer_that_runs_twice_is_refused() -> None:
+def test_a_layer_that_runs_twice_is_refused():
     import torch
 
     twice = torch.nn.ReLU()
@@ -156,7 +152,7 @@ def test_a_layer_that_runs_twice_is_refused() -> None:
     assert activation_maps(model, pixels, "a").layer == "2"
 
 
-def test_half_precision_is_refused() -> None:
+def test_half_precision_is_refused():
     import torch
 
     module = torch.nn.Sequential(torch.nn.Conv2d(3, 2, 3), torch.nn.Flatten()).bfloat16()
@@ -175,15 +171,15 @@ def test_half_precision_is_refused() -> None:
         ({"images": [], "targets": []}, "images: none"),
     ],
 )
-def test_arguments_are_checked(more: dict[str, Any], message: str, checkpoint: Made) -> None:
+def test_arguments_are_checked(more, message, checkpoint):
     given = {"images": some(1), "targets": "doctor"} | more
     with pytest.raises(InputError, match=message):
         activation_maps(checkpoint("vit"), given.pop("images"), given.pop("targets"), **given)
 
 
 def test_a_question_is_needed_by_a_model_that_answers_and_refused_by_one_that_captions(
-    checkpoint: Made,
-) -> None:
+    checkpoint,
+):
     with pytest.raises(InputError):
         activation_maps(checkpoint("blip_vqa"), some(1), "doctor")
     with pytest.raises(InputError):
@@ -203,13 +199,11 @@ RECIPE = Recipe(32, "bicubic", (32, 32), False, True, (0.0,) * 3, (1.0,) * 3)
         (dataclasses.replace(RECIPE, resize=(32, 32), crop=None), (64, 128), (0, 0, 128, 64)),
     ],
 )
-def test_a_map_lies_over_what_the_model_saw(
-    recipe: Recipe | None, size: tuple[int, int], frame: tuple[float, ...]
-) -> None:
+def test_a_map_lies_over_what_the_model_saw(recipe, size, frame):
     assert frame_of(recipe, *size) == frame
 
 
-def test_boxes_in_pixels_become_shares_of_what_was_seen() -> None:
+def test_boxes_in_pixels_become_shares_of_what_was_seen():
     frames = np.array([[32.0, 0.0, 96.0, 64.0], [0.0, 0.0, 10.0, 20.0]])
     boxes = np.array([[32.0, 32.0, 64.0, 64.0], [-5.0, 5.0, 5.0, np.nan]])
     expected = [[0.0, 0.5, 0.5, 1.0], [-0.5, 0.25, 0.5, np.nan]]

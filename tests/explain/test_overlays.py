@@ -1,7 +1,6 @@
 """A map over its image: strong where the map is, cut to what the model saw, small."""
 
 import io
-from typing import Any
 
 import numpy as np
 from PIL import Image
@@ -11,13 +10,13 @@ from equipoise.explain.overlays import SIDE, overlay
 GREY = np.full((60, 120, 3), 128, dtype=np.uint8)
 
 
-def pixels(data: bytes) -> Any:
+def pixels(data):
     picture = Image.open(io.BytesIO(data))
     assert picture.format == "JPEG"
     return np.asarray(picture, dtype=np.int64)
 
 
-def test_colour_lies_where_the_map_does() -> None:
+def test_colour_lies_where_the_map_does():
     map_ = np.zeros((4, 8), dtype=np.float32)
     map_[:, 6:] = 0.2  # whatever its scale
     found = pixels(overlay(GREY, map_, (0, 0, 120, 60)))
@@ -28,7 +27,7 @@ def test_colour_lies_where_the_map_does() -> None:
     assert right[2] < 100
 
 
-def test_it_shows_what_the_model_saw_with_the_outline_of_a_region() -> None:
+def test_it_shows_what_the_model_saw_with_the_outline_of_a_region():
     image = GREY.copy()
     image[:, :30] = 0
     found = pixels(
@@ -41,14 +40,14 @@ def test_it_shows_what_the_model_saw_with_the_outline_of_a_region() -> None:
     assert found[SIDE // 2, SIDE // 4].min() > 180
 
 
-def stripes() -> Any:
+def stripes():
     """Black and white columns, two pixels wide when the picture is as large as it is shown."""
     image = np.zeros((SIDE // 2, SIDE, 3), dtype=np.uint8)
     image[:, np.arange(SIDE) % 4 < 2] = 255
     return image
 
 
-def test_what_is_hidden_is_blurred_below_the_map() -> None:
+def test_what_is_hidden_is_blurred_below_the_map():
     image, map_ = stripes(), np.zeros((2, 4), dtype=np.float32)
     frame, left, right = (0, 0, SIDE, SIDE // 2), (0, 0, 0.5, 1.0), (0.5, 0, 1.0, 1.0)
     seen = pixels(overlay(image, map_, frame))

@@ -1,6 +1,5 @@
 """Accuracy, worst group and gap: goldens, brute force, real data, fairlearn, invariances."""
 
-from collections.abc import Callable, Iterator
 from itertools import permutations
 
 import numpy as np
@@ -8,9 +7,8 @@ import pytest
 from fairlearn.metrics import MetricFrame
 from sklearn.metrics import accuracy_score
 
-from equipoise.core.estimate import Estimate
 from equipoise.core.groups import Groups
-from equipoise.core.parts import Part, parts_from_table
+from equipoise.core.parts import parts_from_table
 from equipoise.metrics import accuracy, accuracy_gap, worst_group_accuracy
 from equipoise.stats.intervals import simultaneous_minimum, simultaneous_shortfall, wilson
 from equipoise.stats.resampling import Bootstrap, Exact, Permutation
@@ -30,18 +28,18 @@ EXPECTED = {"accuracy": 0.8033333333333333, "worst": 0.6824644549763034, "gap": 
 BY_GROUP = (0.8817204301075269, 0.6824644549763034, 0.8571428571428571)
 
 
-def rows_of(table: np.ndarray) -> tuple[np.ndarray, ...]:
+def rows_of(table):
     """True class, label and group of every row counted in a table (classes, labels, groups)."""
     return tuple(
         np.repeat(column, table.ravel()) for column in np.indices(table.shape).reshape(3, -1)
     )
 
 
-def part(found: Estimate) -> Part:
+def part(found):
     return parts_from_table(found.by)[0]
 
 
-def test_golden_values() -> None:
+def test_golden_values():
     rows = rows_of(GOLDEN)
     for function, name in zip(METRICS, EXPECTED, strict=True):
         found = function(*rows)
@@ -50,7 +48,7 @@ def test_golden_values() -> None:
         assert found.n == {"0": 186, "1": 211, "2": 203}
 
 
-def test_agrees_with_fairlearn_and_scikit_learn() -> None:
+def test_agrees_with_fairlearn_and_scikit_learn():
     rng = np.random.default_rng(0)
     for _ in range(20):
         truth, label = rng.integers(0, 4, (2, 200))
@@ -70,7 +68,7 @@ TRUTH, LABEL, GROUP = (
 )
 
 
-def rearranged(null: str) -> Iterator[np.ndarray]:
+def rearranged(null):
     for order in permutations(range(6)):
         if null == "rows" or (TRUTH[[*order]] == TRUTH).all():
             yield GROUP[[*order]]
@@ -78,9 +76,7 @@ def rearranged(null: str) -> Iterator[np.ndarray]:
 
 @pytest.mark.parametrize("null", ["rows", "class"])
 @pytest.mark.parametrize("function", TESTED)
-def test_exact_is_brute_force_over_all_permutations(
-    function: Callable[..., Estimate], null: str
-) -> None:
+def test_exact_is_brute_force_over_all_permutations(function, null):
     found = function(TRUTH, LABEL, GROUP, null=null, resampling=Exact())
     values = []
     for group in rearranged(null):
@@ -95,7 +91,7 @@ def test_exact_is_brute_force_over_all_permutations(
     assert found.null.endswith("every rearrangement enumerated; exact")
 
 
-def test_intervals_are_the_closed_forms() -> None:
+def test_intervals_are_the_closed_forms():
     rows = rows_of(GOLDEN)
     right, total = GOLDEN[[0, 1, 2], [0, 1, 2]].sum(axis=0), GOLDEN.sum(axis=(0, 1))
     expected = (
@@ -109,14 +105,14 @@ def test_intervals_are_the_closed_forms() -> None:
             assert (interval.low, interval.high) == (float(low), float(high))
 
 
-def test_accuracy_has_no_chance_level_and_says_why() -> None:
+def test_accuracy_has_no_chance_level_and_says_why():
     found = accuracy(*rows_of(GOLDEN))
     assert (found.chance, found.p_value) == (None, None)
     assert found.no_chance == "accuracy itself has no chance level: it compares no groups"
     assert found.harm == "lower"
 
 
-def test_small_groups_are_shown_and_left_out() -> None:
+def test_small_groups_are_shown_and_left_out():
     groups = Groups.of([*"xxxyyyz"], min_size=2)
     truth, label = [1] * 7, [1, 1, 0, 1, 1, 1, 0]
     worst, gap = (f(truth, label, groups, resampling=Permutation(20)) for f in TESTED)
@@ -130,14 +126,14 @@ def test_small_groups_are_shown_and_left_out() -> None:
     ]
 
 
-def test_replicates_that_lose_every_group_give_no_warning_and_no_zero() -> None:
+def test_replicates_that_lose_every_group_give_no_warning_and_no_zero():
     # With two units, one replicate in seven has no row at all.
     found = worst_group_accuracy([1, 1], [1, 0], [0, 1], units=["p", "q"])
     interval = found.interval()
     assert (interval.low, interval.high) == (0.0, 1.0)
 
 
-def clustered(seed: int = 0, units: int = 40) -> tuple[np.ndarray, ...]:
+def clustered(seed=0, units=40):
     """Units of five rows that are right or wrong together."""
     rng = np.random.default_rng(seed)
     unit = np.repeat(np.arange(units), 5)
@@ -147,7 +143,7 @@ def clustered(seed: int = 0, units: int = 40) -> tuple[np.ndarray, ...]:
 
 
 @pytest.mark.parametrize("function", METRICS)
-def test_units_widen_intervals_and_chance(function: Callable[..., Estimate]) -> None:
+def test_units_widen_intervals_and_chance(function):
     truth, label, group, unit = clustered()
     alone, together = function(truth, label, group), function(truth, label, group, units=unit)
     assert alone.value == together.value

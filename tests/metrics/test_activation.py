@@ -1,7 +1,5 @@
 """Shares of maps inside boxes: by hand, against chance, and what is left out."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -15,7 +13,7 @@ from equipoise.stats.resampling import Bootstrap, Exact, Permutation
 QUICK = Bootstrap(200, 200)
 
 
-def world(n: int = 60, *, follows: bool = True, seed: int = 0) -> tuple[Any, Any, Any]:
+def world(n=60, *, follows=True, seed=0):
     """Maps on 8 x 8 cells with a box of 3 x 3 each, on which they lie or not, and groups."""
     rng = np.random.default_rng(seed)
     corner = rng.integers(0, 6, (n, 2))
@@ -33,9 +31,7 @@ def world(n: int = 60, *, follows: bool = True, seed: int = 0) -> tuple[Any, Any
     st.integers(1, 6),
     st.integers(0, 2**20),
 )
-def test_a_share_adds_up_what_each_cell_has_in_the_box(
-    edges: list[float], rows: int, columns: int, seed: int
-) -> None:
+def test_a_share_adds_up_what_each_cell_has_in_the_box(edges, rows, columns, seed):
     left, right, top, bottom = *sorted(edges[:2]), *sorted(edges[2:])
     if right - left < 1e-6 or bottom - top < 1e-6:
         return
@@ -48,7 +44,7 @@ def test_a_share_adds_up_what_each_cell_has_in_the_box(
     assert found.shares[0] == pytest.approx(float(y @ cells @ x / cells.sum()), abs=1e-12)
 
 
-def test_maps_that_follow_their_boxes_exceed_the_maps_of_other_images() -> None:
+def test_maps_that_follow_their_boxes_exceed_the_maps_of_other_images():
     maps, boxes, groups = world()
     found = activation_share(maps, boxes, groups, resampling=QUICK)
     assert found.value > 0.4
@@ -64,7 +60,7 @@ def test_maps_that_follow_their_boxes_exceed_the_maps_of_other_images() -> None:
     assert areas == {"a": pytest.approx(9 / 64), "b": pytest.approx(9 / 64)}
 
 
-def test_the_null_is_valid_where_maps_have_nothing_to_do_with_boxes() -> None:
+def test_the_null_is_valid_where_maps_have_nothing_to_do_with_boxes():
     ps = []
     for seed in range(60):
         maps, boxes, _ = world(24, follows=False, seed=seed)
@@ -75,7 +71,7 @@ def test_the_null_is_valid_where_maps_have_nothing_to_do_with_boxes() -> None:
     assert np.mean(np.array(ps) <= 0.5) > 0.3
 
 
-def test_images_of_a_unit_are_resampled_together() -> None:
+def test_images_of_a_unit_are_resampled_together():
     maps, boxes, _ = world(20)
     twice = (np.repeat(maps, 4, axis=0), np.repeat(boxes, 4, axis=0))
     units = np.repeat([f"p{index}" for index in range(20)], 4)
@@ -85,7 +81,7 @@ def test_images_of_a_unit_are_resampled_together() -> None:
     assert together.interval().high - together.interval().low > 1.5 * (alone.high - alone.low)
 
 
-def test_what_has_no_share_is_counted() -> None:
+def test_what_has_no_share_is_counted():
     maps, boxes, groups = world(40)
     maps[0], boxes[1], boxes[2] = 0.0, np.nan, [1.2, 0.0, 1.5, 0.5]
     found = activation_share(maps, boxes, groups, resampling=None)
@@ -100,7 +96,7 @@ def test_what_has_no_share_is_counted() -> None:
     assert nothing.reason
 
 
-def test_a_gap_between_groups_is_found_and_larger_regions_are_no_gap() -> None:
+def test_a_gap_between_groups_is_found_and_larger_regions_are_no_gap():
     maps, boxes, groups = world(80)
     group_a = groups == "a"
     maps[group_a] = 1.0  # of group a, maps follow nothing
@@ -134,7 +130,7 @@ WORLD = world(10)
         ({"resampling": Exact()}, "resampling=Exact"),
     ],
 )
-def test_bad_input(changes: dict[str, Any], where: str) -> None:
+def test_bad_input(changes, where):
     given = dict(zip(("maps", "boxes", "groups"), WORLD, strict=True)) | changes
     for metric in (activation_share, activation_share_gap):
         with pytest.raises(InputError, match=f"^{where}"):

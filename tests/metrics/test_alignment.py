@@ -2,10 +2,8 @@
 
 import math
 from itertools import permutations
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,17 +15,17 @@ from equipoise.stats.resampling import Bootstrap, Exact, Permutation
 from prediction_rows import part
 
 
-def numbers(n: int, seed: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+def numbers(n, seed):
     rng = np.random.default_rng(seed)
     return rng.normal(size=n).round(1), rng.normal(size=n).round(1) + 0.05
 
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("statistic", ["mean", "rank"])
-def test_alignment_against_all_permutations(statistic: Any, seed: int) -> None:
+def test_alignment_against_all_permutations(statistic, seed):
     preference, hypothesis = numbers(6, seed)
 
-    def measured(expected: Any) -> float:
+    def measured(expected):
         if statistic == "mean":
             return float(np.mean(preference * np.sign(expected)))
         return float(spearmanr(preference, expected).statistic)
@@ -42,7 +40,7 @@ def test_alignment_against_all_permutations(statistic: Any, seed: int) -> None:
     assert low < found.value < high
 
 
-def test_alignment_reads_mappings_and_counts_what_is_left_out() -> None:
+def test_alignment_reads_mappings_and_counts_what_is_left_out():
     found = alignment(
         {"nurse": -1.0, "doctor": 2.0, "cook": math.nan, "clerk": 1.0},
         {"nurse": -3.0, "doctor": 1.0, "cook": 1.0, "clerk": 0.0, "pilot": 1.0},
@@ -70,7 +68,7 @@ def test_alignment_reads_mappings_and_counts_what_is_left_out() -> None:
         (range(12), range(12), {"statistic": "rank", "resampling": Exact()}, "resampling=Exact"),
     ],
 )
-def test_bad_alignment(preferences: Any, hypothesis: Any, keywords: Any, where: str) -> None:
+def test_bad_alignment(preferences, hypothesis, keywords, where):
     with pytest.raises(InputError, match=f"^{where}"):
         alignment(preferences, hypothesis, **keywords)
 
@@ -83,7 +81,7 @@ EFFECTS = {
 STEREOTYPES = {"doctor": "man", "nurse": "woman", "baker": "man"}
 
 
-def test_favourite_gap_by_hand() -> None:
+def test_favourite_gap_by_hand():
     found = favourite_gap(EFFECTS, STEREOTYPES, rng=3)
     assert found.value == pytest.approx((1.0 + 0.5 + 0.0) / 3)
     values = []
@@ -98,8 +96,8 @@ def test_favourite_gap_by_hand() -> None:
     assert three.value == pytest.approx(0.9)
 
 
-def test_p_of_favourites_is_valid_and_finds_planted_ones() -> None:
-    def p(seed: int, strength: float) -> float:
+def test_p_of_favourites_is_valid_and_finds_planted_ones():
+    def p(seed, strength):
         rng = np.random.default_rng(seed)
         own = {f"c{i}": str(group) for i, group in enumerate(rng.choice([*"abcd"], 24))}
         effects = {
@@ -115,7 +113,7 @@ def test_p_of_favourites_is_valid_and_finds_planted_ones() -> None:
     assert np.mean([p(seed, 1.0) <= 0.05 for seed in range(20)]) > 0.9
 
 
-def test_concepts_without_a_favourite_gap() -> None:
+def test_concepts_without_a_favourite_gap():
     effects = {**EFFECTS, "pilot": {"man": 1.0, "woman": math.nan}, "chef": {"man": 0.0}}
     found = favourite_gap(effects, {**STEREOTYPES, "pilot": "man", "clerk": "man"})
     assert found.n == {"concepts": 3}
@@ -133,7 +131,7 @@ def test_concepts_without_a_favourite_gap() -> None:
 
 
 @given(st.integers(0, 1000), st.integers(4, 30))
-def test_correlations_are_scipys(seed: int, n: int) -> None:
+def test_correlations_are_scipys(seed, n):
     x, y = numbers(n, seed)
     found = correlation(x, y)
     for name, theirs in (("pearson", pearsonr(x, y)), ("spearman", spearmanr(x, y))):
@@ -145,15 +143,13 @@ def test_correlations_are_scipys(seed: int, n: int) -> None:
 @pytest.mark.parametrize(
     ("r", "p", "printed"), [(-0.62, 0.075, 0.007), (-0.84, 0.005, 0.003), (-0.78, 0.013, 0.0012)]
 )
-def test_erratum_printed_p_values_do_not_follow_from_nine_regions(
-    r: float, p: float, printed: float
-) -> None:
+def test_erratum_printed_p_values_do_not_follow_from_nine_regions(r, p, printed):
     found = correlation_p_value(r, 9)
     assert round(found, 3) == p
     assert abs(found - printed) > 1e-3
 
 
-def test_incomplete_and_constant_pairs() -> None:
+def test_incomplete_and_constant_pairs():
     found = correlation([1, 2, 3, math.nan], [2, 4, 6, 1])
     assert (found.value, found.p_value) == (1.0, 0.0)
     assert found.excluded == {"no two finite numbers": 1}
@@ -166,7 +162,7 @@ def test_incomplete_and_constant_pairs() -> None:
         correlation_p_value(2, 9)
 
 
-def test_loess_is_weighted_least_squares_of_the_nearest() -> None:
+def test_loess_is_weighted_least_squares_of_the_nearest():
     rng = np.random.default_rng(3)
     x, y = rng.uniform(size=25), rng.normal(size=25)
     found = loess(x, y, span=0.5)

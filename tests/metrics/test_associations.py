@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable
 from itertools import product
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,23 +28,23 @@ FEW = Bootstrap(replicates=100, permutations=100)
 Sets = dict[str, npt.NDArray[np.float64]]
 
 
-def sets(seed: int = 0, n: int = 6, m: int = 5, d: int = 7) -> Sets:
+def sets(seed=0, n=6, m=5, d=7):
     rng = np.random.default_rng(seed)
     return {name: rng.normal(size=(n if name in "xy" else m, d)) for name in "xyab"}
 
 
-def cosine(first: Any, second: Any) -> npt.NDArray[np.float64]:
+def cosine(first, second):
     """An independent, plain implementation."""
     u, v = np.asarray(first, float), np.asarray(second, float)
     return np.array([[a @ b / np.linalg.norm(a) / np.linalg.norm(b) for b in v] for a in u])
 
 
-def scores(w: Any, a: Any, b: Any) -> npt.NDArray[np.float64]:
+def scores(w, a, b):
     return np.asarray(cosine(w, a).mean(axis=1) - cosine(w, b).mean(axis=1))
 
 
 @pytest.mark.parametrize("case", cases("weat.json"))
-def test_goldens(case: dict[str, Any]) -> None:
+def test_goldens(case):
     given = [case[name] for name in "xyab"]
     found = weat(*given, resampling=FEW)
     assert found.value == pytest.approx(case["effect_size_ddof1"], abs=1e-12)
@@ -61,7 +60,7 @@ def test_goldens(case: dict[str, Any]) -> None:
         assert p == case[f"p_{alternative.replace('-', '_')}"]
 
 
-def test_against_a_plain_implementation_of_every_number() -> None:
+def test_against_a_plain_implementation_of_every_number():
     given = sets(3, n=5, m=4)
     x, y = (scores(given[name], given["a"], given["b"]) for name in "xy")
     found = weat(**given, resampling=FEW)
@@ -83,7 +82,7 @@ def test_against_a_plain_implementation_of_every_number() -> None:
     assert groups == pytest.approx(means, abs=1e-12)
 
 
-METRICS: dict[str, Callable[..., Estimate]] = {
+METRICS = {
     "association_score": lambda x, y, a, b, **k: association_score(x, a, b, **k),
     "weat": weat,
     "sc_weat": lambda x, y, a, b, **k: sc_weat(x[:1], a, b, **k),
@@ -132,7 +131,7 @@ def test_p_values_are_valid_on_exchangeable_embeddings(metric: Callable[..., Est
         assert np.mean(np.array(draws) <= level) <= most
 
 
-def test_clustered_targets_exchange_whole_units() -> None:
+def test_clustered_targets_exchange_whole_units():
     rng = np.random.default_rng(12)
     rejected = {"plain": 0, "units": 0}
     names = np.repeat([f"p{i}" for i in range(8)], 6)
@@ -153,7 +152,7 @@ def test_clustered_targets_exchange_whole_units() -> None:
     assert first.unit == "unit"
 
 
-def test_unusable_and_repeated_vectors_are_counted() -> None:
+def test_unusable_and_repeated_vectors_are_counted():
     given = sets(14)
     given["b"][0] = 3 * given["a"][1]
     spoiled = np.concatenate([given["x"], np.zeros((2, 7)), np.full((1, 7), np.nan)])
@@ -164,7 +163,7 @@ def test_unusable_and_repeated_vectors_are_counted() -> None:
     assert found.params["in_both"] == {"a and b": 1}
 
 
-def test_unequal_sizes_sets_of_one_and_fixed_sets() -> None:
+def test_unequal_sizes_sets_of_one_and_fixed_sets():
     given = sets(15)
     found = weat(given["x"][:1], given["y"], given["a"], given["b"][:1])
     assert found.method.endswith("replicates; x, b fixed")
@@ -176,7 +175,7 @@ def test_unequal_sizes_sets_of_one_and_fixed_sets() -> None:
     assert partly.high - partly.low < free.high - free.low
 
 
-def test_equal_scores_have_no_effect_size() -> None:
+def test_equal_scores_have_no_effect_size():
     given = sets(16)
     found = weat(given["x"][[0, 0]], given["x"][[0, 0]], given["a"], given["b"])
     assert np.isnan(found.value)
@@ -204,14 +203,14 @@ GOOD = sets(20)
         ({"units": {"x": [*"abcdef"]}}, "units: only 'x'"),
     ],
 )
-def test_bad_input(change: dict[str, Any], where: str) -> None:
+def test_bad_input(change, where):
     with pytest.raises(InputError, match=f"^.*{where}"):
         weat(**(GOOD | change))
 
 
-def test_bad_scores_of_pairs() -> None:
+def test_bad_scores_of_pairs():
     ones = np.ones((2, 2))
-    wrong: list[tuple[Any, Any]] = [
+    wrong = [
         ([1.0, 2.0], [0]),
         (ones, [5]),
         (ones, [-1]),
@@ -228,7 +227,7 @@ def test_bad_scores_of_pairs() -> None:
         sc_weat(GOOD["x"], GOOD["a"], GOOD["b"])
 
 
-def encoder(seed: int, d: int, strength: float = 0.0) -> Estimate:
+def encoder(seed, d, strength=0.0):
     rng = np.random.default_rng(seed)
     push = strength * np.eye(d)[0]
     targets = {
@@ -239,7 +238,7 @@ def encoder(seed: int, d: int, strength: float = 0.0) -> Estimate:
     return total_absolute_association(targets, a + push, b - push, resampling=FEW)
 
 
-def test_total_is_the_sum_of_absolute_scores() -> None:
+def test_total_is_the_sum_of_absolute_scores():
     given = sets(1, n=3, m=4)
     a, b = given["a"], given["b"]
     targets = {name: given[name] for name in "xy"}
@@ -256,7 +255,7 @@ def test_total_is_the_sum_of_absolute_scores() -> None:
     assert totals[2].p_value < 0.02
 
 
-def test_encoders_are_compared_target_by_target() -> None:
+def test_encoders_are_compared_target_by_target():
     weak, strong = encoder(3, 8), encoder(3, 8, 2.0)
     found = compare_encoders({"weak": weak, "strong": strong})
     assert found.value == pytest.approx(strong.value - weak.value, abs=1e-12)
@@ -279,7 +278,7 @@ def test_encoders_are_compared_target_by_target() -> None:
     assert (same.value, same.p_value) == (0.0, 1.0)
 
 
-def test_bad_encoders() -> None:
+def test_bad_encoders():
     one = encoder(1, 4)
     other = total_absolute_association({"x": np.eye(4)}, np.eye(4)[:2], np.eye(4)[2:])
     for given in (
@@ -295,7 +294,7 @@ def test_bad_encoders() -> None:
         compare_encoders({"e": one, "f": one, "g": one}, resampling=Exact())
 
 
-def test_summary_by_category_and_direction() -> None:
+def test_summary_by_category_and_direction():
     values = {"chef": 0.2, "nurse": -0.4, "cook": 0.4, "gun": 0.1, "doll": math.nan}
     kinds = dict.fromkeys(("chef", "nurse", "cook"), "job") | {"gun": "thing", "doll": "thing"}
     found = score_summary(values, kinds)

@@ -3,7 +3,6 @@
 import itertools
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -27,14 +26,14 @@ tables = arrays(
 ).filter(lambda table: bool((table.sum(0) > 0).sum() > 1 and (table.sum(1) > 0).sum() > 1))
 
 
-def assert_same(found: float | None, expected: float | None, tolerance: float = 1e-12) -> None:
+def assert_same(found, expected, tolerance=1e-12):
     if expected is None:
         assert found is None or np.isnan(found)
     else:
         assert found == pytest.approx(expected, rel=0, abs=tolerance)
 
 
-def assert_golden(case: dict[str, Any], kind: str) -> None:
+def assert_golden(case, kind):
     table, expected, yates = case["table"], case[kind], kind == "yates"
     plain = cramers_v(table, yates=yates, resampling=None)
     assert_same(plain.value, expected["V"])
@@ -48,12 +47,12 @@ def assert_golden(case: dict[str, Any], kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["plain", "yates"])
 @pytest.mark.parametrize("case", GOLDENS["cases"], ids=lambda case: f"{np.shape(case['table'])}")
-def test_golden_values(case: dict[str, Any], kind: str) -> None:
+def test_golden_values(case, kind):
     assert_golden(case, kind)
 
 
 @given(tables, st.booleans())
-def test_scipy_agrees(table: np.ndarray, yates: bool) -> None:
+def test_scipy_agrees(table, yates):
     table = table[table.sum(1) > 0][:, table.sum(0) > 0]
     expected = chi2_contingency(table, correction=yates)
     found = cramers_v(table, yates=yates, resampling=None)
@@ -68,7 +67,7 @@ def test_scipy_agrees(table: np.ndarray, yates: bool) -> None:
 
 
 @given(tables, st.randoms(use_true_random=False))
-def test_names_and_order_do_not_matter(table: np.ndarray, random: Any) -> None:
+def test_names_and_order_do_not_matter(table, random):
     rows, columns = list(range(table.shape[0])), list(range(table.shape[1]))
     random.shuffle(rows)
     random.shuffle(columns)
@@ -81,7 +80,7 @@ def test_names_and_order_do_not_matter(table: np.ndarray, random: Any) -> None:
         assert function(padded, resampling=None).value == pytest.approx(value, abs=1e-12)
 
 
-def test_yates_applies_to_two_by_two_only() -> None:
+def test_yates_applies_to_two_by_two_only():
     assert cramers_v(WIDE, yates=True, resampling=None).value == (
         cramers_v(WIDE, resampling=None).value
     )
@@ -91,7 +90,7 @@ def test_yates_applies_to_two_by_two_only() -> None:
     assert corrected < cramers_v(table, resampling=None).value
 
 
-def permuted_values(table: np.ndarray) -> np.ndarray:
+def permuted_values(table):
     """V after every permutation of the rows' groups, one by one."""
     groups, labels = np.nonzero(np.ones_like(table))
     rows_group = np.repeat(groups, table.ravel())
@@ -106,7 +105,7 @@ def permuted_values(table: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("table", [[[3, 1], [1, 2]], [[2, 1], [0, 4]], [[3, 0, 1], [0, 1, 2]]])
-def test_exact_chance_is_every_permutation(table: list[list[int]]) -> None:
+def test_exact_chance_is_every_permutation(table):
     values = permuted_values(np.array(table))
     found = cramers_v(table, resampling=Exact())
     assert found.chance is not None
@@ -124,19 +123,19 @@ def test_exact_chance_is_every_permutation(table: list[list[int]]) -> None:
         ([[3]], "rows of one group only"),
     ],
 )
-def test_one_row_or_column_is_not_estimable(table: list[list[int]], reason: str) -> None:
+def test_one_row_or_column_is_not_estimable(table, reason):
     found = cramers_v(table)
     assert np.isnan(found.value)
     assert np.isnan(found.interval().high)
     assert (found.reason, found.p_value, found.chance) == (reason, None, None)
 
 
-def test_correction_needs_more_rows_than_groups() -> None:
+def test_correction_needs_more_rows_than_groups():
     found = cramers_v(np.eye(3, dtype=int), bias_corrected=True, resampling=None)
     assert found.reason == "as many groups or labels as rows"
 
 
-def test_fractions_have_a_value_and_no_chance() -> None:
+def test_fractions_have_a_value_and_no_chance():
     found = cramers_v(np.array(WIDE) / 2)
     assert found.value == pytest.approx(cramers_v(WIDE, resampling=None).value)
     assert found.chance is None
@@ -157,11 +156,11 @@ def test_fractions_have_a_value_and_no_chance() -> None:
         [["a", "b"]],
     ],
 )
-def test_bad_tables(table: Any) -> None:
+def test_bad_tables(table):
     with pytest.raises(InputError, match="^table: expected finite counts"):
         cramers_v(table)
 
 
-def test_too_many_tables_to_enumerate() -> None:
+def test_too_many_tables_to_enumerate():
     with pytest.raises(InputError, match=r"resampling=Exact: more than 3 rearrangements of the gr"):
         cramers_v(WIDE, resampling=Exact(limit=3))

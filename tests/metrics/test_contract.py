@@ -1,16 +1,13 @@
 """What every metric owes: whatever the order of rows and the names of groups, the same bytes."""
 
 import inspect
-from collections.abc import Callable, Mapping
 from functools import cache
 from itertools import chain
-from typing import Any
 
 import numpy as np
 import pytest
 
 from equipoise import metrics as m
-from equipoise.core.estimate import Estimate
 from equipoise.stats.resampling import Bootstrap
 
 N = 720
@@ -30,20 +27,20 @@ BY_PLACE = {
 NAMES = {"a": "z", "b": "m", "c": "k"}
 
 
-def cloud(n: int, d: int = 6) -> Any:
+def cloud(n, d=6):
     return RNG.normal(size=(n, d))
 
 
-def unordered(*names: str, n: int = 12) -> dict[str, Any]:
+def unordered(*names, n=12):
     return {name: cloud(n + 2 * place) for place, name in enumerate(names)}
 
 
-def confusion(right: int) -> dict[str, dict[str, int]]:
+def confusion(right):
     return {"a": {"a": right, "b": 100 - right}, "b": {"a": 20, "b": 80}}
 
 
 @cache
-def shares(seed: int = 3) -> Estimate:
+def shares(seed=3):
     labels = np.random.default_rng(seed).choice(["a", "b"], 80)
     return m.corrected_shares(labels, confusion(90), resampling=FEW, name=str(seed))
 
@@ -68,7 +65,7 @@ ENCODERS = {
     for name in ("first", "second")
 }
 # Every function that returns an estimate, with inputs of a few rows.
-CASES: dict[str, dict[str, Any]] = {
+CASES = {
     **dict.fromkeys(
         ("accuracy", "accuracy_gap", "worst_group_accuracy", "equalized_odds", "rates"), ROWS
     ),
@@ -155,16 +152,13 @@ COUNTED = [name for name, case in CASES.items() if case is ROWS]
 EVERY = pytest.mark.parametrize("name", CASES)
 
 
-def measured(name: str, data: Mapping[str, Any], **options: Any) -> Estimate:
+def measured(name, data, **options):
     allowed = inspect.signature(FUNCTIONS[name]).parameters
     given = {"resampling": FEW, "rng": 3} | options
-    found: Estimate = FUNCTIONS[name](
-        **data, **{key: value for key, value in given.items() if key in allowed}
-    )
-    return found
+    return FUNCTIONS[name](**data, **{key: value for key, value in given.items() if key in allowed})
 
 
-def numbers(found: Estimate) -> list[float]:
+def numbers(found):
     """Everything of an estimate that has no part."""
     interval, chance = found.interval(0.9), found.chance
     band = [chance.mean, chance.low, chance.high] if chance else []
@@ -172,13 +166,13 @@ def numbers(found: Estimate) -> list[float]:
     return [found.value, interval.low, interval.high, *band, *p]
 
 
-def every_number(found: Estimate) -> list[float]:
+def every_number(found):
     names = ("value", "low", "high", "chance", "p_value")
     parts = sorted(([getattr(part, name) for name in names] for part in found.parts), key=str)
     return [*numbers(found), *chain.from_iterable(parts)]
 
 
-def moved(value: Any, take: Callable[[Any], Any]) -> Any:
+def moved(value, take):
     """Permute the rows of arrays; arrays of one length keep belonging together."""
     if isinstance(value, np.ndarray):
         return take(value)
@@ -189,11 +183,11 @@ def moved(value: Any, take: Callable[[Any], Any]) -> Any:
     return value
 
 
-def permuted(array: Any) -> Any:
+def permuted(array):
     return array[np.random.default_rng(len(array)).permutation(len(array))]
 
 
-def test_every_metric_has_a_case() -> None:
+def test_every_metric_has_a_case():
     functions = {name: getattr(m, name) for name in m.__all__}
     returns = {
         name
@@ -237,7 +231,7 @@ def test_the_order_of_rows_changes_no_number(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if "groups" in case])
-def test_the_names_of_groups_change_no_number(name: str) -> None:
+def test_the_names_of_groups_change_no_number(name):
     renamed = np.array([NAMES[one] for one in CASES[name]["groups"]])
     ends = {key: NAMES[CASES[name][key]] for key in ("first", "second") if key in CASES[name]}
     found = measured(name, {**CASES[name], "groups": renamed, **ends})
@@ -247,7 +241,7 @@ def test_the_names_of_groups_change_no_number(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", DRAWN)
-def test_the_seed_decides_the_draws_and_none_leaves_the_value_alone(name: str) -> None:
+def test_the_seed_decides_the_draws_and_none_leaves_the_value_alone(name):
     first, again = (measured(name, CASES[name]) for _ in range(2))
     assert str(numbers(first)) == str(numbers(again))
     assert first.by == again.by or str(first.parts) == str(again.parts)
@@ -262,7 +256,7 @@ def test_the_seed_decides_the_draws_and_none_leaves_the_value_alone(name: str) -
 
 
 @pytest.mark.parametrize("name", COUNTED)
-def test_units_of_one_row_keep_the_value_and_widen_nothing(name: str) -> None:
+def test_units_of_one_row_keep_the_value_and_widen_nothing(name):
     found = measured(name, CASES[name], units=np.arange(N))
     alone = measured(name, CASES[name])
     assert found.value == pytest.approx(alone.value, abs=1e-12)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from equipoise.core.errors import InputError
-from equipoise.metrics.counts import Counts, count
+from equipoise.metrics.counts import count
 from equipoise.stats.draws import ItemSampler
 
 NAN = float("nan")
@@ -21,7 +21,7 @@ class Codes:
     vocabulary: tuple[str, ...]
 
 
-def cells(counts: Counts) -> dict[tuple[str, str, str], float]:
+def cells(counts):
     """Weight of every true class, label and group that is not 0."""
     return {
         (counts.classes[truth], counts.classes[label], name): weight
@@ -31,7 +31,7 @@ def cells(counts: Counts) -> dict[tuple[str, str, str], float]:
     }
 
 
-def test_what_is_missing_is_counted_once_by_its_first_reason() -> None:
+def test_what_is_missing_is_counted_once_by_its_first_reason():
     counts = count(
         [None, None, "a", "a", "a"], [None, "a", None, "a", "a"], [NAN, "g", "", "", "g"]
     )
@@ -53,13 +53,13 @@ def test_what_is_missing_is_counted_once_by_its_first_reason() -> None:
         ([True, False], np.array([True, False], dtype=object)),
     ],
 )
-def test_the_same_class_in_another_type_is_the_same_class(truth: Any, label: Any) -> None:
+def test_the_same_class_in_another_type_is_the_same_class(truth, label):
     counts = count(truth, label, ["g"] * len(truth))
     assert len(counts.classes) == 2
     assert counts.hits(counts.table[None]).sum() == 2
 
 
-def test_numbers_are_in_their_order_and_before_words() -> None:
+def test_numbers_are_in_their_order_and_before_words():
     assert count([10, 9, 2], ["10", "nan", "b"], [1, 1, 1]).classes == ("2", "9", "10", "b", "nan")
 
 
@@ -70,7 +70,7 @@ rows = st.lists(
 )
 
 
-def counted(some: list[Any], *, top: bool) -> Counts:
+def counted(some, *, top):
     truth, label, group = zip(*some, strict=True)
     if top:
         return count(truth, [[one, "c" if one == "a" else "a"] for one in label], group)
@@ -78,7 +78,7 @@ def counted(some: list[Any], *, top: bool) -> Counts:
 
 
 @given(rows, rows)
-def test_counts_of_shards_add_up(some: list[Any], more: list[Any]) -> None:
+def test_counts_of_shards_add_up(some, more):
     parts = [cells(counted(each, top=False)) for each in (some, more)]
     together = cells(counted(some + more, top=False))
     assert together == {
@@ -86,7 +86,7 @@ def test_counts_of_shards_add_up(some: list[Any], more: list[Any]) -> None:
     }
 
 
-def test_sums_over_labels_classes_and_hits() -> None:
+def test_sums_over_labels_classes_and_hits():
     rng = np.random.default_rng(0)
     truth, label, group = rng.integers(0, 4, (3, 300))
     counts = count(truth, label, group)
@@ -110,11 +110,11 @@ def test_sums_over_labels_classes_and_hits() -> None:
         (["a", "a", "a"], ["x", "y", "y"], False),
     ],
 )
-def test_attributes_that_determine_the_class(truth: Any, group: Any, expected: bool) -> None:
+def test_attributes_that_determine_the_class(truth, group, expected):
     assert count(truth, truth, group).determines_target is expected
 
 
-def test_weights_of_the_k_best_labels() -> None:
+def test_weights_of_the_k_best_labels():
     counts = count(
         ["a", "b"], [["a", "b"], ["b", "a"]], ["x"] * 2, weights=[[0.9, 0.1], [0.6, 0.4]]
     )
@@ -126,20 +126,20 @@ def test_weights_of_the_k_best_labels() -> None:
     }
 
 
-def test_nan_among_the_best_labels_is_missing_and_no_class() -> None:
+def test_nan_among_the_best_labels_is_missing_and_no_class():
     counts = count(["a", "a"], [["a", NAN], ["a", "b"]], ["x", "x"])
     assert counts.excluded == {"missing prediction": 1}
     assert counts.classes == ("a", "b")
 
 
-def test_coded_best_labels() -> None:
+def test_coded_best_labels():
     top = Codes(np.array([[0, 2], [2, -1]]), ("a", "unused", "c"))
     counts = count(["a", "a"], top, ["x", "x"])
     assert cells(counts) == {("a", "a", "x"): 0.5, ("a", "c", "x"): 0.5}
     assert counts.excluded == {"missing prediction": 1}
 
 
-def test_probabilities_are_soft_counts_of_the_sorted_classes() -> None:
+def test_probabilities_are_soft_counts_of_the_sorted_classes():
     scores = np.array([[0.5, 0.25, 0.25], [0.0, 1.0, 0.0], [0.25, 0.0, 0.75]])
     counts = count([10, 2, 9], scores, ["x", "x", "y"])
     assert counts.classes == ("2", "9", "10")
@@ -153,7 +153,7 @@ def test_probabilities_are_soft_counts_of_the_sorted_classes() -> None:
     }
 
 
-def test_rows_without_a_unit_are_units_of_their_own_whatever_their_order() -> None:
+def test_rows_without_a_unit_are_units_of_their_own_whatever_their_order():
     rng = np.random.default_rng(3)
     truth, label, group = rng.integers(0, 3, (3, 60))
     unit = np.array([f"u{i // 3}" if i % 2 else None for i in range(60)], dtype=object)
@@ -189,13 +189,13 @@ ONE = ["a"], [["a", "b"]], ["x"]
         ((["a"], [0.5], ["x"]), {}, "y_pred, row 1: 0.5 is no label"),
     ],
 )
-def test_refused_input(rows: Any, options: Any, message: str) -> None:
+def test_refused_input(rows, options, message):
     with pytest.raises(InputError, match=f"^{message}"):
         count(*rows, **options)
 
 
 @pytest.mark.parametrize("what", ["y_true", "y_pred", "groups"])
-def test_masked_columns_are_refused(what: str) -> None:
+def test_masked_columns_are_refused(what):
     masked = np.ma.masked_array([0, 1, 3, 0] * 5, mask=[0, 0, 1, 0] * 5)
     given = {name: np.array([0, 1] * 10) for name in ("y_true", "y_pred", "groups")}
     with pytest.raises(InputError, match=rf"^{what}.*: the array is masked, and what is masked"):

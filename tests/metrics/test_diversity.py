@@ -1,7 +1,6 @@
 """Diversity: goldens, brute force, jackknife, chance, kernels on odd arrays, bad input."""
 
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 import pytest
@@ -23,24 +22,24 @@ from goldens import Golden
 GOLDEN = Golden("diversity.json")
 
 
-def cloud(seed: int, n: int = 30, d: int = 6, shift: float = 0.0) -> np.ndarray:
+def cloud(seed, n=30, d=6, shift=0.0):
     rows = np.random.default_rng(seed).standard_normal((n, d))
     rows[:, 0] += shift
     return rows
 
 
-def mean_off_diagonal(rows: Any) -> float:
+def mean_off_diagonal(rows):
     return float(cosine_distances(rows)[np.triu_indices(len(rows), 1)].mean())
 
 
 @pytest.fixture
-def small_spans(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_spans(monkeypatch):
     """Cut even small sets into many spans and blocks."""
     monkeypatch.setattr(unit_sums, "_CHUNK", 2000)
     monkeypatch.setattr(unit_sums, "_BLOCK", 700)
 
 
-def test_goldens() -> None:
+def test_goldens():
     for rows, intra, with_self in zip(
         GOLDEN["sets"], GOLDEN["intra"], GOLDEN["intra_with_self"], strict=True
     ):
@@ -50,7 +49,7 @@ def test_goldens() -> None:
 
 
 @given(st.integers(2, 8), st.integers(1, 5), st.integers(0, 10**6))
-def test_agrees_with_all_pairs(n: int, d: int, seed: int) -> None:
+def test_agrees_with_all_pairs(n, d, seed):
     sets = {name: cloud(seed + i, n + i, d) for i, name in enumerate("abc")}
     within = [mean_off_diagonal(one) for one in sets.values()]
     crosses = [cosine_distances(a, b).mean() for a, b in combinations(sets.values(), 2)]
@@ -69,17 +68,17 @@ def test_agrees_with_all_pairs(n: int, d: int, seed: int) -> None:
     assert abs(apart.value) == pytest.approx(np.abs(differences).max(), abs=1e-12)
 
 
-def test_scale_does_not_matter() -> None:
+def test_scale_does_not_matter():
     rows = cloud(0, 1000)
     extreme = rows * np.geomspace(1e-300, 1e300, 1000)[:, None]
     assert iss_intra(extreme).value == pytest.approx(iss_intra(rows).value, abs=1e-12)
 
 
-def jackknifed(left_out: Any) -> float:
+def jackknifed(left_out):
     return (len(left_out) - 1) / len(left_out) * np.square(left_out - np.mean(left_out)).sum()
 
 
-def test_jackknife_is_the_one_that_deletes_each_image() -> None:
+def test_jackknife_is_the_one_that_deletes_each_image():
     sets = {"a": cloud(1, 12, shift=1.0), "b": cloud(2, 9), "c": cloud(3, 7)}
     errors, variance = {}, 0.0
     for name, one in sets.items():
@@ -91,7 +90,7 @@ def test_jackknife_is_the_one_that_deletes_each_image() -> None:
         half = stats.t.ppf(0.975, len(one) - 1) * errors[name]
         assert found.interval().high == pytest.approx(min(2.0, found.value + half), rel=1e-9)
     cross = iss_cross(sets, resampling=Permutation(10))
-    assert cross.ends.error == pytest.approx(np.sqrt(variance), rel=1e-9)  # type: ignore[attr-defined]
+    assert cross.ends.error == pytest.approx(np.sqrt(variance), rel=1e-9)
     apart = iss_difference({name: sets[name] for name in "ab"})
     error = np.hypot(errors["a"], errors["b"])
     freedom = error**4 / (errors["a"] ** 4 / 11 + errors["b"] ** 4 / 8)
@@ -107,14 +106,14 @@ def test_jackknife_is_the_one_that_deletes_each_image() -> None:
 
 
 @pytest.mark.parametrize("shift", [0.0, 1.5])
-def test_intervals_cover_the_mean_of_the_population(shift: float) -> None:
+def test_intervals_cover_the_mean_of_the_population(shift):
     # E cos of independent images is the squared length of the mean unit vector.
     truth = 1.0 - float((UnitSums.of(cloud(99, 400_000, 4, shift)).mean ** 2).sum())
     intervals = [iss_intra(cloud(seed, 25, 4, shift)).interval() for seed in range(300)]
     assert np.mean([one.low <= truth <= one.high for one in intervals]) > 0.92
 
 
-def test_chance_of_cross_is_the_pooled_mean_and_its_test_is_valid() -> None:
+def test_chance_of_cross_is_the_pooled_mean_and_its_test_is_valid():
     found = iss_cross([cloud(5), cloud(6, 20)], resampling=Permutation(200), rng=3)
     assert found.chance is not None
     assert found.chance.mean == iss_intra(np.concatenate([cloud(5), cloud(6, 20)])).value
@@ -128,7 +127,7 @@ def test_chance_of_cross_is_the_pooled_mean_and_its_test_is_valid() -> None:
     assert apart.excess > 0.05
 
 
-def test_equally_diverse_sets_that_lie_apart_are_rarely_told_apart() -> None:
+def test_equally_diverse_sets_that_lie_apart_are_rarely_told_apart():
     ps = []
     for seed in range(200):
         a, b = cloud(2 * seed, shift=3.0), cloud(2 * seed + 1, shift=3.0)[:, ::-1]
@@ -141,7 +140,7 @@ def test_equally_diverse_sets_that_lie_apart_are_rarely_told_apart() -> None:
     assert found.p_value == pytest.approx(3 * found.parts[1].p_value)
 
 
-def test_principal_components() -> None:
+def test_principal_components():
     rows = cloud(0)
     # All components only centre and turn the rows.
     whole = iss_intra(project({"x": rows}, 6)["x"]).value
@@ -151,7 +150,7 @@ def test_principal_components() -> None:
     assert iss_intra(project({"x": rows}, 1)["x"]).value == pytest.approx(expected, abs=1e-12)
 
 
-def test_zero_rows_are_left_out_and_counted() -> None:
+def test_zero_rows_are_left_out_and_counted():
     rows, zeros = np.concatenate([cloud(0), np.zeros((2, 6))]), {"zero vectors": 2}
     found = iss_intra(rows)
     assert (found.value, found.excluded) == (iss_intra(cloud(0)).value, zeros)
@@ -164,7 +163,7 @@ def test_zero_rows_are_left_out_and_counted() -> None:
     assert iss_cross([np.zeros((3, 6)), rows]).reason
 
 
-def test_too_few_or_equal_images_have_no_value_or_no_interval() -> None:
+def test_too_few_or_equal_images_have_no_value_or_no_interval():
     assert (iss_intra(cloud(0, 1)).estimable, iss_intra(cloud(0, 2)).estimable) == (False, True)
     for found in (
         iss_intra(cloud(0, 2)),
@@ -182,7 +181,7 @@ def test_too_few_or_equal_images_have_no_value_or_no_interval() -> None:
     assert same.reason
 
 
-def test_greedy_subset() -> None:
+def test_greedy_subset():
     rows = np.array([[1, 0], [1, 0.1], [0, 0], [-1, 0], [0, 1.0]])
     assert diverse_subset(rows, 4).tolist()[:2] == [3, 0]
     assert 2 not in diverse_subset(rows, 4)
@@ -213,19 +212,19 @@ def test_greedy_subset() -> None:
         (lambda: exchanged([np.ones((1, 2))] * 65537, [1] * 65537, 1, 0), "sets: 65537"),
     ],
 )
-def test_bad_input(call: Any, where: str) -> None:
+def test_bad_input(call, where):
     with pytest.raises(InputError, match=f"^{where}"):
         call()
 
 
-def unit(rows: np.ndarray) -> np.ndarray:
+def unit(rows):
     double = rows.astype(np.float64)
     return np.asarray(double / np.linalg.norm(double, axis=1, keepdims=True))
 
 
 @pytest.mark.usefixtures("small_spans")
 @pytest.mark.parametrize("kind", ["float16", "float32", "float64", ">f4", "uint8", "longdouble"])
-def test_sums_are_those_of_numpy_for_every_type(kind: str) -> None:
+def test_sums_are_those_of_numpy_for_every_type(kind):
     rows = (100 * np.abs(cloud(3, 150, 70))).astype(kind)
     found = UnitSums.of(rows)
     assert found.total == pytest.approx(unit(rows).sum(axis=0), rel=1e-13)
@@ -236,7 +235,7 @@ def test_sums_are_those_of_numpy_for_every_type(kind: str) -> None:
 
 @pytest.mark.usefixtures("small_spans")
 @pytest.mark.parametrize("d", [5, 70])
-def test_exchanges_are_those_of_the_labels(d: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_exchanges_are_those_of_the_labels(d, monkeypatch):
     sets = [cloud(i, n, d) for i, n in enumerate((30, 75, 12))]
     sets[1][[0, 40, 74]] = 0.0
     counts = [30, 72, 12]

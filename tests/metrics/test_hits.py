@@ -15,7 +15,7 @@ TRUTHS = [{"bowl", "plate"}, ["stool"], "bed", ("pot",)]
 GROUPS = ["a", "a", "b", "b"]
 
 
-def test_any_true_class_among_the_top_is_a_hit() -> None:
+def test_any_true_class_among_the_top_is_a_hit():
     found = hit_rate(TRUTHS, TOP, GROUPS, k=2, resampling=None)
     assert found.value == 0.75
     assert [one["value"] for one in part(found.by, "hit_rate", "")["by_group"]] == [0.5, 1.0]
@@ -23,7 +23,7 @@ def test_any_true_class_among_the_top_is_a_hit() -> None:
     assert hit_rate(TRUTHS, TOP, GROUPS, k=1, resampling=None).value == 0.25
 
 
-def test_agrees_with_scikit_learn() -> None:
+def test_agrees_with_scikit_learn():
     rng = np.random.default_rng(0)
     scores, y_true = rng.random((300, 8)), rng.integers(0, 8, 300)
     top = np.argsort(-scores, axis=1)
@@ -32,7 +32,7 @@ def test_agrees_with_scikit_learn() -> None:
         assert found.value == pytest.approx(top_k_accuracy_score(y_true, scores, k=k), abs=1e-12)
 
 
-def test_hit_rate_has_a_wilson_interval_and_only_its_gap_a_chance_level() -> None:
+def test_hit_rate_has_a_wilson_interval_and_only_its_gap_a_chance_level():
     y_true, y_pred, group = random_rows(1)
     found = hit_rate(y_true, y_pred, group, k=1)
     hits = (y_true == y_pred).sum()
@@ -53,7 +53,7 @@ def test_hit_rate_has_a_wilson_interval_and_only_its_gap_a_chance_level() -> Non
     )
 
 
-def test_missing_truths_and_predictions_are_counted() -> None:
+def test_missing_truths_and_predictions_are_counted():
     truths = [{"a"}, set(), None, {"b"}, {"b"}]
     top = [["a", None], ["a", "b"], ["a", "b"], [None, ""], ["c", None]]
     found = hit_rate(truths, top, ["g", "g", "g", "g", "h"], k=2, resampling=None)
@@ -61,7 +61,7 @@ def test_missing_truths_and_predictions_are_counted() -> None:
     assert found.value == 0.5
 
 
-def test_errors() -> None:
+def test_errors():
     for k in (0, 3):
         with pytest.raises(InputError, match=rf"^k={k}: expected 1 to the number of predictions "):
             hit_rate(TRUTHS, TOP, GROUPS, k=k)

@@ -3,7 +3,6 @@
 import math
 from collections import Counter
 from itertools import product
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ from scipy import stats
 from equipoise.core.errors import InputError
 from equipoise.metrics.counts import count
 from equipoise.metrics.counts.accuracy import Accuracy
-from equipoise.metrics.counts.paired import Joint, Pair, Seen, join
+from equipoise.metrics.counts.paired import Seen, join
 
 NAN = float("nan")
 TRUTH = ["a", "b", "b", "c", "a", None, "b"]
@@ -21,11 +20,11 @@ SECOND = ["a", "c", "b", "a", "b", "a", "b"]
 GROUP = ["x", "y", "x", "y", "x", "x", "y"]
 
 
-def both() -> Joint:
+def both():
     return join(TRUTH, {"one": FIRST, "two": SECOND}, GROUP)
 
 
-def named(counts: Any, table: np.ndarray) -> dict[tuple[str, str, str], float]:
+def named(counts, table):
     """Weights by true class, label and group; the classes of a joint table are indices."""
     return {
         (counts.classes[truth], counts.classes[label], group): weight
@@ -35,19 +34,19 @@ def named(counts: Any, table: np.ndarray) -> dict[tuple[str, str, str], float]:
     }
 
 
-def test_only_rows_that_every_model_answered_are_counted() -> None:
+def test_only_rows_that_every_model_answered_are_counted():
     joint = both()
     assert joint.models == ("one", "two")
     assert joint.counts.table.sum() == 5
     assert joint.counts.excluded == {"missing true class": 1, "missing prediction": 1}
 
 
-def split(pair: Pair, tables: np.ndarray) -> list[np.ndarray]:
+def split(pair, tables):
     """Tables of the first and of the second model."""
     return [Seen(pair.counts, index).tables(tables) for index in (pair.first, pair.second)]
 
 
-def test_a_pair_of_three_models() -> None:
+def test_a_pair_of_three_models():
     rng = np.random.default_rng(0)
     truth, *labels = rng.integers(0, 3, (4, 60))
     group = rng.integers(0, 2, 60)
@@ -59,7 +58,7 @@ def test_a_pair_of_three_models() -> None:
         assert named(pair.counts, table[0]) == named(expected, expected.table)
 
 
-def difference(joint: Joint, tables: np.ndarray) -> np.ndarray:
+def difference(joint, tables):
     """Accuracy of the first model minus that of the second."""
     pair = joint.pair(0, 1)
     measure = Accuracy("accuracy", None)
@@ -67,12 +66,12 @@ def difference(joint: Joint, tables: np.ndarray) -> np.ndarray:
     return one - two
 
 
-def swaps_by_hand(units: list[int]) -> Counter[float]:
+def swaps_by_hand(units):
     """The difference of accuracies under every swap of the models on units."""
     right = np.array(
         [[t == x for t, x in zip(TRUTH[:5], some[:5], strict=True)] for some in (FIRST, SECOND)]
     )
-    found: Counter[float] = Counter()
+    found = Counter()
     for flips in product([False, True], repeat=len(set(units))):
         flip = np.array([flips[unit] for unit in units])
         one, two = np.where(flip, right[::-1], right)
@@ -81,7 +80,7 @@ def swaps_by_hand(units: list[int]) -> Counter[float]:
 
 
 @pytest.mark.parametrize("units", [None, [0, 0, 1, 2, 2], [0, 1, 2, 3, 4]])
-def test_swaps_have_the_distribution_of_every_swap(units: list[int] | None) -> None:
+def test_swaps_have_the_distribution_of_every_swap(units):
     joint = join(TRUTH[:5], {"one": FIRST[:5], "two": SECOND[:5]}, GROUP[:5], units=units)
     drawn = np.concatenate([*joint.pair(0, 1).swapped(8000, 3)])
     assert (drawn.sum(axis=(1, 2)) == 5).all()
@@ -93,7 +92,7 @@ def test_swaps_have_the_distribution_of_every_swap(units: list[int] | None) -> N
     assert stats.chisquare([*found.values()], shares).pvalue > 0.001
 
 
-def test_a_paired_bootstrap_has_the_spread_of_paired_rows() -> None:
+def test_a_paired_bootstrap_has_the_spread_of_paired_rows():
     rng = np.random.default_rng(1)
     truth = rng.integers(0, 2, 400)
     first = np.where(rng.random(400) < 0.8, truth, 1 - truth)
@@ -116,6 +115,6 @@ def test_a_paired_bootstrap_has_the_spread_of_paired_rows() -> None:
         ({"a": [None, 1], "b": [1, None]}, "^no row has a true class, a prediction and a group"),
     ],
 )
-def test_refused_input(predictions: Any, message: str) -> None:
+def test_refused_input(predictions, message):
     with pytest.raises(InputError, match=message):
         join([1, 2], predictions, ["x", "y"])

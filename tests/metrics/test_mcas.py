@@ -2,7 +2,6 @@
 
 import math
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,13 +27,11 @@ FEW = Bootstrap(replicates=200, permutations=200)
 Sets = dict[str, npt.NDArray[np.float64]]
 
 
-def golden_sets() -> Sets:
+def golden_sets():
     return {name: np.array(GOLDEN[name]) for name in NAMES}
 
 
-def sets(
-    seed: int, strength: float = 0.0, images: int = 20, texts: int = 12, dimension: int = 8
-) -> Sets:
+def sets(seed, strength=0.0, images=20, texts=12, dimension=8):
     rng = np.random.default_rng(seed)
     sizes = {name: texts if name.endswith("texts") else images for name in NAMES}
     found = {name: rng.normal(size=(size, dimension)) for name, size in sizes.items()}
@@ -44,7 +41,7 @@ def sets(
     return found
 
 
-def test_goldens() -> None:
+def test_goldens():
     found = mcas(**golden_sets())
     for one in found.parts:
         assert one.value == pytest.approx(GOLDEN[one.metric], abs=1e-12)
@@ -61,7 +58,7 @@ def test_goldens() -> None:
 
 
 @pytest.mark.parametrize("dimension", [8, 50])
-def test_components_are_association_scores(dimension: int) -> None:
+def test_components_are_association_scores(dimension):
     """More dimensions than targets are resampled as similarities."""
     given = sets(1, 0.4, dimension=dimension)
     found = mcas(**given, resample_texts=True, resampling=FEW, rng=3)
@@ -84,7 +81,7 @@ def test_components_are_association_scores(dimension: int) -> None:
     assert mcas(up, up, up, up, -up, -up, resampling=None).value == 8.0
 
 
-def test_exact_p_is_that_of_all_exchanges() -> None:
+def test_exact_p_is_that_of_all_exchanges():
     given = sets(2, images=3, texts=2)
     found = mcas(**given, resampling=Exact())
     unit = {name: v / np.linalg.norm(v, axis=1)[:, None] for name, v in given.items()}
@@ -105,7 +102,7 @@ def test_exact_p_is_that_of_all_exchanges() -> None:
         mcas(**sets(2, images=8, texts=3), resampling=Exact())
 
 
-def test_swapped_groups_and_planted_strengths() -> None:
+def test_swapped_groups_and_planted_strengths():
     given = sets(3, 0.5)
     swapped = [given[n] for n in (*NAMES[:2], *NAMES[4:], *NAMES[2:4])]
     first, second = mcas(**given, resampling=None), mcas(*swapped, resampling=None)
@@ -117,7 +114,7 @@ def test_swapped_groups_and_planted_strengths() -> None:
     assert np.mean(np.array(draws) <= 0.1) <= 0.1 + 4 * (0.09 / 100) ** 0.5
 
 
-def test_prompts_are_fixed_unless_asked_for() -> None:
+def test_prompts_are_fixed_unless_asked_for():
     found = mcas(**sets(4, 0.3), resampling=FEW)
     assert found.method.endswith("; target_texts, a_texts, b_texts fixed")
     text = part(found.by, "TT", "")
@@ -129,13 +126,13 @@ def test_prompts_are_fixed_unless_asked_for() -> None:
     mcas(**sets(4, texts=10), resample_texts=True, resampling=None)
 
 
-def test_only_results_of_mcas_have_components() -> None:
+def test_only_results_of_mcas_have_components():
     for metric in (diffusion_bias, bias_amplification):
         with pytest.raises(InputError, match="^components: offset"):
             metric(estimate_offset([1.0]))
 
 
-def test_amplification_divides_by_the_texts_where_they_have_an_association() -> None:
+def test_amplification_divides_by_the_texts_where_they_have_an_association():
     up = np.array([[1.0, 0.0]])
     assert bias_amplification(mcas(up, up, up, up, up, up, resampling=None)).reason
     found = mcas(**sets(6), resample_texts=True, resampling=FEW)
@@ -148,7 +145,7 @@ def test_amplification_divides_by_the_texts_where_they_have_an_association() -> 
     assert strong.interval().low < strong.value < strong.interval().high
 
 
-def test_diffusion_bias_has_chance_and_interval_of_its_components() -> None:
+def test_diffusion_bias_has_chance_and_interval_of_its_components():
     found = diffusion_bias(mcas(**sets(7, 0.6), resampling=FEW))
     assert found.chance is not None
     assert found.chance.low >= 0
@@ -166,9 +163,7 @@ def test_diffusion_bias_has_chance_and_interval_of_its_components() -> None:
         ([0.02, 0.0, math.tan(0.46) * (1 - 0.08 + 0.0227)], 0.0227, 0.46, 0.156),
     ],
 )
-def test_angles_of_the_source(
-    scores: list[float], offset: float, theta: float, distance: float
-) -> None:
+def test_angles_of_the_source(scores, offset, theta, distance):
     a, b, c = [0], [1], [2]
     pairs = PairScores([scores])
     found = xmcas([0], [0], a, a, b, b, c, c, offset=offset, similarity=pairs, resampling=None)
@@ -176,7 +171,7 @@ def test_angles_of_the_source(
     assert part(found.by, "euclidean", "")["value"] == pytest.approx(distance, abs=1e-3)
 
 
-def test_several_further_groups() -> None:
+def test_several_further_groups():
     more = {"c": np.array(GOLDEN["c_images"]), "d": np.array(GOLDEN["b_images"])}
     texts = {"c": np.array(GOLDEN["c_texts"]), "d": np.array(GOLDEN["b_texts"])}
     found = xmcas(*golden_sets().values(), more, texts, resampling=FEW)
@@ -199,12 +194,12 @@ def test_several_further_groups() -> None:
         ({"a": 1}, {"a": 1}, 0.0, "c_images .*'a'"),
     ],
 )
-def test_bad_further_groups(images: Any, texts: Any, offset: float, where: str) -> None:
+def test_bad_further_groups(images, texts, offset, where):
     with pytest.raises(InputError, match=where):
         xmcas(*golden_sets().values(), images, texts, offset=offset)
 
 
-def test_offset_is_the_mean_size_of_neutral_scores() -> None:
+def test_offset_is_the_mean_size_of_neutral_scores():
     found = estimate_offset([0.01, -0.03, 0.02])
     assert found.value == pytest.approx(0.02)
     assert found.interval().low < 0.02 < found.interval().high

@@ -3,14 +3,13 @@
 import math
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
 
 import numpy as np
 import pytest
 
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate
-from equipoise.metrics.counts import Counts, Null, count
+from equipoise.metrics.counts import Null, count
 from equipoise.metrics.counts.accuracy import Accuracy
 from equipoise.metrics.measure import Draws, Measure, measure
 from equipoise.stats.resampling import Bootstrap, Exact, Permutation
@@ -18,7 +17,7 @@ from equipoise.stats.resampling import Bootstrap, Exact, Permutation
 Floats = np.ndarray
 
 
-def rows(n: int = 200, seed: int = 0, **more: Any) -> Counts:
+def rows(n=200, seed=0, **more):
     rng = np.random.default_rng(seed)
     return count(rng.integers(0, 3, n), rng.integers(0, 3, n), rng.integers(0, 4, n), **more)
 
@@ -31,24 +30,24 @@ class Probe(Measure):
     null: Null | None
     wanted: bool = True
 
-    def replicated(self, counts: Counts) -> bool:
+    def replicated(self, counts):
         return self.wanted
 
-    def __call__(self, counts: Counts, tables: Floats) -> Floats:
+    def __call__(self, counts, tables):
         return tables.reshape(len(tables), -1)[:, :3]
 
-    def estimate(self, counts: Counts, draws: Draws) -> Any:
+    def estimate(self, counts, draws):
         self.seen.append(draws)
         return Estimate("probe", 0.0, {}, "", "")
 
 
-def probe(counts: Counts, resampling: Any, null: Null | None = "rows", **more: Any) -> Draws:
-    seen: list[Draws] = []
+def probe(counts, resampling, null="rows", **more):
+    seen = []
     measure(counts, [Probe(seen, null, **more)], resampling, 1)
     return seen[0]
 
 
-def test_bootstrap_draws_replicates_and_permutations() -> None:
+def test_bootstrap_draws_replicates_and_permutations():
     draws = probe(rows(), Bootstrap(30, 40, level=0.8, resolution=0.5))
     assert draws.boot is not None
     assert draws.null is not None
@@ -57,12 +56,12 @@ def test_bootstrap_draws_replicates_and_permutations() -> None:
     assert draws.null_text == "groups are exchangeable over all rows; 40 permutations"
 
 
-def test_a_measure_gets_no_draws_that_it_does_not_want() -> None:
+def test_a_measure_gets_no_draws_that_it_does_not_want():
     draws = probe(rows(), Bootstrap(30, 40), None, wanted=False)
     assert (draws.boot, draws.null, draws.null_text, draws.intervals) == (None, None, "", True)
 
 
-def test_measures_share_their_draws_and_do_not_disturb_each_other() -> None:
+def test_measures_share_their_draws_and_do_not_disturb_each_other():
     counts = rows()
     every = [Accuracy("accuracy_gap", "rows"), Accuracy("worst_group_accuracy", "class")]
     together = measure(counts, every, Bootstrap(50, 50), 3)
@@ -72,11 +71,11 @@ def test_measures_share_their_draws_and_do_not_disturb_each_other() -> None:
 
 
 def test_permutations_grow_to_the_resolution_within_the_budget(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     counts = rows()
 
-    def permutations(resampling: Bootstrap | Permutation) -> int:
+    def permutations(resampling):
         null = probe(counts, resampling).null
         assert null is not None
         return len(null)
@@ -92,7 +91,7 @@ def test_permutations_grow_to_the_resolution_within_the_budget(
 @pytest.mark.parametrize(
     "more", [{"units": [0, 0, 1, 1]}, {"weights": [[0.9, 0.1]] * 4}], ids=["units", "weights"]
 )
-def test_exact_needs_independent_rows(more: Any) -> None:
+def test_exact_needs_independent_rows(more):
     label = [0, 1, 1, 0] if "units" in more else [[0, 1]] * 4
     counts = count([0, 0, 1, 1], label, [0, 1, 0, 1], **more)
     message = (
@@ -118,6 +117,6 @@ def test_exact_needs_independent_rows(more: Any) -> None:
         (lambda: Permutation(resolution=1.1), "^resolution=1.1: expected a p-value above 0"),
     ],
 )
-def test_refused_resampling(make: Any, message: str) -> None:
+def test_refused_resampling(make, message):
     with pytest.raises(InputError, match=message):
         make()

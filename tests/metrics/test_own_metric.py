@@ -1,8 +1,6 @@
 """A metric of one's own, in one file: record, estimate, configuration, findings, sentence."""
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +9,6 @@ from equipoise import metrics as m
 from equipoise.audits import parse_config, run
 from equipoise.core.errors import InputError
 from equipoise.metrics import table_metric
-from equipoise.metrics.measure import Floats
 from equipoise.report.words import sentence
 
 SPEC = m.MetricSpec(
@@ -33,20 +30,20 @@ ROWS = {
 }
 
 
-def wrong_gap(counts: m.Counts, tables: Floats) -> Floats:
+def wrong_gap(counts, tables):
     wrong = counts.truth != counts.prediction
-    shares: Floats = tables[:, wrong].sum(axis=1) / tables.sum(axis=1)
+    shares = tables[:, wrong].sum(axis=1) / tables.sum(axis=1)
     return shares.max(axis=1) - shares.min(axis=1)
 
 
 @pytest.fixture
-def own(monkeypatch: pytest.MonkeyPatch) -> Iterator[table_metric.TableMetric]:
+def own(monkeypatch):
     made = m.metric(SPEC)(wrong_gap)
     yield made
     table_metric.remove(SPEC.name)
 
 
-def test_it_is_measured_with_interval_and_chance(own: table_metric.TableMetric) -> None:
+def test_it_is_measured_with_interval_and_chance(own):
     counts = m.count(ROWS["label"], ROWS["said"], ROWS["group"])
     found = m.measure(counts, [own])[0]
     assert (found.metric, found.value, found.reference) == ("wrong_gap", 0.4, "this test")
@@ -56,7 +53,7 @@ def test_it_is_measured_with_interval_and_chance(own: table_metric.TableMetric) 
     assert m.SPECS["wrong_gap"] is SPEC
 
 
-def test_an_audit_reports_it(own: table_metric.TableMetric, tmp_path: Path) -> None:
+def test_an_audit_reports_it(own, tmp_path):
     lines = zip(*ROWS.values(), strict=True)
     table = "id,label,said,group\n" + "".join(
         f"{i},{','.join(row)}\n" for i, row in enumerate(lines)
@@ -78,7 +75,7 @@ def test_an_audit_reports_it(own: table_metric.TableMetric, tmp_path: Path) -> N
     assert json.loads(found.parameters) == {}
 
 
-def test_it_must_give_a_number_for_each_table(own: table_metric.TableMetric) -> None:
+def test_it_must_give_a_number_for_each_table(own):
     counts = m.count(ROWS["label"], ROWS["said"], ROWS["group"])
     wrong = table_metric.TableMetric(SPEC, lambda counts, tables: np.zeros(3), None)
     with pytest.raises(InputError, match="wrong_gap"):

@@ -1,10 +1,8 @@
 """Accuracy difference: the printed table's form, McNemar's exact test, enumeration, coverage."""
 
 import itertools
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,16 +27,14 @@ TABLE_7_2 = {
 FEW = Bootstrap(replicates=200)
 
 
-def images(both: int, first: int, second: int, neither: int) -> tuple[npt.NDArray[Any], ...]:
+def images(both, first, second, neither):
     """Truth and two models' predictions: both right, only one, neither."""
     right = np.repeat([[1, 1, 0, 0], [1, 0, 1, 0]], [both, first, second, neither], axis=1)
     return np.ones(right.shape[1], dtype=int), *right
 
 
 @pytest.mark.parametrize(("difference", "percent"), TABLE_7_2.values(), ids=TABLE_7_2)
-def test_percent_is_relative_to_the_model_trained_on_balanced_data(
-    difference: float, percent: float
-) -> None:
+def test_percent_is_relative_to_the_model_trained_on_balanced_data(difference, percent):
     n = 10_000
     unbiased = round(n * 100 * difference / percent)
     lost = round(n * difference)
@@ -48,7 +44,7 @@ def test_percent_is_relative_to_the_model_trained_on_balanced_data(
 
 
 @given(st.integers(0, 40), st.integers(0, 40), st.integers(0, 40), st.integers(1, 40))
-def test_p_value_is_mcnemars_exact_test(both: int, first: int, second: int, neither: int) -> None:
+def test_p_value_is_mcnemars_exact_test(both, first, second, neither):
     found = accuracy_difference(*images(both, first, second, neither), resampling=Permutation(10))
     expected = binomtest(first, first + second).pvalue if first + second else 1.0
     assert found.p_value == pytest.approx(expected, abs=1e-12)
@@ -64,7 +60,7 @@ def test_p_value_is_mcnemars_exact_test(both: int, first: int, second: int, neit
         max_size=7,
     )
 )
-def test_p_value_of_repeated_runs_enumerates_all_swaps(right: list[tuple[int, ...]]) -> None:
+def test_p_value_of_repeated_runs_enumerates_all_swaps(right):
     runs = np.array(right).T.reshape(2, 2, -1)
     found = accuracy_difference(np.ones(len(right), dtype=int), *runs, resampling=Exact())
     each = runs[0].sum(axis=0) - runs[1].sum(axis=0)
@@ -78,7 +74,7 @@ def test_p_value_of_repeated_runs_enumerates_all_swaps(right: list[tuple[int, ..
     assert found.chance.mean == pytest.approx(np.mean(swaps) / (2 * len(each)), abs=1e-12)
 
 
-def test_interval_covers() -> None:
+def test_interval_covers():
     rng = np.random.default_rng(2)
     joint, truth, hits = [0.6, 0.2, 0.1, 0.1], 0.1, 0
     for seed in range(200):
@@ -88,7 +84,7 @@ def test_interval_covers() -> None:
     assert hits >= 181
 
 
-def test_runs_give_their_mean_and_its_t_interval() -> None:
+def test_runs_give_their_mean_and_its_t_interval():
     rng = np.random.default_rng(0)
     y_true = np.ones(200, dtype=int)
     first, second = (rng.random((5, 200)) < share for share in (0.8, 0.7))
@@ -102,7 +98,7 @@ def test_runs_give_their_mean_and_its_t_interval() -> None:
     assert runs["n"] == 5
 
 
-def test_missing_images_are_counted() -> None:
+def test_missing_images_are_counted():
     y_true = ["x", None, "x", "x"]
     found = accuracy_difference(y_true, ["x", "x", None, "y"], ["x", "x", "x", "x"], resampling=FEW)
     assert found.n == {"trained on balanced data": 2, "trained on imbalanced data": 2}
@@ -110,13 +106,13 @@ def test_missing_images_are_counted() -> None:
     assert found.value == 0.5
 
 
-def test_percent_of_an_accuracy_of_zero_is_nan_with_the_reason() -> None:
+def test_percent_of_an_accuracy_of_zero_is_nan_with_the_reason():
     found = part(accuracy_difference([1, 1], [0, 0], [1, 1]).by, "percent_difference", "")
     assert np.isnan([found["value"], found["low"], found["high"]]).all()
     assert found["reason"] == "the model trained on balanced data is never right"
 
 
-def test_many_kinds_of_units_are_sampled_and_refuse_exact() -> None:
+def test_many_kinds_of_units_are_sampled_and_refuse_exact():
     rng = np.random.default_rng(1)
     sizes = np.arange(1, 400)
     units = np.repeat(np.arange(len(sizes)), sizes)
@@ -131,7 +127,7 @@ def test_many_kinds_of_units_are_sampled_and_refuse_exact() -> None:
     assert found.null.startswith("the two models are exchangeable on each unit; 500 swaps")
 
 
-def test_errors() -> None:
+def test_errors():
     y = ["x", "y"]
     with pytest.raises(InputError, match=r"^y_pred_biased: shape \(1,\); expected \(2,\) or "):
         accuracy_difference(y, y, ["x"])

@@ -1,7 +1,6 @@
 """Demographic parity and equalized odds: golden values, fairlearn, invariances, chance."""
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ from equipoise.core.estimate import Estimate
 from equipoise.core.groups import Groups
 from equipoise.metrics.counts.rates import demographic_parity, equalized_odds
 from equipoise.stats.resampling import Bootstrap
-from prediction_rows import EXAMPLE, Rows, column, random_rows, rows_of
+from prediction_rows import EXAMPLE, column, random_rows, rows_of
 
 # From the same rows by an independent implementation (tests/prediction_rows.py).
 PARITY = [0.1975346111642892, 0.05514439801087945, 0.14239021315340972]
@@ -22,23 +21,23 @@ ODDS_MEAN = [0.339693953971547, 0.07844553135314826, 0.1796009555861169]
 FEW = Bootstrap(replicates=100, permutations=200)
 
 
-def parity_of(rows: Rows, **options: Any) -> Estimate:
+def parity_of(rows, **options):
     return demographic_parity(None, rows[1], rows[2], **options)
 
 
-def odds_of(rows: Rows, **options: Any) -> Estimate:
+def odds_of(rows, **options):
     return equalized_odds(*rows, **options)
 
 
 BOTH = pytest.mark.parametrize("metric", [parity_of, odds_of])
 
 
-def values(estimate: Estimate) -> np.ndarray[Any, Any]:
+def values(estimate):
     assert estimate.by is not None
     return column(estimate.by, "value")
 
 
-def test_golden_values() -> None:
+def test_golden_values():
     example = rows_of(EXAMPLE)
     parity = parity_of(example)
     assert values(parity) == pytest.approx(PARITY, rel=0, abs=1e-12)
@@ -49,7 +48,7 @@ def test_golden_values() -> None:
         assert odds.value == max(values(odds))
 
 
-def test_mean_reproduces_table_1_of_the_skewsize_paper() -> None:
+def test_mean_reproduces_table_1_of_the_skewsize_paper():
     # A class that takes the removed class's images has a demographic parity of 0.050 and equalized
     # odds of 0.038 in print: with three balanced classes the mean of (0.050 / (2/3)) and 0.
     n = 12_000
@@ -63,7 +62,7 @@ def test_mean_reproduces_table_1_of_the_skewsize_paper() -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_agrees_with_fairlearn_on_two_classes(seed: int) -> None:
+def test_agrees_with_fairlearn_on_two_classes(seed):
     y_true, y_pred, group = random_rows(seed, classes=2)
     given = {"sensitive_features": group}
     parity = parity_of((y_true, y_pred, group), resampling=None)
@@ -76,7 +75,7 @@ def test_agrees_with_fairlearn_on_two_classes(seed: int) -> None:
         assert values(odds) == pytest.approx([expected, expected], abs=1e-12)
 
 
-def test_attribute_that_determines_the_class_has_no_odds() -> None:
+def test_attribute_that_determines_the_class_has_no_odds():
     y_true = np.repeat([0, 1], 20)
     found = odds_of((y_true, np.roll(y_true, 3), y_true), resampling=FEW)
     assert np.isnan(found.value)
@@ -91,7 +90,7 @@ def test_attribute_that_determines_the_class_has_no_odds() -> None:
 
 
 @pytest.mark.parametrize("clustered", [False, True])
-def test_cells_under_the_minimum_size_take_no_part_in_odds(clustered: bool) -> None:
+def test_cells_under_the_minimum_size_take_no_part_in_odds(clustered):
     # True class × predicted × group; group 2 has 5 rows of class 0, all of them right.
     counts = np.array([[[30, 24, 5], [30, 36, 0]], [[20, 20, 20], [80, 80, 80]]])
     y_true, y_pred, group = rows_of(counts)
@@ -130,7 +129,7 @@ def test_planted_gap_is_found_and_nothing_else(metric: Callable[..., Estimate]) 
     assert found.excess > 0.05
 
 
-def test_odds_show_the_rates_of_the_condition_that_decides() -> None:
+def test_odds_show_the_rates_of_the_condition_that_decides():
     found = odds_of(rows_of(EXAMPLE), resampling=None)
     assert found.by is not None
     parts = found.by.to_pylist()
@@ -143,12 +142,12 @@ def test_odds_show_the_rates_of_the_condition_that_decides() -> None:
     assert max(rates) - min(rates) == pytest.approx(ODDS_MAX[2], abs=1e-12)
 
 
-def test_errors() -> None:
+def test_errors():
     with pytest.raises(InputError, match=r"^y_pred: shape \(2, 2\); expected one label per row, "):
         demographic_parity(None, [[0, 1], [1, 0]], [0, 1])
     with pytest.raises(InputError, match=r"^groups: 1 rows; expected 2, as in y_true$"):
         demographic_parity(None, [0, 1], ["a"])
     with pytest.raises(InputError, match=r"^aggregate='median': expected 'max' or 'mean'$"):
-        equalized_odds([0, 1], [0, 1], [0, 1], aggregate="median")  # type: ignore[arg-type]
+        equalized_odds([0, 1], [0, 1], [0, 1], aggregate="median")
     with pytest.raises(InputError, match=r"^no row has a true class, a prediction and a group; "):
         demographic_parity(None, [None, None], ["a", "b"])

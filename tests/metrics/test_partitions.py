@@ -2,17 +2,14 @@
 
 import math
 from itertools import combinations
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from equipoise.core.errors import InputError
-from equipoise.core.estimate import Harm
 from equipoise.metrics.vectors import partitions
 from equipoise.metrics.vectors.partitions import (
     count_at_least,
@@ -23,16 +20,14 @@ from equipoise.stats.resampling import Bootstrap, Exact, Permutation
 
 
 @given(st.lists(st.integers(-50, 50), min_size=1, max_size=11), st.data())
-def test_counts_in_two_halves_are_those_of_all_subsets(
-    values: list[int], data: st.DataObject
-) -> None:
+def test_counts_in_two_halves_are_those_of_all_subsets(values, data):
     size = data.draw(st.integers(0, len(values)))
     threshold = data.draw(st.integers(-300, 300))
     expected = sum(sum(some) >= threshold for some in combinations(values, size))
     assert count_at_least(np.array(values), size, threshold) == expected
 
 
-def test_large_pools_are_counted_exactly() -> None:
+def test_large_pools_are_counted_exactly():
     # Of 44 members with powers of two, the subset of the 22 largest has the largest sum.
     values = np.left_shift(1, np.arange(44, dtype=np.int64))
     assert count_at_least(values, 22, int(values[22:].sum())) == 1
@@ -40,7 +35,7 @@ def test_large_pools_are_counted_exactly() -> None:
 
 
 @pytest.mark.parametrize(("n", "size"), [(6, 3), (9, 1), (5, 0), (33, 1)])
-def test_random_subsets_are_uniform(n: int, size: int) -> None:
+def test_random_subsets_are_uniform(n, size):
     # Sums of powers of two name the subset.
     values = np.left_shift(1, np.arange(n, dtype=np.int64))
     drawn = random_sums(values[:, None], size, 60_000, 3)[:, 0]
@@ -50,8 +45,8 @@ def test_random_subsets_are_uniform(n: int, size: int) -> None:
 
 
 def test_random_sums_are_exact_and_the_same_whatever_the_threads(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     values = np.random.default_rng(5).integers(-(2**40), 2**40, size=(100, 1))
     columns = np.concatenate([values, np.ones_like(values), -values], axis=1)
     monkeypatch.setattr(partitions, "_BLOCK", 100)
@@ -66,12 +61,12 @@ def test_random_sums_are_exact_and_the_same_whatever_the_threads(
     assert not (random_sums(columns, 40, 250, 2) == found[0][:250]).all()
 
 
-def columns(n: int, m: int, seed: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+def columns(n, m, seed):
     rng = np.random.default_rng(seed)
     return rng.normal(size=(n, 1)), rng.normal(size=(m, 1))
 
 
-def differences(pooled: Any, n: int) -> npt.NDArray[Any]:
+def differences(pooled, n):
     return np.array(
         [
             pooled[list(some)].mean() - np.delete(pooled, some).mean()
@@ -82,7 +77,7 @@ def differences(pooled: Any, n: int) -> npt.NDArray[Any]:
 
 @pytest.mark.parametrize("harm", ["higher", "lower", "either"])
 @pytest.mark.parametrize(("n", "m"), [(4, 4), (3, 5), (6, 2), (1, 1), (1, 5)])
-def test_p_values_are_those_of_all_partitions(n: int, m: int, harm: Harm) -> None:
+def test_p_values_are_those_of_all_partitions(n, m, harm):
     first, second = columns(n, m, 10 * n + m)
     every = differences(np.concatenate([first, second])[:, 0], n)
     observed = first.mean() - second.mean()
@@ -94,14 +89,14 @@ def test_p_values_are_those_of_all_partitions(n: int, m: int, harm: Harm) -> Non
         assert found.method == method
 
 
-def test_equal_numbers_are_ties_whatever_their_rounding() -> None:
+def test_equal_numbers_are_ties_whatever_their_rounding():
     # 0.1 + 0.2 against 0.3: sums differ in the last bit of a float.
     first, second = np.array([[0.1], [0.2]]), np.array([[0.3], [0.0]])
     assert exchange(first, second, Exact(), 0, "t").p_value("higher").value == 4 / 6
 
 
 @pytest.mark.parametrize(("n", "m"), [(1, 1), (4, 4), (3, 4), (4, 2)])
-def test_enumerated_partitions_stand_in_lexicographic_order(n: int, m: int) -> None:
+def test_enumerated_partitions_stand_in_lexicographic_order(n, m):
     values = np.sort(np.random.default_rng(n).normal(size=n + m))
     found = exchange(values[:n, None], values[n:, None], Exact(), 0, "x")
     expected = differences(values, n)
@@ -113,7 +108,7 @@ def test_enumerated_partitions_stand_in_lexicographic_order(n: int, m: int) -> N
 
 
 @pytest.mark.parametrize("size", [1e-300, 1.0, 1e300])
-def test_numbers_of_any_size(size: float) -> None:
+def test_numbers_of_any_size(size):
     first, second = columns(3, 4, 0)
     found = exchange(first * size, second * size, Exact(), 0, "t")
     plain = exchange(first, second, Exact(), 0, "t")
@@ -121,12 +116,12 @@ def test_numbers_of_any_size(size: float) -> None:
 
 
 @pytest.mark.parametrize(("n", "limit"), [(10_000, 10**18), (10_000, 200_000), (30, 200_000)])
-def test_exact_refuses_too_many_partitions(n: int, limit: int) -> None:
+def test_exact_refuses_too_many_partitions(n, limit):
     with pytest.raises(InputError, match=f"^resampling=Exact: .* {n} and {n} members"):
         exchange(*columns(n, n, 1), Exact(limit), 0, "t")
 
 
-def test_units_of_one_set_move_whole_and_those_of_both_exchange_within() -> None:
+def test_units_of_one_set_move_whole_and_those_of_both_exchange_within():
     first, second = columns(6, 6, 3)
     units = (list("aabbcc"), list("ddeeff"))
     found = exchange(first, second, Permutation(400), 0, "t", units=units)

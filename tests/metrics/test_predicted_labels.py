@@ -1,10 +1,8 @@
 """Concentration of predicted labels, and WEAT of them: scipy, brute force, nulls, bad input."""
 
 import math
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from scipy.stats import kurtosis, skew
 
@@ -16,13 +14,13 @@ FEW = Bootstrap(replicates=200, permutations=200)
 VOCABULARY = [f"word {i:02}" for i in range(20)]
 
 
-def rows(seed: int, n: int = 300) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+def rows(seed, n=300):
     rng = np.random.default_rng(seed)
     labels = np.array(VOCABULARY)[np.minimum(rng.geometric(0.2, n) - 1, 17)]
     return labels, rng.choice(["f", "m"], n)
 
 
-def given(seed: int, n: int = 80) -> dict[str, Any]:
+def given(seed, n=80):
     rng = np.random.default_rng(seed)
     shapes = {"embeddings": (20, 6), "a": (4, 6), "b": (5, 6)}
     vectors = {name: rng.normal(size=shape) for name, shape in shapes.items()}
@@ -31,7 +29,7 @@ def given(seed: int, n: int = 80) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("vocabulary", [None, VOCABULARY])
-def test_concentration_of_each_group(vocabulary: list[str] | None) -> None:
+def test_concentration_of_each_group(vocabulary):
     labels, groups = rows(1)
     found = label_concentration(labels, groups, vocabulary=vocabulary, k=3, resampling=FEW)
     parts = {one.metric: [group.value for group in one.by_group] for one in found.parts}
@@ -46,7 +44,7 @@ def test_concentration_of_each_group(vocabulary: list[str] | None) -> None:
     assert found.value == pytest.approx(abs(shares[0] - shares[1]))
 
 
-def test_concentration_finds_a_group_described_by_one_label() -> None:
+def test_concentration_finds_a_group_described_by_one_label():
     labels, groups = rows(2)
     labels = labels.astype(object)
     labels[(groups == "f") & (np.random.default_rng(0).random(300) < 0.5)] = VOCABULARY[3]
@@ -62,7 +60,7 @@ def test_concentration_finds_a_group_described_by_one_label() -> None:
     assert clustered.method.startswith("resampling spread: percentile bootstrap over units, 200")
 
 
-def test_p_values_are_valid() -> None:
+def test_p_values_are_valid():
     """Labels that are chosen with the images they test are no evidence."""
     few = Permutation(99)
     draws = []
@@ -73,7 +71,7 @@ def test_p_values_are_valid() -> None:
     assert (np.mean(np.array(draws) <= 0.1, axis=0) <= 0.1 + 4 * (0.09 / 120) ** 0.5).all()
 
 
-def chosen(labels: Any, groups: Any) -> tuple[list[int], list[int]]:
+def chosen(labels, groups):
     """The more frequent half of each group's labels without those of both, spelled out."""
     found = []
     for group in ("f", "m"):
@@ -84,7 +82,7 @@ def chosen(labels: Any, groups: Any) -> tuple[list[int], list[int]]:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_predicted_labels_give_the_weat_of_the_chosen(seed: int) -> None:
+def test_predicted_labels_give_the_weat_of_the_chosen(seed):
     own = given(seed)
     found = predicted_label_weat(**own, resampling=FEW)
     x, y = chosen(own["labels"], own["groups"])
@@ -117,12 +115,12 @@ def test_predicted_labels_give_the_weat_of_the_chosen(seed: int) -> None:
         ({"units": ["u"]}, "units: 1 names"),
     ],
 )
-def test_bad_predicted_labels(change: dict[str, Any], where: str) -> None:
+def test_bad_predicted_labels(change, where):
     with pytest.raises(InputError, match=f"^{where}"):
         predicted_label_weat(**(given(1) | change))
 
 
-def test_bad_concentration() -> None:
+def test_bad_concentration():
     with pytest.raises(InputError, match="^k=0"):
         label_concentration(["a"], ["f"], k=0)
     with pytest.raises(InputError, match="^labels: "):

@@ -2,7 +2,6 @@
 
 import math
 import re
-from typing import Any
 
 import numpy as np
 import pytest
@@ -22,12 +21,12 @@ from equipoise.planted.scenes.sets import render_sets
 from equipoise.stats import Bootstrap, Exact
 
 
-def features(n: int, d: int, seed: int = 0, shift: float = 0.0) -> np.ndarray:
+def features(n, d, seed=0, shift=0.0):
     rng = np.random.default_rng(seed)
     return rng.standard_normal((n, d)) @ rng.standard_normal((d, d)) / math.sqrt(d) + shift
 
 
-def by_square_roots(one: np.ndarray, other: np.ndarray) -> float:
+def by_square_roots(one, other):
     """The distance as papers have it, with the square root of the product of covariances."""
     first, second = np.cov(one.T), np.cov(other.T)
     root = scipy.linalg.sqrtm(first @ second)
@@ -36,7 +35,7 @@ def by_square_roots(one: np.ndarray, other: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize(("n", "m", "d"), [(40, 60, 5), (200, 30, 12), (80, 80, 1)])
-def test_frechet_distance_is_that_of_matrix_square_roots(n: int, m: int, d: int) -> None:
+def test_frechet_distance_is_that_of_matrix_square_roots(n, m, d):
     one, other = features(n, d), features(m, d, 1, 0.5)
     if d == 1:
         means, spreads = one.mean() - other.mean(), one.std(ddof=1) - other.std(ddof=1)
@@ -46,7 +45,7 @@ def test_frechet_distance_is_that_of_matrix_square_roots(n: int, m: int, d: int)
     assert frechet_distance(one, other, resampling=None).value == pytest.approx(expected, rel=1e-8)
 
 
-def test_frechet_distance_of_fewer_images_than_dimensions_is_exact() -> None:
+def test_frechet_distance_of_fewer_images_than_dimensions_is_exact():
     one, other = features(9, 30), features(12, 30, 1)
     # A little of the identity makes the covariances whole; its part tends to nothing.
     first, second = (np.cov(x.T) + 1e-10 * np.eye(30) for x in (one, other))
@@ -59,11 +58,11 @@ def test_frechet_distance_of_fewer_images_than_dimensions_is_exact() -> None:
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(2, 30), st.integers(1, 8), st.integers(0, 99))
-def test_laws_of_the_frechet_distance(n: int, d: int, seed: int) -> None:
+def test_laws_of_the_frechet_distance(n, d, seed):
     one, other = features(n, d, seed), features(n + 3, d, seed + 100, 1.0)
     turn = np.linalg.qr(np.random.default_rng(seed).standard_normal((d, d)))[0]
 
-    def distance(a: np.ndarray, b: np.ndarray) -> float:
+    def distance(a, b):
         return frechet_distance(a, b, resampling=None).value
 
     value = distance(one, other)
@@ -75,7 +74,7 @@ def test_laws_of_the_frechet_distance(n: int, d: int, seed: int) -> None:
     assert distance(one + 1.0, one) == pytest.approx(d, abs=1e-6 * d)
 
 
-def test_the_extrapolated_distance_has_almost_no_bias() -> None:
+def test_the_extrapolated_distance_has_almost_no_bias():
     values, limits = [], []
     for seed in range(20):
         rng = np.random.default_rng(seed)
@@ -93,7 +92,7 @@ def test_the_extrapolated_distance_has_almost_no_bias() -> None:
     assert math.isnan(few.parts[0].value)
 
 
-def test_units_of_the_frechet_distance_are_resampled_together() -> None:
+def test_units_of_the_frechet_distance_are_resampled_together():
     one = np.repeat(features(30, 4), 5, axis=0)
     other = features(200, 4, 7)
     alone = frechet_distance(one, other, resampling=Bootstrap(60))
@@ -106,11 +105,11 @@ def test_units_of_the_frechet_distance_are_resampled_together() -> None:
     assert whole.unit == "unit"
 
 
-def distributions(n: int, classes: int, seed: int = 0) -> np.ndarray:
+def distributions(n, classes, seed=0):
     return np.random.default_rng(seed).dirichlet(np.full(classes, 0.4), n)
 
 
-def test_the_inception_score_is_that_of_plain_sums() -> None:
+def test_the_inception_score_is_that_of_plain_sums():
     rows = distributions(50, 6)
     mean = rows.mean(axis=0)
     plain = np.exp(np.mean([scipy.stats.entropy(row, mean) for row in rows]))
@@ -120,7 +119,7 @@ def test_the_inception_score_is_that_of_plain_sums() -> None:
     assert (same.value, same.ends(0.95)[0]) == (1.0, 1.0)
 
 
-def sets_of(many: int, size: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def sets_of(many, size, seed=0):
     """Vectors that share most within their set."""
     rng = np.random.default_rng(seed)
     names = np.repeat([f"s{place}" for place in range(many)], size)
@@ -128,7 +127,7 @@ def sets_of(many: int, size: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray
     return shared + 0.3 * rng.standard_normal(shared.shape), names
 
 
-def test_similarity_within_sets_is_that_of_all_pairs() -> None:
+def test_similarity_within_sets_is_that_of_all_pairs():
     vectors, names = sets_of(6, 4)
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     each = []
@@ -149,10 +148,10 @@ def test_similarity_within_sets_is_that_of_all_pairs() -> None:
     assert low < found.value < high
 
 
-def test_what_takes_no_part_in_sets_is_counted() -> None:
+def test_what_takes_no_part_in_sets_is_counted():
     vectors, names = sets_of(3, 3)
     vectors[0] = 0.0
-    given: list[str | None] = [*names[:-1], None]
+    given = [*names[:-1], None]
     given[3:5] = ["alone", None]
     found = set_similarity(vectors, given, resampling=None)
     assert found.excluded == {
@@ -162,7 +161,7 @@ def test_what_takes_no_part_in_sets_is_counted() -> None:
     assert set_similarity(np.eye(3), ["a", "b", "c"]).reason == "no set has two images"
 
 
-def test_descriptors_find_the_pose_and_the_background_that_scenes_of_a_set_share() -> None:
+def test_descriptors_find_the_pose_and_the_background_that_scenes_of_a_set_share():
     scenes = render_sets(2, seed=1)
     subjects = scenes.table()["subject"]
     chosen = np.isin(subjects, np.unique(subjects)[:6])
@@ -182,7 +181,7 @@ def test_descriptors_find_the_pose_and_the_background_that_scenes_of_a_set_share
     assert found.value > found.chance.high + 0.05
 
 
-def test_the_background_is_the_band_along_the_edges() -> None:
+def test_the_background_is_the_band_along_the_edges():
     image = np.full((20, 20, 3), 255, dtype=np.uint8)
     image[3:17, 3:17] = 0
     found = background_layout([image]).reshape(4, 4, 3)
@@ -190,7 +189,7 @@ def test_the_background_is_the_band_along_the_edges() -> None:
     assert (np.delete(found.reshape(16, 3), [5, 6, 9, 10], axis=0) == 1).all()
 
 
-def test_edges_are_counted_by_direction_and_cell_whatever_the_colour() -> None:
+def test_edges_are_counted_by_direction_and_cell_whatever_the_colour():
     image = np.zeros((20, 20, 3), dtype=np.uint8)
     image[:, 10:] = 200
     upright = pose_layout([image])[0].reshape(4, 4, 8)
@@ -225,6 +224,6 @@ def test_edges_are_counted_by_direction_and_cell_whatever_the_colour() -> None:
         (lambda: pose_layout([np.zeros((3, 9, 3), np.uint8)]), "images: image 1 has 3 × 9"),
     ],
 )
-def test_bad_input(call: Any, where: str) -> None:
+def test_bad_input(call, where):
     with pytest.raises(InputError, match=f"^{re.escape(where)}"):
         call()

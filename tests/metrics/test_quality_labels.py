@@ -1,7 +1,6 @@
 """Errors that people see, agreement of a detector with them, subjects that are told apart."""
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +21,7 @@ from equipoise.stats.intervals import wilson
 DRAWN = Bootstrap(100, 200)
 
 
-def labelled(n: int = 240, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def labelled(n=240, seed=0):
     """Labels of which group "b" has errors twice as often."""
     rng = np.random.default_rng(seed)
     groups = np.array(["a", "b", "c"])[np.arange(n) % 3]
@@ -31,11 +30,11 @@ def labelled(n: int = 240, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     return np.where(wrong, kinds, STATES[0]), groups
 
 
-def part(found: Any, metric: str, subject: str) -> Any:
+def part(found, metric, subject):
     return next(one for one in found.parts if (one.metric, one.subject) == (metric, subject))
 
 
-def test_error_rates_by_group_with_intervals_and_a_test() -> None:
+def test_error_rates_by_group_with_intervals_and_a_test():
     labels, groups = labelled()
     found = label_errors(labels, groups, resampling=DRAWN, rng=5)
     rates = {group: float((labels[groups == group] != "good").mean()) for group in "abc"}
@@ -56,7 +55,7 @@ def test_error_rates_by_group_with_intervals_and_a_test() -> None:
     )
 
 
-def test_each_kind_of_error_is_compared_as_shares_of_labels_are() -> None:
+def test_each_kind_of_error_is_compared_as_shares_of_labels_are():
     labels, groups = labelled()
     found = label_errors(labels, groups, resampling=DRAWN, rng=5)
     plain = {
@@ -71,7 +70,7 @@ def test_each_kind_of_error_is_compared_as_shares_of_labels_are() -> None:
     assert not [one for one in found.parts if one.subject == "good"]
 
 
-def test_missing_labels_are_counted_and_no_error_is_no_gap() -> None:
+def test_missing_labels_are_counted_and_no_error_is_no_gap():
     labels, groups = labelled(30)
     found = label_errors([None, "", *labels[2:]], groups, resampling=None)
     assert sum(found.excluded.values()) == 2
@@ -86,14 +85,14 @@ def test_missing_labels_are_counted_and_no_error_is_no_gap() -> None:
     assert (first.value, first.high) == (0.0, pytest.approx(float(wilson(0, 10, 0.95)[1])))
 
 
-def agreement(n: int = 200, seed: int = 1) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def agreement(n=200, seed=1):
     rng = np.random.default_rng(seed)
     shown = rng.random(n) < 0.7
     detected = np.where(rng.random(n) < 0.85, shown, ~shown)
     return detected, shown, np.array(["x", "y"])[np.arange(n) % 2]
 
 
-def test_precision_and_recall_are_shares_with_wilsons_interval() -> None:
+def test_precision_and_recall_are_shares_with_wilsons_interval():
     detected, shown, groups = agreement()
     both = int((detected & shown).sum())
     for found, total in (
@@ -109,7 +108,7 @@ def test_precision_and_recall_are_shares_with_wilsons_interval() -> None:
         assert found.chance is None
 
 
-def test_units_never_make_an_interval_narrower_than_wilsons() -> None:
+def test_units_never_make_an_interval_narrower_than_wilsons():
     detected, shown, _ = agreement(50)
     many = [np.repeat(one, 6) for one in (detected, shown)]
     alone = detector_recall(*many).ends(0.95)
@@ -120,7 +119,7 @@ def test_units_never_make_an_interval_narrower_than_wilsons() -> None:
     assert high > alone[1]
 
 
-def test_nothing_detected_has_no_precision_and_a_recall_of_zero() -> None:
+def test_nothing_detected_has_no_precision_and_a_recall_of_zero():
     found = detector_precision([False] * 5, [True] * 5, groups=["a"] * 5)
     assert math.isnan(found.value)
     assert found.reason == found.parts[0].reason != ""
@@ -131,7 +130,7 @@ TEXTS = np.array([[1.0, 0.0, 0.0], [1.0, 0.1, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 
 NAMES = ("nurse", "doctor", "pilot", "chef")
 
 
-def test_subjects_whose_texts_are_alike_are_listed() -> None:
+def test_subjects_whose_texts_are_alike_are_listed():
     found = confusable_subjects(TEXTS, NAMES)
     assert found.params["subjects"] == ["nurse", "doctor"]
     assert found.value == 0.5
@@ -143,7 +142,7 @@ def test_subjects_whose_texts_are_alike_are_listed() -> None:
     assert [one.subject for one in some.parts] == ["nurse | doctor", "doctor | pilot"]
 
 
-def test_subjects_that_images_are_not_told_by_are_listed() -> None:
+def test_subjects_that_images_are_not_told_by_are_listed():
     rng = np.random.default_rng(0)
     subjects = np.repeat(NAMES, 60)
     images = TEXTS[[NAMES.index(one) for one in subjects]] + 0.15 * rng.standard_normal((240, 3))
@@ -162,7 +161,7 @@ def test_subjects_that_images_are_not_told_by_are_listed() -> None:
     assert found.params["chance"] == 0.25
 
 
-def test_images_without_a_text_are_counted() -> None:
+def test_images_without_a_text_are_counted():
     subjects = ["nurse", None, "baker", "pilot"]
     found = subject_accuracy(TEXTS, TEXTS, subjects, names=NAMES, resampling=None)
     assert found.excluded == {"images without a subject's text": 2}
@@ -188,6 +187,6 @@ def test_images_without_a_text_are_counted() -> None:
         (lambda: subject_accuracy(np.eye(3), TEXTS, ["x"] * 3, names=NAMES), "subjects: no"),
     ],
 )
-def test_bad_input(call: Any, where: str) -> None:
+def test_bad_input(call, where):
     with pytest.raises(InputError, match=f"^{where}"):
         call()

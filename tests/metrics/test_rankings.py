@@ -2,8 +2,6 @@
 
 import math
 from itertools import combinations, permutations
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +10,6 @@ from hypothesis import strategies as st
 
 import retrieval_plain as plain
 from equipoise.core.errors import InputError
-from equipoise.core.estimate import Estimate
 from equipoise.core.groups import Groups
 from equipoise.metrics import (
     bias_at_k,
@@ -39,19 +36,19 @@ FEW = Bootstrap(replicates=50, permutations=50, resolution=0.05)
 ALL = {one.__name__: one for one in (max_skew, min_skew, skew_at_k, ndkl, bias_at_k, retrieval_mad)}
 
 
-def parts(estimate: Estimate, metric: str | None = None) -> list[dict[str, Any]]:
+def parts(estimate, metric=None):
     assert estimate.by is not None
     rows = estimate.by.to_pylist()
     return [row for row in rows if row["metric"] == (metric or estimate.metric)]
 
 
-def shown(part: dict[str, Any]) -> list[float]:
+def shown(part):
     return [group["value"] for group in part["by_group"]]
 
 
 @pytest.mark.parametrize("golden", cases("retrieval.json"))
 @pytest.mark.parametrize("desired", ["pool", "uniform"])
-def test_goldens(golden: dict[str, Any], desired: Any) -> None:
+def test_goldens(golden, desired):
     data = golden["scores"], golden["groups"]
     k, n = golden["k"], len(golden["scores"])
     found = max_skew(*data, k=k, desired=desired, resampling=None)
@@ -63,7 +60,7 @@ def test_goldens(golden: dict[str, Any], desired: Any) -> None:
 
 
 @pytest.mark.parametrize("golden", cases("retrieval.json"))
-def test_goldens_of_the_pool(golden: dict[str, Any]) -> None:
+def test_goldens_of_the_pool(golden):
     data, k = (golden["scores"], golden["groups"]), golden["k"]
     skews = [-math.inf if s is None else s for s in golden["skew_pool"]]
     found = skew_at_k(*data, k=k, resampling=None)
@@ -81,7 +78,7 @@ def test_goldens_of_the_pool(golden: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("index", range(5))
-def test_retrieval_mad_of_chen_and_dou(index: int) -> None:
+def test_retrieval_mad_of_chen_and_dou(index):
     _, _, _, male, female, _, mad = TABLE_1["rows"][index]
     groups = ["male"] * round(100 * male) + ["female"] * round(100 * female) + ["male", "female"]
     scores = [1.0 - i / 1000 for i in range(100)] + [0.0, 0.0]
@@ -95,7 +92,7 @@ def test_retrieval_mad_of_chen_and_dou(index: int) -> None:
     st.integers(0, 10**6), st.integers(2, 5), st.integers(1, 19), st.booleans(),
     st.sampled_from(["pool", "uniform"]),
 )  # fmt: skip
-def test_agrees_with_plain_loops(seed: int, many: int, k: int, ties: bool, target: Any) -> None:
+def test_agrees_with_plain_loops(seed, many, k, ties, target):
     scores, groups = plain.world(seed, 20, many, ties=ties)
     arguments = {"k": k, "desired": target, "resampling": None}
     skews = plain.skews(scores, groups, k, many, target)
@@ -118,7 +115,7 @@ def test_agrees_with_plain_loops(seed: int, many: int, k: int, ties: bool, targe
 
 
 @given(st.integers(0, 10**6), st.booleans())
-def test_many_queries_are_each_as_alone_and_their_mean(seed: int, ties: bool) -> None:
+def test_many_queries_are_each_as_alone_and_their_mean(seed, ties):
     rng = np.random.default_rng(seed)
     worlds = [plain.world(seed + i, 30, 3, ties=ties and i % 2 == 0) for i in range(4)]
     groups = worlds[0][1]
@@ -142,7 +139,7 @@ def test_many_queries_are_each_as_alone_and_their_mean(seed: int, ties: bool) ->
     assert str(parts(long)) == str(parts(short))
 
 
-def test_ties_share_the_places_left_and_are_counted() -> None:
+def test_ties_share_the_places_left_and_are_counted():
     scores = [3, 2, 2, 2, 2, 1, 1]
     groups = ["a", "a", "b", "b", "b", "a", "a"]
     found = retrieval_mad(scores, groups, 3, resampling=None)
@@ -153,7 +150,7 @@ def test_ties_share_the_places_left_and_are_counted() -> None:
     assert fits.params["tied_items"] == 0
 
 
-def test_both_targets_stand_beside_each_other_where_they_differ() -> None:
+def test_both_targets_stand_beside_each_other_where_they_differ():
     scores, groups = plain.world(1, 60, 3, ties=False)
     for metric in (max_skew, min_skew, ndkl):
         name = metric.__name__
@@ -169,7 +166,7 @@ def test_both_targets_stand_beside_each_other_where_they_differ() -> None:
     assert not parts(even, "max_skew_uniform")
 
 
-def test_a_pool_of_k_items_is_not_estimable_but_its_order_is() -> None:
+def test_a_pool_of_k_items_is_not_estimable_but_its_order_is():
     scores, groups = plain.world(2, 12, 3, ties=False)
     for k in (12, 13):
         found = max_skew(scores, groups, k=k, resampling=FEW)
@@ -181,7 +178,7 @@ def test_a_pool_of_k_items_is_not_estimable_but_its_order_is() -> None:
     assert math.isnan(ndkl(scores, groups, k=13, resampling=None).value)
 
 
-def test_items_without_a_group_or_query_leave_the_pool_and_are_counted() -> None:
+def test_items_without_a_group_or_query_leave_the_pool_and_are_counted():
     scores, groups = plain.world(3, 40, 3, ties=False)
     labels = [None if i < 4 else str(g) for i, g in enumerate(groups)]
     found = max_skew(scores, labels, k=6, resampling=None)
@@ -196,7 +193,7 @@ def test_items_without_a_group_or_query_leave_the_pool_and_are_counted() -> None
     assert long.value == max_skew(scores[4:36], groups[4:36], k=6, resampling=None).value
 
 
-def test_marginals_restrict_the_pool_to_one_value() -> None:
+def test_marginals_restrict_the_pool_to_one_value():
     rng = np.random.default_rng(0)
     scores = rng.standard_normal((2, 80))
     race, gender = rng.integers(0, 4, 80), np.tile(["f", "m"], 40)
@@ -210,7 +207,7 @@ def test_marginals_restrict_the_pool_to_one_value() -> None:
         assert part["n"] == 40
 
 
-def test_bias_needs_two_groups_and_says_which() -> None:
+def test_bias_needs_two_groups_and_says_which():
     scores, groups = [4, 3, 2, 1, 0, -1], ["man", "man", "woman", "neutral", "neutral", "woman"]
     found = bias_at_k(scores, groups, k=3, first="woman", second="man", resampling=None)
     assert found.value == pytest.approx((1 - 2) / 3)
@@ -221,7 +218,7 @@ def test_bias_needs_two_groups_and_says_which() -> None:
     assert (swapped.value, swapped.params["first"]) == (-1.0, "a")
 
 
-def query_distribution_of(**change: Any) -> dict[str, Any]:
+def query_distribution_of(**change):
     return query_distribution(max_skew(**change, resampling=None))
 
 
@@ -258,16 +255,14 @@ MASKED = np.ma.masked_array([3.0, 2.0, 1.0, 0.0, 5.0, 4.0], mask=[True] + [False
         (cosine_scores, {"items": [1, 2], "queries": [[1, 2]]}, "items"),
     ],
 )
-def test_bad_input(metric: Any, change: dict[str, Any], argument: str) -> None:
+def test_bad_input(metric, change, argument):
     with pytest.raises(InputError, match=f"^{argument}"):
         metric(**(change if metric is cosine_scores else SIX | change))
 
 
 @settings(max_examples=25)
 @given(st.integers(0, 10**6), st.booleans(), st.booleans(), st.sampled_from([None, FEW]))
-def test_each_is_what_its_function_returns(
-    seed: int, ties: bool, sets: bool, resampling: Any
-) -> None:
+def test_each_is_what_its_function_returns(seed, ties, sets, resampling):
     rng = np.random.default_rng(seed)
     scores = np.stack([plain.world(seed + i, 60, 3, ties=ties)[0] for i in range(3)])
     common = {
@@ -289,9 +284,7 @@ def test_each_is_what_its_function_returns(
         assert str(one.by) == str(alone.by)
 
 
-def counterfactual(
-    seed: int, subjects: int, sets: int, within: float, groups: int = 12
-) -> dict[str, Any]:
+def counterfactual(seed, subjects, sets, within, groups=12):
     """Subjects with counterfactual sets: one member per group, correlated within the set."""
     rng = np.random.default_rng(seed)
     many = subjects * sets
@@ -306,15 +299,13 @@ def counterfactual(
 
 
 @pytest.mark.parametrize("golden", cases("chance.json"))
-def test_exact_chance_levels(golden: dict[str, Any]) -> None:
+def test_exact_chance_levels(golden):
     found = expected_max_skew([golden["per_group"]] * golden["groups"], golden["k"])
     assert found == pytest.approx(golden["expected_max_skew"], abs=1e-12)
 
 
 @given(st.lists(st.integers(0, 4), min_size=2, max_size=4), st.integers(1, 5), st.booleans())
-def test_exact_chance_is_the_mean_over_all_selections(
-    sizes: list[int], k: int, uniform: bool
-) -> None:
+def test_exact_chance_is_the_mean_over_all_selections(sizes, k, uniform):
     codes = [g for g, size in enumerate(sizes) for _ in range(size)]
     if not k < len(codes):
         return
@@ -324,7 +315,7 @@ def test_exact_chance_is_the_mean_over_all_selections(
         max(math.log(chosen.count(g) / k / wanted[g]) for g in range(len(sizes)) if chosen.count(g))
         for chosen in combinations(codes, k)
     ]
-    found = expected_max_skew(sizes, k, desired=target)  # type: ignore[arg-type]
+    found = expected_max_skew(sizes, k, desired=target)
     assert found == pytest.approx(np.mean(every), abs=1e-12)
     values, mass = max_skew_distribution(tuple(sizes), k, tuple(wanted)) or ((), ())
     for value, probability in zip(values, mass, strict=True):
@@ -332,7 +323,7 @@ def test_exact_chance_is_the_mean_over_all_selections(
         assert probability == pytest.approx(share, abs=1e-12)
 
 
-def test_one_query_gets_the_exact_band_and_p() -> None:
+def test_one_query_gets_the_exact_band_and_p():
     scores, groups = plain.world(0, 12, 3, ties=False)
     found = max_skew(scores, groups, k=4)
     wanted = plain.desired_of(groups, 3, "pool")
@@ -353,7 +344,7 @@ def test_one_query_gets_the_exact_band_and_p() -> None:
 
 
 @pytest.mark.parametrize("metric", [max_skew, min_skew, ndkl, retrieval_mad])
-def test_permutations_agree_with_all_orders(metric: Any) -> None:
+def test_permutations_agree_with_all_orders(metric):
     scores, groups = np.array([6.0, 5, 4, 3, 2, 1]), np.array([0, 0, 0, 1, 1, 2])
     drawn = metric(scores, groups, k=3, resampling=Permutation(replicates=20_000))
     every = [
@@ -370,7 +361,7 @@ def test_permutations_agree_with_all_orders(metric: Any) -> None:
         assert drawn.chance.mean == pytest.approx(np.mean(every), abs=0.01)
 
 
-def test_every_label_is_equally_likely_at_every_place() -> None:
+def test_every_label_is_equally_likely_at_every_place():
     codes = np.array([0, 0, 1, 2, 2, 2], dtype=np.int32)
     for items in (np.array([4, 1]), np.arange(6)):
         drawn = LabelExchange.of(codes, np.zeros(6, dtype=np.int64), items).draw(
@@ -383,7 +374,7 @@ def test_every_label_is_equally_likely_at_every_place() -> None:
         assert both == pytest.approx(2 / 6 * 1 / 5, abs=0.01)
 
 
-def test_sets_lower_the_chance_level_that_pool_order_overstates() -> None:
+def test_sets_lower_the_chance_level_that_pool_order_overstates():
     data = counterfactual(0, subjects=100, sets=40, within=0.9)
     found = max_skew(**data, k=12, resampling=Permutation(replicates=200))
     pool_order = expected_max_skew([40] * 12, 12)
@@ -404,7 +395,7 @@ def test_sets_lower_the_chance_level_that_pool_order_overstates() -> None:
     assert alone.chance.mean == pytest.approx(pool_order, abs=1e-12)
 
 
-def p_values(metric: Any, worlds: int, k: int, **change: Any) -> np.ndarray:
+def p_values(metric, worlds, k, **change):
     found = []
     for seed in range(worlds):
         data = {**counterfactual(seed, 4, 8, 0.8, groups=4), **change}
@@ -416,7 +407,7 @@ def p_values(metric: Any, worlds: int, k: int, **change: Any) -> np.ndarray:
 
 
 @pytest.mark.parametrize("metric", [max_skew, ndkl, retrieval_mad])
-def test_p_values_are_valid_within_sets(metric: Any) -> None:
+def test_p_values_are_valid_within_sets(metric):
     found = p_values(metric, 200, 8)
     for level in (0.05, 0.2, 0.5):
         # Three standard errors of a share of 200.
@@ -424,7 +415,7 @@ def test_p_values_are_valid_within_sets(metric: Any) -> None:
     assert np.mean(found <= 0.6) > 0.3
 
 
-def test_the_interval_resamples_queries_and_their_units() -> None:
+def test_the_interval_resamples_queries_and_their_units():
     rng = np.random.default_rng(0)
     scores = rng.standard_normal((40, 100))
     groups = rng.integers(0, 3, 100)
@@ -449,7 +440,7 @@ def test_the_interval_resamples_queries_and_their_units() -> None:
 
 @pytest.mark.parametrize("ties", [False, True])
 @pytest.mark.parametrize("sets", [False, True])
-def test_curves_are_the_metric_at_every_k(ties: bool, sets: bool) -> None:
+def test_curves_are_the_metric_at_every_k(ties, sets):
     scores = np.stack([plain.world(seed, 30, 3, ties=ties)[0] for seed in range(3)])
     groups = plain.world(0, 30, 3, ties=False)[1]
     members = np.repeat(np.arange(10), 3) if sets else None
@@ -464,25 +455,23 @@ def test_curves_are_the_metric_at_every_k(ties: bool, sets: bool) -> None:
             assert row["low"] <= row["value"] <= row["high"]
 
 
-def unit(rows: np.ndarray) -> np.ndarray:
+def unit(rows):
     double = rows.astype(np.float64)
     return double / np.linalg.norm(double, axis=1, keepdims=True)
 
 
-def vectors(seed: int, n: int, d: int = 24, queries: int = 3) -> tuple[np.ndarray, np.ndarray]:
+def vectors(seed, n, d=24, queries=3):
     rng = np.random.default_rng(seed)
     images = rng.standard_normal((n, d)) * rng.uniform(0.1, 10.0, (n, 1))
     return images.astype(np.float32), rng.standard_normal((queries, d)).astype(np.float32)
 
 
-def expected(scores: np.ndarray, k: int) -> np.ndarray:
+def expected(scores, k):
     """Items among the k best, all that tie with the k-th included."""
     return np.flatnonzero(scores >= np.sort(scores)[-k])
 
 
-def is_best(
-    images: np.ndarray, queries: np.ndarray, k: int, rows: np.ndarray | None = None
-) -> None:
+def is_best(images, queries, k, rows=None):
     held = np.arange(len(images)) if rows is None else rows
     found = cosine_scores(images, queries).best(range(len(queries)), held, k)
     for query, (items, scores) in enumerate(found):
@@ -494,11 +483,11 @@ def is_best(
 
 
 @pytest.mark.parametrize("k", [1, 7, 500, 4_999, 5_000])
-def test_the_best_are_those_of_float64(k: int) -> None:
+def test_the_best_are_those_of_float64(k):
     is_best(*vectors(k, 5_000), k)
 
 
-def test_sorted_images_set_a_low_bar_first_and_none_is_lost() -> None:
+def test_sorted_images_set_a_low_bar_first_and_none_is_lost():
     images, queries = vectors(2, 40_000, queries=1)
     order = np.argsort(unit(images) @ unit(queries)[0])
     is_best(images[order], queries, 50)
@@ -506,7 +495,7 @@ def test_sorted_images_set_a_low_bar_first_and_none_is_lost() -> None:
 
 
 @pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64, np.int8])
-def test_vectors_of_any_type_and_length(kind: Any) -> None:
+def test_vectors_of_any_type_and_length(kind):
     images, queries = vectors(4, 3_000, d=37)
     scaled = np.clip(np.round(3 * images), -100, 100) if kind is np.int8 else images
     kept = np.flatnonzero(np.abs(scaled).sum(axis=1) > 0)
@@ -516,7 +505,7 @@ def test_vectors_of_any_type_and_length(kind: Any) -> None:
     is_best(images * np.float32(1e20), queries, 5)
 
 
-def test_scores_closer_than_float32_can_tell_are_told_apart() -> None:
+def test_scores_closer_than_float32_can_tell_are_told_apart():
     rng = np.random.default_rng(5)
     query = rng.standard_normal(64)
     images = query + 1e-4 * rng.standard_normal((6_000, 64))
@@ -525,14 +514,14 @@ def test_scores_closer_than_float32_can_tell_are_told_apart() -> None:
 
 @settings(max_examples=20)
 @given(st.integers(0, 10**6), st.booleans())
-def test_metrics_are_those_of_the_table_of_scores(seed: int, own: bool) -> None:
+def test_metrics_are_those_of_the_table_of_scores(seed, own):
     images, queries = vectors(seed, 90, d=5)
     rng = np.random.default_rng(seed)
     groups = np.array(["x", "y", None], dtype=object)[rng.integers(0, 3, 90)]
     owner = np.array(["q", "r", ""], dtype=object)[rng.integers(0, 3, 90)]
     names, table = ["q", "r", "s"], unit(queries) @ unit(images).T
-    embedded: dict[str, Any] = {"scores": cosine_scores(images, queries, names=names)}
-    plain_: dict[str, Any] = {"scores": table, "queries": names}
+    embedded = {"scores": cosine_scores(images, queries, names=names)}
+    plain_ = {"scores": table, "queries": names}
     if own:
         # A query of the scores that no image belongs to has no pool.
         short = table[[[*names[:2], ""].index(name) for name in owner], np.arange(90)]
@@ -547,7 +536,7 @@ def test_metrics_are_those_of_the_table_of_scores(seed: int, own: bool) -> None:
         assert str(one.by) == str(other.by)
 
 
-def test_the_same_bytes_on_any_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_same_bytes_on_any_number_of_threads(monkeypatch):
     images, queries = vectors(7, 30_000, d=16, queries=5)
     groups = np.arange(30_000) % 4
     found = []
@@ -562,7 +551,7 @@ def test_the_same_bytes_on_any_number_of_threads(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
-def test_rows_of_a_mapped_table_rank_as_a_copy_of_them(dtype: Any, tmp_path: Path) -> None:
+def test_rows_of_a_mapped_table_rank_as_a_copy_of_them(dtype, tmp_path):
     images, queries = vectors(3, 90)
     np.save(tmp_path / "images.npy", images.astype(dtype))
     table = np.load(tmp_path / "images.npy", mmap_mode="r")
@@ -578,7 +567,7 @@ def test_rows_of_a_mapped_table_rank_as_a_copy_of_them(dtype: Any, tmp_path: Pat
 
 @pytest.mark.parametrize("own", [False, True])
 @pytest.mark.parametrize("value", [0.0, np.nan, np.inf])
-def test_ranked_vectors_without_a_cosine_are_named(own: bool, value: float) -> None:
+def test_ranked_vectors_without_a_cosine_are_named(own, value):
     images, queries = vectors(9, 40)
     images[7] = value
     groups = np.array(["a", "b"] * 20, dtype=object)

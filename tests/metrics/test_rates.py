@@ -1,7 +1,5 @@
 """Confusion rates, their gaps and comparisons: scikit-learn, fairlearn, closed forms, bootstrap."""
 
-from typing import Any
-
 import fairlearn.metrics
 import numpy as np
 import pytest
@@ -33,7 +31,7 @@ RATES = (
 FEW = Bootstrap(replicates=100, permutations=200)
 
 
-def one_vs_all(y_true: Any, y_pred: Any, label: int) -> dict[str, float]:
+def one_vs_all(y_true, y_pred, label):
     """Rates from scikit-learn's confusion matrix."""
     (tn, fp), (fn, tp) = confusion_matrix(y_true == label, y_pred == label, labels=[False, True])
     n = tn + fp + fn + tp
@@ -50,7 +48,7 @@ def one_vs_all(y_true: Any, y_pred: Any, label: int) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_agrees_with_scikit_learn_in_every_class_and_group(seed: int) -> None:
+def test_agrees_with_scikit_learn_in_every_class_and_group(seed):
     y_true, y_pred, group = random_rows(seed)
     found = rates(y_true, y_pred, group, resampling=None)
     for label in range(3):
@@ -68,7 +66,7 @@ def test_agrees_with_scikit_learn_in_every_class_and_group(seed: int) -> None:
         assert ours["value"] == pytest.approx(max(odds) - min(odds), abs=1e-12)
 
 
-def test_unlike_fairlearn_a_rate_without_positives_is_nan_with_a_note() -> None:
+def test_unlike_fairlearn_a_rate_without_positives_is_nan_with_a_note():
     y_true, y_pred = np.array([1, 0, 1, 0, 0, 0]), np.array([1, 0, 0, 1, 1, 0])
     group = np.array(list("aabbcc"))
     frame = MetricFrame(
@@ -86,7 +84,7 @@ def test_unlike_fairlearn_a_rate_without_positives_is_nan_with_a_note() -> None:
     assert found["excluded"] == [{"reason": "groups without rows of the class", "count": 1}]
 
 
-def test_value_is_the_largest_gap_and_has_no_chance_level() -> None:
+def test_value_is_the_largest_gap_and_has_no_chance_level():
     found = rates(*rows_of(EXAMPLE))
     assert found.value == pytest.approx(max(column(found.by, "value")), abs=1e-12)
     assert (found.chance, found.p_value) == (None, None)
@@ -96,11 +94,11 @@ def test_value_is_the_largest_gap_and_has_no_chance_level() -> None:
     assert interval.high == pytest.approx(max(column(found.by, "high")), abs=1e-12)
 
 
-def test_each_rate_is_tested_under_its_null() -> None:
+def test_each_rate_is_tested_under_its_null():
     counts = count(*rows_of(EXAMPLE))
     names = {"class": RATES[:4], "prediction": RATES[4:6], "rows": RATES[6:]}
     for null, expected in names.items():
-        found = measure(counts, [Rates(null)], FEW)[0]  # type: ignore[arg-type]
+        found = measure(counts, [Rates(null)], FEW)[0]
         assert found.null.startswith(f"groups are exchangeable {_WITHIN[null]}; 200 permutations")
         assert found.by is not None
         kinds = dict.fromkeys(column(found.by, "metric").tolist())
@@ -115,7 +113,7 @@ _WITHIN = {
 }
 
 
-def test_within_class_null_is_blind_to_base_rates() -> None:
+def test_within_class_null_is_blind_to_base_rates():
     # Both groups have the same rates given the truth, but other shares of the classes.
     counts = np.array([[[180, 60], [20, 7]], [[6, 18], [54, 162]]])
     found = rates(*rows_of(counts)).by
@@ -125,7 +123,7 @@ def test_within_class_null_is_blind_to_base_rates() -> None:
     assert part(found, "precision", "0")["p_value"] < 0.01
 
 
-def test_cells_under_the_minimum_size_take_no_part_in_gaps() -> None:
+def test_cells_under_the_minimum_size_take_no_part_in_gaps():
     # Group 2 has 5 rows of class 0, all right: its other rates have rows enough.
     counts = np.array([[[30, 24, 5], [30, 36, 0]], [[20, 20, 30], [80, 80, 70]]])
     y_true, y_pred, group = rows_of(counts)
@@ -143,7 +141,7 @@ def test_cells_under_the_minimum_size_take_no_part_in_gaps() -> None:
     assert part(found, "false_positive_rate", "0")["value"] == pytest.approx(0.1)
 
 
-def test_average_odds_interval_agrees_with_the_bootstrap() -> None:
+def test_average_odds_interval_agrees_with_the_bootstrap():
     counts = 4 * EXAMPLE
     closed = part(rates(*rows_of(counts)).by, "average_odds", "0")
     y_true, y_pred, group = rows_of(counts)
@@ -158,7 +156,7 @@ def test_average_odds_interval_agrees_with_the_bootstrap() -> None:
     assert closed["high"] == pytest.approx(boot["high"], abs=0.02)
 
 
-def comparison(table: Any, metric: str, group: str, versus: str) -> dict[str, Any]:
+def comparison(table, metric, group, versus):
     (found,) = [
         one
         for one in table.to_pylist()
@@ -168,7 +166,7 @@ def comparison(table: Any, metric: str, group: str, versus: str) -> dict[str, An
     return found
 
 
-def test_comparisons_with_a_reference_group_are_newcombe_intervals() -> None:
+def test_comparisons_with_a_reference_group_are_newcombe_intervals():
     table = rate_comparisons(*rows_of(EXAMPLE), reference="2")
     found = comparison(table, "true_positive_rate", "1", "reference")
     assert (found["versus_group"], found["n"], found["reason"]) == ("2", 60, "")
@@ -179,7 +177,7 @@ def test_comparisons_with_a_reference_group_are_newcombe_intervals() -> None:
     assert found["ratio_low"] < found["ratio"] < found["ratio_high"] < 1
 
 
-def test_best_and_worst_follow_the_harm_of_the_rate() -> None:
+def test_best_and_worst_follow_the_harm_of_the_rate():
     table = rate_comparisons(*rows_of(EXAMPLE))
     assert comparison(table, "true_positive_rate", "1", "best")["versus_group"] == "2"
     assert comparison(table, "false_negative_rate", "1", "best")["versus_group"] == "2"
@@ -189,7 +187,7 @@ def test_best_and_worst_follow_the_harm_of_the_rate() -> None:
     assert set(column(table, "versus")) == {"best", "worst", "overall"}
 
 
-def test_best_is_chosen_by_the_data_and_pays_for_all_pairs() -> None:
+def test_best_is_chosen_by_the_data_and_pays_for_all_pairs():
     table = rate_comparisons(*rows_of(EXAMPLE), reference="2")
     chosen = comparison(table, "true_positive_rate", "1", "best")
     given = comparison(table, "true_positive_rate", "1", "reference")
@@ -197,7 +195,7 @@ def test_best_is_chosen_by_the_data_and_pays_for_all_pairs() -> None:
     assert chosen["low"] < given["low"] < given["high"] < chosen["high"]
 
 
-def test_group_below_the_minimum_is_never_best() -> None:
+def test_group_below_the_minimum_is_never_best():
     y_true = np.array([0, 1] * 41)
     y_pred = np.array([0, 1, 1, 0] * 20 + [0, 1])
     group = Groups.of(["a", "a", "b", "b"] * 20 + ["tiny"] * 2, min_size=30)
@@ -205,7 +203,7 @@ def test_group_below_the_minimum_is_never_best() -> None:
     assert comparison(table, "true_positive_rate", "tiny", "best")["versus_group"] == "a"
 
 
-def test_comparison_with_all_rows_is_the_scaled_one_with_the_others() -> None:
+def test_comparison_with_all_rows_is_the_scaled_one_with_the_others():
     found = comparison(rate_comparisons(*rows_of(EXAMPLE)), "true_positive_rate", "1", "overall")
     share = 60 / 185
     low, high = newcombe(14, 60, 49 + 59, 57 + 68)
@@ -216,7 +214,7 @@ def test_comparison_with_all_rows_is_the_scaled_one_with_the_others() -> None:
     assert found["ratio_low"] < found["ratio"] < found["ratio_high"] < 1
 
 
-def test_ratio_to_a_rate_of_zero_is_nan_with_the_reason() -> None:
+def test_ratio_to_a_rate_of_zero_is_nan_with_the_reason():
     counts = np.array([[[0, 5], [10, 5]], [[0, 0], [8, 8]]])
     table = rate_comparisons(*rows_of(counts), reference="0")
     found = comparison(table, "true_positive_rate", "1", "reference")
@@ -234,9 +232,7 @@ def test_ratio_to_a_rate_of_zero_is_nan_with_the_reason() -> None:
     a=st.tuples(st.integers(0, 30), st.integers(0, 30)),
     b=st.tuples(st.integers(0, 30), st.integers(1, 30)),
 )
-def test_ratio_interval_contains_the_ratio_and_mirrors(
-    a: tuple[int, int], b: tuple[int, int]
-) -> None:
+def test_ratio_interval_contains_the_ratio_and_mirrors(a, b):
     one, other = (
         scored_shares(np.array([hits]), np.array([hits + misses + 1]), 0.95)
         for hits, misses in (a, b)
@@ -251,7 +247,7 @@ def test_ratio_interval_contains_the_ratio_and_mirrors(
         assert back.high[0] == pytest.approx(1 / forth.low[0], rel=1e-9)
 
 
-def test_unknown_reference_is_an_error() -> None:
+def test_unknown_reference_is_an_error():
     message = r"^reference='d': no such group"
     with pytest.raises(InputError, match=message):
         rate_comparisons([0, 1], [0, 1], ["a", "b"], reference="d")

@@ -1,7 +1,6 @@
 """Recall at K, beside a plain count and with ties by enumeration."""
 
 from itertools import permutations
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,13 +14,13 @@ from equipoise.stats.intervals import wilson
 from equipoise.stats.resampling import Exact, Permutation
 
 
-def random(seed: int, images: int = 30, texts: int = 40) -> tuple[Any, Any]:
+def random(seed, images=30, texts=40):
     rng = np.random.default_rng(seed)
     return rng.normal(size=(images, texts)), rng.integers(0, images, texts)
 
 
 @pytest.mark.parametrize("k", [1, 5, 10])
-def test_texts_find_their_image_as_a_plain_count_says(k: int) -> None:
+def test_texts_find_their_image_as_a_plain_count_says(k):
     scores, owner = random(0)
     plain = [owner[t] in np.argsort(-scores[:, t])[:k] for t in range(40)]
     found = recall_at_k(scores, owner, k=k)
@@ -35,7 +34,7 @@ def test_texts_find_their_image_as_a_plain_count_says(k: int) -> None:
     st.lists(st.tuples(st.integers(0, 2), st.booleans()), min_size=2, max_size=6),
     st.integers(1, 6),
 )
-def test_a_tie_counts_with_its_probability(items: list[tuple[int, bool]], k: int) -> None:
+def test_a_tie_counts_with_its_probability(items, k):
     scores, relevant = (np.array(column)[:, None] for column in zip(*items, strict=True))
     if not relevant.any() or k > len(items):
         return
@@ -44,7 +43,7 @@ def test_a_tie_counts_with_its_probability(items: list[tuple[int, bool]], k: int
     assert recall_hits(scores, relevant, k=k)[0] == pytest.approx(expected)
 
 
-def test_texts_of_one_image_are_resampled_together() -> None:
+def test_texts_of_one_image_are_resampled_together():
     scores, owner = random(4, images=10)
     alone = recall_at_k(scores, owner, k=3)
     units = recall_at_k(scores, owner, k=3, units=owner)
@@ -66,7 +65,7 @@ def test_texts_of_one_image_are_resampled_together() -> None:
         ({"resampling": Exact()}, "resampling=Exact"),
     ],
 )
-def test_bad_input(change: dict[str, Any], argument: str) -> None:
+def test_bad_input(change, argument):
     scores, owner = random(5)
     with pytest.raises(InputError, match=f"^{argument}"):
         recall_at_k(**({"scores": scores, "relevant": owner, "k": 1} | change))

@@ -1,7 +1,6 @@
 """Rejections by group: whose images a check turns away, all else in a set alike."""
 
 from itertools import permutations
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +12,7 @@ from equipoise.stats.resampling import Bootstrap, Exact, Permutation
 QUICK = Bootstrap(replicates=200, permutations=200)
 
 
-def sets(seed: int, rates: dict[str, float], *, many: int = 60) -> dict[str, Any]:
+def sets(seed, rates, *, many=60):
     """Sets of two images a group, each rejected with its group's probability."""
     rng = np.random.default_rng(seed)
     groups = np.tile(np.repeat([*rates], 2), many)
@@ -25,7 +24,7 @@ def sets(seed: int, rates: dict[str, float], *, many: int = 60) -> dict[str, Any
     }
 
 
-def test_the_gap_is_between_the_largest_and_the_smallest_share() -> None:
+def test_the_gap_is_between_the_largest_and_the_smallest_share():
     rejected = [1, 0, 0, 0, 1, 1, 0, 0, 0]
     found = rejection_gap(rejected, list("aaabbbccc"), resampling=None)
     assert found.value == pytest.approx(2 / 3)
@@ -38,11 +37,11 @@ def test_the_gap_is_between_the_largest_and_the_smallest_share() -> None:
     assert alone.reason
 
 
-def test_p_is_that_of_all_exchanges_within_sets() -> None:
+def test_p_is_that_of_all_exchanges_within_sets():
     """Two sets of three: by hand over the 36 orders, against as many draws as settle it."""
     rejected, groups = np.array([1, 0, 0, 1, 1, 0]), np.array(list("abb") + list("aab"))
 
-    def gap(labels: Any) -> float:
+    def gap(labels):
         shares = [rejected[np.array(labels) == one].mean() for one in "ab"]
         return float(abs(shares[0] - shares[1]))
 
@@ -58,7 +57,7 @@ def test_p_is_that_of_all_exchanges_within_sets() -> None:
     assert found.chance.mean == pytest.approx(np.mean(every), abs=0.01)
 
 
-def test_sets_of_one_group_exchange_with_each_other() -> None:
+def test_sets_of_one_group_exchange_with_each_other():
     groups = np.repeat(["f", "m"], 40)
     found = rejection_gap(
         groups == "f", groups, sets=np.repeat(np.arange(20), 4), resampling=Permutation(2000)
@@ -68,7 +67,7 @@ def test_sets_of_one_group_exchange_with_each_other() -> None:
     assert found.p_value < 0.001
 
 
-def test_under_the_null_p_is_valid_where_sets_differ_and_repeat() -> None:
+def test_under_the_null_p_is_valid_where_sets_differ_and_repeat():
     p = []
     for seed in range(200):
         rng = np.random.default_rng(seed)
@@ -83,7 +82,7 @@ def test_under_the_null_p_is_valid_where_sets_differ_and_repeat() -> None:
     assert 0.4 <= np.mean(np.array(p) <= 0.5) <= 0.6
 
 
-def test_a_planted_difference_is_found_and_covered() -> None:
+def test_a_planted_difference_is_found_and_covered():
     hits, covered = 0, 0
     for seed in range(30):
         found = rejection_gap(**sets(seed, {"f": 0.3, "m": 0.1}, many=100), resampling=QUICK)
@@ -94,7 +93,7 @@ def test_a_planted_difference_is_found_and_covered() -> None:
     assert covered >= 27
 
 
-def test_strata_are_parts_and_add_up_to_the_whole() -> None:
+def test_strata_are_parts_and_add_up_to_the_whole():
     given = sets(0, {"f": 0.3, "m": 0.1})
     strata = np.where(np.arange(240) < 120, "race-gender", "physical-gender")
     found = rejection_gap(**given, strata=strata, resampling=QUICK)
@@ -110,7 +109,7 @@ def test_strata_are_parts_and_add_up_to_the_whole() -> None:
     assert all(one.chance_low <= one.chance <= one.chance_high for one in shares)
 
 
-def test_unchecked_images_and_images_without_a_group_are_counted() -> None:
+def test_unchecked_images_and_images_without_a_group_are_counted():
     found = rejection_gap(
         [1.0, np.nan, 0.0, 1.0, 0.0], ["a", "a", "b", None, "b"], resampling=QUICK
     )
@@ -130,6 +129,6 @@ def test_unchecked_images_and_images_without_a_group_are_counted() -> None:
         ({"resampling": Exact()}, r"resampling=Exact: not available for rejections"),
     ],
 )
-def test_what_cannot_be_measured_is_told(given: dict[str, Any], message: str) -> None:
+def test_what_cannot_be_measured_is_told(given, message):
     with pytest.raises(InputError, match=message):
         rejection_gap(**{"rejected": [1, 0], "groups": ["a", "b"], **given})

@@ -1,6 +1,6 @@
 """Multi-label scores: goldens, scikit-learn, draws, who takes part, worlds, design choices."""
 
-from typing import Any, get_args
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -29,35 +29,33 @@ from equipoise.metrics.scores.disparity import (
     concept_hit_rate,
     concept_metrics,
 )
-from equipoise.metrics.scores.measure import Choices, ConceptResults, Prevalence
+from equipoise.metrics.scores.measure import Choices
 from equipoise.stats.resampling import Bootstrap, Exact, Permutation
 from goldens import cases
 
 GOLDEN = cases("concepts.json")
-METRICS: tuple[Metric, ...] = get_args(Metric)
+METRICS = get_args(Metric)
 QUICK = Bootstrap(permutations=99, resolution=1.0)
 
 
-def concept_results(
-    scores: Any, labels: Any, groups: Any, choices: Choices | None = None, **options: Any
-) -> ConceptResults:
+def concept_results(scores, labels, groups, choices=None, **options):
     choices = choices or Choices()
     found = concept_metrics(scores, labels, groups, [choices.metric], choices, **options)
     return found[choices.metric]
 
 
-def ranked(scores: Any, labels: Any, metric: Metric, ratio: float | None = None) -> float:
+def ranked(scores, labels, metric, ratio=None):
     cells = ranked_cells(np.asarray(scores, float), np.asarray(labels, bool))
     table = np.bincount(cells.cell, minlength=cells.size).astype(float)
     return float(metric_of(metric, table[None], ratio)[0])
 
 
-def parts(found: Any, metric: str) -> list[dict[str, Any]]:
+def parts(found, metric):
     return [one for one in found.by.to_pylist() if one["metric"] == metric]
 
 
 @pytest.mark.parametrize("case", GOLDEN)
-def test_goldens(case: dict[str, Any]) -> None:
+def test_goldens(case):
     scores, labels = case["scores"], case["labels"]
     assert ranked(scores, labels, "average_precision") == pytest.approx(
         case["average_precision"], abs=1e-12
@@ -74,7 +72,7 @@ rows = st.lists(st.tuples(st.integers(-4, 4), st.booleans()), min_size=2, max_si
 
 
 @given(rows, st.integers(1, 4))
-def test_agrees_with_scikit_learn_under_ties(found: list[tuple[int, bool]], ratio: int) -> None:
+def test_agrees_with_scikit_learn_under_ties(found, ratio):
     scores, labels = (np.array(one) for one in zip(*found, strict=True))
     assert ranked(scores, labels, "average_precision") == pytest.approx(
         sk.average_precision_score(labels, scores), abs=1e-12
@@ -93,7 +91,7 @@ def test_agrees_with_scikit_learn_under_ties(found: list[tuple[int, bool]], rati
     at_threshold(scores, labels, threshold, weights, ratio)
 
 
-def at_threshold(scores: Any, labels: Any, threshold: float, weights: Any, ratio: int) -> None:
+def at_threshold(scores, labels, threshold, weights, ratio):
     cells = threshold_cells(scores, labels, threshold, np.ones(len(labels), bool))
     table = np.bincount(cells.cell, minlength=4).astype(float)[None]
     predicted = scores >= threshold
@@ -104,10 +102,10 @@ def at_threshold(scores: Any, labels: Any, threshold: float, weights: Any, ratio
         "f1": sk.f1_score(labels, predicted, sample_weight=weights),
     }
     for metric, value in expected.items():
-        assert metric_of(metric, table, ratio)[0] == pytest.approx(value, abs=1e-12)  # type: ignore[arg-type]
+        assert metric_of(metric, table, ratio)[0] == pytest.approx(value, abs=1e-12)
 
 
-def test_value_and_parts() -> None:
+def test_value_and_parts():
     scores, labels, group = world(1, concepts=3)
     found = concept_disparity(scores, labels, group, resampling=QUICK, concepts=["x", "y", "z"])
     values = np.array(
@@ -131,7 +129,7 @@ def test_value_and_parts() -> None:
     assert found.null.startswith("bootstrap replicates centred at no difference (asymptotic)")
 
 
-def test_groups_with_too_few_positives_leave_the_concept_and_are_counted() -> None:
+def test_groups_with_too_few_positives_leave_the_concept_and_are_counted():
     scores, labels, group = world(4, concepts=3)
     labels[group == "b", 1] = False
     labels[np.flatnonzero((group == "b") & ~labels[:, 1])[:7], 1] = True
@@ -141,7 +139,7 @@ def test_groups_with_too_few_positives_leave_the_concept_and_are_counted() -> No
             labels,
             group,
             prevalence=prevalence,
-            resampling=QUICK,  # type: ignore[arg-type]
+            resampling=QUICK,
         )
         one = parts(found, "average_precision")[1]
         assert np.isnan(one["value"])
@@ -154,29 +152,29 @@ def test_groups_with_too_few_positives_leave_the_concept_and_are_counted() -> No
         assert notes == ["mean over 2 concepts"] * 2
 
 
-def test_a_group_leaves_alone_or_with_its_concept() -> None:
+def test_a_group_leaves_alone_or_with_its_concept():
     scores, labels, _ = world(5, n=1500, concepts=2)
     group = np.array(["p", "q", "r"])[np.arange(1500) % 3]
     labels[group == "r", 0] = False
     for incomplete, known in (("group", 2), ("concept", 0)):
-        choices = Choices("f1", min_positives=20, incomplete=incomplete)  # type: ignore[arg-type]
+        choices = Choices("f1", min_positives=20, incomplete=incomplete)
         found = concept_results(scores, labels, group, choices, resampling=None)
         assert (~np.isnan(found.observed[0])).sum() == known
         assert found.reasons[0][2] == "0 positives, fewer than 20"
         assert set(found.thresholds[1:]) <= set(scores.ravel())
 
 
-def test_doubled_images_widen_the_interval_only_with_units() -> None:
+def test_doubled_images_widen_the_interval_only_with_units():
     scores, labels, group = world(7, n=500, concepts=3)
     twice = [np.concatenate([one, one]) for one in (scores, labels, group)]
     units = np.tile(np.arange(500), 2)
     choices = {"min_positives": 10, "resampling": Bootstrap(permutations=49, resolution=1.0)}
-    once = concept_disparity(scores, labels, group, **choices)  # type: ignore[arg-type]
-    clustered = concept_disparity(*twice, units=units, **choices)  # type: ignore[arg-type]
-    ignored = concept_disparity(*twice, **choices)  # type: ignore[arg-type]
+    once = concept_disparity(scores, labels, group, **choices)
+    clustered = concept_disparity(*twice, units=units, **choices)
+    ignored = concept_disparity(*twice, **choices)
     assert clustered.value == pytest.approx(once.value, abs=1e-12)
 
-    def width(found: Any) -> float:
+    def width(found):
         one = parts(found, "concept_difference")[1]
         return float(one["high"] - one["low"])
 
@@ -188,9 +186,9 @@ def test_doubled_images_widen_the_interval_only_with_units() -> None:
     assert nulls[2] < 0.85 * nulls[1]
 
 
-def test_only_prevalence_differs() -> None:
+def test_only_prevalence_differs():
     """Plain AP finds a disparity in every concept; under fixed prevalence at most α do."""
-    shares: dict[str, list[bool]] = {"observed": [], "weighted": [], "hall": []}
+    shares = {"observed": [], "weighted": [], "hall": []}
     aggregate = []
     for seed in range(25):
         data = world(100 + seed, n=1000, concepts=8, prevalence=(0.35, 0.12))
@@ -200,7 +198,7 @@ def test_only_prevalence_differs() -> None:
                 prevalence=prevalence,
                 min_positives=30,
                 resampling=QUICK,
-                rng=seed,  # type: ignore[arg-type]
+                rng=seed,
             )
             if prevalence == "hall":
                 pairs = parts(one, "concept_difference")[1:]
@@ -218,7 +216,7 @@ def test_only_prevalence_differs() -> None:
 
 
 @pytest.mark.parametrize("metric", METRICS)
-def test_a_planted_disparity_stays_under_every_metric(metric: Metric) -> None:
+def test_a_planted_disparity_stays_under_every_metric(metric):
     # Positives of group b score lower, or for false positives its negatives score higher.
     shift = {} if metric == "false_positive_rate" else {0: 1.5}
     scores, labels, group = world(8, n=4000, shift=shift, prevalence=(0.25, 0.25))
@@ -232,7 +230,7 @@ def test_a_planted_disparity_stays_under_every_metric(metric: Metric) -> None:
     assert max(one["p_value"] for one in others) > 0.05
 
 
-def test_dear_permutations_give_way_to_an_asymptotic_p(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dear_permutations_give_way_to_an_asymptotic_p(monkeypatch):
     monkeypatch.setattr("equipoise.metrics.scores.measure.MAX_SHUFFLED_ROWS", 1000)
     scores, labels, group = world(10, shift={0: 1.5})
     found = concept_results(scores, labels, group)
@@ -245,7 +243,7 @@ def test_dear_permutations_give_way_to_an_asymptotic_p(monkeypatch: pytest.Monke
     assert min(ps[1:]) > 0.01
 
 
-def test_unusual_input_is_counted() -> None:
+def test_unusual_input_is_counted():
     scores, labels, group = world(12)
     some = group.astype(object)
     some[:5] = None
@@ -262,7 +260,7 @@ def test_unusual_input_is_counted() -> None:
     assert (alone.estimable, alone.reason) == (False, "no concept with two groups")
 
 
-def test_hit_rate_of_scores() -> None:
+def test_hit_rate_of_scores():
     scores = np.array([[3.0, 2, 1], [1, 2, 3], [1, 2, 3], [0, 0, 0]])
     labels = np.array([[0, 1, 0], [1, 0, 0], [0, 0, 0], [1, 0, 0]])
     found = concept_hit_rate(scores, labels, ["a", "a", "b", "b"], k=2, resampling=None)
@@ -291,19 +289,19 @@ DATA = world(0, n=40, concepts=2)
         ({"resampling": Exact()}, "resampling=Exact"),
     ],
 )
-def test_bad_input(change: dict[str, Any], argument: str) -> None:
+def test_bad_input(change, argument):
     given = dict(zip(("scores", "labels", "groups"), DATA, strict=True)) | change
     with pytest.raises(InputError, match=f"^{argument}"):
         concept_disparity(**given)
 
 
-def packed(scores: Any, labels: Any, measured: Any = None) -> Any:
+def packed(scores, labels, measured=None):
     bits = np.zeros(len(scores), np.uint8) if measured is None else measured
     every = np.arange(len(scores), dtype=np.int32)
     return packed_rows(np.asarray(scores, float), np.asarray(labels, bool), bits, every)
 
 
-def weighted(scores: Any, labels: Any, times: Any, ratio: float | None, measured: Any) -> Any:
+def weighted(scores, labels, times, ratio, measured):
     every = np.arange(len(scores), dtype=np.int32)
     totals = times.sum(axis=0, dtype=np.int32)
     found = packed(scores, labels, measured)
@@ -311,9 +309,7 @@ def weighted(scores: Any, labels: Any, times: Any, ratio: float | None, measured
 
 
 @given(rows, st.sampled_from([None, 1.0, 2.5]), st.integers(0, 10**6))
-def test_weighted_replicates_are_what_scikit_learn_gives_for_repeated_rows(
-    found: list[tuple[int, bool]], ratio: float | None, seed: int
-) -> None:
+def test_weighted_replicates_are_what_scikit_learn_gives_for_repeated_rows(found, ratio, seed):
     scores, labels = (np.array(one) for one in zip(*found, strict=True))
     times = np.random.default_rng(seed).poisson(1.0, (len(labels), 4)).astype(np.uint8)
     times[:, 0] = 1
@@ -341,11 +337,11 @@ def test_weighted_replicates_are_what_scikit_learn_gives_for_repeated_rows(
         else:
             assert np.isnan(values["precision"][index])
         for metric, value in expected.items():
-            assert values[metric][index] == pytest.approx(value, abs=1e-12)  # type: ignore[index]
+            assert values[metric][index] == pytest.approx(value, abs=1e-12)
 
 
 @pytest.mark.parametrize("decimals", [1, 12])
-def test_halls_draws_are_those_of_a_plain_bootstrap(decimals: int) -> None:
+def test_halls_draws_are_those_of_a_plain_bootstrap(decimals):
     """With ties and without: the distribution of every metric, and the prevalence."""
     rng = np.random.default_rng(3)
     labels = rng.random(700) < 0.2
@@ -359,7 +355,7 @@ def test_halls_draws_are_those_of_a_plain_bootstrap(decimals: int) -> None:
     assert (sums[3] == negatives).all()
     assert (sums[4] + sums[5] == 80).all()
     assert (sums[6] + sums[7] == 240).all()
-    plain: dict[str, list[float]] = {metric: [] for metric in METRICS}
+    plain = {metric: [] for metric in METRICS}
     for _ in range(600):
         drawn = np.concatenate(
             [rng.choice(np.flatnonzero(labels), 100), rng.choice(np.flatnonzero(~labels), 300)]
@@ -381,7 +377,7 @@ def test_halls_draws_are_those_of_a_plain_bootstrap(decimals: int) -> None:
 
 
 @pytest.mark.parametrize("prevalence", ["hall", "weighted", "observed"])
-def test_all_metrics_in_one_pass_are_those_of_several(prevalence: Prevalence) -> None:
+def test_all_metrics_in_one_pass_are_those_of_several(prevalence):
     scores, labels, group = world(20, n=900, concepts=3)
     scores = scores.round(1)
     choices = Choices(prevalence=prevalence, min_positives=20, replicates=60)
@@ -409,9 +405,7 @@ def test_all_metrics_in_one_pass_are_those_of_several(prevalence: Prevalence) ->
 
 
 @pytest.mark.parametrize("prevalence", ["hall", "weighted"])
-def test_threads_do_not_change_a_byte(
-    prevalence: Prevalence, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_threads_do_not_change_a_byte(prevalence, monkeypatch):
     data = world(21, n=1500, concepts=20)
     found = []
     for count in ("1", "2"):
@@ -419,22 +413,22 @@ def test_threads_do_not_change_a_byte(
         results = concept_metrics(
             *data, METRICS, Choices(prevalence=prevalence, replicates=40), resampling=QUICK
         )
-        found.append([(one.observed.tobytes(), one.boot.tobytes()) for one in results.values()])  # type: ignore[union-attr]
+        found.append([(one.observed.tobytes(), one.boot.tobytes()) for one in results.values()])
     assert found[0] == found[1]
 
 
 class Columns:
     """Columns that are read one at a time, and remember how often."""
 
-    def __init__(self, names: list[str], values: np.ndarray) -> None:
+    def __init__(self, names, values):
         self.names, self.values, self.read = names, values, 0
 
-    def column(self, name: str) -> np.ndarray:
+    def column(self, name):
         self.read += 1
         return self.values[:, self.names.index(name)]
 
 
-def test_columns_one_at_a_time_memory_maps_and_half_precision(tmp_path: Any) -> None:
+def test_columns_one_at_a_time_memory_maps_and_half_precision(tmp_path):
     scores, labels, group = world(22, n=800, concepts=11)
     scores = scores.astype(np.float16)
     some = group.astype(object)
@@ -460,10 +454,10 @@ def test_columns_one_at_a_time_memory_maps_and_half_precision(tmp_path: Any) -> 
     assert by_column[0].read == 12
 
 
-def test_bad_columns() -> None:
+def test_bad_columns():
     scores, labels, group = world(23, n=40, concepts=2)
     ragged = Columns(["a", "b"], scores)
-    ragged.column = lambda name: scores[: 40 if name == "a" else 39, 0]  # type: ignore[method-assign]
+    ragged.column = lambda name: scores[: 40 if name == "a" else 39, 0]
     for values, where in (
         (Columns(["c", "b"], scores), "labels: column 'a'"),
         (ragged, "scores, column 'b'"),
@@ -472,13 +466,13 @@ def test_bad_columns() -> None:
             concept_results(values, Columns(["a", "b"], labels), group)
     for metrics in ((), ("auroc", "map")):
         with pytest.raises(InputError, match="^metric"):
-            concept_metrics(scores, labels, group, metrics)  # type: ignore[arg-type]
+            concept_metrics(scores, labels, group, metrics)
 
 
 NAMES = ["explained", "planted", "equal"]
 
 
-def measured(prevalence: Any, *, noise: float = 0.0, seed: int = 1) -> ConceptResults:
+def measured(prevalence, *, noise=0.0, seed=1):
     """Prevalence differs in the first concept only; the second has a real disparity."""
     scores, labels, group = world(seed, n=3000, concepts=3, prevalence=(0.25, 0.25), shift={1: 0.9})
     rare = np.random.default_rng(5).random(3000) < 0.65
@@ -494,17 +488,17 @@ def measured(prevalence: Any, *, noise: float = 0.0, seed: int = 1) -> ConceptRe
     )
 
 
-def by(table: Any, **wanted: str) -> dict[str, Any]:
+def by(table, **wanted):
     (found,) = [
         row for row in table.to_pylist() if all(row[key] == one for key, one in wanted.items())
     ]
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 VERSIONS = {name: measured(name) for name in ("observed", "weighted", "hall")}
 
 
-def test_prevalence_is_explained_and_a_real_disparity_stays() -> None:
+def test_prevalence_is_explained_and_a_real_disparity_stays():
     table = design_choices(VERSIONS, "observed")
     assert table.num_rows == 8
     for version in ("weighted", "hall"):
@@ -521,9 +515,7 @@ def test_prevalence_is_explained_and_a_real_disparity_stays() -> None:
     assert by(back, version="observed", concept="explained")["effect"] == "surfaces"
 
 
-def shifted(
-    seed: int, shift: float, group_names: tuple[str, str] = ("a", "b"), n: int = 2000
-) -> Any:
+def shifted(seed, shift, group_names=("a", "b"), n=2000):
     scores, labels, group = world(seed, n=n, concepts=1, prevalence=(0.3, 0.3), shift={0: shift})
     names = np.where(group == "a", *group_names)
     return concept_results(scores, labels, names, resampling=QUICK, concepts=["c"])
@@ -533,12 +525,12 @@ def shifted(
     ("shift", "effect"),
     [(-0.9, "switches"), (1.6, "magnifies"), (0.4, "shrinks"), (0.9, "stays"), (0.0, "explains")],
 )
-def test_effects(shift: float, effect: str) -> None:
+def test_effects(shift, effect):
     versions = {"base": shifted(3, 0.9), "other": shifted(3, shift)}
     assert by(design_choices(versions, "base"), concept="c")["effect"] == effect
 
 
-def test_groups_are_matched_in_either_order_and_missing_ones_said() -> None:
+def test_groups_are_matched_in_either_order_and_missing_ones_said():
     versions = {"base": shifted(3, 0.9), "renamed": shifted(3, 0.9, ("b", "a"))}
     row = by(design_choices(versions, "base"), concept="c")
     # What was group a is now b: the difference of a and b has the other sign.
@@ -548,7 +540,7 @@ def test_groups_are_matched_in_either_order_and_missing_ones_said() -> None:
     assert by(design_choices(others, "base"), concept="c")["effect"] == "not estimable"
 
 
-def test_robust_conclusions() -> None:
+def test_robust_conclusions():
     table = robust_conclusions(VERSIONS, "observed")
     explained, planted = (by(table, concept=name) for name in NAMES[:2])
     assert (explained["conclusion"], explained["agreeing"], explained["robust"]) == ("a", 1, False)
@@ -556,9 +548,7 @@ def test_robust_conclusions() -> None:
     assert by(table, concept="equal")["conclusion"] == ""
 
 
-def planted(
-    min_positives: int = 5, *, rows: Any = slice(None), concept: bool = False
-) -> ConceptResults:
+def planted(min_positives=5, *, rows=slice(None), concept=False):
     """The first two of three concepts have a real disparity; group b shows the second 28 times."""
     scores, labels, group = world(8, n=2000, concepts=3, prevalence=(0.3, 0.3), shift={0: 1, 1: 1})
     shown = np.flatnonzero((group == "b") & labels[:, 1])
@@ -575,7 +565,7 @@ def planted(
     )  # fmt: skip
 
 
-def test_a_version_that_cannot_be_estimated_agrees_with_nothing() -> None:
+def test_a_version_that_cannot_be_estimated_agrees_with_nothing():
     versions = {"base": planted(), "same": planted(), "strict": planted(30)}
     found = {row["concept"]: row for row in robust_conclusions(versions, "base").to_pylist()}
     counts = ("versions", "not_estimable", "agreeing", "share", "robust")
@@ -588,7 +578,7 @@ def test_a_version_that_cannot_be_estimated_agrees_with_nothing() -> None:
     assert [row[name] for name in counts] == [1, 1, 1, 1.0, False]
 
 
-def test_order_of_models_and_where_it_switches() -> None:
+def test_order_of_models_and_where_it_switches():
     strong, weak = shifted(3, 1.4), shifted(3, 0.3)
     models = {
         "first": {"base": strong, "other": weak},
@@ -606,7 +596,7 @@ def test_order_of_models_and_where_it_switches() -> None:
     assert other["difference"] == -base["difference"]
 
 
-def test_bad_versions() -> None:
+def test_bad_versions():
     shift = shifted(3, 0.9)
     bare = concept_results(*world(0), resampling=Permutation(9))
     for call, where in (

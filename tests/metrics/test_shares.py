@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from equipoise.core.errors import InputError
-from equipoise.core.estimate import Estimate
 from equipoise.metrics import association_score
 from equipoise.metrics.counts.shares import (
     Confusion,
@@ -26,11 +24,11 @@ TWO = {"a": {"a": 90, "b": 10}, "b": {"a": 20, "b": 80}}
 FEW = Bootstrap(300, 300)
 
 
-def shares(estimate: Estimate, metric: str = "corrected_share") -> dict[str, float]:
+def shares(estimate, metric="corrected_share"):
     return {one.subject: one.value for one in estimate.parts if one.metric == metric}
 
 
-def test_two_classes_by_hand() -> None:
+def test_two_classes_by_hand():
     found = corrected_shares({"a": 60, "b": 40}, TWO, resampling=None)
     # What is said less what the other class would give, over the difference of the rates.
     assert shares(found) == pytest.approx({"a": 4 / 7, "b": 3 / 7})
@@ -42,7 +40,7 @@ def test_two_classes_by_hand() -> None:
     assert math.isnan(found.interval().low)
 
 
-def test_three_classes_and_an_outcome_that_is_none_by_hand() -> None:
+def test_three_classes_and_an_outcome_that_is_none_by_hand():
     rates = np.array([[80, 10, 0, 10], [10, 70, 10, 10], [0, 20, 60, 20]])
     true = np.array([0.5, 0.3, 0.2])
     outcomes = ("x", "y", "z", "unknown")
@@ -52,7 +50,7 @@ def test_three_classes_and_an_outcome_that_is_none_by_hand() -> None:
     assert shares(found) == pytest.approx({"x": 0.5, "y": 0.3, "z": 0.2}, abs=1e-6)
 
 
-def test_shares_outside_of_zero_to_one_are_those_of_the_border() -> None:
+def test_shares_outside_of_zero_to_one_are_those_of_the_border():
     said = {"a": 95, "b": 5}
     plain = corrected_shares(said, TWO, method="inverse", resampling=None)
     assert shares(plain)["a"] == pytest.approx(0.75 / 0.7)
@@ -60,7 +58,7 @@ def test_shares_outside_of_zero_to_one_are_those_of_the_border() -> None:
     assert shares(likely) == pytest.approx({"a": 1.0, "b": 0.0})
 
 
-def test_a_class_that_is_set_aside_is_no_part_of_the_shares() -> None:
+def test_a_class_that_is_set_aside_is_no_part_of_the_shares():
     counts = {
         "man": {"man": 90, "woman": 10},
         "woman": {"man": 10, "woman": 90},
@@ -74,7 +72,7 @@ def test_a_class_that_is_set_aside_is_no_part_of_the_shares() -> None:
     assert found.chance.mean < found.value
 
 
-def test_without_labelled_images_the_classifier_is_taken_at_its_word() -> None:
+def test_without_labelled_images_the_classifier_is_taken_at_its_word():
     found = corrected_shares({"a": 30, "b": 10, "?": 5}, None, classes=["a", "b"], resampling=FEW)
     assert shares(found) == pytest.approx({"a": 0.75, "b": 0.25})
     assert found.excluded == {"said ?: no class": 5}
@@ -82,13 +80,13 @@ def test_without_labelled_images_the_classifier_is_taken_at_its_word() -> None:
     assert "not corrected" in found.method
 
 
-def test_what_the_labelled_images_were_never_called_is_left_out_and_counted() -> None:
+def test_what_the_labelled_images_were_never_called_is_left_out_and_counted():
     found = corrected_shares({"a": 60, "b": 40, "giraffe": 7}, TWO, resampling=None)
     assert shares(found)["a"] == pytest.approx(4 / 7)
     assert found.excluded == {"said giraffe: of no labelled image": 7}
 
 
-def test_labels_one_by_one_are_counted_and_missing_ones_left_out() -> None:
+def test_labels_one_by_one_are_counted_and_missing_ones_left_out():
     labels = np.array(["a"] * 60 + ["b"] * 40 + [None] * 3, dtype=object)
     found = corrected_shares(labels, TWO, resampling=None)
     assert shares(found)["a"] == pytest.approx(4 / 7)
@@ -106,7 +104,7 @@ def test_labels_one_by_one_are_counted_and_missing_ones_left_out() -> None:
         ({"a": {"a": 90, "b": 1}, "b": {"b": 4}}, "fewer than 10 labelled images (b: 4)"),
     ],
 )
-def test_what_cannot_be_estimated_says_why(confusion: Any, reason: str) -> None:
+def test_what_cannot_be_estimated_says_why(confusion, reason):
     found = corrected_shares({"a": 60, "b": 40}, confusion, resampling=FEW)
     assert not found.estimable
     assert found.reason.startswith(reason)
@@ -117,7 +115,7 @@ def test_what_cannot_be_estimated_says_why(confusion: Any, reason: str) -> None:
     assert gap.reason == found.reason
 
 
-def test_intervals_grow_with_fewer_labelled_images_and_with_units() -> None:
+def test_intervals_grow_with_fewer_labelled_images_and_with_units():
     few = {"a": {"a": 18, "b": 2}, "b": {"a": 4, "b": 16}}
     labels = ["a"] * 60 + ["b"] * 40
     units = [f"seed {place // 10}" for place in range(100)]
@@ -136,12 +134,12 @@ def test_intervals_grow_with_fewer_labelled_images_and_with_units() -> None:
     assert clustered.params["effective_images"] < 15
 
 
-def _first(estimate: Estimate) -> Estimate:
+def _first(estimate):
     """The largest gap is one number with the interval of the shares."""
     return share_gap(estimate)
 
 
-def test_equal_shares_are_at_the_level_of_chance_and_unequal_ones_are_not() -> None:
+def test_equal_shares_are_at_the_level_of_chance_and_unequal_ones_are_not():
     equal = corrected_shares({"a": 55, "b": 45}, TWO, resampling=FEW)
     assert equal.p_value is not None
     assert equal.p_value > 0.2
@@ -152,7 +150,7 @@ def test_equal_shares_are_at_the_level_of_chance_and_unequal_ones_are_not() -> N
     assert 0 < unequal.chance.mean < 0.3 < unequal.excess
 
 
-def test_the_gap_to_shares_from_outside_by_hand() -> None:
+def test_the_gap_to_shares_from_outside_by_hand():
     found = corrected_shares({"a": 60, "b": 40}, TWO, resampling=FEW)
     gap = share_gap(found, {"a": 20, "b": 80})
     assert gap.value == pytest.approx(4 / 7 - 0.2)
@@ -169,7 +167,7 @@ def test_the_gap_to_shares_from_outside_by_hand() -> None:
     assert same.interval().low == 0.0
 
 
-def test_the_mean_over_sets_of_images() -> None:
+def test_the_mean_over_sets_of_images():
     given = {
         name: corrected_shares({"a": a, "b": 100 - a}, TWO, resampling=FEW, name=name)
         for name, a in (("x", 80), ("y", 30))
@@ -183,7 +181,7 @@ def test_the_mean_over_sets_of_images() -> None:
     assert mean_share_mad({**given, "z": lost}).excluded == {"not estimable": 1}
 
 
-def test_counts_of_labelled_images_and_of_labels_are_the_same() -> None:
+def test_counts_of_labelled_images_and_of_labels_are_the_same():
     true = ["a"] * 100 + ["b"] * 100 + ["a", ""]
     said = ["a"] * 90 + ["b"] * 10 + ["a"] * 20 + ["b"] * 80 + [None, "a"]
     known, left_out = Confusion.of_labels(
@@ -200,9 +198,7 @@ def test_counts_of_labelled_images_and_of_labels_are_the_same() -> None:
     st.lists(st.integers(0, 60), min_size=3, max_size=3).filter(any),
 )
 @settings(max_examples=25, deadline=None)
-def test_no_other_shares_are_likelier_than_those_found(
-    right: list[float], wrong: list[float], said: list[int]
-) -> None:
+def test_no_other_shares_are_likelier_than_those_found(right, wrong, said):
     rates = np.diag(right) + np.roll(np.diag(wrong), 1, axis=1) + 0.05
     rates /= rates.sum(axis=1, keepdims=True)
     share = np.array(said, dtype=float)[None] / sum(said)
@@ -210,7 +206,7 @@ def test_no_other_shares_are_likelier_than_those_found(
     assert found.sum() == pytest.approx(1.0)
     assert (found >= 0).all()
 
-    def loss(shares: Any) -> float:
+    def loss(shares):
         return float(-(share[0] * np.log(np.maximum(shares @ rates, 1e-12))).sum())
 
     others = np.random.default_rng(0).dirichlet(np.full(3, 0.5), size=400)
@@ -235,7 +231,7 @@ KNOWN = corrected_shares(EVEN, TWO, resampling=None)
         ((EVEN, TWO), {"resampling": Exact()}, "resampling=Exact"),
     ],
 )
-def test_refused_counts(arguments: Any, options: Any, message: str) -> None:
+def test_refused_counts(arguments, options, message):
     with pytest.raises(InputError, match=f"^{message}"):
         corrected_shares(*arguments, **options)
 
@@ -244,18 +240,18 @@ def test_refused_counts(arguments: Any, options: Any, message: str) -> None:
     ("outside", "message"),
     [({"a": 1}, r"\[1.0, nan\]"), ({"a": -1, "b": 1}, r"\[-1.0, 1.0\]"), ("even", "'even'")],
 )
-def test_refused_outside_shares(outside: Any, message: str) -> None:
+def test_refused_outside_shares(outside, message):
     with pytest.raises(InputError, match=f"^outside: {message}"):
         share_gap(KNOWN, outside)
 
 
-def test_refused_estimates() -> None:
+def test_refused_estimates():
     other = association_score([[1.0, 0.0]], [[1.0, 0.0]], [[0.0, 1.0]])
     seeds = {str(rng): corrected_shares(EVEN, TWO, rng=rng, resampling=FEW) for rng in (0, 1)}
     none = {"x": corrected_shares({"a": 0, "b": 0}, TWO)}
     for function, passed in ((share_gap, other), (mean_share_mad, seeds), (mean_share_mad, none)):
         with pytest.raises(InputError, match="^(shares|estimates): "):
-            function(passed)  # type: ignore[operator]
+            function(passed)
     for true, said in ((["a"], ["a", "b"]), ([None], ["a"])):
         with pytest.raises(InputError, match="^true labels: "):
             Confusion.of_labels(np.array(true, dtype=object), np.array(said, dtype=object))

@@ -1,7 +1,6 @@
 """Groups exchanged part by part: every order is equally likely, and nothing else decides."""
 
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,13 +13,13 @@ from equipoise.stats.resampling import Permutation
 SCORES = np.array([0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0])[:, None]
 
 
-def drawn(scores: Any, sizes: Any, draws: int, **kw: Any) -> Any:
+def drawn(scores, sizes, draws, **kw):
     kept = of_shuffled(lambda sums: sums, scores, np.array(sizes), draws, kw.pop("seed", 0), "test")
     return np.concatenate(kept)
 
 
 @pytest.mark.parametrize("part", [1, 2, 3, 7])
-def test_every_subset_is_drawn_as_often(part: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_subset_is_drawn_as_often(part, monkeypatch):
     monkeypatch.setattr(exchange, "_part", lambda _: part)
     sums = drawn(SCORES, [3, 4], 35_000)
     # Each sum of powers of 2 tells its subset.
@@ -33,8 +32,8 @@ def test_every_subset_is_drawn_as_often(part: int, monkeypatch: pytest.MonkeyPat
 
 
 def test_fewer_draws_are_the_first_ones_and_threads_do_not_matter(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     scores = np.random.default_rng(3).standard_normal((900, 2))
     monkeypatch.setenv("EQUIPOISE_THREADS", "1")
     one = drawn(scores, [300, 600], 256)
@@ -45,9 +44,7 @@ def test_fewer_draws_are_the_first_ones_and_threads_do_not_matter(
 
 @pytest.mark.parametrize("metric", [normalized_similarity_mad, similarity_gap])
 @pytest.mark.parametrize("pools", ["one", "two", "one of them small"])
-def test_measures_of_many_images_have_the_chance_of_few(
-    metric: Any, pools: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_measures_of_many_images_have_the_chance_of_few(metric, pools, monkeypatch):
     rng = np.random.default_rng(4)
     n = 600
     groups = np.array(["a", "b", "c"])[rng.integers(0, 3, n)]

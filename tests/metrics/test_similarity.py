@@ -1,7 +1,6 @@
 """Similarity by group: goldens, plain loops, least squares, chance, intervals, bad input."""
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +9,6 @@ from hypothesis import strategies as st
 
 import retrieval_plain as plain
 from equipoise.core.errors import InputError
-from equipoise.core.estimate import Estimate
 from equipoise.core.groups import Groups
 from equipoise.metrics import normalized_similarity_mad, similarity_gap
 from equipoise.metrics.rankings.pools import pools_of
@@ -23,12 +21,12 @@ FEW = Bootstrap(replicates=100, permutations=100, resolution=0.05)
 GROUPS = np.array(list("abc"))
 
 
-def effects(estimate: Estimate, subject: str = "") -> dict[str, float]:
+def effects(estimate, subject=""):
     part = next(p for p in estimate.parts if p.subject == subject and p.metric == estimate.metric)
     return {one.group: one.value for one in part.by_group}
 
 
-def least_squares(scores: Any, groups: Any, sets: Any) -> dict[str, float]:
+def least_squares(scores, groups, sets):
     """Effects by dummies of groups and sets, one equation an image: an independent route."""
     names, strata = sorted({*groups}), sorted({*sets})
     pairs = zip(groups, sets, strict=True)
@@ -39,7 +37,7 @@ def least_squares(scores: Any, groups: Any, sets: Any) -> dict[str, float]:
     return dict(zip(names, (found - found.mean()).tolist(), strict=True))
 
 
-def world(seed: int, sets: int = 20, *, holes: bool = False) -> tuple[Any, Any, Any]:
+def world(seed, sets=20, *, holes=False):
     """Sets of three images that share much; with holes some are missing or there twice."""
     rng = np.random.default_rng(seed)
     set_of, group = np.repeat(np.arange(sets), 3), np.tile(GROUPS, sets)
@@ -53,7 +51,7 @@ def world(seed: int, sets: int = 20, *, holes: bool = False) -> tuple[Any, Any, 
 
 
 @given(st.integers(0, 10**6), st.booleans())
-def test_within_sets_effects_are_least_squares(seed: int, holes: bool) -> None:
+def test_within_sets_effects_are_least_squares(seed, holes):
     scores, groups, sets = world(seed, holes=holes)
     found = similarity_gap(scores, groups, sets=sets, resampling=None)
     assert effects(found) == pytest.approx(least_squares(scores, groups, sets), abs=1e-9)
@@ -62,7 +60,7 @@ def test_within_sets_effects_are_least_squares(seed: int, holes: bool) -> None:
         assert found.value == pytest.approx(means.value, abs=1e-11)
 
 
-def test_resampled_effects_are_weighted_least_squares(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_resampled_effects_are_weighted_least_squares(monkeypatch):
     scores, groups, sets = world(3, holes=True)
     sets[:9] = ""  # Images of no set are compared among themselves.
     block = group_effects.Effects.of(pools_of(scores, groups, sets=sets), sets, None, 1.0).blocks[0]
@@ -76,7 +74,7 @@ def test_resampled_effects_are_weighted_least_squares(monkeypatch: pytest.Monkey
     assert found == pytest.approx([*expected.values()], abs=1e-9)
 
 
-def test_logits_are_similarities_times_the_scale() -> None:
+def test_logits_are_similarities_times_the_scale():
     scores, groups, sets = world(1)
     bare = similarity_gap(scores, groups, sets=sets, resampling=FEW)
     logits = similarity_gap(scores, groups, sets=sets, scale=100.0, resampling=FEW)
@@ -87,7 +85,7 @@ def test_logits_are_similarities_times_the_scale() -> None:
     assert logits.params["scale"] == 100.0
 
 
-def test_sets_take_out_what_members_share() -> None:
+def test_sets_take_out_what_members_share():
     scores, groups, sets = world(4, 60)
     paired = similarity_gap(scores, groups, sets=sets)
     pooled = similarity_gap(scores, groups)
@@ -100,10 +98,10 @@ def test_sets_take_out_what_members_share() -> None:
     beside = next(p for p in paired.parts if p.metric == "similarity_gap_pool_order")
     assert beside.value == pytest.approx(paired.value, abs=1e-11)
     assert beside.chance == pytest.approx(pooled.chance.mean, rel=0.1)
-    assert beside.p_value > paired.p_value  # type: ignore[operator]
+    assert beside.p_value > paired.p_value
 
 
-def test_photos_of_one_person_are_one_unit() -> None:
+def test_photos_of_one_person_are_one_unit():
     rng = np.random.default_rng(5)
     person = np.repeat(np.arange(40), 6)
     group = np.where(person < 20, "a", "b")
@@ -116,10 +114,10 @@ def test_photos_of_one_person_are_one_unit() -> None:
     assert whole.chance.mean > 2 * each.chance.mean
     assert whole.interval().high > each.interval().high
     mads = [normalized_similarity_mad(scores, group, clusters=c) for c in (None, person)]
-    assert mads[1].chance.mean > 2 * mads[0].chance.mean  # type: ignore[union-attr]
+    assert mads[1].chance.mean > 2 * mads[0].chance.mean
 
 
-def test_sets_lie_within_units() -> None:
+def test_sets_lie_within_units():
     scores, groups, sets = world(6)
     unit = np.repeat(np.arange(10), 6)
     wide = similarity_gap(scores, groups, sets=sets, clusters=unit, resampling=FEW)
@@ -129,7 +127,7 @@ def test_sets_lie_within_units() -> None:
         similarity_gap(scores, groups, sets=sets, clusters=np.arange(60))
 
 
-def test_several_concepts_on_the_same_images_and_on_their_own() -> None:
+def test_several_concepts_on_the_same_images_and_on_their_own():
     worlds = [world(seed) for seed in range(3)]
     groups, sets = worlds[0][1:]
     table = np.stack([one for one, _, _ in worlds])
@@ -153,7 +151,7 @@ def test_several_concepts_on_the_same_images_and_on_their_own() -> None:
     assert [p.value for p in overall] == pytest.approx(expected, abs=1e-11)
 
 
-def test_every_effect_has_its_own_chance_band() -> None:
+def test_every_effect_has_its_own_chance_band():
     scores, groups, sets = world(7, 80)
     found = similarity_gap(scores, groups, sets=sets)
     parts = {p.by_group[0].group: p for p in found.parts if p.metric == "group_effect"}
@@ -165,7 +163,7 @@ def test_every_effect_has_its_own_chance_band() -> None:
     assert parts["b"].value > parts["b"].chance_high
 
 
-def test_what_is_left_out_is_counted() -> None:
+def test_what_is_left_out_is_counted():
     scores, groups, sets = world(10)
     missing = groups.astype(object)
     missing[0], missing[3] = None, ""
@@ -177,13 +175,13 @@ def test_what_is_left_out_is_counted() -> None:
     assert next(g.note for g in kept.parts[0].by_group if g.group == "z") == "fewer than 5 rows"
 
 
-def test_a_group_of_one_unit_has_no_interval() -> None:
+def test_a_group_of_one_unit_has_no_interval():
     found = similarity_gap(np.arange(9.0), [*"aaaabbbb", "c"], resampling=FEW)
     assert math.isnan(found.interval().low)
     assert not math.isnan(found.value)
 
 
-def test_equal_scores_and_less_resampling() -> None:
+def test_equal_scores_and_less_resampling():
     equal = similarity_gap(np.ones(30), np.tile(GROUPS, 10), resampling=FEW)
     assert (equal.value, equal.p_value, equal.interval().high) == (0.0, 1.0, 0.0)
     scores, groups, _ = world(11)
@@ -203,14 +201,14 @@ def test_equal_scores_and_less_resampling() -> None:
         ({"clusters": ["a"]}, "clusters: 1 rows; expected 60"),
     ],
 )
-def test_bad_input(changes: dict[str, Any], where: str) -> None:
+def test_bad_input(changes, where):
     scores, groups, _ = world(12)
     with pytest.raises(InputError, match=f"^{where}"):
         similarity_gap(scores, groups, **changes)
 
 
 @pytest.mark.parametrize("metric", [normalized_similarity_mad, similarity_gap])
-def test_what_cannot_be_estimated_says_why(metric: Any) -> None:
+def test_what_cannot_be_estimated_says_why(metric):
     small = Groups.of(["a"] * 4 + ["b"], min_size=2)
     alone = metric([1.0, 2, 3], ["a"] * 3, resampling=FEW)
     few = metric([1.0, 2, 3, 4, 5], small, resampling=FEW)
@@ -226,7 +224,7 @@ def test_what_cannot_be_estimated_says_why(metric: Any) -> None:
 
 
 @pytest.mark.parametrize("golden", cases("retrieval.json"))
-def test_mad_goldens(golden: dict[str, Any]) -> None:
+def test_mad_goldens(golden):
     found = normalized_similarity_mad(golden["scores"], golden["groups"], resampling=FEW)
     assert found.value == pytest.approx(golden["similarity_mad"], abs=1e-12)
     shown = [group.value for group in found.parts[0].by_group]
@@ -234,7 +232,7 @@ def test_mad_goldens(golden: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("index", range(5))
-def test_the_table_of_chen_and_dou(index: int) -> None:
+def test_the_table_of_chen_and_dou(index):
     """Group sizes follow from the two means: together they are 0. Printed to four digits."""
     _, male, female, _, _, mad, _ = TABLE_1["rows"][index]
     sizes = round(20_000 * female / (female - male)), round(20_000 * male / (male - female))
@@ -249,7 +247,7 @@ def test_the_table_of_chen_and_dou(index: int) -> None:
 
 
 @given(st.integers(0, 10**6), st.integers(2, 5), st.booleans())
-def test_mad_agrees_with_plain_loops(seed: int, many: int, ties: bool) -> None:
+def test_mad_agrees_with_plain_loops(seed, many, ties):
     worlds = [plain.world(seed + i, 25, many, ties=ties) for i in range(3)]
     groups = worlds[0][1]
     scores = np.stack([one for one, _ in worlds])
@@ -263,7 +261,7 @@ def test_mad_agrees_with_plain_loops(seed: int, many: int, ties: bool) -> None:
     assert long.value == pytest.approx(found.value, abs=1e-11)
 
 
-def test_mad_resamples_and_exchanges_sets_as_one() -> None:
+def test_mad_resamples_and_exchanges_sets_as_one():
     rng = np.random.default_rng(1)
     sets = np.repeat(np.arange(50), 4)
     scores = np.repeat(rng.standard_normal(50), 4) + 0.3 * rng.standard_normal(200)

@@ -9,7 +9,7 @@ import pytest
 
 from equipoise.audits.kinds import KINDS
 from equipoise.core.errors import InputError
-from equipoise.metrics import SPECS, MetricSpec, register
+from equipoise.metrics import SPECS, register
 from equipoise.metrics.counts.chi_square import Statistic
 from equipoise.metrics.spec import Unit
 
@@ -27,7 +27,7 @@ OPTIONAL = {
 MARK = "<!-- written by tests/metrics/test_spec.py -->\n"
 
 
-def table() -> str:
+def table():
     """The table of metrics as the docs show it."""
     rows = [
         f"| `{spec.name}` | {spec.title} | {spec.range.replace('|', chr(92) + '|')} | {spec.unit} "
@@ -40,12 +40,12 @@ def table() -> str:
     return "\n".join([*lines, *rows]) + "\n"
 
 
-def whole(spec: MetricSpec) -> list[str]:
+def whole(spec):
     return [name for name in (f.name for f in fields(spec)) if name not in OPTIONAL]
 
 
 @pytest.mark.parametrize("spec", SPECS.values(), ids=lambda spec: spec.name)
-def test_records_are_whole(spec: MetricSpec) -> None:
+def test_records_are_whole(spec):
     assert SPECS[spec.name] is spec
     assert all(str(getattr(spec, name)).strip() for name in whole(spec))
     assert spec.unit in get_args(Unit)
@@ -59,7 +59,7 @@ def test_records_are_whole(spec: MetricSpec) -> None:
     assert "debias" not in spec.definition.lower()
 
 
-def test_thresholds_are_equal_within_a_kind() -> None:
+def test_thresholds_are_equal_within_a_kind():
     specs = {name: spec for name, spec in SPECS.items() if spec.kinds[0] == "predictions"}
     assert {name for name, spec in specs.items() if spec.threshold is None} == {"rates", "skewsize"}
     effects = {*get_args(Statistic), "effect_sizes", "effect_size_mean"}
@@ -67,14 +67,14 @@ def test_thresholds_are_equal_within_a_kind() -> None:
     assert {spec.threshold for name, spec in specs.items() if name not in effects} == {0.05, None}
 
 
-def test_a_record_cannot_be_changed_or_registered_twice() -> None:
+def test_a_record_cannot_be_changed_or_registered_twice():
     with pytest.raises(FrozenInstanceError, match="cannot assign to field 'threshold'"):
-        SPECS["phi"].threshold = 0.0  # type: ignore[misc]
+        SPECS["phi"].threshold = 0.0
     with pytest.raises(InputError, match="'phi'"):
         register(SPECS["phi"])
 
 
-def test_the_docs_show_every_record() -> None:
+def test_the_docs_show_every_record():
     assert README.read_text(encoding="utf-8").split(MARK)[1] == table()
 
 

@@ -1,7 +1,5 @@
 """Counting without sorting: the same counts as by sorting, whatever the labels and threads are."""
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -9,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from equipoise.metrics import rates
-from equipoise.metrics.counts import Counts, count
+from equipoise.metrics.counts import count
 from equipoise.metrics.counts import tally as cells
 from equipoise.metrics.counts.tally import Column
 from equipoise.stats import threads as spread
@@ -20,7 +18,7 @@ RNG = np.random.default_rng(5)
 TRUTH, LABEL, GROUP = (RNG.integers(0, most, ROWS) for most in (9, 11, 4))
 
 
-def read_only(array: Any) -> Any:
+def read_only(array):
     array = array.copy()
     array.flags.writeable = False
     return array
@@ -42,14 +40,14 @@ FORMS = {
 }
 
 
-def bytes_of(counts: Counts) -> tuple[Any, ...]:
+def bytes_of(counts):
     arrays = (counts.table, counts.truth, counts.prediction, counts.groups.counts)
     names = (counts.classes, counts.groups.levels, dict(counts.excluded))
     return (*names, *((one.dtype, one.shape, one.tobytes()) for one in arrays))
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_counted_in_place_as_by_sorting(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_counted_in_place_as_by_sorting(form, monkeypatch):
     expected = count(*FORMS[form])
     monkeypatch.setattr(cells, "_sorted_pairs", None)
     monkeypatch.setattr(cells, "_MANY", 1)
@@ -60,9 +58,7 @@ def test_counted_in_place_as_by_sorting(form: str, monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("room", [100, 1 << 20], ids=["sorted", "counted"])
 @pytest.mark.parametrize("place", range(3))
 @pytest.mark.parametrize("value", [-1, 11, 4_000, -(10**17)])
-def test_rows_outside_of_the_range_of_the_first_and_last(
-    place: int, value: int, room: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_outside_of_the_range_of_the_first_and_last(place, value, room, monkeypatch):
     given = [TRUTH.copy(), LABEL.copy(), GROUP.copy()]
     given[place][ROWS // 3] = value
     expected = count(*given)
@@ -76,7 +72,7 @@ def test_rows_outside_of_the_range_of_the_first_and_last(
     assert bytes_of(count(*given)) == bytes_of(expected)
 
 
-def test_the_number_of_threads_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_threads_does_not_matter(monkeypatch):
     monkeypatch.setattr(cells, "_MANY", 1)
     found = set()
     for threads in ("1", "2", "3"):
@@ -87,7 +83,7 @@ def test_the_number_of_threads_does_not_matter(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_counts_are_those_of_a_data_frame(form: str) -> None:
+def test_counts_are_those_of_a_data_frame(form):
     truth, label, group = ([str(value) for value in one.tolist()] for one in FORMS[form])
     frame = pd.DataFrame({"truth": truth, "label": label, "group": group})
     whole = frame[(frame != "").all(axis=1)]
@@ -121,7 +117,7 @@ TEXT = ["x", "", None, "y", "x"]
     ],
     ids=lambda labels: f"{type(labels).__module__}.{type(labels).__name__}",
 )
-def test_text_in_any_memory(labels: Any) -> None:
+def test_text_in_any_memory(labels):
     counts = count(labels, labels, ["g"] * len(TEXT))
     assert counts.classes == ("x", "y")
     assert counts.table.tolist() == [[2], [1]]

@@ -1,7 +1,6 @@
 """Trend and gender difference of similarities to words: the source, planted shifts, bad input."""
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,14 +16,14 @@ LISTS = ["good", "kind"], ["bad", "sly"]
 FEW = Bootstrap(replicates=200, permutations=200)
 
 
-def images(seed: int, shift: float = 0.0, n: int = 240) -> ImageSimilarities:
+def images(seed, shift=0.0, n=240):
     rng = np.random.default_rng(seed)
     group, region = rng.choice(["f", "m"], n), rng.choice(["EA", "LA"], n)
     scores = rng.normal(size=(n, 4)) + shift * (group == "m")[:, None] * np.array([1, 1, 0, 0])
     return ImageSimilarities(scores, [*LISTS[0], *LISTS[1]], group, region)
 
 
-def test_table_a2_gives_trend_and_gender_difference() -> None:
+def test_table_a2_gives_trend_and_gender_difference():
     # An image with the mean similarities of each group and region.
     words, cells = [*WORDS[0], *WORDS[1]], []
     for group, means in A2["similarity"].items():
@@ -43,7 +42,7 @@ def test_table_a2_gives_trend_and_gender_difference() -> None:
     assert values == pytest.approx(A2["gender_difference"], abs=1e-12)
 
 
-def test_planted_shifts_are_found_and_the_null_is_valid() -> None:
+def test_planted_shifts_are_found_and_the_null_is_valid():
     values = [gender_difference(images(2, s), *LISTS, resampling=None).value for s in (0, 1, 2)]
     assert values == sorted(values)
     strong = gender_difference(images(2, 2.0), *LISTS, resampling=FEW)
@@ -56,7 +55,7 @@ def test_planted_shifts_are_found_and_the_null_is_valid() -> None:
     assert np.mean(np.array(draws) <= 0.1) <= 0.1 + 4 * (0.09 / 100) ** 0.5
 
 
-def test_units_are_resampled_and_missing_images_counted() -> None:
+def test_units_are_resampled_and_missing_images_counted():
     one = images(4)
     scores, groups = np.asarray(one.scores).copy(), np.asarray(one.groups, dtype=object)
     scores[0, 0], groups[1] = np.nan, None
@@ -72,7 +71,7 @@ def test_units_are_resampled_and_missing_images_counted() -> None:
     assert found.interval() != alone.interval()
 
 
-def test_a_region_with_one_group_has_no_difference() -> None:
+def test_a_region_with_one_group_has_no_difference():
     one = ImageSimilarities([[1.0], [2.0], [4.0]], ["w"], [*"fmf"], ["A", "A", "B"])
     found = gender_difference(one, ["w"], [], resampling=None)
     assert found.value == 1.0
@@ -95,12 +94,12 @@ ONE = ImageSimilarities([[1.0]], ["w"], ["a"])
         (ImageSimilarities([[1.0]], ["w"], ["a"]), (["v"], []), "words: .*'v'"),
     ],
 )
-def test_bad_similarities(similarities: Any, lists: Any, where: str) -> None:
+def test_bad_similarities(similarities, lists, where):
     with pytest.raises(InputError, match=f"^{where}"):
         trend(similarities, *lists)
 
 
-def test_gender_difference_needs_two_groups_and_draws() -> None:
+def test_gender_difference_needs_two_groups_and_draws():
     with pytest.raises(InputError, match="^groups: "):
         gender_difference(ONE, ["w"], [])
     with pytest.raises(InputError, match="^resampling=Exact: "):

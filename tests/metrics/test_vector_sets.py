@@ -22,12 +22,12 @@ from equipoise.stats.resampling import Bootstrap
 from equipoise.stats.streams import stream
 
 
-def cloud(seed: int, n: int, d: int = 6, kind: str = "float64") -> np.ndarray:
+def cloud(seed, n, d=6, kind="float64"):
     return np.random.default_rng(seed).standard_normal((n, d)).astype(kind)
 
 
 @pytest.mark.parametrize("size", [1.0, 1e-300, 1e300, 5e-324])
-def test_exact_means_are_exact_at_any_size_and_in_any_order(size: float) -> None:
+def test_exact_means_are_exact_at_any_size_and_in_any_order(size):
     rows, tiny = cloud(0, 50, 7) * size, Fraction(5e-324)
     found = exact_mean(rows)
     for column, mean in zip(rows.T, found, strict=True):
@@ -37,7 +37,7 @@ def test_exact_means_are_exact_at_any_size_and_in_any_order(size: float) -> None
     assert (exact_mean(np.zeros((3, 2))) == 0).all()
 
 
-def test_a_vector_is_the_same_whatever_stands_beside_it() -> None:
+def test_a_vector_is_the_same_whatever_stands_beside_it():
     rows, others = cloud(2, 6, 70), {"a": cloud(3, 2, 70)}
     plain = embed({"x": rows}, others)["x"].vectors
     mixed = np.insert(rows, [0, 3, 3, 6], 0.0, axis=0)
@@ -53,9 +53,7 @@ def test_a_vector_is_the_same_whatever_stands_beside_it() -> None:
 
 
 @pytest.mark.parametrize("kind", ["float16", "float32", "float64"])
-def test_numbers_of_pieces_are_those_of_the_whole(
-    kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_numbers_of_pieces_are_those_of_the_whole(kind, monkeypatch):
     rows, others = cloud(1, 40, 9, kind), cloud(2, 5, 9)
     rows[3], rows[17, 2], rows[30] = 0, np.nan, np.inf
     whole = embed({"x": rows}, {"a": others})["x"]
@@ -79,9 +77,7 @@ def test_numbers_of_pieces_are_those_of_the_whole(
 
 
 @pytest.mark.parametrize("pieces", [False, True])
-def test_members_of_both_sets_are_counted_as_vectors(
-    pieces: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_members_of_both_sets_are_counted_as_vectors(pieces, monkeypatch):
     if pieces:
         monkeypatch.setattr(vector_sets, "_KEPT", 0)
         monkeypatch.setattr(vector_sets, "_AT_ONCE", 15)
@@ -94,7 +90,7 @@ def test_members_of_both_sets_are_counted_as_vectors(
     assert shared_members(sets["a"], sets["b"]) == 0
 
 
-def test_a_large_set_of_halves_is_not_held_as_float64() -> None:
+def test_a_large_set_of_halves_is_not_held_as_float64():
     rows = cloud(5, 40_000, 128, "float16")
     embed({"x": rows[:100]}, {"a": rows[:100]})  # Kernels are compiled.
     tracemalloc.start()
@@ -108,7 +104,7 @@ def test_a_large_set_of_halves_is_not_held_as_float64() -> None:
 
 
 @pytest.mark.parametrize("kind", ["float16", "float64", ">f4"])
-def test_chosen_rows_of_a_table_stand_for_the_array_of_them(kind: str) -> None:
+def test_chosen_rows_of_a_table_stand_for_the_array_of_them(kind):
     table, places = cloud(6, 60, 7, kind), np.random.default_rng(7).permutation(60)[:40]
     targets, some = cloud(8, 3, 7), Bootstrap(50, 50)
     found = []
@@ -122,7 +118,7 @@ def test_chosen_rows_of_a_table_stand_for_the_array_of_them(kind: str) -> None:
     assert found[0] == found[1]
 
 
-def test_weights_are_those_of_blocks_drawn_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_weights_are_those_of_blocks_drawn_one_by_one(monkeypatch):
     monkeypatch.setattr(resampling, "_BLOCK_CELLS", 80)
     monkeypatch.setattr(resampling, "_TOGETHER", 9)
     monkeypatch.setattr(resampling, "_DRAWN", 7)
@@ -140,7 +136,7 @@ def test_weights_are_those_of_blocks_drawn_one_by_one(monkeypatch: pytest.Monkey
     assert all((one["c"] == 1).all() for one in blocks)
 
 
-def test_replicates_are_the_effect_sizes_of_sets_drawn_anew() -> None:
+def test_replicates_are_the_effect_sizes_of_sets_drawn_anew():
     given = {name: cloud(seed, 5 + seed) for seed, name in enumerate("xyab")}
     found = weat(**given, resampling=Bootstrap(replicates=300, permutations=10), rng=5)
     sets = embed({n: given[n] for n in "xy"}, {n: given[n] for n in "ab"})
@@ -152,4 +148,4 @@ def test_replicates_are_the_effect_sizes_of_sets_drawn_anew() -> None:
         ).value
         for one in range(20)
     ]
-    assert found.ends.replicates[:20] == pytest.approx(effects, abs=1e-12)  # type: ignore[attr-defined]
+    assert found.ends.replicates[:20] == pytest.approx(effects, abs=1e-12)

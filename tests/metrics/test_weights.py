@@ -1,8 +1,5 @@
 """Weights of predictions at the edges: the right value, or one error that names the row."""
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -32,14 +29,14 @@ METRICS = [
 ]
 
 
-def rows() -> tuple[Any, Any, Any]:
+def rows():
     rng = np.random.default_rng(5)
     truth = rng.integers(0, 3, N)
     predicted = np.where(rng.random((N, 2)) < 0.5, truth[:, None], rng.integers(0, 3, (N, 2)))
     return truth, predicted, np.array(["a", "b"])[rng.integers(0, 2, N)]
 
 
-def but_the_third(value: Any, kind: Any = float) -> Any:
+def but_the_third(value, kind=float):
     weights = np.full((N, 2), 0.5, dtype=kind)
     weights[2] = value
     return weights
@@ -47,7 +44,7 @@ def but_the_third(value: Any, kind: Any = float) -> Any:
 
 @pytest.mark.parametrize("value", [np.inf, np.nan, -1, 1e300, 1e308, 1e-300, 5e-324, 1.1e9])
 @pytest.mark.parametrize("metric", [count, *METRICS])
-def test_a_weight_that_cannot_be_used_is_refused(metric: Callable[..., Any], value: float) -> None:
+def test_a_weight_that_cannot_be_used_is_refused(metric, value):
     with pytest.raises(InputError, match=r"^weights, row 3: "):
         metric(*rows(), weights=but_the_third([0, value]))
 
@@ -67,12 +64,12 @@ def test_a_weight_that_cannot_be_used_is_refused(metric: Callable[..., Any], val
         but_the_third(None, object)[2:3],
     ],
 )
-def test_weights_that_are_no_numbers_of_the_right_shape_are_refused(weights: Any) -> None:
+def test_weights_that_are_no_numbers_of_the_right_shape_are_refused(weights):
     with pytest.raises(InputError, match=r"^weights: "):
         accuracy(*rows(), weights=weights)
 
 
-def number(metric: Callable[..., Any], weights: Any, kept: Any = slice(None)) -> Any:
+def number(metric, weights, kept=slice(None)):
     truth, predicted, groups = rows()
     found = metric(
         truth[kept], predicted[kept], groups[kept], weights=weights[kept], resampling=None
@@ -82,16 +79,14 @@ def number(metric: Callable[..., Any], weights: Any, kept: Any = slice(None)) ->
 
 @pytest.mark.parametrize("metric", [accuracy, accuracy_gap, equalized_odds, rates])
 @pytest.mark.parametrize("scale", [2e-9, 1.0, 2.0**20, 1e9])
-def test_shares_do_not_depend_on_the_scale_of_weights(
-    metric: Callable[..., Any], scale: float
-) -> None:
+def test_shares_do_not_depend_on_the_scale_of_weights(metric, scale):
     weights = np.random.default_rng(1).uniform(0.5, 1, (N, 2))
     expected = number(metric, weights)
     assert number(metric, scale * weights) == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize("metric", [accuracy, accuracy_gap, worst_group_accuracy, rates])
-def test_a_row_without_weight_is_left_out(metric: Callable[..., Any]) -> None:
+def test_a_row_without_weight_is_left_out(metric):
     kept = np.arange(N) % 5 > 0
     weights = np.where(kept[:, None], 0.5, 0.0) * np.ones((N, 2))
     assert number(metric, weights) == number(metric, weights, kept)

@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +11,6 @@ from equipoise.core.finding import Verdict
 from equipoise.mitigate.assessing import (
     FEWEST,
     Row,
-    Share,
     assess,
     outcomes,
     paired,
@@ -27,7 +25,7 @@ SUBJECTS = [f"s{number:02d}" for number in range(24)]
 
 
 @pytest.mark.parametrize("n", [5, 12, 16])
-def test_few_units_are_tested_exactly(n: int) -> None:
+def test_few_units_are_tested_exactly(n):
     rng = np.random.default_rng(n)
     before, after = rng.normal(size=n), rng.normal(size=n) - 0.7
     found = paired(before, after, seed=0)
@@ -46,22 +44,22 @@ def test_few_units_are_tested_exactly(n: int) -> None:
         assert (found.low, found.high) == pytest.approx((student.low, student.high), rel=1e-12)
 
 
-def test_more_are_drawn_and_never_give_zero() -> None:
+def test_more_are_drawn_and_never_give_zero():
     assert paired(np.ones(24), np.zeros(24), seed=0).p_value == pytest.approx(2 / 100_001)
     assert paired(np.ones(30), np.ones(30), seed=0).p_value == 1.0
 
 
-def test_units_without_both_numbers_are_left_out() -> None:
+def test_units_without_both_numbers_are_left_out():
     found = paired([1.0, math.nan, 3.0], [0.0, 1.0, 1.0], seed=0)
     assert (found.n, found.before, found.after) == (2, 2.0, 0.5)
     assert paired([math.nan], [1.0], seed=0).n == 0
 
 
-def share(before: Any, after: Any, floor: Any) -> Share:
+def share(before, after, floor):
     return share_of_way(before, after, floor, seed=0)
 
 
-def test_the_floor_is_resampled_with_its_subjects() -> None:
+def test_the_floor_is_resampled_with_its_subjects():
     floor = np.random.default_rng(3).uniform(0, 0.6, size=20)
     found = share(floor + 0.4, floor + 0.1, floor)
     assert (found.value, found.low, found.high) == pytest.approx((0.75, 0.75, 0.75))
@@ -69,7 +67,7 @@ def test_the_floor_is_resampled_with_its_subjects() -> None:
 
 
 @pytest.mark.parametrize("before", [0.190, 0.186, 0.1])
-def test_no_share_of_a_way_that_is_not_clear_of_nothing(before: float) -> None:
+def test_no_share_of_a_way_that_is_not_clear_of_nothing(before):
     floor = np.random.default_rng(3).normal(0.186, 0.1, size=24)
     found = share(np.full(24, before), np.full(24, 0.1), floor)
     assert np.isnan([found.value, found.low, found.high]).all()
@@ -77,19 +75,19 @@ def test_no_share_of_a_way_that_is_not_clear_of_nothing(before: float) -> None:
 
 
 @pytest.mark.parametrize(("n", "known"), [(5, False), (6, True)])
-def test_a_share_of_few_subjects_has_no_interval(n: int, known: bool) -> None:
+def test_a_share_of_few_subjects_has_no_interval(n, known):
     found = share(np.full(n, 0.8), np.full(n, 0.5), np.full(n, 0.2))
     assert found.value == pytest.approx(0.5)
     assert [math.isfinite(end) for end in (found.low, found.high)] == [known, known]
 
 
-def measured(ndkl: float, accuracy: float) -> Measured:
+def measured(ndkl, accuracy):
     wobble = {name: ndkl + 0.001 * place for place, name in enumerate(SUBJECTS)}
     right = {str(row): float(row < 1000 * accuracy) for row in range(1000)}
     return Measured({("ndkl", "hue"): wobble}, {("accuracy", "scenes"): right})
 
 
-def test_numbers_of_a_row() -> None:
+def test_numbers_of_a_row():
     bias, utility = assess(measured(0.8, 0.9), {"a": measured(0.5, 0.88)}, measured(0.2, 0.9))
     assert (bias.role, bias.n, bias.difference) == ("bias", 24, pytest.approx(-0.3))
     assert bias.share == pytest.approx(0.5)
@@ -126,19 +124,19 @@ RECALL = replace(PRICE, measure="text_recall_at_1")
         ([PART, replace(PRICE, difference=-0.03)], "costs too much"),
     ],
 )
-def test_conclusions(rows: list[Row], conclusion: str) -> None:
+def test_conclusions(rows, conclusion):
     (outcome,) = outcomes(rows)
     assert outcome.conclusion == conclusion
     assert outcome.transfers == (conclusion == "transfers")
 
 
-def test_too_few_for_an_interval_leave_open_that_a_disparity_fell_halfway() -> None:
+def test_too_few_for_an_interval_leave_open_that_a_disparity_fell_halfway():
     few = replace(HALF, low=math.nan, q_value=0.25)
     assert (few.open, few.lowered) == (True, False)
     assert not replace(few, before=0.0, floor=math.nan).open
 
 
-def test_the_sentence_names_changes_and_price() -> None:
+def test_the_sentence_names_changes_and_price():
     rows = [
         HALF, replace(HALF, about="b", after=0.9, difference=0.1, low=0.05), NEAR,
         replace(PRICE, difference=-0.015, low=-0.035), replace(RECALL, difference=-0.9),
@@ -150,7 +148,7 @@ def test_the_sentence_names_changes_and_price() -> None:
     )
 
 
-def test_an_assessment_ends_as_every_audit_does() -> None:
+def test_an_assessment_ends_as_every_audit_does():
     before, after, floor = measured(0.8, 0.9), {"a": measured(0.4, 0.9)}, measured(0.2, 0.9)
     rows = assess(before, after, floor)
     half = Split(tuple(SUBJECTS[:12]), tuple(SUBJECTS[12:]))

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from equipoise.cli.mitigation_world import Size, demonstrated, retrieval_set, zero_shot_set
-from equipoise.core import AuditResult
 from equipoise.mitigate import PromptEnsemble, SetShrinkage, cross_fit
 from equipoise.mitigate.measuring import Test, measure
 from equipoise.planted.scenes.embed import load_clip
@@ -17,7 +16,7 @@ from mitigate.scenes import LEARNED, TEXTS, WITHHELD, base, sets, test_data
 SUBJECTS = (*LEARNED, *WITHHELD)
 
 
-def test_every_subject_is_withheld_once_and_every_recipe_told() -> None:
+def test_every_subject_is_withheld_once_and_every_recipe_told():
     test = test_data()
     found = cross_fit(
         base(),
@@ -40,7 +39,7 @@ def test_every_subject_is_withheld_once_and_every_recipe_told() -> None:
     assert gap.floor < gap.after
 
 
-def test_what_is_measured_does_not_depend_on_the_fold() -> None:
+def test_what_is_measured_does_not_depend_on_the_fold():
     test = test_data()
     clip = base()
     whole, part = measure(clip, test), measure(clip, test, only=WITHHELD)
@@ -49,7 +48,7 @@ def test_what_is_measured_does_not_depend_on_the_fold() -> None:
             assert whole.bias[key][subject] == pytest.approx(value)
 
 
-def test_accuracy_and_recall_are_asked_of_some_and_found_among_all() -> None:
+def test_accuracy_and_recall_are_asked_of_some_and_found_among_all():
     scenes = render_balanced(1, seed=1)
     given = test_data()
     test = Test(given.images, TEXTS, (zero_shot_set(scenes),), (retrieval_set(scenes),))
@@ -64,7 +63,7 @@ def test_accuracy_and_recall_are_asked_of_some_and_found_among_all() -> None:
         assert len(found[f"{direction}_recall_at_1", "scenes"]) == 12
 
 
-def test_the_experiment_ends_in_a_result_with_its_record() -> None:
+def test_the_experiment_ends_in_a_result_with_its_record():
     result = _small()
     assert not any("looked at" in note for note in result.manifest.notes)
     assert result.manifest.resolved["recipes"]["prompt_ensemble"]["recipe"] == "prompt_ensemble"
@@ -74,6 +73,6 @@ def test_the_experiment_ends_in_a_result_with_its_record() -> None:
 
 
 @cache
-def _small(seed: int = 0) -> AuditResult:
+def _small(seed=0):
     size = Size(training_sets=1, test_sets=2, per_cell=1, folds=2)
     return demonstrated(size=size, chosen=(PromptEnsemble(),), seed=seed)

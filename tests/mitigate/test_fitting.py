@@ -4,14 +4,13 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
 
 from equipoise.core.errors import RunError
-from equipoise.mitigate import Contrastive, Recipe, TextDistillation
+from equipoise.mitigate import Contrastive, TextDistillation
 from mitigate.scenes import base, same, training, weights
 
 TESTS = Path(__file__).parents[1]
@@ -32,14 +31,14 @@ def kill(step, done, total):
 recipe = {recipe!r}
 recipe.fit(base(), training(), Path(sys.argv[1]), seed=5, progress=kill)
 """
-RECIPES: tuple[Recipe, ...] = (
+RECIPES = (
     TextDistillation(steps=6, learning_rate=3e-4, kept=16, look_every=1),
     Contrastive(epochs=3, learning_rate=1e-4, penalty=0.5),
 )
 
 
 @pytest.fixture
-def one_thread() -> Iterator[None]:
+def one_thread():
     """Sums of another number of threads differ in their last bits."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -49,7 +48,7 @@ def one_thread() -> Iterator[None]:
 
 @pytest.mark.usefixtures("one_thread")
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.name)
-def test_kill_and_resume_give_the_same_weights(recipe: Recipe, tmp_path: Path) -> None:
+def test_kill_and_resume_give_the_same_weights(recipe, tmp_path):
     search = os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
         [sys.executable, "-c", KILLED.format(recipe=recipe), str(tmp_path / "killed")],
@@ -59,9 +58,9 @@ def test_kill_and_resume_give_the_same_weights(recipe: Recipe, tmp_path: Path) -
     )
     assert done.returncode == -signal.SIGKILL, done.stderr.decode()
     assert [path.name for path in tmp_path.iterdir()] == ["killed.training"]
-    seen: list[int] = []
+    seen = []
 
-    def watch(step: str, done: int, total: int | None) -> None:
+    def watch(step, done, total):
         seen.append(done)
 
     recipe.fit(base(), training(), tmp_path / "killed", seed=5, progress=watch)
@@ -74,8 +73,8 @@ def test_kill_and_resume_give_the_same_weights(recipe: Recipe, tmp_path: Path) -
     assert {path.name for path in tmp_path.iterdir()} == {"killed", "whole"}
 
 
-def stopped(recipe: Recipe, out: Path, seed: int = 0) -> None:
-    def stop(step: str, done: int, total: int | None) -> None:
+def stopped(recipe, out, seed=0):
+    def stop(step, done, total):
         if done == 2:
             raise KeyboardInterrupt
 
@@ -85,18 +84,16 @@ def stopped(recipe: Recipe, out: Path, seed: int = 0) -> None:
 
 @pytest.mark.usefixtures("one_thread")
 @pytest.mark.parametrize("place", [0.02, 0.5, 0.99])
-def test_a_training_whose_state_is_damaged_starts_again(
-    place: float, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_training_whose_state_is_damaged_starts_again(place, tmp_path, caplog):
     recipe = TextDistillation(steps=4, learning_rate=3e-4, kept=8, look_every=1)
     stopped(recipe, tmp_path / "made")
     state = tmp_path / "made.training" / "state.safetensors"
     content = bytearray(state.read_bytes())
     content[int(place * len(content))] ^= 1
     state.write_bytes(content)
-    seen: list[int] = []
+    seen = []
 
-    def watch(step: str, done: int, total: int | None) -> None:
+    def watch(step, done, total):
         seen.append(done)
 
     recipe.fit(base(), training(images=False), tmp_path / "made", seed=0, progress=watch)
@@ -106,14 +103,14 @@ def test_a_training_whose_state_is_damaged_starts_again(
     assert same(weights(tmp_path / "made"), weights(tmp_path / "whole"))
 
 
-def test_a_state_of_another_training_is_refused(tmp_path: Path) -> None:
+def test_a_state_of_another_training_is_refused(tmp_path):
     recipe = TextDistillation(steps=4, learning_rate=3e-4, kept=8, look_every=1)
     stopped(recipe, tmp_path / "made")
     with pytest.raises(RunError, match="a training with other data, settings or libraries was"):
         recipe.fit(base(), training(images=False), tmp_path / "made", seed=1)
 
 
-def test_what_a_kill_left_behind_is_removed(tmp_path: Path) -> None:
+def test_what_a_kill_left_behind_is_removed(tmp_path):
     recipe = TextDistillation(steps=1, kept=8)
     half, state = tmp_path / ".made.0123abcd.partial", tmp_path / "made.training"
     half.mkdir()
@@ -127,7 +124,7 @@ def test_what_a_kill_left_behind_is_removed(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["made"]
 
 
-def test_nothing_is_written_over(tmp_path: Path) -> None:
+def test_nothing_is_written_over(tmp_path):
     (tmp_path / "made").mkdir()
     (tmp_path / "made" / "notes.txt").write_text("mine")
     with pytest.raises(RunError):
@@ -135,7 +132,7 @@ def test_nothing_is_written_over(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "made").iterdir()] == ["notes.txt"]
 
 
-def test_training_stops_where_the_validation_loss_no_longer_falls(tmp_path: Path) -> None:
+def test_training_stops_where_the_validation_loss_no_longer_falls(tmp_path):
     # So high that every step makes it worse.
     recipe = TextDistillation(steps=50, learning_rate=1.0, kept=8, look_every=1, patience=2)
     recipe.fit(base(), training(images=False), tmp_path / "made")

@@ -2,8 +2,6 @@
 
 import json
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,16 +16,14 @@ from mitigate.scenes import LEARNED, TEXTS, WATCHED, WITHHELD, base, sets, train
 
 
 @pytest.fixture(scope="module")
-def clip() -> Any:
+def clip():
     return base()
 
 
 @pytest.mark.parametrize("directions", [True, False])
-def test_neutral_prompts_of_unseen_subjects_lean_less(
-    clip: Any, tmp_path: Path, directions: bool
-) -> None:
+def test_neutral_prompts_of_unseen_subjects_lean_less(clip, tmp_path, directions):
     recipe = MatchedPrompts(said=SAID, directions=directions)
-    made: Any = recipe.fit(clip, training(), tmp_path / "made")
+    made = recipe.fit(clip, training(), tmp_path / "made")
     images = list(sets(seed=2, per_subject=4).of(WITHHELD).images)
     by_set = np.arange(len(images)).reshape(len(WITHHELD), 4, 12)
     spread = []
@@ -42,8 +38,8 @@ def test_neutral_prompts_of_unseen_subjects_lean_less(
     assert spread[0] < 0.5 * spread[1]
 
 
-def test_texts_that_name_a_value_keep_their_logits(clip: Any, tmp_path: Path) -> None:
-    made: Any = MatchedPrompts(said=SAID).fit(clip, training(), tmp_path / "made")
+def test_texts_that_name_a_value_keep_their_logits(clip, tmp_path):
+    made = MatchedPrompts(said=SAID).fit(clip, training(), tmp_path / "made")
     images, named = list(sets().images[:24]), [*TEXTS[WITHHELD[0]].attributed[:4], "no such thing"]
     logits = [
         model.info.scale
@@ -54,7 +50,7 @@ def test_texts_that_name_a_value_keep_their_logits(clip: Any, tmp_path: Path) ->
     np.testing.assert_allclose(*logits, atol=1e-4)
 
 
-def test_the_record_says_what_was_learned(clip: Any, tmp_path: Path) -> None:
+def test_the_record_says_what_was_learned(clip, tmp_path):
     MatchedPrompts(said=SAID).fit(clip, training(), tmp_path / "made")
     settings = json.loads((tmp_path / "made" / "equipoise_model.json").read_text())
     record = settings["record"]
@@ -68,14 +64,14 @@ def test_the_record_says_what_was_learned(clip: Any, tmp_path: Path) -> None:
     "said",
     [{"hue": SAID["hue"]}, {**SAID, "age": ("a {value} {}",)}, {**SAID, "hue": ("a {}",)}],
 )
-def test_said_is_of_the_attributes_of_the_images(clip: Any, tmp_path: Path, said: Any) -> None:
+def test_said_is_of_the_attributes_of_the_images(clip, tmp_path, said):
     with pytest.raises(InputError):
         MatchedPrompts(said=said).fit(clip, training(), tmp_path / "made")
 
 
-def test_the_weights_have_the_least_variance_within_sets(clip: Any, tmp_path: Path) -> None:
+def test_the_weights_have_the_least_variance_within_sets(clip, tmp_path):
     """Any other weights that are 0 or above, and 1 in all, vary more within the sets."""
-    made: Any = MatchedPrompts(said=SAID).fit(clip, training(), tmp_path / "made")
+    made = MatchedPrompts(said=SAID).fit(clip, training(), tmp_path / "made")
     matching, images = made.wrapping.matching, training().known_images("all")
     parts = []
     for texts in training().known:
@@ -93,8 +89,8 @@ def test_the_weights_have_the_least_variance_within_sets(clip: Any, tmp_path: Pa
         assert (np.einsum("ni,ij,nj->n", others, total, others) >= weights @ total @ weights).all()
 
 
-def test_a_value_without_a_caption_is_an_error(clip: Any, tmp_path: Path) -> None:
-    def without(one: SubjectTexts) -> SubjectTexts:
+def test_a_value_without_a_caption_is_an_error(clip, tmp_path):
+    def without(one):
         kept = [row for row, named in enumerate(one.values) if named["hue"] != "red"]
         texts = tuple(one.attributed[row] for row in kept)
         return SubjectTexts(one.subject, one.neutral, texts, tuple(one.values[r] for r in kept))
@@ -110,7 +106,7 @@ def test_a_value_without_a_caption_is_an_error(clip: Any, tmp_path: Path) -> Non
 D = 12
 
 
-def planted(shown: str = "axis", seed: int = 0) -> tuple[Any, ImageSets]:
+def planted(shown="axis", seed=0):
     """Return sets whose age lies on an axis, or on one of each subject's own, or nowhere."""
     rng = np.random.default_rng(seed)
     vectors, owner, named, ages = [], [], [], []
@@ -133,14 +129,14 @@ def planted(shown: str = "axis", seed: int = 0) -> tuple[Any, ImageSets]:
     )
 
 
-def test_the_direction_is_that_of_the_axis() -> None:
+def test_the_direction_is_that_of_the_axis():
     vectors, sets = planted()
     (row,) = directions_of(vectors, sets, values_of(sets))
     assert abs(row[6]) > 0.99
 
 
 @pytest.mark.parametrize("column", [["old"] * 80, [None] * 80])
-def test_one_value_is_an_error(column: list[Any]) -> None:
+def test_one_value_is_an_error(column):
     _, sets = planted()
     ages = {"age": np.array(column, dtype=object)}
     with pytest.raises(InputError):

@@ -1,9 +1,7 @@
 """Vectors as recipes and measures take them: held once, of length 1, and finite."""
 
 import tracemalloc
-from collections.abc import Sequence
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -24,13 +22,13 @@ SUBJECTS = ("nurse", "clerk")
 ONCE = IMAGES * NUMBERS * 4
 
 
-def _vectors(asked: Sequence[Any]) -> Any:
+def _vectors(asked):
     seeds = [one if isinstance(one, int) else len(one) for one in asked]
     first = np.random.default_rng(seeds[0]).standard_normal((len(asked), NUMBERS), np.float32)
     return first + 0.1
 
 
-MODEL: Any = SimpleNamespace(
+MODEL = SimpleNamespace(
     info=SimpleNamespace(name="hf:wide", dimension=NUMBERS, scale=1.0),
     embed_images=_vectors,
     embed_texts=_vectors,
@@ -38,7 +36,7 @@ MODEL: Any = SimpleNamespace(
 IMAGE_ROWS = range(IMAGES)
 
 
-def _column(*values: str) -> Any:
+def _column(*values):
     return np.array([values[row * len(values) // IMAGES] for row in range(IMAGES)], dtype=object)
 
 
@@ -52,7 +50,7 @@ ZERO_SHOT = ZeroShotSet("z", IMAGE_ROWS, SUBJECT, {one: (f"a {one}",) for one in
 RETRIEVAL = RetrievalSet("r", IMAGE_ROWS, SUBJECT, np.arange(IMAGES))
 
 
-def _peak(test: Test) -> int:
+def _peak(test):
     tracemalloc.start()
     try:
         measure(MODEL, test)
@@ -70,16 +68,16 @@ def _peak(test: Test) -> int:
     ],
     ids=["sets", "zero shot", "retrieval"],
 )
-def test_vectors_are_held_once_or_not_at_all(test: Test, most: float) -> None:
+def test_vectors_are_held_once_or_not_at_all(test, most):
     _peak(Test(NONE, TEXTS))
     assert _peak(test) < most * ONCE
 
 
-def model(vectors: Sequence[Sequence[float]]) -> Any:
+def model(vectors):
     """Return a model whose images and texts are rows of vectors, by their number."""
     rows = np.array(vectors, dtype=np.float32)
 
-    def embed(asked: Sequence[Any]) -> Any:
+    def embed(asked):
         return rows[[int(one) for one in asked]]
 
     return SimpleNamespace(
@@ -90,7 +88,7 @@ def model(vectors: Sequence[Sequence[float]]) -> Any:
 
 
 @pytest.mark.parametrize("number", [0.0, np.nan, np.inf])
-def test_a_vector_that_is_no_direction_is_refused(number: float) -> None:
+def test_a_vector_that_is_no_direction_is_refused(number):
     bad = model([[1.0, 2.0], [number, number]])
     with pytest.raises(ModelError):
         embed_images(bad, [0, 1])

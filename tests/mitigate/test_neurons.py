@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,16 +29,16 @@ Made = Callable[[str], Any]
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _one_thread() -> None:
+def _one_thread():
     import torch
 
     torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="session")
-def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Made:
+def checkpoint(tmp_path_factory):
     @cache
-    def made(family: str) -> Any:
+    def made(family):
         folder = FAMILIES[family](tmp_path_factory.mktemp(family))
         return load_model(f"hf:{folder}", device="cpu", dtype="float32", backend="torch")
 
@@ -47,18 +46,18 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Made:
 
 
 @pytest.fixture(scope="module")
-def found() -> Any:
+def found():
     seen = draw_marked(300, seed=1)
     return find_units(planted_unit(), seen.images, seen.group, within=seen.caption)
 
 
 @pytest.fixture(scope="module")
-def trial() -> Trial:
+def trial():
     withheld = draw_marked(300, seed=2)
     return Trial(withheld.images, withheld.group, CONCEPTS, withheld.caption, k=40)
 
 
-def test_the_planted_unit_is_found_first(found: Any) -> None:
+def test_the_planted_unit_is_found_first(found):
     first, second = found.table(2).to_pylist()
     assert (first["layer"], first["unit"], first["group"]) == (LAYER, PLANTED, "men")
     assert first["auroc"] > 0.99
@@ -66,7 +65,7 @@ def test_the_planted_unit_is_found_first(found: Any) -> None:
     assert abs(second["auroc"] - 0.5) < 0.15
 
 
-def test_the_images_that_activate_it_most_are_of_its_group(found: Any) -> None:
+def test_the_images_that_activate_it_most_are_of_its_group(found):
     unit = found.ranked[0][0]
     assert found.recording.name(unit) == f"{LAYER}:{PLANTED}"
     best = found.exemplars(unit, 20)
@@ -76,9 +75,7 @@ def test_the_images_that_activate_it_most_are_of_its_group(found: Any) -> None:
 
 
 @pytest.mark.parametrize("mode", ["clamp", "balance"])
-def test_changing_it_removes_the_association_and_changing_others_does_not(
-    mode: Any, found: Any, trial: Trial
-) -> None:
+def test_changing_it_removes_the_association_and_changing_others_does_not(mode, found, trial):
     rows = sweep_units(found, trial, (1,), mode=mode, random=3, replicates=300).to_pylist()
     assert [row["units"] for row in rows] == [1] * len(rows)
     for row in rows:
@@ -95,7 +92,7 @@ def test_changing_it_removes_the_association_and_changing_others_does_not(
             assert abs(row["difference"]) < 0.02
 
 
-def test_measures_are_those_of_the_metrics(found: Any, trial: Trial) -> None:
+def test_measures_are_those_of_the_metrics(found, trial):
     rows = compare_models(found.model, found.model, trial, replicates=2).to_pylist()
     before = {row["measure"]: row["before"] for row in rows}
     vectors = found.model.embed_images(trial.images)
@@ -120,8 +117,8 @@ def test_measures_are_those_of_the_metrics(found: Any, trial: Trial) -> None:
 @pytest.mark.parametrize("family", ["clip", "siglip", "flava", "vit", "resnet", "convnext"])
 @pytest.mark.parametrize("mode", ["clamp", "balance"])
 def test_towers_of_every_kind_are_recorded_changed_and_loaded_again(
-    family: str, mode: Any, checkpoint: Made, tmp_path: Path
-) -> None:
+    family, mode, checkpoint, tmp_path
+):
     model, pictures = checkpoint(family), [i for i in images() if min(i.shape[:2]) > 10]
     group = ["a", "b", "a", "b", "b"][: len(pictures)]
     seen = find_units(model, pictures, group)
@@ -143,7 +140,7 @@ def test_towers_of_every_kind_are_recorded_changed_and_loaded_again(
         np.testing.assert_allclose(again.predict_proba(pictures).sum(axis=1), 1.0, atol=1e-5)
 
 
-def test_balanced_sets_are_equally_active() -> None:
+def test_balanced_sets_are_equally_active():
     seen = draw_marked(120, seed=4)
     model = planted_unit()
     found = find_units(model, seen.images, seen.group)
@@ -159,7 +156,7 @@ def test_balanced_sets_are_equally_active() -> None:
     np.testing.assert_allclose(first, second, atol=1e-4)
 
 
-def test_what_cannot_be_hooked_is_refused(checkpoint: Made) -> None:
+def test_what_cannot_be_hooked_is_refused(checkpoint):
     pictures = draw_marked(4).images
     with pytest.raises(ModelError, match=r"has no layers that can be looked into: it is no module"):
         record_units(load_cnn("null"), pictures)
@@ -171,7 +168,7 @@ def test_what_cannot_be_hooked_is_refused(checkpoint: Made) -> None:
         record_units(planted_unit(), pictures, layers=["acts"])
 
 
-def test_layers_that_run_twice_are_left_out_or_refused() -> None:
+def test_layers_that_run_twice_are_left_out_or_refused():
     import torch
 
     twice = torch.nn.ReLU()
@@ -187,7 +184,7 @@ def test_layers_that_run_twice_are_left_out_or_refused() -> None:
         record_units(model, draw_marked(3).images, layers=["1"])
 
 
-def test_files_of_edits_are_checked(found: Any, tmp_path: Path) -> None:
+def test_files_of_edits_are_checked(found, tmp_path):
     path = tmp_path / "edit.json"
     with pytest.raises(ModelError, match=r"There is no file of edited units .*edit\.json"):
         read_edit(path)
@@ -220,14 +217,14 @@ def test_files_of_edits_are_checked(found: Any, tmp_path: Path) -> None:
         {"k": 20},
     ],
 )
-def test_a_trial_is_checked(more: dict[str, Any]) -> None:
+def test_a_trial_is_checked(more):
     seen = draw_marked(20)
     given = {"images": seen.images, "groups": seen.group, "concepts": CONCEPTS, "k": 5} | more
     with pytest.raises(InputError, match=next(iter(more))):
         Trial(**given)
 
 
-def test_a_search_and_a_sweep_are_checked(found: Any, trial: Trial) -> None:
+def test_a_search_and_a_sweep_are_checked(found, trial):
     pictures = draw_marked(4).images
     with pytest.raises(InputError):
         find_units(found.model, pictures, ["a"])
@@ -238,4 +235,4 @@ def test_a_search_and_a_sweep_are_checked(found: Any, trial: Trial) -> None:
     with pytest.raises(InputError, match="1e-300"):
         choose_units(found, 1, alpha=1e-300)
     with pytest.raises(InputError, match="'shout'"):
-        choose_units(found, 1, mode="shout")  # type: ignore[arg-type]
+        choose_units(found, 1, mode="shout")

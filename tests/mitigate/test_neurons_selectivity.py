@@ -1,7 +1,5 @@
 """Areas under the curve and p-values of units, beside scipy's and by enumeration."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 from scipy import stats
@@ -10,13 +8,13 @@ from equipoise.core.errors import InputError
 from equipoise.mitigate import selectivity
 
 
-def of_scipy(values: Any, member: Any) -> tuple[Any, Any]:
+def of_scipy(values, member):
     found = stats.mannwhitneyu(values[member], values[~member], method="asymptotic")
     return found.statistic / (member.sum() * (~member).sum()), found.pvalue
 
 
 @pytest.mark.parametrize("ties", [False, True])
-def test_it_is_the_statistic_of_mann_and_whitney(ties: bool) -> None:
+def test_it_is_the_statistic_of_mann_and_whitney(ties):
     rng = np.random.default_rng(0)
     values = rng.standard_normal((60, 7))
     values[:20, 2] += 1.0
@@ -33,14 +31,14 @@ def test_it_is_the_statistic_of_mann_and_whitney(ties: bool) -> None:
     assert order[0] == 2
 
 
-def test_few_images_without_ties_have_an_exact_p() -> None:
+def test_few_images_without_ties_have_an_exact_p():
     values = np.array([[1.0], [2.0], [3.0], [4.0], [5.0], [6.0]])
     found = selectivity(values, ["a", "a", "a", "b", "b", "b"])
     assert found.auroc[0, 0] == 0.0
     assert found.p_value[0, 0] == pytest.approx(2 / 20)
 
 
-def test_q_values_count_every_unit_and_group() -> None:
+def test_q_values_count_every_unit_and_group():
     rng = np.random.default_rng(1)
     groups = rng.choice(["a", "b", "c"], 300)
     values = rng.standard_normal((300, 400))
@@ -54,7 +52,7 @@ def test_q_values_count_every_unit_and_group() -> None:
     assert again.strongest()[0] == (5, 2)
 
 
-def test_a_unit_of_the_subject_is_not_one_of_the_group_within_subjects() -> None:
+def test_a_unit_of_the_subject_is_not_one_of_the_group_within_subjects():
     rng = np.random.default_rng(2)
     subject = rng.integers(2, size=400)
     group = np.where(rng.random(400) < 0.2 + 0.6 * subject, "men", "women")
@@ -68,7 +66,7 @@ def test_a_unit_of_the_subject_is_not_one_of_the_group_within_subjects() -> None
     assert within.auroc[0, 1] == pytest.approx(stats.norm.cdf(1 / np.sqrt(2)), abs=0.06)
 
 
-def test_a_stratum_with_one_group_takes_no_part() -> None:
+def test_a_stratum_with_one_group_takes_no_part():
     values = np.array([[1.0], [2.0], [9.0], [8.0]])
     found = selectivity(values, ["a", "b", "a", "a"], within=["x", "x", "y", "y"])
     assert found.auroc[0, 0] == 0.0
@@ -87,6 +85,6 @@ def test_a_stratum_with_one_group_takes_no_part() -> None:
         (np.ones((2, 1)), ["a", "b"], {"within": ["x"]}),
     ],
 )
-def test_arguments_are_checked(values: Any, groups: Any, more: Any) -> None:
+def test_arguments_are_checked(values, groups, more):
     with pytest.raises(InputError):
         selectivity(values, groups, **more)

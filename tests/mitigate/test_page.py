@@ -3,7 +3,6 @@
 import math
 import re
 from dataclasses import replace
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -18,12 +17,12 @@ from equipoise.mitigate.page import (
     conclusions,
     price,
 )
-from equipoise.report.blocks import Chart, Grid, Section, Table
+from equipoise.report.blocks import Chart, Grid, Table
 from equipoise.report.rendering import render
 from report.synthetic import faces, finding
 from report.synthetic_large import augmentation as experiment
 
-NUMBERS: dict[str, Any] = {
+NUMBERS = {
     "n": 24, "before": 0.8, "after": 0.5, "difference": -0.3, "low": -0.4, "high": -0.2,
     "p_value": 0.001, "q_value": 0.002, "floor": 0.2, "share": 0.5, "share_low": 0.3,
     "share_high": 0.7,
@@ -34,7 +33,7 @@ PRICE = NAME | {"role": "utility", "measure": "accuracy", "about": "objects"} | 
 PRICE |= {"difference": -0.01, "share": math.nan}
 
 
-def result(*rows: dict[str, Any]) -> AuditResult:
+def result(*rows):
     manifest = Manifest({}, {}, {"equipoise": "0"}, "", False, {}, {}, 0, "", 0.0, {})
     recipe = NAME | {"conclusion": "transfers", "sentence": "1 of 1 fell", "model": ""}
     subject = NAME | {"measure": "ndkl", "about": "hue", "subject": "nurse", "fold": 0,
@@ -47,7 +46,7 @@ def result(*rows: dict[str, Any]) -> AuditResult:
     return AuditResult((), manifest, tables)
 
 
-def blocks(section: Section | None, kind: type) -> list[Any]:
+def blocks(section, kind):
     assert section is not None
     return [block for block in section.blocks if isinstance(block, kind)]
 
@@ -57,7 +56,7 @@ def blocks(section: Section | None, kind: type) -> list[Any]:
     [({}, 0.5), ({"floor": math.nan, "share": math.nan}, 0.375), ({"share": math.nan}, None)],
     ids=["floor", "no floor", "not estimable"],
 )
-def test_what_was_lowered_lies_over_what_it_cost(change: Any, place: float | None) -> None:
+def test_what_was_lowered_lies_over_what_it_cost(change, place):
     section = price(result(BIAS | change, PRICE))
     grids = blocks(section, Grid)
     if place is None:
@@ -73,7 +72,7 @@ def test_what_was_lowered_lies_over_what_it_cost(change: Any, place: float | Non
     assert utilities.rows[0][1] == "Zero-shot accuracy"
 
 
-def test_the_page_of_recipes_is_no_audit_and_escapes_names() -> None:
+def test_the_page_of_recipes_is_no_audit_and_escapes_names():
     nothing = dict.fromkeys(
         ("chance", "chance_low", "chance_high", "excess", "threshold"), math.nan
     )
@@ -90,7 +89,7 @@ def test_the_page_of_recipes_is_no_audit_and_escapes_names() -> None:
         assert word not in text
 
 
-def test_the_form_of_the_source_s_table() -> None:
+def test_the_form_of_the_source_s_table():
     first, second, *_ = blocks(augmentation(experiment()), Table)
     assert [column.title for column in first.columns] == [
         "Network", "Biased", "Partial mixing", "Uniform noise", "Balanced"
@@ -105,7 +104,7 @@ def test_the_form_of_the_source_s_table() -> None:
     assert augmentation(faces()) is None
 
 
-def test_what_helped_and_what_did_not_in_plain_words() -> None:
+def test_what_helped_and_what_did_not_in_plain_words():
     made = experiment()
     few = replace(made.findings[2], verdict=Verdict.NONE, reason="few faces")
     made = AuditResult((*made.findings[:2], few), made.manifest, made.tables)

@@ -1,8 +1,6 @@
 """Images of a mitigation: those that cannot be used are told before a model is loaded."""
 
 import csv
-from pathlib import Path
-from typing import Any
 
 import pytest
 from PIL import Image
@@ -10,7 +8,7 @@ from PIL import Image
 from equipoise.cli.app import run as command
 from equipoise.cli.mitigating import load_config
 from equipoise.core.errors import DataError
-from equipoise.mitigate.loading import TableImages, load
+from equipoise.mitigate.loading import load
 
 CONFIG = """
 model: "open_clip:no-model/tag"
@@ -29,7 +27,7 @@ output: mitigated
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
+def project(tmp_path):
     """Two subjects in two sets each of two images, listed from the last id to the first."""
     (tmp_path / "photos").mkdir()
     rows = []
@@ -48,14 +46,14 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def write(path: Path, rows: list[dict[str, Any]]) -> None:
+def write(path, rows):
     with path.open("w", newline="") as file:
         writer = csv.DictWriter(file, [*rows[0]])
         writer.writeheader()
         writer.writerows(rows)
 
 
-def tables(project: Path) -> tuple[TableImages, ...]:
+def tables(project):
     return load(load_config(project / "c.yaml"), base=project).tables
 
 
@@ -68,8 +66,8 @@ def tables(project: Path) -> tuple[TableImages, ...]:
     ],
 )  # fmt: skip
 def test_an_image_that_cannot_be_used_is_told_before_a_model_is_loaded(
-    project: Path, content: bytes | None, why: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+    project, content, why, capsys
+):
     broken = project / "photos" / "5.png"
     broken.unlink()
     if content is not None:
@@ -81,7 +79,7 @@ def test_an_image_that_cannot_be_used_is_told_before_a_model_is_loaded(
     assert not (project / "mitigated").exists()
 
 
-def test_one_that_goes_later_is_told_with_its_row(project: Path) -> None:
+def test_one_that_goes_later_is_told_with_its_row(project):
     images, folder = tables(project)[0], project / "photos"
     (folder / "0.png").unlink()
     (folder / "1.png").write_bytes(b"")

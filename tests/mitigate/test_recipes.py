@@ -1,8 +1,5 @@
 """Every recipe: a model with a name and a key of its own, that comes back by its name."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -14,7 +11,6 @@ from equipoise.mitigate import (
     MatchedPrompts,
     Pairs,
     PromptEnsemble,
-    Recipe,
     SetShrinkage,
     TextDistillation,
     Training,
@@ -27,7 +23,7 @@ from equipoise.models import DualEncoder, load_model
 from equipoise.models.wrapped import unit_vectors
 from mitigate.scenes import LEARNED, TEXTS, WITHHELD, base, same, sets, training, weights
 
-RECIPES: tuple[Recipe, ...] = (
+RECIPES = (
     Contrastive(learning_rate=1e-4),
     Contrastive(name="penalty", learning_rate=1e-4, penalty=1.0, towers="texts"),
     TextDistillation(steps=4, learning_rate=3e-4, kept=16, look_every=2),
@@ -39,14 +35,12 @@ RECIPES: tuple[Recipe, ...] = (
 
 
 @pytest.fixture(scope="module")
-def clip() -> Any:
+def clip():
     return base()
 
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.name)
-def test_a_recipe_gives_another_model_that_its_name_opens(
-    recipe: Recipe, clip: Any, tmp_path: Path
-) -> None:
+def test_a_recipe_gives_another_model_that_its_name_opens(recipe, clip, tmp_path):
     image, prompt = sets().images[:1], TEXTS[WITHHELD[0]].neutral[:1]
     before = clip.embed_images(image), clip.embed_texts(prompt)
     made = recipe.fit(clip, training(), tmp_path / "made", seed=3)
@@ -64,7 +58,7 @@ def test_a_recipe_gives_another_model_that_its_name_opens(
     assert {path.name for path in tmp_path.iterdir()} == {"made"}
 
 
-def test_only_the_towers_asked_for_move(clip: Any, tmp_path: Path) -> None:
+def test_only_the_towers_asked_for_move(clip, tmp_path):
     Contrastive(learning_rate=1e-4, towers="texts").fit(clip, training(), tmp_path / "made")
     Contrastive(learning_rate=1e-30, towers="both").fit(clip, training(), tmp_path / "still")
     made, still = weights(tmp_path / "made"), weights(tmp_path / "still")
@@ -73,8 +67,8 @@ def test_only_the_towers_asked_for_move(clip: Any, tmp_path: Path) -> None:
     assert all(name.startswith("text") for name in moved)
 
 
-def test_an_ensemble_holds_for_subjects_it_never_saw(clip: Any, tmp_path: Path) -> None:
-    made: Any = PromptEnsemble().fit(clip, training(images=False), tmp_path / "made")
+def test_an_ensemble_holds_for_subjects_it_never_saw(clip, tmp_path):
+    made = PromptEnsemble().fit(clip, training(images=False), tmp_path / "made")
     unseen = TEXTS[WITHHELD[0]]
     mean = unit_vectors(clip.embed_texts(unseen.attributed)).mean(axis=0)
     np.testing.assert_allclose(made.embed_texts(unseen.neutral[:1])[0], mean, atol=1e-6)
@@ -94,13 +88,13 @@ AGE = {"age": "old"}
         ("one of two old mans", "one of two old judges"),
     ],
 )
-def test_a_subject_is_found_in_captions_as_a_whole_word(caption: str, said: str) -> None:
+def test_a_subject_is_found_in_captions_as_a_whole_word(caption, said):
     one = SubjectTexts("man", ("a man",), (caption, "an old woman"), (AGE, AGE))
     assert ensemble_of([one]).said("a judge") == (said,)
 
 
 @pytest.mark.parametrize("where", ["subject", "neutral", "attributed"])
-def test_a_text_with_a_place_of_its_own_is_refused(where: str) -> None:
+def test_a_text_with_a_place_of_its_own_is_refused(where):
     texts = {"subject": "nurse", "neutral": "a nurse", "attributed": "an old nurse"}
     texts[where] = "a {} nurse"
     subject, neutral, attributed = texts.values()
@@ -112,11 +106,11 @@ def test_a_text_with_a_place_of_its_own_is_refused(where: str) -> None:
         ensemble_of([SubjectTexts(subject, (neutral,), (attributed,), (AGE,))])
 
 
-def test_directions_are_orthonormal_and_gone(clip: Any, tmp_path: Path) -> None:
+def test_directions_are_orthonormal_and_gone(clip, tmp_path):
     rows = group_directions(clip, [TEXTS[name] for name in LEARNED])
     assert rows.shape == (6, 64)  # five of six hues, one of two frames
     np.testing.assert_allclose(rows @ rows.T, np.eye(6), atol=1e-12)
-    made: Any = DirectionRemoval(removed_from="texts").fit(clip, training(False), tmp_path / "m")
+    made = DirectionRemoval(removed_from="texts").fit(clip, training(False), tmp_path / "m")
     text, image = [TEXTS[WITHHELD[0]].attributed[0]], sets().images[:1]
     np.testing.assert_allclose(made.embed_texts(text) @ rows.T, np.zeros((1, 6)), atol=1e-5)
     np.testing.assert_array_equal(made.embed_images(image), clip.embed_images(image))
@@ -124,8 +118,8 @@ def test_directions_are_orthonormal_and_gone(clip: Any, tmp_path: Path) -> None:
         group_directions(clip, [TEXTS[name] for name in LEARNED], 999)
 
 
-def test_shrinkage_spares_what_names_an_attribute(clip: Any, tmp_path: Path) -> None:
-    made: Any = SetShrinkage(strength=8.0).fit(clip, training(), tmp_path / "made")
+def test_shrinkage_spares_what_names_an_attribute(clip, tmp_path):
+    made = SetShrinkage(strength=8.0).fit(clip, training(), tmp_path / "made")
     unseen = TEXTS[WITHHELD[0]]
     named = list(unseen.attributed[:2])
     np.testing.assert_array_equal(made.embed_texts(named), clip.embed_texts(named))
@@ -134,22 +128,22 @@ def test_shrinkage_spares_what_names_an_attribute(clip: Any, tmp_path: Path) -> 
     assert spread[0] < spread[1]
 
 
-LEARNS_FROM_IMAGES: tuple[Recipe, ...] = (Contrastive(), SetShrinkage(), MatchedPrompts())
+LEARNS_FROM_IMAGES = (Contrastive(), SetShrinkage(), MatchedPrompts())
 
 
 @pytest.mark.parametrize("recipe", LEARNS_FROM_IMAGES, ids=lambda one: one.name)
-def test_what_learns_from_images_needs_them(recipe: Recipe, clip: Any, tmp_path: Path) -> None:
+def test_what_learns_from_images_needs_them(recipe, clip, tmp_path):
     message = f"^{recipe.name} learns from images, and there are none of its subjects$"
     with pytest.raises(InputError, match=message):
         recipe.fit(clip, training(images=False), tmp_path / "made")
 
 
-def test_sets_are_never_cut(clip: Any, tmp_path: Path) -> None:
+def test_sets_are_never_cut(clip, tmp_path):
     with pytest.raises(InputError, match="^a counterfactual set has 12 images, and a batch 8;"):
         Contrastive(batch=8).fit(clip, training(), tmp_path / "made")
 
 
-def test_pairs_of_ones_own_are_mixed_in(clip: Any, tmp_path: Path) -> None:
+def test_pairs_of_ones_own_are_mixed_in(clip, tmp_path):
     with pytest.raises(InputError, match=r"^contrastive mixes in pairs \(mix: 0.5\), and there"):
         Contrastive(mix=0.5).fit(clip, training(), tmp_path / "made")
     given, every = training(), sets()

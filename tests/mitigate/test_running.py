@@ -2,9 +2,6 @@
 
 import csv
 import json
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 from PIL import Image
@@ -37,7 +34,7 @@ device: cpu
 
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def data(tmp_path_factory):
     folder = tmp_path_factory.mktemp("data")
     (folder / "photos").mkdir()
     every = sets(per_subject=2).of(SUBJECTS)
@@ -60,7 +57,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def write(path: Path, rows: list[dict[str, Any]]) -> None:
+def write(path, rows):
     with path.open("w", newline="") as file:
         writer = csv.DictWriter(file, [*rows[0]])
         writer.writeheader()
@@ -68,16 +65,14 @@ def write(path: Path, rows: list[dict[str, Any]]) -> None:
 
 
 @pytest.fixture
-def project(data: Path, tmp_path: Path) -> Iterator[Path]:
+def project(data, tmp_path):
     for name in ("sets.csv", "prompts.csv", "photos"):
         (tmp_path / name).symlink_to(data / name)
     (tmp_path / "c.yaml").write_text(CONFIG)
     return tmp_path
 
 
-def test_a_command_makes_models_and_a_report(
-    project: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_command_makes_models_and_a_report(project, capsys):
     assert command(["mitigate", str(project / "c.yaml"), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     out = project / "mitigated"
@@ -95,7 +90,7 @@ def test_a_command_makes_models_and_a_report(
     assert "nothing is written over" in capsys.readouterr().err
 
 
-def test_a_plan_loads_no_model(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_plan_loads_no_model(project, capsys):
     (project / "c.yaml").write_text(CONFIG.replace("clip-biased", "nothing-here"))
     assert command(["mitigate", str(project / "c.yaml"), "--plan", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
@@ -119,16 +114,14 @@ def test_a_plan_loads_no_model(project: Path, capsys: pytest.CaptureFixture[str]
          "recipes.distilled.mix needs `pairs`, the images to mix in"),
     ],
 )  # fmt: skip
-def test_a_configuration_says_what_is_wrong(
-    project: Path, old: str, new: str, message: str
-) -> None:
+def test_a_configuration_says_what_is_wrong(project, old, new, message):
     (project / "c.yaml").write_text(CONFIG.replace(old, new))
     with pytest.raises(ConfigError) as raised:
         load_config(project / "c.yaml")
     assert message in str(raised.value)
 
 
-def test_withheld_subjects_by_name(project: Path) -> None:
+def test_withheld_subjects_by_name(project):
     (project / "c.yaml").write_text(CONFIG.replace("0.34", "[solid circle]"))
     found = load(load_config(project / "c.yaml"), base=project)
     assert found.split.withheld == ("solid circle",)
@@ -137,13 +130,13 @@ def test_withheld_subjects_by_name(project: Path) -> None:
         load(load_config(project / "c.yaml"), base=project)
 
 
-def changed(project: Path, name: str, change: Any) -> None:
+def changed(project, name, change):
     rows = list(csv.DictReader((project / name).read_text().splitlines()))
     (project / name).unlink()
     write(project / name, change(rows))
 
 
-def first(**values: str) -> Any:
+def first(**values):
     return lambda rows: [rows[0] | values, *rows[1:]]
 
 
@@ -160,7 +153,7 @@ def first(**values: str) -> Any:
         ("prompts.csv", first(prompt=""), "row 1: a cell is missing"),
     ],
 )  # fmt: skip
-def test_tables_that_do_not_fit(project: Path, name: str, change: Any, message: str) -> None:
+def test_tables_that_do_not_fit(project, name, change, message):
     changed(project, name, change)
     with pytest.raises(DataError, match=message):
         load(load_config(project / "c.yaml"), base=project)

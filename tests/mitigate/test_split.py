@@ -1,8 +1,5 @@
 """No subject stands on both sides."""
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +12,7 @@ names = st.sets(st.text("abcdef", min_size=1, max_size=4), min_size=2, max_size=
 
 
 @given(names, st.floats(0.05, 0.95), st.integers(0, 5))
-def test_a_split_holds_each_subject_once(subjects: set[str], share: float, seed: int) -> None:
+def test_a_split_holds_each_subject_once(subjects, share, seed):
     split = split_subjects(subjects, withheld=share, seed=seed)
     assert {*split.training} | {*split.withheld} == subjects
     assert not {*split.training} & {*split.withheld}
@@ -24,7 +21,7 @@ def test_a_split_holds_each_subject_once(subjects: set[str], share: float, seed:
 
 
 @given(names, st.integers(0, 5))
-def test_folds_withhold_each_subject_once(subjects: set[str], seed: int) -> None:
+def test_folds_withhold_each_subject_once(subjects, seed):
     parts = folds(subjects, count=2, seed=seed)
     assert sorted(name for one in parts for name in one.withheld) == sorted(subjects)
 
@@ -40,6 +37,6 @@ def test_folds_withhold_each_subject_once(subjects: set[str], seed: int) -> None
         lambda: Training((TEXTS["solid circle"],), (TEXTS["solid circle"],)),
     ],
 )
-def test_a_split_without_two_separate_sides_is_an_error(make: Callable[[], Any]) -> None:
+def test_a_split_without_two_separate_sides_is_an_error(make):
     with pytest.raises(InputError):
         make()

@@ -1,8 +1,6 @@
 """Training of dual encoders of open_clip and of SigLIP, for real: tiny ones of each."""
 
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import open_clip
@@ -11,11 +9,11 @@ import torch
 import transformers
 from PIL import Image
 
-from equipoise.mitigate import Contrastive, Recipe, TextDistillation
+from equipoise.mitigate import Contrastive, TextDistillation
 from equipoise.mitigate import contrastive as contrastive_module
 from equipoise.mitigate import distillation as distillation_module
 from equipoise.mitigate.contrastive import contrastive_loss, spread_within_sets
-from equipoise.mitigate.trainable import Trainable, trainable
+from equipoise.mitigate.trainable import trainable
 from equipoise.models import load_model
 from equipoise.models.wrapped import unit_vectors
 from mitigate.tiny import (
@@ -32,7 +30,7 @@ from model_checkpoints import siglip
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 KINDS = ("open_clip", "open_clip_sigmoid", "siglip")
-RECIPES: tuple[Recipe, ...] = (
+RECIPES = (
     Contrastive(epochs=6, batch=8, learning_rate=1e-3, penalty=0.1, looks=2),
     TextDistillation(steps=8, learning_rate=1e-3, subjects=2, kept=6, look_every=2),
 )
@@ -43,7 +41,7 @@ WRITTEN = {
 
 
 @pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
+def one_thread():
     """Sums of another number of threads differ in their last bits."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -52,7 +50,7 @@ def one_thread() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def named(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
+def named(tmp_path_factory):
     """Name the tiny model of a kind."""
     folder = tmp_path_factory.mktemp("bases")
     (folder / "siglip").mkdir()
@@ -65,28 +63,28 @@ def named(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
 
 
 @pytest.fixture(scope="module", params=KINDS)
-def kind(request: pytest.FixtureRequest) -> str:
+def kind(request):
     return str(request.param)
 
 
 @pytest.fixture(scope="module")
-def base(named: Callable[[str], str], kind: str) -> Any:
+def base(named, kind):
     return load_model(named(kind), device="cpu", dtype="float32")
 
 
-def batch(count: int = 6) -> tuple[list[Any], list[str]]:
+def batch(count=6):
     """Return images with captions that differ."""
     every = sets(SUBJECTS, 1)
     return [every.images[row] for row in range(count)], every.caption[:count].tolist()
 
 
-def ours(subject: Trainable, images: list[Any], captions: list[str]) -> Any:
+def ours(subject, images, captions):
     own = np.arange(len(images))
     vectors = subject.images(images), subject.texts(captions)
     return contrastive_loss(torch, *vectors, own, subject.scale, subject.bias)
 
 
-def test_the_loss_and_its_gradient_are_the_librarys(base: Any, kind: str) -> None:
+def test_the_loss_and_its_gradient_are_the_librarys(base, kind):
     subject = trainable(base)
     weights = subject.weights("both")
     images, captions = batch()
@@ -104,7 +102,7 @@ def test_the_loss_and_its_gradient_are_the_librarys(base: Any, kind: str) -> Non
     assert ("logit_bias" in trained) == (kind != "open_clip")
 
 
-def library(base: Any, kind: str, model: Any, images: list[Any], captions: list[str]) -> Any:
+def library(base, kind, model, images, captions):
     """Return the loss with which the library trains such a model, from its own preprocessing."""
     pictures = [Image.fromarray(image) for image in images]
     if kind == "siglip":
@@ -126,13 +124,13 @@ def library(base: Any, kind: str, model: Any, images: list[Any], captions: list[
     return open_clip.loss.SigLipLoss()(seen, read, model.logit_scale.exp(), model.logit_bias)
 
 
-def test_distillation_moves_prompts_to_their_captions(base: Any, tmp_path: Path) -> None:
+def test_distillation_moves_prompts_to_their_captions(base, tmp_path):
     recipe = TextDistillation(steps=30, learning_rate=1e-3, subjects=3, kept=12, patience=99)
-    made: Any = recipe.fit(base, training(watched=False), tmp_path / "made")
+    made = recipe.fit(base, training(watched=False), tmp_path / "made")
     images, _ = batch()
     np.testing.assert_array_equal(made.embed_images(images), base.embed_images(images))
 
-    def away(model: Any) -> float:
+    def away(model):
         own = []
         for one in map(texts, SUBJECTS[:3]):
             goal = unit_vectors(base.embed_texts(one.attributed)).mean(axis=0)
@@ -144,11 +142,11 @@ def test_distillation_moves_prompts_to_their_captions(base: Any, tmp_path: Path)
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.name)
 def test_the_folder_comes_back_as_a_name_with_the_trained_vectors(
-    recipe: Recipe, base: Any, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    copies: list[Trainable] = []
+    recipe, base, kind, tmp_path, monkeypatch
+):
+    copies = []
 
-    def kept(*given: Any) -> Trainable:
+    def kept(*given):
         copies.append(trainable(*given))
         return copies[-1]
 
@@ -163,7 +161,7 @@ def test_the_folder_comes_back_as_a_name_with_the_trained_vectors(
     (subject,) = copies
     with torch.no_grad():
         trained = subject.images(images).numpy(), subject.texts(captions).numpy()
-    again: Any = load_model(made.info.name, device="cpu", dtype="float32")
+    again = load_model(made.info.name, device="cpu", dtype="float32")
     np.testing.assert_allclose(again.embed_images(images), trained[0], rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(again.embed_texts(captions), trained[1], rtol=1e-4, atol=1e-6)
     assert np.abs(again.embed_texts(captions) - base.embed_texts(captions)).max() > 1e-3
@@ -182,16 +180,14 @@ def test_the_folder_comes_back_as_a_name_with_the_trained_vectors(
 STILL = TextDistillation(steps=1, learning_rate=1e-3)
 
 
-def test_a_model_named_by_architecture_and_file_is_written_with_its_settings(
-    named: Callable[[str], str], tmp_path: Path
-) -> None:
+def test_a_model_named_by_architecture_and_file_is_written_with_its_settings(named, tmp_path):
     import json
 
     (tmp_path / "tiny-trained.json").write_text(json.dumps(OPEN_CLIP))
     open_clip.add_model_config(tmp_path)
     file = Path(named("open_clip").removeprefix("open_clip:")) / WEIGHTS
-    base: Any = load_model(f"open_clip:tiny-trained/{file}", device="cpu")
-    made: Any = STILL.fit(base, training(), tmp_path / "made")
+    base = load_model(f"open_clip:tiny-trained/{file}", device="cpu")
+    made = STILL.fit(base, training(), tmp_path / "made")
     told = json.loads((tmp_path / "made" / "open_clip_config.json").read_text())
     assert told["model_cfg"] == OPEN_CLIP
     # Images are prepared as the base prepares them: with a bare file, as OpenAI's were.
@@ -200,9 +196,7 @@ def test_a_model_named_by_architecture_and_file_is_written_with_its_settings(
     np.testing.assert_array_equal(made.embed_images(images), base.embed_images(images))
 
 
-def test_a_model_of_a_hub_is_written_with_its_settings(
-    named: Callable[[str], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_of_a_hub_is_written_with_its_settings(named, tmp_path, monkeypatch):
     import huggingface_hub
 
     kept = tmp_path / "cache" / "models--owner--tiny"
@@ -212,18 +206,18 @@ def test_a_model_of_a_hub_is_written_with_its_settings(
     (kept / "refs" / "main").write_text(COMMIT)
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
-    base: Any = load_model("open_clip:hf-hub:owner/tiny", device="cpu")
-    made: Any = STILL.fit(base, training(), tmp_path / "made")
+    base = load_model("open_clip:hf-hub:owner/tiny", device="cpu")
+    made = STILL.fit(base, training(), tmp_path / "made")
     images, _ = batch()
     np.testing.assert_array_equal(made.embed_images(images), base.embed_images(images))
     assert made.info.preprocessing["image_settings"]["mean"] == PREPARE["mean"]
 
 
-def vectors(n: int, seed: int) -> torch.Tensor:
+def vectors(n, seed):
     return torch.randn(n, 8, generator=torch.Generator().manual_seed(seed))
 
 
-def test_a_caption_of_two_images_is_no_mismatch_of_either() -> None:
+def test_a_caption_of_two_images_is_no_mismatch_of_either():
     image, text = vectors(1, 0), vectors(2, 1)
     twice = torch.cat([image, image, vectors(1, 2)])
     found = contrastive_loss(torch, twice, text, np.array([0, 0, 1]), torch.tensor(5.0), None)
@@ -234,7 +228,7 @@ def test_a_caption_of_two_images_is_no_mismatch_of_either() -> None:
     assert float(found) == pytest.approx(float((rows + both) / 2), rel=1e-5)
 
 
-def test_spread_is_the_variance_within_sets() -> None:
+def test_spread_is_the_variance_within_sets():
     images, queries, scale = vectors(6, 3), vectors(2, 4), torch.tensor(7.0, requires_grad=True)
     sets, subjects = np.array([0, 0, 0, 1, 1, 1]), np.array([0, 0, 0, 1, 1, 1])
     unit = torch.nn.functional.normalize

@@ -2,14 +2,12 @@
 
 import json
 from itertools import product
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from equipoise.mitigate import ImageSets, SubjectTexts, Training
 
-OPEN_CLIP: dict[str, Any] = {
+OPEN_CLIP = {
     "embed_dim": 24,
     "vision_cfg": {"image_size": 32, "layers": 2, "width": 32, "patch_size": 8, "head_width": 16},
     "text_cfg": {"context_length": 20, "vocab_size": 49408, "width": 32, "heads": 2, "layers": 2},
@@ -22,7 +20,7 @@ SUBJECTS = ("doctor", "nurse", "person", "photo")
 VALUES = {"gender": ("man", "woman"), "hue": ("red", "blue")}
 
 
-def open_clip_folder(folder: Path, **more: Any) -> Path:
+def open_clip_folder(folder, **more):
     """Write a CLIP of open_clip as a folder; with `init_logit_bias`, one of sigmoids."""
     import open_clip
     import torch
@@ -37,7 +35,7 @@ def open_clip_folder(folder: Path, **more: Any) -> Path:
     return folder
 
 
-def texts(subject: str) -> SubjectTexts:
+def texts(subject):
     every = [*product(*VALUES.values())]
     return SubjectTexts(
         subject,
@@ -47,7 +45,7 @@ def texts(subject: str) -> SubjectTexts:
     )
 
 
-def sets(subjects: tuple[str, ...], per_subject: int = 2) -> ImageSets:
+def sets(subjects, per_subject=2):
     """Stripes whose number says the subject, in a hue, brighter above or below by gender."""
     images, rows = [], []
     for name, number in product(subjects, range(per_subject)):
@@ -66,7 +64,7 @@ def sets(subjects: tuple[str, ...], per_subject: int = 2) -> ImageSets:
     return ImageSets(images, subject, own, caption, {"gender": gender, "hue": hue})
 
 
-def training(watched: bool = True) -> Training:
+def training(watched=True):
     """Return three subjects to learn from, and one whose loss is watched, or none."""
     learned = SUBJECTS[:3]
     if not watched:

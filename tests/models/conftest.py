@@ -1,9 +1,6 @@
 """Checkpoints are made once for all tests of a process."""
 
-from collections.abc import Callable
 from functools import cache
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -12,7 +9,7 @@ from model_checkpoints import FAMILIES
 
 
 @pytest.fixture(scope="session")
-def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+def checkpoint(tmp_path_factory):
     """Return the folder of a tiny checkpoint of a family, made when it is first asked for."""
 
     torch = pytest.importorskip("torch", reason="could not import torch")
@@ -20,18 +17,18 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path
     torch.set_num_threads(1)
 
     @cache
-    def made(family: str) -> Path:
+    def made(family):
         return FAMILIES[family](tmp_path_factory.mktemp(family))
 
     return made
 
 
 @pytest.fixture(scope="module")
-def folder(checkpoint: Callable[[str], Path], family: str) -> Path:
+def folder(checkpoint, family):
     """The checkpoint of the family that a module's own fixture names."""
     return checkpoint(family)
 
 
 @pytest.fixture(scope="module")
-def model(folder: Path) -> Any:
+def model(folder):
     return load_model(f"hf:{folder}", device="cpu")

@@ -6,7 +6,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from importlib.util import find_spec
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -29,20 +28,20 @@ Load = Callable[..., Any]
 
 
 @pytest.fixture(scope="module")
-def load(checkpoint: Callable[[str], Path]) -> Load:
-    def loaded(family: str, backend: str, dtype: str = "float32") -> Any:
+def load(checkpoint):
+    def loaded(family, backend, dtype="float32"):
         return load_model(f"hf:{checkpoint(family)}", device="cpu", dtype=dtype, backend=backend)
 
     return loaded
 
 
-def outputs(model: Any) -> list[np.ndarray]:
+def outputs(model):
     if hasattr(model, "embed_images"):
         return [model.embed_images(images())]
     return [model.predict_proba(images()), model.features(images())]
 
 
-def least_cosine(a: np.ndarray, b: np.ndarray) -> float:
+def least_cosine(a, b):
     a, b = a.astype(np.float64), b.astype(np.float64)
     norms = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
     return float(((a * b).sum(axis=1) / norms).min())
@@ -50,7 +49,7 @@ def least_cosine(a: np.ndarray, b: np.ndarray) -> float:
 
 @pytest.mark.parametrize("backend", ["openvino", "onnxruntime"])
 @pytest.mark.parametrize("family", FAMILIES)
-def test_float32_is_torchs(load: Load, family: str, backend: str) -> None:
+def test_float32_is_torchs(load, family, backend):
     ours, reference = load(family, backend), load(family, "torch")
     for got, expected in zip(outputs(ours), outputs(reference), strict=True):
         assert got.dtype == np.float32
@@ -64,7 +63,7 @@ def test_float32_is_torchs(load: Load, family: str, backend: str) -> None:
 
 @pytest.mark.skipif(not has_bfloat16(), reason="needs a CPU with bfloat16")
 @pytest.mark.parametrize("family", FAMILIES)
-def test_bfloat16_on_request_is_near(load: Load, family: str) -> None:
+def test_bfloat16_on_request_is_near(load, family):
     ours, reference = load(family, "openvino", "bfloat16"), load(family, "torch")
     # Pooling by attention over 32 random numbers is uneven; with 768 it is 0.99996.
     least = 0.9997 if family == "siglip" else 0.9999
@@ -76,7 +75,7 @@ def test_bfloat16_on_request_is_near(load: Load, family: str) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 2, 7])
-def test_the_size_of_a_batch_changes_nothing(load: Load, size: int) -> None:
+def test_the_size_of_a_batch_changes_nothing(load, size):
     model = load("clip", "openvino")
     expected = model.embed_images(images())
     model.image_batches.size = size
@@ -84,7 +83,7 @@ def test_the_size_of_a_batch_changes_nothing(load: Load, size: int) -> None:
     assert model.embed_images([]).shape == (0, 24)
 
 
-def test_results_of_one_call_stay_when_the_next_is_made(load: Load) -> None:
+def test_results_of_one_call_stay_when_the_next_is_made(load):
     model = load("clip", "openvino")
     first = model.embed_images(images()[:2])
     kept = first.copy()
@@ -92,12 +91,12 @@ def test_results_of_one_call_stay_when_the_next_is_made(load: Load) -> None:
     np.testing.assert_array_equal(first, kept)
 
 
-def test_texts_stay_on_torch(load: Load) -> None:
+def test_texts_stay_on_torch(load):
     got, expected = load("clip", "openvino"), load("clip", "torch")
     np.testing.assert_array_equal(got.embed_texts(TEXTS), expected.embed_texts(TEXTS))
 
 
-def test_open_clip_and_timm(tmp_path: Path) -> None:
+def test_open_clip_and_timm(tmp_path):
     """Their towers are converted as well; what they are compared with is torch's."""
     open_clip = pytest.importorskip("open_clip", reason="could not import open_clip")
     timm = pytest.importorskip("timm", reason="could not import timm")
@@ -126,15 +125,15 @@ def test_open_clip_and_timm(tmp_path: Path) -> None:
         assert ours.info.backend == "openvino"
 
 
-def placement(dtype: str = "float32", device: str = "cpu") -> Placement:
+def placement(dtype="float32", device="cpu"):
     return Placement(device, dtype, torch)
 
 
-def chosen(path: Path, *, dtype: str = "float32", device: str = "cpu") -> str:
+def chosen(path, *, dtype="float32", device="cpu"):
     return with_backend(placement(dtype, device), Options("hf:x"), [path, path]).backend
 
 
-def test_what_auto_means(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_auto_means(tmp_path, monkeypatch):
     weights = tmp_path / "model.safetensors"
     weights.write_bytes(b"0" * 1000)
     assert chosen(weights) == "torch"  # not worth converting
@@ -149,14 +148,12 @@ def test_what_auto_means(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert chosen(weights) == "torch"
 
 
-def test_auto_takes_openvino_for_a_model_of_some_size(
-    checkpoint: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_auto_takes_openvino_for_a_model_of_some_size(checkpoint, monkeypatch):
     monkeypatch.setattr(backends, "LEAST_BYTES", 0)
     assert load_model(f"hf:{checkpoint('clip')}", device="cpu").info.backend == "openvino"
 
 
-def test_openvino_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_openvino_that_is_not_installed(monkeypatch):
     monkeypatch.setattr(backends, "find_spec", lambda name: None)
     said = r"^openvino is not installed\. To do: pip install 'equipoise\[openvino\]'\.$"
     with pytest.raises(MissingExtraError, match=said):
@@ -171,15 +168,13 @@ def test_openvino_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None
         ("onnxruntime", "bfloat16", r"bfloat16: it has no such kernels for a CPU\."),
     ],
 )
-def test_numbers_that_a_backend_cannot_compute_with(
-    backend: str, dtype: str, said: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_numbers_that_a_backend_cannot_compute_with(backend, dtype, said, monkeypatch):
     monkeypatch.setattr(backends, "has_bfloat16", lambda: False)
     with pytest.raises(ModelError, match=rf"^The backend {backend} cannot compute with {said}"):
         with_backend(placement(dtype), Options("hf:x", backend=backend), [])
 
 
-def test_backends_and_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_backends_and_devices(monkeypatch):
     with pytest.raises(ModelError, match=r"^There is no backend 'tensorrt'\. There are auto, to"):
         place("cpu", "auto", "hf", "tensorrt")
     said = r"^The backend openvino runs on the CPU, and device cuda:1 was asked for\. To do: back"
@@ -191,23 +186,23 @@ def test_backends_and_devices(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("family", ["blip_matching", "llava"])
-def test_models_without_a_tower_for_images_alone(load: Load, family: str) -> None:
+def test_models_without_a_tower_for_images_alone(load, family):
     said = r"^hf:.* is a \w+, which runs on torch only; backend openvino was asked for\. To do: ba"
     with pytest.raises(ModelError, match=said):
         load(family, "openvino")
     assert load(family, "torch").info.backend == "torch"
 
 
-def test_a_tower_that_takes_more_than_pixels(load: Load) -> None:
+def test_a_tower_that_takes_more_than_pixels(load):
     said = r"^hf:.* cannot be run by openvino \(.*it takes pixel_values, pixel_attention_mask, spa"
     with pytest.raises(ModelError, match=said):
         load("siglip2", "openvino")
 
 
-def test_a_tower_that_comes_out_as_another_one(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tower_that_comes_out_as_another_one(load, monkeypatch):
     real = openvino.compiled
 
-    def off(*args: Any) -> Any:
+    def off(*args):
         run = real(*args)
         return lambda pixels: tuple(found + 0.05 for found in run(pixels))
 
@@ -222,7 +217,7 @@ def test_a_tower_that_comes_out_as_another_one(load: Load, monkeypatch: pytest.M
     assert next(model.model.parameters()).dtype == getattr(torch, model.info.dtype)
 
 
-def test_nan_in_the_weights_is_torchs_to_tell(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nan_in_the_weights_is_torchs_to_tell(load, monkeypatch):
     model = load("vit", "torch")
     with torch.no_grad():
         model.model.classifier.bias[2] = torch.nan
@@ -246,9 +241,7 @@ def test_nan_in_the_weights_is_torchs_to_tell(load: Load, monkeypatch: pytest.Mo
         ("bf16x avx512", False),
     ],
 )
-def test_this_cpu(
-    told: str, expected: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_this_cpu(told, expected, monkeypatch, tmp_path):
     (tmp_path / "cpuinfo").write_text(told)
     monkeypatch.setattr(runtimes, "CPU", tmp_path / "cpuinfo")
     assert has_bfloat16.__wrapped__() == expected
@@ -278,9 +271,7 @@ print(*(name for name in sys.modules if name == "openvino_telemetry"))
 @pytest.mark.parametrize(
     ("before", "loaded"), [("", ""), ("import openvino_telemetry", "openvino_telemetry")]
 )
-def test_nothing_is_reported_to_anyone(
-    before: str, loaded: str, checkpoint: Callable[[str], Path], tmp_path: Path
-) -> None:
+def test_nothing_is_reported_to_anyone(before, loaded, checkpoint, tmp_path):
     """Nothing in the home folder forbids it; still no socket is opened and no file is left."""
     assert find_spec("openvino_telemetry") is not None
     done = run_alone(
@@ -293,7 +284,7 @@ def test_nothing_is_reported_to_anyone(
     assert [path for path in tmp_path.rglob("*") if "intel" in path.parts] == []
 
 
-def test_a_plain_import_would_report(tmp_path: Path) -> None:
+def test_a_plain_import_would_report(tmp_path):
     """The test above can fail."""
     done = run_alone(TELEMETRY.format(before="import openvino"), tmp_path)
     assert "a socket was opened" in done.stderr
@@ -317,15 +308,13 @@ except KeyboardInterrupt:
 """
 
 
-def test_an_interrupt_is_no_crash_after_models_were_let_go(
-    checkpoint: Callable[[str], Path], tmp_path: Path
-) -> None:
+def test_an_interrupt_is_no_crash_after_models_were_let_go(checkpoint, tmp_path):
     """Each core of OpenVINO lends this thread a stack for signals; two ended with that of one."""
     done = run_alone(INTERRUPTED.format(folder=checkpoint("clip")), tmp_path)
     assert (done.returncode, done.stdout) == (0, "interrupted\n"), done.stderr
 
 
-def run_alone(code: str, home: Path) -> subprocess.CompletedProcess[str]:
+def run_alone(code, home):
     """Run code in a process of its own, whose home folder is empty."""
     return subprocess.run(
         [sys.executable, "-c", code],

@@ -1,7 +1,5 @@
 """Batches shrink until they fit; nothing is lost, doubled or reordered."""
 
-from collections.abc import Sequence
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,24 +15,24 @@ class TooLargeError(Exception):
 class FakeModel:
     """Doubles numbers, as many at once as its memory holds."""
 
-    def __init__(self, holds: int) -> None:
+    def __init__(self, holds):
         self.holds = holds
-        self.batches: list[int] = []
+        self.batches = []
 
-    def __call__(self, items: Sequence[int]) -> list[int]:
+    def __call__(self, items):
         if len(items) > self.holds:
             raise TooLargeError(f"out of memory at {len(items)}\nand a long report")
         self.batches.append(len(items))
         return [2 * item for item in items]
 
 
-def batches(size: int, freed: list[int] | None = None) -> Batches:
+def batches(size, freed=None):
     freed = freed if freed is not None else []
     return Batches(size, lambda error: isinstance(error, TooLargeError), lambda: freed.append(1))
 
 
 @given(count=st.integers(0, 200), size=st.integers(1, 64), holds=st.integers(1, 64))
-def test_every_item_comes_out_once_in_order(count: int, size: int, holds: int) -> None:
+def test_every_item_comes_out_once_in_order(count, size, holds):
     model, sizes = FakeModel(holds), batches(size)
     parts = sizes.map(model, range(count))
     assert [value for part in parts for value in part] == [2 * item for item in range(count)]
@@ -42,8 +40,8 @@ def test_every_item_comes_out_once_in_order(count: int, size: int, holds: int) -
     assert max(model.batches, default=0) <= min(size, holds)
 
 
-def test_the_size_is_halved_for_good_and_memory_handed_back() -> None:
-    freed: list[int] = []
+def test_the_size_is_halved_for_good_and_memory_handed_back():
+    freed = []
     model, sizes = FakeModel(3), batches(16, freed)
     sizes.map(model, range(10))
     assert sizes.size == 2
@@ -54,14 +52,14 @@ def test_the_size_is_halved_for_good_and_memory_handed_back() -> None:
     assert freed == [1, 1, 1]
 
 
-def test_one_item_that_does_not_fit_is_an_error() -> None:
+def test_one_item_that_does_not_fit_is_an_error():
     expected = r"^The memory does not hold a batch of one: out of memory at 1 To do: choose device:"
     with pytest.raises(ModelError, match=expected):
         batches(4).map(FakeModel(0), range(4))
 
 
-def test_another_error_is_passed_on() -> None:
-    def broken(_: Sequence[int]) -> None:
+def test_another_error_is_passed_on():
+    def broken(_):
         raise ValueError("broken")
 
     with pytest.raises(ValueError, match=r"^broken$"):

@@ -4,9 +4,7 @@ import dataclasses
 import hashlib
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -32,22 +30,22 @@ OFFERS = {
 OWN = ("open_clip", "timm", "onnx")
 
 
-def name_of(family: str, path: Path) -> str:
+def name_of(family, path):
     return f"{family if family in OWN else 'hf'}:{path}"
 
 
 @pytest.fixture(params=OFFERS, scope="module")
-def family(request: pytest.FixtureRequest) -> str:
+def family(request):
     return str(request.param)
 
 
 @pytest.fixture(scope="module")
-def model(folder: Path, family: str) -> Any:
+def model(folder, family):
     return load_model(name_of(family, folder), device="cpu")
 
 
 @pytest.fixture(scope="module")
-def pictures(family: str) -> list[Any]:
+def pictures(family):
     """Images that the family takes."""
     if family == "onnx":
         return list(np.random.default_rng(1).integers(0, 256, (5, 32, 32, 3), dtype=np.uint8))
@@ -55,7 +53,7 @@ def pictures(family: str) -> list[Any]:
     return [one for one in images() if max(one.shape[:2]) / min(one.shape[:2]) < limit]
 
 
-def outputs(model: Any, pictures: list[Any]) -> list[Any]:
+def outputs(model, pictures):
     """Return everything that a model says of images, a row an image."""
     return {
         "encoder": lambda: [model.embed_images(pictures)],
@@ -68,7 +66,7 @@ def outputs(model: Any, pictures: list[Any]) -> list[Any]:
     }[str(offer_of(model))]()
 
 
-def assert_near(got: list[Any], expected: list[Any]) -> None:
+def assert_near(got, expected):
     for one, other in zip(got, expected, strict=True):
         if one.dtype == object:
             assert one.tolist() == other.tolist()
@@ -76,7 +74,7 @@ def assert_near(got: list[Any], expected: list[Any]) -> None:
             np.testing.assert_allclose(one, other, atol=2e-5)
 
 
-def test_it_is_of_one_kind_and_the_preview_says_so(model: Any, folder: Path, family: str) -> None:
+def test_it_is_of_one_kind_and_the_preview_says_so(model, folder, family):
     kinds = [name for name, kind in PROTOCOLS.items() if isinstance(model, kind)]
     assert kinds == [OFFERS[family]]
     adapter, target = find_adapter(name_of(family, folder))
@@ -87,7 +85,7 @@ def test_it_is_of_one_kind_and_the_preview_says_so(model: Any, folder: Path, fam
         assert preview.dimension in (None, model.info.dimension)
 
 
-def test_an_output_depends_on_its_image_alone(model: Any, pictures: list[Any]) -> None:
+def test_an_output_depends_on_its_image_alone(model, pictures):
     expected = outputs(model, pictures)
     for one in expected:
         assert len(one) == len(pictures)
@@ -100,14 +98,14 @@ def test_an_output_depends_on_its_image_alone(model: Any, pictures: list[Any]) -
         assert none.shape == (0, *one.shape[1:])
 
 
-def test_pillow_images_and_grey_ones_are_the_same_images(model: Any, pictures: list[Any]) -> None:
+def test_pillow_images_and_grey_ones_are_the_same_images(model, pictures):
     expected = outputs(model, pictures)
     assert_near(outputs(model, [Image.fromarray(one) for one in pictures]), expected)
     grey = np.repeat(pictures[0][:, :, :1], 3, axis=2)
     assert_near(outputs(model, [grey[:, :, 0]]), outputs(model, [grey]))
 
 
-def test_what_keys_evidence_is_told(model: Any, folder: Path, family: str) -> None:
+def test_what_keys_evidence_is_told(model, folder, family):
     info = model.info
     json.dumps(dataclasses.asdict(info))
     assert (info.name, info.device, info.revision) == (name_of(family, folder), "cpu", None)
@@ -118,9 +116,7 @@ def test_what_keys_evidence_is_told(model: Any, folder: Path, family: str) -> No
     assert info.weights_sha256 == info.files[weights[0].name]
 
 
-def test_a_copy_elsewhere_has_the_same_key_and_identity(
-    model: Any, folder: Path, family: str, tmp_path: Path
-) -> None:
+def test_a_copy_elsewhere_has_the_same_key_and_identity(model, folder, family, tmp_path):
     root = folder if folder.is_dir() else folder.parent
     copy = Path(shutil.copytree(root, tmp_path / "copy"))
     name = name_of(family, copy if folder.is_dir() else copy / folder.name)
@@ -134,13 +130,13 @@ def test_a_copy_elsewhere_has_the_same_key_and_identity(
     assert facts[0] == facts[1]
 
 
-def test_a_folder_has_no_revision(folder: Path, family: str) -> None:
+def test_a_folder_has_no_revision(folder, family):
     with pytest.raises(ModelError):
         load_model(name_of(family, folder), device="cpu", revision="v1")
 
 
 @pytest.mark.parametrize("family", [one for one in OFFERS if OFFERS[one] == "encoder"])
-def test_texts_of_an_encoder(checkpoint: Callable[[str], Path], family: str) -> None:
+def test_texts_of_an_encoder(checkpoint, family):
     name = name_of(family, checkpoint(family))
     model = load_model(name, device="cpu")
     expected = model.embed_texts(TEXTS)

@@ -16,23 +16,23 @@ from diffusion_checkpoints import (
 from equipoise.core.errors import InputError, MissingExtraError, ModelError
 from equipoise.counterfactuals import generate_prompts, generate_sets
 from equipoise.models import load_generator
-from equipoise.models.generators import ControlledGenerator, ImageGenerator, Sampling
+from equipoise.models.generators import ControlledGenerator, Sampling
 
 SAMPLING = Sampling(steps=3, guidance=3.0)
 PROMPTS = ["a red dog", "a cat", "", "a red dog"]
 
 
 @pytest.fixture(scope="module")
-def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def checkpoint(tmp_path_factory):
     return stable_diffusion(tmp_path_factory.mktemp("diffusers") / "sd")
 
 
 @pytest.fixture(scope="module")
-def model(checkpoint: Path) -> ImageGenerator:
+def model(checkpoint):
     return load_generator(f"diffusers:{checkpoint}", device="cpu")
 
 
-def test_what_is_told_of_it(model: ImageGenerator, checkpoint: Path) -> None:
+def test_what_is_told_of_it(model, checkpoint):
     assert isinstance(model, ControlledGenerator)
     info = model.info
     assert info.name == f"diffusers:{checkpoint}"
@@ -47,7 +47,7 @@ def test_what_is_told_of_it(model: ImageGenerator, checkpoint: Path) -> None:
     assert info.preprocessing == {"scheduler": "PNDMScheduler", "safety_checker": False}
 
 
-def test_an_image_depends_on_its_prompt_and_seed_alone(model: ImageGenerator) -> None:
+def test_an_image_depends_on_its_prompt_and_seed_alone(model):
     together = model.generate(PROMPTS, seeds=[1, 1, 2, 3], sampling=SAMPLING)
     alone = [
         model.generate([prompt], seeds=[seed], sampling=SAMPLING)[0]
@@ -61,8 +61,8 @@ def test_an_image_depends_on_its_prompt_and_seed_alone(model: ImageGenerator) ->
     assert np.abs(together[0].astype(int) - together[3]).max() > 10
 
 
-def test_sampling_changes_the_image(model: ImageGenerator) -> None:
-    def made(**more: object) -> np.ndarray:
+def test_sampling_changes_the_image(model):
+    def made(**more):
         sampling = Sampling(**({"steps": 3, "guidance": 3.0} | more))
         image = model.generate(["a dog"], seeds=[1], sampling=sampling)[0]
         assert image is not None
@@ -75,16 +75,14 @@ def test_sampling_changes_the_image(model: ImageGenerator) -> None:
     assert made(height=32, width=24).shape == (32, 24, 3)
 
 
-def test_batches_are_cut_by_the_size_of_images(model: ImageGenerator) -> None:
+def test_batches_are_cut_by_the_size_of_images(model):
     assert isinstance(model, ControlledGenerator)
     assert model.room(Sampling()) == 64
     assert model.room(Sampling(height=512, width=512)) == 2
     assert model.room(Sampling(height=2048, width=2048)) == 1
 
 
-def test_prompts_longer_than_the_model_reads_are_refused_before_anything_is_made(
-    model: ImageGenerator, tmp_path: Path
-) -> None:
+def test_prompts_longer_than_the_model_reads_are_refused_before_anything_is_made(model, tmp_path):
     long = "dog" * 8
     said = (
         rf"^diffusers:.*/sd reads 24 tokens of a text, and '{long}' has 26 \(both with the marks "
@@ -106,7 +104,7 @@ def test_prompts_longer_than_the_model_reads_are_refused_before_anything_is_made
 
 
 @pytest.mark.parametrize("strict", [True, False])
-def test_what_the_safety_checker_hides_is_refused(strict: bool, tmp_path: Path) -> None:
+def test_what_the_safety_checker_hides_is_refused(strict, tmp_path):
     folder = stable_diffusion(tmp_path / "sd", checker=safety_checker(strict=strict))
     model = load_generator(f"diffusers:{folder}", device="cpu")
     assert model.info.preprocessing["safety_checker"] is True
@@ -114,7 +112,7 @@ def test_what_the_safety_checker_hides_is_refused(strict: bool, tmp_path: Path) 
     assert [image is None for image in made] == [strict, strict]
 
 
-def test_numbers_that_are_no_image(checkpoint: Path) -> None:
+def test_numbers_that_are_no_image(checkpoint):
     import torch
 
     model = load_generator(f"diffusers:{checkpoint}", device="cpu")
@@ -124,12 +122,12 @@ def test_numbers_that_are_no_image(checkpoint: Path) -> None:
         model.generate(["a"], seeds=[1], sampling=SAMPLING)
 
 
-def test_what_the_library_raises_is_translated(model: ImageGenerator) -> None:
+def test_what_the_library_raises_is_translated(model):
     with pytest.raises(ModelError, match="^diffusers:.*/sd failed: ValueError: text input must be"):
-        model.generate([3], seeds=[1], sampling=SAMPLING)  # type: ignore[list-item]
+        model.generate([3], seeds=[1], sampling=SAMPLING)
 
 
-def test_another_pipeline_makes_images_and_cannot_be_controlled(tmp_path: Path) -> None:
+def test_another_pipeline_makes_images_and_cannot_be_controlled(tmp_path):
     folder = stable_diffusion_3(tmp_path / "sd3")
     model = load_generator(f"diffusers:{folder}", device="cpu")
     assert model.info.family == "StableDiffusion3Pipeline"
@@ -145,22 +143,20 @@ def test_another_pipeline_makes_images_and_cannot_be_controlled(tmp_path: Path) 
         model.check_control()
 
 
-def test_a_denoiser_that_does_not_see_the_text_cannot_be_controlled(tmp_path: Path) -> None:
+def test_a_denoiser_that_does_not_see_the_text_cannot_be_controlled(tmp_path):
     model = load_generator(f"diffusers:{without_cross_attention(tmp_path / 'sd')}", device="cpu")
     assert isinstance(model, ControlledGenerator)
     with pytest.raises(ModelError, match="its denoiser is a UNet2DConditionModel"):
         model.check_control()
 
 
-def copied(checkpoint: Path, folder: Path) -> Path:
+def copied(checkpoint, folder):
     import shutil
 
     return Path(shutil.copytree(checkpoint, folder / "copy"))
 
 
-def test_a_copy_has_the_same_key_and_another_weight_another(
-    checkpoint: Path, model: ImageGenerator, tmp_path: Path
-) -> None:
+def test_a_copy_has_the_same_key_and_another_weight_another(checkpoint, model, tmp_path):
     copy = copied(checkpoint, tmp_path)
     assert load_generator(f"diffusers:{copy}", device="cpu").info.key == model.info.key
     config = copy / "scheduler" / "scheduler_config.json"
@@ -168,7 +164,7 @@ def test_a_copy_has_the_same_key_and_another_weight_another(
     assert load_generator(f"diffusers:{copy}", device="cpu").info.key != model.info.key
 
 
-def test_pickles_are_refused_unless_allowed(checkpoint: Path, tmp_path: Path) -> None:
+def test_pickles_are_refused_unless_allowed(checkpoint, tmp_path):
     import torch
     from safetensors.torch import load_file
 
@@ -182,7 +178,7 @@ def test_pickles_are_refused_unless_allowed(checkpoint: Path, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("part", ["_class_name", "unet"])
-def test_code_of_a_checkpoint_is_refused(part: str, checkpoint: Path, tmp_path: Path) -> None:
+def test_code_of_a_checkpoint_is_refused(part, checkpoint, tmp_path):
     copy = copied(checkpoint, tmp_path)
     (copy / "own.py").write_text("raise SystemExit('it ran')\n")
     index = json.loads((copy / "model_index.json").read_text()) | {part: ["own", "Own"]}
@@ -203,7 +199,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("message", BROKEN)
-def test_checkpoints_that_cannot_be_used(message: str, checkpoint: Path, tmp_path: Path) -> None:
+def test_checkpoints_that_cannot_be_used(message, checkpoint, tmp_path):
     copy = copied(checkpoint, tmp_path)
     name, text = BROKEN[message]
     if text is None:
@@ -214,7 +210,7 @@ def test_checkpoints_that_cannot_be_used(message: str, checkpoint: Path, tmp_pat
         load_generator(f"diffusers:{copy}", device="cpu")
 
 
-def test_a_pipeline_that_makes_no_images_of_texts(checkpoint: Path, tmp_path: Path) -> None:
+def test_a_pipeline_that_makes_no_images_of_texts(checkpoint, tmp_path):
     copy = copied(checkpoint, tmp_path)
     index = json.loads((copy / "model_index.json").read_text())
     (copy / "model_index.json").write_text(json.dumps(index | {"_class_name": "DDPMPipeline"}))
@@ -222,7 +218,7 @@ def test_a_pipeline_that_makes_no_images_of_texts(checkpoint: Path, tmp_path: Pa
         load_generator(f"diffusers:{copy}", device="cpu")
 
 
-def test_names_that_name_nothing(checkpoint: Path) -> None:
+def test_names_that_name_nothing(checkpoint):
     for name in ("sd", "hf:sd", "diffusers:", ""):
         with pytest.raises(
             ModelError,
@@ -236,10 +232,10 @@ def test_names_that_name_nothing(checkpoint: Path) -> None:
         load_generator("diffusers:a b")
 
 
-def test_a_hub_that_cannot_be_reached(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_hub_that_cannot_be_reached(monkeypatch, tmp_path):
     import huggingface_hub
 
-    def offline(*_: object, **__: object) -> None:
+    def offline(*_, **__):
         raise OSError("no network")
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", offline)
@@ -250,18 +246,16 @@ def test_a_hub_that_cannot_be_reached(monkeypatch: pytest.MonkeyPatch, tmp_path:
         load_generator("diffusers:owner/name", revision="v1")
 
 
-def test_what_is_fetched_of_a_hub(
-    checkpoint: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_what_is_fetched_of_a_hub(checkpoint, monkeypatch, tmp_path):
     import shutil
 
     import huggingface_hub
 
     commit = tmp_path / ("ab" * 20)
     shutil.copytree(checkpoint, commit)
-    asked: dict[str, object] = {}
+    asked = {}
 
-    def download(name: str, **how: object) -> str:
+    def download(name, **how):
         asked.update(how, name=name)
         return str(commit)
 
@@ -276,7 +270,7 @@ def test_what_is_fetched_of_a_hub(
     assert not [pattern for pattern in patterns if pattern.endswith((".bin", ".py", ".ckpt"))]
 
 
-def test_a_library_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_library_that_is_missing(monkeypatch):
     import sys
 
     monkeypatch.setitem(sys.modules, "diffusers", None)
@@ -287,7 +281,7 @@ def test_a_library_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
         load_generator("diffusers:somewhere")
 
 
-def test_factories_of_the_user() -> None:
+def test_factories_of_the_user():
     made = load_generator("python:generator_models:swatches")
     assert made.info.family == "swatches"
     with pytest.raises(ModelError, match="new_means made a Means, which makes no images"):
@@ -304,6 +298,6 @@ def test_factories_of_the_user() -> None:
         ({"width": 0}, "width is 0; expected a multiple of 8, in pixels"),
     ],
 )
-def test_sampling_out_of_range(settings: dict[str, float], message: str) -> None:
+def test_sampling_out_of_range(settings, message):
     with pytest.raises(InputError, match=message):
         Sampling(**settings)

@@ -1,8 +1,5 @@
 """Layers inside a model, and names of models beside a file."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -14,7 +11,7 @@ from tools.planted.modules import module_classifier
 PIXELS = np.arange(5 * 4 * 4 * 3, dtype=np.uint8).reshape(5, 4, 4, 3)
 
 
-def network() -> Any:
+def network():
     import torch
 
     with torch.random.fork_rng(devices=[]):
@@ -24,7 +21,7 @@ def network() -> Any:
         )
 
 
-def test_layers_are_found_by_name_and_the_nearest_are_named() -> None:
+def test_layers_are_found_by_name_and_the_nearest_are_named():
     inside = insides(module_classifier(network(), ("a", "b"), name="mine"))
     assert type(inside.layer("1")).__name__ == "ReLU"
     with pytest.raises(
@@ -36,7 +33,7 @@ def test_layers_are_found_by_name_and_the_nearest_are_named() -> None:
     assert inside.inputs(PIXELS)["pixel_values"].shape == (5, 3, 4, 4)
 
 
-def test_names_of_models_beside_a_file(tmp_path: Path) -> None:
+def test_names_of_models_beside_a_file(tmp_path):
     (tmp_path / "model").mkdir()
     (tmp_path / "sub").mkdir()
     name = f"hf:{tmp_path / 'model'}"

@@ -1,9 +1,5 @@
 """Models that answer in words through `load_model`: the words are the library's own."""
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 from equipoise.core.errors import MissingExtraError, ModelError
@@ -19,10 +15,10 @@ GREEDY = {"do_sample": False, "max_new_tokens": 32}
 
 
 @pytest.fixture(scope="module")
-def answerer(checkpoint: Callable[[str], Path]) -> Callable[[str], tuple[Any, Any, Any]]:
+def answerer(checkpoint):
     """Return our model, the library's, and its processor."""
 
-    def loaded(family: str) -> tuple[Any, Any, Any]:
+    def loaded(family):
         folder = checkpoint(family)
         kind = "BlipForQuestionAnswering" if family == "blip_vqa" else "AutoModelForImageTextToText"
         reference = getattr(transformers, kind).from_pretrained(folder).eval()
@@ -32,13 +28,13 @@ def answerer(checkpoint: Callable[[str], Path]) -> Callable[[str], tuple[Any, An
     return loaded
 
 
-def said(reference: Any, processor: Any, start: int, **inputs: Any) -> str:
+def said(reference, processor, start, **inputs):
     with torch.inference_mode():
         tokens = reference.generate(**inputs, **GREEDY)
     return processor.decode(tokens[0, start:], skip_special_tokens=True).strip()
 
 
-def test_blip_2_is_asked_in_its_own_words(answerer: Any) -> None:
+def test_blip_2_is_asked_in_its_own_words(answerer):
     model, reference, processor = answerer("blip_2")
     expected = []
     for image in images():
@@ -52,7 +48,7 @@ def test_blip_2_is_asked_in_its_own_words(answerer: Any) -> None:
     assert model.info.preprocessing["prompt"] == "Question: {} Answer:"
 
 
-def test_blip_2_captions_where_there_is_no_question(answerer: Any) -> None:
+def test_blip_2_captions_where_there_is_no_question(answerer):
     model, reference, processor = answerer("blip_2")
     inputs = processor(Image.fromarray(images()[0]), return_tensors="pt")
     # Its own start, without a text: the image's tokens and the one that begins a text.
@@ -60,7 +56,7 @@ def test_blip_2_captions_where_there_is_no_question(answerer: Any) -> None:
     assert model.answer(images()[:1], "") == [expected]
 
 
-def test_blip_answers_questions(answerer: Any) -> None:
+def test_blip_answers_questions(answerer):
     model, reference, processor = answerer("blip_vqa")
     expected = [
         said(
@@ -77,7 +73,7 @@ def test_blip_answers_questions(answerer: Any) -> None:
         model.answer(images(), " ")
 
 
-def test_blip_captions(answerer: Any) -> None:
+def test_blip_captions(answerer):
     model, reference, processor = answerer("blip_caption")
     expected = [
         said(reference, processor, 0, **processor(Image.fromarray(image), return_tensors="pt"))
@@ -89,7 +85,7 @@ def test_blip_captions(answerer: Any) -> None:
         model.answer(images(), QUESTION)
 
 
-def test_a_chat_model_is_asked_by_its_template(answerer: Any) -> None:
+def test_a_chat_model_is_asked_by_its_template(answerer):
     model, reference, processor = answerer("llava")
     expected = []
     for image in images():
@@ -103,7 +99,7 @@ def test_a_chat_model_is_asked_by_its_template(answerer: Any) -> None:
     assert model.info.preprocessing["decoding"]["do_sample"] is False
 
 
-def test_a_chat_model_without_a_template(checkpoint: Callable[[str], Path], tmp_path: Path) -> None:
+def test_a_chat_model_without_a_template(checkpoint, tmp_path):
     source = checkpoint("llava")
     for path in source.iterdir():
         if path.name != "chat_template.jinja":
@@ -112,10 +108,8 @@ def test_a_chat_model_without_a_template(checkpoint: Callable[[str], Path], tmp_
         load_model(f"hf:{tmp_path}", device="cpu")
 
 
-def test_a_chat_model_that_needs_torchvision_says_so(
-    checkpoint: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*_: Any, **__: Any) -> None:
+def test_a_chat_model_that_needs_torchvision_says_so(checkpoint, tmp_path, monkeypatch):
+    def refuse(*_, **__):
         raise ImportError("Qwen2VLVideoProcessor requires the Torchvision library but it was not")
 
     monkeypatch.setattr(transformers.AutoProcessor, "from_pretrained", refuse)
@@ -124,7 +118,7 @@ def test_a_chat_model_that_needs_torchvision_says_so(
         load_model(f"hf:{checkpoint('llava')}", device="cpu")
 
 
-def test_a_chat_model_whose_images_have_tokens_by_size(answerer: Any) -> None:
+def test_a_chat_model_whose_images_have_tokens_by_size(answerer):
     model, reference, processor = answerer("qwen2_vl")
     pictures = [image for image in images() if max(image.shape[:2]) < 80]
     expected = []

@@ -1,9 +1,6 @@
 """Image classifiers of transformers through `load_model`."""
 
 import dataclasses
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -21,12 +18,12 @@ FAMILIES = ("vit", "resnet", "convnext", "vit_multi_label")
 
 
 @pytest.fixture(params=FAMILIES, scope="module")
-def family(request: pytest.FixtureRequest) -> str:
+def family(request):
     return request.param
 
 
 @pytest.fixture(scope="module")
-def outputs(folder: Path) -> Any:
+def outputs(folder):
     reference = transformers.AutoModelForImageClassification.from_pretrained(folder).eval()
     processor = transformers.AutoImageProcessor.from_pretrained(folder)
     inputs = processor([Image.fromarray(image) for image in images()], return_tensors="pt")
@@ -34,7 +31,7 @@ def outputs(folder: Path) -> Any:
         return reference, reference(**inputs, output_hidden_states=True)
 
 
-def test_probabilities_are_the_librarys(model: Any, outputs: Any, family: str) -> None:
+def test_probabilities_are_the_librarys(model, outputs, family):
     logits = outputs[1].logits
     several = family == "vit_multi_label"
     expected = logits.sigmoid() if several else logits.softmax(dim=1)
@@ -46,7 +43,7 @@ def test_probabilities_are_the_librarys(model: Any, outputs: Any, family: str) -
     assert (np.abs(got.sum(axis=1) - 1) < 1e-5).all() == (not several)
 
 
-def test_features_are_what_the_head_turns_into_logits(model: Any, outputs: Any) -> None:
+def test_features_are_what_the_head_turns_into_logits(model, outputs):
     reference, out = outputs
     features = model.features(images())
     assert features.shape == (7, model.info.dimension)
@@ -56,7 +53,7 @@ def test_features_are_what_the_head_turns_into_logits(model: Any, outputs: Any) 
     np.testing.assert_allclose(logits.numpy(), out.logits.numpy(), atol=1e-5)
 
 
-def test_nan_is_not_hidden(checkpoint: Callable[[str], Path]) -> None:
+def test_nan_is_not_hidden(checkpoint):
     model = load_model(f"hf:{checkpoint('vit')}", device="cpu")
     with torch.no_grad():
         model.model.classifier.bias[2] = torch.nan
@@ -64,7 +61,7 @@ def test_nan_is_not_hidden(checkpoint: Callable[[str], Path]) -> None:
     assert np.isfinite(model.features(images()[:2])).all()
 
 
-def test_a_model_without_a_linear_layer_has_no_features(model: Any) -> None:
+def test_a_model_without_a_linear_layer_has_no_features(model):
     assert last_linear(torch, None) is None
     assert last_linear(torch, torch.nn.Conv2d(3, 5, 1)) is None
     headless = dataclasses.replace(model, tower=lambda inputs: (torch.zeros(1, 5),))

@@ -1,8 +1,6 @@
 """CLIP, SigLIP and FLAVA through `load_model`: the vectors are the library's own."""
 
 from functools import cache, partial
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -23,21 +21,21 @@ CLASSES = {
 
 
 @pytest.fixture(params=CLASSES, scope="module")
-def family(request: pytest.FixtureRequest) -> str:
+def family(request):
     return request.param
 
 
 @cache
-def own(folder: Path, family: str) -> Any:
+def own(folder, family):
     return getattr(transformers, CLASSES[family]).from_pretrained(folder).eval()
 
 
-def pooled(output: Any) -> np.ndarray:
+def pooled(output):
     vectors = output.pooler_output
     return (vectors[:, 0] if vectors.ndim == 3 else vectors).numpy()
 
 
-def test_images_are_embedded_as_the_library_does(model: Any, folder: Path, family: str) -> None:
+def test_images_are_embedded_as_the_library_does(model, folder, family):
     processor = transformers.AutoImageProcessor.from_pretrained(folder)
     inputs = processor([Image.fromarray(image) for image in images()], return_tensors="pt")
     with torch.inference_mode():
@@ -51,9 +49,7 @@ def test_images_are_embedded_as_the_library_does(model: Any, folder: Path, famil
 
 @pytest.mark.parametrize("preprocessing", ["auto", "library"])
 @pytest.mark.parametrize("backend", ["pil", "torchvision"])
-def test_either_image_processor_of_the_library(
-    folder: Path, family: str, backend: str, preprocessing: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_either_image_processor_of_the_library(folder, family, backend, preprocessing, monkeypatch):
     """Pillow's is what an installation without torchvision has."""
     auto = transformers.AutoImageProcessor
     chosen = partial(auto.from_pretrained, backend=backend)
@@ -72,7 +68,7 @@ def test_either_image_processor_of_the_library(
         np.testing.assert_allclose(got, expected, atol=1e-5)
 
 
-def test_texts_are_embedded_as_the_library_does(model: Any, folder: Path, family: str) -> None:
+def test_texts_are_embedded_as_the_library_does(model, folder, family):
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     filled = {"padding": "max_length", "max_length": 64} if "siglip" in family else {}
     rows = []
@@ -85,7 +81,7 @@ def test_texts_are_embedded_as_the_library_does(model: Any, folder: Path, family
     assert got.shape == (7, model.info.dimension)
 
 
-def test_scale_and_bias_are_the_models(model: Any, folder: Path, family: str) -> None:
+def test_scale_and_bias_are_the_models(model, folder, family):
     """The library's logits of pairs are scale * cosine + bias, of the vectors given."""
     texts, pictures = model.embed_texts(TEXTS), model.embed_images(images())
     rows = [v / np.linalg.norm(v, axis=1, keepdims=True) for v in (pictures, texts)]
@@ -96,19 +92,17 @@ def test_scale_and_bias_are_the_models(model: Any, folder: Path, family: str) ->
     assert np.isfinite(model.info.scale * rows[0] @ rows[1].T + model.info.bias).all()
 
 
-def cosines(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def cosines(a, b):
     return (a * b).sum(axis=1) / np.linalg.norm(a, axis=1) / np.linalg.norm(b, axis=1)
 
 
-def test_capitals_make_no_difference_where_the_model_was_trained_without(
-    model: Any, family: str
-) -> None:
+def test_capitals_make_no_difference_where_the_model_was_trained_without(model, family):
     got = model.embed_texts(["A Photo of the Man", "a photo of the man"])
     np.testing.assert_array_equal(got[0], got[1])
     assert model.info.preprocessing["text"]["lowercase"] == ("siglip" in family)
 
 
-def test_nan_is_not_hidden(folder: Path) -> None:
+def test_nan_is_not_hidden(folder):
     model = load_model(f"hf:{folder}", device="cpu")
     with torch.no_grad():
         next(p for n, p in model.model.named_parameters() if "vision" in n or "image" in n)[:] = (

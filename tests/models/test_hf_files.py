@@ -2,9 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -21,21 +19,21 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
 @pytest.fixture
-def folder(checkpoint: Callable[[str], Path], tmp_path: Path) -> Path:
+def folder(checkpoint, tmp_path):
     """A copy of a tiny CLIP, to be broken."""
     return Path(shutil.copytree(checkpoint("clip"), tmp_path / "clip"))
 
 
-def load(folder: Path, **options: Any) -> Any:
+def load(folder, **options):
     return load_model(f"hf:{folder}", device="cpu", **options)
 
 
-def edit(folder: Path, **changes: Any) -> None:
+def edit(folder, **changes):
     path = folder / "config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 
 
-def pickled(folder: Path) -> Path:
+def pickled(folder):
     from safetensors.torch import load_file
 
     torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
@@ -43,7 +41,7 @@ def pickled(folder: Path) -> Path:
     return folder
 
 
-def test_a_pickle_is_read_only_where_that_is_allowed(folder: Path) -> None:
+def test_a_pickle_is_read_only_where_that_is_allowed(folder):
     expected = load(folder).embed_images(images())
     pickled(folder)
     with pytest.raises(ModelError, match=r" has its weights only as pickles, which can run any co"):
@@ -53,12 +51,12 @@ def test_a_pickle_is_read_only_where_that_is_allowed(folder: Path) -> None:
     assert "pytorch_model.bin" in model.info.files
 
 
-def test_safetensors_are_read_where_there_are_both(folder: Path) -> None:
+def test_safetensors_are_read_where_there_are_both(folder):
     (folder / "pytorch_model.bin").write_bytes(b"never read")
     assert "pytorch_model.bin" not in load(folder, allow_pickle=True).info.files
 
 
-def test_weights_in_several_files(folder: Path) -> None:
+def test_weights_in_several_files(folder):
     whole = load(folder)
     model = transformers.CLIPModel.from_pretrained(folder)
     (folder / "model.safetensors").unlink()
@@ -74,7 +72,7 @@ def test_weights_in_several_files(folder: Path) -> None:
         load(folder)
 
 
-def test_a_tokenizer_that_fails_on_every_text_is_refused(folder: Path) -> None:
+def test_a_tokenizer_that_fails_on_every_text_is_refused(folder):
     path = folder / "tokenizer_config.json"
     settings = json.loads(path.read_text())
     path.write_text(json.dumps({**settings, "pad_token": None}))
@@ -82,7 +80,7 @@ def test_a_tokenizer_that_fails_on_every_text_is_refused(folder: Path) -> None:
         load(folder)
 
 
-def test_missing_weights_are_never_random(folder: Path) -> None:
+def test_missing_weights_are_never_random(folder):
     from safetensors.torch import load_file, save_file
 
     weights = load_file(folder / "model.safetensors")
@@ -93,7 +91,7 @@ def test_missing_weights_are_never_random(folder: Path) -> None:
         load(folder)
 
 
-def test_a_changed_weight_or_setting_changes_the_key(folder: Path) -> None:
+def test_a_changed_weight_or_setting_changes_the_key(folder):
     before = load(folder).info.key
     path = folder / "preprocessor_config.json"
     settings = json.loads(path.read_text())
@@ -119,25 +117,21 @@ def test_a_changed_weight_or_setting_changes_the_key(folder: Path) -> None:
         (lambda f: edit(f, architectures=None), r" is a model of no named architecture, which"),
     ],
 )
-def test_what_a_broken_folder_says(
-    folder: Path, damage: Callable[[Path], object], said: str
-) -> None:
+def test_what_a_broken_folder_says(folder, damage, said):
     damage(folder)
     with pytest.raises(ModelError, match=said):
         load(folder)
 
 
 @pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def cache(tmp_path, monkeypatch):
     """An empty local cache of the hub, and no network."""
     monkeypatch.setattr(hub.constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(hub.constants, "HF_HUB_OFFLINE", True)
     return tmp_path / "cache"
 
 
-def test_a_hub_id_comes_from_the_cache_with_its_commit(
-    checkpoint: Callable[[str], Path], cache: Path
-) -> None:
+def test_a_hub_id_comes_from_the_cache_with_its_commit(checkpoint, cache):
     kept = cache / "models--owner--tiny-clip"
     shutil.copytree(checkpoint("clip"), kept / "snapshots" / COMMIT)
     (kept / "refs").mkdir()
@@ -150,7 +144,7 @@ def test_a_hub_id_comes_from_the_cache_with_its_commit(
 
 
 @pytest.mark.usefixtures("cache")
-def test_a_hub_id_that_cannot_be_fetched() -> None:
+def test_a_hub_id_that_cannot_be_fetched():
     expected = (
         r"^owner/absent at revision v1 is no folder here, is not in the local cache, and could "
         r"not be fetched \(LocalEntryNotFoundError\)\. To do: download its files where there is a "
@@ -162,7 +156,7 @@ def test_a_hub_id_that_cannot_be_fetched() -> None:
 
 
 @pytest.mark.parametrize("name", ["../no/folder", "a/b/c", "C:\\models"])
-def test_what_is_neither_a_folder_nor_an_id(name: str) -> None:
+def test_what_is_neither_a_folder_nor_an_id(name):
     with pytest.raises(ModelError, match=r"^There is no folder .*, and it is no hub id \(owner/n"):
         load_model(f"hf:{name}", device="cpu")
 
@@ -177,7 +171,7 @@ class Processor(CLIPImageProcessorPil):
 
 
 @pytest.fixture
-def coded(folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+def coded(folder, monkeypatch, tmp_path):
     """A checkpoint whose image processor is Python code beside the weights."""
     path = folder / "preprocessor_config.json"
     settings = json.loads(path.read_text())
@@ -190,12 +184,12 @@ def coded(folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path
     return folder
 
 
-def test_code_beside_the_weights_is_not_run(coded: Path) -> None:
+def test_code_beside_the_weights_is_not_run(coded):
     with pytest.raises(ModelError, match=r" has no image processor that can be loaded: "):
         load(coded)
 
 
-def test_code_that_is_trusted_is_run_and_keyed(coded: Path) -> None:
+def test_code_that_is_trusted_is_run_and_keyed(coded):
     model = load(coded, trust_remote_code=True)
     # What such code does is not what its settings say, so it prepares the images itself.
     assert model.info.preprocessing["image_processor"] == "Processor"

@@ -1,9 +1,5 @@
 """BLIP matching and BridgeTower through `load_model`: the scores are the library's own."""
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -21,7 +17,7 @@ CLASSES = {
 }
 
 
-def square(image: np.ndarray) -> bool:
+def square(image):
     """Whether an image is near enough to a square for BridgeTower's image processor."""
     return max(image.shape[:2]) / min(image.shape[:2]) < 1.66
 
@@ -30,11 +26,11 @@ IMAGES = [image for image in images() if square(image)]
 
 
 @pytest.fixture(params=CLASSES, scope="module")
-def family(request: pytest.FixtureRequest) -> str:
+def family(request):
     return request.param
 
 
-def test_pairs_are_scored_as_the_library_does(model: Any, folder: Path, family: str) -> None:
+def test_pairs_are_scored_as_the_library_does(model, folder, family):
     reference = getattr(transformers, CLASSES[family]).from_pretrained(folder).eval()
     processor = transformers.AutoProcessor.from_pretrained(folder)
     expected = np.empty((len(IMAGES), len(TEXTS)))
@@ -53,8 +49,8 @@ def test_pairs_are_scored_as_the_library_does(model: Any, folder: Path, family: 
 
 
 def test_an_image_that_the_processor_cannot_take_is_named(
-    checkpoint: Callable[[str], Path],
-) -> None:
+    checkpoint,
+):
     model = load_model(f"hf:{checkpoint('bridgetower')}", device="cpu")
     narrow = np.zeros((90, 20, 3), dtype=np.uint8)
     expected = r"^Image 1, 20 × 90 pixels, cannot be prepared for hf:.*: Size must contain"

@@ -1,7 +1,5 @@
 """Images as adapters take them."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -11,7 +9,7 @@ from equipoise.models.images import as_rgb, pillow_images
 Image = pytest.importorskip("PIL.Image", reason="could not import pillow")
 
 
-def test_grey_is_repeated_and_rgb_kept() -> None:
+def test_grey_is_repeated_and_rgb_kept():
     grey = np.arange(12, dtype=np.uint8).reshape(3, 4)
     colour = np.arange(36, dtype=np.uint8).reshape(3, 4, 3)
     given = [grey, colour, Image.fromarray(grey), Image.fromarray(colour), colour[:, ::-1]]
@@ -23,7 +21,7 @@ def test_grey_is_repeated_and_rgb_kept() -> None:
         assert array.flags.c_contiguous
 
 
-def test_an_image_of_three_rows_keeps_its_sides() -> None:
+def test_an_image_of_three_rows_keeps_its_sides():
     (image,) = pillow_images([np.zeros((3, 40, 3), dtype=np.uint8)])
     assert (image.size, image.mode) == ((40, 3), "RGB")
 
@@ -45,7 +43,7 @@ def test_an_image_of_three_rows_keeps_its_sides() -> None:
     ],
     ids=lambda value: "" if isinstance(value, str) else None,
 )
-def test_other_images_are_refused(image: Any, said: str) -> None:
+def test_other_images_are_refused(image, said):
     good = np.zeros((4, 4, 3), dtype=np.uint8)
     with pytest.raises(InputError, match=rf"^Image 1 {said}"):
         as_rgb([good, image])

@@ -2,8 +2,6 @@
 
 import hashlib
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -41,7 +39,7 @@ INFO = ModelInfo(
     ],
     ids=lambda change: next(iter(change)),
 )
-def test_what_can_change_an_output_changes_the_key(change: dict[str, Any]) -> None:
+def test_what_can_change_an_output_changes_the_key(change):
     assert replace(INFO, **change).key != INFO.key
 
 
@@ -56,12 +54,12 @@ def test_what_can_change_an_output_changes_the_key(change: dict[str, Any]) -> No
     ],
     ids=lambda change: next(iter(change)),
 )
-def test_names_and_places_do_not(change: dict[str, Any]) -> None:
+def test_names_and_places_do_not(change):
     assert replace(INFO, **change).key == INFO.key
     assert len(INFO.key) == 64
 
 
-def test_digests_are_of_the_bytes(tmp_path: Path) -> None:
+def test_digests_are_of_the_bytes(tmp_path):
     (tmp_path / "b").write_bytes(b"two" * 1_000_000)
     (tmp_path / "a").write_bytes(b"one")
     found = digests(tmp_path.iterdir())

@@ -8,11 +8,8 @@ import re
 import shutil
 import struct
 import sys
-from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -33,7 +30,7 @@ PIXELS = [image[:3, :5] for image in images()]
 
 
 @contextmanager
-def opened_in(folder: Path) -> Iterator[set[Path]]:
+def opened_in(folder):
     """Collect the files below a folder that anything opens, Python or a native library."""
     if not sys.platform.startswith("linux"):
         pytest.skip("only Linux tells which files native code opens")
@@ -44,7 +41,7 @@ def opened_in(folder: Path) -> Iterator[set[Path]]:
         for one in (folder, *folder.rglob("*"))
         if one.is_dir()
     }
-    found: set[Path] = set()
+    found = set()
     try:
         yield found
         with suppress(BlockingIOError):
@@ -58,7 +55,7 @@ def opened_in(folder: Path) -> Iterator[set[Path]]:
         os.close(watch)
 
 
-def changed(path: Path) -> None:
+def changed(path):
     """Change one byte so that JSON and code stay readable."""
     data = bytearray(path.read_bytes())
     if path.name == "units.json":  # layout decides no output
@@ -71,13 +68,13 @@ def changed(path: Path) -> None:
     path.write_bytes(data)
 
 
-def hf(family: str, checkpoint: Callable[[str], Path], folder: Path) -> str:
+def hf(family, checkpoint, folder):
     """A copy of a checkpoint of transformers."""
     shutil.copytree(checkpoint(family), folder, dirs_exist_ok=True)
     return f"hf:{folder}"
 
 
-def sharded(checkpoint: Callable[[str], Path], folder: Path) -> str:
+def sharded(checkpoint, folder):
     import transformers
 
     name = hf("clip", checkpoint, folder)
@@ -87,14 +84,14 @@ def sharded(checkpoint: Callable[[str], Path], folder: Path) -> str:
     return name
 
 
-def templated(checkpoint: Callable[[str], Path], folder: Path) -> str:
+def templated(checkpoint, folder):
     name = hf("llava", checkpoint, folder)
     (folder / "additional_chat_templates").mkdir()
     (folder / "additional_chat_templates" / "tools.jinja").write_text("{{ messages }}")
     return name
 
 
-def open_clip(_: Callable[[str], Path], folder: Path) -> str:
+def open_clip(_, folder):
     """A tiny model whose tokenizer is one of transformers, beside its weights."""
     library = pytest.importorskip("open_clip", reason="could not import open_clip")
     from safetensors.torch import save_file
@@ -113,7 +110,7 @@ def open_clip(_: Callable[[str], Path], folder: Path) -> str:
     return f"open_clip:{folder}"
 
 
-def timm(_: Callable[[str], Path], folder: Path) -> str:
+def timm(_, folder):
     library = pytest.importorskip("timm", reason="could not import timm")
     tiny = {"img_size": 32, "patch_size": 8, "embed_dim": 48, "depth": 1, "num_heads": 2}
     model = library.create_model("vit_tiny_patch16_224", num_classes=5, **tiny)
@@ -121,7 +118,7 @@ def timm(_: Callable[[str], Path], folder: Path) -> str:
     return f"timm:{folder}"
 
 
-def onnx(_: Callable[[str], Path], folder: Path) -> str:
+def onnx(_, folder):
     library = pytest.importorskip("onnx", reason="could not import onnx")
     library.save(
         graph(library),
@@ -135,7 +132,7 @@ def onnx(_: Callable[[str], Path], folder: Path) -> str:
     return f"onnx:{folder / 'model.onnx'}"
 
 
-def graph(library: Any) -> Any:
+def graph(library):
     """From images to the softmax of two sums of their colours; one tensor is an attribute."""
     make, kind = library.helper, library.TensorProto
     weights = np.linspace(-1, 1, 6, dtype=np.float32).reshape(3, 2)
@@ -183,14 +180,14 @@ CODE = {
 }
 
 
-def python(_: Callable[[str], Path], folder: Path) -> str:
+def python(_, folder):
     for name, text in CODE.items():
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text)
     return "python:keyed_own.factory:make"
 
 
-def wrapped(checkpoint: Callable[[str], Path], folder: Path) -> str:
+def wrapped(checkpoint, folder):
     from equipoise.models.wrapped import Wrapping, save_wrapped
 
     base = load_model(hf("clip", checkpoint, folder / "base"), device="cpu")
@@ -199,7 +196,7 @@ def wrapped(checkpoint: Callable[[str], Path], folder: Path) -> str:
     return f"equipoise:{folder / 'fitted'}"
 
 
-def edited(checkpoint: Callable[[str], Path], folder: Path) -> str:
+def edited(checkpoint, folder):
     from equipoise.models.edits import LayerEdit, UnitEdit
 
     base = load_model(hf("vit", checkpoint, folder / "base"), device="cpu")
@@ -209,14 +206,14 @@ def edited(checkpoint: Callable[[str], Path], folder: Path) -> str:
     return f"edited:{folder / 'units.json'}"
 
 
-def diffusers(_: Callable[[str], Path], folder: Path) -> str:
+def diffusers(_, folder):
     pytest.importorskip("diffusers", reason="could not import diffusers")
     from diffusion_checkpoints import stable_diffusion
 
     return f"diffusers:{stable_diffusion(folder)}"
 
 
-ADAPTERS: dict[str, Callable[[Callable[[str], Path], Path], str]] = {
+ADAPTERS = {
     **{family: partial(hf, family) for family in ("clip", "blip_matching", "vit")},
     **{
         one.__name__: one
@@ -227,7 +224,7 @@ ADAPTERS: dict[str, Callable[[Callable[[str], Path], Path], str]] = {
 }  # fmt: skip
 
 
-def run(name: str) -> tuple[str, tuple[str, ...]]:
+def run(name):
     """Load a model anew, run it, and return what its evidence is kept under."""
     for module in [one for one in sys.modules if one.startswith("keyed_")]:
         del sys.modules[module]
@@ -246,7 +243,7 @@ def run(name: str) -> tuple[str, tuple[str, ...]]:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     return tmp_path
@@ -256,9 +253,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 @pytest.mark.parametrize("adapter", ADAPTERS)
-def test_a_changed_file_changes_the_key_or_is_refused(
-    adapter: str, checkpoint: Callable[[str], Path], folder: Path
-) -> None:
+def test_a_changed_file_changes_the_key_or_is_refused(adapter, checkpoint, folder):
     name = ADAPTERS[adapter](checkpoint, folder)
     with opened_in(folder) as opened:
         before = run(name)
@@ -275,12 +270,12 @@ def test_a_changed_file_changes_the_key_or_is_refused(
     assert not stale
 
 
-def test_negated_weights_beside_a_graph_change_its_key_and_its_output(folder: Path) -> None:
+def test_negated_weights_beside_a_graph_change_its_key_and_its_output(folder):
     name = onnx(lambda _: folder, folder)
-    before: Any = load_model(name)
+    before = load_model(name)
     (beside,) = folder.glob("*weights*")
     beside.write_bytes((-np.frombuffer(beside.read_bytes(), "<f4")).tobytes())
-    after: Any = load_model(name)
+    after = load_model(name)
     assert not np.allclose(before.predict_proba(PIXELS), after.predict_proba(PIXELS))
     assert beside.name in after.info.files
     assert after.info.weights_sha256 != before.info.weights_sha256
@@ -288,7 +283,7 @@ def test_negated_weights_beside_a_graph_change_its_key_and_its_output(folder: Pa
 
 
 @pytest.mark.parametrize("at", ["../weights", "/tmp/weights", "..\\weights", "a/../../weights", ""])
-def test_weights_outside_the_folder_of_a_graph_are_refused(at: str, folder: Path) -> None:
+def test_weights_outside_the_folder_of_a_graph_are_refused(at, folder):
     library = pytest.importorskip("onnx", reason="could not import onnx")
     model = graph(library)
     tensor = model.graph.initializer[0]
@@ -302,7 +297,7 @@ def test_weights_outside_the_folder_of_a_graph_are_refused(at: str, folder: Path
         load_onnx_classifier(path, ["a", "b"])
 
 
-def test_weights_that_a_graph_lacks_are_named(folder: Path) -> None:
+def test_weights_that_a_graph_lacks_are_named(folder):
     name = onnx(lambda _: folder, folder)
     (beside,) = folder.glob("*weights*")
     beside.unlink()
@@ -311,7 +306,7 @@ def test_weights_that_a_graph_lacks_are_named(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"\x07", b"\x3a\xff", b"\x80" * 20, b"\x3a\x02\x2a\x09"])
-def test_bytes_that_are_no_graph(data: bytes, folder: Path) -> None:
+def test_bytes_that_are_no_graph(data, folder):
     path = folder / "model.onnx"
     path.write_bytes(data)
     with pytest.raises(ModelError, match="is not a model that onnxruntime can load"):
@@ -319,9 +314,7 @@ def test_bytes_that_are_no_graph(data: bytes, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("how", ["config", "adapter"])
-def test_a_checkpoint_that_names_other_weights_is_refused(
-    how: str, checkpoint: Callable[[str], Path], folder: Path
-) -> None:
+def test_a_checkpoint_that_names_other_weights_is_refused(how, checkpoint, folder):
     name = hf("vit", checkpoint, folder)
     if how == "adapter":
         (folder / "adapter_config.json").write_text("{}")
@@ -333,7 +326,7 @@ def test_a_checkpoint_that_names_other_weights_is_refused(
         load_model(name)
 
 
-def test_a_remembered_graph_is_not_met_with_other_weights(folder: Path) -> None:
+def test_a_remembered_graph_is_not_met_with_other_weights(folder):
     name, store = onnx(lambda _: folder, folder), folder / "store"
     before = open_model(name, RunOptions(), store).info.key
     assert open_model(name, RunOptions(), store).info.key == before

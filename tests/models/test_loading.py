@@ -3,9 +3,8 @@
 import importlib
 import subprocess
 import sys
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import pytest
@@ -17,14 +16,14 @@ from equipoise.models.runtimes import Placement, place
 
 
 @pytest.mark.parametrize("name", ["clip", "", "hf:", "keras:resnet", ":x"])
-def test_a_name_that_names_nothing(name: str) -> None:
+def test_a_name_that_names_nothing(name):
     with pytest.raises(ModelError) as error:
         load_model(name)
     known = ("hf", "open_clip", "timm", "onnx", "python", "edited", "equipoise")
     assert all(f"{prefix}:" in str(error.value) for prefix in known)
 
 
-def test_a_file_has_no_revision() -> None:
+def test_a_file_has_no_revision():
     expected = (
         r" is no repository of a hub, so it has no revision 'v1'\. To do: leave the revision o"
     )
@@ -44,7 +43,7 @@ def test_a_file_has_no_revision() -> None:
         ("timm:x", "torch", r"^torch is not installed\. To do: pip install 'equipoise\[timm\]'\.$"),
     ],
 )
-def test_without_torch(name: str, missing: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_torch(name, missing, said, monkeypatch):
     monkeypatch.setitem(sys.modules, missing, None)
     with pytest.raises(MissingExtraError, match=said):
         load_model(name)
@@ -58,9 +57,7 @@ def test_without_torch(name: str, missing: str, said: str, monkeypatch: pytest.M
         ("timm:x", "timm", "timm"),
     ],
 )
-def test_without_the_library(
-    name: str, missing: str, extra: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_library(name, missing, extra, monkeypatch):
     pytest.importorskip("torch", reason="could not import torch")
     monkeypatch.setitem(sys.modules, missing, None)
     said = rf"^{missing} is not installed\. To do: pip install 'equipoise\[{extra}\]'\.$"
@@ -68,7 +65,7 @@ def test_without_the_library(
         load_model(name)
 
 
-def test_naming_a_model_loads_no_library() -> None:
+def test_naming_a_model_loads_no_library():
     code = (
         "import sys, equipoise.models\n"
         "sys.exit(bool({'torch', 'transformers', 'PIL', 'timm', 'open_clip', 'onnxruntime',"
@@ -81,7 +78,7 @@ class TestPlacement:
     """Devices and data types; no GPU is needed, a fake torch says what there is."""
 
     @staticmethod
-    def fake(gpus: int, bf16: bool = True) -> Any:
+    def fake(gpus, bf16=True):
         cuda = SimpleNamespace(
             is_available=lambda: gpus > 0,
             device_count=lambda: gpus,
@@ -102,12 +99,12 @@ class TestPlacement:
     )
     def test_what_auto_means(
         self,
-        gpus: int,
-        bf16: bool,
-        asked: tuple[str, str],
-        got: tuple[str, str],
-        monkeypatch: pytest.MonkeyPatch,
-    ) -> None:
+        gpus,
+        bf16,
+        asked,
+        got,
+        monkeypatch,
+    ):
         monkeypatch.setitem(sys.modules, "torch", self.fake(gpus, bf16))
         placement = place(*asked, "hf")
         assert (placement.device, placement.dtype) == got
@@ -130,19 +127,17 @@ class TestPlacement:
             ),
         ],
     )
-    def test_what_there_is_not(
-        self, asked: tuple[str, str], said: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_what_there_is_not(self, asked, said, monkeypatch):
         monkeypatch.setitem(sys.modules, "torch", self.fake(1))
         with pytest.raises(ModelError, match=said):
             place(*asked, "hf")
 
-    def test_no_gpu_at_all(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_no_gpu_at_all(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "torch", self.fake(0))
         with pytest.raises(ModelError, match=r"^The device cuda was asked for, and torch finds 0"):
             place("cuda", "auto", "hf")
 
-    def test_exhausted_memory_is_told_from_other_errors(self) -> None:
+    def test_exhausted_memory_is_told_from_other_errors(self):
         torch = pytest.importorskip("torch", reason="could not import torch")
         exhausted = place("cpu", "auto", "hf").batches().exhausted
         assert exhausted(torch.OutOfMemoryError("CUDA out of memory"))
@@ -152,7 +147,7 @@ class TestPlacement:
         assert not exhausted(RuntimeError("mat1 and mat2 shapes cannot be multiplied"))
         assert not exhausted(ValueError("out of memory"))
 
-    def test_tensors_go_where_the_model_is(self) -> None:
+    def test_tensors_go_where_the_model_is(self):
         """A device that holds no numbers stands for the second of two GPUs."""
         torch = pytest.importorskip("torch", reason="could not import torch")
         given = {"pixels": torch.zeros(2, 3), "ids": torch.zeros(2, dtype=torch.int64), "n": [1]}
@@ -161,13 +156,13 @@ class TestPlacement:
         assert (put["pixels"].dtype, put["ids"].dtype) == (torch.bfloat16, torch.int64)
         assert put["n"] == [1]
 
-    def test_batches_of_a_gpu(self) -> None:
+    def test_batches_of_a_gpu(self):
         torch = pytest.importorskip("torch", reason="could not import torch")
         assert Placement("cuda:1", "bfloat16", torch).batches().size == 256
         assert Placement("cuda:1", "bfloat16", torch).batches(16).size == 16
         assert Placement("cpu", "float32", torch).batches().size == 32
 
-    def test_another_backend_is_given_float32(self) -> None:
+    def test_another_backend_is_given_float32(self):
         torch = pytest.importorskip("torch", reason="could not import torch")
         assert Placement("cpu", "bfloat16", torch).torch_dtype is torch.bfloat16
         assert Placement("cpu", "bfloat16", torch, "openvino").torch_dtype is torch.float32
@@ -216,14 +211,14 @@ def broken(**_):
 
 
 @pytest.fixture
-def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def own(tmp_path, monkeypatch):
     (tmp_path / "own_models.py").write_text(OWN)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "own_models", raising=False)
 
 
 @pytest.mark.usefixtures("own")
-def test_a_factory_of_ones_own() -> None:
+def test_a_factory_of_ones_own():
     model = load_model("python:own_models:make", device="cpu")
     assert isinstance(model, Classifier)
     assert isinstance(model.info, ModelInfo)
@@ -231,8 +226,8 @@ def test_a_factory_of_ones_own() -> None:
 
 
 @pytest.mark.usefixtures("own")
-def test_the_code_of_a_factory_and_a_declared_revision_key_evidence(tmp_path: Path) -> None:
-    def made(revision: str | None = None) -> ModelInfo:
+def test_the_code_of_a_factory_and_a_declared_revision_key_evidence(tmp_path):
+    def made(revision=None):
         sys.modules.pop("own_models", None)
         importlib.invalidate_caches()
         model = load_model("python:own_models:make", device="cpu", revision=revision)
@@ -251,7 +246,7 @@ def test_the_code_of_a_factory_and_a_declared_revision_key_evidence(tmp_path: Pa
 
 
 @pytest.mark.usefixtures("own")
-def test_a_model_whose_class_is_elsewhere_is_keyed_by_that_source_as_well(tmp_path: Path) -> None:
+def test_a_model_whose_class_is_elsewhere_is_keyed_by_that_source_as_well(tmp_path):
     (tmp_path / "own_factory.py").write_text("from own_models import make")
     info = load_model("python:own_factory:make", device="cpu").info
     assert {*info.files} == {"own_factory (source)", "own_models (source)"}
@@ -259,7 +254,7 @@ def test_a_model_whose_class_is_elsewhere_is_keyed_by_that_source_as_well(tmp_pa
 
 
 @pytest.mark.usefixtures("own")
-def test_a_factory_chooses_its_backend_itself() -> None:
+def test_a_factory_chooses_its_backend_itself():
     said = r"^python:own_models:make is made by your own code, which chooses its backend itself; b"
     with pytest.raises(ModelError, match=said):
         load_model("python:own_models:make", device="cpu", backend="openvino")
@@ -283,6 +278,6 @@ def test_a_factory_chooses_its_backend_itself() -> None:
         ("own_models:bare", "info is a dict"),
     ],
 )
-def test_factories_that_do_not_do(target: str, said: str) -> None:
+def test_factories_that_do_not_do(target, said):
     with pytest.raises(ModelError, match=said):
         load_model(f"python:{target}")

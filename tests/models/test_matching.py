@@ -2,8 +2,6 @@
 
 import json
 import math
-from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,17 +11,17 @@ from equipoise.models.wrapped import Matching, Rule, Said
 D = 6
 
 
-def said(value: str, template: str) -> Said:
+def said(value, template):
     return Said(value, (Rule("a {}", (template, f"see {template}")),))
 
 
-def embed(texts: Sequence[str]) -> Any:
+def embed(texts):
     """Return a vector for each text, the same for the same text, of any length."""
     found = [np.random.default_rng([*text.encode()]).standard_normal(D) * 3.0 for text in texts]
     return np.array(found, dtype=np.float32).reshape(len(texts), D)
 
 
-def matching(directions: int = 2) -> Matching:
+def matching(directions=2):
     """Attributes whose names do not stand in the order of the alphabet."""
     rng = np.random.default_rng(0)
     rows = np.linalg.qr(rng.standard_normal((D, D)))[0][:directions]
@@ -40,17 +38,17 @@ def matching(directions: int = 2) -> Matching:
     )
 
 
-def images(n: int = 40) -> Any:
+def images(n=40):
     return (np.random.default_rng(1).standard_normal((n, D)) * 5.0).astype(np.float32)
 
 
-def unit(vectors: Any) -> Any:
+def unit(vectors):
     wide = np.asarray(vectors, dtype=np.float64)
     return wide / np.linalg.norm(wide, axis=1, keepdims=True)
 
 
 @pytest.mark.parametrize("directions", [0, 2])
-def test_a_cosine_is_the_mean_of_cosines(directions: int) -> None:
+def test_a_cosine_is_the_mean_of_cosines(directions):
     made, text = matching(directions), "a nurse"
     found = unit(made.images(images())) @ unit(made.texts(embed, [text]))[0] * made.stretch
     # The same, image by image, from what the classes say of themselves.
@@ -70,13 +68,13 @@ def test_a_cosine_is_the_mean_of_cosines(directions: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["a red nurse", "a nurse with OLD bars", "the nurse", ""])
-def test_other_texts_keep_their_cosines(text: str) -> None:
+def test_other_texts_keep_their_cosines(text):
     made = matching()
     found = unit(made.images(images())) @ unit(made.texts(embed, [text]))[0] * made.stretch
     np.testing.assert_allclose(found, unit(images()) @ unit(embed([text]))[0], atol=1e-6)
 
 
-def test_all_texts_and_all_images_are_equally_long() -> None:
+def test_all_texts_and_all_images_are_equally_long():
     made = matching()
     texts = made.texts(embed, ["a nurse", "a red nurse", "the nurse", "a doctor"])
     for vectors in (texts, made.images(images())):
@@ -88,7 +86,7 @@ def test_all_texts_and_all_images_are_equally_long() -> None:
     assert made.images(images(0)).shape == (0, made.dimension)
 
 
-def test_what_is_no_vector_stays_none() -> None:
+def test_what_is_no_vector_stays_none():
     made = matching()
     given = np.stack([np.zeros(D), np.full(D, np.nan)]).astype(np.float32)
     for found in (made.images(given), made.texts(lambda _: given, ["the nurse", "the doctor"])):
@@ -96,7 +94,7 @@ def test_what_is_no_vector_stays_none() -> None:
         assert np.isnan(found[1]).any()
 
 
-def test_many_texts_are_read_in_parts() -> None:
+def test_many_texts_are_read_in_parts():
     made, subjects = matching(), [f"a worker of kind {number}" for number in range(600)]
     whole = made.texts(embed, subjects)
     assert len(whole) == 600
@@ -104,12 +102,12 @@ def test_many_texts_are_read_in_parts() -> None:
         np.testing.assert_array_equal(whole[place], made.texts(embed, [subjects[place]])[0])
 
 
-def test_the_length_of_an_image_does_not_matter() -> None:
+def test_the_length_of_an_image_does_not_matter():
     made = matching()
     np.testing.assert_allclose(made.images(images() * 7), made.images(images()), atol=1e-6)
 
 
-def test_facts_keep_the_order_of_attributes() -> None:
+def test_facts_keep_the_order_of_attributes():
     made = matching()
     told = json.loads(json.dumps(made.facts, sort_keys=True))
     again = Matching.of(told, made.numbers)
@@ -119,7 +117,7 @@ def test_facts_keep_the_order_of_attributes() -> None:
     np.testing.assert_array_equal(again.images(images()), made.images(images()))
 
 
-def spoken(**changed: Any) -> Any:
+def spoken(**changed):
     attributes = matching().facts["attributes"]
     attributes[0]["values"][0] |= changed
     return attributes
@@ -145,9 +143,7 @@ def spoken(**changed: Any) -> Any:
         ({}, {"attributes": spoken(rules=[])}, "a value is no text, or nothing says it"),
     ],
 )
-def test_what_does_not_belong_together_is_refused(
-    numbers: dict[str, Any], facts: dict[str, Any], message: str
-) -> None:
+def test_what_does_not_belong_together_is_refused(numbers, facts, message):
     made = matching()
     with pytest.raises(ValueError, match=f"^{message}$"):
         Matching.of({**made.facts, **facts}, {**made.numbers, **numbers})

@@ -24,22 +24,22 @@ OPTIONS = [name for name in inspect.signature(load_model).parameters if name != 
 
 
 @pytest.mark.parametrize("name", [*(f"{p}:" for p in adapters()), *ARCHITECTURES, *OPTIONS])
-def test_every_name_is_on_the_page(name: str) -> None:
+def test_every_name_is_on_the_page(name):
     assert f"`{name}" in PAGE
 
 
 @pytest.mark.parametrize("kind", PROTOCOLS.values(), ids=lambda kind: kind.__name__)
-def test_every_kind_is_on_the_page(kind: type) -> None:
+def test_every_kind_is_on_the_page(kind):
     assert f"| `{kind.__name__}` |" in PAGE
 
 
-def test_every_extra_on_the_page_exists() -> None:
+def test_every_extra_on_the_page_exists():
     named = set(re.findall(r"equipoise\[(\w+)\]", PAGE))
     assert named == {"hf", "chat", "open_clip", "timm", "openvino"}
     assert named <= EXTRAS.keys()
 
 
-def test_the_example_is_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_example_is_a_model(tmp_path, monkeypatch):
     code = next(b for b in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL) if "Shades" in b)
     (tmp_path / "shades.py").write_text(code)
     monkeypatch.syspath_prepend(tmp_path)

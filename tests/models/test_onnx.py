@@ -3,15 +3,13 @@
 import hashlib
 import subprocess
 import sys
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from equipoise.core.errors import ModelError
 from equipoise.models import load_model
-from equipoise.models.onnx import OnnxClassifier, load_onnx_classifier
+from equipoise.models.onnx import load_onnx_classifier
 from equipoise.models.protocols import Classifier
 from equipoise.planted.colours.models import WEIGHTS
 from equipoise.planted.colours.render import SHAPES, render_test_set
@@ -21,12 +19,12 @@ GRAPH = WEIGHTS / "complete.onnx"
 
 
 @pytest.fixture(scope="module")
-def model() -> OnnxClassifier:
+def model():
     return load_onnx_classifier(GRAPH, SHAPES)
 
 
-def test_probabilities_have_one_row_an_image_and_sum_to_one(model: OnnxClassifier) -> None:
-    classifier: Classifier = model
+def test_probabilities_have_one_row_an_image_and_sum_to_one(model):
+    classifier = model
     scores = classifier.predict_proba(render_test_set(40).images)
     assert scores.shape == (360, 3)
     assert scores.dtype == np.float32
@@ -35,7 +33,7 @@ def test_probabilities_have_one_row_an_image_and_sum_to_one(model: OnnxClassifie
     assert classifier.labels == SHAPES
 
 
-def test_repeats_to_the_byte_and_does_not_depend_on_the_company(model: OnnxClassifier) -> None:
+def test_repeats_to_the_byte_and_does_not_depend_on_the_company(model):
     images = render_test_set(60).images
     scores = model.predict_proba(images)
     again = load_onnx_classifier(GRAPH, SHAPES).predict_proba(images)
@@ -43,20 +41,20 @@ def test_repeats_to_the_byte_and_does_not_depend_on_the_company(model: OnnxClass
     np.testing.assert_allclose(model.predict_proba(images[300:301]), scores[300:301], atol=1e-5)
 
 
-def test_threads_change_no_label(model: OnnxClassifier) -> None:
+def test_threads_change_no_label(model):
     images = render_test_set(30).images
     other = load_onnx_classifier(GRAPH, SHAPES, threads=2).predict_proba(images)
     np.testing.assert_array_equal(other.argmax(axis=1), model.predict_proba(images).argmax(axis=1))
 
 
 @pytest.fixture
-def beside(tmp_path: Path) -> Path:
+def beside(tmp_path):
     return onnx(tmp_path)
 
 
-def test_by_name_with_its_labels_beside_it(beside: Path, model: OnnxClassifier) -> None:
+def test_by_name_with_its_labels_beside_it(beside, model):
     images = render_test_set(10).images
-    loaded: Any = load_model(f"onnx:{beside}")
+    loaded = load_model(f"onnx:{beside}")
     assert isinstance(loaded, Classifier)
     assert loaded.labels == SHAPES
     expected = model.predict_proba(images)
@@ -67,7 +65,7 @@ def test_by_name_with_its_labels_beside_it(beside: Path, model: OnnxClassifier) 
     assert (loaded.info.backend, loaded.info.dimension) == ("onnxruntime", None)
 
 
-def test_by_name_without_labels(beside: Path) -> None:
+def test_by_name_without_labels(beside):
     beside.with_suffix(".labels.txt").unlink()
     expected = (
         r"^There is no file .*shapes\.labels\.txt with the names of the classes\. To do: write"
@@ -79,12 +77,12 @@ def test_by_name_without_labels(beside: Path) -> None:
 @pytest.mark.parametrize(
     "asked", [{"device": "cuda"}, {"dtype": "bfloat16"}, {"backend": "openvino"}]
 )
-def test_by_name_elsewhere_than_on_the_cpu(beside: Path, asked: dict[str, str]) -> None:
+def test_by_name_elsewhere_than_on_the_cpu(beside, asked):
     with pytest.raises(ModelError, match=r"^onnx: runs on the CPU as the graph was exported, by "):
         load_model(f"onnx:{beside}", **asked)
 
 
-def test_lists_of_images(model: OnnxClassifier) -> None:
+def test_lists_of_images(model):
     assert model.predict_proba([]).shape == (0, 3)
     sizes = [np.zeros((32, 32, 3), np.uint8), np.zeros((16, 16, 3), np.uint8)]
     expected = (
@@ -98,12 +96,12 @@ def test_lists_of_images(model: OnnxClassifier) -> None:
         model.predict_proba(sizes[1:])
 
 
-def test_no_second_output_no_features(model: OnnxClassifier) -> None:
+def test_no_second_output_no_features(model):
     with pytest.raises(ModelError, match=r"complete\.onnx has no second output of shape \(n, dim"):
         model.features(render_test_set(1).images)
 
 
-def graph_with(path: Path, *outputs: tuple[str, list[Any]], channels: Any = 3) -> Path:
+def graph_with(path, *outputs, channels=3):
     """A graph whose outputs are the images' mean colours, as many times as asked."""
     onnx = pytest.importorskip("onnx", reason="could not import 'onnx'")
     make, kind = onnx.helper, onnx.TensorProto
@@ -123,7 +121,7 @@ def graph_with(path: Path, *outputs: tuple[str, list[Any]], channels: Any = 3) -
     return path
 
 
-def test_features_are_the_second_output(tmp_path: Path) -> None:
+def test_features_are_the_second_output(tmp_path):
     path = graph_with(tmp_path / "m.onnx", ("scores", ["n", 3]), ("seen", ["n", 3]))
     model = load_onnx_classifier(path, ("r", "g", "b"), batch_size=2)
     images = np.arange(5 * 48, dtype=np.uint8).reshape(5, 4, 4, 3)
@@ -133,7 +131,7 @@ def test_features_are_the_second_output(tmp_path: Path) -> None:
     np.testing.assert_allclose(model.predict_proba(images), expected, rtol=1e-6)
 
 
-def test_graphs_with_other_outputs(tmp_path: Path) -> None:
+def test_graphs_with_other_outputs(tmp_path):
     three = graph_with(tmp_path / "3.onnx", *((name, ["n", 3]) for name in "abc"))
     with pytest.raises(
         ModelError, match=r"has 1 inputs and 3 outputs, expected one input and one "
@@ -146,12 +144,12 @@ def test_graphs_with_other_outputs(tmp_path: Path) -> None:
         load_onnx_classifier(open_ended, SHAPES)
 
 
-def test_missing_file() -> None:
+def test_missing_file():
     with pytest.raises(ModelError, match=r"^There is no model file nowhere\.onnx\.$"):
         load_onnx_classifier("nowhere.onnx", SHAPES)
 
 
-def test_file_that_is_no_graph(tmp_path: Path) -> None:
+def test_file_that_is_no_graph(tmp_path):
     path = tmp_path / "notes.onnx"
     path.write_text("not a graph")
     with pytest.raises(ModelError, match=r"notes\.onnx is not a model that onnxruntime can load"):
@@ -159,7 +157,7 @@ def test_file_that_is_no_graph(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("arguments", [{"threads": 0}, {"batch_size": 0}])
-def test_counts_below_one(arguments: dict[str, int]) -> None:
+def test_counts_below_one(arguments):
     with pytest.raises(ModelError, match=r"^threads and batch_size must be at least 1, got "):
         load_onnx_classifier(GRAPH, SHAPES, **arguments)
 
@@ -172,13 +170,13 @@ def test_counts_below_one(arguments: dict[str, int]) -> None:
         (np.zeros((32, 32, 3), dtype=np.uint8), r"uint8 of shape \(32, 32, 3\)"),
     ],
 )
-def test_images_of_another_form(model: OnnxClassifier, images: np.ndarray, got: str) -> None:
+def test_images_of_another_form(model, images, got):
     expected = r"takes uint8 images of shape \(n, 32, 32, 3\), got " + got + r"\.$"
     with pytest.raises(ModelError, match=expected):
         model.predict_proba(images)
 
 
-def test_another_number_of_labels() -> None:
+def test_another_number_of_labels():
     model = load_onnx_classifier(GRAPH, ("square", "ellipse"))
     expected = (
         r"complete\.onnx gives an output of shape \(256, 3\) for 256 images, "
@@ -188,14 +186,14 @@ def test_another_number_of_labels() -> None:
         model.predict_proba(np.zeros((1, 32, 32, 3), dtype=np.uint8))
 
 
-def test_missing_onnxruntime(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_onnxruntime(monkeypatch):
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     expected = r"^onnxruntime is not installed\. To do: pip install onnxruntime\.$"
     with pytest.raises(ModelError, match=expected):
         load_onnx_classifier(GRAPH, SHAPES)
 
 
-def test_importing_the_room_loads_no_runtime() -> None:
+def test_importing_the_room_loads_no_runtime():
     code = (
         "import sys, equipoise.models.onnx, equipoise.planted.colours.models, "
         "tools.planted.colours\n"

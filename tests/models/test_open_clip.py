@@ -1,9 +1,6 @@
 """open_clip through `load_model`: local weights, tags, and what it refuses."""
 
 import json
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -21,23 +18,23 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
 @pytest.fixture(scope="module")
-def folder(checkpoint: Callable[[str], Path]) -> Path:
+def folder(checkpoint):
     return checkpoint("open_clip")
 
 
 @pytest.fixture(scope="module")
-def model(folder: Path) -> Any:
+def model(folder):
     return load_model(f"open_clip:{folder}", device="cpu", preprocessing="library")
 
 
 @pytest.fixture
-def architecture(tmp_path: Path) -> str:
+def architecture(tmp_path):
     (tmp_path / "tiny-equipoise.json").write_text(json.dumps(OPEN_CLIP))
     open_clip.add_model_config(tmp_path)
     return "tiny-equipoise"
 
 
-def test_vectors_are_the_librarys(model: Any, folder: Path) -> None:
+def test_vectors_are_the_librarys(model, folder):
     reference, prepare = open_clip.create_model_from_pretrained(f"local-dir:{folder}")
     tokens = open_clip.get_tokenizer(f"local-dir:{folder}")(TEXTS)
     pixels = torch.stack([prepare(Image.fromarray(image)) for image in images()])
@@ -47,7 +44,7 @@ def test_vectors_are_the_librarys(model: Any, folder: Path) -> None:
     np.testing.assert_allclose(model.embed_texts(TEXTS), read.numpy(), atol=1e-5)
 
 
-def test_an_architecture_and_a_file(architecture: str, folder: Path, model: Any) -> None:
+def test_an_architecture_and_a_file(architecture, folder, model):
     named = load_model(f"open_clip:{architecture}/{folder / WEIGHTS}", device="cpu")
     np.testing.assert_allclose(named.embed_texts(TEXTS), model.embed_texts(TEXTS), atol=1e-6)
     # Without a configuration beside the weights, images are prepared as OpenAI's were.
@@ -57,9 +54,7 @@ def test_an_architecture_and_a_file(architecture: str, folder: Path, model: Any)
 
 
 @pytest.fixture
-def tagged(
-    architecture: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> dict[str, Any]:
+def tagged(architecture, folder, tmp_path, monkeypatch):
     """A tag of the tiny architecture, whose weights are in the hub's cache; no network."""
     import huggingface_hub
 
@@ -75,13 +70,13 @@ def tagged(
     return tag
 
 
-def test_an_architecture_and_a_tag(tagged: dict[str, Any], architecture: str, model: Any) -> None:
+def test_an_architecture_and_a_tag(tagged, architecture, model):
     named = load_model(f"open_clip:{architecture}/own", device="cpu")
     np.testing.assert_array_equal(named.embed_texts(TEXTS), model.embed_texts(TEXTS))
     assert named.info.revision == COMMIT
 
 
-def test_a_tag_of_another_activation(tagged: dict[str, Any], architecture: str) -> None:
+def test_a_tag_of_another_activation(tagged, architecture):
     tagged["quick_gelu"] = True
     expected = (
         r"trained with another activation \(QuickGELU: True\)\. To do: name .*-quickgelu/own\."
@@ -98,9 +93,7 @@ def test_a_tag_of_another_activation(tagged: dict[str, Any], architecture: str) 
         ("owner/absent/", r"^owner/absent is no folder here, .* \(open_clip:path/to/folder\)"),
     ],
 )
-def test_tags_that_cannot_be_read(
-    tagged: dict[str, Any], architecture: str, hub: str, said: str
-) -> None:
+def test_tags_that_cannot_be_read(tagged, architecture, hub, said):
     tagged["hf_hub"] = hub
     with pytest.raises(ModelError, match=said):
         load_model(f"open_clip:{architecture}/own")
@@ -119,12 +112,12 @@ def test_tags_that_cannot_be_read(
         ),
     ],
 )
-def test_what_there_is_not(target: str, said: str) -> None:
+def test_what_there_is_not(target, said):
     with pytest.raises(ModelError, match=said):
         load_model(f"open_clip:{target}")
 
 
-def test_folders_that_lack_something(folder: Path, tmp_path: Path) -> None:
+def test_folders_that_lack_something(folder, tmp_path):
     with pytest.raises(ModelError, match=r" holds no open_clip_config\.json\.$"):
         load_model(f"open_clip:{tmp_path}")
     (tmp_path / "open_clip_config.json").write_text((folder / "open_clip_config.json").read_text())

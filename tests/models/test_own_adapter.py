@@ -1,16 +1,12 @@
 """An adapter of one's own, in one file: a model library with its prefix, run by an audit."""
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from equipoise.core.errors import InputError, ModelError
 from equipoise.models import Classifier, ModelInfo, load_model
-from equipoise.models.options import Options
 from equipoise.models.registry import Preview, adapter, adapters, unregister
 
 
@@ -21,15 +17,15 @@ class Brightness:
     info: ModelInfo
     labels: tuple[str, ...] = ("dark", "bright")
 
-    def predict_proba(self, images: Sequence[Any]) -> Any:
+    def predict_proba(self, images):
         bright = [np.asarray(image).mean() / 255 for image in images]
         return np.array([[1 - share, share] for share in bright], dtype=np.float32)
 
-    def features(self, images: Sequence[Any]) -> Any:
+    def features(self, images):
         return self.predict_proba(images)
 
 
-def load_brightness(target: str, options: Options) -> Brightness:
+def load_brightness(target, options):
     return Brightness(
         ModelInfo(
             name=options.name, family="toy", weights_sha256=target, files={}, revision=None,
@@ -39,14 +35,14 @@ def load_brightness(target: str, options: Options) -> Brightness:
 
 
 @pytest.fixture
-def toy() -> Iterator[None]:
+def toy():
     adapter("toy", preview=lambda _: Preview("classifier", ("dark", "bright")))(load_brightness)
     yield
     unregister("toy")
 
 
 @pytest.mark.usefixtures("toy")
-def test_it_loads_by_its_prefix() -> None:
+def test_it_loads_by_its_prefix():
     model = load_model("toy:one")
     assert isinstance(model, Classifier)
     image = np.full((2, 2, 3), 255, dtype=np.uint8)
@@ -55,11 +51,11 @@ def test_it_loads_by_its_prefix() -> None:
 
 
 @pytest.mark.usefixtures("toy")
-def test_a_prefix_is_registered_once() -> None:
+def test_a_prefix_is_registered_once():
     with pytest.raises(InputError):
         adapter("toy")(load_brightness)
 
 
-def test_an_unknown_prefix_lists_what_exists(tmp_path: Path) -> None:
+def test_an_unknown_prefix_lists_what_exists(tmp_path):
     with pytest.raises(ModelError, match="hf:"):
         load_model(f"toy:{tmp_path}")

@@ -1,9 +1,6 @@
 """The fast path of preprocessing: what the library gives, within one grey level, or not taken."""
 
 import json
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +10,6 @@ from equipoise.models import load_model
 from equipoise.models.images import pillow_images
 from equipoise.models.preprocessing import (
     Pixels,
-    Preparation,
     Recipe,
     of_open_clip,
     of_timm,
@@ -33,7 +29,7 @@ PATCHED = ("BridgeTower", "Siglip2")
 OTHERWISE = ("EfficientNet", "Levit")
 
 
-def pictures() -> list[np.ndarray]:
+def pictures():
     """Images that are not among the probes: larger, smaller, wide, high, even and random."""
     generator = np.random.default_rng(21)
     sizes = [(375, 500), (333, 499), (700, 300), (240, 1000), (226, 231), (24, 31), (224, 224)]
@@ -42,17 +38,17 @@ def pictures() -> list[np.ndarray]:
     return [*made, even, np.asfortranarray(even[::-1])]
 
 
-def by(processor: Any) -> Any:
+def by(processor):
     return lambda given: processor(images=[*given], return_tensors="pt")
 
 
-def prepared_by(processor: Any) -> Preparation:
+def prepared_by(processor):
     settings = json.loads(processor.to_json_string())
     recipe = of_transformers(settings, processor.backend)
     return preparation("hf:x", by(processor), recipe, torch, choice="auto")
 
 
-def levels(prepare: Preparation, library: Any) -> float:
+def levels(prepare, library):
     """The largest difference, in grey levels, over all pictures."""
     assert prepare.fast is not None
     std = np.array(prepare.fast.recipe.std)[:, None, None]
@@ -62,7 +58,7 @@ def levels(prepare: Preparation, library: Any) -> float:
 
 
 @pytest.mark.parametrize("family", PROCESSORS)
-def test_torchvisions_results_bit_for_bit(family: str) -> None:
+def test_torchvisions_results_bit_for_bit(family):
     processor = getattr(transformers, f"{family}ImageProcessor")()
     assert processor.backend == "torchvision"
     prepare = prepared_by(processor)
@@ -71,7 +67,7 @@ def test_torchvisions_results_bit_for_bit(family: str) -> None:
 
 
 @pytest.mark.parametrize("family", PROCESSORS)
-def test_pillows_results_within_one_level(family: str) -> None:
+def test_pillows_results_within_one_level(family):
     processor = getattr(transformers, f"{family}ImageProcessorPil")()
     assert processor.backend == "pil"
     prepare = prepared_by(processor)
@@ -81,7 +77,7 @@ def test_pillows_results_within_one_level(family: str) -> None:
 
 @pytest.mark.parametrize("suffix", ["", "Pil"])
 @pytest.mark.parametrize("family", [*PATCHED, *OTHERWISE])
-def test_what_differs_is_left_to_the_library(family: str, suffix: str) -> None:
+def test_what_differs_is_left_to_the_library(family, suffix):
     """Some have no recipe; of others the settings do not tell all, and a probe gives it away."""
     processor = getattr(transformers, f"{family}ImageProcessor{suffix}")()
     recipe = of_transformers(json.loads(processor.to_json_string()), processor.backend)
@@ -96,7 +92,7 @@ def test_what_differs_is_left_to_the_library(family: str, suffix: str) -> None:
 
 @pytest.mark.parametrize("mode", ["shortest", "squash"])
 @pytest.mark.parametrize("interpolation", ["bicubic", "bilinear"])
-def test_open_clips_results_within_one_level(mode: str, interpolation: str) -> None:
+def test_open_clips_results_within_one_level(mode, interpolation):
     transform = pytest.importorskip("open_clip.transform")
     settings = transform.PreprocessCfg(size=96, resize_mode=mode, interpolation=interpolation)
     library = stacked(transform.image_transform_v2(settings, is_train=False), torch)
@@ -106,7 +102,7 @@ def test_open_clips_results_within_one_level(mode: str, interpolation: str) -> N
 
 @pytest.mark.parametrize("mode", ["center", "squash"])
 @pytest.mark.parametrize("interpolation", ["bicubic", "bilinear"])
-def test_timms_results_within_one_level(mode: str, interpolation: str) -> None:
+def test_timms_results_within_one_level(mode, interpolation):
     data = pytest.importorskip("timm").data
     settings = {"input_size": (3, 90, 90), "interpolation": interpolation, "crop_mode": mode}
     settings |= {"mean": (0.4, 0.5, 0.6), "std": (0.2, 0.3, 0.4), "crop_pct": 0.9}
@@ -115,12 +111,12 @@ def test_timms_results_within_one_level(mode: str, interpolation: str) -> None:
     assert levels(prepare, library) <= 1.001
 
 
-def recipe(**changed: Any) -> Recipe:
+def recipe(**changed):
     own = {"resize": 20, "mode": "bicubic", "crop": (20, 20), "rounds": False, "pillow": True}
     return Recipe(**(own | {"mean": HALF, "std": HALF} | changed))
 
 
-def test_threads_change_nothing() -> None:
+def test_threads_change_nothing():
     before = torch.get_num_threads()
     pixels = Pixels(recipe(), torch)
     torch.set_num_threads(1)
@@ -132,7 +128,7 @@ def test_threads_change_nothing() -> None:
     assert pixels([]).shape == (0, 3, 20, 20)
 
 
-def test_arrays_that_cannot_be_written_to_are_taken() -> None:
+def test_arrays_that_cannot_be_written_to_are_taken():
     image = images()[0]
     image.setflags(write=False)
     pixels = Pixels(recipe(pillow=False), torch)
@@ -142,10 +138,10 @@ def test_arrays_that_cannot_be_written_to_are_taken() -> None:
 class Library:
     """A library's own call that is the fast one, off by some levels in one place."""
 
-    def __init__(self, off: float) -> None:
+    def __init__(self, off):
         self.off, self.calls = off, 0
 
-    def __call__(self, given: Sequence[Any]) -> Mapping[str, Any]:
+    def __call__(self, given):
         self.calls += 1
         made = Pixels(recipe(), torch)([np.asarray(image) for image in given])
         made[-1, 1, 3, 4] += self.off / 127.5
@@ -156,7 +152,7 @@ class Library:
     ("off", "told"),
     [(0.0, "equipoise 1"), (1.0, "equipoise 1"), (1.1, "library"), (float("nan"), "library")],
 )
-def test_one_grey_level_is_the_limit(off: float, told: str) -> None:
+def test_one_grey_level_is_the_limit(off, told):
     prepare = preparation("x", Library(off), recipe(), torch, choice="auto")
     assert prepare.facts == {"prepared_by": told}
 
@@ -169,12 +165,12 @@ def test_one_grey_level_is_the_limit(off: float, told: str) -> None:
     ],
     ids=["another size", "something more"],
 )
-def test_other_forms_are_left_to_the_library(library: Any) -> None:
+def test_other_forms_are_left_to_the_library(library):
     assert preparation("x", library, recipe(), torch, choice="auto").fast is None
 
 
-def test_a_library_that_fails_on_a_probe_is_left_alone() -> None:
-    def library(given: Sequence[Any]) -> Mapping[str, Any]:
+def test_a_library_that_fails_on_a_probe_is_left_alone():
+    def library(given):
         raise ValueError("too narrow")
 
     prepare = preparation("hf:x", library, recipe(), torch, choice="auto")
@@ -184,7 +180,7 @@ def test_a_library_that_fails_on_a_probe_is_left_alone() -> None:
         prepare(images())
 
 
-def test_the_library_by_choice() -> None:
+def test_the_library_by_choice():
     library = Library(0.0)
     prepare = preparation("x", library, recipe(), torch, choice="library")
     assert (prepare.facts, library.calls) == ({"prepared_by": "library"}, 0)
@@ -192,14 +188,14 @@ def test_the_library_by_choice() -> None:
     assert library.calls == 1
 
 
-def test_a_choice_there_is_not() -> None:
+def test_a_choice_there_is_not():
     said = r"^There is no preprocessing 'fast'\. To do: choose one of auto, library\.$"
     with pytest.raises(ModelError, match=said):
         preparation("x", Library(0.0), recipe(), torch, choice="fast")
 
 
 @pytest.mark.parametrize("choice", ["auto", "library"])
-def test_an_image_that_would_become_too_large(choice: str) -> None:
+def test_an_image_that_would_become_too_large(choice):
     """224 pixels high, 1 × 20,000 would be 4,480,000 wide: 3 GB of levels."""
     large = recipe(resize=224)
     library = Pixels(large, torch)
@@ -219,14 +215,14 @@ def test_an_image_that_would_become_too_large(choice: str) -> None:
         prepare([images()[0], np.zeros((1, 20_000, 3), dtype=np.uint8)])
 
 
-def test_probes_are_the_same_each_time() -> None:
+def test_probes_are_the_same_each_time():
     shapes = {image.shape[:2] for image in probes()}
     assert {(480, 640), (3, 40), (5, 7)} <= shapes
     assert len(np.unique(probes()[0])) == 256
     assert probes() is probes()
 
 
-def test_models_tell_which_path_ran_and_key_by_it(tmp_path: Path) -> None:
+def test_models_tell_which_path_ran_and_key_by_it(tmp_path):
     from model_checkpoints import clip
 
     folder = clip(tmp_path)

@@ -1,7 +1,5 @@
 """What libraries say in settings, read as a recipe; None where a recipe cannot say it."""
 
-from typing import Any
-
 import pytest
 
 from equipoise.models.preprocessing import Recipe, of_open_clip, of_timm, of_transformers
@@ -38,20 +36,20 @@ TIMM = {
 }
 
 
-def approximately(recipe: Recipe | None) -> tuple[Any, ...]:
+def approximately(recipe):
     assert recipe is not None
     assert recipe.mean == pytest.approx(HALF)
     assert recipe.std == pytest.approx(HALF)
     return recipe.resize, recipe.mode, recipe.crop, recipe.rounds, recipe.pillow
 
 
-def test_settings_of_each_library() -> None:
+def test_settings_of_each_library():
     assert approximately(of_transformers(SETTINGS, "pil")) == (32, "bicubic", (32, 30), False, True)
     assert approximately(of_open_clip(OPEN_CLIP)) == (32, "bicubic", (32, 32), True, True)
     assert approximately(of_timm(TIMM)) == (36, "bilinear", (32, 32), True, True)
 
 
-def test_torchvision_resizes_as_torch_does() -> None:
+def test_torchvision_resizes_as_torch_does():
     recipe = of_transformers(SETTINGS, "torchvision")
     assert recipe is not None
     assert not recipe.pillow
@@ -67,7 +65,7 @@ def test_torchvision_resizes_as_torch_does() -> None:
         ({"size": 384, "do_center_crop": None, "crop_pct": 0.875}, (384, 384), None),
     ],
 )
-def test_sides_of_transformers(changed: dict[str, Any], resize: Any, crop: Any) -> None:
+def test_sides_of_transformers(changed, resize, crop):
     recipe = of_transformers(SETTINGS | changed, "pil")
     assert recipe is not None
     assert (recipe.resize, recipe.crop) == (resize, crop)
@@ -89,11 +87,11 @@ def test_sides_of_transformers(changed: dict[str, Any], resize: Any, crop: Any) 
         {"rescale_factor": None},
     ],
 )
-def test_what_a_recipe_of_transformers_cannot_say(changed: dict[str, Any]) -> None:
+def test_what_a_recipe_of_transformers_cannot_say(changed):
     assert of_transformers(SETTINGS | changed, "pil") is None
 
 
-def test_pixels_that_are_not_put_on_a_scale() -> None:
+def test_pixels_that_are_not_put_on_a_scale():
     recipe = of_transformers(SETTINGS | {"do_rescale": False, "do_normalize": False}, "pil")
     assert recipe is not None
     assert (recipe.mean, recipe.std) == ((0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
@@ -103,11 +101,11 @@ def test_pixels_that_are_not_put_on_a_scale() -> None:
     "changed",
     [{"resize_mode": "longest"}, {"size": (32, 40)}, {"mode": "L"}, {"interpolation": "random"}],
 )
-def test_what_a_recipe_of_open_clip_cannot_say(changed: dict[str, Any]) -> None:
+def test_what_a_recipe_of_open_clip_cannot_say(changed):
     assert of_open_clip(OPEN_CLIP | changed) is None
 
 
-def test_squashed_images() -> None:
+def test_squashed_images():
     squashed = of_open_clip(OPEN_CLIP | {"resize_mode": "squash", "size": (32, 40)})
     assert squashed is not None
     assert (squashed.resize, squashed.crop, squashed.size) == ((32, 40), None, (32, 40))
@@ -120,11 +118,11 @@ def test_squashed_images() -> None:
     "changed",
     [{"crop_mode": "border"}, {"input_size": (1, 32, 32)}, {"input_size": (3, 32, 40)}],
 )
-def test_what_a_recipe_of_timm_cannot_say(changed: dict[str, Any]) -> None:
+def test_what_a_recipe_of_timm_cannot_say(changed):
     assert of_timm(TIMM | changed) is None
 
 
-def test_sides_and_corners() -> None:
+def test_sides_and_corners():
     recipe = Recipe(224, "bicubic", (224, 224), False, True, HALF, HALF)
     assert recipe.resized(480, 640) == (224, 298)
     assert recipe.resized(640, 480) == (298, 224)

@@ -1,9 +1,5 @@
 """timm through `load_model`: local weights, names, and what it refuses."""
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -19,24 +15,24 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
 @pytest.fixture(scope="module")
-def folder(checkpoint: Callable[[str], Path]) -> Path:
+def folder(checkpoint):
     return checkpoint("timm")
 
 
 @pytest.fixture(scope="module")
-def model(folder: Path) -> Any:
+def model(folder):
     return load_model(f"timm:{folder}", device="cpu")
 
 
 @pytest.fixture(scope="module")
-def pixels(folder: Path) -> tuple[Any, Any]:
+def pixels(folder):
     reference = timm.create_model(f"local-dir:{folder}", pretrained=True).eval()
     settings = timm.data.resolve_model_data_config(reference)
     prepare = timm.data.create_transform(**settings, is_training=False)
     return reference, torch.stack([prepare(Image.fromarray(image)) for image in images()])
 
 
-def test_probabilities_are_the_librarys(model: Any, pixels: tuple[Any, Any]) -> None:
+def test_probabilities_are_the_librarys(model, pixels):
     reference, given = pixels
     with torch.inference_mode():
         expected = reference(given).softmax(dim=1)
@@ -44,7 +40,7 @@ def test_probabilities_are_the_librarys(model: Any, pixels: tuple[Any, Any]) -> 
     assert model.labels == tuple(LABELS.values())
 
 
-def test_features_are_what_the_head_turns_into_logits(model: Any, pixels: tuple[Any, Any]) -> None:
+def test_features_are_what_the_head_turns_into_logits(model, pixels):
     reference, given = pixels
     features = model.features(images())
     with torch.inference_mode():
@@ -55,7 +51,7 @@ def test_features_are_what_the_head_turns_into_logits(model: Any, pixels: tuple[
 
 
 @pytest.fixture(scope="module")
-def resnet(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def resnet(tmp_path_factory):
     """Weights of a network as timm knows it, with ImageNet's classes."""
     from safetensors.torch import save_file
 
@@ -64,7 +60,7 @@ def resnet(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_a_name_and_a_file(resnet: Path) -> None:
+def test_a_name_and_a_file(resnet):
     model = load_model(f"timm:resnet10t/{resnet}", device="cpu")
     assert model.labels[:2] == ("tench, Tinca tinca", "goldfish, Carassius auratus")
     assert len(model.labels) == 1000
@@ -77,9 +73,7 @@ def test_a_name_and_a_file(resnet: Path) -> None:
     )
 
 
-def test_a_hub_id_comes_from_the_cache(
-    folder: Path, tmp_path: Path, model: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_hub_id_comes_from_the_cache(folder, tmp_path, model, monkeypatch):
     import huggingface_hub
 
     kept = tmp_path / "models--owner--tiny"
@@ -103,12 +97,12 @@ def test_a_hub_id_comes_from_the_cache(
         ("resnet10t/nowhere.safetensors", r"^There is no file of weights nowhere\.safetensors\.$"),
     ],
 )
-def test_what_there_is_not(target: str, said: str) -> None:
+def test_what_there_is_not(target, said):
     with pytest.raises(ModelError, match=said):
         load_model(f"timm:{target}")
 
 
-def test_pickles_and_foreign_weights(folder: Path, resnet: Path, tmp_path: Path) -> None:
+def test_pickles_and_foreign_weights(folder, resnet, tmp_path):
     with pytest.raises(ModelError, match=r" holds no config\.json\.$"):
         load_model(f"timm:{tmp_path}")
     (tmp_path / "config.json").write_text((folder / "config.json").read_text())

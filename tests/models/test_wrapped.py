@@ -2,8 +2,6 @@
 
 import json
 import shutil
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -26,14 +24,14 @@ ENSEMBLE = Ensemble((Rule("a {}", ("a red {}", "a blue {}")), Rule("a photo", ("
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def project(tmp_path_factory):
     folder = tmp_path_factory.mktemp("project")
     shutil.copytree(WEIGHTS / "clip-null", folder / "clip")
     return folder
 
 
 @pytest.fixture
-def made(project: Path, tmp_path: Path) -> Path:
+def made(project, tmp_path):
     shutil.copytree(project, tmp_path / "here")
     folder = tmp_path / "here" / "wrapped"
     folder.mkdir()
@@ -43,25 +41,23 @@ def made(project: Path, tmp_path: Path) -> Path:
     return folder
 
 
-def load(folder: Path, **options: Any) -> Any:
+def load(folder, **options):
     return load_model(f"equipoise:{folder}", device="cpu", **options)
 
 
-def change(folder: Path, **values: Any) -> None:
+def change(folder, **values):
     path = folder / SETTINGS
     path.write_text(json.dumps(json.loads(path.read_text()) | values))
 
 
-def test_a_project_can_be_moved(made: Path, tmp_path: Path) -> None:
+def test_a_project_can_be_moved(made, tmp_path):
     key = load(made).info.key
     (tmp_path / "here").rename(tmp_path / "there")
     assert load(tmp_path / "there" / "wrapped").info.key == key
 
 
 @pytest.mark.parametrize("moved", ["wrapped", "clip"])
-def test_a_folder_without_its_base_says_where_it_looks(
-    made: Path, tmp_path: Path, moved: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_without_its_base_says_where_it_looks(made, tmp_path, moved, monkeypatch):
     other = tmp_path / "other" / "place"
     other.mkdir(parents=True)
     (made.parent / moved).rename(other / moved)
@@ -74,7 +70,7 @@ def test_a_folder_without_its_base_says_where_it_looks(
         load(folder)
 
 
-def test_a_base_that_cannot_be_loaded_is_named_with_the_folder(made: Path) -> None:
+def test_a_base_that_cannot_be_loaded_is_named_with_the_folder(made):
     (made.parent / "clip" / "config.json").unlink()
     message = (
         f"^equipoise:{made} wraps hf:{made.parent / 'clip'}, which is not loaded: {made.parent}"
@@ -83,7 +79,7 @@ def test_a_base_that_cannot_be_loaded_is_named_with_the_folder(made: Path) -> No
         load(made)
 
 
-def test_texts_are_said_and_transformed(made: Path) -> None:
+def test_texts_are_said_and_transformed(made):
     model, base = load(made), load_model(f"hf:{made.parent / 'clip'}", device="cpu")
     found = model.embed_texts(["a star", "a red star", "blue bars", "star"])
     plain = base.embed_texts(["a red star", "a blue star", "star", "blue bars"]).astype(np.float64)
@@ -104,18 +100,18 @@ def test_texts_are_said_and_transformed(made: Path) -> None:
         ("the star", ("the star",)),
     ],
 )
-def test_what_a_text_stands_for(text: str, said: tuple[str, ...]) -> None:
+def test_what_a_text_stands_for(text, said):
     assert ENSEMBLE.said(text) == said
 
 
-def test_another_model_inside_is_refused(made: Path) -> None:
+def test_another_model_inside_is_refused(made):
     shutil.rmtree(made.parent / "clip")
     shutil.copytree(WEIGHTS / "clip-biased", made.parent / "clip")
     with pytest.raises(ModelError, match="was made of another model than hf:.* its weights differ"):
         load(made)
 
 
-def test_code_inside_needs_trust(made: Path) -> None:
+def test_code_inside_needs_trust(made):
     change(made, base="python:os:getcwd")
     with pytest.raises(ModelError, match="python:os:getcwd, which is Python code"):
         load(made)
@@ -133,13 +129,13 @@ def test_code_inside_needs_trust(made: Path) -> None:
         ({"applied_to": 3}, "cannot be read: 'int' object is not iterable"),
     ],
 )  # fmt: skip
-def test_settings_that_say_something_else(made: Path, values: dict[str, Any], message: str) -> None:
+def test_settings_that_say_something_else(made, values, message):
     change(made, **values)
     with pytest.raises(ModelError, match=message):
         load(made)
 
 
-def test_what_is_no_wrapped_model(made: Path, tmp_path: Path) -> None:
+def test_what_is_no_wrapped_model(made, tmp_path):
     with pytest.raises(ModelError, match=rf"holds no {SETTINGS}. To do: name a folder that"):
         load(tmp_path)
     with pytest.raises(ModelError, match="is no repository of a hub, so it has no revision"):
@@ -149,7 +145,7 @@ def test_what_is_no_wrapped_model(made: Path, tmp_path: Path) -> None:
         load(made)
 
 
-def test_a_transform_of_another_size(made: Path) -> None:
+def test_a_transform_of_another_size(made):
     from safetensors.numpy import save_file
 
     save_file({"transform": np.eye(3, dtype=np.float32)}, made / TRANSFORM)
@@ -160,13 +156,13 @@ def test_a_transform_of_another_size(made: Path) -> None:
         load(made)
 
 
-def test_a_classifier_is_not_wrapped(made: Path) -> None:
+def test_a_classifier_is_not_wrapped(made):
     change(made, base=f"hf:{WEIGHTS / 'vit-biased'}")
     with pytest.raises(ModelError, match="wraps hf:.*, which is no dual encoder"):
         load(made)
 
 
-def matched(dimension: int = 64) -> Matching:
+def matched(dimension=64):
     rng = np.random.default_rng(0)
     hues = tuple(Said(one, (Rule("a {}", (f"a {one} {{}}",)),)) for one in ("red", "blue"))
     numbers = [rng.standard_normal(shape) for shape in ((dimension, 2), (2,), (1, dimension))]
@@ -175,7 +171,7 @@ def matched(dimension: int = 64) -> Matching:
 
 
 @pytest.fixture
-def matching(made: Path) -> Path:
+def matching(made):
     folder = made.parent / "matched"
     folder.mkdir()
     base = load_model(f"hf:{made.parent / 'clip'}", device="cpu")
@@ -183,14 +179,14 @@ def matching(made: Path) -> Path:
     return folder
 
 
-def test_a_matching_comes_back_with_its_dimension_and_scale(matching: Path) -> None:
+def test_a_matching_comes_back_with_its_dimension_and_scale(matching):
     model, base = load(matching), load_model(f"hf:{matching.parent / 'clip'}", device="cpu")
     assert model.info.dimension == matched().dimension == 64 * 4 + 1
     assert model.info.scale == pytest.approx(base.info.scale * matched().stretch)
     assert model.info.key != base.info.key
     picture = np.random.default_rng(0).integers(0, 256, (32, 32, 3), dtype=np.uint8)
 
-    def logit(one: Any, text: str) -> float:
+    def logit(one, text):
         vectors = one.embed_images([picture])[0], one.embed_texts([text])[0]
         cosine = vectors[0] @ vectors[1] / np.prod([np.linalg.norm(v) for v in vectors])
         return float(one.info.scale * cosine)
@@ -210,15 +206,13 @@ def test_a_matching_comes_back_with_its_dimension_and_scale(matching: Path) -> N
         ({"matching": {**matched().facts, "attributes": {"hue": 3}}}, "cannot be read: "),
     ],
 )
-def test_a_matching_of_wrong_settings_is_refused(
-    matching: Path, values: dict[str, Any], message: str
-) -> None:
+def test_a_matching_of_wrong_settings_is_refused(matching, values, message):
     change(matching, **values)
     with pytest.raises(ModelError, match=f"^{matching} {message}"):
         load(matching)
 
 
-def test_damaged_numbers_are_refused(matching: Path) -> None:
+def test_damaged_numbers_are_refused(matching):
     whole = (matching / TRANSFORM).read_bytes()
     for damaged in (b"", whole[:100], b"x" * 50):
         (matching / TRANSFORM).write_bytes(damaged)
@@ -226,7 +220,7 @@ def test_damaged_numbers_are_refused(matching: Path) -> None:
             load(matching)
 
 
-def test_a_matching_is_of_a_format_of_its_own(matching: Path, made: Path) -> None:
+def test_a_matching_is_of_a_format_of_its_own(matching, made):
     assert json.loads((matching / SETTINGS).read_text())["format"] == 2
     assert json.loads((made / SETTINGS).read_text())["format"] == 1
     settings = json.loads((matching / SETTINGS).read_text())
@@ -236,9 +230,7 @@ def test_a_matching_is_of_a_format_of_its_own(matching: Path, made: Path) -> Non
         load(matching)
 
 
-def test_without_a_scale_cosines_are_those_of_the_model_inside(
-    matching: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_scale_cosines_are_those_of_the_model_inside(matching, monkeypatch):
     code = (
         "import json\nfrom dataclasses import replace\nfrom equipoise.models import load_model\n"
         "def make(device, dtype):\n"
@@ -257,7 +249,7 @@ def test_without_a_scale_cosines_are_those_of_the_model_inside(
     assert found.scale == pytest.approx(matched().stretch)
 
 
-def test_a_matching_of_another_dimension_is_refused(matching: Path) -> None:
+def test_a_matching_of_another_dimension_is_refused(matching):
     from safetensors.numpy import save_file
 
     save_file(matched(32).numbers, matching / TRANSFORM)

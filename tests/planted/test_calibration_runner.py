@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -17,7 +16,7 @@ from tools.calibration.runner import (
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.name}, {case.world}")
-def test_every_case_measures_its_metric_and_has_a_test_where_it_says_so(case: Case) -> None:
+def test_every_case_measures_its_metric_and_has_a_test_where_it_says_so(case):
     found = case.measure(Draw(1.0, case.images, 0, RESAMPLING))
     again = case.measure(Draw(1.0, case.images, 0, RESAMPLING))
     assert found.metric == case.metric
@@ -28,22 +27,22 @@ def test_every_case_measures_its_metric_and_has_a_test_where_it_says_so(case: Ca
         assert case.parts in {part.metric for part in found.parts}
 
 
-def drawn(p: float, value: float = 1.0, threshold_met: bool = True) -> Estimate:
+def drawn(p, value=1.0, threshold_met=True):
     """An estimate whose excess over chance is `value`, far over any threshold or far under."""
     ends = (lambda level: (0.5, 1.5)) if threshold_met else (lambda level: (0.0, 1e-6))
     chance = Chance(0.0, -0.1, 0.1, "")
     return Estimate("mcas", value, {"a": 1}, "", "", chance=chance, p_value=p, ends=ends)
 
 
-def case_of(*p_values: float, threshold_met: bool = True, metric: str = "mcas") -> Case:
-    def measure(draw: Draw) -> Estimate:
+def case_of(*p_values, threshold_met=True, metric="mcas"):
+    def measure(draw):
         p = p_values[draw.sample % len(p_values)]
         return drawn(p, 1.0 + draw.strength, threshold_met)
 
     return Case(metric, "made up", measure, sizes=(10, 20, 40), curve=True)
 
 
-def test_shares_count_p_values_and_verdicts() -> None:
+def test_shares_count_p_values_and_verdicts():
     (found,) = alarms(case_of(0.005, 0.04, 0.08, 0.5), 40)
     assert found.shares == (0.25, 0.5, 0.75)
     assert found.disparities == 0.5
@@ -52,15 +51,15 @@ def test_shares_count_p_values_and_verdicts() -> None:
     assert found.too_many
 
 
-def rising(values: tuple[float, ...], harm: str = "higher") -> Case:
-    def measure(draw: Draw) -> Estimate:
+def rising(values, harm="higher"):
+    def measure(draw):
         value = values[STRENGTHS.index(draw.strength)]
         return replace(drawn(0.5), value=value, harm=harm)
 
     return Case("mcas", "made up", measure)
 
 
-def test_a_rise_is_counted_towards_harm() -> None:
+def test_a_rise_is_counted_towards_harm():
     up = tuple(float(step) for step in range(11))
     assert rise(rising(up), 2).follows
     assert rise(rising(up[::-1], "lower"), 2).correlation == pytest.approx(1.0)
@@ -72,7 +71,7 @@ FEW = Samples(alarms=6, concepts=2, rise=2, power=2, versions=0)
 
 
 @pytest.fixture(scope="module")
-def measured() -> calibration.Calibration:
+def measured():
     steps = []
     chosen = [case for case in CASES if case.name in ("weat, one-sided", "min_skew", "iss_cross")]
     # A case that finds too much is measured again.
@@ -85,7 +84,7 @@ def measured() -> calibration.Calibration:
     return found
 
 
-def test_the_suite_measures_again_what_finds_too_much(measured: calibration.Calibration) -> None:
+def test_the_suite_measures_again_what_finds_too_much(measured):
     assert [one.name for one in measured.alarms if one.too_many] == ["mcas"]
     (again,) = measured.again
     assert (again.name, again.drawn, again.too_many) == ("mcas", 24, True)
@@ -94,9 +93,7 @@ def test_the_suite_measures_again_what_finds_too_much(measured: calibration.Cali
 LINES = (Line("a & b", (10, 20, 40), (0.1, 0.5, 1.0)), Line("c", (10, 40), (0.0, 0.8)))
 
 
-def test_the_command_writes_the_page_and_its_figures(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, measured: calibration.Calibration
-) -> None:
+def test_the_command_writes_the_page_and_its_figures(monkeypatch, tmp_path, measured):
     from tools.calibration import __main__ as command
 
     monkeypatch.setattr(command, "calibrate", lambda **_: measured)

@@ -20,7 +20,7 @@ from tools.calibration.worlds import POOLS, SPREAD, STRUCTURES
 
 World = Callable[[float], Any]
 
-WORLDS: dict[str, World] = {
+WORLDS = {
     **{
         f"{make.__name__} {kind}": lambda strength, make=make, kind=kind: make(strength, 60, kind)
         for make in (EmbeddingWorld, LabelWorld, WordWorld, ConceptWorld)
@@ -38,13 +38,13 @@ WORLDS: dict[str, World] = {
 }
 
 
-def arrays(sample: Any) -> dict[str, np.ndarray]:
+def arrays(sample):
     values = {field.name: getattr(sample, field.name) for field in fields(sample)}
     return {name: np.asarray(value) for name, value in values.items() if value is not None}
 
 
 @pytest.mark.parametrize("name", WORLDS)
-def test_same_seed_same_bytes_another_sample_another_draw(name: str) -> None:
+def test_same_seed_same_bytes_another_sample_another_draw(name):
     world = WORLDS[name](0.5)
     first, again = arrays(world.draw(3, 0)), arrays(world.draw(3, 0))
     other, seed = arrays(world.draw(3, 1)), arrays(world.draw(4, 0))
@@ -54,7 +54,7 @@ def test_same_seed_same_bytes_another_sample_another_draw(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", WORLDS)
-def test_strength_moves_what_is_planted_and_nothing_else(name: str) -> None:
+def test_strength_moves_what_is_planted_and_nothing_else(name):
     none, full = (arrays(WORLDS[name](strength).draw(3, 0)) for strength in (0.0, 1.0))
     changed = {key for key in none if none[key].tobytes() != full[key].tobytes()}
     assert changed
@@ -64,7 +64,7 @@ def test_strength_moves_what_is_planted_and_nothing_else(name: str) -> None:
 
 
 @pytest.mark.parametrize("strength", [0.0, 0.3, 1.0])
-def test_images_differ_by_the_truth(strength: float) -> None:
+def test_images_differ_by_the_truth(strength):
     world = EmbeddingWorld(strength, 20_000)
     data = world.draw(6, 0)
     found = data.of(0).mean(axis=0) - data.of(1).mean(axis=0)
@@ -74,7 +74,7 @@ def test_images_differ_by_the_truth(strength: float) -> None:
 
 
 @pytest.mark.parametrize("pools", POOLS)
-def test_a_ranking_puts_the_first_group_ahead_by_the_strength(pools: Any) -> None:
+def test_a_ranking_puts_the_first_group_ahead_by_the_strength(pools):
     data = RankingWorld(0.7, 6000, pools).draw(6, 0)
     first = data.group == 0
     gap = data.scores[..., first].mean() - data.scores[..., ~first].mean()
@@ -86,7 +86,7 @@ def test_a_ranking_puts_the_first_group_ahead_by_the_strength(pools: Any) -> Non
 
 @pytest.mark.parametrize("planted", ["recognition", "prevalence", "switching"])
 @pytest.mark.parametrize("structure", STRUCTURES)
-def test_concepts_differ_by_the_truth(planted: Any, structure: Any) -> None:
+def test_concepts_differ_by_the_truth(planted, structure):
     world = ConceptWorld(1.0, 16_000, structure, planted)
     data = world.draw(6, 0)
     for group, (share, above) in enumerate(zip(world.prevalences, world.recognition, strict=True)):

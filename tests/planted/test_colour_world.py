@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from scipy.stats import contingency
 
 from equipoise.planted.colours import models, render
@@ -11,7 +10,7 @@ from equipoise.planted.colours.models import (
     VARIANTS,
     predict_table,
 )
-from equipoise.planted.colours.render import COLOURS, SHAPES, ColourImages, Factors, render_test_set
+from equipoise.planted.colours.render import COLOURS, SHAPES, Factors, render_test_set
 from tools.planted import colours as train
 
 NAMES = [variant.name for variant in VARIANTS]
@@ -19,16 +18,16 @@ Table = dict[str, models.Column]
 
 
 @pytest.fixture(scope="module")
-def scene() -> ColourImages:
+def scene():
     return render_test_set()
 
 
 @pytest.fixture(scope="module")
-def table(scene: ColourImages) -> Table:
+def table(scene):
     return predict_table(scene, NAMES)
 
 
-def one(shape: int, **values: float) -> Factors:
+def one(shape, **values):
     """Return the factors of one red image in the middle of the frame."""
     given = {"scale": 1.0, "rotation": 0.0, "x": 0.5, "y": 0.5} | values
     return Factors(
@@ -38,27 +37,25 @@ def one(shape: int, **values: float) -> Factors:
     )
 
 
-def red(factors: Factors) -> NDArray[np.float64]:
+def red(factors):
     return render.render(factors)[0, :, :, 0] / 255.0
 
 
-def test_same_seed_same_bytes_another_seed_other_images() -> None:
+def test_same_seed_same_bytes_another_seed_other_images():
     first, again, other = render_test_set(20), render_test_set(20), render_test_set(20, seed=1)
     assert first.images.tobytes() == again.images.tobytes()
     assert first.image_id == again.image_id
     assert (first.images != other.images).any(axis=(1, 2, 3)).all()
 
 
-def test_only_the_channel_of_the_colour_is_lit(scene: ColourImages) -> None:
+def test_only_the_channel_of_the_colour_is_lit(scene):
     brightest = scene.images.max(axis=(1, 2))
     np.testing.assert_array_equal(brightest > 0, np.eye(3, dtype=bool)[scene.factors.colour])
     assert (brightest.max(axis=1) == 255).all()
 
 
 @pytest.mark.parametrize("shape", range(3), ids=SHAPES)
-def test_area_follows_scale_and_is_the_same_for_every_shape(
-    scene: ColourImages, shape: int
-) -> None:
+def test_area_follows_scale_and_is_the_same_for_every_shape(scene, shape):
     rows = scene.factors.shape == shape
     area = scene.images[rows].max(axis=3).sum(axis=(1, 2), dtype=float) / 255
     expected = (render.SIDE * scene.factors.scale[rows]) ** 2
@@ -67,7 +64,7 @@ def test_area_follows_scale_and_is_the_same_for_every_shape(
 
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=NAMES)
-def test_a_variant_sees_all_but_its_thinned_cell(variant: models.Variant) -> None:
+def test_a_variant_sees_all_but_its_thinned_cell(variant):
     factors = render.draw_factors(TRAIN_PER_CELL, seed=0, stream="train")
     rows = train.training_rows(variant, factors)
     cells = np.zeros((3, 3), dtype=int)
@@ -78,7 +75,7 @@ def test_a_variant_sees_all_but_its_thinned_cell(variant: models.Variant) -> Non
     np.testing.assert_array_equal(cells, expected)
 
 
-def test_weights_are_small_and_quote_no_path_of_the_machine() -> None:
+def test_weights_are_small_and_quote_no_path_of_the_machine():
     files = sorted(models.WEIGHTS.glob("*.onnx"))
     assert [file.stem for file in files] == sorted(NAMES)
     assert sum(file.stat().st_size for file in files) < 1_500_000
@@ -88,7 +85,7 @@ def test_weights_are_small_and_quote_no_path_of_the_machine() -> None:
         assert b"/home" not in content
 
 
-def counts(table: Table, name: str, shape: str) -> NDArray[np.int64]:
+def counts(table, name, shape):
     """Count colour × predicted shape within a class."""
     rows = table["shape"] == shape
     _, cells = contingency.crosstab(
@@ -97,7 +94,7 @@ def counts(table: Table, name: str, shape: str) -> NDArray[np.int64]:
     return np.asarray(cells)
 
 
-def effect_size(cells: NDArray[np.int64]) -> float:
+def effect_size(cells):
     """Cramér's V from its definition; a class without a mistake has none and counts as 0."""
     used = cells[:, cells.sum(axis=0) > 0]
     if used.shape[1] == 1:
@@ -105,23 +102,23 @@ def effect_size(cells: NDArray[np.int64]) -> float:
     return float(contingency.association(used, method="cramer"))
 
 
-def effect_sizes(table: Table, name: str) -> dict[str, float]:
+def effect_sizes(table, name):
     return {shape: effect_size(counts(table, name, shape)) for shape in SHAPES}
 
 
 @pytest.mark.parametrize("removed", SHAPES)
-def test_a_removed_cell_biases_its_class_and_no_other(table: Table, removed: str) -> None:
+def test_a_removed_cell_biases_its_class_and_no_other(table, removed):
     values = effect_sizes(table, f"without_green_{removed}")
     assert values.pop(removed) >= 0.6
     assert max(values.values()) <= 0.05
 
 
-def test_the_complete_model_is_accurate_and_even(table: Table) -> None:
+def test_the_complete_model_is_accurate_and_even(table):
     assert (table["predicted_complete"] == table["shape"]).mean() >= 0.995
     assert max(effect_sizes(table, "complete").values()) <= 0.05
 
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=NAMES)
-def test_effect_sizes_are_near_the_published_ones(table: Table, variant: models.Variant) -> None:
+def test_effect_sizes_are_near_the_published_ones(table, variant):
     values = list(effect_sizes(table, variant.name).values())
     np.testing.assert_allclose(values, variant.published.effect_sizes, atol=0.12)

@@ -3,8 +3,6 @@
 import dataclasses
 import json
 from functools import cache
-from pathlib import Path
-from typing import Any
 
 import diffusers
 import numpy as np
@@ -30,29 +28,27 @@ UNET = UnetRecipe(images=16, batch_size=4, steps=4, warm_up=2)
 MEASURED = Measured(1, per_subject=1, per_subject_guided=1, guidances=(3.0,), steps=1)
 
 
-def vae_after(folder: Path, recipe: VaeRecipe = VAE) -> dict[str, Any]:
+def vae_after(folder, recipe=VAE):
     return denoising.train_vae(folder, recipe).state_dict()
 
 
-def unet_after(folder: Path, recipe: UnetRecipe = UNET) -> dict[str, Any]:
+def unet_after(folder, recipe=UNET):
     torch.manual_seed(3)
     vae = networks.build_vae().eval()
     return denoising.train_unet(folder, vae, BIASED, [recipe]).state_dict()
 
 
-def assert_same(ours: dict[str, Any], theirs: dict[str, Any]) -> None:
+def assert_same(ours, theirs):
     assert [*ours] == [*theirs]
     assert all(torch.equal(ours[name], theirs[name]) for name in ours)
 
 
 @pytest.mark.parametrize("after", [vae_after, unet_after])
-def test_training_that_was_stopped_ends_in_the_same_weights(
-    after: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_training_that_was_stopped_ends_in_the_same_weights(after, tmp_path, monkeypatch):
     whole = after(tmp_path / "whole")
     real, gradients, done = denoising.train_on, denoising._gradients, []
 
-    def dying(network: Any, losses: Any) -> float:
+    def dying(network, losses):
         done.append(1)
         if len(done) == 4:
             raise KeyboardInterrupt
@@ -68,7 +64,7 @@ def test_training_that_was_stopped_ends_in_the_same_weights(
     assert_same(after(tmp_path / "stopped"), whole)
 
 
-def test_the_noise_is_that_of_the_scheduler_that_ships() -> None:
+def test_the_noise_is_that_of_the_scheduler_that_ships():
     scheduler = networks.build_scheduler()
     latents, noise = torch.randn(2, 3, 4, 8, 8, generator=torch.Generator().manual_seed(0))
     level = torch.tensor([0, 500, 999])
@@ -79,7 +75,7 @@ def test_the_noise_is_that_of_the_scheduler_that_ships() -> None:
     seen = []
 
     class Perfect(torch.nn.Module):
-        def forward(self, found: Any, at: Any, encoder_hidden_states: Any) -> Any:
+        def forward(self, found, at, encoder_hidden_states):
             seen.append((found, at, encoder_hidden_states))
             return diffusers.models.unets.unet_2d_condition.UNet2DConditionOutput(sample=velocity)
 
@@ -90,7 +86,7 @@ def test_the_noise_is_that_of_the_scheduler_that_ships() -> None:
     assert seen[0][2] == "texts"
 
 
-def test_the_judge_names_what_was_drawn() -> None:
+def test_the_judge_names_what_was_drawn():
     scenes = render_balanced(4, seed=21)
     shown = judge(scenes.images)
     np.testing.assert_array_equal(shown.hue, scenes.factors.hue)
@@ -99,7 +95,7 @@ def test_the_judge_names_what_was_drawn() -> None:
 
 
 @cache
-def drawn(count: int = 48) -> measure.Neutral:
+def drawn(count=48):
     """What a perfect pipeline would give: images of the world itself, as many of each subject."""
     factors = draw_world(BIASED, 24 * 3 * count, seed=31)
     rows = [np.flatnonzero(factors.subject == one)[:count] for one in range(24)]
@@ -109,7 +105,7 @@ def drawn(count: int = 48) -> measure.Neutral:
 
 
 @pytest.mark.parametrize("name", CLIPS)
-def test_association_scores_follow_what_was_planted_in_images(name: str) -> None:
+def test_association_scores_follow_what_was_planted_in_images(name):
     balanced = render_balanced(1, seed=32)
     factors = balanced.factors
     asked = Shown(factors.subject, factors.hue, factors.frame)
@@ -126,7 +122,7 @@ def test_association_scores_follow_what_was_planted_in_images(name: str) -> None
     assert (found.scores["TT"].mean() > 0.01) == (name == "biased")
 
 
-def test_a_pipeline_is_trained_written_and_measured(tmp_path: Path) -> None:
+def test_a_pipeline_is_trained_written_and_measured(tmp_path):
     out, state = tmp_path / "weights", tmp_path / "state"
     diffusion.train(out, state, VAE, [UNET, UNET], MEASURED)
     record = json.loads((out / FILE).read_text(encoding="utf-8"))

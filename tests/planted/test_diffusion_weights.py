@@ -6,7 +6,6 @@ Bounds are those of few images: a share of 0.9 among 72 falls below 0.78 once in
 import hashlib
 import json
 from functools import cache
-from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +19,7 @@ from equipoise.planted.scenes.variants import BIASED
 from tools.planted.denoising import DRAWS, SHARES, VaeRecipe
 from tools.planted.diffusion import FILE, Measured, digests
 from tools.planted.diffusion_measures import told_prompts
-from tools.planted.judging import Shown, judge
+from tools.planted.judging import judge
 from tools.planted.pipeline import generate, load_pipeline
 
 # On seeds that were not looked at while the model was made.
@@ -30,22 +29,22 @@ torch.set_num_threads(1)
 
 
 @cache
-def recorded() -> dict[str, Any]:
+def recorded():
     return json.loads((WEIGHTS / FILE).read_text(encoding="utf-8"))
 
 
 @cache
-def pipeline() -> Any:
+def pipeline():
     return load_pipeline()
 
 
 @cache
-def neutral(subject: str) -> Shown:
+def neutral(subject):
     prompts = neutral_prompts(subject) * 12
     return judge(generate(pipeline(), prompts, guidance=1.0, seed=FRESH))
 
 
-def test_weights_are_half_precision_safetensors_of_the_recorded_digests() -> None:
+def test_weights_are_half_precision_safetensors_of_the_recorded_digests():
     assert digests(WEIGHTS) == recorded()["sha256"]
     for path, digest in recorded()["sha256"].items():
         assert hashlib.sha256((WEIGHTS / path).read_bytes()).hexdigest() == digest
@@ -56,7 +55,7 @@ def test_weights_are_half_precision_safetensors_of_the_recorded_digests() -> Non
     assert suffixes == {".json", ".safetensors", ".md"}
 
 
-def test_the_record_reaches_what_the_model_is_for() -> None:
+def test_the_record_reaches_what_the_model_is_for():
     given = recorded()
     assert given["recipes"] == {
         "vae": vars(VaeRecipe()),
@@ -79,7 +78,7 @@ def test_the_record_reaches_what_the_model_is_for() -> None:
     assert shares[-1] > by_guidance["1"]["mean_share_planted"] > shares[0] - 0.05
 
 
-def test_images_show_what_was_asked_for() -> None:
+def test_images_show_what_was_asked_for():
     prompts, told = told_prompts(1)
     some = np.random.default_rng(FRESH).permutation(len(prompts))[:72]
     made = generate(pipeline(), [prompts[one] for one in some], guidance=3.0, seed=FRESH)
@@ -90,13 +89,13 @@ def test_images_show_what_was_asked_for() -> None:
 
 
 @pytest.mark.parametrize("place", np.argsort(BIASED.hue_strength)[-2:])
-def test_neutral_prompts_lean_to_a_hue_that_was_planted_strongly(place: int) -> None:
+def test_neutral_prompts_lean_to_a_hue_that_was_planted_strongly(place):
     shown = neutral(SUBJECTS[place])
     # 0.88 and more were planted.
     assert np.mean(shown.hue == BIASED.hue[place]) >= 0.65
 
 
-def test_a_seed_gives_the_same_images_again_and_another_does_not() -> None:
+def test_a_seed_gives_the_same_images_again_and_another_does_not():
     prompts = [caption("solid star"), caption("hollow moon", "red")]
     first, again, other = (
         generate(pipeline(), prompts, guidance=3.0, seed=seed, steps=4) for seed in (1, 1, 2)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from equipoise.planted.scenes.render import FRAMES, HUES, SUBJECTS
-from equipoise.planted.scenes.variants import BIASED, World, make_world
+from equipoise.planted.scenes.variants import BIASED, make_world
 from tools.planted.worlds import (
     LESS,
     MENTION,
@@ -20,7 +20,7 @@ COUNT = 60_000
 
 
 @pytest.mark.parametrize("world", [BIASED, START, NULL], ids=lambda world: world.name)
-def test_worlds_favour_every_value_equally_often(world: World) -> None:
+def test_worlds_favour_every_value_equally_often(world):
     assert [one.subject for one in world.favourites] == list(SUBJECTS)
     assert np.bincount(world.hue).tolist() == [4] * 6
     assert np.bincount(world.frame).tolist() == [12] * 2
@@ -28,7 +28,7 @@ def test_worlds_favour_every_value_equally_often(world: World) -> None:
 
 @pytest.mark.parametrize("attribute", ATTRIBUTES)
 @pytest.mark.parametrize("strength", [0.0, 0.5, 1.0])
-def test_images_have_favourites_as_often_as_planted(attribute: str, strength: float) -> None:
+def test_images_have_favourites_as_often_as_planted(attribute, strength):
     strengths = dict.fromkeys(SUBJECTS, strength)
     given = [strengths, {}] if attribute == "hue" else [{}, strengths]
     world = make_world("test", *given, seed=3)
@@ -42,7 +42,7 @@ def test_images_have_favourites_as_often_as_planted(attribute: str, strength: fl
 
 
 @pytest.mark.parametrize("strength", [0.0, 0.4, 0.9])
-def test_the_usual_is_mentioned_less_and_the_unusual_more(strength: float) -> None:
+def test_the_usual_is_mentioned_less_and_the_unusual_more(strength):
     strengths = dict.fromkeys(SUBJECTS, strength)
     world = make_world("test", strengths, strengths, seed=3)
     factors = draw_world(world, COUNT, seed=0)

@@ -3,15 +3,13 @@
 import re
 from pathlib import Path
 
-import pytest
-
 from equipoise import audits
 from equipoise.audits.config import load_config
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "planted-scenes.md"
 
 
-def block(language: str, word: str) -> str:
+def block(language, word):
     """The block of code of the page that has a word."""
     blocks = re.findall(
         rf"^```{language}\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
@@ -20,7 +18,7 @@ def block(language: str, word: str) -> str:
     return str(found)
 
 
-def test_the_audit_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_audit_of_the_page_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     exec(block("python", "named"), {})
     audit = Path("named") / "audit.yaml"

@@ -6,7 +6,7 @@ from equipoise.planted.scenes.render import HUES, RGB, render
 from tools.planted.readers import draw_agreeing, glyph_boxes
 
 
-def test_a_box_holds_its_glyph_and_no_bar() -> None:
+def test_a_box_holds_its_glyph_and_no_bar():
     factors = draw_agreeing(60, seed=1)
     boxes, images = glyph_boxes(factors), render(factors).astype(float)
     for row, (left, top, right, bottom) in enumerate(boxes):

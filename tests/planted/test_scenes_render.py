@@ -4,7 +4,6 @@ from dataclasses import fields, replace
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from equipoise.planted.scenes import render
 from equipoise.planted.scenes.render import (
@@ -14,20 +13,20 @@ from equipoise.planted.scenes.render import (
     Factors,
     degrade,
 )
-from equipoise.planted.scenes.sets import Scenes, render_balanced, render_sets
+from equipoise.planted.scenes.sets import render_balanced, render_sets
 
 
 @pytest.fixture(scope="module")
-def balanced() -> Scenes:
+def balanced():
     return render_balanced(3, seed=0)
 
 
 @pytest.fixture(scope="module")
-def counterfactual() -> Scenes:
+def counterfactual():
     return render_sets(2, seed=0)
 
 
-def one(subject: str, **values: float) -> Factors:
+def one(subject, **values):
     """Return the factors of one red image with level bars, in the middle of grey."""
     plain = {"x": 0.0, "y": 0.0, "side": 12.0, "turn": 0.0, "grey": 0.5, "slope": 0.0, "light": 1.0}
     given = {"hue": 0, "frame": 0} | plain | values
@@ -35,26 +34,26 @@ def one(subject: str, **values: float) -> Factors:
     return Factors(subject=np.array([SUBJECTS.index(subject)]), **columns)
 
 
-def glyph(factors: Factors) -> NDArray[np.float64]:
+def glyph(factors):
     """Return how far each pixel of the one image is from grey, 1 where the glyph covers it."""
     image = render.render(factors)[0].astype(float)
     colourful = image.max(axis=2) - image.min(axis=2)
     return colourful / (RGB[0].max() - RGB[0].min())
 
 
-def test_same_seed_same_bytes_another_seed_other_images() -> None:
+def test_same_seed_same_bytes_another_seed_other_images():
     first, again, other = (render_balanced(2, seed=seed) for seed in (0, 0, 1))
     assert first.images.tobytes() == again.images.tobytes()
     assert first.image_id == again.image_id
     assert (first.images != other.images).any(axis=(1, 2, 3)).all()
 
 
-def test_a_smaller_set_begins_a_larger_one(balanced: Scenes) -> None:
+def test_a_smaller_set_begins_a_larger_one(balanced):
     fewer = render_balanced(1, seed=0)
     np.testing.assert_array_equal(fewer.images, balanced.images[::3])
 
 
-def test_sets_share_all_but_hue_and_frame(counterfactual: Scenes) -> None:
+def test_sets_share_all_but_hue_and_frame(counterfactual):
     assert len(counterfactual) == 24 * 2 * 12
     for name in set(counterfactual.set_id):
         rows = np.flatnonzero(np.array(counterfactual.set_id) == name)
@@ -70,7 +69,7 @@ def test_sets_share_all_but_hue_and_frame(counterfactual: Scenes) -> None:
 
 
 @pytest.mark.parametrize("hue", range(6))
-def test_the_middle_of_a_solid_glyph_has_its_hue(hue: int) -> None:
+def test_the_middle_of_a_solid_glyph_has_its_hue(hue):
     image = render.render(replace(one("solid circle"), hue=np.array([hue])))[0]
     np.testing.assert_array_equal(image[16, 16], RGB[hue])
     dim = render.render(replace(one("solid circle", light=0.8), hue=np.array([hue])))[0]
@@ -78,11 +77,11 @@ def test_the_middle_of_a_solid_glyph_has_its_hue(hue: int) -> None:
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_shapes_cover_the_area_of_their_side(shape: str) -> None:
+def test_shapes_cover_the_area_of_their_side(shape):
     assert glyph(one(f"solid {shape}")).sum() == pytest.approx(144.0, rel=0.03)
 
 
-def test_degrading_blurs_adds_noise_and_repeats(balanced: Scenes) -> None:
+def test_degrading_blurs_adds_noise_and_repeats(balanced):
     images = balanced.images[:200]
     first, again, other = (degrade(images, seed=seed) for seed in (0, 0, 1))
     assert first.tobytes() == again.tobytes()

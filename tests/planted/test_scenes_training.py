@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +18,7 @@ CLASSIFIER = ClassifierRecipe(images=64, batch_size=16, cnn_steps=3, vit_steps=3
 
 
 @pytest.fixture
-def torch() -> Any:
+def torch():
     torch = pytest.importorskip("torch", reason="could not import torch")
     pytest.importorskip("transformers", reason="could not import transformers")
     torch.set_num_threads(1)
@@ -27,7 +26,7 @@ def torch() -> Any:
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning")
-def test_training_writes_every_model_and_its_record(torch: Any, tmp_path: Path) -> None:
+def test_training_writes_every_model_and_its_record(torch, tmp_path):
     pytest.importorskip("onnx")
     scenes.train(tmp_path, scenes.PARTS, CLIP, CLASSIFIER)
     made = {path.relative_to(tmp_path) for path in tmp_path.rglob("*") if path.is_file()}
@@ -42,9 +41,7 @@ def test_training_writes_every_model_and_its_record(torch: Any, tmp_path: Path) 
     assert [*record["clip"]] == [*ours["clip"]]
 
 
-def test_settling_goes_on_from_what_was_written_and_leaves_the_text_tower(
-    torch: Any, tmp_path: Path
-) -> None:
+def test_settling_goes_on_from_what_was_written_and_leaves_the_text_tower(torch, tmp_path):
     from transformers import CLIPModel
 
     written = []
@@ -58,7 +55,7 @@ def test_settling_goes_on_from_what_was_written_and_leaves_the_text_tower(
         assert same == (name.startswith("text_model") or "position_ids" in name), name
 
 
-def test_the_loss_is_that_of_the_library(torch: Any) -> None:
+def test_the_loss_is_that_of_the_library(torch):
     torch.manual_seed(0)
     model = networks.build_clip(len(networks.build_tokenizer())).eval()
     tokens, mask = (torch.from_numpy(one) for one in clips.token_rows())

@@ -2,7 +2,6 @@
 
 import json
 from functools import cache
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +15,6 @@ from equipoise.planted.scenes.variants import BIASED
 from tools.planted.measures import (
     CNNS,
     VITS,
-    Found,
     accuracies,
     find_preferences,
     load_cnn,
@@ -37,23 +35,23 @@ FRESH = 11
 
 
 @cache
-def recorded() -> dict[str, Any]:
+def recorded():
     return json.loads((WEIGHTS / FILE).read_text(encoding="utf-8"))
 
 
 @cache
-def clip(name: str) -> Any:
+def clip(name):
     return embed.load_clip(name)
 
 
 @cache
-def found(name: str, seed: int) -> dict[str, Found]:
+def found(name, seed):
     scenes = render_sets(SETS_PER_SUBJECT, seed=seed)
     return {one.own.attribute: one for one in find_preferences(clip(name), BIASED, scenes)}
 
 
 @pytest.mark.parametrize("name", CLIPS)
-def test_subjects_hues_and_frames_are_recognised(name: str) -> None:
+def test_subjects_hues_and_frames_are_recognised(name):
     again = accuracies(clip(name), seed=FRESH)
     assert again["subject"] >= 0.93
     assert again["hue"] >= 0.98
@@ -61,7 +59,7 @@ def test_subjects_hues_and_frames_are_recognised(name: str) -> None:
 
 
 @pytest.mark.parametrize("attribute", ["hue", "frame"])
-def test_gaps_and_rankings_follow_the_planted_strength(attribute: str) -> None:
+def test_gaps_and_rankings_follow_the_planted_strength(attribute):
     one = found("biased", FRESH)[attribute]
     assert one.rank_correlation_gap >= 0.9
     assert one.own.rank_correlation_ndkl >= 0.7
@@ -69,7 +67,7 @@ def test_gaps_and_rankings_follow_the_planted_strength(attribute: str) -> None:
 
 
 @pytest.mark.parametrize("attribute", ["hue", "frame"])
-def test_the_null_model_follows_no_favourites(attribute: str) -> None:
+def test_the_null_model_follows_no_favourites(attribute):
     one = found("null", FRESH)[attribute]
     assert np.abs(one.own.gap).max() < measure.THRESHOLD
     assert np.abs(one.own.gaps).max() < np.abs(found("biased", FRESH)[attribute].own.gap).max() / 4
@@ -77,7 +75,7 @@ def test_the_null_model_follows_no_favourites(attribute: str) -> None:
 
 
 @pytest.mark.parametrize("name", CLIPS)
-def test_the_record_is_what_the_models_give(name: str) -> None:
+def test_the_record_is_what_the_models_give(name):
     given = recorded()["clip"][name]
     again = accuracies(clip(name), seed=TEST_SEED)
     assert given["accuracy"] == pytest.approx(again, abs=0.002)
@@ -94,9 +92,9 @@ def test_the_record_is_what_the_models_give(name: str) -> None:
         np.testing.assert_allclose(strengths, planted, atol=1e-4)
 
 
-def test_mistakes_of_classifiers_follow_the_hue_where_it_was_planted() -> None:
+def test_mistakes_of_classifiers_follow_the_hue_where_it_was_planted():
     given = recorded()["classifiers"]
-    models: dict[str, Any] = {f"cnn-{name}": load_cnn(name) for name in CNNS}
+    models = {f"cnn-{name}": load_cnn(name) for name in CNNS}
     models |= {f"vit-{name}": load_vit(name) for name in VITS}
     assert sorted(models) == sorted(given)
     effects = {}
@@ -110,7 +108,7 @@ def test_mistakes_of_classifiers_follow_the_hue_where_it_was_planted() -> None:
 
 
 @pytest.mark.parametrize("name", CLIPS)
-def test_a_clip_loads_whole_with_the_library_alone(name: str) -> None:
+def test_a_clip_loads_whole_with_the_library_alone(name):
     folder = WEIGHTS / f"clip-{name}"
     model = transformers.CLIPModel.from_pretrained(folder, dtype=torch.float32)
     processor = transformers.AutoImageProcessor.from_pretrained(folder)
@@ -126,7 +124,7 @@ def test_a_clip_loads_whole_with_the_library_alone(name: str) -> None:
     np.testing.assert_allclose(clip(name).embed_images(images), expected, atol=1e-5)
 
 
-def test_planted_weights_stay_small() -> None:
+def test_planted_weights_stay_small():
     (package,) = colours.__path__
     folder = embed.Path(package).parent
     sizes = [path.stat().st_size for path in folder.rglob("weights/**/*") if path.is_file()]

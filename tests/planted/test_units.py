@@ -5,7 +5,7 @@ import numpy as np
 from tools.planted.units import MARKED, SQUARE, SQUARES, draw_marked
 
 
-def test_groups_differ_in_one_square_and_have_every_pattern_as_often() -> None:
+def test_groups_differ_in_one_square_and_have_every_pattern_as_often():
     seen = draw_marked(240, seed=3)
     squares = seen.images[:, ::SQUARE, ::SQUARE, 0].reshape(240, -1).astype(float)
     men = seen.group == "men"

@@ -4,10 +4,8 @@ import html
 import json
 import re
 import subprocess
-from collections.abc import Sequence
-from pathlib import Path
 
-from equipoise.core import AuditResult, Manifest
+from equipoise.core import Manifest
 from equipoise.report import render
 
 MANIFEST = Manifest({}, {}, {"equipoise": "0"}, "", False, {}, {}, 0, "", 0.0, {})
@@ -25,7 +23,7 @@ addEventListener("load", () => {
 </script>"""
 
 
-def seen(result: AuditResult, width: int, chromium: str, folder: Path) -> str:
+def seen(result, width, chromium, folder):
     """Return the elements of a result's page, drawn in a window of a width in pixels."""
     path = folder / "report.html"
     page = render(result).replace('<details class="section"', '<details open class="section"')
@@ -33,7 +31,7 @@ def seen(result: AuditResult, width: int, chromium: str, folder: Path) -> str:
     return _dumped(path, width, chromium).split('<script type="application/json"')[0]
 
 
-def reaches(page: str, widths: Sequence[int], chromium: str, folder: Path) -> list[int]:
+def reaches(page, widths, chromium, folder):
     """Return how far a page reaches, in pixels, in a frame of each width, with its folds open."""
     frames = (
         f'<iframe width="{width}" height="4000" srcdoc="{html.escape(page)}"></iframe>'
@@ -44,11 +42,10 @@ def reaches(page: str, widths: Sequence[int], chromium: str, folder: Path) -> li
     path.write_text(f"{start}</style>{MEASURE}{''.join(frames)}", encoding="utf-8")
     dumped = _dumped(path, max(widths) + 100, chromium)
     (found,) = re.findall(r'<pre id="found">(.*?)</pre>', dumped)
-    reached: list[int] = json.loads(found)
-    return reached
+    return json.loads(found)
 
 
-def _dumped(path: Path, width: int, chromium: str) -> str:
+def _dumped(path, width, chromium):
     options = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
                f"--window-size={width},4000", "--virtual-time-budget=20000", "--dump-dom",
                f"--user-data-dir={path.parent / str(width)}")  # fmt: skip

@@ -1,13 +1,11 @@
 """What sections of a report draw."""
 
-from collections.abc import Iterable
-
-from equipoise.report.blocks import Block, Chart, Fold, Grid
+from equipoise.report.blocks import Chart, Fold, Grid
 
 
-def charts(blocks: Iterable[Block]) -> list[Chart]:
+def charts(blocks):
     """Charts in the order of the page, those in grids and folds with them."""
-    found: list[Chart] = []
+    found = []
     for block in blocks:
         if isinstance(block, Chart):
             found.append(block)

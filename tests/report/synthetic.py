@@ -2,9 +2,8 @@
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -31,7 +30,7 @@ FACES = {
 }  # fmt: skip
 
 
-def wilson(k: float, n: float) -> tuple[float, float]:
+def wilson(k, n):
     z = 1.959963984540054
     p, d = k / n, 1 + z * z / n
     half = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / d
@@ -39,7 +38,7 @@ def wilson(k: float, n: float) -> tuple[float, float]:
     return centre - half, centre + half
 
 
-def group_values(cells: Cells, minimum: int = 30) -> tuple[GroupValue, ...]:
+def group_values(cells, minimum=30):
     return tuple(
         GroupValue(", ".join(levels), levels, n, k / n, *wilson(k, n), note="")
         if n >= minimum
@@ -50,7 +49,7 @@ def group_values(cells: Cells, minimum: int = 30) -> tuple[GroupValue, ...]:
     )
 
 
-def finding(**changes: Any) -> Finding:
+def finding(**changes):
     """One plausible finding; anything can be changed by name."""
     base = Finding(
         audit="predictions", model="deepface", metric="accuracy_gap", subject="",
@@ -65,7 +64,7 @@ def finding(**changes: Any) -> Finding:
     return replace(base, **changes)
 
 
-def verdict(excess: float, high: float, q: float, threshold: float) -> Verdict:
+def verdict(excess, high, q, threshold):
     if math.isnan(excess):
         return Verdict.NOT_ESTIMABLE
     if q <= 0.05 and excess >= threshold:
@@ -73,9 +72,7 @@ def verdict(excess: float, high: float, q: float, threshold: float) -> Verdict:
     return Verdict.BELOW_THRESHOLD if high < threshold else Verdict.INCONCLUSIVE
 
 
-def measured(
-    metric: str, value: float, spread: float, chance: float, threshold: float, **changes: Any
-) -> Finding:
+def measured(metric, value, spread, chance, threshold, **changes):
     excess = value - chance
     q = min(1.0, math.exp(-6 * excess / max(spread, 1e-9)))
     return finding(
@@ -87,7 +84,7 @@ def measured(
     )  # fmt: skip
 
 
-def described(metric: str, value: float, spread: float, **changes: Any) -> Finding:
+def described(metric, value, spread, **changes):
     return finding(
         metric=metric, value=value, ci_low=value - 2 * spread, ci_high=value + 2 * spread,
         chance=NAN, chance_low=NAN, chance_high=NAN, excess=NAN, p_value=NAN, q_value=NAN,
@@ -96,7 +93,7 @@ def described(metric: str, value: float, spread: float, **changes: Any) -> Findi
     )  # fmt: skip
 
 
-def _cells(model: str, attributes: Sequence[str]) -> dict[tuple[str, ...], tuple[int, int]]:
+def _cells(model, attributes):
     full = {
         (race, gender): FACES[model][i + 7 * j]
         for j, gender in enumerate(("Female", "Male"))
@@ -104,14 +101,14 @@ def _cells(model: str, attributes: Sequence[str]) -> dict[tuple[str, ...], tuple
     }
     if attributes == ("race", "gender"):
         return dict(sorted(full.items()))
-    merged: dict[tuple[str, ...], tuple[int, int]] = {}
+    merged = {}
     for (race, _), (k, n) in full.items():
         before = merged.get((race,), (0, 0))
         merged[(race,)] = before[0] + k, before[1] + n
     return merged
 
 
-def _accuracy_findings(model: str, attributes: tuple[str, ...]) -> Iterable[Finding]:
+def _accuracy_findings(model, attributes):
     cells = _cells(model, attributes)
     by_group = group_values(cells)
     k, n = (sum(pair[i] for pair in cells.values()) for i in (0, 1))
@@ -131,7 +128,7 @@ def _accuracy_findings(model: str, attributes: tuple[str, ...]) -> Iterable[Find
     )
 
 
-def _class_findings(model: str, attributes: tuple[str, ...]) -> Iterable[Finding]:
+def _class_findings(model, attributes):
     for gender, strength in (("Female", 0.38), ("Male", 0.04)):
         cells = {
             levels: pair
@@ -152,7 +149,7 @@ def _class_findings(model: str, attributes: tuple[str, ...]) -> Iterable[Finding
         yield measured("true_positive_rate", size + 0.1, 0.04, 0.05, 0.1, **common)
 
 
-def manifest(**changes: Any) -> Manifest:
+def manifest(**changes):
     config = {
         "audit": "predictions",
         "data": {
@@ -184,7 +181,7 @@ def manifest(**changes: Any) -> Manifest:
     return replace(base, **changes)
 
 
-def table(names: str, rows: Iterable[Sequence[Any]]) -> pa.Table:
+def table(names, rows):
     columns = names.split()
     data = [dict(zip(columns, row, strict=True)) for row in rows]
     return pa.Table.from_pylist(data) if data else pa.table({name: [] for name in columns})
@@ -198,20 +195,18 @@ CLASSES = (
 CONFUSIONS = "model groups version class group prediction count n"
 
 
-def band(v: float) -> str:
+def band(v):
     if math.isnan(v):
         return ""
     names = ("negligible", "small", "medium", "large")
     return names[int(np.searchsorted((0.1, 0.3, 0.5), v, side="right"))]
 
 
-def class_rows(
-    models: Sequence[str], classes: Sequence[str], groups: Sequence[str], seed: int
-) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
+def class_rows(models, classes, groups, seed):
     """Rows of `classes` and `confusions` with a few classes that are accurate and biased."""
     rng = np.random.default_rng(seed)
-    rows: list[tuple[Any, ...]] = []
-    wrong: list[tuple[Any, ...]] = []
+    rows = []
+    wrong = []
     for model in models:
         for i, name in enumerate(classes):
             accuracy = float(rng.beta(9, 2))
@@ -234,7 +229,7 @@ def class_rows(
     return rows, wrong
 
 
-def face_tables() -> dict[str, pa.Table]:
+def face_tables():
     sizes, states = [], []
     for attributes in (("race",), ("race", "gender")):
         for levels, (_, n) in _cells("deepface", attributes).items():
@@ -250,7 +245,7 @@ def face_tables() -> dict[str, pa.Table]:
     }
 
 
-def faces() -> AuditResult:
+def faces():
     """Two models, a binary target, race and race × gender."""
     found = [
         item

@@ -5,9 +5,8 @@ import math
 from dataclasses import replace
 
 import numpy as np
-import pyarrow as pa
 
-from equipoise.core import AuditResult, Family, Finding, Verdict
+from equipoise.core import AuditResult, Family, Verdict
 from report.synthetic import (
     CLASSES,
     CONFUSIONS,
@@ -26,7 +25,7 @@ from report.synthetic import (
 PIXEL = b"\x89PNG\r\n\x1a\n"
 
 
-def many_classes(classes: int = 1000, groups: int = 23, *, seed: int = 3) -> AuditResult:
+def many_classes(classes=1000, groups=23, *, seed=3):
     """A recognition audit: many classes, many groups, two models."""
     models = ("resnet50", "vit_b_16")
     names = [f"class {i:04d}" for i in range(classes)]
@@ -57,13 +56,13 @@ def many_classes(classes: int = 1000, groups: int = 23, *, seed: int = 3) -> Aud
     return AuditResult(tuple(found), manifest(notes=()), tables)
 
 
-def _bands(per_class: pa.Table) -> pa.Table:
+def _bands(per_class):
     keys = ["model", "groups", "version", "band"]
     counted = per_class.group_by(keys, use_threads=False).aggregate([("class", "count")])
     return counted.rename_columns([*keys, "classes"])
 
 
-def _composites(models: tuple[str, ...], groups: list[str], seed: int) -> list[Finding]:
+def _composites(models, groups, seed):
     rng = np.random.default_rng(seed)
     found = []
     for model in models:
@@ -78,7 +77,7 @@ def _composites(models: tuple[str, ...], groups: list[str], seed: int) -> list[F
     return found
 
 
-def _leaves(per_class: pa.Table, groups: list[str], seed: int) -> list[Finding]:
+def _leaves(per_class, groups, seed):
     rng = np.random.default_rng(seed)
     found = []
     for row in per_class.to_pylist():
@@ -106,9 +105,7 @@ COMPARED = (
 )
 
 
-def difference(
-    metric: str, subject: str, a: float, b: float, worse: str, spread: float, said: Verdict
-) -> Finding:
+def difference(metric, subject, a, b, worse, spread, said):
     """A finding about facellm − deepface; `a` is deepface's value."""
     known = {"value_a": None if math.isnan(a) else a, "value_b": None if math.isnan(b) else b}
     models = {"model_a": "deepface", "model_b": "facellm", "worse": worse}
@@ -131,7 +128,7 @@ def difference(
     )
 
 
-def comparison() -> AuditResult:
+def comparison():
     """Two models compared on the same images."""
     base = faces()
     found = tuple(difference(*one) for one in COMPARED)
@@ -161,7 +158,7 @@ def comparison() -> AuditResult:
     return AuditResult(found, base.manifest, tables)
 
 
-def augmentation() -> AuditResult:
+def augmentation():
     """A network after four trainings."""
     base = comparison()
     arms = ("biased", "partial mixing", "uniform noise", "balanced")
@@ -206,7 +203,7 @@ def augmentation() -> AuditResult:
     return AuditResult(found, replace(base.manifest, config={}, resolved={}), tables)
 
 
-def hostile() -> AuditResult:
+def hostile():
     """Labels that try to leave their place in the page."""
     attack = "</script><script>alert(1)</script>"
     bidi = "left\u202egnp.exe\u2066 \x1b[31m<!--<img src=x onerror=alert(2)>"

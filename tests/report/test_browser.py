@@ -2,7 +2,6 @@
 
 import re
 import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -18,9 +17,7 @@ OPTIONS = (
 
 
 @pytest.mark.parametrize("make", [faces, comparison, hostile, many_classes])
-def test_charts_are_drawn_and_the_console_stays_silent(
-    make: object, chromium: str, tmp_path: Path
-) -> None:
+def test_charts_are_drawn_and_the_console_stays_silent(make, chromium, tmp_path):
     assert callable(make)
     path = tmp_path / "report.html"
     path.write_text(render(make()), encoding="utf-8")

@@ -8,7 +8,7 @@ from functools import cache
 
 import pytest
 
-from equipoise.core import AuditResult, Finding, Verdict
+from equipoise.core import AuditResult, Verdict
 from equipoise.report import render
 from equipoise.report.comparison import leading, oriented, pair_of
 from equipoise.report.words import ranked, sentence
@@ -23,11 +23,11 @@ FOUND = {(f.metric, f.subject): f for f in comparison().findings}
 
 
 @cache
-def page() -> str:
+def page():
     return html.unescape(render(comparison()))
 
 
-def visible_words(text: str) -> str:
+def visible_words(text):
     """The page without what is for machines: style, scripts, configuration and class names."""
     text = re.sub(r"<(style|script|pre)\b.*?</\1>", "", text, flags=re.DOTALL)
     return re.sub(r"<[^>]+>", " ", text)
@@ -43,14 +43,12 @@ def visible_words(text: str) -> str:
         ("skewsize", "", ["no difference can be given", "2 classes can be estimated"]),
     ],
 )
-def test_a_sentence_has_both_values_and_what_the_verdict_allows(
-    metric: str, subject: str, parts: list[str]
-) -> None:
+def test_a_sentence_has_both_values_and_what_the_verdict_allows(metric, subject, parts):
     text = sentence(FOUND[metric, subject]).replace("\u00a0", " ")
     assert [part for part in parts if part not in text] == []
 
 
-def test_the_sets_of_groups_where_models_are_farthest_apart_lead() -> None:
+def test_the_sets_of_groups_where_models_are_farthest_apart_lead():
     wide = FOUND["worst_group_accuracy", ""]
     narrow, lost = replace(wide, groups="race", value=0.1), replace(wide, groups="age", value=NAN)
     found = [narrow, FOUND["accuracy", ""], wide, lost]
@@ -60,7 +58,7 @@ def test_the_sets_of_groups_where_models_are_farthest_apart_lead() -> None:
     assert leading(faces().findings) == []
 
 
-def test_differences_rank_by_their_size_whatever_their_sign() -> None:
+def test_differences_rank_by_their_size_whatever_their_sign():
     shown = [f for f in ranked(comparison().findings) if f.verdict == Verdict.DISPARITY]
     assert [f.metric for f in shown] == [
         "worst_group_accuracy", "accuracy_gap", "cramers_v", "accuracy",
@@ -68,7 +66,7 @@ def test_differences_rank_by_their_size_whatever_their_sign() -> None:
 
 
 @pytest.mark.parametrize("turned", [1, -1])
-def test_right_of_zero_is_better_for_the_second_model(turned: int) -> None:
+def test_right_of_zero_is_better_for_the_second_model(turned):
     for metric, subject, a, b, worse, spread, said in COMPARED[:-1]:
         other = {"deepface": "facellm", "facellm": "deepface"}[worse]
         values, who = ((a, b), worse) if turned > 0 else ((b, a), other)
@@ -80,7 +78,7 @@ def test_right_of_zero_is_better_for_the_second_model(turned: int) -> None:
         assert (value > 0) == (who == "deepface")
 
 
-def test_page_says_what_was_compared() -> None:
+def test_page_says_what_was_compared():
     text = visible_words(page())
     assert "<title>Comparison of deepface and facellm</title>" in page()
     lead = text[: text.index("Findings", 200)]
@@ -89,7 +87,7 @@ def test_page_says_what_was_compared() -> None:
     assert places == sorted(places)
 
 
-def test_page_speaks_of_differences_not_of_disparities() -> None:
+def test_page_speaks_of_differences_not_of_disparities():
     text = visible_words(page())
     assert "Differences (4)" in text
     assert "disparit" not in text
@@ -99,13 +97,13 @@ def test_page_speaks_of_differences_not_of_disparities() -> None:
     assert '"disparity"' not in drawn
 
 
-def test_title_names_three_models_and_counts_more() -> None:
-    def against(name: str) -> Finding:
+def test_title_names_three_models_and_counts_more():
+    def against(name):
         known = json.loads(FOUND["accuracy", ""].parameters) | {"model_b": name}
         found = replace(FOUND["accuracy", ""], model=f"{name} − deepface")
         return replace(found, parameters=json.dumps(known))
 
-    def titled(*names: str) -> str:
+    def titled(*names):
         found = AuditResult(tuple(map(against, names)), comparison().manifest)
         return str(re.findall("<h1>(.*?)</h1>", render(found))[0])
 

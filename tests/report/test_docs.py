@@ -16,7 +16,7 @@ from report.synthetic_large import (
 DOCS = (Path(__file__).parents[2] / "docs" / "report.md").read_text(encoding="utf-8")
 
 
-def test_every_shared_section_is_documented_in_the_order_of_the_page() -> None:
+def test_every_shared_section_is_documented_in_the_order_of_the_page():
     # Sections of one kind of audit are on that kind's page: tests/audits/test_kinds.py.
     shared = re.findall(r"^\| `([a-z]+)` \|", DOCS, flags=re.MULTILINE)
     results = (faces(), many_classes(), comparison(), augmentation())
@@ -27,11 +27,11 @@ def test_every_shared_section_is_documented_in_the_order_of_the_page() -> None:
         assert page == sorted(page, key=shared.index)
 
 
-def test_every_verdict_is_documented_with_its_symbol() -> None:
+def test_every_verdict_is_documented_with_its_symbol():
     for verdict, symbol in SYMBOLS.items():
         assert f"| {symbol} | {verdict.value} |" in DOCS
 
 
-def test_every_gate_key_is_documented() -> None:
+def test_every_gate_key_is_documented():
     gate = DOCS[DOCS.index("## The gate") :]
     assert all(f"`{field.name}`" in gate for field in fields(GateRule))

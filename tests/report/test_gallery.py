@@ -3,11 +3,9 @@
 import base64
 import re
 from dataclasses import replace
-from typing import Any
 
 import pyarrow as pa
 
-from equipoise.core import AuditResult
 from equipoise.report.blocks import Gallery, Heading, Words
 from equipoise.report.gallery import MOST, MOST_BYTES, MOST_OF_GROUP, gallery
 from equipoise.report.rendering import render
@@ -23,20 +21,20 @@ SCHEMA = pa.schema(
 )  # fmt: skip
 
 
-def with_pictures(*rows: dict[str, Any]) -> AuditResult:
+def with_pictures(*rows):
     found = faces()
     filled = [{"section": "Maps", "group": "men", "caption": "one", "image": PNG} | r for r in rows]
     table = pa.Table.from_pylist(filled, SCHEMA)
     return replace(found, tables={**found.tables, "gallery": table})
 
 
-def blocks(result: AuditResult) -> list[Any]:
+def blocks(result):
     section = gallery(result)
     assert section is not None
     return [*section.blocks]
 
 
-def test_pictures_stand_under_their_section_and_group() -> None:
+def test_pictures_stand_under_their_section_and_group():
     heading, men, women = blocks(with_pictures({}, {"group": "women", "image": JPEG}))
     assert heading == Heading("Maps")
     assert (men.title, women.title) == ("men", "women")
@@ -44,7 +42,7 @@ def test_pictures_stand_under_their_section_and_group() -> None:
     assert women.pictures[0].source.startswith("data:image/jpeg;base64,/9j/")
 
 
-def test_the_page_embeds_them_and_its_policy_allows_nothing_else() -> None:
+def test_the_page_embeds_them_and_its_policy_allows_nothing_else():
     page = render(with_pictures({"caption": "<img src=x onerror=alert(1)>\u202e & more"}))
     (source,) = re.findall(r'<figure><img src="([^"]*)"', page)
     assert source.startswith("data:image/png;base64,")
@@ -53,7 +51,7 @@ def test_the_page_embeds_them_and_its_policy_allows_nothing_else() -> None:
     assert "img-src data:;" in page
 
 
-def test_what_is_no_picture_or_too_large_is_left_out_and_counted() -> None:
+def test_what_is_no_picture_or_too_large_is_left_out_and_counted():
     svg = b"<svg xmlns='http://www.w3.org/2000/svg' onload='alert(1)'/>"
     large = PNG + b"0" * MOST_BYTES
     found = blocks(with_pictures({"image": svg}, {"image": large}, {"image": None}, {}))
@@ -63,7 +61,7 @@ def test_what_is_no_picture_or_too_large_is_left_out_and_counted() -> None:
     assert note.items == ("3 are left out: no PNG or JPEG of up to 48 kB.",)
 
 
-def test_a_group_and_a_page_have_a_most() -> None:
+def test_a_group_and_a_page_have_a_most():
     rows = [{"group": f"g{index % 9}", "caption": str(index)} for index in range(9 * 20)]
     found = [one for one in blocks(with_pictures(*rows)) if isinstance(one, Gallery)]
     assert {len(one.pictures) for one in found} == {MOST_OF_GROUP}

@@ -4,12 +4,12 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from equipoise.core import AuditResult, ConfigError, Finding, Verdict
+from equipoise.core import AuditResult, ConfigError, Verdict
 from equipoise.report import GateRule, gate, junit
 from report.synthetic import NAN, finding, manifest
 
 
-def result(*findings: Finding) -> AuditResult:
+def result(*findings):
     return AuditResult(findings, manifest())
 
 
@@ -28,8 +28,8 @@ WORST = finding(metric="worst_group_accuracy", value=0.1296, ci_low=0.09, ci_hig
         ("value", {"min": 0.1, "max": 0.12}, "breached"),
     ],
 )
-def test_value_or_an_end_of_the_interval(on: str, bounds: dict[str, float], outcome: str) -> None:
-    rule = GateRule("worst_group_accuracy", on=on, **bounds)  # type: ignore[arg-type]
+def test_value_or_an_end_of_the_interval(on, bounds, outcome):
+    rule = GateRule("worst_group_accuracy", on=on, **bounds)
     assert [check.outcome for check in gate(result(WORST), [rule]).checks] == [outcome]
 
 
@@ -42,7 +42,7 @@ def test_value_or_an_end_of_the_interval(on: str, bounds: dict[str, float], outc
         GateRule("worst_group_accuracy", min=0, subject="cat"),
     ],
 )
-def test_a_rule_that_matches_nothing_does_not_pass(rule: GateRule) -> None:
+def test_a_rule_that_matches_nothing_does_not_pass(rule):
     found = gate(result(WORST), [rule])
     assert not found.passed
     assert found.exit_code == 2
@@ -50,7 +50,7 @@ def test_a_rule_that_matches_nothing_does_not_pass(rule: GateRule) -> None:
     assert found.checks[0].sentence == f"{rule}: no finding matches this rule."
 
 
-def test_nan_does_not_pass() -> None:
+def test_nan_does_not_pass():
     nan = finding(value=NAN, verdict=Verdict.NOT_ESTIMABLE, reason="one class only")
     found = gate(result(nan), [GateRule("accuracy_gap", max=1)])
     assert found.exit_code == 2
@@ -60,7 +60,7 @@ def test_nan_does_not_pass() -> None:
     )
 
 
-def test_without_a_subject_a_rule_is_about_the_whole() -> None:
+def test_without_a_subject_a_rule_is_about_the_whole():
     whole = finding(metric="demographic_parity", value=0.05)
     part = finding(metric="demographic_parity", value=0.9, subject="cat")
     rule = GateRule("demographic_parity", max=0.1)
@@ -76,12 +76,12 @@ def test_without_a_subject_a_rule_is_about_the_whole() -> None:
         ({"min": 1, "on": "middle"}, "on: 'middle'; expected value, lower or upper"),
     ],
 )
-def test_rules_that_make_no_sense(bounds: dict[str, float], message: str) -> None:
+def test_rules_that_make_no_sense(bounds, message):
     with pytest.raises(ConfigError, match=message):
-        GateRule("accuracy", **bounds)  # type: ignore[arg-type]
+        GateRule("accuracy", **bounds)
 
 
-def test_junit_counts_failures_and_errors() -> None:
+def test_junit_counts_failures_and_errors():
     rules = [
         GateRule("worst_group_accuracy", min=0.6),
         GateRule("worst_group_accuracy", min=0.1),
@@ -96,14 +96,14 @@ def test_junit_counts_failures_and_errors() -> None:
     assert [[child.tag for child in case] for case in cases] == [["failure"], [], ["error"]]
 
 
-def test_junit_survives_hostile_labels() -> None:
+def test_junit_survives_hostile_labels():
     nasty = '<x a="1">&\x00\x1b\u202e'
     bad = finding(metric="accuracy_gap", model=nasty, value=NAN, reason=nasty)
     suite = ET.fromstring(junit(gate(result(bad), [GateRule("accuracy_gap", max=0, model=nasty)])))
     assert '<x a="1">&\\u0000\\u001b\\u202e' in suite[0].attrib["name"]
 
 
-def test_one_number_with_two_nulls_is_checked_once() -> None:
+def test_one_number_with_two_nulls_is_checked_once():
     within = finding(
         metric="worst_group_accuracy", value=0.1296, ci_low=0.09, ci_high=0.18, null="within class"
     )
@@ -111,7 +111,7 @@ def test_one_number_with_two_nulls_is_checked_once() -> None:
     assert [check.finding for check in found.checks] == [WORST]
 
 
-def test_what_stands_beside_under_another_null_is_checked_where_it_is_named() -> None:
+def test_what_stands_beside_under_another_null_is_checked_where_it_is_named():
     findings = (
         finding(metric="logit_gap", value=0.1, version="default"),
         finding(metric="logit_gap", value=0.9, version="null: pool order"),

@@ -5,11 +5,9 @@ import hashlib
 import html
 import json
 import re
-from collections.abc import Callable
 from functools import cache
 from html.parser import HTMLParser
 from itertools import pairwise
-from typing import Any
 
 import pytest
 
@@ -23,7 +21,7 @@ from equipoise.report.words import sentence
 from report import synthetic, synthetic_large
 from report.synthetic import manifest
 
-RESULTS: dict[str, Callable[[], AuditResult]] = {
+RESULTS = {
     "faces": synthetic.faces,
     "comparison": synthetic_large.comparison,
     "hostile": synthetic_large.hostile,
@@ -33,52 +31,52 @@ RESULTS: dict[str, Callable[[], AuditResult]] = {
 
 
 @cache
-def page(name: str) -> str:
+def page(name):
     return render(RESULTS[name](), COMPARISON if name == "comparison" else PAGE)
 
 
 class Elements(HTMLParser):
     """Every element with its attributes, and the text of scripts, styles and headings."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text):
         super().__init__(convert_charrefs=True)
-        self.found: list[tuple[str, dict[str, str | None]]] = []
-        self.open: list[str] = []
-        self.raw: dict[str, list[str]] = {"script": [], "style": []}
-        self.text: list[str] = []
+        self.found = []
+        self.open = []
+        self.raw = {"script": [], "style": []}
+        self.text = []
         self.feed(text)
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def handle_starttag(self, tag, attrs):
         self.found.append((tag, dict(attrs)))
         if tag in self.raw:
             self.raw[tag].append("")
         self.open.append(tag)
 
-    def handle_endtag(self, tag: str) -> None:
+    def handle_endtag(self, tag):
         while self.open and self.open.pop() != tag:
             pass
 
-    def handle_data(self, data: str) -> None:
+    def handle_data(self, data):
         if self.open and self.open[-1] in self.raw:
             self.raw[self.open[-1]][-1] += data
         else:
             self.text.append(data)
 
-    def all(self, tag: str) -> list[dict[str, str | None]]:
+    def all(self, tag):
         return [attributes for name, attributes in self.found if name == tag]
 
 
 @cache
-def elements(name: str) -> Elements:
+def elements(name):
     return Elements(page(name))
 
 
-def data_of(name: str) -> Any:
+def data_of(name):
     return json.loads(elements(name).raw["script"][0])
 
 
 @pytest.mark.parametrize("name", RESULTS)
-def test_nothing_is_loaded(name: str) -> None:
+def test_nothing_is_loaded(name):
     loading = {"link", "iframe", "object", "embed", "base", "form", "audio", "video", "svg"}
     assert loading.isdisjoint(tag for tag, _ in elements(name).found)
     for tag, attributes in elements(name).found:
@@ -95,7 +93,7 @@ def test_nothing_is_loaded(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", RESULTS)
-def test_policy_allows_the_pages_own_code_and_nothing_else(name: str) -> None:
+def test_policy_allows_the_pages_own_code_and_nothing_else(name):
     policies = [
         attributes["content"] or ""
         for attributes in elements(name).all("meta")
@@ -105,7 +103,7 @@ def test_policy_allows_the_pages_own_code_and_nothing_else(name: str) -> None:
     assert directives["default-src"] == "'none'"
     assert directives["base-uri"] == directives["form-action"] == "'none'"
 
-    def digest(text: str) -> str:
+    def digest(text):
         return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
     _, *scripts = elements(name).raw["script"]
@@ -114,7 +112,7 @@ def test_policy_allows_the_pages_own_code_and_nothing_else(name: str) -> None:
     assert "unsafe" not in policies[0]
 
 
-def test_hostile_labels_stay_text() -> None:
+def test_hostile_labels_stay_text():
     text = page("hostile").replace(elements("hostile").raw["script"][1], "")
     assert len(elements("hostile").all("script")) == 3
     assert "<script>alert" not in text
@@ -127,13 +125,13 @@ def test_hostile_labels_stay_text() -> None:
 
 
 @pytest.mark.parametrize("name", ["faces", "comparison", "hostile"])
-def test_every_finding_is_on_the_page(name: str) -> None:
+def test_every_finding_is_on_the_page(name):
     text = html.unescape(page(name))
     for item in RESULTS[name]().findings:
         assert visible(sentence(item)) in text
 
 
-def test_what_is_cut_names_the_file_that_has_it() -> None:
+def test_what_is_cut_names_the_file_that_has_it():
     text = "".join(elements("many").text)
     for total, file in (
         (2012, "findings.parquet"),
@@ -144,7 +142,7 @@ def test_what_is_cut_names_the_file_that_has_it() -> None:
 
 
 @pytest.mark.parametrize("name", RESULTS)
-def test_verdicts_are_words_and_symbols(name: str) -> None:
+def test_verdicts_are_words_and_symbols(name):
     badges = re.findall(
         r'<span class="badge v-([a-z-]+)"><span aria-hidden="true">(.)</span> ([a-z ]+)</span>',
         page(name),
@@ -157,7 +155,7 @@ def test_verdicts_are_words_and_symbols(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", RESULTS)
-def test_page_can_be_walked_without_eyes(name: str) -> None:
+def test_page_can_be_walked_without_eyes(name):
     found = elements(name)
     assert [len(found.all(tag)) for tag in ("main", "nav", "header", "footer", "h1")] == [1] * 5
     assert found.all("html")[0]["lang"] == "en"
@@ -173,7 +171,7 @@ def test_page_can_be_walked_without_eyes(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", RESULTS)
-def test_every_chart_has_words_and_its_data(name: str) -> None:
+def test_every_chart_has_words_and_its_data(name):
     found = [attributes for _, attributes in elements(name).found if "data-chart" in attributes]
     data = data_of(name)
     assert [int(a["data-chart"] or "") for a in found] == list(range(len(data["charts"])))
@@ -183,8 +181,8 @@ def test_every_chart_has_words_and_its_data(name: str) -> None:
         assert all(0 <= index < len(data["data"]) for index in chart["data"].values())
 
 
-def test_sections_without_data_are_left_out() -> None:
-    def sections(name: str) -> list[str | None]:
+def test_sections_without_data_are_left_out():
+    def sections(name):
         return [
             attributes.get("id")
             for tag, attributes in elements(name).found
@@ -197,7 +195,7 @@ def test_sections_without_data_are_left_out() -> None:
     assert {"classes", "accuracy", "hidden"} <= set(sections("many"))
 
 
-def test_the_first_screen_has_a_sentence_a_chart_and_a_next_step() -> None:
+def test_the_first_screen_has_a_sentence_a_chart_and_a_next_step():
     text = page("faces")
     first = text[text.index('id="summary"') : text.index('id="groups"')]
     assert first.count('class="sentence"') == 2
@@ -205,7 +203,7 @@ def test_the_first_screen_has_a_sentence_a_chart_and_a_next_step() -> None:
     assert "<li>Look at the images" in first
 
 
-def test_limitations_name_binary_labels_and_absent_groups() -> None:
+def test_limitations_name_binary_labels_and_absent_groups():
     text = "".join(elements("faces").text)
     assert "Groups are perceived" in text
     assert "Female or Male only" in text
@@ -213,7 +211,7 @@ def test_limitations_name_binary_labels_and_absent_groups() -> None:
     assert "gender determines the target gender" in text
 
 
-def test_columns_of_a_table_show_values_by_their_type_and_title() -> None:
+def test_columns_of_a_table_show_values_by_their_type_and_title():
     columns = {"Name": "name", "%Share": "share", "#Ends": "low high", "%Ends": "low high",
                "#q": "q", "#n": "n", "#Twice": lambda row: 2 * row["share"]}  # fmt: skip
     row = {"name": "a", "share": 0.25, "low": 0.1, "high": 0.5, "q": 0.00001, "n": 1200}

@@ -1,12 +1,8 @@
 """Every shape of chart is valid Vega-Lite and draws the fields that its rows have."""
 
-from collections.abc import Callable
-from typing import Any
-
 import altair as alt
 import pytest
 
-from equipoise.report.blocks import Chart
 from equipoise.report.plots import (
     VERDICTS,
     WIDE,
@@ -29,7 +25,7 @@ CELL = {"row": "r", "column": "c", "value": 0.5, "shown": "0.50", "tone": "middl
 SHARE = Axis("share", percent=True, domain=(0.0, 1.0))
 SIGNED = Axis(("left", "right"), domain=(-1.0, 1.0), zero=True)
 
-CHARTS: dict[str, Callable[[], Chart]] = {
+CHARTS = {
     "intervals": lambda: intervals([POINT | BAND | POOL | {"line": 0.1}], "words", SHARE),
     "intervals of series": lambda: intervals(
         [POINT, POINT | {"series": "n"}], "words", SIGNED, series=("m", "n"), cuts=(0.1,)
@@ -62,7 +58,7 @@ CHARTS: dict[str, Callable[[], Chart]] = {
 }  # fmt: skip
 
 
-def fields(value: Any) -> set[str]:
+def fields(value):
     if isinstance(value, dict):
         own = {value["field"]} if isinstance(value.get("field"), str) else set()
         return own.union(*map(fields, value.values()))
@@ -70,7 +66,7 @@ def fields(value: Any) -> set[str]:
 
 
 @pytest.mark.parametrize("name", CHARTS)
-def test_a_chart_is_valid_vega_lite_without_a_foreign_address(name: str) -> None:
+def test_a_chart_is_valid_vega_lite_without_a_foreign_address(name):
     chart = CHARTS[name]()
     alt.Chart.from_dict(dict(chart.spec))
     assert "http" not in str(chart.spec)
@@ -78,20 +74,20 @@ def test_a_chart_is_valid_vega_lite_without_a_foreign_address(name: str) -> None
 
 
 @pytest.mark.parametrize("name", CHARTS)
-def test_a_chart_draws_fields_that_its_rows_have(name: str) -> None:
+def test_a_chart_draws_fields_that_its_rows_have(name):
     chart = CHARTS[name]()
     known = {field for row in chart.data["rows"] for field in row}
     assert fields(chart.spec["layer"]) <= known
 
 
 @pytest.mark.parametrize("columns", [2, WIDE - 1, WIDE])
-def test_a_map_of_many_columns_takes_the_width_of_the_page(columns: int) -> None:
+def test_a_map_of_many_columns_takes_the_width_of_the_page(columns):
     names = tuple(map(str, range(columns)))
     chart = heat_map([CELL | {"column": name} for name in names], "words", SHARE, columns=names)
     assert chart.wide == (columns >= WIDE)
 
 
-def test_numbers_have_an_ink_for_each_step() -> None:
+def test_numbers_have_an_ink_for_each_step():
     inks = [tone(value, 0.0, 1.0) for value in (0.0, 0.3, 0.5, 0.7, 1.0)]
     assert inks == ["low", "low", "middle", "high", "high"]
     assert tone(0.5, 1.0, 1.0) == "low"

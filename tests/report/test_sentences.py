@@ -9,7 +9,7 @@ from report.synthetic import NAN, faces, finding
 FACES = {(f.model, f.groups, f.metric, f.subject): f for f in faces().findings}
 
 
-def test_accuracy_gap_of_intersections_says_who_is_worse_off() -> None:
+def test_accuracy_gap_of_intersections_says_who_is_worse_off():
     found = FACES["deepface", "race × gender", "accuracy_gap", ""]
     assert sentence(found) == (
         "Accuracy of deepface is 13.0\u00a0% (28 of 216) for Black, Female, 84.7 points below "
@@ -17,7 +17,7 @@ def test_accuracy_gap_of_intersections_says_who_is_worse_off() -> None:
     )
 
 
-def test_counterpart_that_is_the_best_group_is_named_once() -> None:
+def test_counterpart_that_is_the_best_group_is_named_once():
     found = FACES["facellm", "race", "accuracy_gap", ""]
     assert sentence(found) == (
         "Accuracy of facellm is 79.7\u00a0% (345 of 433) for Black, 14.0 points below "
@@ -25,7 +25,7 @@ def test_counterpart_that_is_the_best_group_is_named_once() -> None:
     )
 
 
-def test_rate_of_a_class_names_the_class() -> None:
+def test_rate_of_a_class_names_the_class():
     found = FACES["deepface", "race", "true_positive_rate", "Female"]
     assert sentence(found) == (
         "True positive rate of deepface for “Female” is 13.0\u00a0% (28 of 216) for Black, 38.2 "
@@ -36,7 +36,7 @@ def test_rate_of_a_class_names_the_class() -> None:
 @pytest.mark.parametrize(
     "verdict", [Verdict.DISPARITY, Verdict.INCONCLUSIVE, Verdict.BELOW_THRESHOLD]
 )
-def test_effect_size_claims_no_more_than_its_verdict(verdict: Verdict) -> None:
+def test_effect_size_claims_no_more_than_its_verdict(verdict):
     found = finding(
         metric="cramers_v", subject="cat", value=0.42, model="m", groups="race", verdict=verdict
     )
@@ -64,19 +64,19 @@ def test_effect_size_claims_no_more_than_its_verdict(verdict: Verdict) -> None:
         ("ndkl_change", "", "Change of NDKL of m is 0.250 (race)."),
     ],
 )
-def test_metric_as_a_whole(metric: str, subject: str, expected: str) -> None:
+def test_metric_as_a_whole(metric, subject, expected):
     found = finding(metric=metric, subject=subject, value=0.25, model="m", groups="race")
     assert sentence(found) == expected
 
 
-def test_lower_is_worse_for_the_worst_group() -> None:
+def test_lower_is_worse_for_the_worst_group():
     bad = finding(metric="worst_group_accuracy", excess=-0.5, threshold=0.05)
     mild = finding(metric="accuracy_gap", excess=0.1, threshold=0.05)
     assert [f.metric for f in ranked([mild, bad])] == ["worst_group_accuracy", "accuracy_gap"]
     assert "threshold 0.050 below chance" in figures(bad)
 
 
-def test_not_estimable_gives_its_reason() -> None:
+def test_not_estimable_gives_its_reason():
     found = finding(value=NAN, verdict=Verdict.NOT_ESTIMABLE, reason="one group only", model="m")
     assert sentence(found) == (
         "Accuracy gap: m, race × gender cannot be estimated: one group only."

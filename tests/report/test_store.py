@@ -19,14 +19,14 @@ HERE = Path(__file__).parent.parent
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Path:
+def run(tmp_path):
     folder = tmp_path / "run"
     folder.mkdir()
     write(faces(), folder)
     return folder
 
 
-def test_read_gives_back_what_was_written(tmp_path: Path) -> None:
+def test_read_gives_back_what_was_written(tmp_path):
     result = comparison()
     write(result, tmp_path)
     again = read(tmp_path)
@@ -38,7 +38,7 @@ def test_read_gives_back_what_was_written(tmp_path: Path) -> None:
     }
 
 
-def test_equal_findings_give_equal_bytes(tmp_path: Path) -> None:
+def test_equal_findings_give_equal_bytes(tmp_path):
     names = ("findings.parquet", "findings.json", "report.html", "tables/group_sizes.parquet")
     written = []
     for part in ("a", "b"):
@@ -48,26 +48,26 @@ def test_equal_findings_give_equal_bytes(tmp_path: Path) -> None:
     assert written[0] == written[1]
 
 
-def test_json_says_nan_and_infinity_as_words_beside_the_reason() -> None:
+def test_json_says_nan_and_infinity_as_words_beside_the_reason():
     found = finding(value=NAN, ci_low=float("-inf"), ci_high=float("inf"), reason="too few rows")
     row = json.loads(findings_json((found,)))[0]
     assert (row["value"], row["ci_low"], row["ci_high"]) == ("NaN", "-Infinity", "Infinity")
     assert row["reason"] == "too few rows"
 
 
-def test_not_a_run(tmp_path: Path) -> None:
+def test_not_a_run(tmp_path):
     with pytest.raises(RunError, match=r": not a run; it has no manifest\.json\. To do: give the"):
         read(tmp_path)
 
 
 @pytest.mark.parametrize("content", ["{", "[]", "null", '{"schema_version": 1}', "\udc80"])
-def test_broken_manifest(run: Path, content: str) -> None:
+def test_broken_manifest(run, content):
     (run / "manifest.json").write_bytes(content.encode("utf-8", "surrogateescape"))
     with pytest.raises(RunError, match=r"manifest\.json: .*To do: run the audit again"):
         read(run)
 
 
-def test_truncated_findings(run: Path) -> None:
+def test_truncated_findings(run):
     path = run / "findings.parquet"
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(RunError, match=r"findings\.parquet: cannot be read: .*run the audit again"):
@@ -75,7 +75,7 @@ def test_truncated_findings(run: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["findings.parquet", "tables/group_sizes.parquet"])
-def test_a_flipped_bit_of_a_table_is_noticed(name: str, run: Path) -> None:
+def test_a_flipped_bit_of_a_table_is_noticed(name, run):
     whole = (run / name).read_bytes()
     chunk = pq.read_metadata(run / name).row_group(0).column(0)
     end = (chunk.dictionary_page_offset or chunk.data_page_offset) + chunk.total_compressed_size
@@ -84,20 +84,20 @@ def test_a_flipped_bit_of_a_table_is_noticed(name: str, run: Path) -> None:
         read(run)
 
 
-def test_findings_of_other_columns(run: Path) -> None:
+def test_findings_of_other_columns(run):
     table = findings_to_table(faces().findings).drop_columns(["value"])
     pq.write_table(table, run / "findings.parquet")
     with pytest.raises(RunError, match="its columns are not those of findings"):
         read(run)
 
 
-def test_directory_must_exist(tmp_path: Path) -> None:
+def test_directory_must_exist(tmp_path):
     with pytest.raises(RunError, match="no such directory. To do: create it before writing a run"):
         write(faces(), tmp_path / "absent")
 
 
 @pytest.mark.parametrize("name", ["findings.parquet", "manifest.json", "report.html"])
-def test_a_file_that_cannot_be_written_is_named(tmp_path: Path, name: str) -> None:
+def test_a_file_that_cannot_be_written_is_named(tmp_path, name):
     (tmp_path / name).mkdir()
     message = r"cannot be written: .*Is a directory.*To do: check the permissions"
     with pytest.raises(RunError, match=message) as error:
@@ -105,8 +105,8 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path: Path, name: str) -> No
     assert name in str(error.value)
 
 
-def test_full_disk_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*args: object, **kwargs: object) -> None:
+def test_full_disk_is_said(tmp_path, monkeypatch):
+    def full(*args, **kwargs):
         raise OSError(28, os.strerror(28))
 
     monkeypatch.setattr(Path, "write_text", full)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from equipoise.core import AuditResult, Finding, Verdict
+from equipoise.core import AuditResult, Verdict
 from equipoise.report.group_table import group_table
 from equipoise.report.summary import MOST_MODELS, summarize
 from report.synthetic import finding, group_values, manifest
@@ -13,23 +13,23 @@ CELLS = {("a",): (10, 100), ("b",): (40, 100), ("c",): (41, 100)}
 LEADS = ("worst_group_accuracy", "accuracy_gap")
 
 
-def result(*findings: Finding) -> AuditResult:
+def result(*findings):
     return AuditResult(findings, manifest())
 
 
-def gap(verdict: Verdict, **changes: object) -> Finding:
+def gap(verdict, **changes):
     by_group = group_values(CELLS)
     return finding(model="m", groups="g", by_group=by_group, **{"verdict": verdict} | changes)
 
 
-def test_the_declared_metric_leads_whatever_the_excess_of_others() -> None:
+def test_the_declared_metric_leads_whatever_the_excess_of_others():
     larger = gap(Verdict.DISPARITY, metric="demographic_parity", excess=9.0)
     lead = gap(Verdict.DISPARITY, metric="accuracy_gap")
     (statement,) = summarize(result(larger, lead), LEADS).statements
     assert statement.finding == lead
 
 
-def test_a_disparity_leads_before_what_is_undecided() -> None:
+def test_a_disparity_leads_before_what_is_undecided():
     unsure = gap(Verdict.INCONCLUSIVE, metric="worst_group_accuracy", excess=9.0)
     lead = gap(Verdict.DISPARITY, metric="demographic_parity")
     (statement,) = summarize(result(unsure, lead), LEADS).statements
@@ -37,7 +37,7 @@ def test_a_disparity_leads_before_what_is_undecided() -> None:
     assert "1 disparity, 1 inconclusive" in statement.certainty
 
 
-def test_not_enough_data_is_a_headline_of_its_own() -> None:
+def test_not_enough_data_is_a_headline_of_its_own():
     findings = [gap(Verdict.INCONCLUSIVE, subject=str(place)) for place in range(3)]
     below = gap(Verdict.BELOW_THRESHOLD, subject="x")
     summary = summarize(result(*findings, below), LEADS)
@@ -48,7 +48,7 @@ def test_not_enough_data_is_a_headline_of_its_own() -> None:
     assert any("Add images" in step for step in summary.steps)
 
 
-def test_models_with_disparities_come_first() -> None:
+def test_models_with_disparities_come_first():
     fine = [gap(Verdict.BELOW_THRESHOLD) for _ in range(MOST_MODELS + 1)]
     named = [replace(one, model=f"fine {place}") for place, one in enumerate(fine)]
     summary = summarize(result(*named, gap(Verdict.DISPARITY)), LEADS)
@@ -57,22 +57,22 @@ def test_models_with_disparities_come_first() -> None:
 
 
 @pytest.mark.parametrize("verdict", [Verdict.DISPARITY, Verdict.BELOW_THRESHOLD])
-def test_a_caveat_stands_beside_disparities_alone(verdict: Verdict) -> None:
+def test_a_caveat_stands_beside_disparities_alone(verdict):
     caveat = summarize(result(gap(verdict)), LEADS, "Read the excess.").caveat
     assert bool(caveat) == (verdict == Verdict.DISPARITY)
 
 
-def test_a_finding_of_no_model_leads_only_with_a_disparity() -> None:
+def test_a_finding_of_no_model_leads_only_with_a_disparity():
     people = replace(gap(Verdict.BELOW_THRESHOLD), model="")
     summary = summarize(result(gap(Verdict.DISPARITY), people), LEADS)
     models = [one.finding and one.finding.model for one in summary.statements]
     assert models == ["m"]
 
 
-def test_the_table_by_group_has_a_row_for_each_group_and_marks_the_worst() -> None:
+def test_the_table_by_group_has_a_row_for_each_group_and_marks_the_worst():
     section = group_table(result(gap(Verdict.DISPARITY)), ("accuracy_gap",))
     assert section is not None
     (table,) = section.blocks
-    assert [row[0] for row in table.rows] == ["a", "b", "c"]  # type: ignore[union-attr]
-    marked = [row[0] for row in table.rows if "▲" in str(row[-1])]  # type: ignore[union-attr]
+    assert [row[0] for row in table.rows] == ["a", "b", "c"]
+    marked = [row[0] for row in table.rows if "▲" in str(row[-1])]
     assert marked == ["a"]

@@ -1,11 +1,7 @@
 """No page is wider than its window: wide tables scroll within themselves."""
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 
-from equipoise.core import AuditResult
 from equipoise.report import render
 from report.browser import reaches
 from report.synthetic import faces
@@ -29,14 +25,12 @@ WIDTHS = (1280, 420)
         many_classes,
     ],
 )
-def test_a_page_is_no_wider_than_its_window(
-    make: Callable[[], AuditResult], chromium: str, tmp_path: Path
-) -> None:
+def test_a_page_is_no_wider_than_its_window(make, chromium, tmp_path):
     reached = reaches(render(make()), WIDTHS, chromium, tmp_path)
     assert all(found <= width for found, width in zip(reached, WIDTHS, strict=True))
 
 
-def test_what_is_wider_than_its_window_is_seen(chromium: str, tmp_path: Path) -> None:
+def test_what_is_wider_than_its_window_is_seen(chromium, tmp_path):
     # Text wraps, and tables scroll within themselves: a rule of a set width does neither.
     page = render(faces()).replace("</main>", '<hr width="3000"></main>', 1)
     assert min(reaches(page, WIDTHS, chromium, tmp_path)) > max(WIDTHS)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,19 +15,19 @@ import numpy as np
 import polars as pl
 
 from equipoise.audits import parse_config, run
-from equipoise.core.finding import Family, Finding, Verdict
+from equipoise.core.finding import Family, Verdict
 from equipoise.core.groups import Groups
 from equipoise.core.parts import parts_from_table
-from equipoise.metrics.counts import Counts, Null, count
+from equipoise.metrics.counts import count
 from equipoise.metrics.counts.accuracy import Accuracy
 from equipoise.metrics.counts.effect_sizes import EffectSizes
 from equipoise.metrics.counts.rates import DemographicParity, EqualizedOdds, Rates
-from equipoise.metrics.measure import Measure, measure
+from equipoise.metrics.measure import measure
 from equipoise.metrics.spec import SPECS
 from equipoise.stats.chance import benjamini_hochberg
 from equipoise.stats.resampling import Permutation
 from equipoise.stats.streams import stream
-from slow.worlds import WORLDS, Rows, World, clustered, group_of, independent
+from slow.worlds import WORLDS, clustered, group_of, independent
 
 SEED = 31
 LEVELS = (0.01, 0.05, 0.1)
@@ -47,15 +46,15 @@ NO_THRESHOLDS = {
 }
 
 
-def counts_of(rows: Rows) -> Counts:
+def counts_of(rows):
     """Count the rows of a world, each group of five rows or more."""
     groups = Groups.of(rows["group"], min_size=5)
     return count(rows["truth"], rows["label"], groups, units=rows.get("unit"))
 
 
-def measures_of(nulls: tuple[Null, ...]) -> list[Measure]:
+def measures_of(nulls):
     """Return the measures whose chance level rests on one of these null hypotheses."""
-    every: list[Measure] = [
+    every = [
         *(Accuracy("worst_group_accuracy", null) for null in ("rows", "class")),
         *(Accuracy("accuracy_gap", null) for null in ("rows", "class")),
         DemographicParity(),
@@ -76,13 +75,13 @@ class Rate:
     shares: tuple[float, ...]
 
     @property
-    def excess(self) -> float:
+    def excess(self):
         """The most standard errors by which a share is above its level."""
         errors = [math.sqrt(t * (1 - t) / self.samples) for t in LEVELS]
         return max((s - t) / e for s, t, e in zip(self.shares, LEVELS, errors, strict=True))
 
 
-def p_values(counts: Counts, nulls: tuple[Null, ...], seed: int) -> Iterator[tuple[str, float]]:
+def p_values(counts, nulls, seed):
     """Yield each test's name and p-value; a class has a test of its own."""
     for found in measure(counts, measures_of(nulls), RESAMPLING, seed):
         null = f", {found.params['null']}" if "null" in found.params else ""
@@ -95,12 +94,12 @@ def p_values(counts: Counts, nulls: tuple[Null, ...], seed: int) -> Iterator[tup
                 yield f"{part.metric} of a class", part.p_value
 
 
-def rates_of(world: World, samples: int = SAMPLES, first: int = 0) -> Iterator[Rate]:
+def rates_of(world, samples=SAMPLES, first=0):
     """Simulate a world from a sample on and yield the rate of small p-values of each metric."""
-    found: dict[str, list[np.ndarray]] = {}
+    found = {}
     for sample in range(first, first + samples):
         rows = world(stream(SEED, "calibration", world.__name__, sample))
-        here: dict[str, list[float]] = {}
+        here = {}
         for name, p in p_values(counts_of(rows), WORLDS[world], sample):
             if not math.isnan(p):
                 here.setdefault(name, []).append(p)
@@ -124,7 +123,7 @@ class Audited:
     findings: float
 
 
-def audits_of(world: World, audits: int = AUDITS) -> Audited:
+def audits_of(world, audits=AUDITS):
     """Audit a world again and again, from data frames to verdicts.
 
     Practical thresholds are 0: what is a disparity with larger ones is one with these, too.
@@ -141,7 +140,7 @@ def audits_of(world: World, audits: int = AUDITS) -> Audited:
     )
 
 
-def _audit(world: World, sample: int) -> tuple[Finding, ...]:
+def _audit(world, sample):
     rows = world(stream(SEED, "audit", world.__name__, sample))
     n = len(rows["truth"])
     other = stream(SEED, "audit", "other", sample).integers(
@@ -171,7 +170,7 @@ def _audit(world: World, sample: int) -> tuple[Finding, ...]:
     return run(config).findings
 
 
-def _disparities(findings: tuple[Finding, ...]) -> tuple[float, float, float]:
+def _disparities(findings):
     """Return how many leaf and composite findings are a disparity, and the share of all tested."""
     found = [one for one in findings if one.verdict is Verdict.DISPARITY]
     tested = sum(one.verdict not in (Verdict.NONE, Verdict.NOT_ESTIMABLE) for one in findings)
@@ -191,9 +190,9 @@ class Discoveries:
     found: float
 
 
-def discoveries(samples: int = SAMPLES) -> Iterator[Discoveries]:
+def discoveries(samples=SAMPLES):
     """Correct the tests of ten classes, the first three of which are mistaken more in one group."""
-    shares: dict[str, list[tuple[float, float]]] = {}
+    shares = {}
     for sample in range(samples):
         rng = stream(SEED, "discoveries", sample)
         truth, group = rng.integers(0, 10, 1000), group_of(rng, 1000)
@@ -215,19 +214,19 @@ def discoveries(samples: int = SAMPLES) -> Iterator[Discoveries]:
         yield Discoveries(metric, samples, float(false_share), float(power))
 
 
-AUDITED: tuple[World, ...] = (independent, clustered)
+AUDITED = (independent, clustered)
 
 
 _FRESH = 4
 _HEAD = "| world | test | " + " | ".join(f"t = {t:g}" for t in LEVELS) + " |"
 
 
-def _row(rate: Rate) -> str:
+def _row(rate):
     shares = " | ".join(f"{share:.1%}" for share in rate.shares)
     return f"| {rate.world} | {rate.metric} | {shares} |"
 
 
-def measured_again(world: World, high: list[Rate], samples: int) -> Iterator[Rate]:
+def measured_again(world, high, samples):
     """Measure the rates of a world that were too high on `_FRESH` times as many fresh samples."""
     names = {rate.metric for rate in high if rate.world == world.__name__}
     if names:
@@ -235,7 +234,7 @@ def measured_again(world: World, high: list[Rate], samples: int) -> Iterator[Rat
         yield from (rate for rate in fresh if rate.metric in names)
 
 
-def page(samples: int = SAMPLES, audits: int = AUDITS) -> str:
+def page(samples=SAMPLES, audits=AUDITS):
     """Return docs/calibration.md."""
     rates = [rate for world in WORLDS for rate in rates_of(world, samples)]
     high = [rate for rate in rates if rate.excess > 3]

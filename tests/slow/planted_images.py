@@ -4,14 +4,12 @@ On noise that was not looked at while the model was made. Tests of these images 
 "planted pipeline", so that one worker makes them.
 """
 
-from collections.abc import Callable
 from functools import cache, partial
-from typing import Any
 
 import torch
 
 from equipoise.stats.threads import each
-from tools.planted.diffusion_measures import Neutral, Told, leave_open, tell
+from tools.planted.diffusion_measures import leave_open, tell
 from tools.planted.pipeline import load_pipeline
 
 FRESH = 41
@@ -21,10 +19,10 @@ torch.set_num_threads(1)
 
 
 @cache
-def made() -> tuple[Told, dict[float, Neutral]]:
+def made():
     """Return images of prompts that say what to show, and those of open ones by guidance."""
     openly = partial(leave_open, seed=FRESH)
-    wanted: list[Callable[[Any], Any]] = [
+    wanted = [
         partial(tell, per_cell=2, seed=FRESH),
         partial(openly, guidance=1.0, per_subject=96),
         *(partial(openly, guidance=guidance, per_subject=12) for guidance in GUIDED),

@@ -1,7 +1,5 @@
 """On drawn faces a network reads the hair, and mixing faces makes it read the tool."""
 
-from pathlib import Path
-
 import pytest
 
 from equipoise.cli.augmenting.running import run_drawn
@@ -10,7 +8,7 @@ from equipoise.core import Verdict
 pytestmark = pytest.mark.slow
 
 
-def test_mixing_helps_and_the_experiment_says_so(tmp_path: Path) -> None:
+def test_mixing_helps_and_the_experiment_says_so(tmp_path):
     result = run_drawn(tmp_path, images=1600, repeats=3, networks=("cnn",), seed=0, progress=None)
     rows = {row["arm"]: row for row in result.tables["augmentation"].to_pylist()}
     assert rows["biased"]["accuracy"] < 0.8
@@ -22,7 +20,7 @@ def test_mixing_helps_and_the_experiment_says_so(tmp_path: Path) -> None:
     # Whole faces pull features of one group's tools together; covered ones do so less.
     found = result.tables["augmentation_associations"].to_pylist()
 
-    def mean(arm: str, faces: str) -> float:
+    def mean(arm, faces):
         own = [r["value"] for r in found if (r["arm"], r["faces"]) == (arm, faces)]
         return sum(map(abs, own)) / len(own)
 

@@ -8,7 +8,6 @@ from slow.calibration_grid import (
     ALPHA,
     AUDITED,
     WORLDS,
-    World,
     audits_of,
     discoveries,
     measured_again,
@@ -18,12 +17,12 @@ from slow.calibration_grid import (
 pytestmark = pytest.mark.slow
 
 
-def limit(samples: int) -> float:
+def limit(samples):
     return ALPHA + 3 * math.sqrt(ALPHA * (1 - ALPHA) / samples)
 
 
 @pytest.mark.parametrize("world", WORLDS, ids=lambda world: world.__name__)
-def test_p_values_are_valid(world: World) -> None:
+def test_p_values_are_valid(world):
     found = list(rates_of(world, 600))
     assert len(found) >= 8
     # Of some 250 shares one may be above three standard errors by luck: fresh samples decide.
@@ -37,16 +36,14 @@ def test_p_values_are_valid(world: World) -> None:
     [*zip(AUDITED, (150, 70), strict=True)],
     ids=lambda one: getattr(one, "__name__", ""),
 )
-def test_a_world_without_bias_has_no_disparity_more_often_than_alpha(
-    world: World, audits: int
-) -> None:
+def test_a_world_without_bias_has_no_disparity_more_often_than_alpha(world, audits):
     found = audits_of(world, audits)
     assert found.any_leaf <= limit(audits), found
     assert found.any_composite <= limit(audits), found
     assert found.findings <= ALPHA, found
 
 
-def test_benjamini_hochberg_holds_its_rate() -> None:
+def test_benjamini_hochberg_holds_its_rate():
     for found in discoveries(200):
         assert found.false_share <= limit(found.samples), found
         assert found.found >= 0.3, found

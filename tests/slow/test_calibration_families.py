@@ -2,8 +2,8 @@
 
 import pytest
 
-from tools.calibration import CASES, Case, alarms, rise
-from tools.calibration.runner import ALPHA, VERSIONS, Alarms, effects, most
+from tools.calibration import CASES, alarms, rise
+from tools.calibration.runner import ALPHA, VERSIONS, effects, most
 
 pytestmark = pytest.mark.slow
 
@@ -11,11 +11,11 @@ pytestmark = pytest.mark.slow
 SAMPLES, OF_CONCEPTS, FRESH = 150, 40, 4
 
 
-def name(case: Case) -> str:
+def name(case):
     return f"{case.name}, {case.world}"
 
 
-def confirmed(case: Case, samples: int) -> list[Alarms]:
+def confirmed(case, samples):
     """Tests that find too much, twice: of some 80 tests one may do so once by luck."""
     high = {one.name for one in alarms(case, samples) if one.too_many}
     if not high:
@@ -25,17 +25,17 @@ def confirmed(case: Case, samples: int) -> list[Alarms]:
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.tested or case.parts], ids=name)
-def test_without_bias_tests_find_no_more_than_their_level_allows(case: Case) -> None:
+def test_without_bias_tests_find_no_more_than_their_level_allows(case):
     assert confirmed(case, OF_CONCEPTS if case.family == "concepts" else SAMPLES) == []
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.rises], ids=name)
-def test_the_mean_estimate_follows_the_strength(case: Case) -> None:
+def test_the_mean_estimate_follows_the_strength(case):
     found = rise(case, 40)
     assert found.follows, found
 
 
-def test_prevalence_alone_is_loud_as_observed_and_quiet_when_held_fixed() -> None:
+def test_prevalence_alone_is_loud_as_observed_and_quiet_when_held_fixed():
     found = effects("prevalence", 8)
     assert found.significant["observed"] >= 0.9
     for version in VERSIONS[1:]:
@@ -43,7 +43,7 @@ def test_prevalence_alone_is_loud_as_observed_and_quiet_when_held_fixed() -> Non
         assert found.effects[version]["explains"] >= 0.9, version
 
 
-def test_what_is_planted_stays_or_switches() -> None:
+def test_what_is_planted_stays_or_switches():
     recognition, switching = effects("recognition", 4), effects("switching", 4)
     for version in VERSIONS[1:]:
         assert recognition.significant[version] >= 0.9, version

@@ -26,17 +26,17 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("controlled scenes")]
 Images = NDArray[np.uint8]
 
 
-def glyph(image: Images) -> NDArray[np.bool_]:
+def glyph(image):
     """The places of the glyph: it alone has colour."""
     colour = image.astype(float).max(axis=2) - image.min(axis=2)
     return colour > 0.4 * colour.max()
 
 
-def centre(mask: NDArray[np.bool_]) -> NDArray[np.float64]:
+def centre(mask):
     return np.array(np.nonzero(mask)).mean(axis=1)
 
 
-def likeness(images: Images) -> tuple[float, float]:
+def likeness(images):
     """Mean over pairs of a set: intersection over union of glyphs, distance of their centres."""
     masks = [glyph(image) for image in images]
     pairs = [*combinations(masks, 2)]
@@ -45,7 +45,7 @@ def likeness(images: Images) -> tuple[float, float]:
     return float(np.mean(overlap)), float(np.mean(apart))
 
 
-def made(share: float, cross: bool = True, own: bool = True) -> Images:
+def made(share, cross=True, own=True):
     """Sets of six hues, shape (sets, hues, height, width, 3), from the same noise at any share."""
     model = load_generator(device="cpu")
     found = []
@@ -58,11 +58,11 @@ def made(share: float, cross: bool = True, own: bool = True) -> Images:
 
 
 @pytest.fixture(scope="module")
-def by_share() -> dict[float, Images]:
+def by_share():
     return {share: made(share) for share in SHARES}
 
 
-def test_sets_are_more_alike_than_by_one_noise_alone(by_share: dict[float, Images]) -> None:
+def test_sets_are_more_alike_than_by_one_noise_alone(by_share):
     found = {
         share: np.array([likeness(one) for one in images]) for share, images in by_share.items()
     }
@@ -74,7 +74,7 @@ def test_sets_are_more_alike_than_by_one_noise_alone(by_share: dict[float, Image
         assert wilcoxon(apart, alternative="less").pvalue < 0.05
 
 
-def test_the_attribute_is_shown_all_the_same(by_share: dict[float, Images]) -> None:
+def test_the_attribute_is_shown_all_the_same(by_share):
     judge = load_cnn("null")
     for images in by_share.values():
         told = np.array([hue_of(one) for one in images])

@@ -24,7 +24,7 @@ RUNS, EACH, LABELLED = 2, 12, 720
 COLOUR, NOISE = 0.16, 30.0
 
 
-def dimmed(images: np.ndarray, seed: int) -> np.ndarray:
+def dimmed(images, seed):
     """Take most of the colour away, and add noise."""
     rng = np.random.default_rng(seed)
     pixels = images.astype(np.float64)
@@ -33,12 +33,12 @@ def dimmed(images: np.ndarray, seed: int) -> np.ndarray:
     return np.asarray(np.clip(np.rint(noisy), 0, 255).astype(np.uint8))
 
 
-def test_intervals_cover_the_hues_in_the_pixels() -> None:
+def test_intervals_cover_the_hues_in_the_pixels():
     clip, hues = load_clip("biased"), np.array(HUES)
     texts = [[p for one in SUBJECTS for p in attributed_prompts(one, hue)] for hue in HUES]
     classes = embed_groups(clip, texts)
 
-    def said(images: np.ndarray) -> np.ndarray:
+    def said(images):
         return np.asarray(
             hues[zero_shot(embed_images(clip, images), classes, scale=100.0).top[:, 0]]
         )
@@ -54,10 +54,10 @@ def test_intervals_cover_the_hues_in_the_pixels() -> None:
 
     plain = made()[1][1.0].images
     by_subject = plain.reshape(len(SUBJECTS), -1, *plain.shape[1:])
-    favourites: list[bool] = []
-    shown: list[np.ndarray] = []
-    called: list[np.ndarray] = []
-    every: list[bool] = []
+    favourites = []
+    shown = []
+    called = []
+    every = []
     for run in range(RUNS):
         images = np.concatenate(by_subject[:, run * EACH : (run + 1) * EACH])
         seen, named = hues[hue_of(images)], said(dimmed(images, 10 + run))

@@ -1,7 +1,5 @@
 """Filters on the planted pipeline: what they keep is more often right, by a judge of its own."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -12,7 +10,7 @@ from generation_models import adds_up, judged, scenes
 pytestmark = pytest.mark.slow
 
 
-def test_filters_raise_the_share_of_right_images(tmp_path: Path) -> None:
+def test_filters_raise_the_share_of_right_images(tmp_path):
     config = scenes(SUBJECTS, HUES, candidates=2, steps=8)
     result = audits.run(config, base=tmp_path)
     right, sets, kept = judged(result, tmp_path / "evidence")

@@ -17,14 +17,14 @@ from tools.planted.diffusion_measures import distance_from_parity, find_associat
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("planted pipeline")]
 
 
-def test_what_is_asked_for_is_shown() -> None:
+def test_what_is_asked_for_is_shown():
     rates = made()[0].rates
     assert rates["subject"] >= 0.9
     assert rates["hue"] >= 0.99
     assert rates["frame"] >= 0.99
 
 
-def test_shares_without_guidance_rank_as_planted() -> None:
+def test_shares_without_guidance_rank_as_planted():
     plain = made()[1][1.0]
     found = plain.hues(BIASED)
     assert found.rank_correlation >= 0.9
@@ -34,7 +34,7 @@ def test_shares_without_guidance_rank_as_planted() -> None:
 
 
 @pytest.mark.parametrize("encoder", CLIPS)
-def test_association_scores_rank_as_planted(encoder: str) -> None:
+def test_association_scores_rank_as_planted(encoder):
     told, neutral = made()
     found = find_associations(load_clip(encoder), neutral[1.0], told, BIASED)
     ranks = found.rank_correlations
@@ -43,7 +43,7 @@ def test_association_scores_rank_as_planted(encoder: str) -> None:
     assert ranks["mcas"] >= 0.7
 
 
-def test_guidance_amplifies_what_was_planted() -> None:
+def test_guidance_amplifies_what_was_planted():
     neutral = made()[1]
     shares = [one.hues(BIASED).favourite.mean() for one in neutral.values()]
     assert shares == sorted(shares)

@@ -1,7 +1,5 @@
 """Rejections by group on simulated sets: tests keep their level, intervals cover."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -14,7 +12,7 @@ SAMPLES = 300
 CAPTIONS, CANDIDATES = 20, 5
 
 
-def drawn(seed: int, rates: tuple[float, ...], *, spread: float) -> tuple[Any, dict[str, Any]]:
+def drawn(seed, rates, *, spread):
     """Sets of one image a group; some captions are harder than others, for all groups alike."""
     rng = np.random.default_rng(seed)
     groups = np.tile([*"abcd"[: len(rates)]], CAPTIONS * CANDIDATES)
@@ -27,7 +25,7 @@ def drawn(seed: int, rates: tuple[float, ...], *, spread: float) -> tuple[Any, d
 
 @pytest.mark.parametrize("groups", [2, 4])
 @pytest.mark.parametrize("spread", [0.0, 0.1])
-def test_tests_keep_their_level(groups: int, spread: float) -> None:
+def test_tests_keep_their_level(groups, spread):
     p = []
     for seed in range(2 * SAMPLES):
         rejected, given = drawn(seed, (0.15,) * groups, spread=spread)
@@ -37,7 +35,7 @@ def test_tests_keep_their_level(groups: int, spread: float) -> None:
 
 
 @pytest.mark.parametrize("rates", [(0.15, 0.15), (0.25, 0.1), (0.3, 0.2, 0.2, 0.1), (0.02, 0.02)])
-def test_intervals_cover(rates: tuple[float, ...]) -> None:
+def test_intervals_cover(rates):
     truth, covered, spread = max(rates) - min(rates), 0, min(0.1, *rates)
     for seed in range(SAMPLES):
         rejected, given = drawn(seed, rates, spread=spread)

@@ -7,7 +7,6 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from equipoise.core.estimate import Estimate
 from equipoise.metrics.counts.shares import corrected_shares
 from equipoise.stats.resampling import Bootstrap
 
@@ -18,7 +17,7 @@ SAMPLES = 400
 SIZES = [(64, 300), (100, 50), (400, 100), (64, 30)]
 
 
-def shares_of(kind: str, classes: int) -> Floats:
+def shares_of(kind, classes):
     if kind == "equal":
         return np.asarray(np.full(classes, 1 / classes))
     if kind == "skewed":
@@ -28,7 +27,7 @@ def shares_of(kind: str, classes: int) -> Floats:
     return np.asarray(np.r_[0.9, np.full(classes - 2, 0.1 / (classes - 2)), 0.0])
 
 
-def found(true: Floats, right: float, n: int, labelled: int, seed: int) -> Estimate:
+def found(true, right, n, labelled, seed):
     """Draw a classifier's labels and images anew, with an outcome "unknown"."""
     rng = np.random.default_rng(seed)
     classes = len(true)
@@ -36,7 +35,7 @@ def found(true: Floats, right: float, n: int, labelled: int, seed: int) -> Estim
     rates[np.arange(classes), np.arange(classes)] = right
     names = [*(f"c{place}" for place in range(classes)), "unknown"]
 
-    def drawn(many: int, shares: Floats) -> dict[str, int]:
+    def drawn(many, shares):
         return dict(zip(names, rng.multinomial(many, shares).tolist(), strict=True))
 
     known = {name: drawn(labelled, row) for name, row in zip(names[:-1], rates, strict=True)}
@@ -46,7 +45,7 @@ def found(true: Floats, right: float, n: int, labelled: int, seed: int) -> Estim
 
 @pytest.mark.parametrize(("classes", "right"), [(2, 0.95), (2, 0.75), (3, 0.9), (6, 0.95)])
 @pytest.mark.parametrize("kind", ["equal", "skewed", "extreme"])
-def test_intervals_cover_the_true_shares(classes: int, right: float, kind: str) -> None:
+def test_intervals_cover_the_true_shares(classes, right, kind):
     true, hits = shares_of(kind, classes), []
     for (n, labelled), seed in product(SIZES, range(SAMPLES // len(SIZES))):
         one = found(true, right, n, labelled, seed)
@@ -56,7 +55,7 @@ def test_intervals_cover_the_true_shares(classes: int, right: float, kind: str) 
     assert np.mean(hits) >= 0.93 - math.sqrt(0.95 * 0.05 / (SAMPLES * min(classes - 1, 2)))
 
 
-def test_the_test_of_equal_shares_keeps_its_level() -> None:
+def test_the_test_of_equal_shares_keeps_its_level():
     ps = [found(shares_of("equal", 3), 0.8, 100, 60, seed).p_value for seed in range(SAMPLES)]
     rejected = np.mean([p is not None and p <= 0.05 for p in ps])
     assert rejected <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / SAMPLES)

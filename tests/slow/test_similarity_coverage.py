@@ -1,12 +1,10 @@
 """The similarity gap on simulated data: tests keep their level, intervals cover."""
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
 
-from equipoise.core.estimate import Estimate
 from equipoise.metrics import similarity_gap
 from equipoise.stats.resampling import Bootstrap, Permutation
 
@@ -16,9 +14,7 @@ SAMPLES = 600
 COUNTS = {"sets": 12, "units": 40, "images": 60}
 
 
-def drawn(
-    seed: int, kind: str, gap: float, *, groups: int = 4, many: int = 0
-) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
+def drawn(seed, kind, gap, *, groups=4, many=0):
     """Scores with a true gap: the first group lies above the others, which are alike."""
     rng = np.random.default_rng(seed)
     names = np.array([*"abcdefgh"[:groups]])
@@ -38,7 +34,7 @@ def drawn(
 
 
 @pytest.mark.parametrize("kind", COUNTS)
-def test_without_a_gap_p_and_band_keep_their_level(kind: str) -> None:
+def test_without_a_gap_p_and_band_keep_their_level(kind):
     inside, ps = [], []
     for seed in range(SAMPLES):
         scores, groups, how = drawn(seed, kind, 0.0)
@@ -56,12 +52,12 @@ def test_without_a_gap_p_and_band_keep_their_level(kind: str) -> None:
 @pytest.mark.parametrize("kind", COUNTS)
 @pytest.mark.parametrize("gap", [0.0, 0.5, 2.0])
 @pytest.mark.parametrize("groups", [2, 4])
-def test_intervals_cover_the_true_gap(kind: str, gap: float, groups: int) -> None:
+def test_intervals_cover_the_true_gap(kind, gap, groups):
     covered = [covers(kind, gap, groups, seed) for seed in range(SAMPLES)]
     assert np.mean(covered) >= 0.95 - 3 * math.sqrt(0.05 * 0.95 / SAMPLES) - 0.005
 
 
-def covers(kind: str, gap: float, groups: int, seed: int) -> bool:
+def covers(kind, gap, groups, seed):
     scores, group, how = drawn(seed, kind, gap, groups=groups)
     found = similarity_gap(
         scores, group, **how, resampling=Bootstrap(400, 1, resolution=1.0), rng=seed
@@ -71,7 +67,7 @@ def covers(kind: str, gap: float, groups: int, seed: int) -> bool:
 
 
 @pytest.mark.parametrize("kind", COUNTS)
-def test_intervals_of_effects_cover(kind: str) -> None:
+def test_intervals_of_effects_cover(kind):
     hits = []
     for seed in range(SAMPLES):
         scores, groups, how = drawn(seed, kind, 1.0)
@@ -82,7 +78,7 @@ def test_intervals_of_effects_cover(kind: str) -> None:
     assert 0.94 <= np.mean(hits) <= 0.985
 
 
-def _hits(found: Estimate) -> list[bool]:
+def _hits(found):
     truth = {"a": 0.75, "b": -0.25, "c": -0.25, "d": -0.25}
     parts = [p for p in found.parts if p.metric == "group_effect"]
     return [p.low <= truth[p.by_group[0].group] <= p.high for p in parts]

@@ -1,27 +1,25 @@
 """A changed byte or setting is never met with old evidence; a moved folder is."""
 
-from pathlib import Path
-
 import pytest
 
 from tools.soak.keys import SUBJECTS, Case, Subject, key_tests
 
 
 @pytest.mark.parametrize("subject", SUBJECTS, ids=lambda subject: subject.name)
-def test_evidence_follows_what_decides_it(subject: Subject, tmp_path: Path) -> None:
+def test_evidence_follows_what_decides_it(subject, tmp_path):
     (row,) = key_tests(tmp_path, (subject,))
     assert row.failures == ()
     assert row.tried == len(subject.cases)
 
 
-def test_there_are_many_cases() -> None:
+def test_there_are_many_cases():
     cases = [case for subject in SUBJECTS for case in subject.cases]
     assert sum(case.decides for case in cases) >= 50
     assert sum(not case.decides for case in cases) >= 20
 
 
-def test_a_key_that_sees_nothing_or_everything_fails(tmp_path: Path) -> None:
-    def run(_files: Path, store: Path, *, computed: int = 0) -> int:
+def test_a_key_that_sees_nothing_or_everything_fails(tmp_path):
+    def run(_files, store, *, computed=0):
         first = not store.exists()
         store.mkdir(exist_ok=True)
         return 1 if first else computed

@@ -1,14 +1,11 @@
 """Work that is killed or interrupted at random moments ends as if nobody had disturbed it."""
 
 import signal
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 from equipoise.planted.scenes.embed import WEIGHTS
 from tools.soak.kills import (
-    Task,
     distillation,
     extraction,
     files,
@@ -19,14 +16,14 @@ from tools.soak.kills import (
 from tools.soak.work import extract, stopped
 
 
-def test_an_extraction_that_is_killed(tmp_path: Path) -> None:
+def test_an_extraction_that_is_killed(tmp_path):
     row = kill_and_resume(extraction(tmp_path, pictures=1500), tmp_path, kills=10, seed=4)
     assert row.failures == ()
     assert row.held >= 8
 
 
 @pytest.mark.slow
-def test_an_extraction_by_a_trained_model_that_is_killed(tmp_path: Path) -> None:
+def test_an_extraction_by_a_trained_model_that_is_killed(tmp_path):
     task = extraction(tmp_path, model=f"hf:{WEIGHTS / 'clip-biased'}")
     assert kill_and_resume(task, tmp_path, kills=20, seed=4).failures == ()
 
@@ -39,17 +36,17 @@ def test_an_extraction_by_a_trained_model_that_is_killed(tmp_path: Path) -> None
         pytest.param(signal.SIGKILL, 20, marks=pytest.mark.slow),
     ],
 )
-def test_a_generation_that_is_stopped(number: int, kills: int, tmp_path: Path) -> None:
+def test_a_generation_that_is_stopped(number, kills, tmp_path):
     row = kill_and_resume(generation(), tmp_path, kills=kills, seed=number, number=number)
     assert row.failures == ()
 
 
 @pytest.mark.parametrize("task", [distillation, fine_tuning])
-def test_a_training_that_is_killed(task: Callable[[], Task], tmp_path: Path) -> None:
+def test_a_training_that_is_killed(task, tmp_path):
     assert kill_and_resume(task(), tmp_path, kills=3, seed=2).failures == ()
 
 
-def test_what_a_kill_leaves_is_seen(tmp_path: Path) -> None:
+def test_what_a_kill_leaves_is_seen(tmp_path):
     # The comparison has the power to fail: a store that a kill left is not a whole one.
     task = extraction(tmp_path, pictures=200)
     extract(lambda _: None, tmp_path / "whole", *task.arguments)

@@ -7,7 +7,7 @@ with fewer samples.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
@@ -50,19 +50,19 @@ class Case:
     width: float
 
     @property
-    def coverage(self) -> float:
+    def coverage(self):
         """How often the interval held the truth."""
         return 1.0 - self.below - self.above
 
 
-def _rates(n: int) -> Floats:
+def _rates(n):
     """Rates p with n min(p, 1 - p) >= 1, away from the round ones."""
     edge = max(1.0 / n, 0.001)
     near = np.geomspace(edge, 0.5, 41)
     return np.unique(np.r_[near, 1.0 - near])
 
 
-def wilson_cases() -> Iterator[Case]:
+def wilson_cases():
     """Exact coverage of Wilson's interval: the sum over all counts."""
     for n in (5, 10, 20, 30, 50, 100, 300, 1000, 10_000):
         counts = np.arange(n + 1)
@@ -73,7 +73,7 @@ def wilson_cases() -> Iterator[Case]:
             yield Case("Wilson", f"p = {p:.3f}", f"n = {n}", below, above, mass @ (high - low))
 
 
-def newcombe_cases() -> Iterator[Case]:
+def newcombe_cases():
     """Exact coverage of Newcombe's interval: the sum over all pairs of counts."""
     for n1, n2 in ((10, 10), (10, 40), (20, 20), (30, 30), (30, 300), (60, 60), (150, 150)):
         a, b = np.arange(n1 + 1)[:, None], np.arange(n2 + 1)[None]
@@ -92,7 +92,7 @@ def newcombe_cases() -> Iterator[Case]:
                 )
 
 
-PATTERNS: dict[str, Callable[[int], Floats]] = {
+PATTERNS = {
     "all equal": np.zeros,
     "one lower": lambda k: np.r_[-1.0, np.zeros(k - 1)],
     "one higher": lambda k: np.r_[1.0, np.zeros(k - 1)],
@@ -100,14 +100,14 @@ PATTERNS: dict[str, Callable[[int], Floats]] = {
     "evenly spread": lambda k: np.linspace(-1.0, 0.0, k),
 }
 Extreme = Callable[[Floats, Floats], Floats]
-EXTREMES: dict[str, tuple[Callable[..., tuple[Floats, Floats]], Extreme]] = {
+EXTREMES = {
     "max - min": (simultaneous_gap, lambda p, w: p.max() - p.min()),
     "overall - min": (simultaneous_shortfall, lambda p, w: p @ w - p.min()),
     "min": (simultaneous_minimum, lambda p, w: p.min()),
 }
 
 
-def extreme_cases(samples: int) -> Iterator[Case]:
+def extreme_cases(samples):
     """Simulated coverage of the intervals of extremes over groups."""
     for k in (2, 3, 7, 14):
         for shape, sizes in _group_sizes(k):
@@ -123,13 +123,13 @@ def extreme_cases(samples: int) -> Iterator[Case]:
                             break
 
 
-def _group_sizes(k: int) -> Iterator[tuple[str, Floats]]:
+def _group_sizes(k):
     yield "n = 50 each", np.full(k, 50.0)
     yield "n = 400 each", np.full(k, 400.0)
     yield "n = 30 to 1000", np.round(np.geomspace(30.0, 1000.0, k))
 
 
-def _extremes(p: Floats, sizes: Floats, what: str, size: str, samples: int) -> Iterator[Case]:
+def _extremes(p, sizes, what, size, samples):
     rng = stream(SEED, "extremes", what, size)
     counts = rng.binomial(sizes.astype(int), p, size=(samples, len(p)))
     for kind, (interval, statistic) in EXTREMES.items():
@@ -138,7 +138,7 @@ def _extremes(p: Floats, sizes: Floats, what: str, size: str, samples: int) -> I
         yield _case(kind, what, size, truth, low, high)
 
 
-def _case(kind: str, what: str, size: str, truth: float, low: Floats, high: Floats) -> Case:
+def _case(kind, what, size, truth, low, high):
     slack = 1e-9
     return Case(
         kind,
@@ -154,7 +154,7 @@ SHAPES = ((2, 2), (3, 3), (14, 2), (23, 10))
 STRENGTHS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9)
 
 
-def population(rows: int, columns: int, v: float, skew: str, pattern: str) -> Floats | None:
+def population(rows, columns, v, skew, pattern):
     """Return a table of probabilities with Cramér's V = v; None where the margins forbid it.
 
     Margins are even, or fall as 1, 1/2, 1/3, ... ("groups", "labels" or "both"). Either each
@@ -176,21 +176,19 @@ def population(rows: int, columns: int, v: float, skew: str, pattern: str) -> Fl
     return table if abs(true_v(table) - v) < 1e-6 else None
 
 
-def true_v(p: Floats) -> float:
+def true_v(p):
     """Cramér's V of a table of probabilities."""
     independent = p.sum(axis=1, keepdims=True) * p.sum(axis=0, keepdims=True)
     squares = np.divide(p**2, independent, out=np.zeros_like(p), where=independent > 0)
     return float(np.sqrt(max(squares.sum() - 1.0, 0.0) / (min(p.shape) - 1)))
 
 
-def _margin(k: int, skewed: bool) -> Floats:
+def _margin(k, skewed):
     weights = 1.0 / np.arange(1, k + 1) if skewed else np.ones(k)
     return np.asarray(weights / weights.sum())
 
 
-def association_cases(
-    samples: int, *, plain: bool = False, expected: tuple[float, float] = (1.0, np.inf)
-) -> Iterator[Case]:
+def association_cases(samples, *, plain=False, expected=(1.0, np.inf)):
     """Simulated coverage of V where the smallest expected count lies in a range."""
     for rows, columns in SHAPES:
         for skew in ("none", "groups", "labels", "both"):
@@ -207,7 +205,7 @@ def association_cases(
                         yield _association(p, n, v, what, samples, plain)
 
 
-def _association(p: Floats, n: int, v: float, what: str, samples: int, plain: bool) -> Case:
+def _association(p, n, v, what, samples, plain):
     rows, columns = p.shape
     rng = stream(SEED, "association", f"{rows}x{columns}", n, what)
     tables = rng.multinomial(n, p.ravel() / p.sum(), size=samples).reshape(-1, rows, columns)
@@ -216,7 +214,7 @@ def _association(p: Floats, n: int, v: float, what: str, samples: int, plain: bo
     return _case(f"{rows} × {columns}", what, f"n = {n}", v, low[known], high[known])
 
 
-def _plain(tables: npt.NDArray[np.int64]) -> tuple[Floats, Floats]:
+def _plain(tables):
     r, c = tables.sum(axis=2, keepdims=True), tables.sum(axis=1, keepdims=True)
     n = tables.sum(axis=(1, 2))
     product = (r * c).astype(np.float64)
@@ -229,7 +227,7 @@ def _plain(tables: npt.NDArray[np.int64]) -> tuple[Floats, Floats]:
     return np.sqrt(np.minimum(low / known[1], 1.0)), np.sqrt(np.minimum(high / known[1], 1.0))
 
 
-def _noncentrality(x: Floats, df: Floats, share: float) -> Floats:
+def _noncentrality(x, df, share):
     """Noncentrality at which a statistic of at most x has the probability `share`."""
     low, high = np.zeros_like(x), np.sqrt(x) + 2.0
     for _ in range(56):
@@ -239,7 +237,7 @@ def _noncentrality(x: Floats, df: Floats, share: float) -> Floats:
     return np.where(stats.chi2.cdf(x, df) > share, low * low, 0.0) + 0.0 * df
 
 
-EFFECTS: dict[str, Callable[[int], Floats]] = {
+EFFECTS = {
     "all 0": np.zeros,
     "all 0.1": lambda k: np.full(k, 0.1),
     "all 0.3": lambda k: np.full(k, 0.3),
@@ -249,7 +247,7 @@ EFFECTS: dict[str, Callable[[int], Floats]] = {
 CLASSES = (2, 3, 12, 50, 200)
 
 
-def mean_cases(samples: int, classes: tuple[int, ...] = CLASSES) -> Iterator[Case]:
+def mean_cases(samples, classes=CLASSES):
     """Simulated coverage of the mean of V over classes, every expected count at least 1."""
     for k in classes:
         for shape in ((2, 2), (3, 3), (4, 6), (14, 9)):
@@ -262,9 +260,7 @@ def mean_cases(samples: int, classes: tuple[int, ...] = CLASSES) -> Iterator[Cas
                             yield _mean(f"{shape[0]} × {shape[1]}", what, n, effects(k), drawn)
 
 
-def _classes(
-    k: int, shape: tuple[int, int], n: int, skew: str, pattern: str, v: Floats, samples: int
-) -> Association | None:
+def _classes(k, shape, n, skew, pattern, v, samples):
     """Draw summaries of k tables, shape (k, samples); None where cells are too few."""
     found = []
     for strength, times in zip(*np.unique(v, return_counts=True), strict=True):
@@ -277,7 +273,7 @@ def _classes(
     return Association.concatenate(found)
 
 
-def _mean(shape: str, what: str, n: int, v: Floats, drawn: Association) -> Case:
+def _mean(shape, what, n, v, drawn):
     names = [field.name for field in fields(Association)]
     ends = [
         MeanEffect(Association(*(getattr(drawn, name)[:, index] for name in names)))(LEVEL)
@@ -287,7 +283,7 @@ def _mean(shape: str, what: str, n: int, v: Floats, drawn: Association) -> Case:
     return _case(shape, what, f"n = {n}", float(v.mean()), low, high)
 
 
-def class_cases(samples: int) -> Iterator[Case]:
+def class_cases(samples):
     """Coverage of V per class as `effect_sizes` itself gives it, filter included."""
     for shape in ((2, 2), (4, 6), (14, 9)):
         for n in (300, 3000):
@@ -300,7 +296,7 @@ def class_cases(samples: int) -> Iterator[Case]:
                     yield _per_class(p, n, v, what, samples)
 
 
-def _per_class(p: Floats, n: int, v: float, what: str, samples: int) -> Case:
+def _per_class(p, n, v, what, samples):
     """Let the classes of one audit be the samples."""
     rows, columns = p.shape
     rng = stream(SEED, "classes", f"{rows}x{columns}", n, what)
@@ -324,9 +320,9 @@ class Tail:
     ratios: dict[float, float]
 
 
-def tail_cases(repeats: int) -> Iterator[Tail]:
+def tail_cases(repeats):
     """Set known null distributions against their tail as 1000 draws tell it."""
-    known: dict[str, tuple[Callable[..., Floats], Callable[[float], float]]] = {
+    known = {
         "normal": (np.random.Generator.standard_normal, stats.norm.sf),
         "largest gap of 3 groups": (partial(_ranges, 3), partial(_range_sf, 3)),
         "largest gap of 14 groups": (partial(_ranges, 14), partial(_range_sf, 14)),
@@ -355,7 +351,7 @@ def tail_cases(repeats: int) -> Iterator[Tail]:
         yield _permuted_tail(name, table, repeats)
 
 
-def _permuted_tail(name: str, table: Floats, repeats: int) -> Tail:
+def _permuted_tail(name, table, repeats):
     sampler = TableSampler(table)
     strata = np.zeros(len(table), dtype=np.int64)
     blocks = sampler.permute(strata, 300_000, SEED)
@@ -371,14 +367,14 @@ def _permuted_tail(name: str, table: Floats, repeats: int) -> Tail:
     return Tail(name, 1000, ratios)
 
 
-def _v(tables: Floats) -> Floats:
+def _v(tables):
     n = tables.sum(axis=(1, 2))
     product = tables.sum(axis=2, keepdims=True) * tables.sum(axis=1, keepdims=True)
     squares = np.divide(tables**2, product, out=np.zeros_like(tables), where=product > 0)
     return np.sqrt(np.maximum(squares.sum(axis=(1, 2)) - 1.0, 0.0) * n)
 
 
-def _critical(draws: Floats, t: float) -> float:
+def _critical(draws, t):
     """Return the smallest value whose approximate tail p-value is at most t."""
     low, high = float(np.median(draws)), float(draws.mean() + 40.0 * draws.std())
     for _ in range(30):
@@ -387,21 +383,19 @@ def _critical(draws: Floats, t: float) -> float:
     return high
 
 
-def _chi(df: int, rng: np.random.Generator, size: int) -> Floats:
+def _chi(df, rng, size):
     return np.sqrt(rng.chisquare(df, size))
 
 
-def _ranges(k: int, rng: np.random.Generator, size: int) -> Floats:
+def _ranges(k, rng, size):
     return np.ptp(rng.standard_normal((size, k)), axis=1)
 
 
-def _range_sf(k: int, value: float) -> float:
+def _range_sf(k, value):
     return float(stats.studentized_range.sf(value, k, np.inf))
 
 
-def false_discovery_rate(
-    correct: Callable[[Floats], Floats], effects: int, tests: int, samples: int
-) -> float:
+def false_discovery_rate(correct, effects, tests, samples):
     """Mean share of false discoveries among q <= 0.05 with `effects` of `tests` true."""
     rng = stream(SEED, "multiplicity", effects, tests)
     shift = np.where(np.arange(tests) < effects, 3.0, 0.0)
@@ -413,7 +407,7 @@ def false_discovery_rate(
     return float(np.mean(shares))
 
 
-def summary(cases: list[Case]) -> str:
+def summary(cases):
     """Return a Markdown row: cases, mean and least coverage, and where the least is."""
     coverage = np.array([case.coverage for case in cases])
     worst = cases[int(coverage.argmin())]
@@ -424,15 +418,15 @@ def summary(cases: list[Case]) -> str:
     )
 
 
-def by_kind(cases: list[Case]) -> dict[str, list[Case]]:
+def by_kind(cases):
     """Group cases by kind, in order of appearance."""
-    kinds: dict[str, list[Case]] = {}
+    kinds = {}
     for case in cases:
         kinds.setdefault(case.kind, []).append(case)
     return kinds
 
 
-def strengths_table(cases: list[Case]) -> list[str]:
+def strengths_table(cases):
     """Return a Markdown table: shape by V, mean and least coverage over margins and sizes."""
     lines = [
         "| groups × labels | " + " | ".join(f"V = {v:g}" for v in STRENGTHS) + " |",
@@ -453,7 +447,7 @@ SUMMARY_HEAD = [
 ]
 
 
-def effect_sections(per_class: int, samples: int) -> list[str]:
+def effect_sections(per_class, samples):
     """Return the page's sections on the effect sizes of classes and on their mean."""
     classes, means = list(class_cases(per_class)), list(mean_cases(samples))
     return [
@@ -479,7 +473,7 @@ def effect_sections(per_class: int, samples: int) -> list[str]:
     ]
 
 
-def means_table(cases: list[Case]) -> list[str]:
+def means_table(cases):
     """Return a Markdown table: number of classes and pattern by errors, coverage and width."""
     lines = [
         "| classes | V | truth below | truth above | coverage | least | width |",
@@ -498,13 +492,13 @@ def means_table(cases: list[Case]) -> list[str]:
     return lines
 
 
-def pooled(cases: list[Case]) -> dict[str, float]:
+def pooled(cases):
     """Return the coverage by kind, over sizes and margins."""
     kinds = by_kind(cases).items()
     return {kind: float(np.mean([c.coverage for c in found])) for kind, found in kinds}
 
 
-def page(samples: int = 1000) -> str:
+def page(samples=1000):
     """Return docs/coverage.md."""
     exact = [*wilson_cases(), *newcombe_cases()]
     extremes = list(extreme_cases(2 * samples))
@@ -579,7 +573,7 @@ def page(samples: int = 1000) -> str:
     return "\n".join(lines)
 
 
-def _error(samples: int) -> float:
+def _error(samples):
     return float(np.sqrt(0.05 * 0.95 / samples))
 
 

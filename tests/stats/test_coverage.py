@@ -8,7 +8,6 @@ import pytest
 from equipoise.stats import benjamini_hochberg, holm
 from stats.coverage_grid import (
     EFFECTS,
-    Case,
     association_cases,
     by_kind,
     class_cases,
@@ -24,40 +23,40 @@ from stats.coverage_grid import (
 pytestmark = pytest.mark.slow
 
 
-def _least(cases: list[Case], samples: int | None = None) -> float:
+def _least(cases, samples=None):
     """Return the least coverage, with three standard errors for luck where it was simulated."""
     luck = 0.0 if samples is None else 3 * np.sqrt(0.08 * 0.92 / samples)
     return min(case.coverage for case in cases) + luck
 
 
 @pytest.mark.parametrize("cases", [wilson_cases, newcombe_cases])
-def test_proportions_and_differences(cases) -> None:  # noqa: ANN001
+def test_proportions_and_differences(cases):
     found = list(cases())
     assert np.mean([case.coverage for case in found]) >= 0.94
     assert _least(found) >= 0.90
 
 
-def test_extremes_over_groups() -> None:
+def test_extremes_over_groups():
     for found in by_kind(list(extreme_cases(1000))).values():
         assert np.mean([case.coverage for case in found]) >= 0.94
         assert _least(found, 1000) >= 0.94
 
 
-def test_effect_sizes() -> None:
+def test_effect_sizes():
     found = list(association_cases(400))
     assert len(found) > 400
     assert np.mean([case.coverage for case in found]) >= 0.94
     assert _least(found, 400) >= 0.92
 
 
-def test_effect_sizes_of_classes() -> None:
+def test_effect_sizes_of_classes():
     found = list(class_cases(300))
     assert np.mean([case.coverage for case in found]) >= 0.94
     assert _least(found, 300) >= 0.93
 
 
 @pytest.mark.parametrize("classes", [2, 12, 200])
-def test_mean_effect_size(classes: int) -> None:
+def test_mean_effect_size(classes):
     found = list(mean_cases(30, (classes,)))
     for name in EFFECTS:
         of_pattern = [case for case in found if f"V {name}," in case.what]
@@ -67,26 +66,26 @@ def test_mean_effect_size(classes: int) -> None:
         assert np.mean([case.above for case in of_pattern]) <= 0.05
 
 
-def test_the_plain_inversion_would_fail() -> None:
+def test_the_plain_inversion_would_fail():
     found = list(association_cases(50, plain=True))
     assert _least(found, 50) < 0.92
 
 
-def test_tails_are_not_far_too_small() -> None:
+def test_tails_are_not_far_too_small():
     for case in tail_cases(60):
         limit = 3.0 if case.null.startswith("chi-squared") else 1.5
         assert max(case.ratios.values()) <= limit, case
 
 
 @pytest.mark.parametrize("effects", [0, 5, 40])
-def test_false_discoveries(effects: int) -> None:
+def test_false_discoveries(effects):
     rate = false_discovery_rate(benjamini_hochberg, effects, 50, 4000)
     # The expected rate is exactly 0.05 (1 - effects / tests) for independent tests.
     assert rate == pytest.approx(0.05 * (1 - effects / 50), abs=0.012)
     assert false_discovery_rate(holm, effects, 50, 4000) <= rate + 0.005
 
 
-def test_the_page_shows_this_grid() -> None:
+def test_the_page_shows_this_grid():
     page = (Path(__file__).parents[2] / "docs" / "coverage.md").read_text(encoding="utf-8")
     for kind in by_kind(list(wilson_cases())):
         assert f"| {kind} |" in page

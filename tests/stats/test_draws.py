@@ -1,7 +1,6 @@
 """Draws: tables, units, subsets and streams, against whole distributions and published numbers."""
 
 from collections import Counter
-from collections.abc import Iterable
 from itertools import combinations, permutations
 
 import numpy as np
@@ -10,7 +9,7 @@ from scipy.stats import chisquare
 
 from equipoise.core.errors import InputError
 from equipoise.stats import draws
-from equipoise.stats.draws import Exchange, ItemSampler, Sampler, TableSampler, exact_tables
+from equipoise.stats.draws import Exchange, ItemSampler, TableSampler, exact_tables
 from equipoise.stats.shuffling import add_exchanged, draw_subsets, keys, shuffle
 from equipoise.stats.streams import (
     philox,
@@ -28,11 +27,11 @@ ONE = np.zeros(5, int)
 TWO = np.array([0, 1, 0, 1, 1])
 
 
-def whole(blocks: Iterable[Array]) -> Array:
+def whole(blocks):
     return np.concatenate([*blocks])
 
 
-def items(table: Array, *, unit_size: int = 1) -> ItemSampler:
+def items(table, *, unit_size=1):
     """The rows of a table as items, of which as many as `unit_size` in a cell are one unit."""
     cells = table.astype(int)
     outcome = np.repeat(np.arange(len(cells)), cells.sum(axis=1))
@@ -53,7 +52,7 @@ def items(table: Array, *, unit_size: int = 1) -> ItemSampler:
 WAYS = {"outcomes": 1e9, "groups": 1e9, "rows": 0.0, "both": 20.0, "items": 0.0}
 
 
-def choose(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def choose(way, monkeypatch):
     """Let tables be permuted one way, whatever their shape."""
     monkeypatch.setattr(draws, "_COUNT", WAYS[way])
     monkeypatch.setattr(draws, "_SHUFFLE", 0.0)
@@ -62,14 +61,14 @@ def choose(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(params=WAYS)
-def sampler(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Sampler:
+def sampler(request, monkeypatch):
     """Every way to permute independent rows."""
     choose(request.param, monkeypatch)
     return items(TABLE) if request.param == "items" else TableSampler(TABLE)
 
 
 @pytest.mark.parametrize("strata", [ONE, TWO])
-def test_permutations_keep_the_margins_of_each_stratum(sampler: Sampler, strata: Array) -> None:
+def test_permutations_keep_the_margins_of_each_stratum(sampler, strata):
     found = whole(sampler.permute(strata, 300, 1))
     assert found.shape == (300, *TABLE.shape)
     assert (found >= 0).all()
@@ -81,11 +80,11 @@ def test_permutations_keep_the_margins_of_each_stratum(sampler: Sampler, strata:
 SMALL = np.array([[3.0, 1.0], [1.0, 2.0], [0.0, 3.0]])
 
 
-def frequencies(tables: Array) -> Counter[tuple[int, ...]]:
+def frequencies(tables):
     return Counter(map(tuple, tables.reshape(len(tables), -1).astype(int).tolist()))
 
 
-def assert_distribution(found: Array, tables: Array, weights: Array) -> None:
+def assert_distribution(found, tables, weights):
     """Chi-square of the drawn tables against their probabilities; rare ones pooled."""
     seen = frequencies(found)
     names = list(map(tuple, tables.reshape(len(tables), -1).astype(int).tolist()))
@@ -100,9 +99,7 @@ def assert_distribution(found: Array, tables: Array, weights: Array) -> None:
 
 @pytest.mark.parametrize("strata", [np.zeros(3, int), np.array([0, 1, 0])])
 @pytest.mark.parametrize("way", WAYS)
-def test_permutations_have_the_exact_distribution(
-    way: str, strata: Array, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_permutations_have_the_exact_distribution(way, strata, monkeypatch):
     choose(way, monkeypatch)
     sampler = items(SMALL) if way == "items" else TableSampler(SMALL)
     found = whole(sampler.permute(strata, 20_000, 3))
@@ -111,9 +108,7 @@ def test_permutations_have_the_exact_distribution(
 
 # Cells are drawn as such, or where a row costs less than 12 of those, row by row.
 @pytest.mark.parametrize("row", [1e9, 12.0, 0.0])
-def test_bootstrap_of_independent_rows_is_multinomial(
-    row: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bootstrap_of_independent_rows_is_multinomial(row, monkeypatch):
     monkeypatch.setattr(draws, "_ROW", row)
     monkeypatch.setattr(draws, "_CALLS", 0.0)
     found = whole(TableSampler(TABLE).bootstrap(8000, 1))
@@ -128,7 +123,7 @@ def test_bootstrap_of_independent_rows_is_multinomial(
 
 
 @pytest.mark.parametrize("unit_size", [1, 3])
-def test_bootstrap_of_units_has_poisson_moments(unit_size: int) -> None:
+def test_bootstrap_of_units_has_poisson_moments(unit_size):
     sampler = items(TABLE, unit_size=unit_size)
     found = whole(sampler.bootstrap(6000, 1))
     unit_tables = np.zeros((len(sampler.keys), *TABLE.shape))
@@ -138,7 +133,7 @@ def test_bootstrap_of_units_has_poisson_moments(unit_size: int) -> None:
     assert found.var(axis=0) == pytest.approx(variance, rel=0.12)
 
 
-def test_split_weights_belong_to_the_stratum_of_the_largest() -> None:
+def test_split_weights_belong_to_the_stratum_of_the_largest():
     # Rows 0 and 1 are mostly of stratum 1, rows 2 and 3 of stratum 0, of equal weights the first.
     sampler = ItemSampler(
         np.tile([0, 1], 4), np.repeat(np.arange(4), 2),
@@ -154,7 +149,7 @@ def test_split_weights_belong_to_the_stratum_of_the_largest() -> None:
 # Exchange: which rows may exchange groups.
 
 
-def test_units_alike_in_their_strata_exchange_among_themselves() -> None:
+def test_units_alike_in_their_strata_exchange_among_themselves():
     # 20 units span both strata, 20 have rows in stratum 0 only: the two kinds do not mix.
     unit = np.concatenate([np.repeat(np.arange(20), 2), np.arange(20, 40)])
     stratum = np.concatenate([np.tile([0, 1], 20), np.zeros(20, int)])
@@ -184,9 +179,7 @@ def test_units_alike_in_their_strata_exchange_among_themselves() -> None:
          {(0, 1, 1, 0), (1, 1, 0, 0), (0, 0, 1, 1), (1, 0, 0, 1)}),
     ],
 )  # fmt: skip
-def test_units_exchange_groups(
-    group: list[int], unit: list[int], stratum: list[int], reached: set[tuple[int, ...]]
-) -> None:
+def test_units_exchange_groups(group, unit, stratum, reached):
     groups = np.array(group)
     exchange = Exchange.of(groups, np.array(unit), np.array(stratum))
     rng = np.random.default_rng(0)
@@ -196,11 +189,11 @@ def test_units_exchange_groups(
 Table = np.ndarray
 
 
-def by_rows(table: Table, strata: Table) -> Counter[tuple[int, ...]]:
+def by_rows(table, strata):
     """Every permutation of the rows' groups that keeps strata, as tables with their counts."""
     outcomes = np.repeat(np.arange(len(table)), table.sum(axis=1))
     groups = np.concatenate([np.repeat(np.arange(table.shape[1]), row) for row in table])
-    found: Counter[tuple[int, ...]] = Counter()
+    found = Counter()
     for order in permutations(range(len(groups))):
         if (strata[outcomes[[*order]]] == strata[outcomes]).all():
             drawn = np.zeros_like(table)
@@ -221,9 +214,7 @@ def by_rows(table: Table, strata: Table) -> Counter[tuple[int, ...]]:
         ([[3]], [0]),
     ],
 )
-def test_tables_and_weights_are_those_of_all_permutations(
-    table: list[list[int]], strata: list[int]
-) -> None:
+def test_tables_and_weights_are_those_of_all_permutations(table, strata):
     tables, weights = exact_tables(np.array(table, float), np.array(strata), limit=1000)
     expected = by_rows(np.array(table), np.array(strata))
     found = dict(
@@ -244,16 +235,14 @@ def test_tables_and_weights_are_those_of_all_permutations(
         (np.ones((2000, 1)), np.zeros(2000, int), 1),
     ],
 )
-def test_the_limit_is_the_number_of_tables_of_all_strata(
-    table: Table, strata: Table, limit: int
-) -> None:
+def test_the_limit_is_the_number_of_tables_of_all_strata(table, strata, limit):
     assert len(exact_tables(table, strata, limit=limit)[0]) == limit
     with pytest.raises(InputError, match="^resampling=Exact"):
         exact_tables(table, strata, limit=limit - 1)
 
 
 @pytest.mark.parametrize("shape", [(3000, 2), (2, 3000)])
-def test_large_tables_are_refused_and_not_walked_through(shape: tuple[int, int]) -> None:
+def test_large_tables_are_refused_and_not_walked_through(shape):
     for strata in (np.zeros(shape[0], int), np.repeat(np.arange(shape[0] // 2), 2)):
         with pytest.raises(InputError, match="^resampling=Exact"):
             exact_tables(np.ones(shape) * 3, strata, limit=1000)
@@ -262,13 +251,13 @@ def test_large_tables_are_refused_and_not_walked_through(shape: tuple[int, int])
 UNITS = unit_keys([f"unit {index}" for index in range(5000)])
 
 
-def test_compiled_and_plain_counts_are_the_same() -> None:
+def test_compiled_and_plain_counts_are_the_same():
     times = unit_times(UNITS, 12, 7)
     assert (times[:, 0] == 1).all()
     assert (unit_counts(7, UNITS, range(12)) == times[:, 1:].T).all()
 
 
-def test_replicates_from_any_on_are_those_of_all_of_them() -> None:
+def test_replicates_from_any_on_are_those_of_all_of_them():
     every = unit_times(UNITS, 12, 7)
     some = unit_times(UNITS, 5, 7, first=4)
     assert (some[:, 0] == 1).all()
@@ -291,64 +280,64 @@ STREAM = [3344948120, 3141028135, 2711724048]
 UNIFORMS = [0.23654836639048604, 0.9205164422290398, 0.5464870439674526, 0.3195558858266634]
 
 
-def words(text: str) -> list[int]:
+def words(text):
     return [int(word, 16) for word in text.split()]
 
 
 @pytest.mark.parametrize(("counter", "key", "output"), KNOWN)
-def test_philox_gives_the_published_answers(counter: str, key: str, output: str) -> None:
+def test_philox_gives_the_published_answers(counter, key, output):
     cells = [np.array([word, word], dtype=np.uint64) for word in words(counter)]
     found = philox(cells, (words(key)[0], words(key)[1]))
     assert [word.tolist() for word in found] == [[word, word] for word in words(output)]
 
 
-def test_a_seed_means_the_same_numbers_in_every_version() -> None:
+def test_a_seed_means_the_same_numbers_in_every_version():
     assert stream(7, "bootstrap", 0).integers(1 << 32, size=3).tolist() == STREAM
     found = unit_uniforms(7, "bootstrap", unit_keys(["a", "b"]), range(2))
     assert found.ravel().tolist() == UNIFORMS
 
 
-def test_the_number_of_a_unit_depends_on_nothing_else() -> None:
+def test_the_number_of_a_unit_depends_on_nothing_else():
     every = unit_uniforms(1, "x", KEYS, range(40))
     some = unit_uniforms(1, "x", KEYS[[7, 3]], range(20, 25))
     assert some.tolist() == every[20:25][:, [7, 3]].tolist()
     assert unit_uniforms(1, "x", KEYS, range(2**33, 2**33 + 1)).tolist() != every[:1].tolist()
 
 
-def orders(seed: int, lines: int, n: int) -> np.ndarray:
+def orders(seed, lines, n):
     labels = np.tile(np.arange(n, dtype=np.uint32), (lines, 1))
     shuffle(keys(seed, "test", many=lines), labels)
     return labels
 
 
-def members(words: np.ndarray, n: int) -> np.ndarray:
+def members(words, n):
     """Return which members are in each subset, shape (draws, n)."""
     bits = np.unpackbits(words.view(np.uint8), axis=1, bitorder="little")
     assert not bits[:, n:].any()
     return bits[:, :n]
 
 
-def subsets(key: int, n: int, size: int, draws: int) -> np.ndarray:
+def subsets(key, n, size, draws):
     words = np.empty((draws, -(-n // 64)), dtype=np.uint64)
     draw_subsets(np.uint64(key), n, size, words)
     return members(words, n)
 
 
-def test_all_orders_are_alike() -> None:
+def test_all_orders_are_alike():
     found, counts = np.unique(orders(1, 48_000, 4), axis=0, return_counts=True)
     assert sorted(map(tuple, found.tolist())) == sorted(permutations(range(4)))
     assert chisquare(counts).pvalue > 1e-3
 
 
 @pytest.mark.parametrize(("n", "size"), [(6, 3), (7, 2), (9, 1), (9, 8)])
-def test_all_subsets_are_alike(n: int, size: int) -> None:
+def test_all_subsets_are_alike(n, size):
     found, counts = np.unique(subsets(3, n, size, 60_000), axis=0, return_counts=True)
     expected = {tuple(int(i in some) for i in range(n)) for some in combinations(range(n), size)}
     assert {*map(tuple, found.tolist())} == expected
     assert chisquare(counts).pvalue > 1e-3
 
 
-def test_words_are_those_of_splitmix64() -> None:
+def test_words_are_those_of_splitmix64():
     # Half of 64 members is one word of the generator, mended by one bit at a time; the published
     # first outputs from 1234567 are 6457827717110365317, 3203168211198807973, ...
     words = np.empty((1, 1), dtype=np.uint64)
@@ -358,7 +347,7 @@ def test_words_are_those_of_splitmix64() -> None:
     assert apart == abs(first.bit_count() - 32)
 
 
-def exchanged(sizes: list[int], wanted: list[int], values: np.ndarray, lines: int) -> np.ndarray:
+def exchanged(sizes, wanted, values, lines):
     starts = np.concatenate([[0], np.cumsum(sizes)])
     found = np.empty((lines, values.shape[1]), dtype=np.int64)
     order = np.random.default_rng(5).permutation(len(values)).astype(np.int64)
@@ -367,7 +356,7 @@ def exchanged(sizes: list[int], wanted: list[int], values: np.ndarray, lines: in
     return found
 
 
-def test_exchanged_members_are_any_of_their_pool_alike() -> None:
+def test_exchanged_members_are_any_of_their_pool_alike():
     """Pools that give none, some, most and all of their members."""
     sizes, wanted = [3, 4, 4, 2], [0, 1, 3, 2]
     bits = (1 << np.arange(13))[:, None]

@@ -1,7 +1,6 @@
 """Closed-form intervals and power, against published numbers, definitions and simulation."""
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -44,7 +43,7 @@ several = st.lists(counts, min_size=2, max_size=6)
         (1, 29, 0.0061, 0.1718),
     ],
 )
-def test_wilson_is_the_published_one(successes: int, n: int, low: float, high: float) -> None:
+def test_wilson_is_the_published_one(successes, n, low, high):
     assert np.round(wilson(successes, n), 4).tolist() == [low, high]
 
 
@@ -62,14 +61,12 @@ def test_wilson_is_the_published_one(successes: int, n: int, low: float, high: f
         ((10, 10), (0, 10), 0.6075, 1.0),
     ],
 )
-def test_newcombe_is_the_published_one(
-    first: tuple[int, int], second: tuple[int, int], low: float, high: float
-) -> None:
+def test_newcombe_is_the_published_one(first, second, low, high):
     assert np.round(newcombe(*first, *second), 4).tolist() == [low, high]
 
 
 @given(counts, st.floats(0.5, 0.999))
-def test_wilson_solves_the_score_equation(case: tuple[int, int], level: float) -> None:
+def test_wilson_solves_the_score_equation(case, level):
     s, n = case
     z = stats.norm.isf((1 - level) / 2)
     low, high = wilson(s, n, level)
@@ -81,7 +78,7 @@ def test_wilson_solves_the_score_equation(case: tuple[int, int], level: float) -
     np.testing.assert_allclose((1 - mirrored[1], 1 - mirrored[0]), (low, high), atol=1e-12)
 
 
-def _pairwise_gap(s: list[int], n: list[int]) -> tuple[float, float]:
+def _pairwise_gap(s, n):
     """Write the definition out, pair by pair, from `wilson` alone."""
     k = len(s)
     tukey = stats.norm.sf(stats.studentized_range.ppf(0.95, k, np.inf) / math.sqrt(2))
@@ -97,13 +94,13 @@ def _pairwise_gap(s: list[int], n: list[int]) -> tuple[float, float]:
 
 
 @given(several)
-def test_gap_is_made_of_pairs(cases: list[tuple[int, int]]) -> None:
+def test_gap_is_made_of_pairs(cases):
     s, n = map(list, zip(*cases, strict=True))
     np.testing.assert_allclose(simultaneous_gap(s, n), _pairwise_gap(s, n), atol=1e-9)
 
 
 @given(several)
-def test_extremes_hold_what_was_observed(cases: list[tuple[int, int]]) -> None:
+def test_extremes_hold_what_was_observed(cases):
     s, n = np.array(cases, dtype=float).T
     p, overall = s / n, s.sum() / n.sum()
     for function, value in (
@@ -122,14 +119,14 @@ def test_extremes_hold_what_was_observed(cases: list[tuple[int, int]]) -> None:
         np.testing.assert_array_equal(function([*s, 0.0], [*n, 0.0]), (low, high))
 
 
-def test_one_group_alone() -> None:
+def test_one_group_alone():
     assert np.isnan(simultaneous_gap([3, 0], [10, 0])).all()
     assert np.isnan(simultaneous_shortfall([3, 0], [10, 0])).all()
     np.testing.assert_array_equal(simultaneous_minimum([3, 0], [10, 0]), wilson(3, 10))
     assert np.isnan(simultaneous_minimum([0, 0], [0, 0])).all()
 
 
-def test_minimum_of_many_ends_where_the_exact_limits_do() -> None:
+def test_minimum_of_many_ends_where_the_exact_limits_do():
     s, n = [45, 48, 49], [50, 50, 50]
     above = 1 - 0.95 ** (1 / 3)
     exact = min(stats.beta.isf(above, a + 1, b - a) for a, b in zip(s, n, strict=True))
@@ -137,7 +134,7 @@ def test_minimum_of_many_ends_where_the_exact_limits_do() -> None:
     assert simultaneous_minimum(s, n)[0] == wilson(45, 50)[0]
 
 
-def test_nothing_counted_is_nan_and_shapes_broadcast() -> None:
+def test_nothing_counted_is_nan_and_shapes_broadcast():
     low, high = wilson([[1, 2], [3, 0]], [[10, 10], [10, 0]])
     assert low.shape == (2, 2)
     assert np.isnan([low[1, 1], high[1, 1]]).all()
@@ -147,7 +144,7 @@ def test_nothing_counted_is_nan_and_shapes_broadcast() -> None:
     assert many[0].shape == (4, 3)
 
 
-def test_percentile_is_numpys_without_nan() -> None:
+def test_percentile_is_numpys_without_nan():
     values = np.random.default_rng(3).normal(size=(201, 4))
     low, high, ignored = percentile(values, 0.9)
     np.testing.assert_allclose(low, np.quantile(values, 0.05, axis=0))
@@ -161,13 +158,13 @@ def test_percentile_is_numpys_without_nan() -> None:
     assert ignored.tolist() == [0, 50, 201, 0]
 
 
-def test_percentile_beside_infinity_takes_the_outer_value() -> None:
+def test_percentile_beside_infinity_takes_the_outer_value():
     low, high, _ = percentile([-np.inf, 1.0, 2.0, np.inf], 0.5)
     assert (low, high) == (-np.inf, np.inf)
     assert percentile([-np.inf, -np.inf, 1.0], 0.5)[0] == -np.inf
 
 
-def test_mean_t_is_scipys() -> None:
+def test_mean_t_is_scipys():
     values = [2.0, 3.0, 5.0, 9.0]
     expected = stats.ttest_1samp(values, 0).confidence_interval(0.9)
     assert mean_t([*values, np.nan], 0.9) == pytest.approx(tuple(expected))
@@ -175,7 +172,7 @@ def test_mean_t_is_scipys() -> None:
     assert mean_t([4.0, 4.0]) == (4.0, 4.0)
 
 
-def test_fisher_z() -> None:
+def test_fisher_z():
     x, y = np.random.default_rng(0).normal(size=(2, 30))
     found = stats.pearsonr(x, y)
     expected = found.confidence_interval(0.95)
@@ -200,7 +197,7 @@ def test_fisher_z() -> None:
         (lambda: association_interval([[1, 2], [1, 1]], design_effect=-1.0), "design_effect=-1"),
     ],
 )
-def test_bad_input(call: Callable[[], object], argument: str) -> None:
+def test_bad_input(call, argument):
     with pytest.raises(InputError, match=f"^{argument}"):
         call()
 
@@ -210,7 +207,7 @@ tables = st.tuples(st.integers(2, 5), st.integers(2, 5)).flatmap(
 )
 
 
-def _moments(p: np.ndarray, n: int, samples: int = 40_000) -> tuple[float, float]:
+def _moments(p, n, samples=40_000):
     drawn = np.random.default_rng(1).multinomial(n, p.ravel(), size=samples)
     chi2 = Association.of(drawn.reshape(-1, *p.shape)).chi2
     return float(chi2.mean()), float(chi2.var())
@@ -225,7 +222,7 @@ def _moments(p: np.ndarray, n: int, samples: int = 40_000) -> tuple[float, float
     ],
     ids=["skewed", "strong"],
 )
-def test_mean_and_variance_are_those_of_samples(p: np.ndarray) -> None:
+def test_mean_and_variance_are_those_of_samples(p):
     n = 2000
     summary = Association.of(n * p)
     bias, spread = summary.bias.sum(), summary.spread.sum()
@@ -235,7 +232,7 @@ def test_mean_and_variance_are_those_of_samples(p: np.ndarray) -> None:
 
 
 @pytest.mark.parametrize("strength", [0.0, 0.3, 0.8])
-def test_the_noncentrality_is_estimated_without_bias_in_sparse_tables(strength: float) -> None:
+def test_the_noncentrality_is_estimated_without_bias_in_sparse_tables(strength):
     rows, columns = 1.0 / np.arange(1, 5), np.array([0.4, 0.3, 0.1, 0.1, 0.1])
     p = np.outer(rows / rows.sum(), (1 - strength) * columns)
     p[np.arange(4), np.arange(4)] += strength * rows / rows.sum()
@@ -250,7 +247,7 @@ def test_the_noncentrality_is_estimated_without_bias_in_sparse_tables(strength: 
     assert 0.9 < model / summary.unbiased.var() < 1.7
 
 
-def test_null_moments_are_those_of_all_tables_with_the_same_margins() -> None:
+def test_null_moments_are_those_of_all_tables_with_the_same_margins():
     observed = np.array([[5.0, 3.0, 1.0], [2.0, 6.0, 4.0]])
     all_tables, weights = exact_tables(observed, np.zeros(2, dtype=np.int64), limit=10_000)
     chi2 = Association.of(all_tables).chi2
@@ -261,7 +258,7 @@ def test_null_moments_are_those_of_all_tables_with_the_same_margins() -> None:
 
 
 @given(tables, st.sampled_from([0.8, 0.95]))
-def test_order_orientation_and_empty_lines_do_not_matter(table: np.ndarray, level: float) -> None:
+def test_order_orientation_and_empty_lines_do_not_matter(table, level):
     low, high = association_interval(table, level=level)
     padded = np.pad(table, ((0, 1), (1, 0)))[::-1].T
     np.testing.assert_allclose(association_interval(padded, level=level), (low, high), atol=1e-6)
@@ -280,14 +277,14 @@ def test_order_orientation_and_empty_lines_do_not_matter(table: np.ndarray, leve
         ([[0, 20, 5], [11, 68, 22], [90, 34, 50]], 0.38435285825085264),
     ],
 )
-def test_known_tables_lie_in_their_intervals(table: list[list[int]], v: float) -> None:
+def test_known_tables_lie_in_their_intervals(table, v):
     summary = Association.of(table)
     assert np.sqrt(summary.chi2 / summary.n / summary.smaller) == pytest.approx(v, rel=1e-12)
     low, high = summary.interval()
     assert low < v < high
 
 
-def test_the_other_statistics_rescale() -> None:
+def test_the_other_statistics_rescale():
     table = [[30, 5, 10], [8, 30, 2], [4, 6, 25]]
     v = np.array(association_interval(table))
     np.testing.assert_allclose(association_interval(table, "phi"), v * np.sqrt(2))
@@ -297,7 +294,7 @@ def test_the_other_statistics_rescale() -> None:
     np.testing.assert_allclose(association_interval(wide, "tschuprows_t"), v / 3**0.25)
 
 
-def test_limits() -> None:
+def test_limits():
     low, high = association_interval([[50, 50], [50, 50]])
     # An even table is what chance gives at best: it does not prove that V is 0.
     assert low == 0
@@ -307,7 +304,7 @@ def test_limits() -> None:
     assert high == pytest.approx(1.0)
 
 
-def test_clusters_count_as_fewer_rows() -> None:
+def test_clusters_count_as_fewer_rows():
     table = np.array([[40, 10], [15, 35]])
     np.testing.assert_array_equal(
         association_interval(table, design_effect=2.0), association_interval(table / 2)
@@ -319,7 +316,7 @@ powers = st.sampled_from([0.5, 0.8, 0.95])
 tests = st.sampled_from([1, 10, 91])
 
 
-def test_published_sample_sizes() -> None:
+def test_published_sample_sizes():
     # Fleiss, Levin & Paik 2003, formula 4.14: the size without continuity correction.
     z_alpha, z_beta = stats.norm.isf([0.025, 0.2])
     for p1, p2 in ((0.5, 0.6), (0.8, 0.7), (0.9, 0.95)):
@@ -332,9 +329,7 @@ def test_published_sample_sizes() -> None:
 
 @given(rates, st.floats(0.02, 0.4), powers, tests, st.sampled_from([0.25, 1.0, 3.0]))
 @settings(max_examples=60)
-def test_sample_size_and_minimum_difference_are_inverse(
-    baseline: float, difference: float, power: float, many: int, ratio: float
-) -> None:
+def test_sample_size_and_minimum_difference_are_inverse(baseline, difference, power, many, ratio):
     if difference >= baseline:
         return
     options = {"power": power, "tests": many}
@@ -347,15 +342,13 @@ def test_sample_size_and_minimum_difference_are_inverse(
 
 @given(st.integers(20, 900), st.integers(1, 60), st.integers(1, 9), powers, tests)
 @settings(max_examples=60)
-def test_minimum_effect_size_has_the_power(
-    n: int, df: int, divisor: int, power: float, many: int
-) -> None:
+def test_minimum_effect_size_has_the_power(n, df, divisor, power, many):
     least = minimum_effect_size(n, df, divisor, power=power, tests=many)
     if not np.isnan(least):
         assert power_of_association(n, least, df, divisor, tests=many) == pytest.approx(power)
 
 
-def test_power_is_what_simulated_tests_find() -> None:
+def test_power_is_what_simulated_tests_find():
     rng = np.random.default_rng(4)
     a, b = rng.binomial(300, 0.8, 20_000) / 300, rng.binomial(150, 0.68, 20_000) / 150
     pooled = (300 * a + 150 * b) / 450
@@ -364,7 +357,7 @@ def test_power_is_what_simulated_tests_find() -> None:
     assert power_of_difference(300, 150, 0.8, -0.12) == pytest.approx(expected, abs=0.015)
 
 
-def test_sizes_that_cannot_show_anything() -> None:
+def test_sizes_that_cannot_show_anything():
     assert np.isnan(minimum_difference(2, 2, 0.5))
     assert np.isnan(minimum_effect_size(3, 10, 1))
     # Even a rate of 0 is not far enough below 0.01: the difference found is upwards.
@@ -383,6 +376,6 @@ def test_sizes_that_cannot_show_anything() -> None:
         (lambda: power_of_association(50, 0.3, 0, 1), "df=0"),
     ],
 )
-def test_bad_power(call: Callable[[], object], argument: str) -> None:
+def test_bad_power(call, argument):
     with pytest.raises(InputError, match=f"^{argument}"):
         call()

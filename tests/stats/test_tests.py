@@ -10,7 +10,6 @@ from scipy import stats
 from scipy.stats import false_discovery_control, permutation_test
 
 from equipoise.core.errors import InputError
-from equipoise.core.estimate import Harm
 from equipoise.core.finding import Verdict
 from equipoise.stats import band, benjamini_hochberg, holm, judge, p_value, tail
 from equipoise.stats.chance import mirrored_band, mirrored_p_value, sign_flips
@@ -18,14 +17,14 @@ from equipoise.stats.chance import mirrored_band, mirrored_p_value, sign_flips
 draws = st.lists(st.integers(-5, 5), min_size=1, max_size=40)
 
 
-def test_band_of_many_draws() -> None:
+def test_band_of_many_draws():
     found = band(np.r_[np.arange(1.0, 1001.0), np.nan], method="1000 permutations")
     assert (found.mean, found.low, found.high) == (500.5, 25.0, 975.0)
     assert found.method == "1000 permutations"
     assert np.isnan([band([np.nan]).mean, band([]).low, band([]).high]).all()
 
 
-def test_band_of_enumerated_draws() -> None:
+def test_band_of_enumerated_draws():
     found = band([3.0, 1.0, 2.0], weights=[0.02, 0.9, 0.08])
     assert (found.mean, found.low, found.high) == (pytest.approx(1.12), 1.0, 2.0)
     assert band([3.0, 1.0], weights=[0.03, 0.97]).high == 3.0
@@ -33,7 +32,7 @@ def test_band_of_enumerated_draws() -> None:
 
 
 @given(st.lists(st.integers(-20, 20), min_size=1, max_size=300))
-def test_a_band_that_is_its_own_mirror_image_needs_half_of_the_draws(half: list[int]) -> None:
+def test_a_band_that_is_its_own_mirror_image_needs_half_of_the_draws(half):
     every = band([*half, *(-one for one in half)], method="all")
     found = mirrored_band(half, method="all")
     assert (found.low, found.high, found.method) == (every.low, every.high, "all")
@@ -43,9 +42,7 @@ def test_a_band_that_is_its_own_mirror_image_needs_half_of_the_draws(half: list[
 
 @pytest.mark.parametrize("harm", ["higher", "lower", "either"])
 @given(st.lists(st.integers(-20, 20), min_size=1, max_size=60), st.integers(-21, 21))
-def test_a_p_value_among_mirror_images_needs_half_of_the_draws(
-    harm: Harm, half: list[int], observed: int
-) -> None:
+def test_a_p_value_among_mirror_images_needs_half_of_the_draws(harm, half, observed):
     every = np.array([*half, *(-one for one in half)]) * 0.1
     # A tie is one whatever its rounding, on either side.
     near = observed * (0.1 + 1e-16)
@@ -53,7 +50,7 @@ def test_a_p_value_among_mirror_images_needs_half_of_the_draws(
     assert mirrored_p_value(np.array(half) * 0.1, near, harm, scale=2.0) == expected
 
 
-def test_p_counts_the_observed_value_once() -> None:
+def test_p_counts_the_observed_value_once():
     assert p_value([1.0, 2.0, 3.0], 3.0).value == 0.5
     assert p_value([1.0, 2.0, 3.0], 9.0).value == 0.25
     assert p_value([1.0, 2.0, 3.0, np.nan], 0.0).value == 1.0
@@ -63,7 +60,7 @@ def test_p_counts_the_observed_value_once() -> None:
     assert p_value([1.0], 1.0).method == "permutation"
 
 
-def test_rounding_is_a_tie() -> None:
+def test_rounding_is_a_tie():
     observed = 0.1 + 0.2
     assert p_value([0.3, 0.3, 0.0], observed).value == 0.75
     assert p_value([0.3, 0.3, 0.0], 0.3 + 1e-9).value == 0.25
@@ -73,7 +70,7 @@ def test_rounding_is_a_tie() -> None:
 
 
 @given(draws, st.integers(-5, 5))
-def test_both_directions_hold_every_draw(values: list[int], observed: int) -> None:
+def test_both_directions_hold_every_draw(values, observed):
     numbers = np.array(values, dtype=float)
     up, down = p_value(numbers, observed).value, p_value(numbers, observed, "lower").value
     ties = (numbers == observed).sum()
@@ -82,7 +79,7 @@ def test_both_directions_hold_every_draw(values: list[int], observed: int) -> No
     assert p_value(numbers, observed, "either").value == min(1.0, 2 * min(up, down))
 
 
-def test_a_permutation_p_is_valid() -> None:
+def test_a_permutation_p_is_valid():
     # Among m + 1 exchangeable numbers each rank is as likely: p is uniform on 1/(m+1), ..., 1.
     rng = np.random.default_rng(5)
     numbers = rng.normal(size=(4000, 20))
@@ -91,7 +88,7 @@ def test_a_permutation_p_is_valid() -> None:
         assert (found <= t + 1e-12).mean() <= t + 3 * np.sqrt(t * (1 - t) / 4000)
 
 
-def test_the_tail_is_used_only_where_draws_are_too_few() -> None:
+def test_the_tail_is_used_only_where_draws_are_too_few():
     null = np.random.default_rng(6).normal(size=999)
     plain = p_value(null, 6.0)
     assert (plain.value, plain.method) == (0.001, "permutation")
@@ -107,7 +104,7 @@ def test_the_tail_is_used_only_where_draws_are_too_few() -> None:
     assert both.value == 2 * lower.value
 
 
-def test_the_tail_of_a_gamma_is_found() -> None:
+def test_the_tail_of_a_gamma_is_found():
     null = np.random.default_rng(8).chisquare(13, 20_000)
     for p in (1e-3, 1e-4, 1e-5):
         found = tail(null, float(stats.chi2.isf(p, 13))).value
@@ -115,18 +112,18 @@ def test_the_tail_of_a_gamma_is_found() -> None:
 
 
 @pytest.mark.parametrize("harm", ["higher", "lower", "either"])
-def test_it_equals_scipy_where_all_signs_are_enumerated(harm: str) -> None:
+def test_it_equals_scipy_where_all_signs_are_enumerated(harm):
     array = np.random.default_rng(3).normal(0.4, 1.0, 10)
     alternative = {"higher": "greater", "lower": "less", "either": "two-sided"}[harm]
     found = permutation_test(
         (array,), lambda x, axis: x.mean(axis=axis), permutation_type="samples",
         vectorized=True, n_resamples=np.inf, alternative=alternative,
     )  # fmt: skip
-    assert sign_flips(array, harm=harm).value == pytest.approx(found.pvalue, abs=1e-12)  # type: ignore[arg-type]
+    assert sign_flips(array, harm=harm).value == pytest.approx(found.pvalue, abs=1e-12)
     assert sign_flips(array).method == "exact"
 
 
-def test_drawn_flips_agree_with_all_of_them_and_repeat() -> None:
+def test_drawn_flips_agree_with_all_of_them_and_repeat():
     array = np.random.default_rng(4).normal(0.3, 1.0, 17)
     drawn = sign_flips(array, permutations=200_000, seed=1)
     signs = 1.0 - 2.0 * ((np.arange(1 << 17)[:, None] >> np.arange(17)) & 1)
@@ -137,7 +134,7 @@ def test_drawn_flips_agree_with_all_of_them_and_repeat() -> None:
     assert drawn == sign_flips(array, permutations=200_000, seed=1)
 
 
-def test_what_cannot_be_tested() -> None:
+def test_what_cannot_be_tested():
     assert np.isnan(sign_flips([]).value)
     with pytest.raises(InputError, match="^differences must be finite numbers in one dimension"):
         sign_flips([1.0, np.nan])
@@ -151,18 +148,18 @@ PUBLISHED = [0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0
              0.4262, 0.5719, 0.6528, 0.7590, 1.0]  # fmt: skip
 
 
-def test_the_published_example() -> None:
+def test_the_published_example():
     assert (benjamini_hochberg(PUBLISHED) <= 0.05).sum() == 4
     assert (holm(PUBLISHED) <= 0.05).sum() == 3
 
 
 @given(p_values)
-def test_benjamini_hochberg_is_scipys(p: list[float]) -> None:
+def test_benjamini_hochberg_is_scipys(p):
     np.testing.assert_allclose(benjamini_hochberg(p), false_discovery_control(p), atol=1e-15)
 
 
 @given(p_values)
-def test_holm_is_its_definition(p: list[float]) -> None:
+def test_holm_is_its_definition(p):
     order = np.argsort(p, kind="stable")
     expected, highest = np.empty(len(p)), 0.0
     for rank, index in enumerate(order):
@@ -172,7 +169,7 @@ def test_holm_is_its_definition(p: list[float]) -> None:
 
 
 @pytest.mark.parametrize("correct", [benjamini_hochberg, holm])
-def test_what_was_not_tested_is_not_counted(correct) -> None:  # noqa: ANN001
+def test_what_was_not_tested_is_not_counted(correct):
     q = correct([0.01, np.nan, 0.02, np.nan])
     assert np.isnan(q).tolist() == [False, True, False, True]
     np.testing.assert_array_equal(q[[0, 2]], correct([0.01, 0.02]))
@@ -181,7 +178,7 @@ def test_what_was_not_tested_is_not_counted(correct) -> None:  # noqa: ANN001
 
 
 @pytest.mark.parametrize("correct", [benjamini_hochberg, holm])
-def test_bad_p_values(correct) -> None:  # noqa: ANN001
+def test_bad_p_values(correct):
     message = "p: expected p-values between 0 and 1, NaN where there was no test"
     with pytest.raises(InputError, match=f"^{message}$"):
         correct([0.1, 1.1])
@@ -197,9 +194,7 @@ numbers = st.floats(-1, 1)
 
 
 @given(numbers, st.floats(0, 0.5), st.floats(0, 0.5), numbers, st.floats(0, 1), st.floats(0, 0.5))
-def test_mirrored_numbers_have_the_mirrored_verdict(
-    value: float, below: float, above: float, chance: float, q: float, threshold: float
-) -> None:
+def test_mirrored_numbers_have_the_mirrored_verdict(value, below, above, chance, q, threshold):
     shared = {"q": q, "threshold": threshold, "alpha": 0.05}
     one = {"value": value, "low": value - below, "high": value + above, "chance_mean": chance}
     two = {"value": -value, "low": -one["high"], "high": -one["low"], "chance_mean": -chance}
@@ -250,11 +245,11 @@ EITHER = {"harm": "either", "chance_mean": 0.0}
         ({"value": math.inf, "low": 1.0, "high": math.inf}, Verdict.DISPARITY),
     ],
 )
-def test_verdicts(changes: dict[str, object], verdict: Verdict) -> None:
+def test_verdicts(changes, verdict):
     assert judge(**(BASE | changes))[0] is verdict
 
 
 @pytest.mark.parametrize("name", ["threshold", "alpha"])
-def test_bad_input(name: str) -> None:
+def test_bad_input(name):
     with pytest.raises(InputError, match=f"{name}=-0.1"):
         judge(**(BASE | {name: -0.1}))

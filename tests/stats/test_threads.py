@@ -5,7 +5,6 @@ import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -37,21 +36,17 @@ def halves(values: np.ndarray) -> float:
     return found
 
 
-def test_a_kernel_calls_others_of_its_file() -> None:
+def test_a_kernel_calls_others_of_its_file():
     assert halves(np.array([1.0, 2.5])) == 1.75
 
 
-def test_kernels_are_kept_in_the_folder_that_the_user_names(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_kernels_are_kept_in_the_folder_that_the_user_names(tmp_path, monkeypatch):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     assert largest(np.array([1.0, 3.0, 2.0])) == 3.0
     assert [path.suffix for path in sorted(tmp_path.rglob("*largest*"))] == [".nbc", ".nbi"]
 
 
-def test_a_folder_that_cannot_be_written_compiles_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_that_cannot_be_written_compiles_anew(tmp_path, monkeypatch):
     blocked = tmp_path / "a file"
     blocked.write_text("not a folder")
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(blocked / "below"))
@@ -64,12 +59,10 @@ def test_a_folder_that_cannot_be_written_compiles_anew(
 
 
 @pytest.mark.parametrize("count", ["1", "3"])
-def test_results_come_in_the_order_of_the_items(
-    count: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_results_come_in_the_order_of_the_items(count, monkeypatch):
     monkeypatch.setenv("EQUIPOISE_THREADS", count)
 
-    def slow_for_small(item: int) -> int:
+    def slow_for_small(item):
         time.sleep((5 - item) / 200)
         return item * item
 
@@ -78,7 +71,7 @@ def test_results_come_in_the_order_of_the_items(
 
 
 @pytest.mark.parametrize("given", ["0", "two", "-1", "1.5"])
-def test_a_count_of_threads_that_is_none(given: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_count_of_threads_that_is_none(given, monkeypatch):
     monkeypatch.setenv("EQUIPOISE_THREADS", given)
     with pytest.raises(
         InputError,
@@ -88,14 +81,14 @@ def test_a_count_of_threads_that_is_none(given: str, monkeypatch: pytest.MonkeyP
 
 
 @pytest.fixture(autouse=True)
-def two(monkeypatch: pytest.MonkeyPatch) -> None:
+def two(monkeypatch):
     monkeypatch.setenv("EQUIPOISE_THREADS", "2")
 
 
-def test_threads_are_kept_for_the_next_call() -> None:
+def test_threads_are_kept_for_the_next_call():
     meeting = threading.Barrier(2)
 
-    def name(_: int) -> str:
+    def name(_):
         meeting.wait(10)
         return threading.current_thread().name
 
@@ -104,17 +97,17 @@ def test_threads_are_kept_for_the_next_call() -> None:
     assert second == first
 
 
-def test_work_that_spreads_work_does_not_wait_for_itself() -> None:
-    def inner(item: int) -> list[int]:
+def test_work_that_spreads_work_does_not_wait_for_itself():
+    def inner(item):
         return each(lambda more: item * more, range(3))
 
     assert each(inner, range(8)) == [[0, item, 2 * item] for item in range(8)]
 
 
-def test_the_first_failure_is_raised_when_nothing_runs_any_more() -> None:
+def test_the_first_failure_is_raised_when_nothing_runs_any_more():
     ended = []
 
-    def work(item: int) -> None:
+    def work(item):
         if item == 0:
             raise ZeroDivisionError("item 0")
         time.sleep(0.05)
@@ -127,15 +120,13 @@ def test_the_first_failure_is_raised_when_nothing_runs_any_more() -> None:
     assert ended == before
 
 
-def blas_threads() -> set[int]:
+def blas_threads():
     # Libraries that other tests load later are not known to it.
     return {one["num_threads"] for one in _libraries().info()}
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_products_have_one_thread_each_while_work_is_spread(
-    workers: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_products_have_one_thread_each_while_work_is_spread(workers, monkeypatch):
     monkeypatch.setenv("EQUIPOISE_THREADS", workers)
     with threadpool_limits(2, user_api="blas"):
         before = blas_threads()
@@ -146,10 +137,10 @@ def test_products_have_one_thread_each_while_work_is_spread(
         assert blas_threads() == before
 
 
-def test_who_leaves_last_gives_the_threads_of_products_back() -> None:
+def test_who_leaves_last_gives_the_threads_of_products_back():
     first, second = threading.Event(), threading.Event()
 
-    def wait_for(one: threading.Event) -> None:
+    def wait_for(one):
         each(lambda _: one.wait(10), range(2))
 
     with threadpool_limits(2, user_api="blas"):
@@ -176,6 +167,6 @@ assert not child or os.waitpid(child, 0) == (child, 0)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
-def test_a_forked_process_begins_threads_of_its_own() -> None:
+def test_a_forked_process_begins_threads_of_its_own():
     # Of a process of its own: another test's libraries have threads that no fork may copy.
     subprocess.run([sys.executable, "-c", FORKED], check=True, timeout=60)

@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -26,16 +25,14 @@ Frozen = Callable[..., tuple[int, list[str]]]
 
 
 @pytest.fixture
-def frozen(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> Frozen:
+def frozen(monkeypatch, tmp_path, capsys):
     """Record or compare one example whose findings are those passed."""
     monkeypatch.syspath_prepend(ROOT)
     module = import_module("tools.frozen")
     (tmp_path / "inputs").mkdir()
 
-    def call(*arguments: str, findings: list[dict[str, Any]]) -> tuple[int, list[str]]:
-        def execute(run: Any, inputs: Path, runs: Path) -> Path:
+    def call(*arguments, findings):
+        def execute(run, inputs, runs):
             folder = runs / run.name / "run"
             folder.mkdir(parents=True)
             pq.write_table(pa.Table.from_pylist(findings), folder / "findings.parquet")
@@ -51,17 +48,17 @@ def frozen(
     return call
 
 
-def two() -> list[dict[str, Any]]:
+def two():
     return [FINDING, {**FINDING, "parameters": '{"null": "class"}', "value": 0.5}]
 
 
-def test_order_of_rows_and_new_columns_are_no_difference(frozen: Frozen, tmp_path: Path) -> None:
+def test_order_of_rows_and_new_columns_are_no_difference(frozen, tmp_path):
     frozen("record", "--out", str(tmp_path), findings=two())
     again = [{**row, "more": 1} for row in reversed(two())]
     assert frozen("compare", str(tmp_path), findings=again) == (0, [])
 
 
-def test_each_changed_value_is_printed_with_its_key(frozen: Frozen, tmp_path: Path) -> None:
+def test_each_changed_value_is_printed_with_its_key(frozen, tmp_path):
     frozen("record", "--out", str(tmp_path), findings=two())
     groups = [FINDING["by_group"][0], {"group": "White", "n": 61, "value": 0.75}]
     changed = {**FINDING, "ci_high": 0.5, "by_group": groups, "reason": "q 0.02 < 0.05"}
@@ -79,9 +76,7 @@ def test_each_changed_value_is_printed_with_its_key(frozen: Frozen, tmp_path: Pa
     assert len(frozen("compare", str(tmp_path), "--numbers", findings=[changed, two()[1]])[1]) == 2
 
 
-def test_a_lost_row_is_a_difference_in_the_table_and_in_the_counts(
-    frozen: Frozen, tmp_path: Path
-) -> None:
+def test_a_lost_row_is_a_difference_in_the_table_and_in_the_counts(frozen, tmp_path):
     frozen("record", "--out", str(tmp_path), findings=two())
     lines = frozen("compare", str(tmp_path), findings=two()[:1])[1]
     assert [line.rpartition("] ")[2] for line in lines] == [
@@ -90,14 +85,14 @@ def test_a_lost_row_is_a_difference_in_the_table_and_in_the_counts(
     ]
 
 
-def test_a_tolerance_is_relative(frozen: Frozen, tmp_path: Path) -> None:
+def test_a_tolerance_is_relative(frozen, tmp_path):
     frozen("record", "--out", str(tmp_path), findings=[FINDING])
     near = [{**FINDING, "value": 0.25 * (1 + 1e-9)}]
     assert frozen("compare", str(tmp_path), findings=near)[0] == 1
     assert frozen("compare", str(tmp_path), "--rtol", "1e-8", findings=near)[0] == 0
 
 
-def test_digests_have_the_main_numbers_of_findings(frozen: Frozen, tmp_path: Path) -> None:
+def test_digests_have_the_main_numbers_of_findings(frozen, tmp_path):
     path = tmp_path / "digests.json"
     frozen("record", "--out", str(tmp_path), "--digests", str(path), findings=[FINDING])
     digest = json.loads(path.read_text(encoding="utf-8"))["retrieval"]["findings"]

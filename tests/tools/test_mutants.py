@@ -28,11 +28,11 @@ def share(n: Literal[1, 2], values: "int | None", *, axis: int = 0) -> float:
 
 
 @pytest.fixture(autouse=True)
-def _tools(monkeypatch: pytest.MonkeyPatch) -> None:
+def _tools(monkeypatch):
     monkeypatch.syspath_prepend(ROOT)
 
 
-def test_sites_are_operators_constants_and_functions_of_the_code(tmp_path: Path) -> None:
+def test_sites_are_operators_constants_and_functions_of_the_code(tmp_path):
     mutations = import_module("tools.mutations")
     (tmp_path / "share.py").write_text(SOURCE)
     sites = mutations.find_sites(tmp_path, ["."])
@@ -61,9 +61,7 @@ def test_sites_are_operators_constants_and_functions_of_the_code(tmp_path: Path)
     assert mutations.draw(sites, 5, 6) != mutations.draw(sites, 6, 6)
 
 
-def test_a_tested_mistake_is_caught_and_an_untested_one_survives(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_tested_mistake_is_caught_and_an_untested_one_survives(tmp_path, monkeypatch):
     mutants = import_module("tools.mutants")
     tested = "from equipoise.stats.low import low\n\ndef test_low():\n    assert low([4, 2]) == 2\n"
     files = {

@@ -1,7 +1,6 @@
 """The audit of activations on maps from files: planted gaps are found; bad input is refused."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -11,7 +10,7 @@ from audits.examples import written_again
 from equipoise import audits, report
 from equipoise.audits.activations.page import PAGE
 from equipoise.audits.config import parse_config
-from equipoise.core import AuditResult, ConfigError, DataError, Verdict
+from equipoise.core import ConfigError, DataError, Verdict
 from equipoise.core.finding import Family
 from page_text import check_snapshot, page_text
 
@@ -20,7 +19,7 @@ EXAMPLE = ROOT / "examples" / "activations"
 N = 80
 
 
-def table(**more: Any) -> pl.DataFrame:
+def table(**more):
     """Images of 100 x 100 pixels with one box of a tenth each, anywhere."""
     rng = np.random.default_rng(0)
     left, top = rng.integers(0, 70, (2, N))
@@ -32,7 +31,7 @@ def table(**more: Any) -> pl.DataFrame:
     return pl.DataFrame({**columns, **more})
 
 
-def maps(*, men: float = 4.0, women: float = 4.0) -> np.ndarray:
+def maps(*, men=4.0, women=4.0):
     """Maps of 10 x 10 cells that follow the box as strongly as is said."""
     found, images = np.random.default_rng(1).random((N, 10, 10)), table()
     for row, (left, top) in enumerate(zip(images["l"], images["t"], strict=True)):
@@ -45,8 +44,8 @@ FRAMES = np.tile([0.0, 0.0, 100.0, 100.0], (N, 1))
 REGION = {"left": "l", "top": "t", "right": "r", "bottom": "b"}
 
 
-def values(**changes: Any) -> dict[str, Any]:
-    found: dict[str, Any] = {
+def values(**changes):
+    found = {
         "audit": "activations",
         "data": {
             "images": {"table": table(), "id": "image"},
@@ -61,18 +60,18 @@ def values(**changes: Any) -> dict[str, Any]:
     return found
 
 
-def run(**changes: Any) -> AuditResult:
+def run(**changes):
     return audits.run(parse_config(values(**changes)))
 
 
 @pytest.mark.parametrize("step", [audits.plan, audits.run])
-def test_a_plan_refuses_the_groups_that_its_audit_refuses(step: Any) -> None:
+def test_a_plan_refuses_the_groups_that_its_audit_refuses(step):
     with pytest.raises(DataError) as caught:
         step(parse_config(values(data={"min_group_size": 41})))
     assert caught.value.expected == "at least two groups of that size"
 
 
-def test_a_model_that_looks_at_one_groups_region_is_found() -> None:
+def test_a_model_that_looks_at_one_groups_region_is_found():
     result = run()
     share, gap, beyond = result.findings
     assert (gap.metric, gap.subject, gap.groups) == ("activation_share_gap", "face", "gender")
@@ -89,7 +88,7 @@ def test_a_model_that_looks_at_one_groups_region_is_found() -> None:
     assert "gallery" not in result.tables
 
 
-def test_boxes_are_shares_of_the_map_without_frames() -> None:
+def test_boxes_are_shares_of_the_map_without_frames():
     shares = table().with_columns((pl.col(name) / 100).alias(name) for name in "ltrb")
     there = run(
         models={"ours": {"maps": {"file": maps(women=0.5)}}},
@@ -98,7 +97,7 @@ def test_boxes_are_shares_of_the_map_without_frames() -> None:
     assert [one.value for one in there.findings] == [one.value for one in run().findings]
 
 
-def test_images_without_a_share_are_told() -> None:
+def test_images_without_a_share_are_told():
     cells = maps(women=0.5)
     cells[0] = 0.0
     left = table()["l"].cast(pl.Float64).to_list()
@@ -122,7 +121,7 @@ def test_images_without_a_share_are_told() -> None:
         ({"blur": "fase"}, "blur"),
     ],
 )
-def test_a_wrong_config_is_refused(changes: dict[str, Any], key: str) -> None:
+def test_a_wrong_config_is_refused(changes, key):
     with pytest.raises(ConfigError) as caught:
         parse_config(values() | changes)
     assert str(caught.value).startswith(f"configuration: {key}:")
@@ -136,22 +135,20 @@ def test_a_wrong_config_is_refused(changes: dict[str, Any], key: str) -> None:
         ({"models": {"ours": {"maps": {"file": maps()[:, :99]}}}}, (None, None)),
     ],
 )
-def test_bad_data_are_refused(
-    changes: dict[str, Any], place: tuple[str | None, int | None]
-) -> None:
+def test_bad_data_are_refused(changes, place):
     with pytest.raises(DataError) as caught:
         run(**changes)
     assert (caught.value.column, caught.value.row) == place
     assert caught.value.fix or caught.value.expected
 
 
-def test_the_page_of_the_example() -> None:
+def test_the_page_of_the_example():
     config = audits.load_config(EXAMPLE / "audit.yaml")
     result = audits.run(config, base=EXAMPLE)
     check_snapshot(Path(__file__).parent / "page.txt", page_text(report.render(result, PAGE)))
 
 
-def test_the_example_is_what_its_script_makes(tmp_path: Path) -> None:
+def test_the_example_is_what_its_script_makes(tmp_path):
     names = ["frames.npy", "images.csv", "inspector.npy", "recruiter.npy"]
     assert written_again(EXAMPLE, tmp_path) == names
     assert sum(path.stat().st_size for path in EXAMPLE.iterdir()) < 200_000

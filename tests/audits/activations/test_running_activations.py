@@ -1,10 +1,7 @@
 """The audit of activations from pictures and models: maps are made, kept, shown, and counted."""
 
 import io
-from collections.abc import Callable
 from functools import cache
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -14,7 +11,7 @@ from PIL import Image
 from equipoise import audits, report
 from equipoise.audits.activations import maps
 from equipoise.audits.config import parse_config
-from equipoise.core import AuditResult, ConfigError, ModelError, Verdict
+from equipoise.core import ConfigError, ModelError, Verdict
 from equipoise.explain.overlays import SIDE
 from equipoise.planted.scenes.render import render
 from tools.planted.measures import load_cnn
@@ -24,7 +21,7 @@ N = 72
 
 
 @pytest.fixture(scope="module")
-def reader() -> Callable[[str], Any]:
+def reader():
     import torch
 
     torch.set_num_threads(1)
@@ -32,7 +29,7 @@ def reader() -> Callable[[str], Any]:
 
 
 @pytest.fixture(scope="module")
-def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def pictures(tmp_path_factory):
     """Scenes in which hue and frame agree, with the box of each glyph."""
     folder = tmp_path_factory.mktemp("pictures")
     factors = draw_agreeing(N, seed=7)
@@ -52,14 +49,14 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def config(
-    folder: Path,
-    models: dict[str, Any],
-    store: Path,
+    folder,
+    models,
+    store,
     *,
-    blur: Any = (),
-    part: int | None = None,
-    **data: Any,
-) -> Any:
+    blur=(),
+    part=None,
+    **data,
+):
     return parse_config(
         {
             "audit": "activations",
@@ -80,13 +77,11 @@ def config(
     )  # fmt: skip
 
 
-def run(*args: Any, **data: Any) -> AuditResult:
+def run(*args, **data):
     return audits.run(config(*args, **data))
 
 
-def test_from_pictures_to_what_each_model_reads(
-    pictures: Path, reader: Callable[[str], Any], tmp_path: Path
-) -> None:
+def test_from_pictures_to_what_each_model_reads(pictures, reader, tmp_path):
     models = {name: {"model": reader(name)} for name in ("glyph", "frame")}
     result = run(pictures, models, tmp_path / "store")
     shares = {f.model: f for f in result.findings if f.metric == "activation_share"}
@@ -109,7 +104,7 @@ def test_from_pictures_to_what_each_model_reads(
     assert report.read(out).tables["gallery"].equals(result.tables["gallery"])
 
 
-def shown(result: AuditResult) -> dict[str, Any]:
+def shown(result):
     """Pixels of each picture, by image."""
     return {
         row["caption"].split(":")[0]: np.asarray(Image.open(io.BytesIO(row["image"])), np.int64)
@@ -117,9 +112,7 @@ def shown(result: AuditResult) -> dict[str, Any]:
     }
 
 
-def test_regions_are_blurred_in_pictures_and_in_nothing_else(
-    pictures: Path, reader: Callable[[str], Any], tmp_path: Path
-) -> None:
+def test_regions_are_blurred_in_pictures_and_in_nothing_else(pictures, reader, tmp_path):
     frame = pl.read_csv(pictures / "images.csv", schema_overrides={"file": pl.String})
     empty = pl.when(pl.col("id") == "i001").then(None)
     frame.with_columns(
@@ -150,14 +143,12 @@ def test_regions_are_blurred_in_pictures_and_in_nothing_else(
     assert (gone["i001"] == after["i001"]).all()
 
 
-def test_maps_are_kept_and_a_stopped_run_goes_on(
-    pictures: Path, reader: Callable[[str], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_maps_are_kept_and_a_stopped_run_goes_on(pictures, reader, tmp_path, monkeypatch):
     models = {"glyph": {"model": reader("glyph")}}
     asked = tmp_path / "store"
     real, calls = maps._run, [0]
 
-    def stopped(*args: Any) -> Any:
+    def stopped(*args):
         calls[0] += 1
         if calls[0] == 2:
             raise KeyboardInterrupt
@@ -179,9 +170,7 @@ def test_maps_are_kept_and_a_stopped_run_goes_on(
     assert other.findings[0].value != first.findings[0].value
 
 
-def test_what_cannot_be_asked_is_told_before_anything_runs(
-    pictures: Path, reader: Callable[[str], Any], tmp_path: Path
-) -> None:
+def test_what_cannot_be_asked_is_told_before_anything_runs(pictures, reader, tmp_path):
     store = tmp_path / "s"
     with pytest.raises(ConfigError, match=r"models\.m: reads the glyph has no label 'dog'"):
         run(pictures, {"m": {"model": reader("glyph"), "target": "dog"}}, store)

@@ -1,7 +1,6 @@
 """The audit of answers: what was planted is found, and unusual input is told."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -10,7 +9,7 @@ import pytest
 from audits.answers.worlds import N, answers, config, images, pick, run
 from audits.examples import written_again
 from equipoise import audits
-from equipoise.core import AuditResult, ConfigError, DataError, Family, Verdict
+from equipoise.core import ConfigError, DataError, Family, Verdict
 from equipoise.metrics import label_concentration
 from equipoise.metrics.counts.effect_sizes import effect_sizes
 from equipoise.report import write
@@ -26,16 +25,16 @@ STATES = {"unknown": ["unclear"], "refused": ["i can't say"]}
 
 
 @pytest.fixture(scope="module")
-def jobs() -> AuditResult:
+def jobs():
     metrics = {"label_concentration": {"k": 1}, "cramers_v": {"min_expected": 0}}
     return run(JOBS, model=STATES, metrics=metrics)
 
 
-def metrics_of(result: AuditResult) -> set[str]:
+def metrics_of(result):
     return {one.metric for one in result.findings}
 
 
-def test_shares_are_of_the_rows_that_have_an_answer(jobs: AuditResult) -> None:
+def test_shares_are_of_the_rows_that_have_an_answer(jobs):
     nurse = pick(jobs, "answer_gap", "nurse")
     assert nurse.value == pytest.approx(40 / 90 - 20 / 88)
     assert {one.group: (one.value, one.n) for one in nurse.by_group} == {
@@ -47,7 +46,7 @@ def test_shares_are_of_the_rows_that_have_an_answer(jobs: AuditResult) -> None:
     assert "“doctor”" in pick(jobs, "answer_gap").direction
 
 
-def test_rows_without_an_answer_are_compared_by_what_was_said(jobs: AuditResult) -> None:
+def test_rows_without_an_answer_are_compared_by_what_was_said(jobs):
     unknown = pick(jobs, "unknown_rate")
     assert pick(jobs, "unanswered_rate").value == pytest.approx(0.02)
     assert pick(jobs, "refused_rate").value == pytest.approx(0.1)
@@ -55,7 +54,7 @@ def test_rows_without_an_answer_are_compared_by_what_was_said(jobs: AuditResult)
     assert "empty_rate" not in metrics_of(jobs)
 
 
-def test_the_numbers_of_all_answers_are_those_of_the_metrics(jobs: AuditResult) -> None:
+def test_the_numbers_of_all_answers_are_those_of_the_metrics(jobs):
     rows = jobs.tables["answers"].to_pylist()
     rows = [row for row in rows if row["version"] == "normalised"]
     said, groups = (
@@ -73,7 +72,7 @@ def test_the_numbers_of_all_answers_are_those_of_the_metrics(jobs: AuditResult) 
     assert (found.family, found.verdict) == (Family.COMPOSITE, Verdict.DISPARITY)
 
 
-def test_ends_that_leave_out_their_value_decide_no_verdict() -> None:
+def test_ends_that_leave_out_their_value_decide_no_verdict():
     # Many answers that are given once or twice: a resample piles up more than the data.
     few = {f"job {index}": 1 for index in range(N)}
     pairs = {f"job {index}": 2 for index in range(N // 2)}
@@ -92,7 +91,7 @@ def test_ends_that_leave_out_their_value_decide_no_verdict() -> None:
     assert found.verdict is Verdict.INCONCLUSIVE
 
 
-def test_rare_answers_are_pooled_and_counted() -> None:
+def test_rare_answers_are_pooled_and_counted():
     rare = {f"rare {index}": 3 for index in range(10)}
     result = run(answers({"nurse": 70, **rare}, {"nurse": 100}))
     pooled = pick(result, "answer_gap", "(rarer answers)")
@@ -107,7 +106,7 @@ def test_rare_answers_are_pooled_and_counted() -> None:
     assert "10 of 11 different answers are given too seldom" in notes
 
 
-def test_exchangeable_groups_show_nothing() -> None:
+def test_exchangeable_groups_show_nothing():
     rng = np.random.default_rng(8)
     said = rng.choice(["nurse", "doctor", "cook", "pilot"], size=2 * N).tolist()
     result = run(images().select("id").with_columns(said=pl.Series(said)))
@@ -115,7 +114,7 @@ def test_exchangeable_groups_show_nothing() -> None:
     assert "label_concentration" not in metrics_of(result)
 
 
-def test_answers_are_right_or_wrong_where_the_truth_is_known() -> None:
+def test_answers_are_right_or_wrong_where_the_truth_is_known():
     truth = ["nurse"] * 60 + ["doctor"] * 40 + ["doctor"] * N
     result = run(JOBS, frame=images(job=truth), model=STATES, data={"target": "job"})
     assert pick(result, "accuracy").value == pytest.approx((40 + 40) / 178)
@@ -127,13 +126,13 @@ def test_answers_are_right_or_wrong_where_the_truth_is_known() -> None:
     assert rights == {"a": 40, "b": 0}
 
 
-def questions() -> pl.DataFrame:
+def questions():
     place = answers({"park": 50, "shop": 50}, {"park": 50, "shop": 50})
     parts = [("job", JOBS), ("place", place)]
     return pl.concat([part.with_columns(question=pl.lit(name)) for name, part in parts])
 
 
-def test_questions_stand_side_by_side(tmp_path: Path) -> None:
+def test_questions_stand_side_by_side(tmp_path):
     questions().write_csv(tmp_path / "answers.csv")
     asked = config(tmp_path / "answers.csv", model={**STATES, "by_question": "question"})
     result = audits.run(asked)
@@ -150,12 +149,12 @@ def test_questions_stand_side_by_side(tmp_path: Path) -> None:
     assert planned == [("job", 178, 3), ("place", 200, 2)]
 
 
-def figures(*rows: tuple[str, float]) -> dict[str, Any]:
+def figures(*rows):
     table = pl.DataFrame(rows, schema=["job", "women"], orient="row")
     return {"women": {"table": table, "subject": "job", "value": "women", "first": "a"}}
 
 
-def test_the_lean_of_answers_is_held_against_figures() -> None:
+def test_the_lean_of_answers_is_held_against_figures():
     known = figures(("Nurse", 0.9), ("doctor", 0.4), ("cook", 0.5))
     result = run(JOBS, model=STATES, figures=known)
     rows = {row["answer"]: row for row in result.tables["figures"].to_pylist()}
@@ -182,7 +181,7 @@ def test_the_lean_of_answers_is_held_against_figures() -> None:
         (JOBS, {"data": {"min_group_size": 101}}, None, None),
     ],
 )  # fmt: skip
-def test_wrong_tables_are_refused(table: Any, changes: Any, column: str, row: int) -> None:
+def test_wrong_tables_are_refused(table, changes, column, row):
     for step in (audits.plan, audits.run):
         with pytest.raises(DataError) as raised:
             step(config(table, **changes))
@@ -205,13 +204,13 @@ FIGURE = {"table": "t.csv", "subject": "s", "value": "v", "first": "a", "groups"
          "figures.women.first: given 'A'. Allowed: a, b"),
     ],
 )  # fmt: skip
-def test_what_contradicts_itself_is_named(changes: dict[str, Any], named: str) -> None:
+def test_what_contradicts_itself_is_named(changes, named):
     with pytest.raises(ConfigError) as raised:
         audits.plan(config(JOBS if "first" in named else "answers.csv", **changes))
     assert named in str(raised.value)
 
 
-def test_the_example_shows_what_was_planted(tmp_path: Path) -> None:
+def test_the_example_shows_what_was_planted(tmp_path):
     assert written_again(EXAMPLE, tmp_path) == ["answers.csv", "figures.csv", "images.csv"]
     result = audits.run(audits.load_config(EXAMPLE / "audit.yaml"), base=EXAMPLE)
     found = [one for one in result.findings if one.verdict is Verdict.DISPARITY]
@@ -222,7 +221,7 @@ def test_the_example_shows_what_was_planted(tmp_path: Path) -> None:
     assert pick(result, "correlation", "share_of_women").q_value < 0.05
 
 
-def test_a_model_that_declines_everything_is_a_result(tmp_path: Path) -> None:
+def test_a_model_that_declines_everything_is_a_result(tmp_path):
     table = answers({"I don't know": N}, {"I don't know": N - 10, "no comment": 10})
     result = run(table, model={"unknown": ["I don't know"], "refused": ["no comment"]})
     found = {one.metric: one for one in result.findings}

@@ -1,8 +1,5 @@
 """Answers of a model that is asked: the same findings as from a table of what it says."""
 
-from pathlib import Path
-from typing import Any
-
 import polars as pl
 import pytest
 
@@ -18,20 +15,20 @@ class Assistant:
 
     info = info("assistant")
 
-    def answer(self, images: Any, question: str) -> list[str]:
+    def answer(self, images, question):
         if question == PLACE:
             return ["nowhere"] * len(images)
         return [f"It is {NAMES[place]}." for place in seen(images).argmax(axis=1)]
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("colours")
     painted(folder)
     return folder
 
 
-def config(**model: Any) -> Any:
+def config(**model):
     images = {"table": "images.csv", "id": "id", "path": "file", "root": "pictures"}
     return audits.parse_config(
         {
@@ -43,12 +40,12 @@ def config(**model: Any) -> Any:
     )
 
 
-def numbers(result: Any) -> list[str]:
+def numbers(result):
     kept = [one for one in result.findings if not one.version.endswith("raw")]
     return [repr([getattr(one, name) for name in NUMBERS]) for one in kept]
 
 
-def test_the_findings_are_those_of_a_table_of_what_the_model_says(folder: Path) -> None:
+def test_the_findings_are_those_of_a_table_of_what_the_model_says(folder):
     asked = audits.run(config(model=Assistant(), question=COLOUR), base=folder)
     table = pl.read_csv(folder / "images.csv").rename({"shown": "said"})
     told = audits.run(config(table=table, answer="said"), base=folder)
@@ -60,8 +57,8 @@ def test_the_findings_are_those_of_a_table_of_what_the_model_says(folder: Path) 
 
 
 def test_several_questions_are_asked_and_a_failed_picture_is_no_withheld_answer(
-    tmp_path: Path,
-) -> None:
+    tmp_path,
+):
     painted(tmp_path)
     (tmp_path / "pictures" / "p001.png").write_bytes(b"no picture")
     questions = {"colour": COLOUR, "place": PLACE}

@@ -1,30 +1,26 @@
 """Small tables of images and answers whose numbers are known beforehand."""
 
-from collections.abc import Sequence
-from typing import Any
-
 import polars as pl
 
 from equipoise import audits
-from equipoise.core import AuditResult, Finding
 
 N = 100
 
 
-def images(n: int = N, **columns: Sequence[Any]) -> pl.DataFrame:
+def images(n=N, **columns):
     """Half of the images are of group a, half of group b."""
     ids = [f"i{index:04d}" for index in range(2 * n)]
     return pl.DataFrame({"id": ids, "group": ["a"] * n + ["b"] * n, **columns})
 
 
-def answers(a: dict[str, int], b: dict[str, int]) -> pl.DataFrame:
+def answers(a, b):
     """Return answers by group, as often as the numbers say."""
     texts = [text for counts in (a, b) for text, count in counts.items() for _ in range(count)]
     return pl.DataFrame({"id": [f"i{index:04d}" for index in range(len(texts))], "said": texts})
 
 
-def config(table: Any, *, frame: pl.DataFrame | None = None, **changes: Any) -> Any:
-    values: dict[str, Any] = {
+def config(table, *, frame=None, **changes):
+    values = {
         "audit": "answers",
         "data": {"table": images() if frame is None else frame, "id": "id", "groups": ["group"]},
         "models": {"m": {"table": table, "answer": "said", **changes.pop("model", {})}},
@@ -35,13 +31,11 @@ def config(table: Any, *, frame: pl.DataFrame | None = None, **changes: Any) -> 
     return audits.parse_config(values)
 
 
-def run(table: Any, **changes: Any) -> AuditResult:
+def run(table, **changes):
     return audits.run(config(table, **changes))
 
 
-def pick(
-    result: AuditResult, metric: str, subject: str = "", version: str | None = None
-) -> Finding:
+def pick(result, metric, subject="", version=None):
     """The one finding of a metric; of normalised answers unless told otherwise."""
     found = [
         one

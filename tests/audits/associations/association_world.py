@@ -1,12 +1,9 @@
 """A small world of images and words for tests of audits of associations."""
 
-from typing import Any
-
 import numpy as np
 import polars as pl
 
 from equipoise import audits
-from equipoise.core import AuditResult, Finding
 
 DIMENSION = 8
 WORDS = {
@@ -38,11 +35,11 @@ IMAGES = pl.DataFrame(
 TEXTS = pl.DataFrame(
     [{"word": word, "list": name} for name, listed in WORDS.items() for word in listed]
 )
-DATA: dict[str, Any] = {
+DATA = {
     "images": {"table": IMAGES, "id": "image", "kind": "image"},
     "words": {"table": TEXTS, "id": "word", "kind": "text"},
 }
-SETS: dict[str, Any] = {
+SETS = {
     "men": {"images": {"gender": "Male"}, "words": {"list": "men"}},
     "women": {"images": {"gender": "Female"}, "words": {"list": "women"}},
     "science": {"words": {"list": "science"}},
@@ -55,7 +52,7 @@ SETS: dict[str, Any] = {
 }
 
 
-def image_vectors(strength: float = 1.0, seed: int = 0) -> np.ndarray:
+def image_vectors(strength=1.0, seed=0):
     names = [gender or job for gender, job in IMAGES.select("gender", "job").iter_rows()]
     planted = {"Male": 1.0, "Female": -1.0, "doctor": 0.8 * strength, "nurse": -0.8 * strength}
     vectors = 0.5 * np.random.default_rng(seed).standard_normal((len(names), DIMENSION))
@@ -64,7 +61,7 @@ def image_vectors(strength: float = 1.0, seed: int = 0) -> np.ndarray:
     return vectors
 
 
-def word_vectors(strength: float = 1.0, seed: int = 1) -> np.ndarray:
+def word_vectors(strength=1.0, seed=1):
     vectors = 0.3 * np.random.default_rng(seed).standard_normal((len(TEXTS), DIMENSION))
     vectors[:, 2] += 2.0
     vectors[:, 1] += [
@@ -75,21 +72,21 @@ def word_vectors(strength: float = 1.0, seed: int = 1) -> np.ndarray:
     return vectors
 
 
-def rows_of(column: str, value: str) -> np.ndarray:
+def rows_of(column, value):
     table = TEXTS if column == "list" else IMAGES
     return np.flatnonzero((table[column] == value).fill_null(False).to_numpy())
 
 
-def model_of(images: Any, words: Any = None) -> dict[str, Any]:
+def model_of(images, words=None):
     texts = word_vectors() if words is None else words
     return {"embeddings": {"images": {"file": images}, "words": {"file": texts}}}
 
 
-def model(strength: float = 1.0, seed: int = 0) -> dict[str, Any]:
+def model(strength=1.0, seed=0):
     return model_of(image_vectors(strength, seed), word_vectors(strength, seed + 1))
 
 
-def values(*measure: dict[str, Any], **changes: Any) -> dict[str, Any]:
+def values(*measure, **changes):
     """A configuration of the world; sets are added to those it has."""
     return {
         "audit": "associations",
@@ -102,11 +99,11 @@ def values(*measure: dict[str, Any], **changes: Any) -> dict[str, Any]:
     }
 
 
-def run(*measure: dict[str, Any], **changes: Any) -> AuditResult:
+def run(*measure, **changes):
     return audits.run(audits.parse_config(values(*measure, **changes)))
 
 
-def pick(result: AuditResult, metric: str, **where: str) -> Finding:
+def pick(result, metric, **where):
     """The only finding of a metric with these attributes."""
     (finding,) = (
         each
@@ -116,5 +113,5 @@ def pick(result: AuditResult, metric: str, **where: str) -> Finding:
     return finding
 
 
-def measure(metric: str, *targets: str, **options: Any) -> dict[str, Any]:
+def measure(metric, *targets, **options):
     return {"metric": metric, "targets": [*targets], "attributes": ["men", "women"], **options}

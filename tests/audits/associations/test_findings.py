@@ -1,7 +1,6 @@
 """Findings of audits of associations are the numbers of the metrics on the sets named."""
 
 import math
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -41,11 +40,11 @@ II = {"modalities": ["II"]}
 TT = {"modalities": ["TT"]}
 
 
-def unit(rows: np.ndarray) -> np.ndarray:
+def unit(rows):
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
-def test_association_scores_are_those_of_the_sets_in_every_modality() -> None:
+def test_association_scores_are_those_of_the_sets_in_every_modality():
     result = run(measure("association_score", "doctor", "nurse"))
     sides = {
         "II": (DOCTORS, MEN, WOMEN),
@@ -66,7 +65,7 @@ def test_association_scores_are_those_of_the_sets_in_every_modality() -> None:
     assert "closer to women" in nurse.direction
 
 
-def test_weat_enumerates_and_its_other_scale_is_not_tested() -> None:
+def test_weat_enumerates_and_its_other_scale_is_not_tested():
     questions = (
         measure("weat", "science", "arts", **TT),
         measure("weat", "science", "arts", **TT, version="v", alternative="two-sided"),
@@ -84,7 +83,7 @@ def test_weat_enumerates_and_its_other_scale_is_not_tested() -> None:
     assert math.isnan(again.p_value)
 
 
-def test_sc_weat_and_differential_association() -> None:
+def test_sc_weat_and_differential_association():
     result = run(
         measure("sc_weat", "science", **TT),
         measure("differential_association", "doctor", "nurse", modalities=["ITP"]),
@@ -98,7 +97,7 @@ def test_sc_weat_and_differential_association() -> None:
 
 
 @pytest.mark.parametrize("more", [(), (measure("association_score", "doctor"),)])
-def test_mcas_is_the_sum_of_its_parts_which_are_tested_once_at_most(more: Any) -> None:
+def test_mcas_is_the_sum_of_its_parts_which_are_tested_once_at_most(more):
     result = run(measure("mcas", "doctor"), *more)
     whole = pick(result, "mcas")
     parts = [f for f in result.findings if f.metric == "association_score"]
@@ -107,7 +106,7 @@ def test_mcas_is_the_sum_of_its_parts_which_are_tested_once_at_most(more: Any) -
     assert [f.family for f in parts] == [Family.LEAF if more else Family.DESCRIPTIVE] * 4
 
 
-def test_diffusion_bias_and_amplification_are_not_tested() -> None:
+def test_diffusion_bias_and_amplification_are_not_tested():
     result = run(measure("mcas", "doctor", "nurse", generated=True))
     direct = m.mcas(DOCTORS, DOCTOR, MEN, HE, WOMEN, SHE, rng=3, resampling=DRAWS)
     size, gain = (
@@ -122,7 +121,7 @@ def test_diffusion_bias_and_amplification_are_not_tested() -> None:
     assert result.tables["amplification"].num_rows == 2
 
 
-def test_xmcas_with_its_offset_from_neutral_targets() -> None:
+def test_xmcas_with_its_offset_from_neutral_targets():
     others = {"others": {"images": ["p00", "p01", "p02"], "words": ["honest", "gentle"]}}
     result = run(measure("xmcas", "doctor", further="others", neutral=["nurse"]), sets=others)
     neutral = abs(m.mcas(NURSES, NURSE, MEN, HE, WOMEN, SHE, resampling=None).value)
@@ -134,7 +133,7 @@ def test_xmcas_with_its_offset_from_neutral_targets() -> None:
     assert pick(result, "xmcas").value == pytest.approx(direct.value, abs=1e-12)
 
 
-def test_encoders_are_compared_and_the_larger_one_is_named() -> None:
+def test_encoders_are_compared_and_the_larger_one_is_named():
     result = run(
         measure("total_absolute_association", "doctor", "nurse", **II),
         models={"weak": model(0.1), "lean": model(1.5)},
@@ -146,7 +145,7 @@ def test_encoders_are_compared_and_the_larger_one_is_named() -> None:
     assert found.ci_low <= found.value <= found.ci_high
 
 
-def test_labels_are_the_nearest_texts_or_those_of_a_column() -> None:
+def test_labels_are_the_nearest_texts_or_those_of_a_column():
     nearest = (unit(PIXELS) @ unit(TEXTS[rows_of("list", "prompt")]).T).argmax(axis=1)
     labels = np.array(WORDS["prompt"], dtype=object)[nearest]
     question = {"images": "images", "groups": "gender", "k": 1, "metric": "label_concentration"}
@@ -179,7 +178,7 @@ REGIONS = {
 }
 
 
-def test_trend_and_gender_difference_by_region() -> None:
+def test_trend_and_gender_difference_by_region():
     result = run({"metric": "trend", **REGIONS}, {"metric": "gender_difference", **REGIONS})
     words = (WORDS["good"], WORDS["bad"])
     some = TEXTS[np.concatenate([rows_of("list", "good"), rows_of("list", "bad")])]
@@ -200,7 +199,7 @@ def test_trend_and_gender_difference_by_region() -> None:
     assert result.tables["words"].num_rows == 3 * 2 * 4
 
 
-def test_alignment_and_correlation_with_external_figures() -> None:
+def test_alignment_and_correlation_with_external_figures():
     jobs = pl.DataFrame({"name": ["doctor", "nurse"], "salary": [1, -1]})
     three = pl.DataFrame({"name": ["doctor", "nurse", "men at work"], "salary": [200, 80, 100]})
     result = run(
@@ -219,7 +218,7 @@ def test_alignment_and_correlation_with_external_figures() -> None:
     assert pick(result, "correlation").value == pytest.approx(direct.value)
 
 
-def test_scores_of_pairs_give_what_the_embeddings_behind_them_give() -> None:
+def test_scores_of_pairs_give_what_the_embeddings_behind_them_give():
     rows = {"words": unit(TEXTS), "images": unit(PIXELS)}
     names = {"words": ALL_TEXTS["word"].to_list(), "images": IMAGES["image"].to_list()}
     pairs = [
@@ -232,7 +231,7 @@ def test_scores_of_pairs_give_what_the_embeddings_behind_them_give() -> None:
         assert first.value == pytest.approx(second.value, abs=1e-12)
 
 
-def test_units_are_exchanged_as_a_whole() -> None:
+def test_units_are_exchanged_as_a_whole():
     data = DATA | {"images": DATA["images"] | {"unit": "person"}}
     found = pick(run(measure("association_score", "doctor", **II), data=data), "association_score")
     assert found.unit == "unit"
@@ -244,7 +243,7 @@ def test_units_are_exchanged_as_a_whole() -> None:
     assert found.p_value == direct.p_value
 
 
-def test_ids_in_another_order_give_the_same_findings() -> None:
+def test_ids_in_another_order_give_the_same_findings():
     order = np.random.default_rng(5).permutation(len(PIXELS))
     shuffled = pl.DataFrame({"image": IMAGES["image"], "v": PIXELS.tolist()})[order.tolist()]
     turned = model_of(shuffled)
@@ -254,7 +253,7 @@ def test_ids_in_another_order_give_the_same_findings() -> None:
     assert [*map(repr, first.findings)] == [*map(repr, second.findings)]
 
 
-def test_a_model_measures_what_it_has_embeddings_for() -> None:
+def test_a_model_measures_what_it_has_embeddings_for():
     result = run(
         measure("association_score", "doctor"),
         {**measure("mcas", "doctor"), "model": "m"},
@@ -265,7 +264,7 @@ def test_a_model_measures_what_it_has_embeddings_for() -> None:
     assert all(math.isnan(f.p_value) and f.reason for f in result.findings)
 
 
-def test_the_plan_shows_the_smallest_effects_that_could_be_found() -> None:
+def test_the_plan_shows_the_smallest_effects_that_could_be_found():
     plan = audits.plan(audits.parse_config(values(measure("weat", "science", "arts", **TT))))
     assert plan.details["detectable"] == [
         {"targets": "science against arts", "model": "m", "modality": "TT", "smallest_p": 0.05,
@@ -293,19 +292,19 @@ EVERY = (
 )  # fmt: skip
 
 
-def noise(seed: int, n: int = N) -> np.ndarray:
+def noise(seed, n=N):
     return np.random.default_rng(seed).normal(size=(n, 512)).astype(np.float32)
 
 
-def overlapping(vectors: np.ndarray, *questions: dict[str, Any], **sets: Any) -> Any:
+def overlapping(vectors, *questions, **sets):
     """Measure targets whose members are in the sets of attributes, too."""
     data = DATA | {"images": DATA["images"] | {"table": PEOPLE}}
     models = {"m": model_of(vectors, noise(99, len(TEXTS)))}
     return run(*questions, data=data, models=models, sets=SETS | sets)
 
 
-def test_noise_has_no_disparity_where_targets_are_members_of_the_attributes() -> None:
-    ps: dict[str, list[float]] = {}
+def test_noise_has_no_disparity_where_targets_are_members_of_the_attributes():
+    ps = {}
     for seed in range(8):
         for each in overlapping(noise(seed), *EVERY).findings:
             assert each.verdict != Verdict.DISPARITY
@@ -318,7 +317,7 @@ def test_noise_has_no_disparity_where_targets_are_members_of_the_attributes() ->
         assert min(found) > 0.2 / len(found) ** 2, metric
 
 
-def test_a_planted_association_is_found_beside_shared_members() -> None:
+def test_a_planted_association_is_found_beside_shared_members():
     vectors = noise(0)
     own = np.where(PEOPLE["gender"] == "Male", 1.0, -1.0)
     # Of either gender, doctors look like men and nurses like women.
@@ -331,7 +330,7 @@ def test_a_planted_association_is_found_beside_shared_members() -> None:
         assert score.p_value < 0.01
 
 
-def test_targets_are_left_out_of_the_attributes() -> None:
+def test_targets_are_left_out_of_the_attributes():
     vectors = noise(1)
     men, women = (np.flatnonzero(PEOPLE["gender"] == name) for name in ("Male", "Female"))
     doctors, nurses = (np.flatnonzero(name == JOBS) for name in PAIR)

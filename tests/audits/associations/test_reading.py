@@ -1,7 +1,6 @@
 """Unusual sets, embeddings and figures; configurations that are refused; the example."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -37,7 +36,7 @@ PAIRS = {"between": ["images", "words"], "file": "x.npy"}
 MANY = [f"w{k}" for k in range(1001)]
 
 
-def images(**changes: Any) -> dict[str, Any]:
+def images(**changes):
     return DATA | {"images": DATA["images"] | changes}
 
 
@@ -81,16 +80,14 @@ def images(**changes: Any) -> dict[str, Any]:
         ),
     ],
 )  # fmt: skip
-def test_data_that_cannot_be_used(
-    question: dict[str, Any], changes: dict[str, Any], column: str | None, words: str
-) -> None:
+def test_data_that_cannot_be_used(question, changes, column, words):
     with pytest.raises(DataError) as error:
         run(question, **changes)
     assert error.value.column == column
     assert words in str(error.value)
 
 
-def test_vectors_that_cannot_be_used_are_left_out_and_counted() -> None:
+def test_vectors_that_cannot_be_used_are_left_out_and_counted():
     vectors = image_vectors()
     men = rows_of("gender", "Male")
     vectors[men[0]], vectors[men[1], 2], vectors[men[2], 0] = 0, np.nan, np.inf
@@ -102,7 +99,7 @@ def test_vectors_that_cannot_be_used_are_left_out_and_counted() -> None:
     assert found.value == pick(again, found.metric).value
 
 
-def test_items_without_an_embedding_are_counted_up_to_a_share() -> None:
+def test_items_without_an_embedding_are_counted_up_to_a_share():
     short = pl.DataFrame({"image": IMAGES["image"], "v": image_vectors().tolist()}).filter(
         pl.col("image") != "doctor00"
     )
@@ -114,7 +111,7 @@ def test_items_without_an_embedding_are_counted_up_to_a_share() -> None:
     assert [each.count for each in pick(result, "association_score").excluded] == [1]
 
 
-def test_notes_name_small_unused_and_shared_sets() -> None:
+def test_notes_name_small_unused_and_shared_sets():
     sets = {"arts": {"words": ["poetry"]}, "women": {"words": ["woman", "female", "him"]},
             "science": {"words": ["physics", "he"]}}  # fmt: skip
     result = run(measure("weat", "science", "arts", modalities=["TT"]), sets=sets)
@@ -142,7 +139,7 @@ def test_notes_name_small_unused_and_shared_sets() -> None:
         ),
     ],
 )  # fmt: skip
-def test_a_measurement_is_refused(question: dict[str, Any], key: str, words: str) -> None:
+def test_a_measurement_is_refused(question, key, words):
     with pytest.raises(ConfigError) as error:
         audits.parse_config(values(question))
     assert f"measure[0]{key}: " in str(error.value)
@@ -175,27 +172,27 @@ def test_a_measurement_is_refused(question: dict[str, Any], key: str, words: str
         ),
     ],
 )  # fmt: skip
-def test_sets_models_and_gates_are_refused(changes: dict[str, Any], words: str) -> None:
+def test_sets_models_and_gates_are_refused(changes, words):
     with pytest.raises(ConfigError) as error:
         audits.parse_config(values(SCORE, **changes))
     assert words in str(error.value)
 
 
 @pytest.fixture(scope="module")
-def example() -> AuditResult:
+def example():
     config = audits.load_config(EXAMPLE / "audit.yaml")
     few = config.resampling.model_copy(update={"replicates": 20, "permutations": 99})
     return audits.run(config.model_copy(update={"resampling": few}), base=EXAMPLE)
 
 
-def test_the_page_of_the_example(example: AuditResult) -> None:
+def test_the_page_of_the_example(example):
     check_snapshot(Path(__file__).with_name("page.txt"), page_text(render(example, PAGE)))
     assert all(make(example) is not None for make in PAGE.sections)
     empty = AuditResult((), example.manifest, {})
     assert not [make for make in PAGE.sections if make(empty) is not None]
 
 
-def test_the_example_leans_as_it_was_made(example: AuditResult) -> None:
+def test_the_example_leans_as_it_was_made(example):
     leans = {
         f.subject: f
         for f in example.findings
@@ -207,5 +204,5 @@ def test_the_example_leans_as_it_was_made(example: AuditResult) -> None:
     assert leans["painter"].verdict == leans["baker"].verdict == "below threshold"
 
 
-def test_the_data_of_the_example_are_made_by_its_script(tmp_path: Path) -> None:
+def test_the_data_of_the_example_are_made_by_its_script(tmp_path):
     assert written_again(EXAMPLE, tmp_path)

@@ -1,7 +1,6 @@
 """Design choices on data whose truth is known: explained, real, and switching disparities."""
 
 from functools import cache
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -9,14 +8,14 @@ import pytest
 
 from audits.concepts.worlds import frame, run, tables, values
 from concept_worlds import world
-from equipoise.core import AuditResult, Family, Verdict
+from equipoise.core import Family, Verdict
 
 CONCEPTS, REAL, SWITCHING = 24, 22, 23
 FIXED = ("weighted", "sampled")
 
 
 @cache
-def planted() -> AuditResult:
+def planted():
     """Groups differ in prevalence only, but for one real and one switching concept."""
     scores, labels, group = world(
         7, n=3000, concepts=CONCEPTS, prevalence=(0.4, 0.15), shift={REAL: 1.0}
@@ -41,12 +40,12 @@ def planted() -> AuditResult:
     )
 
 
-def choices(**place: Any) -> pl.DataFrame:
+def choices(**place):
     chosen = frame(planted(), "choices").filter(pl.col("concept") != "", **place)
     return chosen.filter(metric="average_precision") if "metric" not in place else chosen
 
 
-def test_the_baseline_finds_disparities_where_only_prevalence_differs() -> None:
+def test_the_baseline_finds_disparities_where_only_prevalence_differs():
     found = choices(version="weighted").filter(
         ~pl.col("concept").is_in([str(REAL), str(SWITCHING)])
     )
@@ -60,7 +59,7 @@ def test_the_baseline_finds_disparities_where_only_prevalence_differs() -> None:
 
 
 @pytest.mark.parametrize("version", FIXED)
-def test_fixed_prevalence_explains_them(version: str) -> None:
+def test_fixed_prevalence_explains_them(version):
     found = choices(version=version).filter(~pl.col("concept").is_in([str(REAL), str(SWITCHING)]))
     assert found["significant"].mean() <= 0.05
     told = found.filter("baseline_significant")["effect"]
@@ -68,24 +67,24 @@ def test_fixed_prevalence_explains_them(version: str) -> None:
 
 
 @pytest.mark.parametrize("version", FIXED)
-def test_a_real_disparity_stays(version: str) -> None:
+def test_a_real_disparity_stays(version):
     found = choices(version=version, concept=str(REAL))
     assert found["significant"].all()
     assert found["effect"][0] in ("stays", "shrinks")
 
 
-def test_a_switching_disparity_switches() -> None:
+def test_a_switching_disparity_switches():
     assert choices(version="large", concept=str(SWITCHING))["effect"].to_list() == ["switches"]
 
 
-def test_the_real_one_alone_is_robust_in_auroc() -> None:
+def test_the_real_one_alone_is_robust_in_auroc():
     robust = frame(planted(), "robust").filter(metric="auroc", robust=True)
     concluded = robust.filter(pl.col("conclusion") != "", pl.col("concept") != "")
     assert concluded["concept"].to_list() == [str(REAL)]
     assert concluded["conclusion"].to_list() == ["a"]
 
 
-def test_versions_are_described_and_the_baseline_alone_is_tested() -> None:
+def test_versions_are_described_and_the_baseline_alone_is_tested():
     for finding in planted().findings:
         if finding.version != "baseline":
             assert finding.family is Family.DESCRIPTIVE
@@ -96,7 +95,7 @@ def test_versions_are_described_and_the_baseline_alone_is_tested() -> None:
             assert finding.q_value <= 1
 
 
-def test_two_models_whose_order_switches() -> None:
+def test_two_models_whose_order_switches():
     rng = np.random.default_rng(5)
     scores, labels, group = world(2, n=2500, concepts=1, prevalence=(0.3, 0.3))
     small = rng.random(len(group)) < 0.5

@@ -1,14 +1,12 @@
 """The configuration of audits of concepts: versions, and what is refused."""
 
-from typing import Any
-
 import pytest
 
-from equipoise.audits.concepts.config import Config, Version
+from equipoise.audits.concepts.config import Config
 from equipoise.audits.config import parse_config
 from equipoise.core import ConfigError
 
-BASE: dict[str, Any] = {
+BASE = {
     "audit": "concepts",
     "data": {
         "images": {"table": "images.csv", "id": "image"},
@@ -19,17 +17,17 @@ BASE: dict[str, Any] = {
 }
 
 
-def config(**changes: Any) -> Config:
+def config(**changes):
     found = parse_config(BASE | changes, source="c")
     assert isinstance(found, Config)
     return found
 
 
-def versions(**changes: Any) -> dict[str, Version]:
+def versions(**changes):
     return {one.name: one for one in config(**changes).every_version}
 
 
-def test_defaults_are_those_of_the_published_protocol() -> None:
+def test_defaults_are_those_of_the_published_protocol():
     assert config().resampling.replicates == 250
     assert config(resampling={"seed": 3}).resampling.replicates == 250
     assert config().primary == "average_precision"
@@ -37,7 +35,7 @@ def test_defaults_are_those_of_the_published_protocol() -> None:
     assert [*versions()] == ["baseline"]
 
 
-def test_a_version_starts_from_the_choices() -> None:
+def test_a_version_starts_from_the_choices():
     found = versions(
         choices={
             "ratio": 4,
@@ -74,7 +72,7 @@ def test_a_version_starts_from_the_choices() -> None:
         ({"data": BASE["data"] | {"labels": {}}}, "data: labels.file: required"),
     ],
 )
-def test_a_wrong_config_names_the_key(changes: dict[str, Any], named: str) -> None:
+def test_a_wrong_config_names_the_key(changes, named):
     with pytest.raises(ConfigError) as raised:
         config(**changes)
     assert named in str(raised.value)

@@ -4,7 +4,6 @@ import math
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 
 from audits.concepts.worlds import CONCEPTS, run, small, tables, values
 from audits.examples import written_again
@@ -17,19 +16,19 @@ from equipoise.stats.resampling import Bootstrap
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "concepts"
 
 
-def test_the_example_is_what_its_maker_writes(tmp_path: Path) -> None:
+def test_the_example_is_what_its_maker_writes(tmp_path):
     made = written_again(EXAMPLE, tmp_path)
     assert made == ["images.csv", "labels.csv", "older.npy", "ours.csv"]
 
 
-def three(n: int = 900, worse: str = "c") -> dict[str, pl.DataFrame]:
+def three(n=900, worse="c"):
     scores, labels, _ = world(4, n=n, prevalence=(0.3, 0.3))
     group = np.random.default_rng(0).choice(["a", "b", "c"], n)
     scores[:, 1] -= 1.5 * ((group == worse) & labels[:, 1])
     return tables(scores, labels, group)
 
 
-def test_findings_hold_the_numbers_of_the_metric() -> None:
+def test_findings_hold_the_numbers_of_the_metric():
     scores, labels, group = world(3, n=400)
     given = small()
     found = concept_disparity(
@@ -46,7 +45,7 @@ def test_findings_hold_the_numbers_of_the_metric() -> None:
         )  # fmt: skip
 
 
-def test_three_groups_have_a_test_for_each_pair_too() -> None:
+def test_three_groups_have_a_test_for_each_pair_too():
     result = run(values(three()))
     nurse = [one for one in result.findings if "nurse" in one.subject]
     assert [(one.metric, one.subject) for one in nurse] == [
@@ -64,7 +63,7 @@ def test_three_groups_have_a_test_for_each_pair_too() -> None:
     assert [one.subject for one in pairs] == ["", "a − b", "a − c", "b − c"]
 
 
-def test_the_source_s_protocol_has_no_verdict_and_says_why() -> None:
+def test_the_source_s_protocol_has_no_verdict_and_says_why():
     result = run(small(choices={"prevalence": "hall", "min_positives": 20}))
     assert {one.family for one in result.findings} == {Family.DESCRIPTIVE}
     assert {one.verdict for one in result.findings} == {Verdict.NONE}
@@ -73,7 +72,7 @@ def test_the_source_s_protocol_has_no_verdict_and_says_why() -> None:
     assert any("the rule of its source" in note for note in result.manifest.notes)
 
 
-def test_the_plan_says_what_there_is_and_what_is_too_rare() -> None:
+def test_the_plan_says_what_there_is_and_what_is_too_rare():
     versions = {"rare": {"min_positives": 90}, "hall": {"prevalence": "hall"}}
     found = audits.plan(audits.parse_config(small(versions=versions)))
     assert (found.details["images"], found.details["rows"], found.tests) == (400, 400, 4)

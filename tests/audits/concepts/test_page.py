@@ -2,13 +2,11 @@
 
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from audits.concepts.worlds import run, tables, values
 from concept_worlds import world
 from equipoise import audits
 from equipoise.audits.concepts.page import PAGE
-from equipoise.core import AuditResult
 from equipoise.report import render
 from equipoise.report.blocks import Table
 from page_text import check_snapshot, page_text
@@ -18,21 +16,21 @@ SECTIONS = {make.__name__: make for make in PAGE.sections}
 
 
 @cache
-def example() -> AuditResult:
+def example():
     return audits.run(audits.load_config(EXAMPLE / "audit.yaml"), base=EXAMPLE)
 
 
-def section(name: str, result: AuditResult) -> Any:
+def section(name, result):
     made = SECTIONS[name](result)
     assert made is not None
     return made
 
 
-def test_the_page_of_the_example() -> None:
+def test_the_page_of_the_example():
     check_snapshot(Path(__file__).with_name("page.txt"), page_text(render(example(), PAGE)))
 
 
-def test_of_false_positives_the_higher_rate_is_worse() -> None:
+def test_of_false_positives_the_higher_rate_is_worse():
     scores, labels, group = world(3, n=900, prevalence=(0.3, 0.3))
     scores[:, 0] += 1.5 * ((group == "b") & ~labels[:, 0])
     versions = {"observed": {"prevalence": "observed"}}

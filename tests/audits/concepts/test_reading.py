@@ -1,8 +1,5 @@
 """What users bring: labels, scores and images in every shape, and what they are told."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import polars as pl
 import pytest
@@ -11,30 +8,30 @@ from audits.concepts.worlds import CONCEPTS, frame, run, small, tables, values, 
 from concept_worlds import world
 from equipoise import audits
 from equipoise.audits.concepts.data import ConceptData
-from equipoise.core import AuditResult, DataError
+from equipoise.core import DataError
 
 
-def data(**columns: Any) -> dict[str, pl.DataFrame]:
+def data(**columns):
     return tables(*world(3, n=400), **columns)
 
 
-def loaded(given: dict[str, Any]) -> ConceptData:
+def loaded(given):
     found = audits.load(audits.parse_config(given, source="c"))
     assert isinstance(found, ConceptData)
     return found
 
 
-def differences(result: AuditResult) -> dict[str, float]:
+def differences(result):
     return dict(frame(result, "concepts").select("concept", "difference").iter_rows())
 
 
-def put(frame: pl.DataFrame, column: str, row: int, value: object) -> pl.DataFrame:
+def put(frame, column, row, value):
     cells = frame[column].to_list()
     cells[row] = value
     return frame.with_columns(pl.Series(column, cells, strict=False))
 
 
-def test_every_shape_of_labels_and_scores_gives_the_same_numbers(tmp_path: Path) -> None:
+def test_every_shape_of_labels_and_scores_gives_the_same_numbers(tmp_path):
     given = data()
     plain = differences(run(values(given)))
     scores = given["scores"].reverse().select(CONCEPTS).to_numpy()
@@ -48,7 +45,7 @@ def test_every_shape_of_labels_and_scores_gives_the_same_numbers(tmp_path: Path)
     assert differences(run(with_data(given, labels={"file": listed, "concept": "what"}))) == plain
 
 
-def test_several_columns_count_by_their_largest_and_labels_by_any() -> None:
+def test_several_columns_count_by_their_largest_and_labels_by_any():
     given = data()
     other = given["scores"].with_columns(cook=pl.col("chef") + 1.0)
     labels = given["labels"].with_columns(cook=pl.col("nurse"))
@@ -68,13 +65,11 @@ def test_several_columns_count_by_their_largest_and_labels_by_any() -> None:
     assert (found.labels.by_image(("chef",), "narrow")[:, 0] == shown["chef"].to_numpy()).all()
 
 
-def with_only_labels(
-    given: dict[str, pl.DataFrame], labels: pl.DataFrame, maps: dict[str, Any]
-) -> dict[str, Any]:
+def with_only_labels(given, labels, maps):
     return {"data": with_data(given, labels={"file": labels} | maps)["data"]}
 
 
-def test_an_image_of_several_groups_has_several_rows_and_one_unit() -> None:
+def test_an_image_of_several_groups_has_several_rows_and_one_unit():
     given = data()
     images = given["images"]
     both = pl.concat([images, images.head(30).with_columns(gender=pl.lit("c")), images.tail(5)])
@@ -94,22 +89,22 @@ def test_an_image_of_several_groups_has_several_rows_and_one_unit() -> None:
     assert result.manifest.counts["images"]["rows"] == 435
 
 
-def changed(name: str, column: str, row: int, cell: object) -> dict[str, Any]:
+def changed(name, column, row, cell):
     given = data(box=["0.1"] * 400)
     return values(given | {name: put(given[name], column, row, cell)})
 
 
-def several_rows_without_an_id() -> dict[str, Any]:
+def several_rows_without_an_id():
     images = put(data()["images"], "image", 3, None)
     return with_data(data(), images={"table": images, "id": "image", "several_rows": True})
 
 
-def listed_elsewhere() -> dict[str, Any]:
+def listed_elsewhere():
     listed = pl.DataFrame({"image": ["x1", "i1"], "what": ["chef", "chef"]})
     return with_data(data(), labels={"file": listed, "concept": "what"})
 
 
-def mapped(column: str, **concept: Any) -> dict[str, Any]:
+def mapped(column, **concept):
     return small(models={"m": {"file": data()["scores"], "map": concept or {"chef": column}}})
 
 
@@ -141,9 +136,7 @@ LABELS, SCORES, IMAGES = "labels (data frame)", "scores of m (data frame)", "ima
         (small(hit_rate=5), SCORES, None, None),
     ],
 )  # fmt: skip
-def test_wrong_data_are_refused_by_the_plan_and_the_run(
-    given: dict[str, Any], file: str, column: str, row: int
-) -> None:
+def test_wrong_data_are_refused_by_the_plan_and_the_run(given, file, column, row):
     for step in (audits.plan, audits.run):
         with pytest.raises(DataError) as raised:
             step(audits.parse_config(given, source="c"))

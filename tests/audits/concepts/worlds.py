@@ -1,20 +1,14 @@
 """Audits of concepts on data frames made up on the spot."""
 
-from typing import Any
-
-import numpy as np
 import polars as pl
 
 from concept_worlds import world
 from equipoise import audits
-from equipoise.core import AuditResult
 
 CONCEPTS = ("chef", "nurse", "guitar", "bicycle")
 
 
-def tables(
-    scores: np.ndarray, labels: np.ndarray, group: np.ndarray, **columns: Any
-) -> dict[str, pl.DataFrame]:
+def tables(scores, labels, group, **columns):
     """Images, labels and scores of a world as three tables, the latter two turned around."""
     ids = [f"i{place}" for place in range(len(group))]
     names = CONCEPTS if scores.shape[1] == len(CONCEPTS) else map(str, range(scores.shape[1]))
@@ -28,9 +22,9 @@ def tables(
     }
 
 
-def values(data: dict[str, pl.DataFrame], **changes: Any) -> dict[str, Any]:
+def values(data, **changes):
     """A configuration for the tables of `tables`, quick, with changes."""
-    base: dict[str, Any] = {
+    base = {
         "audit": "concepts",
         "data": {
             "images": {"table": data["images"], "id": "image"},
@@ -45,22 +39,22 @@ def values(data: dict[str, pl.DataFrame], **changes: Any) -> dict[str, Any]:
     return base | changes
 
 
-def small(**changes: Any) -> dict[str, Any]:
+def small(**changes):
     """A configuration on a world of 400 images."""
     return values(tables(*world(3, n=400)), **changes)
 
 
-def with_data(data: dict[str, pl.DataFrame], **keys: Any) -> dict[str, Any]:
+def with_data(data, **keys):
     """A configuration whose section `data` has more keys."""
     given = values(data)
     return given | {"data": given["data"] | keys}
 
 
-def run(given: dict[str, Any]) -> AuditResult:
+def run(given):
     return audits.run(audits.parse_config(given, source="c"))
 
 
-def frame(result: AuditResult, name: str) -> pl.DataFrame:
+def frame(result, name):
     found = pl.from_arrow(result.tables[name])
     assert isinstance(found, pl.DataFrame)
     return found

@@ -4,14 +4,12 @@ import math
 import runpy
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 
 from equipoise import audits
-from equipoise.core import AuditResult, Finding
 from equipoise.counterfactuals.captions import neutral_prompts
 from equipoise.metrics import max_skew, ndkl
 from goldens import Golden
@@ -24,7 +22,7 @@ ATTRIBUTES = {"race": ("a", "b", "c"), "gender": ("man", "woman")}
 BODY = {"body": ("x", "y")}
 
 
-def table(sets: int = 12, **more: tuple[str, ...]) -> pl.DataFrame:
+def table(sets=12, **more):
     """Whole sets of every combination, for three subjects."""
     varied = {**ATTRIBUTES, **more}
     rows = [
@@ -36,7 +34,7 @@ def table(sets: int = 12, **more: tuple[str, ...]) -> pl.DataFrame:
     return pl.DataFrame(rows).with_row_index("image").cast({"image": pl.String})
 
 
-def images(frame: pl.DataFrame, seed: int = 0) -> np.ndarray:
+def images(frame, seed=0):
     """Vectors in which men lie towards the first axis, and members of a set share most."""
     rng = np.random.default_rng(seed)
     _, own = np.unique(frame["set"].to_numpy(), return_inverse=True)
@@ -46,21 +44,21 @@ def images(frame: pl.DataFrame, seed: int = 0) -> np.ndarray:
     return found
 
 
-def prompts() -> np.ndarray:
+def prompts():
     """Two prompts a subject: chef lies towards men, nurse towards women, pilot towards neither."""
     found = np.random.default_rng(1).standard_normal((6, 6))
     found[:, 0] = (3.0, 3.0, -3.0, -3.0, 0.0, 0.0)
     return found
 
 
-def asked() -> pl.DataFrame:
+def asked():
     texts = [f"{opening} {one}" for one in SUBJECTS for opening in ("a", "a photo of a")]
     return pl.DataFrame({"prompt": texts, "subject": [one for one in SUBJECTS for _ in range(2)]})
 
 
-def values(frame: pl.DataFrame | None = None, **changes: Any) -> dict[str, Any]:
+def values(frame=None, **changes):
     frame = table() if frame is None else frame
-    found: dict[str, Any] = {
+    found = {
         "audit": "counterfactuals",
         "data": {"images": {"table": frame, "id": "image"}, "groups": [["race", "gender"]]},
         "queries": {"table": asked(), "id": "prompt", "subject": "subject"},
@@ -70,15 +68,15 @@ def values(frame: pl.DataFrame | None = None, **changes: Any) -> dict[str, Any]:
     return {**found, **changes}
 
 
-def run(frame: pl.DataFrame | None = None, **changes: Any) -> AuditResult:
+def run(frame=None, **changes):
     return audits.run(audits.parse_config(values(frame, **changes)))
 
 
-def by_metric(result: AuditResult, version: str = "default") -> dict[tuple[str, str], Finding]:
+def by_metric(result, version="default"):
     return {(f.metric, f.subject): f for f in result.findings if f.version == version}
 
 
-def scored(frame: pl.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+def scored(frame):
     """Scores of each image for its own subject, and the places of its subject."""
     vectors, texts = images(frame), prompts()
     units = texts / np.linalg.norm(texts, axis=1, keepdims=True)
@@ -89,7 +87,7 @@ def scored(frame: pl.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     return (unit * means[owner]).sum(axis=1), owner
 
 
-def test_each_subject_is_the_protocol_done_plainly() -> None:
+def test_each_subject_is_the_protocol_done_plainly():
     frame = table()
     scores, owner = scored(frame)
     groups = frame["race"].to_numpy() + ", " + frame["gender"].to_numpy()
@@ -108,17 +106,17 @@ def test_each_subject_is_the_protocol_done_plainly() -> None:
     assert found["max_skew", ""].method == "percentile bootstrap over queries, 100 replicates"
 
 
-def test_k_is_the_number_of_combinations_and_ndkl_runs_to_its_square() -> None:
+def test_k_is_the_number_of_combinations_and_ndkl_runs_to_its_square():
     found = by_metric(run())
     assert '"k": 6' in found["max_skew", ""].parameters
     assert '"k": 36' in found["ndkl", ""].parameters
 
 
-def data(frame: pl.DataFrame, *more: str) -> dict[str, Any]:
+def data(frame, *more):
     return {"images": {"table": frame, "id": "image"}, "groups": [["race", "gender", *more]]}
 
 
-def test_three_attributes_have_marginals_within_the_other_two() -> None:
+def test_three_attributes_have_marginals_within_the_other_two():
     frame = table(sets=13, **BODY)
     result = run(frame, data=data(frame, "body"))
     versions = {f.version for f in result.findings if f.groups == "gender"}
@@ -136,7 +134,7 @@ def test_three_attributes_have_marginals_within_the_other_two() -> None:
     }  # fmt: skip
 
 
-def test_both_chance_levels_stand_beside_max_skew_and_ndkl() -> None:
+def test_both_chance_levels_stand_beside_max_skew_and_ndkl():
     frame = table()
     result = run(frame)
     rows = result.tables["chance"].to_pylist()
@@ -161,9 +159,7 @@ def test_both_chance_levels_stand_beside_max_skew_and_ndkl() -> None:
 
 
 @pytest.mark.parametrize(("shared", "within", "prefixes"), [(0.0, 1.015, 0.35), (0.9, 0.76, None)])
-def test_chance_is_what_the_protocol_gives_without_any_preference(
-    shared: float, within: float, prefixes: float | None
-) -> None:
+def test_chance_is_what_the_protocol_gives_without_any_preference(shared, within, prefixes):
     """K = 12 of 50 sets of 12 images: the paper prints 1.02 and 0.34 to 0.37 for CLIP."""
     golden = Golden("social_counterfactuals.json")
     size = golden["images_per_set"]["race-gender"]
@@ -196,7 +192,7 @@ def test_chance_is_what_the_protocol_gives_without_any_preference(
         assert printed == pytest.approx(prefixes, abs=0.02)
 
 
-def test_proportions_are_the_shares_among_the_first_k() -> None:
+def test_proportions_are_the_shares_among_the_first_k():
     frame = table()
     scores, owner = scored(frame)
     rows = run(frame).tables["proportions"].to_pylist()
@@ -214,18 +210,18 @@ def test_proportions_are_the_shares_among_the_first_k() -> None:
         assert sum(shares) == pytest.approx(1.0)
 
 
-def test_incomplete_and_repeated_sets_are_counted() -> None:
+def test_incomplete_and_repeated_sets_are_counted():
     lacking = table().filter(pl.col("image") != "0")
     twice = pl.concat([lacking, lacking[40:41].with_columns(image=pl.lit("again"))])
     note = "race × gender: of 36 sets, 1 lack an image of some combination and 1 have several"
     assert any(each.startswith(note) for each in run(twice).manifest.notes)
-    planned: Any = audits.plan(audits.parse_config(values(twice)))
+    planned = audits.plan(audits.parse_config(values(twice)))
     assert planned.details["sets"] == [
         {"groups": "race × gender", "subjects": 3, "sets": 36, "incomplete": 1, "repeated": 1}
     ]
 
 
-def test_neutral_prompts_agree_with_their_subject() -> None:
+def test_neutral_prompts_agree_with_their_subject():
     found = neutral_prompts(["engineer", "nurse"], ["A", "An image of a", "A photo of a {} person"])
     assert found["prompt"].to_pylist() == [
         "An engineer", "An image of an engineer", "A photo of an engineer person",
@@ -234,9 +230,7 @@ def test_neutral_prompts_agree_with_their_subject() -> None:
     assert found["subject"].to_pylist() == ["engineer"] * 3 + ["nurse"] * 3
 
 
-def test_the_example_is_what_its_script_writes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_example_is_what_its_script_writes(tmp_path, monkeypatch):
     folder = ROOT / "examples" / "counterfactuals"
     found = runpy.run_path(str(folder / "make.py"))
     monkeypatch.setitem(found["main"].__globals__, "HERE", tmp_path)
@@ -252,7 +246,7 @@ def test_the_example_is_what_its_script_writes(
             assert np.allclose(np.load(tmp_path / name), np.load(folder / name), atol=5e-3)
 
 
-def test_the_example_tells_the_planted_model_from_the_other() -> None:
+def test_the_example_tells_the_planted_model_from_the_other():
     config = audits.load_config(ROOT / "examples" / "counterfactuals" / "audit.yaml")
     result = audits.run(config, base=ROOT / "examples" / "counterfactuals")
     rows = result.tables["chance"].to_pylist()

@@ -2,14 +2,13 @@
 
 import math
 import re
-from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 
 from equipoise import audits
-from equipoise.core import AuditResult, ConfigError, Finding, Verdict
+from equipoise.core import ConfigError, Verdict
 from equipoise.core.finding import Family
 from equipoise.metrics import (
     confusable_subjects,
@@ -27,7 +26,7 @@ RACES, GENDERS = ("a", "b", "c"), ("man", "woman")
 LABELLED = 144
 
 
-def table(sets: int = 12) -> pl.DataFrame:
+def table(sets=12):
     rows = [
         {"subject": subject, "set": f"{subject}{number}", "race": race, "gender": gender}
         for subject in SUBJECTS
@@ -38,20 +37,20 @@ def table(sets: int = 12) -> pl.DataFrame:
     return pl.DataFrame(rows).with_row_index("image").cast({"image": pl.String})
 
 
-def images() -> np.ndarray:
+def images():
     rng = np.random.default_rng(0)
     shared = np.repeat(rng.standard_normal((36, 6)), 6, axis=0)
     return shared + 0.3 * rng.standard_normal((216, 6)) + 1.5 * np.repeat(prompts(), 72, axis=0)
 
 
-def prompts() -> np.ndarray:
+def prompts():
     """Chef and nurse are one to the model."""
     found = np.eye(6)[[0, 0, 1]]
     found[1, 2] = 0.1
     return found
 
 
-def people(**changes: Any) -> pl.DataFrame:
+def people(**changes):
     """Labels of some images, of which those of women are wrong more often."""
     rng = np.random.default_rng(5)
     gender = table()["gender"].to_numpy()[:LABELLED]
@@ -67,12 +66,12 @@ def people(**changes: Any) -> pl.DataFrame:
     ).with_columns(**changes)
 
 
-def asked(**changes: Any) -> dict[str, Any]:
+def asked(**changes):
     given = {"table": people(), "id": "image", "label": "said", "detected": "found"}
     return {"labels": {**given, **changes}}
 
 
-def values(quality: dict[str, Any] | None, **changes: Any) -> dict[str, Any]:
+def values(quality, **changes):
     model = {"images": {"file": images()}, "queries": {"file": prompts()}}
     queries = pl.DataFrame({"prompt": SUBJECTS})
     return {
@@ -86,16 +85,16 @@ def values(quality: dict[str, Any] | None, **changes: Any) -> dict[str, Any]:
     }
 
 
-def run(quality: dict[str, Any] | None, **changes: Any) -> AuditResult:
+def run(quality, **changes):
     return audits.run(audits.parse_config(values(quality, **changes)))
 
 
-def one(result: AuditResult, metric: str, subject: str = "") -> Finding:
+def one(result, metric, subject=""):
     return next(f for f in result.findings if (f.metric, f.subject) == (metric, subject))
 
 
 @pytest.fixture(scope="module")
-def result() -> AuditResult:
+def result():
     rng = np.random.default_rng(9)
     reference = {"table": pl.DataFrame({"id": [f"r{n}" for n in range(80)]}), "id": "id"}
     pose, layout = images() @ np.diag([1, 1, 0, 0, 1, 1]), images() + 4.0
@@ -105,7 +104,7 @@ def result() -> AuditResult:
     return run(quality, reference={"file": rng.standard_normal((80, 6))})
 
 
-def test_findings_are_what_the_functions_give(result: AuditResult) -> None:
+def test_findings_are_what_the_functions_give(result):
     frame, rng = table(), np.random.default_rng(9)
     subjects, sets = (frame[name].to_numpy() for name in ("subject", "set"))
     alike = set_similarity(images(), sets, strata=subjects, resampling=None).value
@@ -123,7 +122,7 @@ def test_findings_are_what_the_functions_give(result: AuditResult) -> None:
     assert one(result, "confusable_subjects").value == same == pytest.approx(2 / 3)
 
 
-def test_what_is_no_comparison_of_groups_has_no_verdict(result: AuditResult) -> None:
+def test_what_is_no_comparison_of_groups_has_no_verdict(result):
     for metric in (
         "image_similarity", "pose_similarity", "background_similarity", "frechet_distance",
         "frechet_distance_extrapolated", "confusable_subjects", "subject_accuracy",
@@ -135,7 +134,7 @@ def test_what_is_no_comparison_of_groups_has_no_verdict(result: AuditResult) -> 
     assert one(result, "image_similarity").chance < one(result, "image_similarity").ci_low
 
 
-def test_errors_that_people_see_are_tested_by_group(result: AuditResult) -> None:
+def test_errors_that_people_see_are_tested_by_group(result):
     found = one(result, "label_error_gap")
     groups = {name: table()[name].to_numpy()[:LABELLED] for name in ("race", "gender")}
     plain = label_errors(people()["said"].to_numpy(), groups, resampling=None)
@@ -155,7 +154,7 @@ def test_errors_that_people_see_are_tested_by_group(result: AuditResult) -> None
     assert len({r["group"] for r in rows if r["error"] == "out of frame"}) == 7
 
 
-def test_the_detector_is_held_against_people(result: AuditResult) -> None:
+def test_the_detector_is_held_against_people(result):
     said, found = (people()[name].to_numpy() for name in ("said", "found"))
     plain = detector_precision(found == "yes", said == "good", resampling=None).value
     assert one(result, "detector_precision").value == pytest.approx(plain)
@@ -167,7 +166,7 @@ def test_the_detector_is_held_against_people(result: AuditResult) -> None:
     assert one(wider, "detector_precision").value == pytest.approx(shown)
 
 
-def test_subjects_that_are_not_told_apart_are_listed(result: AuditResult) -> None:
+def test_subjects_that_are_not_told_apart_are_listed(result):
     rows = {r["subject"]: r for r in result.tables["subjects_told_apart"].to_pylist()}
     assert {name for name, row in rows.items() if row["told_apart"]} == {"pilot"}
     assert (rows["chef"]["nearest"], rows["nurse"]["nearest"]) == ("nurse", "chef")
@@ -177,7 +176,7 @@ def test_subjects_that_are_not_told_apart_are_listed(result: AuditResult) -> Non
     assert all(row["nearest"] == "" for row in told)
 
 
-def test_the_inception_score_is_of_a_classifiers_probabilities() -> None:
+def test_the_inception_score_is_of_a_classifiers_probabilities():
     rows = np.random.default_rng(1).dirichlet([0.3, 0.3, 0.3], 216)
     given = pl.DataFrame({"image": table()["image"], **dict(zip("xyz", rows.T, strict=True))})
     found = one(run({"probabilities": {"file": given[:-1], "id": "image"}}), "inception_score")
@@ -207,8 +206,6 @@ def test_the_inception_score_is_of_a_classifiers_probabilities() -> None:
         ),
     ],
 )
-def test_errors_of_the_section(
-    quality: dict[str, Any], model: dict[str, Any], message: str
-) -> None:
+def test_errors_of_the_section(quality, model, message):
     with pytest.raises(ConfigError, match=re.escape(message)):
         audits.parse_config(values(quality, **model))

@@ -1,17 +1,13 @@
 """From pictures and a model to findings: the planted CLIP, sets as filters write them."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import polars as pl
 import pytest
 from PIL import Image
 
 from equipoise import audits
-from equipoise.core import AuditResult
 from equipoise.planted.scenes.embed import WEIGHTS, embed_images, load_clip
-from equipoise.planted.scenes.sets import Scenes, render_sets
+from equipoise.planted.scenes.sets import render_sets
 from generation_models import Looker, Painter
 
 SUBJECTS = ("solid square", "solid triangle", "hollow house")
@@ -19,9 +15,9 @@ PREFIXES = ["A", "A picture of a", "this is a"]
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, np.ndarray, pl.DataFrame]:
+def world(tmp_path_factory):
     """Two sets of three subjects in a folder with a table, as sets that filters kept."""
-    drawn: Scenes = render_sets(2, seed=5)
+    drawn = render_sets(2, seed=5)
     table = drawn.table()
     kept = np.isin(table["subject"], SUBJECTS)
     folder = tmp_path_factory.mktemp("sets")
@@ -37,7 +33,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, np.ndarray, p
     return folder, drawn.images[kept], frame
 
 
-def values(folder: Path, store: Path, **changes: Any) -> dict[str, Any]:
+def values(folder, store, **changes):
     return {
         "audit": "counterfactuals",
         "data": {
@@ -56,9 +52,7 @@ def values(folder: Path, store: Path, **changes: Any) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def result(
-    world: tuple[Path, np.ndarray, pl.DataFrame], tmp_path_factory: pytest.TempPathFactory
-) -> AuditResult:
+def result(world, tmp_path_factory):
     folder, _, frame = world
     said = np.where(np.arange(len(frame)) % 5 == 0, "wrong attribute", "good")
     labels = frame.select("image_id").with_columns(said=pl.Series(said))
@@ -71,9 +65,7 @@ def result(
     return audits.run(audits.parse_config(values(folder, store, quality=quality)))
 
 
-def test_prompts_are_made_of_the_subjects_of_the_images(
-    world: tuple[Path, np.ndarray, pl.DataFrame], result: AuditResult
-) -> None:
+def test_prompts_are_made_of_the_subjects_of_the_images(world, result):
     _, pixels, frame = world
     clip = load_clip("biased")
     vectors, place = embed_images(clip, pixels), frame["subject"].to_numpy()
@@ -88,7 +80,7 @@ def test_prompts_are_made_of_the_subjects_of_the_images(
                 assert row["share"] == pytest.approx((hues == row["group"]).mean())
 
 
-def test_the_planted_favourite_is_shown_first(result: AuditResult) -> None:
+def test_the_planted_favourite_is_shown_first(result):
     found = {f.subject: f for f in result.findings
              if (f.metric, f.version, f.groups) == ("ndkl", "default", "hue × frame")}  # fmt: skip
     assert found[""].value > found[""].chance_high
@@ -103,7 +95,7 @@ def test_the_planted_favourite_is_shown_first(result: AuditResult) -> None:
     assert shares["hollow house", "green"] > 1 / 6
 
 
-def test_members_of_a_set_share_their_background(result: AuditResult) -> None:
+def test_members_of_a_set_share_their_background(result):
     found = {f.metric: f for f in result.findings if not f.groups}
     assert found["background_similarity"].value > found["background_similarity"].chance_high
     assert found["pose_similarity"].n == found["image_similarity"].n == 72
@@ -113,7 +105,7 @@ def test_members_of_a_set_share_their_background(result: AuditResult) -> None:
     assert result.manifest.counts["prepared"]["models"]["clip"]["reference"]["asked"] == 72
 
 
-def test_sets_that_an_audit_of_generation_kept_are_read_as_they_are(tmp_path: Path) -> None:
+def test_sets_that_an_audit_of_generation_kept_are_read_as_they_are(tmp_path):
     shapes, looker = ["square", "circle", "star", "moon"], Looker()
     made = audits.parse_config(
         {
@@ -147,7 +139,7 @@ def test_sets_that_an_audit_of_generation_kept_are_read_as_they_are(tmp_path: Pa
     result = audits.run(probe, base=tmp_path)
     sets = len({*pl.read_parquet(folder / "images.parquet")["set"]})
     assert 4 < sets <= 24
-    planned: Any = audits.plan(probe, base=tmp_path)
+    planned = audits.plan(probe, base=tmp_path)
     assert planned.details["sets"][0]["sets"] == sets
     assert planned.details["sets"][0]["incomplete"] == 0
     found = {f.subject: f for f in result.findings if f.metric == "max_skew"}

@@ -1,7 +1,6 @@
 """The audit of diversity: findings are the metrics of the sets; unusual input is counted."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -10,7 +9,7 @@ import pytest
 from audits.examples import written_again
 from equipoise import audits, report
 from equipoise.audits.diversity.page import PAGE
-from equipoise.core import AuditResult, DataError, Finding, Verdict
+from equipoise.core import DataError, Verdict
 from equipoise.metrics import iss_cross, iss_difference, iss_intra
 from equipoise.metrics.vectors.diversity import project
 from page_text import check_snapshot, page_text
@@ -20,7 +19,7 @@ EXAMPLE = ROOT / "examples" / "diversity"
 COUNTS = {"north": 40, "south": 40, "west": 4}
 
 
-def vectors(seed: int = 1, spread: float = 0.5) -> np.ndarray:
+def vectors(seed=1, spread=0.5):
     """The south is more diverse."""
     rng = np.random.default_rng(seed)
     noise = rng.standard_normal((sum(COUNTS.values()), 6))
@@ -28,7 +27,7 @@ def vectors(seed: int = 1, spread: float = 0.5) -> np.ndarray:
     return np.r_[2.0, np.zeros(5)] + spread * noise
 
 
-def table() -> pl.DataFrame:
+def table():
     regions = [name for name, n in COUNTS.items() for _ in range(n)]
     return pl.DataFrame(
         {
@@ -39,8 +38,8 @@ def table() -> pl.DataFrame:
     )
 
 
-def config(**changes: Any) -> audits.AuditConfig:
-    values: dict[str, Any] = {
+def config(**changes):
+    values = {
         "audit": "diversity",
         "data": {"images": {"table": table(), "id": "image"}, "sets": ["region"]},
         "models": {"m": {"file": vectors()}},
@@ -51,15 +50,15 @@ def config(**changes: Any) -> audits.AuditConfig:
     return audits.parse_config(values)
 
 
-def run(**changes: Any) -> AuditResult:
+def run(**changes):
     return audits.run(config(**changes))
 
 
-def by_metric(result: AuditResult) -> dict[tuple[str, str], Finding]:
+def by_metric(result):
     return {(f.metric, f.subject): f for f in result.findings}
 
 
-def test_findings_are_the_metrics_of_the_sets() -> None:
+def test_findings_are_the_metrics_of_the_sets():
     found = by_metric(run())
     rows = vectors()
     sets = {"north": rows[:40], "south": rows[40:80]}
@@ -75,7 +74,7 @@ def test_findings_are_the_metrics_of_the_sets() -> None:
     assert (west.verdict, west.n) == (Verdict.NOT_ESTIMABLE, 4)
 
 
-def test_values_of_within_are_measured_separately() -> None:
+def test_values_of_within_are_measured_separately():
     result = run(
         data={
             "images": {"table": table(), "id": "image"}, "sets": ["region"], "within": "query",
@@ -89,11 +88,11 @@ def test_values_of_within_are_measured_separately() -> None:
     assert {row["within"] for row in result.tables["distances"].to_pylist()} == {"a", "b"}
 
 
-def notes(pattern: str, **changes: Any) -> int:
+def notes(pattern, **changes):
     return sum(pattern in note for note in run(**changes).manifest.notes)
 
 
-def test_embeddings_that_cannot_be_used_are_counted() -> None:
+def test_embeddings_that_cannot_be_used_are_counted():
     rows = vectors()
     rows[3], rows[5, 2] = 0.0, np.nan
     (planned,) = audits.plan(config(models={"m": {"file": rows}})).details["models"]
@@ -105,7 +104,7 @@ def test_embeddings_that_cannot_be_used_are_counted() -> None:
 
 
 @pytest.mark.parametrize("column", ["region", "query"])
-def test_images_without_a_value_are_in_no_set(column: str) -> None:
+def test_images_without_a_value_are_in_no_set(column):
     known = pl.when(pl.col("image") == "i000").then(None).otherwise(pl.col(column))
     images = {"table": table().with_columns(known.alias(column)), "id": "image"}
     result = run(data={"images": images, "sets": ["region"], "within": "query"})
@@ -114,7 +113,7 @@ def test_images_without_a_value_are_in_no_set(column: str) -> None:
     assert sum("in no set" in n or "in no group" in n for n in result.manifest.notes) == 1
 
 
-def test_a_reference_stands_beside_the_sets() -> None:
+def test_a_reference_stands_beside_the_sets():
     near = vectors(9)[:30]
     names = pl.DataFrame({"image": [f"r{k}" for k in range(30)]})
     result = run(
@@ -141,23 +140,21 @@ def test_a_reference_stands_beside_the_sets() -> None:
         ({"metrics": {"components": 7}}, "lower metrics.components to 6"),
     ],
 )
-def test_a_plan_refuses_what_its_audit_refuses(
-    step: Any, changes: dict[str, Any], fix: str
-) -> None:
+def test_a_plan_refuses_what_its_audit_refuses(step, changes, fix):
     with pytest.raises(DataError) as caught:
         step(config(**changes))
     assert fix in str(caught.value.fix)
     assert caught.value.file == "images (data frame)"
 
 
-def test_a_subset_lists_images_of_the_set() -> None:
+def test_a_subset_lists_images_of_the_set():
     result = run(metrics={"subset": 3})
     rows = result.tables["subsets"].to_pylist()
     assert [row["rank"] for row in rows if row["set"] == "north"] == [1, 2, 3]
     assert all(int(row["image_id"][1:]) < 40 for row in rows if row["set"] == "north")
 
 
-def test_components_are_projected_on_before() -> None:
+def test_components_are_projected_on_before():
     result = run(metrics={"components": 2})
     found = by_metric(result)
     rows = vectors()
@@ -174,7 +171,7 @@ def test_components_are_projected_on_before() -> None:
         assert alone == pytest.approx(matrix[group.group, group.group]["distance"], rel=1e-12)
 
 
-def test_the_example_finds_what_its_script_plants() -> None:
+def test_the_example_finds_what_its_script_plants():
     config = audits.load_config(EXAMPLE / "audit.yaml")
     result = audits.run(config, base=EXAMPLE)
     found = by_metric(result)
@@ -187,6 +184,6 @@ def test_the_example_finds_what_its_script_plants() -> None:
     check_snapshot(Path(__file__).parent / "page.txt", page_text(report.render(result, PAGE)))
 
 
-def test_the_examples_data_are_what_its_script_writes(tmp_path: Path) -> None:
+def test_the_examples_data_are_what_its_script_writes(tmp_path):
     names = ["embeddings.npy", "images.csv", "stock.csv", "stock.npy"]
     assert written_again(EXAMPLE, tmp_path) == names

@@ -1,7 +1,6 @@
 """Audits of generation of images that exist, and configurations that are refused."""
 
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv
@@ -11,34 +10,34 @@ import pytest
 from audits.examples import written_again
 from equipoise import audits, report
 from equipoise.cli.pages import page_of
-from equipoise.core import AuditResult, ConfigError, DataError, Verdict
+from equipoise.core import ConfigError, DataError, Verdict
 from page_text import check_snapshot, page_text
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "generation"
 CAPTIONS = {"subjects": ["doctor", "nurse"], "attributes": {"gender": ["male", "female"]}}
-GENERATED: dict[str, Any] = {"captions": CAPTIONS, "generator": {"model": "diffusers:a/b"}}
-TABLE: dict[str, Any] = {
+GENERATED = {"captions": CAPTIONS, "generator": {"model": "diffusers:a/b"}}
+TABLE = {
     "images": {"table": "images.csv", "path": "file"}, "attributes": ["gender"]
 }  # fmt: skip
 CLIP = {"model": "hf:openai/clip-vit-base-patch32"}
 
 
 @pytest.fixture(scope="module")
-def result() -> AuditResult:
+def result():
     return audits.run(audits.load_config(EXAMPLE / "audit.yaml"), base=EXAMPLE)
 
 
-def test_the_example_is_what_its_script_writes(tmp_path: Path) -> None:
+def test_the_example_is_what_its_script_writes(tmp_path):
     assert written_again(EXAMPLE, tmp_path)
     assert sum(path.stat().st_size for path in EXAMPLE.iterdir()) < 230_000
 
 
-def test_the_page_of_the_example(result: AuditResult) -> None:
+def test_the_page_of_the_example(result):
     html = report.render(result, page_of(result))
     check_snapshot(Path(__file__).with_name("page.txt"), page_text(html))
 
 
-def test_the_planted_disparities_are_the_only_disparities(result: AuditResult) -> None:
+def test_the_planted_disparities_are_the_only_disparities(result):
     gaps = {(f.subject, f.groups): f for f in result.findings if f.metric == "rejection_gap"}
     disparities = {
         (subject.partition(",")[0], groups)
@@ -67,7 +66,7 @@ def test_the_planted_disparities_are_the_only_disparities(result: AuditResult) -
     assert whole.unit == "caption set"
 
 
-def test_learned_and_fixed_thresholds_stand_together(result: AuditResult) -> None:
+def test_learned_and_fixed_thresholds_stand_together(result):
     rows = {
         (row["attributes"], row["attribute"]): row
         for row in result.tables["thresholds"].to_pylist()
@@ -78,12 +77,12 @@ def test_learned_and_fixed_thresholds_stand_together(result: AuditResult) -> Non
     assert (fixed["learned"], fixed["threshold"], fixed["labels"]) == (False, 8, None)
 
 
-def labels(name: str, said: str) -> tuple[tuple[str, ...], dict[str, Any]]:
+def labels(name, said):
     table = pa.table({"set": [name], "shows race": [said]})
     return ("filters", "attributes", "labels"), {"table": table}
 
 
-def part(key: str, rows: int) -> tuple[tuple[str, ...], dict[str, Any]]:
+def part(key, rows):
     read = pa.csv.read_csv if key == "captions" else pa.parquet.read_table
     file = EXAMPLE / ("texts.csv" if key == "captions" else "images.parquet")
     return ("filters", "similarity", key), {"file": read(file).slice(0, rows)}
@@ -99,10 +98,8 @@ def part(key: str, rows: int) -> tuple[tuple[str, ...], dict[str, Any]]:
         (part("images", 500), None, None, "extraction.max_failures"),
     ],
 )
-def test_data_that_cannot_be_used(
-    change: tuple[tuple[str, ...], dict[str, Any]], column: str | None, row: int | None, words: str
-) -> None:
-    def changed(section: Any, keys: tuple[str, ...]) -> Any:
+def test_data_that_cannot_be_used(change, column, row, words):
+    def changed(section, keys):
         update = {keys[0]: changed(getattr(section, keys[0]), keys[1:])} if keys else change[1]
         return section.model_copy(update=update)
 
@@ -133,7 +130,7 @@ def test_data_that_cannot_be_used(
         (GENERATED | {"generator": {"model": "diffusers:a", "shared": [0.9, 0.1]}}, "shared: "),
     ],
 )  # fmt: skip
-def test_a_configuration_names_its_key(values: dict[str, Any], key: str) -> None:
+def test_a_configuration_names_its_key(values, key):
     with pytest.raises(ConfigError, match=key):
         audits.parse_config({"audit": "generation", **values})
 
@@ -154,6 +151,6 @@ ALL = {"thresholds": {"gender": 1.0}}
         ({"similarity": CLIP, "attributes": {"thresholds": {"gender": 1}}}, "attributes.*from 2"),
     ],
 )
-def test_a_filter_names_its_key(filters: dict[str, Any], key: str) -> None:
+def test_a_filter_names_its_key(filters, key):
     with pytest.raises(ConfigError, match=rf"filters.*{key}"):
         audits.parse_config({"audit": "generation", **TABLE, "filters": filters})

@@ -1,8 +1,6 @@
 """Audits of generation from captions to a data set, with tiny models."""
 
 import io
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,17 +9,17 @@ import pytest
 from PIL import Image
 
 from equipoise import audits
-from equipoise.core import AuditResult, ConfigError, DataError, Verdict
+from equipoise.core import ConfigError, DataError, Verdict
 from equipoise.planted.scenes.render import HUES, SUBJECTS
 from generation_models import COLOURS, Guard, Looker, Painter, adds_up, judged, scenes
 
 SHAPES = ["square", "circle", "star", "moon"]
 
 
-def config(painter: Any, looker: Any = None, threshold: float = 0.8, **more: Any) -> Any:
+def config(painter, looker=None, threshold=0.8, **more):
     similarity = {"model": looker or Looker(), "threshold": threshold, "pairs": None}
     shown = {"templates": "a {} thing", "thresholds": {"hue": 1.0}}
-    values: dict[str, Any] = {
+    values = {
         "audit": "generation",
         "captions": {"subjects": SHAPES, "attributes": {"hue": [*COLOURS]}},
         "generator": {"model": painter, "candidates": 6, "seed": 1},
@@ -33,16 +31,15 @@ def config(painter: Any, looker: Any = None, threshold: float = 0.8, **more: Any
 
 
 @pytest.fixture
-def biased() -> Painter:
+def biased():
     return Painter(wrong="blue", share=0.5)
 
 
-def rows(result: AuditResult, table: str) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = result.tables[table].to_pylist()
-    return rows
+def rows(result, table):
+    return result.tables[table].to_pylist()
 
 
-def shares(result: AuditResult, check: str) -> dict[str, float]:
+def shares(result, check):
     """Share that a check rejects, by group."""
     return {
         row["group"]: row["share"]
@@ -51,7 +48,7 @@ def shares(result: AuditResult, check: str) -> dict[str, float]:
     }
 
 
-def test_a_group_that_a_model_cannot_draw_is_found(biased: Painter, tmp_path: Path) -> None:
+def test_a_group_that_a_model_cannot_draw_is_found(biased, tmp_path):
     looker = Looker()
     result = audits.run(config(biased, looker), base=tmp_path)
     by_group = shares(result, "caption similarity")
@@ -71,9 +68,7 @@ def test_a_group_that_a_model_cannot_draw_is_found(biased: Painter, tmp_path: Pa
     assert (biased.calls, looker.seen) == (72, 72)
 
 
-def test_the_kept_sets_are_a_data_set_that_other_audits_read(
-    biased: Painter, tmp_path: Path
-) -> None:
+def test_the_kept_sets_are_a_data_set_that_other_audits_read(biased, tmp_path):
     result = audits.run(config(biased), base=tmp_path)
     (folder,) = (tmp_path / "evidence" / "sets").iterdir()
     table = pq.read_table(folder / "images.parquet")
@@ -97,7 +92,7 @@ def test_the_kept_sets_are_a_data_set_that_other_audits_read(
     assert audits.run(probe, base=tmp_path).findings
 
 
-def test_refused_images_are_a_check_of_their_own(tmp_path: Path) -> None:
+def test_refused_images_are_a_check_of_their_own(tmp_path):
     result = audits.run(config(Painter(refused="green star")), base=tmp_path)
     assert shares(result, "image made") == pytest.approx({"red": 0.0, "green": 0.25, "blue": 0.0})
     complete = rows(result, "stages")[0]
@@ -105,7 +100,7 @@ def test_refused_images_are_a_check_of_their_own(tmp_path: Path) -> None:
     assert [row["kept"] for row in rows(result, "subjects")] == [6, 6, 6, 0]
 
 
-def test_content_is_off_unless_asked_for_and_rejects_by_label(tmp_path: Path) -> None:
+def test_content_is_off_unless_asked_for_and_rejects_by_label(tmp_path):
     off = audits.run(config(Painter()), base=tmp_path)
     assert any("filters.content" in note for note in off.manifest.notes)
     filters = {"content": {"model": Guard(), "unsafe": ["unsafe"]}}
@@ -114,14 +109,12 @@ def test_content_is_off_unless_asked_for_and_rejects_by_label(tmp_path: Path) ->
     assert rows(on, "stages")[-1]["sets_after"] == 0
 
 
-def colours(data: bytes) -> int:
+def colours(data):
     pixels = np.asarray(Image.open(io.BytesIO(data)))
     return len(np.unique(pixels.reshape(-1, 3), axis=0))
 
 
-def test_the_gallery_has_small_pictures_of_kept_and_rejected_sets(
-    biased: Painter, tmp_path: Path
-) -> None:
+def test_the_gallery_has_small_pictures_of_kept_and_rejected_sets(biased, tmp_path):
     sharp, coarse = (
         rows(audits.run(config(biased, gallery=1, blur=blur), base=tmp_path), "gallery")
         for blur in (None, "all")
@@ -145,9 +138,7 @@ def test_the_gallery_has_small_pictures_of_kept_and_rejected_sets(
         ({"filters": {"similarity": {"model": Guard()}}}, ConfigError, "filters.similarity.model"),
     ],
 )  # fmt: skip
-def test_errors_come_before_images_are_made(
-    more: dict[str, Any], error: type[Exception], words: str, tmp_path: Path
-) -> None:
+def test_errors_come_before_images_are_made(more, error, words, tmp_path):
     painter = Painter()
     with pytest.raises(error) as caught:
         audits.run(config(painter, **more), base=tmp_path)
@@ -155,9 +146,7 @@ def test_errors_come_before_images_are_made(
     assert painter.calls == 0
 
 
-def test_findings_name_the_generator_and_images_made_before_do_not(
-    biased: Painter, tmp_path: Path
-) -> None:
+def test_findings_name_the_generator_and_images_made_before_do_not(biased, tmp_path):
     first = config(biased)
     result = audits.run(first, base=tmp_path)
     assert {f.model for f in result.findings} == {biased.info.name}
@@ -170,7 +159,7 @@ def test_findings_name_the_generator_and_images_made_before_do_not(
     assert shares(read, "caption similarity") == shares(result, "caption similarity")
 
 
-def test_pictures_that_cannot_be_read_cost_their_sets(tmp_path: Path) -> None:
+def test_pictures_that_cannot_be_read_cost_their_sets(tmp_path):
     table = [
         {"image_id": f"{number}-{colour}", "set": str(number), "caption": f"a {colour} thing",
          "hue": colour, "file": f"{number}-{colour}.png"}
@@ -192,7 +181,7 @@ def test_pictures_that_cannot_be_read_cost_their_sets(tmp_path: Path) -> None:
     assert result.manifest.counts["images"]["states"] == {"image": 89, "unreadable": 1}
 
 
-def test_filters_keep_the_better_sets_of_the_planted_pipeline(tmp_path: Path) -> None:
+def test_filters_keep_the_better_sets_of_the_planted_pipeline(tmp_path):
     result = audits.run(scenes(SUBJECTS[:12], HUES[:3], candidates=1, steps=4), base=tmp_path)
     right, _, kept = judged(result, tmp_path / "evidence")
     assert 0.0 < kept.mean() < 1.0

@@ -6,12 +6,12 @@ from equipoise import data
 from equipoise.audits.config_images import RuleConfig
 
 
-def sections() -> dict[str, type]:
+def sections():
     union = get_args(RuleConfig)[0]
     return {get_args(one.model_fields["rule"].annotation)[0]: one for one in get_args(union)}
 
 
-def test_every_rule_of_the_data_has_a_name() -> None:
+def test_every_rule_of_the_data_has_a_name():
     rules = {
         name
         for name in data.__all__

@@ -3,7 +3,6 @@
 import io
 import json
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pyarrow as pa
@@ -12,7 +11,7 @@ import pytest
 from PIL import Image
 
 from equipoise.audits.config_images import PicturesConfig
-from equipoise.audits.images import Known, known, labels_of
+from equipoise.audits.images import known, labels_of
 from equipoise.core import ConfigError, DataError
 from equipoise.data import load_items
 from image_files import (
@@ -36,13 +35,13 @@ COCO = {
 }
 
 
-def png(shade: int, size: tuple[int, int] = (4, 3)) -> bytes:
+def png(shade, size=(4, 3)):
     sink = io.BytesIO()
     Image.new("RGB", size, (shade, shade, shade)).save(sink, "PNG")
     return sink.getvalue()
 
 
-def place_files(root: Path, names: list[str]) -> None:
+def place_files(root, names):
     """Write a picture under each name, each of another shade."""
     for shade, name in enumerate(names):
         path = root / name
@@ -50,24 +49,23 @@ def place_files(root: Path, names: list[str]) -> None:
         path.write_bytes(png(shade))
 
 
-def section(**values: Any) -> PicturesConfig:
+def section(**values):
     return PicturesConfig.model_validate(values)
 
 
-def frame(found: Known) -> pl.DataFrame:
-    frame: pl.DataFrame = found.table.frame  # type: ignore[union-attr]
-    return frame
+def frame(found):
+    return found.table.frame
 
 
 @pytest.fixture
-def coco(tmp_path: Path) -> Path:
+def coco(tmp_path):
     write_json(tmp_path / "captions.json", COCO_CAPTIONS)
     write_json(tmp_path / "instances.json", COCO_INSTANCES)
     (tmp_path / "val2017").mkdir()
     return tmp_path
 
 
-def test_a_plain_table_is_left_as_it_is_and_its_path_says_where_files_are(tmp_path: Path) -> None:
+def test_a_plain_table_is_left_as_it_is_and_its_path_says_where_files_are(tmp_path):
     write_csv(tmp_path / "t.csv", [["id", "file"], ["b", "b.png"], ["a", "in/a.png"]])
     place_files(tmp_path / "photos", ["in/a.png", "b.png"])
     given = section(table="t.csv", id="id", path="file", root="photos")
@@ -79,7 +77,7 @@ def test_a_plain_table_is_left_as_it_is_and_its_path_says_where_files_are(tmp_pa
     assert [found.pictures.read(place) for place in (0, 1)] == [png(0), png(1)]
 
 
-def test_a_table_without_a_path_has_no_pictures(tmp_path: Path) -> None:
+def test_a_table_without_a_path_has_no_pictures(tmp_path):
     found = known(section(table="t.csv", id="id"), tmp_path)
     assert found.pictures is None
     with pytest.raises(ConfigError) as raised:
@@ -91,7 +89,7 @@ def test_a_table_without_a_path_has_no_pictures(tmp_path: Path) -> None:
     )
 
 
-def test_rows_of_one_image_have_one_file(tmp_path: Path) -> None:
+def test_rows_of_one_image_have_one_file(tmp_path):
     rows = [["id", "file"], ["a", "a.png"], ["a", "a.png"], ["b", "b.png"]]
     given = section(table="t.csv", id="id", path="file")
     write_csv(tmp_path / "t.csv", rows)
@@ -103,7 +101,7 @@ def test_rows_of_one_image_have_one_file(tmp_path: Path) -> None:
         _ = known(given, tmp_path).pictures
 
 
-def test_crops_of_a_table_are_columns_of_whole_pixels(tmp_path: Path) -> None:
+def test_crops_of_a_table_are_columns_of_whole_pixels(tmp_path):
     crop = {one: one[0] for one in ("left", "top", "right", "bottom")}
     header = ["id", "file", "l", "t", "r", "b"]
     given = section(table="t.csv", id="id", path="file", crop=crop)
@@ -117,7 +115,7 @@ def test_crops_of_a_table_are_columns_of_whole_pixels(tmp_path: Path) -> None:
         _ = known(given, tmp_path).pictures
 
 
-def test_rules_make_columns_of_a_table(tmp_path: Path) -> None:
+def test_rules_make_columns_of_a_table(tmp_path):
     rows = [["name", "age", "sex"], ["b", "7", "F"], ["a", "40", "M"], ["c", "", "F"]]
     write_csv(tmp_path / "t.csv", rows)
     bands = {"rule": "band_groups", "attribute": "life", "column": "age", "bounds": [18],
@@ -137,7 +135,7 @@ def test_rules_make_columns_of_a_table(tmp_path: Path) -> None:
     )
 
 
-def test_a_folder_names_images_by_path_and_groups_by_its_folders(tmp_path: Path) -> None:
+def test_a_folder_names_images_by_path_and_groups_by_its_folders(tmp_path):
     place_files(tmp_path / "net", ["sketch/dog/1.png", "real/dog/1.png", "real/cat/2.png"])
     (tmp_path / "net" / "real" / "list.txt").write_text("no picture")
     found = known(section(folder="net", levels=["domain", "class"]), tmp_path, columns=("domain",))
@@ -153,7 +151,7 @@ def test_a_folder_names_images_by_path_and_groups_by_its_folders(tmp_path: Path)
         known(section(folder="net", levels=["a", "b", "c"]), tmp_path)
 
 
-def test_captions_and_instances_of_coco_with_rules_in_order(coco: Path) -> None:
+def test_captions_and_instances_of_coco_with_rules_in_order(coco):
     rules = [
         {"rule": "hall_captions"},
         {"rule": "hall_captions", "version": "strict", "neutral_means": "no group"},
@@ -170,7 +168,7 @@ def test_captions_and_instances_of_coco_with_rules_in_order(coco: Path) -> None:
     assert len(found.steps) == 5
 
 
-def test_images_named_by_a_column_keep_their_files(coco: Path) -> None:
+def test_images_named_by_a_column_keep_their_files(coco):
     rules = [{"rule": "ids_from", "column": "file_name"}]
     pictures = known(section(**COCO, rules=rules), coco).pictures
     assert pictures is not None
@@ -179,7 +177,7 @@ def test_images_named_by_a_column_keep_their_files(coco: Path) -> None:
     assert pictures.read(1) == png(1)
 
 
-def test_crops_of_boxes_are_pictures_of_their_own(coco: Path) -> None:
+def test_crops_of_boxes_are_pictures_of_their_own(coco):
     place_files(coco / "val2017", [f"{one:012}.jpg" for one in (25, 9, 139)])
     given = section(**COCO, rules=[{"rule": "hall_captions"}], crop={"labels": ["chair"]})
     found = known(given, coco, columns=("gender", "image"))
@@ -191,7 +189,7 @@ def test_crops_of_boxes_are_pictures_of_their_own(coco: Path) -> None:
     assert found.pictures.read(1) == png(1)
 
 
-def test_rules_that_read_a_file_say_so_among_the_inputs(coco: Path) -> None:
+def test_rules_that_read_a_file_say_so_among_the_inputs(coco):
     write_json(coco / "image_data.json", VG_IMAGES)
     (coco / "blurred.txt").write_text("7\n\n999\n")
     (coco / "classes.csv").write_text("label,class\nchair,folding chair\ngiraffe,animal\n")
@@ -220,16 +218,14 @@ def test_rules_that_read_a_file_say_so_among_the_inputs(coco: Path) -> None:
         ),
     ],
 )
-def test_a_rule_that_does_not_fit_the_data_is_named_by_its_place(
-    coco: Path, rule: dict[str, Any], said: str
-) -> None:
+def test_a_rule_that_does_not_fit_the_data_is_named_by_its_place(coco, rule, said):
     with pytest.raises(ConfigError) as raised:
         known(section(**COCO, rules=[rule]), coco)
     files = {name: coco / f"{name}.json" for name in ("captions", "instances")}
     assert str(raised.value) == said.format(**files)
 
 
-def test_visual_genome_finds_its_files_by_id_in_either_folder(tmp_path: Path) -> None:
+def test_visual_genome_finds_its_files_by_id_in_either_folder(tmp_path):
     write_json(tmp_path / "objects.json", VG_OBJECTS)
     write_json(tmp_path / "image_data.json", VG_IMAGES)
     place_files(tmp_path / "vg", [f"VG_100K/{i}.jpg" for i in (1, 2, 3)] + ["VG_100K_2/4.jpg"])
@@ -246,7 +242,7 @@ def test_visual_genome_finds_its_files_by_id_in_either_folder(tmp_path: Path) ->
         _ = known(given, tmp_path).pictures
 
 
-def test_dollar_street_collapses_rows_as_it_is_told(tmp_path: Path) -> None:
+def test_dollar_street_collapses_rows_as_it_is_told(tmp_path):
     write_csv(tmp_path / "d.csv", DOLLAR_STREET)
     place_files(tmp_path / "street", [f"assets/{one}.jpg" for one in "abcd"])
     rules = [
@@ -267,7 +263,7 @@ def test_dollar_street_collapses_rows_as_it_is_told(tmp_path: Path) -> None:
     assert ("5d4b", "x") in labels_of(known(other, tmp_path)).rows()
 
 
-def test_visogender_finds_files_by_id_and_pata_by_the_end_of_the_address(tmp_path: Path) -> None:
+def test_visogender_finds_files_by_id_and_pata_by_the_end_of_the_address(tmp_path):
     write_csv(tmp_path / "v.tsv", VISOGENDER, "\t")
     place_files(tmp_path / "viso", ["OP_1.jpeg", "OP_2.png"])
     viso = known(section(format="visogender", files="v.tsv", root="viso"), tmp_path)
@@ -284,7 +280,7 @@ def test_visogender_finds_files_by_id_and_pata_by_the_end_of_the_address(tmp_pat
         known(section(format="pata", files=lines, root="pata"), tmp_path)
 
 
-def test_social_counterfactuals_as_files_and_in_rows(tmp_path: Path) -> None:
+def test_social_counterfactuals_as_files_and_in_rows(tmp_path):
     write_csv(tmp_path / "metadata.csv", SOCIAL)
     names = sorted(row[0] for row in SOCIAL[1:])
     place_files(tmp_path / "social", names)
@@ -308,11 +304,11 @@ def test_social_counterfactuals_as_files_and_in_rows(tmp_path: Path) -> None:
         assert found.pictures.read(ids.index(f"{number}/{both}")) == png(shade)
 
 
-def features(**columns: Any) -> dict[bytes, bytes]:
+def features(**columns):
     return {b"huggingface": json.dumps({"info": {"features": columns}}).encode()}
 
 
-def rows_with_images(metadata: dict[bytes, bytes] | None = None) -> pa.Table:
+def rows_with_images(metadata=None):
     images = [{"bytes": png(shade), "path": f"{shade}.png"} for shade in range(12)]
     table = pa.table({
         "image": pa.array(images, pa.struct([("bytes", pa.binary()), ("path", pa.string())])),
@@ -323,7 +319,7 @@ def rows_with_images(metadata: dict[bytes, bytes] | None = None) -> pa.Table:
     return table.replace_schema_metadata(metadata)
 
 
-def test_data_sets_of_hugging_face_in_parquet_and_as_saved(tmp_path: Path) -> None:
+def test_data_sets_of_hugging_face_in_parquet_and_as_saved(tmp_path):
     names = features(label={"names": ["cat", "dog"], "_type": "ClassLabel"})
     table = rows_with_images(names)
     (tmp_path / "saved").mkdir()

@@ -16,7 +16,7 @@ RULES = {
 }
 
 
-def first_cells(title: str) -> dict[str, str]:
+def first_cells(title):
     """Rows of the tables under a heading: the names of the first cell, joined, and the row."""
     found = re.search(rf"^## {title}\n(.*?)(?=^## |\Z)", PAGE, re.DOTALL | re.MULTILINE)
     assert found
@@ -28,12 +28,12 @@ def first_cells(title: str) -> dict[str, str]:
     }
 
 
-def test_every_key_has_its_row() -> None:
+def test_every_key_has_its_row():
     assert {*first_cells("Which images there are")} == {*PicturesConfig.model_fields}
     assert {*first_cells("Crops")} == {*CropConfig.model_fields}
 
 
-def test_every_format_and_its_files_and_options_have_rows() -> None:
+def test_every_format_and_its_files_and_options_have_rows():
     rows = first_cells("Formats")
     options = {option for one in FORMATS.values() for option in one.options.model_fields}
     assert {*rows} == {*FORMATS, *options}
@@ -42,12 +42,12 @@ def test_every_format_and_its_files_and_options_have_rows() -> None:
         assert all(f"`{name}`" in rows[option] for option in one.options.model_fields)
 
 
-def test_every_rule_has_a_row() -> None:
+def test_every_rule_has_a_row():
     assert {*first_cells("Rules")} - {"rule", "size"} == {*RULES, *BoxSizeConfig.model_fields}
 
 
 @pytest.mark.parametrize("name", RULES)
-def test_parameters_of_a_rule_are_those_of_its_row(name: str) -> None:
+def test_parameters_of_a_rule_are_those_of_its_row(name):
     cell = first_cells("Rules")[name].split("|")[2]
     named = {*re.findall(r"`(\w+)`", cell)} - ({"id", "file"} if name == "collapse_rows" else set())
     assert named - {"dollar_street"} == RULES[name]

@@ -1,9 +1,5 @@
 """Models that read an image's colour: everything that they say is known beforehand."""
 
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import polars as pl
 from PIL import Image
@@ -14,11 +10,11 @@ COLOURS = {"red": (250, 10, 10), "green": (10, 250, 10), "blue": (10, 10, 250)}
 NAMES = (*COLOURS,)
 
 
-def info(kind: str, **more: Any) -> ModelInfo:
+def info(kind, **more):
     return ModelInfo(f"python:fake:{kind}", "fake", kind, **more)
 
 
-def seen(images: Sequence[Any]) -> np.ndarray:
+def seen(images):
     """Mean colour of each image, as numbers from 0 to 1."""
     return np.stack([np.asarray(one).reshape(-1, 3).mean(axis=0) for one in images]) / 255
 
@@ -26,13 +22,13 @@ def seen(images: Sequence[Any]) -> np.ndarray:
 class Encoder:
     """Texts are the colours that they name; each text adds a little of its own."""
 
-    def __init__(self, **more: Any) -> None:
+    def __init__(self, **more):
         self.info = info("encoder", dimension=3, scale=20.0, **more)
 
-    def embed_images(self, images: Sequence[Any]) -> Any:
+    def embed_images(self, images):
         return seen(images).astype(np.float32)
 
-    def embed_texts(self, texts: Sequence[str]) -> Any:
+    def embed_texts(self, texts):
         rows = [[0.05 + float(name in text) for name in NAMES] for text in texts]
         return np.asarray(rows, dtype=np.float32)
 
@@ -42,7 +38,7 @@ class Scorer:
 
     info = info("scorer")
 
-    def score(self, images: Sequence[Any], texts: Sequence[str]) -> Any:
+    def score(self, images, texts):
         asked = np.array([[float(name in text) for name in NAMES] for text in texts])
         return (seen(images) @ asked.T).astype(np.float32)
 
@@ -53,11 +49,11 @@ class Classifier:
     info = info("classifier", dimension=3)
     labels = ("crimson", "lime", "navy")
 
-    def predict_proba(self, images: Sequence[Any]) -> Any:
+    def predict_proba(self, images):
         shares = seen(images)
         return (shares / shares.sum(axis=1, keepdims=True)).astype(np.float32)
 
-    def features(self, images: Sequence[Any]) -> Any:
+    def features(self, images):
         return seen(images).astype(np.float32)
 
 
@@ -66,13 +62,13 @@ class Answerer:
 
     info = info("answerer")
 
-    def answer(self, images: Sequence[Any], question: str) -> list[str]:
+    def answer(self, images, question):
         assert question == "Which colour is it?"
         names = [NAMES[place] for place in seen(images).argmax(axis=1)]
         return ["I do not know" if name == "blue" else f"It is {name.upper()}." for name in names]
 
 
-def painted(folder: Path, n: int = 120) -> pl.DataFrame:
+def painted(folder, n=120):
     """Write pictures of one colour each; those of group b are green where they should be red."""
     (folder / "pictures").mkdir()
     rng = np.random.default_rng(3)

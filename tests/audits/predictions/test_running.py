@@ -1,28 +1,24 @@
 """Predictions of models that are run: the same findings as from a table of what they say."""
 
-from pathlib import Path
-from typing import Any
-
 import polars as pl
 import pytest
 
 from audits.predictions.models import NAMES, Answerer, Classifier, Encoder, Scorer, painted
 from equipoise import audits
 from equipoise.core import ConfigError, DataError
-from equipoise.core.result import AuditResult
 
 MAP = {"crimson": "red", "lime": "green", "navy": "blue"}
 WORDS = {"red": ["red", "deep red"], "green": ["green"], "blue": ["blue"]}
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("colours")
     painted(folder)
     return folder
 
 
-def config(**model: Any) -> Any:
+def config(**model):
     images = {"table": "images.csv", "id": "id", "path": "file", "root": "pictures"}
     return audits.parse_config(
         {
@@ -34,17 +30,17 @@ def config(**model: Any) -> Any:
     )
 
 
-def predictions(folder: Path, **model: Any) -> list[Any]:
+def predictions(folder, **model):
     """The first-ranked labels of the last version, in the order of the table."""
     data = audits.load(config(**model), base=folder)
     return [*[*data.models["m"].versions.values()][-1].label]
 
 
-def shown(folder: Path) -> list[str]:
+def shown(folder):
     return pl.read_csv(folder / "images.csv")["shown"].to_list()
 
 
-def finding(result: AuditResult, metric: str) -> Any:
+def finding(result, metric):
     return next(one for one in result.findings if one.metric == metric and not one.subject)
 
 
@@ -58,13 +54,11 @@ def finding(result: AuditResult, metric: str) -> Any:
     ],
     ids=["encoder", "encoder with a bias", "scorer", "classifier"],
 )
-def test_what_a_model_sees_in_pictures_is_what_it_predicts(
-    folder: Path, model: dict[str, Any]
-) -> None:
+def test_what_a_model_sees_in_pictures_is_what_it_predicts(folder, model):
     assert predictions(folder, **model) == shown(folder)
 
 
-def test_answers_are_brought_to_classes_and_unknown_ones_counted(folder: Path) -> None:
+def test_answers_are_brought_to_classes_and_unknown_ones_counted(folder):
     asked = {
         "model": Answerer(), "question": "Which colour is it?", "normalize": {},
         "unknown": ["i do not know"],
@@ -76,7 +70,7 @@ def test_answers_are_brought_to_classes_and_unknown_ones_counted(folder: Path) -
     assert data.counts["models"]["m"]["states"]["unknown"] == expected.count(None)
 
 
-def test_the_findings_are_those_of_a_table_of_what_the_model_says(folder: Path) -> None:
+def test_the_findings_are_those_of_a_table_of_what_the_model_says(folder):
     run = audits.run(config(model=Classifier(), map=MAP, k=1), base=folder)
     table = pl.read_csv(folder / "images.csv").rename({"shown": "said"})
     told = audits.run(config(table=table, prediction="said"), base=folder)
@@ -90,7 +84,7 @@ def test_the_findings_are_those_of_a_table_of_what_the_model_says(folder: Path) 
     assert run.manifest.models["m"]["name"] == "python:fake:classifier"
 
 
-def test_failed_images_are_not_counted_as_rows_without_a_prediction(tmp_path: Path) -> None:
+def test_failed_images_are_not_counted_as_rows_without_a_prediction(tmp_path):
     painted(tmp_path)
     (tmp_path / "pictures" / "p007.png").write_bytes(b"no picture")
     table = pl.read_csv(tmp_path / "images.csv")[1:]
@@ -119,9 +113,7 @@ def test_failed_images_are_not_counted_as_rows_without_a_prediction(tmp_path: Pa
         ({"file": "words.csv", "column": "class"}, "red"),
     ],
 )
-def test_a_vocabulary_may_come_from_a_lexicon_or_a_file(
-    tmp_path: Path, vocabulary: Any, first: str
-) -> None:
+def test_a_vocabulary_may_come_from_a_lexicon_or_a_file(tmp_path, vocabulary, first):
     (tmp_path / "words.csv").write_text("class,word\nred,crimson\nred,scarlet\nblue,navy\n,x\n")
     read = config(model=Encoder(), vocabulary=vocabulary).models["m"].vocabulary.read(tmp_path)
     assert next(iter(read)).startswith(first)
@@ -129,7 +121,7 @@ def test_a_vocabulary_may_come_from_a_lexicon_or_a_file(
         assert read == {"red": ("crimson", "scarlet"), "blue": ("navy",)}
 
 
-def test_a_vocabulary_of_a_file_has_two_classes(folder: Path, tmp_path: Path) -> None:
+def test_a_vocabulary_of_a_file_has_two_classes(folder, tmp_path):
     path = tmp_path / "words.csv"
     path.write_text("class,word\nred,red\n,x\nred,\n")
     vocabulary = {"file": path, "column": "class", "words": "word"}
@@ -157,6 +149,6 @@ LEXICON = {"lexicon": "mandal_2024_words"}
         {"model": "hf:x", "vocabulary": LEXICON | {"list": "occupation"}},
     ],
 )
-def test_a_section_that_cannot_work_is_refused(folder: Path, model: dict[str, Any]) -> None:
+def test_a_section_that_cannot_work_is_refused(folder, model):
     with pytest.raises(ConfigError, match="models.m"):
         audits.run(config(**model), base=folder)

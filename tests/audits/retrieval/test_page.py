@@ -10,7 +10,7 @@ from page_text import check_snapshot, page_text
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "retrieval" / "audit.yaml"
 
 
-def test_the_page_of_the_example() -> None:
+def test_the_page_of_the_example():
     config = audits.load_config(EXAMPLE)
     few = config.resampling.model_copy(update={"replicates": 20, "permutations": 99})
     result = audits.run(config.model_copy(update={"resampling": few}), base=EXAMPLE.parent)

@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -10,7 +9,7 @@ import pytest
 
 from audits.examples import written_again
 from equipoise import audits
-from equipoise.core import AuditResult, DataError, Finding, InputError, Verdict
+from equipoise.core import DataError, InputError, Verdict
 from equipoise.core.finding import Family
 from equipoise.metrics import cosine_scores, max_skew, ndkl, normalized_similarity_mad
 
@@ -20,7 +19,7 @@ QUERIES = ("chef", "nurse", "pilot")
 N = 120
 
 
-def table() -> pl.DataFrame:
+def table():
     return pl.DataFrame(
         {
             "image": [f"i{k:03d}" for k in range(N)],
@@ -32,20 +31,20 @@ def table() -> pl.DataFrame:
     )
 
 
-def images(seed: int = 0) -> np.ndarray:
+def images(seed=0):
     return np.random.default_rng(seed).standard_normal((N, 5))
 
 
-def prompts() -> np.ndarray:
+def prompts():
     return np.random.default_rng(1).standard_normal((3, 5))
 
 
-def asked() -> pl.DataFrame:
+def asked():
     return pl.DataFrame({"query": QUERIES})
 
 
-def values(**changes: Any) -> dict[str, Any]:
-    found: dict[str, Any] = {
+def values(**changes):
+    found = {
         "audit": "retrieval",
         "data": {"images": {"table": table(), "id": "image"}, "groups": ["gender"]},
         "queries": {"table": asked(), "id": "query"},
@@ -59,11 +58,11 @@ def values(**changes: Any) -> dict[str, Any]:
     return found
 
 
-def run(**changes: Any) -> AuditResult:
+def run(**changes):
     return audits.run(audits.parse_config(values(**changes)))
 
 
-def by_metric(result: AuditResult, version: str = "default") -> dict[tuple[str, str], Finding]:
+def by_metric(result, version="default"):
     return {(f.metric, f.subject): f for f in result.findings if f.version == version}
 
 
@@ -80,7 +79,7 @@ ASKED = {"table": PROMPTS, "id": "query", "subject": "job"}
 BY_RACE = {"images": {"table": table(), "id": "image"}, "groups": ["race"]}
 
 
-def test_findings_are_the_metrics_of_the_rankings() -> None:
+def test_findings_are_the_metrics_of_the_rankings():
     found = by_metric(run(ranking={"similarity": True}))
     scores = cosine_scores(images(), prompts(), names=QUERIES)
     gender = table()["gender"].to_numpy()
@@ -94,7 +93,7 @@ def test_findings_are_the_metrics_of_the_rankings() -> None:
     assert found["normalized_similarity_mad", ""].value == pytest.approx(similar, rel=1e-12)
 
 
-def test_scores_and_embeddings_say_the_same() -> None:
+def test_scores_and_embeddings_say_the_same():
     vectors, texts = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in (images(), prompts()))
     scores = pl.DataFrame(dict(zip(QUERIES, texts @ vectors.T, strict=True)))
     scores = scores.with_columns(image=table()["image"])
@@ -106,7 +105,7 @@ def test_scores_and_embeddings_say_the_same() -> None:
     }
 
 
-def test_each_query_ranks_its_own_images() -> None:
+def test_each_query_ranks_its_own_images():
     data = {"images": {"table": table(), "id": "image"}, "groups": ["gender"], "subject": "job"}
     found = by_metric(run(data=data))
     chef = images()[: N // 3] / np.linalg.norm(images()[: N // 3], axis=1, keepdims=True)
@@ -117,7 +116,7 @@ def test_each_query_ranks_its_own_images() -> None:
     assert found["max_skew", "chef"].n == N // 3
 
 
-def test_queries_of_one_subject_are_averaged_as_unit_vectors() -> None:
+def test_queries_of_one_subject_are_averaged_as_unit_vectors():
     several = pl.DataFrame({"query": [f"q{k}" for k in range(4)], "job": ["chef"] * 3 + ["nurse"]})
     vectors = np.random.default_rng(5).standard_normal((4, 5)) * [[1.0], [9.0], [3.0], [1.0]]
     found = by_metric(
@@ -135,7 +134,7 @@ def test_queries_of_one_subject_are_averaged_as_unit_vectors() -> None:
     assert {subject for metric, subject in found if metric == "max_skew"} == {"", "chef", "nurse"}
 
 
-def test_with_sets_both_nulls_stand_side_by_side() -> None:
+def test_with_sets_both_nulls_stand_side_by_side():
     data = {"images": {"table": table(), "id": "image"}, "groups": ["gender"], "sets": "set"}
     result = run(data=data)
     primary = by_metric(result)["max_skew", ""]
@@ -146,7 +145,7 @@ def test_with_sets_both_nulls_stand_side_by_side() -> None:
     assert beside.family is Family.DESCRIPTIVE
 
 
-def test_several_k_are_versions_and_marginals_too() -> None:
+def test_several_k_are_versions_and_marginals_too():
     data = {"images": {"table": table(), "id": "image"}, "groups": [["race", "gender"]]}
     result = run(data=data, ranking={"k": [6, 12]})
     places = {(f.groups, f.version) for f in result.findings if f.metric == "ndkl"}
@@ -154,7 +153,7 @@ def test_several_k_are_versions_and_marginals_too() -> None:
     assert {("race", "within gender, K = 6"), ("gender", "within race, K = 12")} <= places
 
 
-def test_equal_scores_show_nobody_first() -> None:
+def test_equal_scores_show_nobody_first():
     flat = pl.DataFrame({name: np.ones(N) for name in QUERIES})
     found = by_metric(run(models={"m": {"scores": {"file": flat}}}, queries=None))
     assert found["max_skew", ""].value == pytest.approx(0.0, abs=1e-15)
@@ -162,7 +161,7 @@ def test_equal_scores_show_nobody_first() -> None:
     assert not [f for f in found.values() if f.verdict == Verdict.DISPARITY]
 
 
-def test_pools_that_are_too_small_are_counted() -> None:
+def test_pools_that_are_too_small_are_counted():
     assert any("run over 39 prefixes, not 100" in note for note in run(data=BY_JOB).manifest.notes)
     # Numbers that the user gives don't change.
     jobs = np.repeat(QUERIES, (70, 30, 20))
@@ -175,7 +174,7 @@ def test_pools_that_are_too_small_are_counted() -> None:
     assert not np.isnan(found["ndkl", "chef"].value)
 
 
-def test_the_plan_counts_images_in_no_group_by_what_they_lack() -> None:
+def test_the_plan_counts_images_in_no_group_by_what_they_lack():
     place = pl.int_range(pl.len())
     holes = table().with_columns(
         gender=pl.when(place < 3).then(None).otherwise("gender"),
@@ -195,7 +194,7 @@ def test_the_plan_counts_images_in_no_group_by_what_they_lack() -> None:
         assert sum(one["images"] for one in planned if one["groups"] == groups) == N
 
 
-def test_ndkl_says_whom_the_order_shows_first() -> None:
+def test_ndkl_says_whom_the_order_shows_first():
     """Women fill the first half and men the second, but for one woman at the very end."""
     order = ["woman"] * 35 + ["man"] * 36 + ["woman"]
     ranked = pl.DataFrame({"image": [f"r{k}" for k in range(72)], "gender": order})
@@ -215,7 +214,7 @@ def test_ndkl_says_whom_the_order_shows_first() -> None:
     assert shares["woman"] == pytest.approx((women * weights).sum() / weights.sum(), rel=1e-12)
 
 
-def test_images_without_a_subject_count_as_unmatched() -> None:
+def test_images_without_a_subject_count_as_unmatched():
     holes = table().with_columns(
         job=pl.when(pl.col("image") < "i030").then(None).otherwise(pl.col("job"))
     )
@@ -226,14 +225,14 @@ def test_images_without_a_subject_count_as_unmatched() -> None:
     assert "Images without job (30) are not compared." in notes
 
 
-def prompted(**columns: np.ndarray) -> pl.DataFrame:
+def prompted(**columns):
     """Scores of every image for every prompt."""
     drawn = np.random.default_rng(4).standard_normal((6, N))
     return pl.DataFrame({**dict(zip(PROMPTS["query"], drawn, strict=True)), **columns})
 
 
 @pytest.mark.parametrize("subject", ["job", None])
-def test_scores_of_the_queries_of_one_subject_are_averaged(subject: str | None) -> None:
+def test_scores_of_the_queries_of_one_subject_are_averaged(subject):
     scores = prompted()
     means = pl.DataFrame({job: (scores[f"a {job}"] + scores[f"one {job}"]) / 2 for job in QUERIES})
     data = {**BY_JOB, "subject": subject}
@@ -259,16 +258,14 @@ def test_scores_of_the_queries_of_one_subject_are_averaged(subject: str | None) 
         (prompted(width=np.ones(N)), "1 of 7 columns are of no query: 'width'"),
     ],
 )
-def test_queries_and_columns_without_each_other(
-    step: Any, scores: pl.DataFrame, problem: str
-) -> None:
+def test_queries_and_columns_without_each_other(step, scores, problem):
     changes = {"data": BY_JOB, "queries": ASKED, "models": {"m": {"scores": {"file": scores}}}}
     with pytest.raises(DataError) as raised:
         step(audits.parse_config(values(**changes)))
     assert (raised.value.file, raised.value.problem) == ("m scores (data frame)", problem)
 
 
-def test_images_whose_subject_no_usable_query_asks_for_are_counted() -> None:
+def test_images_whose_subject_no_usable_query_asks_for_are_counted():
     bad, everyone = prompts(), {"table": asked(), "id": "query"}
     bad[2] = np.nan
     few = {"table": asked().head(2), "id": "query"}
@@ -290,7 +287,7 @@ def test_images_whose_subject_no_usable_query_asks_for_are_counted() -> None:
         assert len(notes) == bool(lost)
 
 
-def test_sets_that_vary_one_of_two_attributes_are_told() -> None:
+def test_sets_that_vary_one_of_two_attributes_are_told():
     """Sets of a man and a woman of one race: nothing is exchanged between races."""
     pairs = table().with_columns(set=pl.Series([f"s{k // 2}" for k in range(N)]))
     images = {"table": pairs, "id": "image"}
@@ -300,7 +297,7 @@ def test_sets_that_vary_one_of_two_attributes_are_told() -> None:
     assert {f.verdict for f in result.findings if f.groups == "race"} == {Verdict.NONE}
 
 
-def test_the_curves_and_distributions_are_tables() -> None:
+def test_the_curves_and_distributions_are_tables():
     result = run(ranking={"curves": True, "prefixes": 20})
     curves = result.tables["curves"].to_pylist()
     assert {row["k"] for row in curves} == set(range(1, 21))
@@ -309,7 +306,7 @@ def test_the_curves_and_distributions_are_tables() -> None:
     assert set(spread[0]["highest_queries"]) < {*QUERIES}
 
 
-def test_a_desired_share_of_nothing_makes_ndkl_infinite() -> None:
+def test_a_desired_share_of_nothing_makes_ndkl_infinite():
     result = run(ranking={"desired": {"man": 1, "woman": 0}})
     found = by_metric(result)
     ndkl = found["ndkl", "chef"]
@@ -335,15 +332,13 @@ def test_a_desired_share_of_nothing_makes_ndkl_infinite() -> None:
         ({"data": {**BY_JOB, "subject": None, "sets": "gender"}}, "images"),
     ],
 )
-def test_a_choice_that_fits_no_groups_is_refused(
-    step: Any, changes: dict[str, Any], key: str
-) -> None:
+def test_a_choice_that_fits_no_groups_is_refused(step, changes, key):
     with pytest.raises((DataError, InputError)) as raised:
         step(audits.parse_config(values(**changes)))
     assert str(raised.value).startswith(key)
 
 
-def test_desired_shares_and_named_groups_of_one_choice_alone_are_told() -> None:
+def test_desired_shares_and_named_groups_of_one_choice_alone_are_told():
     desired = {"a": 0.5, "b": 0.25, "c": 0.25}
     opposed = {"measures": ["max_skew", "bias_at_k"], "first": "a", "second": "c"}
     data = {**BY_RACE, "groups": ["gender", "race", ["gender", "race"]]}
@@ -364,7 +359,7 @@ def test_desired_shares_and_named_groups_of_one_choice_alone_are_told() -> None:
     assert ("bias_at_k", "gender × race") not in params
 
 
-def test_the_example_finds_what_its_script_plants() -> None:
+def test_the_example_finds_what_its_script_plants():
     config = audits.load_config(EXAMPLE / "audit.yaml")
     found = {
         f.subject: f
@@ -377,6 +372,6 @@ def test_the_example_finds_what_its_script_plants() -> None:
     assert found["nurse"].direction.endswith("highest for woman (83.3\u00a0%)")
 
 
-def test_the_examples_data_are_what_its_script_writes(tmp_path: Path) -> None:
+def test_the_examples_data_are_what_its_script_writes(tmp_path):
     names = ["images.csv", "images.npy", "queries.csv", "queries.npy"]
     assert written_again(EXAMPLE, tmp_path) == names

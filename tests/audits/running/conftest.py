@@ -1,7 +1,6 @@
 """The small world, made once; each test has a copy of its own."""
 
 import shutil
-from pathlib import Path
 
 import pytest
 
@@ -9,14 +8,14 @@ from audits.running import worlds
 
 
 @pytest.fixture(scope="session")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def made(tmp_path_factory):
     root = tmp_path_factory.mktemp("scenes") / "world"
     worlds.make(root)
     return root
 
 
 @pytest.fixture
-def world(made: Path, tmp_path: Path) -> Path:
+def world(made, tmp_path):
     """A folder with pictures, tables and a model, and no evidence."""
     root = tmp_path / "world"
     shutil.copytree(made, root)

@@ -24,10 +24,10 @@ Audit = Callable[[dict[str, Any], str], AuditResult]
 
 
 @pytest.fixture
-def audit(world: Path) -> Audit:
+def audit(world):
     """Run `equipoise audit` on a configuration; give the run."""
 
-    def ran(values: dict[str, Any], name: str) -> AuditResult:
+    def ran(values, name):
         config, out = written(world, values), world / name
         done = CliRunner().invoke(app, ["audit", str(config), "--out", str(out)])
         assert done.exit_code == 0, done.output
@@ -37,12 +37,12 @@ def audit(world: Path) -> Audit:
 
 
 @pytest.fixture
-def loads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def loads(monkeypatch):
     """The models that are loaded."""
-    found: list[str] = []
+    found = []
     load = RunOptions.load
 
-    def counted(options: Any, name: str) -> Any:
+    def counted(options, name):
         found.append(name)
         return load(options, name)
 
@@ -51,9 +51,7 @@ def loads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_second_run_gives_the_same_bytes_and_runs_no_model(
-    kind: str, audit: Audit, world: Path, loads: list[str]
-) -> None:
+def test_a_second_run_gives_the_same_bytes_and_runs_no_model(kind, audit, world, loads):
     first = audit(KINDS[kind](), "first")
     assert loads == [f"hf:{world / 'clip'}"]
     second = audit(KINDS[kind](), "second")
@@ -71,9 +69,7 @@ def test_a_second_run_gives_the_same_bytes_and_runs_no_model(
     assert asked["images"] == {"asked": 96, "failed": 0}
 
 
-def test_a_model_that_is_run_and_the_files_it_wrote_give_the_same_numbers(
-    audit: Audit, world: Path
-) -> None:
+def test_a_model_that_is_run_and_the_files_it_wrote_give_the_same_numbers(audit, world):
     from equipoise.models import load_model
 
     clip = load_model(f"hf:{world / 'clip'}", device="cpu", dtype="float32")
@@ -101,9 +97,7 @@ def test_a_model_that_is_run_and_the_files_it_wrote_give_the_same_numbers(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_pictures_that_cannot_be_decoded_are_counted_by_group(
-    kind: str, audit: Audit, world: Path
-) -> None:
+def test_pictures_that_cannot_be_decoded_are_counted_by_group(kind, audit, world):
     images = pl.read_csv(world / "images.csv")
     level = images.filter(pl.col("frame") == "level")["file"].to_list()
     upright = images.filter(pl.col("frame") == "upright")["file"].to_list()
@@ -129,9 +123,7 @@ def test_pictures_that_cannot_be_decoded_are_counted_by_group(
 
 
 @pytest.mark.parametrize("kind", ["retrieval", "associations"])
-def test_pictures_with_the_same_bytes_are_counted_by_group(
-    kind: str, audit: Audit, world: Path
-) -> None:
+def test_pictures_with_the_same_bytes_are_counted_by_group(kind, audit, world):
     files = pl.read_csv(world / "images.csv").filter(pl.col("frame") == "level")["file"].to_list()
     for name in files[1:3]:
         shutil.copy(world / "pictures" / files[0], world / "pictures" / name)
@@ -144,9 +136,7 @@ def test_pictures_with_the_same_bytes_are_counted_by_group(
     assert any("the same bytes as another are level 3, upright 0" in one for one in manifest.notes)
 
 
-def test_more_failures_than_allowed_stop_the_run_and_leave_no_report(
-    world: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_more_failures_than_allowed_stop_the_run_and_leave_no_report(world, capsys):
     pictures = sorted((world / "pictures").iterdir())
     for picture in pictures[:6]:
         picture.write_bytes(b"")
@@ -161,20 +151,20 @@ def test_more_failures_than_allowed_stop_the_run_and_leave_no_report(
 
 
 def test_a_full_disk_is_one_error_and_the_same_command_goes_on(
-    world: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    world,
+    tmp_path,
+    monkeypatch,
+    capsys,
+):
     config = written(world, diversity() | {"extraction": {"part": 16}})
     real, calls = os.fsync, itertools.count()
 
-    def full(descriptor: int) -> None:
+    def full(descriptor):
         if next(calls) > 9:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         real(descriptor)
 
-    def outcome(name: str) -> int:
+    def outcome(name):
         return run(["audit", str(config), "--out", str(tmp_path / name)])
 
     with monkeypatch.context() as patch:
@@ -197,7 +187,7 @@ def test_a_full_disk_is_one_error_and_the_same_command_goes_on(
     assert findings[0] == findings[1]
 
 
-def test_two_names_of_one_model_are_computed_once(audit: Audit, world: Path) -> None:
+def test_two_names_of_one_model_are_computed_once(audit, world):
     again = {"model": f"hf:{world / 'clip'}"}
     result = audit(retrieval() | {"models": {"a": {"model": "hf:clip"}, "b": again}}, "run")
     assert len([*(world / "evidence" / "embeddings").iterdir()]) == 1

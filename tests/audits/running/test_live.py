@@ -8,7 +8,6 @@ import subprocess
 import sys
 import weakref
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,12 +15,12 @@ from audits.running.worlds import diversity, retrieval, written
 from equipoise import audits
 from equipoise.cli.app import run
 from equipoise.core import RunError
-from equipoise.evidence import Extraction, RunOptions, extraction
+from equipoise.evidence import RunOptions, extraction
 from equipoise.models import runtimes
 
 
-def test_progress_names_the_model_what_it_runs_on_and_how_many_are_done(world: Path) -> None:
-    told: list[tuple[str, int, int | None]] = []
+def test_progress_names_the_model_what_it_runs_on_and_how_many_are_done(world):
+    told = []
     config = audits.parse_config(retrieval() | {"extraction": {"part": 32}})
     audits.prepare(config, base=world, progress=lambda *step: told.append(step))
     assert told[0] == ("opening hf:clip", 0, None)
@@ -54,9 +53,7 @@ sys.exit(run(sys.argv[3:]))
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_stopped_run_says_that_it_goes_on_and_does(
-    number: signal.Signals, code: int, world: Path
-) -> None:
+def test_a_stopped_run_says_that_it_goes_on_and_does(number, code, world):
     path = written(world, retrieval() | {"extraction": {"part": 8}})
     arguments = ["audit", str(path), "--out", str(world / "run")]
     # In a process of its own, as a user's: what other tests loaded has handlers of its own.
@@ -80,12 +77,12 @@ def test_a_stopped_run_says_that_it_goes_on_and_does(
 
 @pytest.mark.parametrize(("engine", "gpus"), [("ray", 0), ("native", 2)])
 def test_where_there_are_several_workers_each_opens_the_model_by_its_name(
-    world: Path, monkeypatch: pytest.MonkeyPatch, engine: str, gpus: int
-) -> None:
+    world, monkeypatch, engine, gpus
+):
     """A loaded model stays in its process, and on its GPU."""
-    passed: list[tuple[Any, dict[str, Any]]] = []
+    passed = []
 
-    def extract(_: Any, model: Any, store: Path, **how: Any) -> Extraction:
+    def extract(_, model, store, **how):
         passed.append((model, how))
         raise RunError("seen")
 
@@ -106,14 +103,12 @@ def test_where_there_are_several_workers_each_opens_the_model_by_its_name(
         assert "options" not in how
 
 
-def test_the_weights_of_one_model_at_a_time_are_in_memory(
-    world: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    alive: weakref.WeakSet[Any] = weakref.WeakSet()
-    most: list[int] = []
+def test_the_weights_of_one_model_at_a_time_are_in_memory(world, monkeypatch):
+    alive = weakref.WeakSet()
+    most = []
     load = RunOptions.load
 
-    def counted(options: Any, name: str) -> Any:
+    def counted(options, name):
         gc.collect()
         model = load(options, name)
         alive.add(model.model)

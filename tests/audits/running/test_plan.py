@@ -4,8 +4,6 @@ import json
 import shutil
 import sys
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,8 +18,8 @@ from equipoise.planted.scenes.embed import WEIGHTS
 
 
 @pytest.fixture(autouse=True)
-def _nothing_is_loaded(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
-    def refused(_: Any, name: str) -> Any:
+def _nothing_is_loaded(monkeypatch, request):
+    def refused(_, name):
         pytest.fail(f"{name} was loaded")
 
     if "loads" not in request.fixturenames:
@@ -29,20 +27,20 @@ def _nothing_is_loaded(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureR
 
 
 @pytest.fixture
-def loads() -> None:
+def loads():
     """A test that runs a model first."""
 
 
-def plan(values: dict[str, Any], world: Path) -> Any:
+def plan(values, world):
     return audits.plan(audits.parse_config(values, source="c"), base=world)
 
 
-def without_runs(planned: Any) -> Any:
+def without_runs(planned):
     return replace(planned, runs=()) if isinstance(planned, Plan) else planned.audit
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_plan_before_anything_is_there(kind: str, world: Path) -> None:
+def test_a_plan_before_anything_is_there(kind, world):
     found = plan(KINDS[kind](), world)
     assert found.runs[0] == {
         "model": "m",
@@ -61,9 +59,7 @@ def test_a_plan_before_anything_is_there(kind: str, world: Path) -> None:
 
 
 @pytest.mark.usefixtures("loads")
-def test_a_plan_tells_rows_failures_and_missing_files_apart(
-    world: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_plan_tells_rows_failures_and_missing_files_apart(world, capsys):
     values = diversity() | {"extraction": {"part": 24}}
     path = written(world, values)
     files = sorted((world / "pictures").iterdir())
@@ -71,7 +67,7 @@ def test_a_plan_tells_rows_failures_and_missing_files_apart(
         file.write_bytes(b"no picture")
     audits.prepare(audits.parse_config(values), base=world)
 
-    def told() -> dict[str, Any]:
+    def told():
         capsys.readouterr()
         assert run(["plan", str(path), "--json"]) == 0
         (row,) = json.loads(capsys.readouterr().out)["runs"]
@@ -89,7 +85,7 @@ def test_a_plan_tells_rows_failures_and_missing_files_apart(
 
 
 @pytest.mark.usefixtures("loads")
-def test_a_plan_knows_a_model_by_its_files(world: Path) -> None:
+def test_a_plan_knows_a_model_by_its_files(world):
     audits.prepare(audits.parse_config(diversity()), base=world)
     shutil.copytree(world / "clip", world / "copy")
     assert plan(diversity(model="hf:copy"), world).runs[0]["to_do"] == 0
@@ -99,9 +95,7 @@ def test_a_plan_knows_a_model_by_its_files(world: Path) -> None:
     assert plan(diversity(), world).runs[0]["to_do"] == 96
 
 
-def test_a_plan_without_the_extra_says_what_was_not_looked_up(
-    world: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_plan_without_the_extra_says_what_was_not_looked_up(world, capsys, monkeypatch):
     path = written(world, retrieval(model="hf:owner/clip"))
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     assert run(["plan", str(path)]) == 0
@@ -133,8 +127,6 @@ def test_a_plan_without_the_extra_says_what_was_not_looked_up(
         ({}, Preview()),
     ],
 )
-def test_a_checkpoint_is_known_by_its_settings(
-    settings: dict[str, Any], known: Preview, tmp_path: Path
-) -> None:
+def test_a_checkpoint_is_known_by_its_settings(settings, known, tmp_path):
     (tmp_path / "config.json").write_text(json.dumps(settings))
     assert signature_of(f"hf:{tmp_path}", tmp_path) == known

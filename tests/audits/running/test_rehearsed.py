@@ -1,10 +1,8 @@
 """What is wrong with an audit is told before a model runs over a single picture."""
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pytest
 
 from audits.running.fakes import Classifier, Encoder
@@ -16,7 +14,7 @@ from equipoise.evidence import RunOptions
 Change = Callable[[dict[str, Any]], Any]
 
 
-def predictions() -> dict[str, Any]:
+def predictions():
     return {
         "audit": "predictions",
         "data": {"images": IMAGES, "target": "subject", "groups": ["frame"]},
@@ -25,7 +23,7 @@ def predictions() -> dict[str, Any]:
     }
 
 
-WRONG: list[tuple[Callable[[], dict[str, Any]], Change, str]] = [
+WRONG = [
     (retrieval, lambda one: one["data"].update(groups=["fram"]), "fram"),
     (retrieval, lambda one: one["data"].update(min_group_size=49), "level: 48, upright: 48"),
     (diversity, lambda one: one["data"].update(min_set_size=49), "leaves two with 49 images"),
@@ -36,9 +34,7 @@ WRONG: list[tuple[Callable[[], dict[str, Any]], Change, str]] = [
 
 
 @pytest.mark.parametrize(("values_of", "change", "words"), WRONG)
-def test_a_wrong_word_is_told_before_a_model_runs(
-    values_of: Callable[[], dict[str, Any]], change: Change, words: str, world: Path
-) -> None:
+def test_a_wrong_word_is_told_before_a_model_runs(values_of, change, words, world):
     values = values_of()
     values["data"] = dict(values["data"])
     change(values)
@@ -55,7 +51,7 @@ def test_a_wrong_word_is_told_before_a_model_runs(
         ("python:nope:f", "models.n.model: There is no module nope"),
     ],
 )
-def test_an_error_about_loading_names_the_key(model: str, words: str, world: Path) -> None:
+def test_an_error_about_loading_names_the_key(model, words, world):
     values = diversity()
     values["models"] = values["models"] | {"n": {"model": model}}
     with pytest.raises(EquipoiseError) as raised:
@@ -64,9 +60,9 @@ def test_an_error_about_loading_names_the_key(model: str, words: str, world: Pat
     assert str(raised.value).count("models.n.model") == 1
 
 
-def test_a_model_that_fails_on_all_images_is_named_by_its_key(world: Path) -> None:
+def test_a_model_that_fails_on_all_images_is_named_by_its_key(world):
     class Broken(Encoder):
-        def embed_images(self, images: Sequence[Any]) -> np.ndarray:
+        def embed_images(self, images):
             raise RuntimeError("no kernel image")
 
     values = diversity(model=Broken())
@@ -74,7 +70,7 @@ def test_a_model_that_fails_on_all_images_is_named_by_its_key(world: Path) -> No
         audits.prepare(audits.parse_config(values), base=world)
 
 
-def test_a_classifier_may_know_classes_that_the_data_do_not_have(world: Path) -> None:
+def test_a_classifier_may_know_classes_that_the_data_do_not_have(world):
     values = predictions()
     model = Classifier(labels=("other", "more", CHOSEN[0]))
     values["models"] = {"m": {"model": model, "map": {"more": CHOSEN[1]}, "k": 2}}
@@ -90,13 +86,11 @@ def test_a_classifier_may_know_classes_that_the_data_do_not_have(world: Path) ->
     assert [*world.rglob("part-*")]
 
 
-def test_a_second_run_loads_no_weights_and_plans_nothing(
-    world: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_second_run_loads_no_weights_and_plans_nothing(world, monkeypatch):
     config = audits.parse_config(retrieval())
     first = audits.prepare(config, base=world)
 
-    def refused(*_: Any, **__: Any) -> Any:
+    def refused(*_, **__):
         pytest.fail("called")
 
     monkeypatch.setattr(RunOptions, "load", refused)

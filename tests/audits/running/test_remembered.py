@@ -2,8 +2,6 @@
 
 import json
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -25,7 +23,7 @@ from equipoise.planted.scenes.embed import WEIGHTS
 CPU = RunOptions(device="cpu", dtype="float32")
 
 
-def unused() -> Any:
+def unused():
     raise AssertionError("called")
 
 
@@ -38,7 +36,7 @@ def unused() -> Any:
         (fakes.Answerer(), "answerer"),
     ],
 )
-def test_a_deferred_model_is_what_it_stands_for(model: Any, offer: Any) -> None:
+def test_a_deferred_model_is_what_it_stands_for(model, offer):
     assert offer_of(model) == offer
     labels = getattr(model, "labels", ())
     stand_in = deferred(offer, model.info, labels, lambda: model, unused)
@@ -64,8 +62,8 @@ def test_a_deferred_model_is_what_it_stands_for(model: Any, offer: Any) -> None:
         )
 
 
-def test_a_model_that_is_another_now_is_forgotten_and_refused() -> None:
-    forgotten: list[bool] = []
+def test_a_model_that_is_another_now_is_forgotten_and_refused():
+    forgotten = []
     other = replace(fakes.ENCODER, backend="openvino")
     model = deferred("encoder", other, (), fakes.Encoder, lambda: forgotten.append(True))
     with pytest.raises(ModelError) as raised:
@@ -77,7 +75,7 @@ def test_a_model_that_is_another_now_is_forgotten_and_refused() -> None:
     assert forgotten == [True]
 
 
-def test_a_checkpoint_is_known_again_by_its_files(world: Path) -> None:
+def test_a_checkpoint_is_known_again_by_its_files(world):
     name, store = f"hf:{world / 'clip'}", world / "evidence"
     first = open_model(name, CPU, store)
     assert not isinstance(first, Deferred)
@@ -93,7 +91,7 @@ def test_a_checkpoint_is_known_again_by_its_files(world: Path) -> None:
 
 
 @pytest.mark.parametrize("changed", ["model.safetensors", "preprocessor_config.json"])
-def test_a_changed_file_makes_it_another_model(world: Path, changed: str) -> None:
+def test_a_changed_file_makes_it_another_model(world, changed):
     name, store = f"hf:{world / 'clip'}", world / "evidence"
     open_model(name, CPU, store)
     path = world / "clip" / changed
@@ -105,7 +103,7 @@ def test_a_changed_file_makes_it_another_model(world: Path, changed: str) -> Non
     assert not isinstance(open_model(name, CPU, store), Deferred)
 
 
-def test_a_graph_is_known_again_with_its_classes(tmp_path: Path) -> None:
+def test_a_graph_is_known_again_with_its_classes(tmp_path):
     from tools.planted.measures import load_cnn
 
     labels = load_cnn("biased").labels
@@ -120,7 +118,7 @@ def test_a_graph_is_known_again_with_its_classes(tmp_path: Path) -> None:
     assert not isinstance(open_model(f"onnx:{graph}", RunOptions(), tmp_path), Deferred)
 
 
-def test_a_damaged_memory_is_no_memory(world: Path) -> None:
+def test_a_damaged_memory_is_no_memory(world):
     name, store = f"hf:{world / 'clip'}", world / "evidence"
     open_model(name, CPU, store)
     (path,) = (store / "models").iterdir()
@@ -132,7 +130,7 @@ def test_a_damaged_memory_is_no_memory(world: Path) -> None:
     assert (known.offer, known.info.dimension) == ("encoder", 64)
 
 
-def test_a_store_that_cannot_be_written_is_said_once(tmp_path: Path, world: Path) -> None:
+def test_a_store_that_cannot_be_written_is_said_once(tmp_path, world):
     (tmp_path / "afile").write_text("")
     assert not isinstance(open_model(f"hf:{world / 'clip'}", CPU, tmp_path / "afile"), Deferred)
     with (
@@ -142,7 +140,7 @@ def test_a_store_that_cannot_be_written_is_said_once(tmp_path: Path, world: Path
         pytest.fail("made")
 
 
-def timm_folder(folder: Path) -> str:
+def timm_folder(folder):
     import timm
 
     small = {"img_size": 32, "patch_size": 8, "embed_dim": 48, "depth": 1, "num_heads": 2}
@@ -154,7 +152,7 @@ def timm_folder(folder: Path) -> str:
     return f"timm:{folder}"
 
 
-def open_clip_folder(folder: Path) -> str:
+def open_clip_folder(folder):
     import open_clip
     from safetensors.torch import save_file
 
@@ -176,8 +174,8 @@ def open_clip_folder(folder: Path) -> str:
     [(timm_folder, "config.json"), (open_clip_folder, "open_clip_config.json")],
 )
 def test_models_of_other_libraries_are_known_again_by_their_files(
-    save: Any, settings: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    save, settings, tmp_path, monkeypatch
+):
     (tmp_path / "model").mkdir()
     name, store = save(tmp_path / "model"), tmp_path / "evidence"
     first = open_model(name, CPU, store)

@@ -2,9 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
@@ -32,7 +30,7 @@ WORDS = (
 )
 
 
-def uncommented(text: str) -> Iterator[str]:
+def uncommented(text):
     """The lines of a template with what is there to run a model, and without what that replaces.
 
     That begins where a comment says "to run a model", and goes on as far as lines are indented.
@@ -51,18 +49,18 @@ def uncommented(text: str) -> Iterator[str]:
     yield from (f"# replaced: {key}" for key in sorted(replaced))
 
 
-def of_a_model(text: str) -> tuple[str, dict[str, Any]]:
+def of_a_model(text):
     """The text with what runs a model, and its values with the models that are to be run alone."""
     lines = [*uncommented(text)]
     replaced = tuple(one.removeprefix("# replaced: ") for one in lines if "# replaced: " in one)
     kept = "\n".join(line for line in lines if not (replaced and line.startswith(replaced)))
-    values: dict[str, Any] = parse_yaml(kept.encode(), "template")[0]
+    values = parse_yaml(kept.encode(), "template")[0]
     models = {name: one for name, one in values["models"].items() if "model" in one}
     return kept, values | {"models": models}
 
 
 @pytest.fixture
-def tables(world: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def tables(world, monkeypatch):
     """The world with tables of the names that the templates and the README give."""
     monkeypatch.chdir(world)
     shown = pl.read_csv("images.csv")
@@ -81,25 +79,22 @@ def tables(world: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return world
 
 
-def planned(path: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+def planned(path, capsys):
     capsys.readouterr()
     code = run(["plan", str(path), "--json"])
     out, err = capsys.readouterr()
     assert code == 0, err
-    found: dict[str, Any] = json.loads(out)
-    return found
+    return json.loads(out)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_template_shows_how_to_run_a_model_on_images(
-    kind: str, tables: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_template_shows_how_to_run_a_model_on_images(kind, tables, capsys):
     assert run(["new", "new.yaml", "--audit", kind, "--no-ask"]) == 0
     written = (tables / "new.yaml").read_text(encoding="utf-8")
     text, values = of_a_model(written)
     # Models that are run and those that are read stand side by side.
     both = audits.parse_config(parse_yaml(text.encode(), "template")[0])
-    assert len(both.models) == 2  # type: ignore[attr-defined]  # every kind here has models
+    assert len(both.models) == 2  # every kind here has models
     assert values["extraction"] == {"store": "evidence", "device": "auto"}
     ((name, model),) = values["models"].items()
     assert model["model"].startswith("hf:")
@@ -110,14 +105,14 @@ def test_a_template_shows_how_to_run_a_model_on_images(
     assert (found["runs"][0]["items"], found["runs"][0]["to_do"]) == (96, 96)
 
 
-def readme_example() -> str:
+def readme_example():
     page = (ROOT / "README.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```yaml\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
     (found,) = (one for one in blocks if CLIP in one)
     return str(found)
 
 
-def test_the_example_of_the_readme_runs(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_example_of_the_readme_runs(tables, capsys):
     text = readme_example()
     assert len(text.splitlines()) <= 20
     Path("photos").symlink_to("pictures")
@@ -134,7 +129,7 @@ def test_the_example_of_the_readme_runs(tables: Path, capsys: pytest.CaptureFixt
     assert (tables / "runs" / "photos" / "report.html").is_file()
 
 
-def test_the_commands_of_the_readme_are_those_that_were_run() -> None:
+def test_the_commands_of_the_readme_are_those_that_were_run():
     page = (ROOT / "README.md").read_text(encoding="utf-8")
     name = re.match(r"# (\S+\.yaml)\n", readme_example())
     assert name is not None

@@ -1,9 +1,6 @@
 """A small world on disk: scenes as PNG files, tables, and the shipped CLIP as a folder."""
 
 import shutil
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -19,7 +16,7 @@ CHOSEN = SUBJECTS[:4]
 QUICK = {"replicates": 50, "permutations": 100}
 
 
-def make(root: Path) -> None:
+def make(root):
     """Write 96 pictures, `images.csv`, `queries.csv`, `labels.csv`, and the model `clip`."""
     scenes = render_sets(2, seed=3)
     table = scenes.table()
@@ -44,7 +41,7 @@ IMAGES = {"table": "images.csv", "id": "image_id", "path": "file", "root": "pict
 TEXTS = {"table": "queries.csv", "id": "id", "text": "text"}
 
 
-def retrieval(**model: Any) -> dict[str, Any]:
+def retrieval(**model):
     return {
         "audit": "retrieval",
         "data": {"images": IMAGES, "groups": ["frame"], "subject": "subject", "sets": "set"},
@@ -55,7 +52,7 @@ def retrieval(**model: Any) -> dict[str, Any]:
     }
 
 
-def diversity(**model: Any) -> dict[str, Any]:
+def diversity(**model):
     return {
         "audit": "diversity",
         "data": {"images": IMAGES, "sets": ["frame"]},
@@ -64,7 +61,7 @@ def diversity(**model: Any) -> dict[str, Any]:
     }
 
 
-def associations(**model: Any) -> dict[str, Any]:
+def associations(**model):
     frames = {one: {"images": {"frame": one}} for one in ("level", "upright")}
     targets = {one: {"prompts": {"subject": one}} for one in CHOSEN}
     return {
@@ -87,7 +84,7 @@ def associations(**model: Any) -> dict[str, Any]:
     }
 
 
-def concepts(**model: Any) -> dict[str, Any]:
+def concepts(**model):
     return {
         "audit": "concepts",
         "data": {
@@ -102,7 +99,7 @@ def concepts(**model: Any) -> dict[str, Any]:
     }
 
 
-KINDS: dict[str, Callable[..., dict[str, Any]]] = {
+KINDS = {
     "retrieval": retrieval,
     "diversity": diversity,
     "associations": associations,
@@ -110,7 +107,7 @@ KINDS: dict[str, Callable[..., dict[str, Any]]] = {
 }
 
 
-def written(root: Path, values: dict[str, Any], name: str = "audit.yaml") -> Path:
+def written(root, values, name="audit.yaml"):
     """Write a configuration beside the tables."""
     path = root / name
     path.write_text(yaml.safe_dump(values))

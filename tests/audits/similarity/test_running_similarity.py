@@ -1,8 +1,5 @@
 """An audit of similarity from a model and pictures: gaps are in logits of the model's own scale."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import polars as pl
 import pytest
@@ -18,7 +15,7 @@ SUBJECT = "solid square"
 
 
 @pytest.fixture(scope="module")
-def scenes(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Scenes, pl.DataFrame]:
+def scenes(tmp_path_factory):
     """Four counterfactual sets of one subject as PNG files, with their table."""
     pytest.importorskip("torch", reason="could not import torch")
     pytest.importorskip("transformers", reason="could not import transformers")
@@ -40,7 +37,7 @@ def scenes(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Scenes, pl.D
     return folder, kept, frame.with_columns(file=pl.col("image_id") + ".png")
 
 
-def config(folder: Path, frame: pl.DataFrame, store: Path, **model: Any) -> Any:
+def config(folder, frame, store, **model):
     prompts = pl.DataFrame({"prompt": neutral_prompts(SUBJECT), "subject": [SUBJECT] * 3})
     return audits.parse_config(
         {
@@ -60,9 +57,7 @@ def config(folder: Path, frame: pl.DataFrame, store: Path, **model: Any) -> Any:
     )  # fmt: skip
 
 
-def test_a_model_is_run_and_its_scale_makes_logits(
-    scenes: tuple[Path, Scenes, pl.DataFrame], tmp_path: Path
-) -> None:
+def test_a_model_is_run_and_its_scale_makes_logits(scenes, tmp_path):
     folder, drawn, frame = scenes
     result = audits.run(config(folder, frame, tmp_path / "evidence"))
     gap = next(f for f in result.findings if f.metric == "logit_gap" and f.version == "default")
@@ -75,9 +70,7 @@ def test_a_model_is_run_and_its_scale_makes_logits(
     assert result.manifest.models["clip"]["scale"] == pytest.approx(clip.info.scale)
 
 
-def test_a_scale_that_is_given_stands_in_place_of_the_models(
-    scenes: tuple[Path, Scenes, pl.DataFrame], tmp_path: Path
-) -> None:
+def test_a_scale_that_is_given_stands_in_place_of_the_models(scenes, tmp_path):
     folder, _, frame = scenes
     found = {}
     for name, more in (("own", {}), ("given", {"scale": 1.0})):

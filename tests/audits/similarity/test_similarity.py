@@ -2,7 +2,6 @@
 
 import math
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -11,7 +10,7 @@ import pytest
 from audits.examples import written_again
 from equipoise import audits, report
 from equipoise.audits.similarity.page import PAGE
-from equipoise.core import AuditResult, DataError, Finding, Verdict
+from equipoise.core import DataError, Verdict
 from equipoise.core.finding import Family
 from equipoise.metrics import cosine_scores, normalized_similarity_mad, similarity_gap
 from page_text import check_snapshot, page_text
@@ -22,7 +21,7 @@ CONCEPTS = ("chef", "nurse", "pilot")
 N = 180
 
 
-def table() -> pl.DataFrame:
+def table():
     """Sets of six images, three of each gender, in which all races meet both genders."""
     return pl.DataFrame(
         {
@@ -36,7 +35,7 @@ def table() -> pl.DataFrame:
     )
 
 
-def images(seed: int = 0) -> np.ndarray:
+def images(seed=0):
     """Vectors in which men lie towards the first axis, and sets share most."""
     rng = np.random.default_rng(seed)
     shared = np.repeat(rng.standard_normal((N // 6, 6)), 6, axis=0)
@@ -45,27 +44,27 @@ def images(seed: int = 0) -> np.ndarray:
     return found
 
 
-def prompts() -> np.ndarray:
+def prompts():
     """Chef lies towards men, nurse towards women, pilot towards neither."""
     found = np.random.default_rng(1).standard_normal((3, 6))
     found[:, 0] = (1.5, -1.0, 0.0)
     return found
 
 
-def asked() -> pl.DataFrame:
+def asked():
     return pl.DataFrame({"query": CONCEPTS})
 
 
-def embedded(**more: Any) -> dict[str, Any]:
+def embedded(**more):
     return {"images": {"file": images()}, "queries": {"file": prompts()}, **more}
 
 
-def data(**more: Any) -> dict[str, Any]:
+def data(**more):
     return {"images": {"table": table(), "id": "image"}, "groups": ["gender"], **more}
 
 
-def values(**changes: Any) -> dict[str, Any]:
-    found: dict[str, Any] = {
+def values(**changes):
+    found = {
         "audit": "similarity",
         "data": data(),
         "queries": {"table": asked(), "id": "query"},
@@ -75,15 +74,15 @@ def values(**changes: Any) -> dict[str, Any]:
     return {**found, **changes}
 
 
-def run(**changes: Any) -> AuditResult:
+def run(**changes):
     return audits.run(audits.parse_config(values(**changes)))
 
 
-def by_metric(result: AuditResult, version: str = "default") -> dict[tuple[str, str], Finding]:
+def by_metric(result, version="default"):
     return {(f.metric, f.subject): f for f in result.findings if f.version == version}
 
 
-def test_findings_are_the_metrics_of_the_similarities() -> None:
+def test_findings_are_the_metrics_of_the_similarities():
     result = run()
     found = by_metric(result)
     scores = cosine_scores(images(), prompts(), names=CONCEPTS)
@@ -97,7 +96,7 @@ def test_findings_are_the_metrics_of_the_similarities() -> None:
     assert found["normalized_similarity_mad", ""].value == pytest.approx(mad, rel=1e-12)
 
 
-def test_the_favoured_group_is_named_with_its_odds() -> None:
+def test_the_favoured_group_is_named_with_its_odds():
     found = by_metric(run(data=data(sets="set")))
     chef = found["logit_gap", "chef"]
     assert chef.verdict == Verdict.DISPARITY
@@ -109,7 +108,7 @@ def test_the_favoured_group_is_named_with_its_odds() -> None:
     assert found["similarity_gap", "chef"].direction == "“man” is favoured over “woman”"
 
 
-def test_cosines_stand_beside_logits_and_are_tested_without_them() -> None:
+def test_cosines_stand_beside_logits_and_are_tested_without_them():
     found = by_metric(run())
     gap, beside = found["logit_gap", "chef"], found["similarity_gap", "chef"]
     assert beside.value == pytest.approx(gap.value / 10)
@@ -124,7 +123,7 @@ def test_cosines_stand_beside_logits_and_are_tested_without_them() -> None:
     assert any(note.startswith("m: the logit scale is unknown") for note in result.manifest.notes)
 
 
-def test_of_two_groups_the_gap_alone_is_tested() -> None:
+def test_of_two_groups_the_gap_alone_is_tested():
     mad = by_metric(run())["normalized_similarity_mad", "chef"]
     assert (mad.family, mad.reason) == (
         Family.DESCRIPTIVE,
@@ -136,7 +135,7 @@ def test_of_two_groups_the_gap_alone_is_tested() -> None:
     assert "group_effects" in alone.tables
 
 
-def test_within_sets_both_nulls_stand_side_by_side() -> None:
+def test_within_sets_both_nulls_stand_side_by_side():
     result = run(data=data(sets="set"))
     primary = by_metric(result)["logit_gap", "chef"]
     plain = by_metric(run())["logit_gap", "chef"]
@@ -149,7 +148,7 @@ def test_within_sets_both_nulls_stand_side_by_side() -> None:
     assert any("may come from what else they show" in note for note in run().manifest.notes)
 
 
-def test_each_concept_is_compared_over_its_own_images() -> None:
+def test_each_concept_is_compared_over_its_own_images():
     found = by_metric(run(data=data(subject="job")))
     own = images()[: N // 3] / np.linalg.norm(images()[: N // 3], axis=1, keepdims=True)
     text = prompts()[0] / np.linalg.norm(prompts()[0])
@@ -159,7 +158,7 @@ def test_each_concept_is_compared_over_its_own_images() -> None:
     assert found["logit_gap", "chef"].n == N // 3
 
 
-def test_the_table_has_effects_and_normalised_similarities() -> None:
+def test_the_table_has_effects_and_normalised_similarities():
     rows = run(data=data(groups=["race", "gender"])).tables["group_effects"].to_pylist()
     chef = {r["group"]: r for r in rows if (r["groups"], r["concept"]) == ("gender", "chef")}
     assert chef["man"]["effect"] == pytest.approx(-chef["woman"]["effect"])
@@ -169,11 +168,11 @@ def test_the_table_has_effects_and_normalised_similarities() -> None:
     assert {r["concept"] for r in rows} == {"", *CONCEPTS}
 
 
-def stereotypes(**columns: Any) -> pl.DataFrame:
+def stereotypes(**columns):
     return pl.DataFrame({"job": CONCEPTS, **columns})
 
 
-def test_preferences_are_held_against_declared_groups() -> None:
+def test_preferences_are_held_against_declared_groups():
     declared = stereotypes(who=["man", "woman", "man"], much=[0.5, 0.9, 0.1])
     hypothesis = {"table": declared, "concept": "job", "favours": "who", "value": "much"}
     result = run(hypotheses=[hypothesis])
@@ -193,7 +192,7 @@ def test_preferences_are_held_against_declared_groups() -> None:
     )
 
 
-def test_numbers_alone_speak_for_one_group() -> None:
+def test_numbers_alone_speak_for_one_group():
     shares = stereotypes(men=[0.8, 0.1, 0.9])
     hypothesis = {"table": shares, "concept": "job", "value": "men", "first": "man"}
     found = by_metric(run(hypotheses=[hypothesis]))
@@ -206,7 +205,7 @@ def test_numbers_alone_speak_for_one_group() -> None:
     assert mean.value > 0
 
 
-def test_equal_scores_are_below_the_threshold() -> None:
+def test_equal_scores_are_below_the_threshold():
     flat = pl.DataFrame({name: np.ones(N) for name in CONCEPTS})
     found = by_metric(run(models={"m": {"scores": {"file": flat}, "scale": 10.0}}, queries=None))
     assert found["logit_gap", "chef"].value == 0.0
@@ -214,7 +213,7 @@ def test_equal_scores_are_below_the_threshold() -> None:
     assert found["normalized_similarity_mad", "chef"].reason == "all scores are equal"
 
 
-def test_small_groups_are_shown_only() -> None:
+def test_small_groups_are_shown_only():
     few = table().with_columns(
         race=pl.when(pl.col("image") < "i003").then(pl.lit("z")).otherwise(pl.col("race"))
     )
@@ -233,23 +232,21 @@ def test_small_groups_are_shown_only() -> None:
         ({"much": ["1", "a lot", "2"]}, {"value": "much", "first": "man"}, "'much', row 2"),
     ],
 )
-def test_a_hypothesis_that_cannot_be_used(
-    step: Any, columns: dict[str, Any], more: dict[str, Any], message: str
-) -> None:
+def test_a_hypothesis_that_cannot_be_used(step, columns, more, message):
     hypothesis = {"table": stereotypes(**columns), "concept": "job", **more}
     config = audits.parse_config(values(hypotheses=[hypothesis]))
     with pytest.raises(DataError, match=message):
         step(config)
 
 
-def test_a_set_of_several_units_is_refused() -> None:
+def test_a_set_of_several_units_is_refused():
     split = {"table": table().with_columns(person=pl.col("image")), "id": "image"}
     with pytest.raises(DataError, match="set 's00' has images of several units") as raised:
         run(data={"images": split, "groups": ["gender"], "sets": "set", "unit": "person"})
     assert (raised.value.column, raised.value.row) == ("person", 2)
 
 
-def test_the_plan_says_what_could_be_found() -> None:
+def test_the_plan_says_what_could_be_found():
     planned = audits.plan(audits.parse_config(values(data=data(subject="job"))))
     model, comparison = planned.details["models"][0], planned.details["comparisons"][0]
     assert (model["concepts"], model["scale"]) == (3, 10.0)
@@ -259,7 +256,7 @@ def test_the_plan_says_what_could_be_found() -> None:
     assert planned.tests == 4
 
 
-def test_the_example_finds_what_its_script_plants() -> None:
+def test_the_example_finds_what_its_script_plants():
     config = audits.load_config(EXAMPLE / "audit.yaml")
     result = audits.run(config, base=EXAMPLE)
     gaps = {
@@ -281,6 +278,6 @@ def test_the_example_finds_what_its_script_plants() -> None:
     check_snapshot(Path(__file__).parent / "page.txt", page_text(report.render(result, PAGE)))
 
 
-def test_the_examples_data_are_what_its_script_writes(tmp_path: Path) -> None:
+def test_the_examples_data_are_what_its_script_writes(tmp_path):
     names = ["images.csv", "images.npy", "prompts.csv", "prompts.npy", "stereotypes.csv"]
     assert written_again(EXAMPLE, tmp_path) == names

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 import pytest
 from PIL import Image
 
 from equipoise import audits
-from equipoise.core import Finding, Verdict
-from equipoise.core.result import AuditResult
+from equipoise.core import Verdict
 from painted import REDNESS, Painter, Seer, Teller, asked
 
 
-def run(base: Path, **changes: Any) -> AuditResult:
+def run(base, **changes):
     return audits.run(audits.parse_config(asked(**changes)), base=base)
 
 
-def painter(model: Any, guidance: Any = 1.0) -> dict[str, Any]:
+def painter(model, guidance=1.0):
     return {"painter": {"model": model, "guidance": guidance, "steps": 1}}
 
 
-def of(result: AuditResult, metric: str, subject: str, version: str = "") -> Finding:
+def of(result, metric, subject, version=""):
     (finding,) = (
         each
         for each in result.findings
@@ -33,7 +29,7 @@ def of(result: AuditResult, metric: str, subject: str, version: str = "") -> Fin
     return finding
 
 
-def rows(result: AuditResult, table: str, **where: Any) -> list[dict[str, Any]]:
+def rows(result, table, **where):
     return [
         row
         for row in result.tables[table].to_pylist()
@@ -41,22 +37,22 @@ def rows(result: AuditResult, table: str, **where: Any) -> list[dict[str, Any]]:
     ]
 
 
-def states(result: AuditResult, target: str) -> dict[str, int]:
+def states(result, target):
     return {row["state"]: row["count"] for row in rows(result, "image_states", target=target)}
 
 
-def reprs(result: AuditResult) -> list[str]:
+def reprs(result):
     """Findings in words, which compare where numbers are NaN."""
     return [*map(repr, result.findings)]
 
 
 @pytest.fixture(scope="module")
-def painted(tmp_path_factory: pytest.TempPathFactory) -> tuple[AuditResult, Path]:
+def painted(tmp_path_factory):
     base = tmp_path_factory.mktemp("painted")
     return run(base), base
 
 
-def test_targets_lean_to_what_the_painter_shows(painted: tuple[AuditResult, Path]) -> None:
+def test_targets_lean_to_what_the_painter_shows(painted):
     result, _ = painted
     fire, sea = (of(result, "mcas", name) for name in ("fire", "sea"))
     assert fire.value > 0.3 > -0.3 > sea.value
@@ -70,7 +66,7 @@ def test_targets_lean_to_what_the_painter_shows(painted: tuple[AuditResult, Path
     assert sum(parts) == pytest.approx(fire.value)
 
 
-def test_shares_are_those_of_the_images(painted: tuple[AuditResult, Path]) -> None:
+def test_shares_are_those_of_the_images(painted):
     result, _ = painted
     for target, red in REDNESS.items():
         (row,) = rows(result, "shares", target=target, **{"class": "red"})
@@ -84,8 +80,8 @@ def test_shares_are_those_of_the_images(painted: tuple[AuditResult, Path]) -> No
 
 
 def test_prompts_of_attributes_are_measured_without_themselves(
-    painted: tuple[AuditResult, Path],
-) -> None:
+    painted,
+):
     result, _ = painted
     own = of(result, "mcas", "a red thing")
     assert own.value > 0.3
@@ -97,7 +93,7 @@ def test_prompts_of_attributes_are_measured_without_themselves(
     assert max(near, key=lambda row: row["value"])["target"].startswith("a green")
 
 
-def test_a_second_run_makes_no_image(painted: tuple[AuditResult, Path]) -> None:
+def test_a_second_run_makes_no_image(painted):
     result, base = painted
     model = Painter()
     assert reprs(run(base, generators=painter(model))) == reprs(result)
@@ -107,11 +103,11 @@ def test_a_second_run_makes_no_image(painted: tuple[AuditResult, Path]) -> None:
 class Shy(Painter):
     """Refuses some images of fire, and all of the sea."""
 
-    def paint(self, prompt: str, seed: int, guidance: float) -> Any:
+    def paint(self, prompt, seed, guidance):
         return None if "sea" in prompt else super().paint(prompt, seed, guidance)
 
 
-def test_refused_images_are_in_no_share(tmp_path: Path) -> None:
+def test_refused_images_are_in_no_share(tmp_path):
     result = run(tmp_path, generators=painter(Shy(refuses="fire")))
     counts = states(result, "fire")
     assert counts["refused"] > 3
@@ -122,7 +118,7 @@ def test_refused_images_are_in_no_share(tmp_path: Path) -> None:
     assert of(result, "share_mad", "sea").verdict == Verdict.NOT_ESTIMABLE
 
 
-def test_guidance_has_a_curve(tmp_path: Path) -> None:
+def test_guidance_has_a_curve(tmp_path):
     result = run(tmp_path, generators=painter(Painter(), [1, 2]))
     curve = {
         (row["metric"], row["subject"], row["guidance"]): row["value"]
@@ -133,7 +129,7 @@ def test_guidance_has_a_curve(tmp_path: Path) -> None:
     assert ("mcas", "a red thing", 1.0) not in curve
 
 
-def test_encoders_are_averaged(tmp_path: Path) -> None:
+def test_encoders_are_averaged(tmp_path):
     result = run(tmp_path, models={"seer": {"model": Seer()}, "tinted": {"model": Seer(tint=0.8)}})
     each = [of(result, "mcas", "fire", name) for name in ("seer, ", "tinted, ")]
     both = of(result, "mcas", "fire", "all encoders")
@@ -148,7 +144,7 @@ def test_encoders_are_averaged(tmp_path: Path) -> None:
     assert {row["version"] for row in rows(result, "components")} == {"all encoders, guidance 1"}
 
 
-def labelled_pictures(folder: Path, each: int) -> dict[str, Any]:
+def labelled_pictures(folder, each):
     labelled = []
     for name in ("red", "blue"):
         for seed in range(each):
@@ -160,7 +156,7 @@ def labelled_pictures(folder: Path, each: int) -> dict[str, Any]:
     return {"table": pa.Table.from_pylist(labelled), "path": "file"}
 
 
-def test_answers_are_corrected_by_labelled_images(tmp_path: Path) -> None:
+def test_answers_are_corrected_by_labelled_images(tmp_path):
     share = {
         "of": "colour", "model": "teller", "question": "Which colour is it?",
         "classes": {"red": ["it is red"], "blue": ["Blue"]}, "unknown": ["I do not know"],
@@ -183,7 +179,7 @@ def test_answers_are_corrected_by_labelled_images(tmp_path: Path) -> None:
     assert gap.direction.startswith("red is shown more often")
 
 
-def test_a_zero_shot_classifier_has_errors_and_unknown_images(tmp_path: Path) -> None:
+def test_a_zero_shot_classifier_has_errors_and_unknown_images(tmp_path):
     share = asked()["shares"][0] | {"labelled": labelled_pictures(tmp_path, 15)}
     result = run(tmp_path, shares=[share], associations=None)
     errors = rows(result, "share_confusions")
@@ -193,7 +189,7 @@ def test_a_zero_shot_classifier_has_errors_and_unknown_images(tmp_path: Path) ->
     assert {*states(strict, "fire")} == {"unknown"}
 
 
-def test_images_made_elsewhere_and_answers_about_them(tmp_path: Path) -> None:
+def test_images_made_elsewhere_and_answers_about_them(tmp_path):
     rng = np.random.default_rng(0)
     table = pa.Table.from_pylist(
         [

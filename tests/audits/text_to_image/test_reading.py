@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +25,7 @@ CLASSES = {"of": "colour", "classes": {"red": ["red"], "blue": ["blue"]}}
 SHARE = CLASSES | {"model": "seer"}
 
 
-def answers(*ids: str, said: str = "said") -> dict[str, Any]:
+def answers(*ids, said="said"):
     return {"table": pa.table({"image_id": [*ids], said: ["red"] * len(ids)})}
 
 
@@ -60,26 +59,26 @@ ANSWERS = CLASSES | {"said": {"g": answers("1")}}
         ({"gate": [{"metric": "share_mad", "max": 1, "groups": "hue"}]}, "gate[0].groups"),
     ],
 )  # fmt: skip
-def test_a_configuration_is_refused(changes: Any, words: str) -> None:
+def test_a_configuration_is_refused(changes, words):
     with pytest.raises(ConfigError) as caught:
         audits.parse_config(asked(**changes))
     assert words in str(caught.value)
 
 
-def read(table: pa.Table = TABLE, share: dict[str, Any] | None = None, **how: Any) -> Any:
+def read(table=TABLE, share=None, **how):
     """An audit of the shares of images in a table."""
     generators = {"g": {"images": {"table": table, **how}}}
     return {"associations": None, "models": {}, "shares": [share or ANSWERS],
             "generators": generators}  # fmt: skip
 
 
-def external(**cells: list[str]) -> Any:
+def external(**cells):
     return read(share=ANSWERS | {"outside": {"table": pa.table(cells)}})
 
 
-def vectors(rename: str = "", width: int = 4) -> Any:
+def vectors(rename="", width=4):
     """Vectors of two images and of all prompts; one prompt may have another name."""
-    config: Any = audits.parse_config(asked())
+    config = audits.parse_config(asked())
     texts = [*config.prompts.texts]
     rows = Seer().embed_texts(texts).tolist()
     named = pa.table({"id": [rename or texts[0], *texts[1:]], "vector": rows})
@@ -108,9 +107,7 @@ def vectors(rename: str = "", width: int = 4) -> Any:
         (vectors(width=3), None, None),
     ],
 )  # fmt: skip
-def test_data_that_cannot_be_used(
-    changes: Any, column: str | None, row: int | None, tmp_path: Path
-) -> None:
+def test_data_that_cannot_be_used(changes, column, row, tmp_path):
     with pytest.raises(DataError) as caught:
         audits.run(audits.parse_config(asked(**changes)), base=tmp_path)
     assert (caught.value.column, caught.value.row) == (column, row)
@@ -124,24 +121,24 @@ def test_data_that_cannot_be_used(
         ({"shares": [SHARE | {"labelled": answers("9", said="label")}]}, "'labelled.path'"),
     ],
 )
-def test_models_need_the_pictures(changes: Any, key: str, tmp_path: Path) -> None:
+def test_models_need_the_pictures(changes, key, tmp_path):
     with pytest.raises(ConfigError, match=key):
         audits.run(audits.parse_config(asked(**changes)), base=tmp_path)
 
 
-def test_the_page_of_the_example() -> None:
+def test_the_page_of_the_example():
     result = audits.run(audits.load_config(EXAMPLE / "audit.yaml"), base=EXAMPLE)
     text = page_text(report.render(result, page_of(result)))
     check_snapshot(Path(__file__).with_name("page.txt"), text)
 
 
-def test_the_data_of_the_example_are_what_its_script_writes(tmp_path: Path) -> None:
+def test_the_data_of_the_example_are_what_its_script_writes(tmp_path):
     names = ["images.csv", "labelled.csv", "large.npz", "said.csv", "shares.csv", "small.npz"]
     assert written_again(EXAMPLE, tmp_path) == names
 
 
-def test_the_example_for_stable_diffusion_asks_the_prompts_of_its_source(tmp_path: Path) -> None:
-    config: Any = audits.load_config(DIFFUSION)
+def test_the_example_for_stable_diffusion_asks_the_prompts_of_its_source(tmp_path):
+    config = audits.load_config(DIFFUSION)
     prompts = config.prompts
     assert {name: len(texts) for name, texts in prompts.attribute_texts.items()} == {
         "men": 4, "women": 4, "non_binary": 3
@@ -154,7 +151,7 @@ def test_the_example_for_stable_diffusion_asks_the_prompts_of_its_source(tmp_pat
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
-def test_the_example_for_stable_diffusion_runs_with_a_small_pipeline(tmp_path: Path) -> None:
+def test_the_example_for_stable_diffusion_runs_with_a_small_pipeline(tmp_path):
     values = yaml.safe_load(DIFFUSION.read_text(encoding="utf-8"))
     # The planted pipeline reads 16 tokens of its own words; Stable Diffusion reads 77.
     tiny = stable_diffusion(tmp_path / "tiny", length=77)

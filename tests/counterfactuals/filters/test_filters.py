@@ -2,8 +2,6 @@
 
 import io
 from itertools import pairwise
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +13,6 @@ from equipoise.core import DataError, InputError
 from equipoise.counterfactuals import caption_sets
 from equipoise.counterfactuals.filters import (
     HOWARD_2024,
-    Candidates,
     Filtered,
     attribute_filter,
     candidates_of,
@@ -31,7 +28,7 @@ VALUES = {"race": ["White", "Black", "Asian"], "gender": ["male", "female"]}
 TYPES = (*VALUES,)
 
 
-def rows(candidates: int = 4) -> list[dict[str, Any]]:
+def rows(candidates=4):
     """One row for every caption of three subjects, in some candidates."""
     captions = caption_sets(["doctor", "nurse", "cook"], VALUES).table.to_pylist()
     return [
@@ -41,16 +38,16 @@ def rows(candidates: int = 4) -> list[dict[str, Any]]:
     ]
 
 
-def table(given: list[dict[str, Any]]) -> pa.Table:
+def table(given):
     return pa.Table.from_pylist(given)
 
 
 @pytest.fixture
-def candidates() -> Candidates:
+def candidates():
     return candidates_of(table(rows()), TYPES)
 
 
-def vectors(candidates: Candidates, *, odd: dict[int, float] | None = None) -> Any:
+def vectors(candidates, *, odd=None):
     """Images whose cosine with the caption (1, 0) is 0.9, and another number for some."""
     cosine = np.full(candidates.images, 0.9)
     for row, value in (odd or {}).items():
@@ -58,11 +55,11 @@ def vectors(candidates: Candidates, *, odd: dict[int, float] | None = None) -> A
     return np.stack([cosine, np.sqrt(1 - cosine**2)], axis=1)
 
 
-def captions(candidates: Candidates) -> Any:
+def captions(candidates):
     return np.tile([1.0, 0.0], (candidates.images, 1))
 
 
-def test_rows_in_another_order_are_the_same_candidates(candidates: Candidates) -> None:
+def test_rows_in_another_order_are_the_same_candidates(candidates):
     mixed = rows()
     np.random.default_rng(0).shuffle(mixed)
     again = candidates_of(table(mixed), TYPES)
@@ -71,7 +68,7 @@ def test_rows_in_another_order_are_the_same_candidates(candidates: Candidates) -
     assert per_set == {*zip(again.candidate.tolist(), again.columns["image_id"], strict=True)}
 
 
-def test_a_member_without_a_row_is_absent_and_its_group_known() -> None:
+def test_a_member_without_a_row_is_absent_and_its_group_known():
     given = [one for one in rows() if one["image_id"] != rows()[3]["image_id"]]
     found = candidates_of(table(given), TYPES)
     assert found.images == 72
@@ -80,7 +77,7 @@ def test_a_member_without_a_row_is_absent_and_its_group_known() -> None:
     assert Filtered(found, ()).kept.sum() == 11
 
 
-def test_pairs_are_those_of_plain_loops(candidates: Candidates) -> None:
+def test_pairs_are_those_of_plain_loops(candidates):
     images = np.random.default_rng(0).normal(size=(candidates.images, 5)) + 1.6
     stage = similarity_filter(candidates, images, np.ones((candidates.images, 5)), pairs=0.3)
     check = stage.checks[1]
@@ -100,7 +97,7 @@ def test_pairs_are_those_of_plain_loops(candidates: Candidates) -> None:
     assert (check.checks == 5).all()
 
 
-def test_content_adds_up_the_unsafe_labels(candidates: Candidates) -> None:
+def test_content_adds_up_the_unsafe_labels(candidates):
     said = np.tile([0.9, 0.06, 0.04], (candidates.images, 1))
     said[3] = [0.4, 0.35, 0.25]
     labels = ("plain", "gore", "nudity")
@@ -110,7 +107,7 @@ def test_content_adds_up_the_unsafe_labels(candidates: Candidates) -> None:
     assert np.flatnonzero(~found.passed).tolist() == [0]
 
 
-def shown(candidates: Candidates, wrong: list[int]) -> tuple[Any, Any]:
+def shown(candidates, wrong):
     """Images that look like their own gender and race, but for some that look like no other's."""
     texts = {
         name: (values, np.eye(5)[place : place + len(values)])
@@ -125,7 +122,7 @@ def shown(candidates: Candidates, wrong: list[int]) -> tuple[Any, Any]:
     return images, texts
 
 
-def test_enough_images_of_a_set_show_their_attribute(candidates: Candidates) -> None:
+def test_enough_images_of_a_set_show_their_attribute(candidates):
     images, texts = shown(candidates, [0, 6, 7])
     for threshold, lost in ((6, [0, 1]), (5, [1]), (1.0, [0, 1]), (0.6, [])):
         found = attribute_filter(candidates, images, texts, {"race": 6, "gender": threshold})
@@ -138,7 +135,7 @@ def test_enough_images_of_a_set_show_their_attribute(candidates: Candidates) -> 
     assert race.set_value.tolist() == [6.0] * 12
 
 
-def test_the_thresholds_of_the_source_are_its_table_10(shared_dir: Path) -> None:
+def test_the_thresholds_of_the_source_are_its_table_10(shared_dir):
     import json
 
     golden = json.loads((shared_dir / "goldens" / "social_counterfactuals.json").read_text())
@@ -147,7 +144,7 @@ def test_the_thresholds_of_the_source_are_its_table_10(shared_dir: Path) -> None
     } == golden["detectability_thresholds"]
 
 
-def test_the_summary_adds_up(candidates: Candidates) -> None:
+def test_the_summary_adds_up(candidates):
     images = vectors(candidates, odd={7: 0.1, 20: 0.15})
     seen, texts = shown(candidates, [0, 30])
     found = Filtered(
@@ -170,9 +167,7 @@ def test_the_summary_adds_up(candidates: Candidates) -> None:
     assert summary[-1]["sets_after"] == found.kept.sum() == 5
 
 
-def test_kept_sets_are_written_once_with_their_pictures(
-    candidates: Candidates, tmp_path: Path
-) -> None:
+def test_kept_sets_are_written_once_with_their_pictures(candidates, tmp_path):
     ids = candidates.columns["image_id"].tolist()
     for place in range(len(ids)):
         form = "PNG" if place % 2 else "JPEG"
@@ -193,7 +188,7 @@ def test_kept_sets_are_written_once_with_their_pictures(
     for one in written[:3]:
         data = (folder / one["file"]).read_bytes()
         assert data.startswith(b"\x89PNG")
-        red = Image.open(io.BytesIO(data)).getpixel((0, 0))[0]  # type: ignore[index]
+        red = Image.open(io.BytesIO(data)).getpixel((0, 0))[0]
         assert abs(red - ids.index(one["image_id"])) <= 1
     stamp = (folder / "images.parquet").stat().st_mtime_ns
     assert write_sets(filtered, pictures, folder) == 66
@@ -210,14 +205,14 @@ def test_kept_sets_are_written_once_with_their_pictures(
         (None, lambda given: table([{**one, "attributes": ""} for one in given])),
     ],
 )
-def test_a_table_that_cannot_be_candidates_is_told(column: str | None, change: Any) -> None:
+def test_a_table_that_cannot_be_candidates_is_told(column, change):
     with pytest.raises(DataError) as raised:
         candidates_of(change(rows(1)), TYPES, file="x.csv")
     assert (raised.value.file, raised.value.column) == ("x.csv", column)
 
 
 @pytest.mark.parametrize("bad", ["too few", "zero", "another space"])
-def test_vectors_that_do_not_fit_are_told(candidates: Candidates, bad: str) -> None:
+def test_vectors_that_do_not_fit_are_told(candidates, bad):
     good, text = vectors(candidates), captions(candidates)
     images = {"too few": good[:3], "zero": good * 0.0, "another space": good[:, :1]}[bad]
     with pytest.raises(InputError, match=r"^(images|captions)[:,]"):
@@ -229,21 +224,19 @@ def test_vectors_that_do_not_fit_are_told(candidates: Candidates, bad: str) -> N
     [(0.5, ["gore"]), (0.5, []), (2.0, ["a"])],
     ids=["unknown", "none", "share"],
 )
-def test_content_that_does_not_fit_is_told(
-    candidates: Candidates, share: float, unsafe: list[str]
-) -> None:
+def test_content_that_does_not_fit_is_told(candidates, share, unsafe):
     with pytest.raises(InputError, match=r"^(unsafe|probabilities):"):
         content_filter(candidates, np.full((candidates.images, 2), share), ("a", "b"), unsafe)
 
 
-def test_values_without_vectors_are_told(candidates: Candidates) -> None:
+def test_values_without_vectors_are_told(candidates):
     seen, texts = shown(candidates, [])
     for values in ({"race": texts["race"]}, {**texts, "gender": (["male"], np.eye(5)[:1])}):
         with pytest.raises(InputError, match=r"values\['gender'\]"):
             attribute_filter(candidates, seen, values, {"race": 6, "gender": 6})
 
 
-def test_the_evidence_says_what_everything_was_held_against(candidates: Candidates) -> None:
+def test_the_evidence_says_what_everything_was_held_against(candidates):
     images = vectors(candidates, odd={7: 0.1})
     found = Filtered(candidates, (similarity_filter(candidates, images, captions(candidates)),))
     tables = evidence(found)
@@ -262,7 +255,7 @@ def test_the_evidence_says_what_everything_was_held_against(candidates: Candidat
     assert sets[0]["reason"] == "5 of 6 images pass, 6 needed"
 
 
-def labelled(seed: int, *, noise: float, sets: int = 60) -> dict[str, Any]:
+def labelled(seed, *, noise, sets=60):
     """Sets of 12 that people accept from 9 images on, but for some noise."""
     rng = np.random.default_rng(seed)
     shown = rng.integers(3, 13, 4 * sets)
@@ -273,7 +266,7 @@ def labelled(seed: int, *, noise: float, sets: int = 60) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def test_the_threshold_that_people_use_is_found() -> None:
+def test_the_threshold_that_people_use_is_found():
     found = learned_threshold(**labelled(0, noise=0.0))
     assert found.threshold == 9
     assert found.agreement == found.accuracy == 1.0
@@ -282,7 +275,7 @@ def test_the_threshold_that_people_use_is_found() -> None:
     assert found.curve[8] == 1.0
 
 
-def test_accuracy_is_that_on_labels_it_was_not_chosen_by() -> None:
+def test_accuracy_is_that_on_labels_it_was_not_chosen_by():
     """Labels that have nothing to do with what was detected: agreement flatters, accuracy not."""
     agreement, accuracy = [], []
     for seed in range(40):
@@ -295,7 +288,7 @@ def test_accuracy_is_that_on_labels_it_was_not_chosen_by() -> None:
     assert abs(np.mean(accuracy) - 0.5) < 0.06
 
 
-def test_the_interval_covers_the_accuracy_of_new_labels() -> None:
+def test_the_interval_covers_the_accuracy_of_new_labels():
     covered = 0
     for seed in range(60):
         found = learned_threshold(**labelled(seed, noise=0.15))
@@ -303,7 +296,7 @@ def test_the_interval_covers_the_accuracy_of_new_labels() -> None:
     assert covered >= 56
 
 
-def test_labels_of_one_caption_set_stay_in_one_fold() -> None:
+def test_labels_of_one_caption_set_stay_in_one_fold():
     """Every caption set has its own number and label: nothing is to be learned from others."""
     rng = np.random.default_rng(1)
     shown = np.repeat(rng.permutation(20) + 1, 10)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
 from scipy import stats
 
-from equipoise.core import Finding, Verdict
+from equipoise.core import Verdict
 from equipoise.core.errors import InputError, ModelError
 from equipoise.mitigate.augmentation import (
     ARMS,
@@ -30,18 +27,18 @@ BIASED = (0.05, 0.05, 0.95, 0.95)
 SHORT = Schedule(epochs=2, batch=32)
 
 
-def faces(n: int, shares: tuple[float, ...], seed: int) -> Faces:
+def faces(n, shares, seed):
     drawn = draw_faces(n, long_hair=shares, seed=seed)
     regions = Regions(drawn.boxes, np.ones(n, dtype=bool))
     return Faces(drawn.images, drawn.labels, drawn.groups, regions)
 
 
-def weights(module: Any) -> list[np.ndarray]:
+def weights(module):
     return [value.detach().numpy() for value in module.state_dict().values()]
 
 
 @pytest.mark.parametrize("name", ["cnn", "vit", "torchvision:resnet18", "timm:resnet10t"])
-def test_networks_by_name_start_from_their_seed(name: str) -> None:
+def test_networks_by_name_start_from_their_seed(name):
     before = torch.get_rng_state()
     one, same, other = (network(name, 4, 40, seed=seed) for seed in (1, 1, 2))
     for first, second in zip(weights(one), weights(same), strict=True):
@@ -54,21 +51,21 @@ def test_networks_by_name_start_from_their_seed(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["cnn", "vit"])
-def test_a_training_taken_up_gives_the_same_weights(name: str, tmp_path: Path) -> None:
+def test_a_training_taken_up_gives_the_same_weights(name, tmp_path):
     job = Job(name, TOOLS, 3, Schedule(epochs=3, batch=32))
     whole = train(job, MixedFaces(faces(64, BIASED, 1), seed=2), tmp_path / "whole.pt")
 
     class StoppedError(Exception):
         pass
 
-    def stop(epochs: int) -> None:
+    def stop(epochs):
         if epochs == 1:
             raise StoppedError
 
     with pytest.raises(StoppedError):
         train(job, MixedFaces(faces(64, BIASED, 1), seed=2), tmp_path / "cut.pt", stop)
     torch.manual_seed(99)
-    done: list[int] = []
+    done = []
     data = MixedFaces(faces(64, BIASED, 1), seed=2)
     taken_up = train(job, data, tmp_path / "cut.pt", done.append)
     assert done == [2, 3]
@@ -76,7 +73,7 @@ def test_a_training_taken_up_gives_the_same_weights(name: str, tmp_path: Path) -
         np.testing.assert_array_equal(one, other)
 
 
-def test_a_state_that_does_not_fit(tmp_path: Path) -> None:
+def test_a_state_that_does_not_fit(tmp_path):
     data, path = PlainFaces(faces(32, BIASED, 1)), tmp_path / "x.pt"
     train(Job("cnn", TOOLS, 0, SHORT), data, path)
     with pytest.raises(ModelError, match="x.pt: the state of another training. To do: delete it"):
@@ -86,7 +83,7 @@ def test_a_state_that_does_not_fit(tmp_path: Path) -> None:
         train(Job("cnn", TOOLS, 0, SHORT), data, path)
 
 
-def run(tmp_path: Path, **changed: Any) -> Experiment:
+def run(tmp_path, **changed):
     sets = {"biased": faces(64, BIASED, 1), "balanced": faces(64, (0.5,) * 4, 2),
             "test": faces(80, (0.5,) * 4, 3)} | changed  # fmt: skip
     return augmentation_experiment(
@@ -96,11 +93,11 @@ def run(tmp_path: Path, **changed: Any) -> Experiment:
 
 
 @pytest.fixture(scope="module")
-def small(tmp_path_factory: pytest.TempPathFactory) -> Experiment:
+def small(tmp_path_factory):
     return run(tmp_path_factory.mktemp("small"))
 
 
-def test_the_tables_and_findings_of_an_experiment(small: Experiment) -> None:
+def test_the_tables_and_findings_of_an_experiment(small):
     tables, findings = tables_of(small, replicates=100), findings_of(small)
     rows = tables["augmentation"].to_pylist()
     assert [row["arm"] for row in rows] == [*ARMS]
@@ -126,7 +123,7 @@ def test_the_tables_and_findings_of_an_experiment(small: Experiment) -> None:
     )
 
 
-def test_what_is_no_experiment(tmp_path: Path) -> None:
+def test_what_is_no_experiment(tmp_path):
     short = faces(64, (0.0,) * 4, 1)
     with pytest.raises(InputError, match="^the balanced images have the classes and groups"):
         run(tmp_path, balanced=short)
@@ -142,7 +139,7 @@ def test_what_is_no_experiment(tmp_path: Path) -> None:
         run(tmp_path, test=known)
 
 
-def test_the_gain_of_one_run_is_the_paired_t_of_its_images() -> None:
+def test_the_gain_of_one_run_is_the_paired_t_of_its_images():
     random = np.random.default_rng(0)
     second, first = (random.random((1, 200)) < share for share in (0.7, 0.6))
     found = gain(second.astype(float), first.astype(float))
@@ -153,7 +150,7 @@ def test_the_gain_of_one_run_is_the_paired_t_of_its_images() -> None:
     assert "says nothing of training again" in found.method
 
 
-def test_the_interval_of_a_gain_covers_over_runs_and_images() -> None:
+def test_the_interval_of_a_gain_covers_over_runs_and_images():
     random, held, quiet = np.random.default_rng(5), 0, 0
     for _ in range(400):
         ease = random.normal(0, 1, 150)
@@ -166,7 +163,7 @@ def test_the_interval_of_a_gain_covers_over_runs_and_images() -> None:
     assert held == quiet
 
 
-def test_images_that_show_nothing_leave_something_open() -> None:
+def test_images_that_show_nothing_leave_something_open():
     """What is never seen in n images is, at 95 %, in at most as many as Clopper-Pearson allows."""
     right = np.ones((3, 200))
     most = stats.binomtest(0, 200).proportion_ci(0.95, "exact").high
@@ -183,7 +180,7 @@ def test_images_that_show_nothing_leave_something_open() -> None:
     assert [one.verdict for one in findings_of(done)] == [Verdict.INCONCLUSIVE] * 3
 
 
-def test_changed_faces_are_judged_where_half_of_each_group_has_one() -> None:
+def test_changed_faces_are_judged_where_half_of_each_group_has_one():
     truth = np.arange(400) % 2
     random = np.random.default_rng(0)
     shares = {"biased": 0.6, "partial mixing": 0.95, "uniform noise": 0.95, "balanced": 0.97}
@@ -192,7 +189,7 @@ def test_changed_faces_are_judged_where_half_of_each_group_has_one() -> None:
         for arm, share in shares.items()
     }
 
-    def found(missing: dict[str, tuple[int, int]]) -> list[Finding]:
+    def found(missing):
         sets = {"biased": missing, "test": {"x": (9, 9), "y": (9, 9)}}
         done = Experiment(("cnn",), ("a", "b"), ("x", "y"), truth, answers, {}, sets)
         return [*findings_of(done)]
@@ -205,11 +202,11 @@ def test_changed_faces_are_judged_where_half_of_each_group_has_one() -> None:
     assert [one.q_value for one in few] == [one.q_value for one in enough]
 
 
-def test_a_network_that_learned_nothing_has_no_verdict_of_likeness() -> None:
+def test_a_network_that_learned_nothing_has_no_verdict_of_likeness():
     truth = np.arange(4000) % 2
     random = np.random.default_rng(0)
 
-    def found(share: float) -> tuple[Finding, ...]:
+    def found(share):
         shares = dict.fromkeys(ARMS, 0.5) | {"balanced": share}
         answers = {
             ("cnn", arm): np.where(random.random((5, 4000)) < share, truth, 1 - truth)

@@ -27,11 +27,11 @@ from equipoise.mitigate.augmentation import (
 SIDES = ("left", "top", "right", "bottom")
 
 
-def columns(*boxes: tuple[float | None, ...]) -> dict[str, list[float | None]]:
+def columns(*boxes):
     return {side: [box[place] for box in boxes] for place, side in enumerate(SIDES)}
 
 
-def ramp(value: int, size: int = 8) -> np.ndarray:
+def ramp(value, size=8):
     """Every quarter another value: value, value + 1, value + 2, value + 3."""
     made = np.zeros((size, size, 3), dtype=np.uint8)
     half = size // 2
@@ -41,7 +41,7 @@ def ramp(value: int, size: int = 8) -> np.ndarray:
     return made
 
 
-def test_boxes_of_a_table_are_cut_to_their_images() -> None:
+def test_boxes_of_a_table_are_cut_to_their_images():
     none = (None, None, None, None)
     found = regions_of_columns(columns((-3, 2, 9, 99), none, (1.4, 1.6, 5, 5)), [(10, 8)] * 3)
     assert found.boxes.tolist() == [[0, 2, 8, 10], [0, 0, 0, 0], [1, 2, 5, 5]]
@@ -58,12 +58,12 @@ def test_boxes_of_a_table_are_cut_to_their_images() -> None:
         (columns((90, 0, 99, 9)), "^row 1: the box"),
     ],
 )
-def test_what_is_no_box(given: dict[str, list[float | None]], message: str) -> None:
+def test_what_is_no_box(given, message):
     with pytest.raises(InputError, match=message):
         regions_of_columns(given, [(10, 10)])
 
 
-def test_quarters_come_from_the_other_face_and_nothing_else_changes() -> None:
+def test_quarters_come_from_the_other_face_and_nothing_else_changes():
     image, other = ramp(10), ramp(100)
     made = mix_regions(image, (0, 0, 8, 8), other, (0, 0, 8, 8), (True, False, False, True))
     assert np.unique(made[:4, :4]).tolist() == [100]
@@ -73,7 +73,7 @@ def test_quarters_come_from_the_other_face_and_nothing_else_changes() -> None:
     assert image[0, 0, 0] == 10
 
 
-def test_noise_is_uniform_within_the_box_alone_and_repeats() -> None:
+def test_noise_is_uniform_within_the_box_alone_and_repeats():
     image = np.full((80, 80, 3), 7, np.uint8)
     made = noise_region(image, (10, 20, 70, 80), np.random.default_rng(1))
     again = noise_region(image, (10, 20, 70, 80), np.random.default_rng(1))
@@ -84,7 +84,7 @@ def test_noise_is_uniform_within_the_box_alone_and_repeats() -> None:
     assert (made[:, :10] == 7).all()
 
 
-def test_what_cannot_be_mixed() -> None:
+def test_what_cannot_be_mixed():
     image = np.zeros((6, 6, 3), np.uint8)
     with pytest.raises(
         InputError, match=r"^the box \(0, 0, 7, 6\) is not within its image of 6 × 6"
@@ -92,7 +92,7 @@ def test_what_cannot_be_mixed() -> None:
         noise_region(image, (0, 0, 7, 6), np.random.default_rng(0))
 
 
-def people(n: int = 40) -> Faces:
+def people(n=40):
     """Men are dark and women bright; the last image has no face."""
     groups = np.array(["man", "woman"] * (n // 2), dtype=object)
     images = np.stack([ramp(10 if group == "man" else 200) for group in groups])
@@ -102,7 +102,7 @@ def people(n: int = 40) -> Faces:
     return Faces(images, labels, groups, Regions(boxes, found))
 
 
-def test_faces_are_mixed_with_those_of_another_group() -> None:
+def test_faces_are_mixed_with_those_of_another_group():
     faces = people()
     data = MixedFaces(faces, seed=3)
     for place in range(len(data) - 1):
@@ -115,7 +115,7 @@ def test_faces_are_mixed_with_those_of_another_group() -> None:
     np.testing.assert_array_equal(data.changed(39), faces.images[39])
 
 
-def test_what_is_drawn_follows_from_seed_epoch_and_place_alone() -> None:
+def test_what_is_drawn_follows_from_seed_epoch_and_place_alone():
     data, again = MixedFaces(people(), seed=3), MixedFaces(people(), seed=3)
     backwards = [again.changed(place) for place in reversed(range(40))][::-1]
     np.testing.assert_array_equal([data.changed(place) for place in range(40)], backwards)
@@ -123,19 +123,19 @@ def test_what_is_drawn_follows_from_seed_epoch_and_place_alone() -> None:
     assert any((data.changed(place) != again.changed(place)).any() for place in range(40))
 
 
-def test_what_is_no_set_of_faces() -> None:
+def test_what_is_no_set_of_faces():
     faces = people(8)
     with pytest.raises(InputError, match="^8 images, 7 labels, 8 groups and 8 regions"):
         Faces(faces.images, faces.labels[:7], faces.groups, faces.regions)
 
 
-def photograph() -> np.ndarray:
+def photograph():
     """Grace Hopper, a photograph that comes with matplotlib (public domain, US Navy)."""
     path = Path(mpl.get_data_path()) / "sample_data" / "grace_hopper.jpg"
     return np.asarray(Image.open(path).convert("RGB").resize((256, 300)))
 
 
-def test_the_cascade_finds_a_face_and_counts_images_without() -> None:
+def test_the_cascade_finds_a_face_and_counts_images_without():
     found = CascadeDetector()([photograph(), np.full((60, 60, 3), 90, np.uint8)])
     assert found.found.tolist() == [True, False]
     left, top, right, bottom = found.boxes[0].tolist()
@@ -146,7 +146,7 @@ def test_the_cascade_finds_a_face_and_counts_images_without() -> None:
     assert found.missing(["woman", "man"]) == {"man": (1, 1), "woman": (0, 1)}
 
 
-def yunet_like(path: Path) -> None:
+def yunet_like(path):
     """Write an ONNX file with the inputs and outputs of YuNet, which finds the brightest cell."""
     outputs, nodes = [], [helper.make_node("ReduceMax", ["input", "one"], ["bright"], keepdims=1)]
     initial = [
@@ -189,7 +189,7 @@ def yunet_like(path: Path) -> None:
     onnx.save(model, path)
 
 
-def test_a_file_of_yunet_s_form_is_run(tmp_path: Path) -> None:
+def test_a_file_of_yunet_s_form_is_run(tmp_path):
     yunet_like(tmp_path / "yunet.onnx")
     bright, dark = np.zeros((64, 64, 3), np.uint8), np.zeros((64, 64, 3), np.uint8)
     bright[32:48, 16:32] = 255
@@ -200,7 +200,7 @@ def test_a_file_of_yunet_s_form_is_run(tmp_path: Path) -> None:
     assert 24 <= top < bottom <= 56
 
 
-def test_a_missing_or_wrong_file_of_yunet(tmp_path: Path) -> None:
+def test_a_missing_or_wrong_file_of_yunet(tmp_path):
     images = [np.zeros((64, 64, 3), np.uint8)]
     with pytest.raises(ModelError, match="no.onnx: no such file; expected the ONNX file of YuNet"):
         YuNetDetector(tmp_path / "no.onnx")(images)
