@@ -820,14 +820,8 @@ _OFFERS: Mapping[Offer, Collection[str]] = {
 def _identify(target: str, options: Options) -> dict[str, Any]:
     placement = place(options.device, options.dtype, "hf")
     checkpoint = find_checkpoint(target, options)
-    # A name of a device such as cuda:1 is no part of a model's key.
-    device = placement.device.partition(":")[0]
-    return {
-        "files": checkpoint.digests(options.trust_remote_code),
-        "device": device,
-        "dtype": placement.dtype,
-        "revision": checkpoint.revision,
-    }
+    files = checkpoint.digests(options.trust_remote_code)
+    return {"files": files, "revision": checkpoint.revision} | placement.identity
 
 
 @adapter("hf", preview=_preview, identify=_identify, backends=True)

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -166,19 +167,17 @@ class LibraryWeights:
         """The architecture's name in the library; empty for a folder, whose settings say it."""
         return "" if self.settings else self.architecture
 
+    @cached_property
+    def digest(self) -> dict[str, str]:
+        """The SHA-256 of the weights, by the name of their file."""
+        return digests([self.weights])
+
     @property
     def files(self) -> dict[str, str]:
         """The SHA-256 of the weights and of every file beside them that may be read."""
-        beside = settings_in(self.settings.parent) if self.settings else []
-        return digests([self.weights]) | digests(beside)
+        return self.digest | digests(settings_in(self.settings.parent) if self.settings else [])
 
     def identity(self, library: str, options: Options) -> dict[str, Any]:
         """Return the facts that decide which model it is; see `Adapter.identify`."""
-        placement = place(options.device, options.dtype, library)
-        return {
-            "files": self.files,
-            "architecture": self.own_name,
-            "device": placement.device.partition(":")[0],
-            "dtype": placement.dtype,
-            "revision": self.revision,
-        }
+        facts = {"files": self.files, "architecture": self.own_name, "revision": self.revision}
+        return facts | place(options.device, options.dtype, library).identity

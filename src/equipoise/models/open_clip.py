@@ -16,7 +16,6 @@ from equipoise.models.hub import (
     weights_file,
     without_revision,
 )
-from equipoise.models.info import digests
 from equipoise.models.options import Options
 from equipoise.models.preprocessing import of_open_clip, preparation, stacked
 from equipoise.models.registry import Preview, adapter
@@ -177,7 +176,7 @@ def _encoder(
     library = open_clip()
     own = {} if found.settings else {"configuration": library.get_model_config(found.architecture)}
     info = tower_info(
-        options, "open_clip", found.files, digests([found.weights]), placement,
+        options, "open_clip", found.files, found.digest, placement,
         ("open_clip", library.__version__), tower,
         revision=found.revision,
         dimension=int(some.shape[1]),

@@ -101,6 +101,11 @@ class Placement:
         """What torch computes with: another backend is given float32, and makes its own of it."""
         return getattr(self.torch, self.dtype if self.backend == "torch" else "float32")
 
+    @property
+    def identity(self) -> dict[str, str]:
+        """What of it is part of a model's key: not the number of a device such as cuda:1."""
+        return {"device": self.device.partition(":")[0], "dtype": self.dtype}
+
     def put(self, inputs: Any) -> dict[str, Any]:
         """Return tensors by name on the device, floats in the model's data type."""
         return {name: self._put(value) for name, value in inputs.items()}

@@ -8,7 +8,6 @@ from typing import Any
 from equipoise.core.errors import ModelError
 from equipoise.models.backends import with_backend
 from equipoise.models.hub import LibraryWeights, checked, fetched, without_revision
-from equipoise.models.info import digests
 from equipoise.models.options import Options
 from equipoise.models.preprocessing import of_timm, preparation, stacked
 from equipoise.models.registry import Preview, adapter
@@ -103,7 +102,7 @@ def _classifier(
     )  # fmt: skip
     tower = build_tower(placement, options, model, _outputs, prepare)
     info = tower_info(
-        options, "timm", found.files, digests([found.weights]), placement,
+        options, "timm", found.files, found.digest, placement,
         ("timm", library.__version__), tower,
         revision=found.revision,
         dimension=int(model.head_hidden_size or model.num_features),
