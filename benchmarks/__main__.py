@@ -73,8 +73,7 @@ def measure(name, *, quick, kept):
     for row in run(name, quick=quick):
         found.append(row)
         write(line(row))
-    # W8 has no row where there is no GPU: what was measured elsewhere stands.
-    if kept and found:
+    if kept:
         keep(name, found)
 
 

@@ -8,17 +8,13 @@ samples, and are extrapolated:
 - scikit-learn: average precision and AUROC of the scores of each sample, TPR and FPR as means;
 - numpy: the scores of each sample sorted, and their running sums;
 - numpy, sorted once for each concept and group, then the bootstrapped counts of all distinct scores
-  and their running sums: harder to write, and several times as quick;
-- numpy with the cells of equipoise: only the scores of positives are thresholds, the idea that
-  equipoise's own kernel rests on.
+  and their running sums: harder to write, and several times as quick.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -164,24 +160,10 @@ class Places:
     draw: int
 
     @classmethod
-    def of_scores(cls, pool):
+    def of(cls, pool):
         """Give every distinct score a place."""
         rising, place = np.unique(np.append(pool.positive, pool.negative), return_inverse=True)
         positive, negative = np.split(len(rising) - 1 - place, [len(pool.positive)])
-        return cls._of(pool, positive, negative)
-
-    @classmethod
-    def of_thresholds(cls, pool):
-        """Give a place to every distinct score of positives, and to what is between two."""
-        rising = np.unique(pool.positive)
-        many = len(rising)
-        below = np.searchsorted(rising, pool.negative)
-        equal = rising[np.minimum(below, many - 1)] == pool.negative
-        positive = 2 * (many - np.searchsorted(rising, pool.positive)) - 1
-        return cls._of(pool, positive, 2 * (many - below) - equal)
-
-    @classmethod
-    def _of(cls, pool, positive, negative):
         hit, mistake = pool.positive >= pool.threshold, pool.negative >= pool.threshold
         return cls(positive, negative, np.unique(positive), hit, mistake, pool.draw)
 
@@ -208,21 +190,11 @@ def sorted_once(some):
     return found
 
 
-@dataclass(frozen=True)
-class Peer:
-    """A peer: what it does once for each pool, and for each sample."""
-
-    name: str
-    prepare: Callable[[Pool], Any]
-    sample: Callable[[list[Any]], Floats]
-    goal: float | None
-
-
+# Name, what is done once for each pool, what for each sample, and the goal.
 PEERS = (
-    Peer("scikit-learn loop", lambda pool: pool, scikit_learn, 200),
-    Peer("numpy, each sample sorted", lambda pool: pool, sorted_anew, 30),
-    Peer("numpy, sorted once", Places.of_scores, sorted_once, None),
-    Peer("numpy, cells of equipoise", Places.of_thresholds, sorted_once, None),
+    ("scikit-learn loop", lambda pool: pool, scikit_learn, 200),
+    ("numpy, each sample sorted", lambda pool: pool, sorted_anew, 30),
+    ("numpy, sorted once", Places.of, sorted_once, None),
 )
 
 
@@ -270,16 +242,16 @@ def compared(world, images, groups):
     draws = (1 + RATIO) * sum(pool.draw for pool in some) * REPLICATES * CONCEPTS / SOME
     limit = draws * random_seconds() / threads()
     beside = (limit, f"{draws / 1e9:.2g}·10⁹ random numbers on {threads()} cores", memory)
-    for peer in PEERS:
-        prepared = [peer.prepare(pool) for pool in some]
-        alike(own, peer.sample(prepared), peer.name)
-        seconds, sampling = alternate(mine, partial(peer.sample, prepared), repeats=3)
-        preparing = timed(lambda each=peer.prepare: [each(pool) for pool in some], repeats=1)
+    what, size = f"[Hall], {groups} groups", f"{images:,} images × {CONCEPTS} concepts"
+    note = f"one thread, from {SOME} concepts and {FEW} samples"
+    for name, prepare, sample, goal in PEERS:
+        prepared = [prepare(pool) for pool in some]
+        alike(own, sample(prepared), name)
+        seconds, sampling = alternate(mine, partial(sample, prepared), repeats=3)
+        preparing = timed(lambda each=prepare: [each(pool) for pool in some], repeats=1)
         whole = (preparing + sampling * REPLICATES / FEW) * CONCEPTS / SOME
-        goal = peer.goal if images >= 100_000 else None
-        what, size = f"[Hall], {groups} groups", f"{images:,} images × {CONCEPTS} concepts"
-        note = f"one thread, from {SOME} concepts and {FEW} samples"
-        yield Row("W3", what, size, peer.name, whole, seconds, goal, *beside, note, n=images)
+        least = goal if images >= 100_000 else None
+        yield Row("W3", what, size, name, whole, seconds, least, *beside, note, n=images)
 
 
 def random_seconds():
@@ -289,49 +261,12 @@ def random_seconds():
     return timed(lambda: rng.integers(0, 1 << 32, many, dtype=np.uint32)) / many
 
 
-def weighted(world, images):
-    """Return the row of all images with negatives weighed, each image counted Poisson(1) times."""
-    found = ours(world, "weighted")
-    chosen = [int((index + 0.5) * CONCEPTS / SOME) for index in range(SOME)]
-    some = pools(world, found, chosen)
-
-    def peer():
-        rng = np.random.default_rng(1)
-        measured = []
-        for pool in some:
-            scores = np.append(pool.positive, pool.negative)
-            truth = np.arange(len(scores)) < len(pool.positive)
-            times = rng.poisson(1.0, len(scores))
-            ratio = RATIO * times[truth].sum() / times[~truth].sum()
-            weight = np.where(truth, 1.0, ratio) * times
-            label = scores >= pool.threshold
-            measured += [
-                average_precision_score(truth, scores, sample_weight=weight),
-                roc_auc_score(truth, scores, sample_weight=weight),
-                np.average(label[truth], weights=times[truth]),
-                np.average(label[~truth], weights=times[~truth]),
-            ]
-        return measured
-
-    mine = partial(ours, world, "weighted")
-    seconds, sampling = alternate(mine, peer, repeats=3)
-    size = f"{images:,} images × {CONCEPTS} concepts"
-    name, note = "scikit-learn, weighted", f"one thread, from {SOME} concepts and 1 sample"
-    whole = sampling * REPLICATES * CONCEPTS / SOME
-    memory = peak_mb(mine)
-    return Row(
-        "W3", "weighted, 2 groups", size, name, whole, seconds, None, None, "", memory, note, images
-    )
-
-
 def rows():
     """Yield the rows of the table."""
     for images in sizes(10_000, 30_000, 100_000):
         for groups in (2, 4):
             world = World.of(images, groups)
             yield from compared(world, images, groups)
-            if groups == 2:
-                yield weighted(world, images)
 
 
 if __name__ == "__main__":

@@ -3,14 +3,12 @@
 Peers: what the field runs, the loop over data frames of debias-vision-lang (`measuring_bias.py`:
 `eval_ranking` for MaxSkew and again for NDKL, each with the pool's shares and with equal ones),
 which the goals of 20 and 40 refer to; a quicker script of ours, which sorts every query's scores
-whole and counts every prefix of NDKL anew, once with the order that ours has (float64, ties by
-index), once in float32 with an unstable sort, which decides ties at random; and the ranking alone,
-without any metric, by numpy's matmul and argpartition and, where it is installed, by torch's
-matmul and topk. Ours ranks
-and returns every measure as an estimate: skew, MaxSkew and MinSkew, Bias@K and shares at K = 12,
-NDKL over 144 prefixes, of every query, as the script has them, and their mean. Its tables of parts
-are made when they are read, which a note tells the time of. All get float32 vectors, the peers with
-unit ones and so without the work of normalising; ties and order are as in float64 with ours alone.
+whole and counts every prefix of NDKL anew; and, where torch is installed, its matmul and topk:
+the ranking alone, without any metric. Ours ranks and returns every measure as an estimate: skew,
+MaxSkew and MinSkew, Bias@K and shares at K = 12, NDKL over 144 prefixes, of every query, as the
+script has them, and their mean. Its tables of parts are made when they are read. All get float32
+vectors, the peers with unit ones and so without the work of normalising; ties and order are as in
+float64 with ours alone.
 Peers may use as many BLAS threads as ours has of its own.
 """
 
@@ -18,7 +16,6 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
 from typing import Any
@@ -34,7 +31,6 @@ from benchmarks.harness import (
     alternate,
     peak_mb,
     read_seconds,
-    seconds,
     sizes,
     timed,
     times_of,
@@ -43,14 +39,12 @@ from equipoise.metrics import cosine_scores, retrieval_measures
 from equipoise.stats.threads import threads
 
 Array = npt.NDArray[Any]
-Ranks = Callable[[Array, Array, int], Array]
 
 D, QUERIES, GROUPS, K, PREFIXES = 512, 158, 12, 12, 144
 MEASURES = ("max_skew", "min_skew", "skew_at_k", "ndkl", "retrieval_mad", "bias_at_k")
 FRAMES = "debias-vision-lang's data frames"
 SCRIPT = "argsort and NDKL in Python, order as in float64"
-RAPID = "argsort and NDKL in Python, float32, ties in any order"
-NUMPY, TORCH = "numpy matmul, argpartition; ranking alone", "torch matmul, topk; ranking alone"
+TORCH = "torch matmul, topk; ranking alone"
 READ, PRODUCT = "the vectors read once from memory", "the products in float32, on every core"
 
 
@@ -77,11 +71,6 @@ def measured(images, queries, groups, subject):
         cosine_scores(images, queries), groups, k=K, prefixes=PREFIXES, measures=MEASURES,
         first="0", second="1", queries=subject, resampling=None,
     )  # fmt: skip
-
-
-def tables(call):
-    """Every measure with its table of parts."""
-    return [one.by for one in call().values()]
 
 
 def frames(images, queries, groups, subject):
@@ -138,8 +127,7 @@ def script(images, queries, groups, subject):
         scores = images[rows] @ queries[query] if table is None else table[query]
         codes = groups[rows]
         desired = np.bincount(codes, minlength=GROUPS) / len(codes)
-        # Doubles are ranked so that ties keep their order, as ours does; floats in any order.
-        order = np.argsort(-scores, kind="stable" if scores.dtype == np.float64 else None)
+        order = np.argsort(-scores, kind="stable")
         found[query] = of_order(codes[order], desired)
     return found
 
@@ -162,17 +150,8 @@ def of_order(codes, desired):
     return float(skews.max()), float(skews.min()), total / weights, float(deviation), float(bias)
 
 
-def with_numpy(images, queries, k):
-    """The k best images of each query, in order."""
-    with threadpool_limits(threads()):
-        scores = queries @ images.T
-    held = np.argpartition(scores, scores.shape[1] - k, axis=1)[:, -k:]
-    order = np.argsort(-np.take_along_axis(scores, held, axis=1), axis=1)
-    return np.take_along_axis(held, order, axis=1)
-
-
 def with_torch(images, queries, k):
-    """The same, by torch."""
+    """The k best images of each query, in order."""
     import torch
 
     torch.set_num_threads(threads())
@@ -194,12 +173,12 @@ def check_frames(found, expected):
         np.testing.assert_allclose(own, expected[:, column], atol=1e-9, err_msg=f"{name} differs")
 
 
-def check_ranking(images, queries, rank):
+def check_ranking(images, queries):
     """Hold a ranking in float32 against ours: only scores that nearly tie may change places."""
     every = cosine_scores(images, queries)
     best = every.best(range(QUERIES), np.arange(len(images)), PREFIXES)
     ours = np.stack([rows[np.argsort(-scores, kind="stable")] for rows, scores in best])
-    share = (ours == rank(images, queries, PREFIXES)).mean()
+    share = (ours == with_torch(images, queries, PREFIXES)).mean()
     np.testing.assert_array_less(0.999, share, err_msg="the share of the ranking that agrees")
 
 
@@ -222,32 +201,14 @@ def rows():
                 limit_seconds=limit, limit=PRODUCT if own is None else READ,
             )  # fmt: skip
             mine, theirs = alternate(call, partial(frames, images, queries, groups, own))
-            read = timed(partial(tables, call))
-            note = f"tables of parts, once read: {seconds(max(read - mine, 0.0))} more"
-            yield row(FRAMES, theirs, mine, goal if last else None, note=note)
+            yield row(FRAMES, theirs, mine, goal if last else None)
             mine, theirs = alternate(call, partial(script, *exact, groups, own))
             note = f"at the limit it would be {times_of(theirs / limit)}" if last else ""
             yield row(SCRIPT, theirs, mine, None, note=note)
-            mine, theirs = alternate(call, partial(script, images, queries, groups, own))
-            yield row(RAPID, theirs, mine, None)
-            if own is None:
-                yield from rankings(call, images, queries, row, last=last)
-
-
-def rankings(call, images, queries, row, *, last):
-    """Yield ours with all measures against rankings alone."""
-    peers = {NUMPY: (with_numpy, None)}
-    if find_spec("torch") is not None:
-        peers[TORCH] = (with_torch, 1.5 if last else None)
-    for peer, (rank, goal) in peers.items():
-        check_ranking(images, queries, rank)
-        mine, theirs = alternate(call, partial(rank, images, queries, PREFIXES))
-        most = theirs / row.keywords["limit_seconds"]
-        note = f"at the limit it would be {times_of(most)}" if goal and most < goal else ""
-        yield row(peer, theirs, mine, goal, note=note)
-    if TORCH not in peers:
-        nothing = float("nan")
-        yield row(TORCH, nothing, timed(call), None, note="torch is not installed")
+            if own is None and find_spec("torch") is not None:
+                check_ranking(images, queries)
+                mine, theirs = alternate(call, partial(with_torch, images, queries, PREFIXES))
+                yield row(TORCH, theirs, mine, 1.5 if last else None, note=note)
 
 
 def product(n, queries):
