@@ -1,17 +1,19 @@
 """Calibration: what is counted, concluded and written."""
 
-import re
 from dataclasses import replace
 
 import pytest
 
 from equipoise.core.estimate import Chance, Estimate
-from tools import calibration
-from tools.calibration import CASES, Case, Draw, Samples, alarms, rise
-from tools.calibration.page import Line
+from tools.calibration.cases import CASES, Case, Draw
+from tools.calibration.page import page
 from tools.calibration.runner import (
     RESAMPLING,
     STRENGTHS,
+    Samples,
+    alarms,
+    calibrate,
+    rise,
 )
 
 
@@ -76,9 +78,7 @@ def measured():
     chosen = [case for case in CASES if case.name in ("weat, one-sided", "min_skew", "iss_cross")]
     # A case that finds too much is measured again.
     loud = case_of(0.001)
-    found = calibration.calibrate(
-        (*chosen, loud), samples=FEW, progress=lambda *step: steps.append(step)
-    )
+    found = calibrate((*chosen, loud), samples=FEW, progress=lambda *step: steps.append(step))
     assert steps[0] == ("Cases", 0, len(chosen) + 1)
     assert steps[-1] == ("Cases", len(chosen) + 1, len(chosen) + 1)
     return found
@@ -90,15 +90,10 @@ def test_the_suite_measures_again_what_finds_too_much(measured):
     assert (again.name, again.drawn, again.too_many) == ("mcas", 24, True)
 
 
-LINES = (Line("a & b", (10, 20, 40), (0.1, 0.5, 1.0)), Line("c", (10, 40), (0.0, 0.8)))
-
-
-def test_the_command_writes_the_page_and_its_figures(monkeypatch, tmp_path, measured):
+def test_the_command_writes_the_page(monkeypatch, tmp_path, measured):
     from tools.calibration import __main__ as command
 
     monkeypatch.setattr(command, "calibrate", lambda **_: measured)
     command.main(["--quick", "--out", str(tmp_path / "page.md")])
     text = (tmp_path / "page.md").read_text(encoding="utf-8")
-    assert text == calibration.page(measured)
-    figures = sorted(path.name for path in (tmp_path / "figures").iterdir())
-    assert figures == sorted(re.findall(r"\(figures/(.*)\)", text))
+    assert text == page(measured)

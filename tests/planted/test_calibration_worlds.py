@@ -7,7 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tools.calibration import (
+from tools.calibration.worlds import (
+    POOLS,
+    SPREAD,
+    STRUCTURES,
     ConceptWorld,
     EmbeddingWorld,
     LabelWorld,
@@ -16,7 +19,6 @@ from tools.calibration import (
     SetWorld,
     WordWorld,
 )
-from tools.calibration.worlds import POOLS, SPREAD, STRUCTURES
 
 World = Callable[[float], Any]
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tools.calibration import CASES, alarms, rise
-from tools.calibration.runner import ALPHA, VERSIONS, effects, most
+from tools.calibration.cases import CASES
+from tools.calibration.runner import ALPHA, VERSIONS, alarms, effects, most, rise
 
 pytestmark = pytest.mark.slow
 

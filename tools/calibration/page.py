@@ -1,11 +1,9 @@
-"""Write the calibration page: tables in Markdown and curves as SVG."""
+"""Write the calibration page: tables in Markdown."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from xml.sax.saxutils import escape
+from collections.abc import Iterable, Sequence
 
 from tools.calibration.runner import (
     ALPHA,
@@ -24,199 +22,9 @@ from tools.calibration.runner import (
     Rise,
 )
 
-# Okabe & Ito's colours that are legible on white, and black: told apart with any colour vision.
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#56B4E9", "#E69F00", "#7A5C00")
-_DASHES = ("", "7 4", "2 3")
-
-_WIDTH, _LEFT, _RIGHT, _TOP, _HEIGHT, _BOTTOM = 840, 64, 300, 44, 300, 56
-_INK, _FAINT = "#1a1a1a", "#d9d9d9"
-
-
-@dataclass(frozen=True)
-class Line:
-    """A curve: share found at each number of images, and the name in the legend."""
-
-    name: str
-    images: tuple[int, ...]
-    shares: tuple[float, ...]
-
-
-@dataclass(frozen=True)
-class Figure:
-    """Curves that share their axes.
-
-    Attributes
-    ----------
-    name : str
-        Of the file, without suffix.
-    title, axis : str
-        Above the curves, and under the horizontal axis.
-    lines : tuple of Line
-    """
-
-    name: str
-    title: str
-    axis: str
-    lines: tuple[Line, ...]
-
-    def svg(self) -> str:
-        """Draw the curves over the logarithm of the number of images."""
-        sizes = sorted({size for line in self.lines for size in line.images})
-        height = max(_TOP + _HEIGHT + _BOTTOM, _TOP + 24 * len(self.lines) + 20)
-        drawn = [self._line(index, line, sizes) for index, line in enumerate(self.lines)]
-        label = escape(self.title, {'"': "&quot;"})
-        parts = [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" '
-            f'width="{_WIDTH}" height="{height}" role="img" aria-label="{label}" '
-            'font-family="sans-serif" font-size="13">',
-            f'<rect width="{_WIDTH}" height="{height}" fill="#ffffff"/>',
-            _text(_LEFT, 24, self.title, size=15, weight="bold"),
-            *_grid(sizes),
-            _text((_LEFT + _WIDTH - _RIGHT) / 2, _TOP + _HEIGHT + 44, self.axis, anchor="middle"),
-            *(part for parts in drawn for part in parts),
-            "</svg>",
-        ]
-        return "\n".join(parts) + "\n"
-
-    def _line(self, index: int, line: Line, sizes: Sequence[int]) -> list[str]:
-        colour = _COLOURS[index % len(_COLOURS)]
-        dash = _DASHES[index % len(_DASHES)]
-        style = f'stroke="{colour}" stroke-width="2.2" fill="none"'
-        style += f' stroke-dasharray="{dash}"' if dash else ""
-        points = [
-            (_across(size, sizes), _up(share))
-            for size, share in zip(line.images, line.shares, strict=True)
-        ]
-        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-        middle, start = _TOP + 24 * index + 12, _WIDTH - _RIGHT + 20
-        return [
-            f'<polyline points="{path}" {style}/>',
-            *(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in points),
-            f'<line x1="{start}" y1="{middle}" x2="{start + 34}" y2="{middle}" {style}/>',
-            f'<circle cx="{start + 17}" cy="{middle}" r="3" fill="{colour}"/>',
-            _text(start + 42, middle + 4.5, line.name),
-        ]
-
-
-def _across(size: float, sizes: Sequence[int]) -> float:
-    share = math.log(size / sizes[0]) / math.log(sizes[-1] / sizes[0])
-    return _LEFT + 12 + share * (_WIDTH - _RIGHT - _LEFT - 24)
-
-
-def _up(share: float) -> float:
-    return _TOP + (1.0 - share) * _HEIGHT
-
-
-def _grid(sizes: Sequence[int]) -> list[str]:
-    right = _WIDTH - _RIGHT
-    found = []
-    for percent in (0, 20, 40, 60, 80, 100):
-        y = _up(percent / 100)
-        marked = percent == 80
-        style = f'stroke="{_INK}" stroke-dasharray="6 4"' if marked else f'stroke="{_FAINT}"'
-        found.append(f'<line x1="{_LEFT}" y1="{y:.1f}" x2="{right}" y2="{y:.1f}" {style}/>')
-        weight = "bold" if marked else "normal"
-        found.append(_text(_LEFT - 8, y + 4.5, f"{percent} %", anchor="end", weight=weight))
-    for size in sizes:
-        x, y = _across(size, sizes), _up(0.0)
-        found.append(
-            f'<line x1="{x:.1f}" y1="{y:.1f}" x2="{x:.1f}" y2="{y + 5:.1f}" stroke="{_INK}"/>'
-        )
-        found.append(_text(x, y + 20, f"{size}", anchor="middle"))
-    return found
-
-
-def _text(
-    x: float,
-    y: float,
-    text: str,
-    *,
-    anchor: str = "start",
-    size: int = 13,
-    weight: str = "normal",
-) -> str:
-    return (
-        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="{size}" '
-        f'font-weight="{weight}" fill="{_INK}">{escape(text)}</text>'
-    )
-
-
-_SHOWN = 0.5
-_LABELS = ("predicted_label_weat", "label_concentration", "gender_difference")
-_SUBJECTS = ("alignment", "correlation")
-
-Chosen = Callable[[Power], bool]
-_FIGURES: Sequence[tuple[str, str, str, Chosen]] = (
-    (
-        "associations",
-        "Associations of embeddings",
-        "images of both groups together",
-        lambda one: (
-            one.case.family == "associations"
-            and one.case.world == "independent"
-            and one.case.metric not in _LABELS
-        ),
-    ),
-    (
-        "repeats",
-        "One association score, by how images repeat",
-        "images of both groups together",
-        lambda one: one.case.metric == "association_score",
-    ),
-    (
-        "labels",
-        "Labels, words and outside figures",
-        "images of both groups together; subjects",
-        lambda one: one.case.metric in (*_LABELS, *_SUBJECTS),
-    ),
-    (
-        "retrieval",
-        "Rankings of one pool by six queries",
-        "images in the pool; K is a quarter of them",
-        lambda one: one.case.family == "retrieval" and one.case.world == "shared pool",
-    ),
-    (
-        "sets",
-        "Rankings of counterfactual sets by six queries",
-        "images in the pool; K is a quarter of them",
-        lambda one: one.case.family == "retrieval" and one.case.world == "sets",
-    ),
-    (
-        "concepts",
-        "Disparities over four concepts, and between image sets",
-        "images of all groups together",
-        lambda one: one.case.family in ("concepts", "diversity"),
-    ),
-)
-
-
-def figures(found: Calibration) -> list[Figure]:
-    """Return the figures of the page: power at half strength."""
-    shown = [one for one in found.powers if one.strength == _SHOWN]
-    return [
-        Figure(
-            f"calibration-{name}",
-            f"{title}: share found (p ≤ {ALPHA:g}) at strength {_SHOWN:g}",
-            axis,
-            tuple(
-                Line(_called(one, name == "repeats"), one.images, one.found)
-                for one in shown
-                if chosen(one)
-            ),
-        )
-        for name, title, axis, chosen in _FIGURES
-    ]
-
-
-def _called(one: Power, by_world: bool) -> str:
-    if by_world:
-        return one.case.world
-    # The figure's title says that these are disparities over concepts.
-    return one.case.variant if one.case.family == "concepts" else one.case.name
-
 
 def page(found: Calibration) -> str:
-    """Return the page as Markdown; its figures lie in `figures/` beside it."""
+    """Return the page as Markdown."""
     lines = [
         *_head(found),
         *_alarms(found),
@@ -331,7 +139,6 @@ def _rise_row(one: Rise, shown: Iterable[int]) -> str:
 def _powers(found: Calibration) -> list[str]:
     columns = [f"p, {strength:g}" for strength in POWER_STRENGTHS]
     verdicts = [f"disparity, {strength:g}" for strength in POWER_STRENGTHS]
-    drawn = [f"![{one.title}](figures/{one.name}.svg)\n" for one in figures(found) if one.lines]
     return [
         "## How many images",
         "",
@@ -345,7 +152,6 @@ def _powers(found: Calibration) -> list[str]:
         _rule(2 + len(columns) + len(verdicts)),
         *_power_rows(found.powers),
         "",
-        *drawn,
     ]
 
 
