@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from equipoise import audits, metrics
 from equipoise.audits import kinds
 from equipoise.cli.app import app
-from equipoise.cli.pages import page_of
+from equipoise.cli.runs import page_of
 from equipoise.metrics import table_metric
 from equipoise.metrics.spec import unregister
 from equipoise.models import Classifier, load_model

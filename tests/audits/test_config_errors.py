@@ -7,7 +7,7 @@ import pytest
 from audits.configs import EXAMPLE, message, refusal, values, with_data, with_model
 from audits.running.worlds import associations, concepts, diversity, retrieval
 from equipoise.audits.config import load_config, parse_config
-from equipoise.cli.making.config import load_making
+from equipoise.cli.generation import load_making
 from equipoise.core.errors import ConfigError
 
 CAPTIONS = {"format": "coco", "files": {"captions": "c.json"}}

@@ -8,7 +8,7 @@ from scipy.stats import spearmanr
 
 from equipoise import audits
 from equipoise.audits import demonstrating
-from equipoise.cli.pages import page_of
+from equipoise.cli.runs import page_of
 from equipoise.core import Verdict
 from equipoise.core.errors import MissingExtraError
 from equipoise.planted.scenes.measure import PREFIXES, THRESHOLD

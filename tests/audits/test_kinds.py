@@ -12,7 +12,7 @@ from equipoise.audits.config_fields import RunConfig
 from equipoise.audits.config_images import PicturesConfig
 from equipoise.audits.kinds import KINDS, schema
 from equipoise.cli.app import app
-from equipoise.cli.pages import page_of
+from equipoise.cli.runs import page_of
 
 ROOT = Path(__file__).resolve().parents[2]
 OTHERS = [kind for kind in KINDS if kind != "predictions"]

@@ -14,7 +14,7 @@ import yaml
 
 import data_sets
 from equipoise import audits, report
-from equipoise.cli.pages import page_of
+from equipoise.cli.runs import page_of
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 CLIP = "hf:openai/clip-vit-base-patch32"

@@ -7,7 +7,7 @@ import yaml
 from audits.running.worlds import make
 from equipoise import audits
 from equipoise.audits.studies import STUDIES
-from equipoise.cli.commands.new import command
+from equipoise.cli.commands.new import new_command
 
 REAL = "hf:openai/clip-vit-base-patch32"
 
@@ -30,7 +30,7 @@ def world(tmp_path_factory):
 
 def run(study, world):
     path = world / f"{study}.yaml"
-    command.callback(path, None, None, study, False)
+    new_command.callback(path, None, None, study, False)
     values = yaml.safe_load(path.read_text(encoding="utf-8"))
     assert values["models"] == {"clip": {"model": REAL}}
     values["models"]["clip"]["model"] = "hf:clip"

@@ -9,10 +9,9 @@ import pytest
 from PIL import Image
 
 from cli.faces_project import CONFIG, FACES, SHARES, call, draw, rows_of, write_rows
-from equipoise.cli.augmenting import running
-from equipoise.cli.augmenting.config import AugmentConfig
-from equipoise.cli.augmenting.images import read_set
-from equipoise.cli.mitigating import parse
+from equipoise.cli import augmentation
+from equipoise.cli.augmentation import AugmentConfig, read_set
+from equipoise.cli.mitigation import parse
 from equipoise.core.errors import DataError
 from equipoise.mitigate.augmentation import Regions
 from equipoise.planted.faces import draw_faces
@@ -51,7 +50,7 @@ def test_faces_are_sought_by_a_detector(project, monkeypatch):
         found = np.array([image.shape == (60, 80, 3) for image in images], bool)
         return Regions(boxes * found[:, None], found)
 
-    monkeypatch.setattr("equipoise.cli.augmenting.images.CascadeDetector", lambda: detector)
+    monkeypatch.setattr("equipoise.cli.augmentation.CascadeDetector", lambda: detector)
     (project / "config.yaml").write_text(CONFIG.replace(FACES, "faces: {detector: cascade}"))
     Image.new("RGB", (20, 20)).save(project / "photos" / "biased-01.png")
     regions = read(project).faces.regions
@@ -66,7 +65,7 @@ def test_few_failures_are_counted_and_told_before_training(project, command, mon
     def trained(*_, **__):
         raise DataError("training began")
 
-    monkeypatch.setattr(running, "augmentation_experiment", trained)
+    monkeypatch.setattr(augmentation, "augmentation_experiment", trained)
     code, _, err = command(*call(project))
     assert code == 2
     told, ended = err.splitlines()

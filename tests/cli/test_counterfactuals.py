@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from equipoise.cli.making.config import MakingConfig, load_making
+from equipoise.cli.generation import MakingConfig, load_making
 from equipoise.counterfactuals import read_generated
 
 Command = Callable[..., tuple[int, str, str]]

@@ -45,7 +45,7 @@ def unmeasured(monkeypatch):
     for name in ("run", "demo", "demo_scenes", "compare"):
         monkeypatch.setattr(audits, name, lambda *_, **__: pytest.fail("measured"))
     monkeypatch.setattr("equipoise.report.render", lambda *_: pytest.fail("rendered"))
-    run_drawn = "equipoise.cli.augmenting.running.run_drawn"
+    run_drawn = "equipoise.cli.augmentation.run_drawn"
     monkeypatch.setattr(run_drawn, lambda *_, **__: pytest.fail("trained"))
 
 

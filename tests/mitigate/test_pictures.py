@@ -6,7 +6,7 @@ import pytest
 from PIL import Image
 
 from equipoise.cli.app import run as command
-from equipoise.cli.mitigating import load_config
+from equipoise.cli.mitigation import load_config
 from equipoise.core.errors import DataError
 from equipoise.mitigate.loading import load
 

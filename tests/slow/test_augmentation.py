@@ -2,7 +2,7 @@
 
 import pytest
 
-from equipoise.cli.augmenting.running import run_drawn
+from equipoise.cli.augmentation import run_drawn
 from equipoise.core import Verdict
 
 pytestmark = pytest.mark.slow

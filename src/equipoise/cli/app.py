@@ -13,23 +13,23 @@ from typing import NoReturn
 import click
 
 from equipoise import __version__
-from equipoise.cli.failures import Terminated, describe
-from equipoise.cli.guard import guarded
+from equipoise.cli.guard import Terminated, describe, guarded
 from equipoise.cli.terminal import keep_stdout
 
-_COMMANDS = (
-    "demo",
-    "new",
-    "plan",
-    "audit",
-    "report",
-    "compare",
-    "check",
-    "counterfactuals",
-    "augment",
-    "mitigate",
-    "metrics",
-)
+# Command and its module, which is imported when the command is asked for.
+_COMMANDS = {
+    "demo": "demo",
+    "new": "new",
+    "plan": "audit",
+    "audit": "audit",
+    "report": "audit",
+    "compare": "audit",
+    "check": "audit",
+    "counterfactuals": "counterfactuals",
+    "augment": "mitigate",
+    "mitigate": "mitigate",
+    "metrics": "new",
+}
 
 
 class _Commands(click.Group):
@@ -41,7 +41,8 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         if cmd_name not in _COMMANDS:
             return None
-        command: click.Command = import_module(f"equipoise.cli.commands.{cmd_name}").command
+        module = import_module(f"equipoise.cli.commands.{_COMMANDS[cmd_name]}")
+        command: click.Command = getattr(module, f"{cmd_name}_command")
         return command
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from audits.examples import written_again
 from equipoise import audits, report
-from equipoise.cli.pages import page_of
+from equipoise.cli.runs import page_of
 from equipoise.core import ConfigError, DataError, Verdict
 from page_text import check_snapshot, page_text
 

@@ -12,7 +12,7 @@ import yaml
 from audits.examples import written_again
 from diffusion_checkpoints import stable_diffusion
 from equipoise import audits, report
-from equipoise.cli.pages import page_of
+from equipoise.cli.runs import page_of
 from equipoise.core.errors import ConfigError, DataError
 from equipoise.planted.scenes.embed import load_clip
 from page_text import check_snapshot, page_text

@@ -28,7 +28,7 @@ _overwrite = click.option("--overwrite", is_flag=True, help="Replace an earlier 
 
 
 @click.group("counterfactuals")
-def command() -> None:
+def counterfactuals_command() -> None:
     """Make images of caption sets, or of prompts.
 
     Sets are made with shared attention. Images are made once and kept: a run that is stopped goes
@@ -37,14 +37,14 @@ def command() -> None:
     """
 
 
-@command.command("new")
+@counterfactuals_command.command("new")
 @click.argument("config", type=PATH, default=Path("counterfactuals.yaml"))
 @json_option
 def new(config: Path, as_json: bool) -> None:
     """Write a commented CONFIG to start from; a file that is there is never overwritten."""
     from importlib.resources import files
 
-    text = files("equipoise.cli.making").joinpath("template.yaml").read_text(encoding="utf-8")
+    text = files("equipoise.cli").joinpath("generation_template.yaml").read_text(encoding="utf-8")
     write_output(config, text)
     if as_json:
         say_json({"config": str(config)})
@@ -52,7 +52,7 @@ def new(config: Path, as_json: bool) -> None:
         say(f"wrote {config}. 'equipoise counterfactuals plan {config}' says what it would take.")
 
 
-@command.command("plan")
+@counterfactuals_command.command("plan")
 @config_argument
 @json_option
 def plan(config: Path, as_json: bool) -> None:
@@ -61,14 +61,14 @@ def plan(config: Path, as_json: bool) -> None:
     No model is loaded. Time and disk are told from images that the model has made with the same
     settings in this store; before that they are unknown.
     """
-    from equipoise.cli.making.config import load_making, request
+    from equipoise.cli.generation import load_making, request
     from equipoise.counterfactuals import plan_prompts, plan_sets
 
     planned = request(load_making(config), config.parent, plan_sets, plan_prompts)
     (say_json if as_json else say_values)(asdict(planned))
 
 
-@command.command("generate")
+@counterfactuals_command.command("generate")
 @config_argument
 @click.option(
     "--export",
@@ -80,7 +80,7 @@ def plan(config: Path, as_json: bool) -> None:
 @json_option
 def generate(config: Path, export: Path | None, overwrite: bool, as_json: bool) -> None:
     """Make the images that are missing, and say where all of them lie."""
-    from equipoise.cli.making.config import load_making, request
+    from equipoise.cli.generation import load_making, request
     from equipoise.counterfactuals import generate_prompts, generate_sets
     from equipoise.evidence import check_place
 
@@ -97,7 +97,7 @@ def generate(config: Path, export: Path | None, overwrite: bool, as_json: bool) 
     _tell(found, export, overwrite, as_json)
 
 
-@command.command("export")
+@counterfactuals_command.command("export")
 @click.argument("folder", type=PATH)
 @click.argument("out", type=PATH)
 @_overwrite

@@ -59,7 +59,7 @@ _COLUMNS = [
 )
 @overwrite_run
 @json_option
-def command(
+def demo_command(
     world: str,
     out: Path | None,
     models: Path | None,
@@ -75,7 +75,7 @@ def command(
         given = "--seed" if models is None else "--models"
         raise click.UsageError(f"{given} is an option of --world mitigation, not of {world}")
     from equipoise.cli.commands.mitigate import show
-    from equipoise.cli.pages import write
+    from equipoise.cli.runs import write
     from equipoise.evidence import new_run
 
     run = out or _DEFAULT[world]
@@ -95,8 +95,7 @@ def command(
 
 def _colours(run: Path, *, overwrite: bool, as_json: bool) -> None:
     from equipoise import audits
-    from equipoise.cli.pages import write
-    from equipoise.cli.summary import facts, show_end
+    from equipoise.cli.runs import facts, show_end, write
     from equipoise.evidence import new_run, write_predictions
 
     with new_run(run, overwrite=overwrite) as folder:
@@ -114,8 +113,7 @@ def _colours(run: Path, *, overwrite: bool, as_json: bool) -> None:
 
 def _scenes(run: Path, *, overwrite: bool, as_json: bool) -> None:
     from equipoise import audits
-    from equipoise.cli.pages import write
-    from equipoise.cli.summary import facts, show_end
+    from equipoise.cli.runs import facts, show_end, write
     from equipoise.evidence import check_place, new_run
 
     for kind in _SCENES:

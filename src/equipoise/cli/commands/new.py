@@ -1,4 +1,4 @@
-"""`equipoise new`: a commented configuration to start from."""
+"""The commands `new` and `metrics`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import click
 from equipoise.audits.kinds import KINDS
 from equipoise.audits.studies import STUDIES
 from equipoise.cli.outputs import check_output, write_output
-from equipoise.cli.terminal import PATH, json_option, note, say, say_json
+from equipoise.cli.terminal import PATH, json_option, note, say, say_json, say_table, say_values
 from equipoise.core.errors import ConfigError
 
 _QUESTIONS = {
@@ -49,7 +49,7 @@ _QUESTIONS = {
     help="Start from a published study, with its words in tables beside the configuration.",
 )
 @json_option
-def command(
+def new_command(
     config: Path, ask: bool | None, audit: str | None, study: str | None, as_json: bool
 ) -> None:
     """Write a commented configuration to start from.
@@ -169,3 +169,56 @@ testing:
 # gate:
 #   - {{metric: worst_group_accuracy, min: 0.6}}
 """
+
+
+_FIELDS = [
+    "title",
+    "symbol",
+    "kinds",
+    "definition",
+    "range",
+    "unit",
+    "harm",
+    "direction",
+    "chance",
+    "interval",
+    "null",
+    "threshold",
+    "parameters",
+    "threshold_reason",
+    "reference",
+    "errata",
+]
+
+
+@click.command("metrics")
+@click.argument("name", required=False)
+@json_option
+def metrics_command(name: str | None, as_json: bool) -> None:
+    """List the metrics, or show the card of NAME.
+
+    A card gives the definition, range, direction of harm, chance level, practical threshold and
+    reference.
+    """
+    from equipoise.audits.config_yaml import nearest
+    from equipoise.core.errors import InputError
+    from equipoise.metrics import SPECS
+
+    if name is not None and name not in SPECS:
+        raise InputError(
+            f"no metric is called {name!r}. There are: {', '.join(SPECS)}{nearest(name, SPECS)}"
+        )
+    cards = {
+        key: {"name": key} | {field: getattr(spec, field) for field in _FIELDS}
+        for key, spec in SPECS.items()
+        if name in (None, key)
+    }
+    if as_json:
+        say_json(cards)
+    elif name is None:
+        rows = sorted(SPECS.values(), key=lambda spec: spec.kinds[0])
+        cells = [(spec.name, spec.kinds[0], spec.range, spec.title) for spec in rows]
+        say_table(("metric", "audit", "range", "title"), cells)
+        say("\n'equipoise metrics NAME' shows a whole card.")
+    else:
+        say_values({field: value for field, value in cards[name].items() if value})

@@ -1,17 +1,72 @@
-"""A result on the terminal: what was found, the numbers, and where to read on."""
+"""A run: measured with progress, written with the page of its kind, shown on the terminal."""
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, cast
 
-from equipoise.cli.terminal import say, say_table
+from equipoise import audits, report
+from equipoise.audits.config import AuditConfig
+from equipoise.audits.kinds import home
+from equipoise.cli.terminal import Steps, say, say_table
+from equipoise.core import AuditResult, Finding
+from equipoise.core.wording import shortened
+from equipoise.report.comparison import compares, is_comparison
+from equipoise.report.comparison_page import PAGE as COMPARISON
+from equipoise.report.names import verdict_word
+from equipoise.report.page import Page
+from equipoise.report.text import interval, number
+from equipoise.report.words import ranked, sentence
 
-if TYPE_CHECKING:
-    from equipoise.core import AuditResult, Finding
+
+def measure(config: AuditConfig, base: Path) -> tuple[AuditResult, Any]:
+    """Return the result of an audit and the data it is about.
+
+    Parameters
+    ----------
+    config : AuditConfig
+    base : Path
+        What paths in the configuration are relative to.
+    """
+    with Steps() as progress:
+        ready = audits.prepare(config, base=base, progress=progress)
+        data = audits.load(ready, base=base)
+        return audits.run(ready, base=base, data=data, progress=progress), data
+
+
+def page_of(result: AuditResult) -> Page:
+    """Return the page of a result."""
+    if "augmentation" in result.tables:
+        from equipoise.mitigate.page import AUGMENTATION
+
+        return AUGMENTATION
+    if "mitigation_recipes" in result.tables:
+        name = "equipoise.mitigate.page"
+    else:
+        name = f"{home(str(result.manifest.resolved.get('audit')))}.page"
+        if compares(result) or not find_spec(name):
+            return _demonstrated(result, COMPARISON if compares(result) else Page())
+    return _demonstrated(result, cast("Page", import_module(name).PAGE))
+
+
+def _demonstrated(result: AuditResult, page: Page) -> Page:
+    """Return the page of a demonstration with scenes, which shows the ground truth first."""
+    if "planted_scenes" not in result.tables:
+        return page
+    from equipoise.audits.planted_scenes_page import planted_scenes
+
+    return replace(page, sections=(planted_scenes, *page.sections))
+
+
+def write(result: AuditResult, folder: Path) -> None:
+    """Write a run with the page of its kind; see `report.write`."""
+    report.write(result, folder, page_of(result))
+
 
 _LISTED = 5
 _PARTS = 20
@@ -54,16 +109,8 @@ def _fact(finding: Finding) -> dict[str, Any]:
 
 def show(result: AuditResult, run: Path) -> None:
     """Print a result for a reader at the terminal."""
-    from equipoise.core.wording import shortened
-    from equipoise.report.text import interval, number
-    from equipoise.report.words import sentence
-
     overall = _overall(result)
-    worst = sorted(
-        (finding for finding in overall if finding.verdict == "disparity"),
-        key=_weight,
-        reverse=True,
-    )
+    worst = ranked(finding for finding in overall if finding.verdict == "disparity")
     texts = [*dict.fromkeys(map(sentence, worst))]
     for text in texts[:_LISTED]:
         say(f"- {text}")
@@ -106,8 +153,6 @@ def show_end(result: AuditResult, run: Path) -> None:
 
 def _overall(result: AuditResult) -> list[Finding]:
     """Return the findings about a whole; where there is none, the weightiest about parts."""
-    from equipoise.report.words import ranked
-
     whole = [f for f in result.findings if not f.subject or f.family == "composite"]
     return whole or ranked(result.findings)[:_PARTS]
 
@@ -117,16 +162,7 @@ def _verdicts(findings: Iterable[Finding]) -> dict[str, int]:
 
 
 def _word(finding: Finding) -> str:
-    from equipoise.report.comparison import is_comparison
-    from equipoise.report.names import verdict_word
-
     return verdict_word(finding.verdict, comparison=is_comparison(finding))
-
-
-def _weight(finding: Finding) -> float:
-    """How far beyond what matters a finding is: its excess in units of its threshold."""
-    weight = finding.excess / finding.threshold if finding.threshold > 0 else finding.excess
-    return -math.inf if math.isnan(weight) else weight
 
 
 def _name(finding: Finding) -> str:

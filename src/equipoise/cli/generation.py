@@ -18,7 +18,7 @@ from equipoise.audits.config_fields import (
     located,
 )
 from equipoise.audits.generation.config import CaptionsConfig, GeneratorConfig
-from equipoise.cli.mitigating import parse
+from equipoise.cli.mitigation import parse
 from equipoise.core.errors import InputError
 from equipoise.counterfactuals import prompt_table
 

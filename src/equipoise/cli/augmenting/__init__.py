@@ -1,1 +1,0 @@
-"""`equipoise augment`: its configuration, the images that it names, and its run."""

@@ -1,1 +1,0 @@
-"""What `equipoise counterfactuals` is configured by."""
