@@ -43,7 +43,7 @@ def test_from_a_plan_to_files(command):
     assert (code, err) == (0, "")
     assert {"images: 12", "computed: 12", "exported: 12"} <= {*out.splitlines()}
     assert len([*Path("files").rglob("*.png")]) == 12
-    assert read_generated("files").table.num_rows == 12
+    assert len(Path("files/metadata.csv").read_text().splitlines()) == 13
     assert "to do: 0" in command("counterfactuals", "plan", "sets.yaml")[1].splitlines()
 
 
@@ -106,7 +106,7 @@ def test_an_interrupt_says_how_to_go_on(command, monkeypatch):
     def stop(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("equipoise.counterfactuals.generating.generation.worked", stop)
+    monkeypatch.setattr("equipoise.counterfactuals.generation.worked", stop)
     code, out, err = command("counterfactuals", "generate", "sets.yaml")
     assert (code, out) == (130, "")
     assert err == "interrupted; finished parts stay, and the same command goes on from them\n"
@@ -144,7 +144,7 @@ def test_what_is_not_there(command):
     assert "'equipoise counterfactuals new'" in err
     code, _, err = command("counterfactuals", "export", "nowhere", "out")
     assert code == 2
-    assert "nowhere: the file does not exist" in err
+    assert "nowhere: the generation was not finished" in err
     assert not Path("out").exists()
 
 

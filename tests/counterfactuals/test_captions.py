@@ -8,11 +8,7 @@ import pytest
 
 from equipoise.core import InputError
 from equipoise.counterfactuals import caption_sets, howard_2024, prompt_table
-from equipoise.counterfactuals.captions import (
-    CLASS_AND_BACKGROUND,
-    GENDER_AND_OCCUPATION,
-    agreeing,
-)
+from equipoise.counterfactuals.captions import agreeing
 from equipoise.data.lexicons import lexicon
 
 GENDER = {"gender": ["male", "female"]}
@@ -85,7 +81,7 @@ def test_bad_input_is_refused(asked):
 
 def test_classes_and_backgrounds():
     values = {"class": ["dog", "owl"], "background": ["on grass", ""]}
-    table = prompt_table(CLASS_AND_BACKGROUND, values)
+    table = prompt_table("A photo of a {class} {background}", values)
     assert table.column_names == ["prompt_id", "prompt", "class", "background"]
     assert table["prompt"].to_pylist() == [
         "A photo of a dog on grass", "A photo of a dog", "A photo of an owl on grass",
@@ -95,7 +91,7 @@ def test_classes_and_backgrounds():
         "dog/on-grass", "dog/none", "owl/on-grass", "owl/none"
     ]  # fmt: skip
     values = {"gender": ["", "female"], "occupation": ["engineer", "umpire"]}
-    assert prompt_table(GENDER_AND_OCCUPATION, values)["prompt"].to_pylist() == [
+    assert prompt_table("A {gender} {occupation}", values)["prompt"].to_pylist() == [
         "An engineer", "An umpire", "A female engineer", "A female umpire"
     ]  # fmt: skip
 

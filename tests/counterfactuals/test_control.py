@@ -8,20 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diffusion_checkpoints import stable_diffusion
-from equipoise.counterfactuals.control import (
-    ControlledSet,
-    SharedAttention,
-    Sharing,
-    aligned,
-    common,
-    generate_controlled,
-    sharings,
-)
+from equipoise.counterfactuals.control import SharedAttention, aligned, common, generate_controlled
+from equipoise.counterfactuals.parts import Candidate, Group
 from equipoise.models import Sampling, load_generator
 from equipoise.models.diffusers import DiffusersGenerator
 
 SAMPLING = Sampling(steps=4, guidance=4.0)
 PROMPTS = ("a red dog", "a blue dog", "an old cat")
+
+
+def candidate(prompts, seed, base=0, shared=0.8, shared_self=0.0):
+    group = Group("", prompts, prompts, (None,) * len(prompts))
+    return Candidate(group, 0, seed, base, shared, shared_self)
 
 
 @pytest.mark.parametrize(
@@ -94,7 +92,7 @@ def test_maps_of_texts_are_those_of_the_base_where_words_are_the_same(attention)
 
     tokens = [(1, 5, 2, 0), (1, 6, 2, 0), (1, 7, 8, 2), (1, 2, 0, 0), (1, 9, 0, 0)]
     control = SharedAttention(
-        sharings([ControlledSet(("",) * 3, 0, 1, 0.5), ControlledSet(("",) * 2, 0, 0, 1.0)], tokens)
+        [candidate(("",) * 3, 0, 1, 0.5), candidate(("",) * 2, 0, 0, 1.0)], tokens
     )
     control.begin(4)
     hidden, seen = torch.randn(10, 9, 8), torch.randn(10, 4, 6)  # half of it without prompts
@@ -124,8 +122,7 @@ def test_maps_of_images_to_themselves_are_those_of_the_base():
 
     torch.manual_seed(3)
     own = Attention(query_dim=8, heads=2, dim_head=4).eval()
-    sharing = Sharing(ControlledSet(("", ""), 0, 1, 0.0, 1.0), 0, ((0,), (0,)))
-    control = SharedAttention([sharing])
+    control = SharedAttention([candidate(("", ""), 0, 1, 0.0, 1.0)], [(0,), (0,)])
     control.begin(1)
     processor = control.processor("mid_block.attn1.processor", own.processor)
     hidden = torch.randn(4, 9, 8)
@@ -146,7 +143,8 @@ def model(tmp_path_factory):
 
 
 def made(model, *sets, sampling=SAMPLING):
-    return [np.stack(images) for images in generate_controlled(model, sets, sampling)]
+    images = iter(generate_controlled(model, sets, sampling))
+    return [np.stack([next(images) for _ in range(len(own))]) for own in sets]
 
 
 def plain(model, seed, sampling=SAMPLING):
@@ -162,7 +160,7 @@ def apart(one, other):
 def test_the_base_is_what_the_model_makes_alone(base, guidance, model):
     sampling = Sampling(steps=4, guidance=guidance)
     alone = plain(model, 5, sampling)
-    both = made(model, ControlledSet(PROMPTS, 5, base, 1.0, 1.0), sampling=sampling)[0]
+    both = made(model, candidate(PROMPTS, 5, base, 1.0, 1.0), sampling=sampling)[0]
     moved = apart(both, alone)
     assert moved[base] <= 1
     far = np.abs(both.astype(int) - alone).mean(axis=(1, 2, 3))
@@ -171,9 +169,9 @@ def test_the_base_is_what_the_model_makes_alone(base, guidance, model):
 
 def test_sets_of_a_batch_do_not_meet(model):
     sets = [
-        ControlledSet(PROMPTS, 5, 0, 0.8, 0.4),
-        ControlledSet(PROMPTS[:2], 6, 1, 0.2),
-        ControlledSet(PROMPTS, 5, 2, 0.3, 1.0),
+        candidate(PROMPTS, 5, 0, 0.8, 0.4),
+        candidate(PROMPTS[:2], 6, 1, 0.2),
+        candidate(PROMPTS, 5, 2, 0.3, 1.0),
     ]
     together = made(model, *sets)
     for one, images in zip(sets, together, strict=True):
@@ -193,22 +191,22 @@ def test_every_step_of_the_scheduler_counts(model):
             super().advance()
             seen.append(len(self.active(cross=True)))
 
-    control = Counting(sharings([ControlledSet(PROMPTS, 5, 0, 0.5)], model.tokens(PROMPTS)))
+    control = Counting([candidate(PROMPTS, 5, 0, 0.5)], model.tokens(PROMPTS))
     model.generate_with(PROMPTS, seeds=[5] * 3, sampling=SAMPLING, attention=control)
     assert seen == [5, 1, 0, 0, 0, 0]
 
 
 def test_the_model_is_left_as_it_was(model, tmp_path):
     own = dict(model.pipeline.unet.attn_processors)
-    made(model, ControlledSet(PROMPTS, 5))
+    made(model, candidate(PROMPTS, 5))
     assert model.pipeline.unet.attn_processors == own
 
     class Broken(SharedAttention):
         def advance(self):
             raise KeyboardInterrupt
 
-    control = Broken(sharings([ControlledSet(PROMPTS, 5, 0, 1.0, 1.0)], model.tokens(PROMPTS)))
+    control = Broken([candidate(PROMPTS, 5, 0, 1.0, 1.0)], model.tokens(PROMPTS))
     with pytest.raises(KeyboardInterrupt):
         model.generate_with(PROMPTS, seeds=[5] * 3, sampling=SAMPLING, attention=control)
     assert model.pipeline.unet.attn_processors == own
-    assert apart(plain(model, 5), made(model, ControlledSet(PROMPTS, 5, 0, 0.0))[0]) == [0] * 3
+    assert apart(plain(model, 5), made(model, candidate(PROMPTS, 5, 0, 0.0))[0]) == [0] * 3

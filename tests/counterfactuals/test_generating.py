@@ -8,7 +8,7 @@ import pytest
 
 from equipoise.core.errors import InputError, ModelError
 from equipoise.counterfactuals import caption_sets, generate_prompts, generate_sets
-from equipoise.counterfactuals.generating.requests import Draws, pieces, request_captions
+from equipoise.counterfactuals.parts import request_captions
 from equipoise.evidence import decode
 from equipoise.models import Sampling
 from equipoise.planted.scenes.render import HUES, SUBJECTS
@@ -76,8 +76,7 @@ def test_more_candidates_leave_what_is_there(tmp_path):
 
 @pytest.mark.parametrize("part", [1, 7, 64])
 def test_pieces_hold_whole_candidates(part):
-    asked = request_captions(captions(3), 7)
-    found = [*pieces(asked.groups, 7, Draws(0, shared=(0.1, 0.9)), part)]
+    found = [*request_captions(captions(3), 7, 0, (0.1, 0.9), None).pieces(part)]
     assert [piece.number for piece in found] == [*range(len(found))]
     assert all(len(piece) <= max(part, 6) for piece in found)
     seen = [(one.group.name, one.number) for piece in found for one in piece.candidates]

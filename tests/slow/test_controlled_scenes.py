@@ -7,7 +7,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import wilcoxon
 
-from equipoise.counterfactuals.control import ControlledSet, generate_controlled
+from equipoise.counterfactuals.control import generate_controlled
+from equipoise.counterfactuals.parts import Candidate, Group
 from equipoise.models.generators import Sampling
 from equipoise.planted.scenes.captions import caption
 from equipoise.planted.scenes.diffusion import load_generator
@@ -51,8 +52,10 @@ def made(share, cross=True, own=True):
     found = []
     for number in range(SETS):
         prompts = tuple(caption(SUBJECTS[number % len(SUBJECTS)], hue) for hue in HUES)
-        one = ControlledSet(prompts, 1000 + number, number % len(HUES), share * cross, share * own)
-        images = generate_controlled(model, [one], SAMPLING)[0]
+        group = Group("", prompts, prompts, (None,) * len(prompts))
+        shares = share * cross, share * own
+        one = Candidate(group, 0, 1000 + number, number % len(HUES), *shares)
+        images = generate_controlled(model, [one], SAMPLING)
         found.append(np.stack([image for image in images if image is not None]))
     return np.stack(found)
 

@@ -26,7 +26,7 @@ FORKS.set_forkserver_preload(
     [
         "daft",
         "equipoise.cli.mitigation_world",
-        "equipoise.counterfactuals.generating.generation",
+        "equipoise.counterfactuals.generation",
         "equipoise.evidence.extraction",
         "inflect",
         "torch",

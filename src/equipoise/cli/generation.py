@@ -73,9 +73,16 @@ class PromptsConfig(Section):
         """
         if self.template is not None:
             return prompt_table(self.template, self.values)
-        from equipoise.counterfactuals.generating.requests import read_prompts
+        import pyarrow as pa
 
-        return read_prompts(located(self.table, base))
+        from equipoise.data.tables import open_table, read_table
+
+        source = located(self.table, base)
+        names = dict.fromkeys(["prompt_id", "prompt", *open_table(source).names])
+        texts = read_table(source, texts=names, role="prompts").texts
+        return pa.table(
+            {name: column.to_arrow().cast(pa.string()) for name, column in texts.items()}
+        )
 
 
 class MakingConfig(Section):

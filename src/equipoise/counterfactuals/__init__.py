@@ -11,16 +11,14 @@ from equipoise.counterfactuals.captions import (
 )
 
 if TYPE_CHECKING:
-    from equipoise.counterfactuals.generating import (
-        Generated,
+    from equipoise.counterfactuals.generation import (
         Planned,
-        export_images,
         generate_prompts,
         generate_sets,
         plan_prompts,
         plan_sets,
-        read_generated,
     )
+    from equipoise.counterfactuals.reading import Generated, export_images, read_generated
 
 __all__ = [
     "CaptionSets",
@@ -43,6 +41,6 @@ def __getattr__(name: str) -> Any:
     """Load the generation of images on first use: captions need none of it."""
     if name not in __all__:
         raise AttributeError(f"module 'equipoise.counterfactuals' has no attribute {name!r}")
-    from equipoise.counterfactuals import generating
+    from equipoise.counterfactuals import generation, reading
 
-    return getattr(generating, name)
+    return getattr(reading if hasattr(reading, name) else generation, name)

@@ -18,15 +18,6 @@ from equipoise.data.lexicons import lexicon
 ATTRIBUTES_FIRST = "{prefix} {attributes} {subject}"
 """The template for subjects that are nouns: "A photo of an old doctor"."""
 
-SUBJECT_FIRST = "{prefix} {subject} {attributes} person"
-"""The template for subjects that are traits: "A photo of a kind old person"."""
-
-CLASS_AND_BACKGROUND = "A photo of a {class} {background}"
-"""The template of SkewSize for classes in front of backgrounds such as "on grass"."""
-
-GENDER_AND_OCCUPATION = "A {gender} {occupation}"
-"""The template for occupations with a perceived gender."""
-
 _FIELDS = ("prefix", "attributes", "subject")
 # Numbers with a vowel sound first: eight, eleven, eighteen, eighty, eight hundred.
 _VOWEL_NUMBER = re.compile(r"(8\d*|11|18)(?!\d)")
@@ -43,19 +34,17 @@ def agreeing(before: str, after: str) -> str:
     after : str
         Next words, such as "old doctor".
     """
-
-    def article(match: re.Match[str]) -> str:
-        if after[:1].isdigit():
-            text = "an" if _VOWEL_NUMBER.match(after) else "a"
-        else:
-            text = _article(after.partition(" ")[0])
-        return text.capitalize() if match[1][0].isupper() else text
-
-    return _ARTICLE.sub(article, before)
+    match = _ARTICLE.search(before)
+    if match is None:
+        return before
+    text = _article(after.partition(" ")[0])
+    return before[: match.start()] + (text.capitalize() if match[1][0].isupper() else text)
 
 
 @cache
 def _article(word: str) -> str:
+    if word[:1].isdigit():
+        return "an" if _VOWEL_NUMBER.match(word) else "a"
     return str(_english().a(word)).partition(" ")[0]
 
 
@@ -127,7 +116,8 @@ def caption_sets(
     Parameters
     ----------
     subjects : sequence of str
-        Such as occupations, or traits with the template `SUBJECT_FIRST`.
+        Such as occupations, or traits with the template
+        "{prefix} {subject} {attributes} person".
     attributes : mapping of str to sequence of str
         Type of attribute to its values, such as "gender" to "male" and "female".
     prefixes : sequence of str
@@ -251,18 +241,18 @@ def neutral_prompts(subjects: Sequence[str], prefixes: Sequence[str]) -> pa.Tabl
     ----------
     Howard et al. 2024, SocialCounterfactuals, section 4.
     """
-    for what, words in (("subjects", subjects), ("prefixes", prefixes)):
-        blank = any(not word.strip() for word in words)
-        if isinstance(words, str) or not words or blank or len({*words}) < len(words):
-            raise InputError(f"{what}: {words!r}; expected a list of different texts")
     rows = []
     for subject, prefix in product(subjects, prefixes):
         before, _, after = prefix.partition("{}")
         text = f"{agreeing(before.rstrip(), subject)} {subject}{after}"
         rows.append({"prompt": " ".join(text.split()), "subject": subject})
-    prompts = [row["prompt"] for row in rows]
-    if twice := sorted({text for text in prompts if prompts.count(text) > 1}):
-        raise InputError(f"the prompt {twice[0]!r} is made twice; expected prefixes that differ")
+    blank = any(not word.strip() for word in (*subjects, *prefixes))
+    single = isinstance(subjects, str) or isinstance(prefixes, str)
+    if single or blank or len({row["prompt"] for row in rows}) < max(len(rows), 1):
+        raise InputError(
+            f"subjects {subjects!r}, prefixes {prefixes!r}: expected lists of texts, and no prompt "
+            "twice"
+        )
     return _text_table(rows, ("prompt", "subject"))
 
 

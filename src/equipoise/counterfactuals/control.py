@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
+from equipoise.counterfactuals.parts import Candidate
 from equipoise.models.generators import ControlledGenerator, Sampling
 from equipoise.models.images import Image
 
@@ -20,47 +21,22 @@ Tokens = tuple[int, ...]
 _PLACES = 16 * 16
 
 
-@dataclass(frozen=True)
-class ControlledSet:
-    """One candidate of a set.
-
-    Attributes
-    ----------
-    prompts : tuple of str
-        That differ in few words.
-    seed : int
-        Of the noise that all images start from.
-    base : int
-        The prompt whose maps the others share; its image is what the model makes of it alone.
-    shared : float
-        Share of the steps in which maps of texts are shared, 0 to 1.
-    shared_self : float
-        The same of maps of images to themselves.
-    """
-
-    prompts: tuple[str, ...]
-    seed: int
-    base: int = 0
-    shared: float = 0.8
-    shared_self: float = 0.0
-
-
 def generate_controlled(
-    model: ControlledGenerator, sets: Sequence[ControlledSet], sampling: Sampling
-) -> list[list[Image | None]]:
-    """Make the images of some sets in one batch.
+    model: ControlledGenerator, candidates: Sequence[Candidate], sampling: Sampling
+) -> list[Image | None]:
+    """Make the images of some candidates in one batch.
 
     Parameters
     ----------
     model : ControlledGenerator
-    sets : sequence of ControlledSet
-        No set is ever split over batches: its images are made from the maps of its base.
+    candidates : sequence of Candidate
+        No candidate is ever split over batches: its images are made from the maps of its base.
     sampling : Sampling
 
     Returns
     -------
-    list of lists of ndarrays of uint8, shape (height, width, 3), or None
-        The images of each set; None where the model refuses to show one.
+    list of ndarrays of uint8, shape (height, width, 3), or None
+        The images of each candidate; None where the model refuses to show one.
 
     Raises
     ------
@@ -72,48 +48,13 @@ def generate_controlled(
     Hertz et al. 2023, Prompt-to-Prompt image editing with cross-attention control; Howard et al.
     2024, SocialCounterfactuals, section 3.1.
     """
-    prompts = [prompt for own in sets for prompt in own.prompts]
-    made = model.generate_with(
+    prompts = [prompt for own in candidates for prompt in own.group.prompts]
+    return model.generate_with(
         prompts,
-        seeds=[own.seed for own in sets for _ in own.prompts],
+        seeds=[own.seed for own in candidates for _ in own.group.prompts],
         sampling=sampling,
-        attention=SharedAttention(sharings(sets, model.tokens(prompts))),
+        attention=SharedAttention(candidates, model.tokens(prompts)),
     )
-    images = iter(made)
-    return [[next(images) for _ in own.prompts] for own in sets]
-
-
-@dataclass(frozen=True)
-class Sharing:
-    """Sharing of attention within one set of a batch.
-
-    Attributes
-    ----------
-    own : ControlledSet
-    first : int
-        Where its images start in the batch.
-    sources : tuple of tuples of int
-        For each image and token the place of the same word in the base; -1 for words of its own.
-    """
-
-    own: ControlledSet
-    first: int
-    sources: tuple[tuple[int, ...], ...] = field(repr=False)
-
-    @property
-    def count(self) -> int:
-        """Number of its images."""
-        return len(self.own.prompts)
-
-
-def sharings(sets: Sequence[ControlledSet], tokens: Sequence[Tokens]) -> list[Sharing]:
-    """Return the sharing within each set of a batch, from the tokens of all prompts."""
-    batch, first = [], 0
-    for own in sets:
-        words = tokens[first : first + len(own.prompts)]
-        batch.append(Sharing(own, first, tuple(aligned(words[own.base], one) for one in words)))
-        first += len(words)
-    return batch
 
 
 @dataclass(eq=False)
@@ -126,24 +67,20 @@ class SharedAttention:
 
     Attributes
     ----------
-    sharings : sequence of Sharing
-        Of all sets in the batch, in order.
+    candidates : sequence of Candidate
+        In the order of the batch.
+    tokens : sequence of tuple of int
+        Of all prompts.
     """
 
-    sharings: Sequence[Sharing]
+    candidates: Sequence[Candidate]
+    tokens: Sequence[Tokens]
     _step: int = field(default=0, init=False)
     _steps: int = field(default=1, init=False)
-    _places: dict[int, tuple[Any, Any]] = field(default_factory=dict, init=False, repr=False)
-
-    @property
-    def images(self) -> int:
-        """Images in the batch."""
-        return sum(sharing.count for sharing in self.sharings)
 
     def begin(self, steps: int) -> None:
         """Start with a batch."""
         self._step, self._steps = 0, steps
-        self._places.clear()
 
     def advance(self) -> None:
         """Go on to the next step."""
@@ -151,51 +88,22 @@ class SharedAttention:
 
     def processor(self, name: str, own: Any) -> Any:
         """Return the processor of a layer: its own where it is of no transformer block."""
-        return _Shared(self, own) if name.endswith(("attn1.processor", "attn2.processor")) else own
+        shared = name.endswith(("attn1.processor", "attn2.processor"))
+        return partial(self._attend, own) if shared else own
 
-    def active(self, *, cross: bool) -> list[Sharing]:
-        """Return the sets whose maps are shared in this step."""
-        shares = [one.own.shared if cross else one.own.shared_self for one in self.sharings]
-        return [
-            one
-            for one, share in zip(self.sharings, shares, strict=True)
-            if one.count > 1 and self._step < round(share * self._steps)
-        ]
+    def active(self, *, cross: bool) -> list[tuple[int, Candidate]]:
+        """Return the sets whose maps are shared in this step, with their place in the batch."""
+        found, first = [], 0
+        for candidate in self.candidates:
+            share = candidate.shared if cross else candidate.shared_self
+            if len(candidate) > 1 and self._step < round((share or 0.0) * self._steps):
+                found.append((first, candidate))
+            first += len(candidate)
+        return found
 
-    def mix(self, maps: Any, sharing: Sharing, *, cross: bool) -> None:
-        """Change the maps of one set in place.
-
-        Parameters
-        ----------
-        maps : Tensor, shape (images, heads, places, tokens or places)
-            Of the half of the batch that has prompts.
-        sharing : Sharing
-        cross : bool
-            Whether they are maps of texts.
-        """
-        first = sharing.first
-        rows = slice(first, first + sharing.count)
-        base = maps[first + sharing.own.base]
-        if not cross:
-            maps[rows] = base.clone()
-            return
-        if first not in self._places:
-            places = maps.new_tensor(sharing.sources).long()
-            self._places[first] = places.clamp(min=0), places >= 0
-        source, common = self._places[first]
-        taken = base[..., source].permute(2, 0, 1, 3)
-        maps[rows] = taken.where(common[:, None, None, :], maps[rows])
-
-
-@dataclass(frozen=True, eq=False)
-class _Shared:
-    """One layer, computed as `AttnProcessor` of diffusers does, with maps that are shared."""
-
-    control: SharedAttention
-    own: Any
-
-    def __call__(
+    def _attend(
         self,
+        own: Any,
         attn: Any,
         hidden_states: Any,
         encoder_hidden_states: Any = None,
@@ -203,12 +111,11 @@ class _Shared:
         temb: Any = None,
         **more: Any,
     ) -> Any:
+        """Compute one layer as `AttnProcessor` of diffusers does, with maps that are shared."""
         cross = encoder_hidden_states is not None
-        active = self.control.active(cross=cross)
+        active = self.active(cross=cross)
         if not active or (not cross and hidden_states.shape[1] > _PLACES):
-            return self.own(
-                attn, hidden_states, encoder_hidden_states, attention_mask, temb, **more
-            )
+            return own(attn, hidden_states, encoder_hidden_states, attention_mask, temb, **more)
         seen = encoder_hidden_states if cross else hidden_states
         if cross and attn.norm_cross:
             seen = attn.norm_encoder_hidden_states(seen)
@@ -218,10 +125,19 @@ class _Shared:
             for states in (attn.to_q(hidden_states), attn.to_k(seen), attn.to_v(seen))
         )
         maps = attn.get_attention_scores(query, key, mask)
-        # A view: a change in it is a change of the maps.
-        prompted = maps.view(len(hidden_states), attn.heads, *maps.shape[1:])
-        for sharing in active:
-            self.control.mix(prompted[-self.control.images :], sharing, cross=cross)
+        # Views: a change in them is a change of the maps.
+        prompted = maps.view(len(hidden_states), attn.heads, *maps.shape[1:])[-len(self.tokens) :]
+        for first, candidate in active:
+            mine = prompted[first : first + len(candidate)]
+            base = mine[candidate.base]
+            if cross:
+                words = self.tokens[first : first + len(candidate)]
+                sources = [aligned(words[candidate.base], one) for one in words]
+                places = maps.new_tensor(sources).long()
+                taken = base[..., places.clamp(min=0)].permute(2, 0, 1, 3)
+                mine[:] = taken.where((places >= 0)[:, None, None, :], mine)
+            else:
+                mine[:] = base.clone()
         mixed = attn.batch_to_head_dim(maps.bmm(value))
         return attn.to_out[1](attn.to_out[0](mixed))
 

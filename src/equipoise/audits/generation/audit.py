@@ -23,7 +23,7 @@ from equipoise.audits.generation.measuring import (
 )
 from equipoise.core.errors import DataError
 from equipoise.core.groups import Groups
-from equipoise.counterfactuals.filters import write_sets
+from equipoise.counterfactuals.filtered import write_sets
 
 if TYPE_CHECKING:
     from equipoise.audits.outputs import Models

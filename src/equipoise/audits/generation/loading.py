@@ -24,16 +24,14 @@ from equipoise.audits.outputs import LiveModels
 from equipoise.core.arrays import AnyArray, Booleans, Integers, Objects
 from equipoise.core.errors import ConfigError, DataError, InputError
 from equipoise.core.groups import CountedGroups, Groups
+from equipoise.counterfactuals.candidates import IMAGE, Candidates, candidates_of
 from equipoise.counterfactuals.captions import agreeing
+from equipoise.counterfactuals.filtered import Filtered
 from equipoise.counterfactuals.filters import (
-    IMAGE,
-    Candidates,
-    Filtered,
     Learned,
     Stage,
     Thresholds,
     attribute_filter,
-    candidates_of,
     content_filter,
     learned_thresholds,
     of_combination,

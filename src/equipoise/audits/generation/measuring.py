@@ -29,7 +29,8 @@ from equipoise.core.arrays import Booleans, Integers, Objects
 from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Family
 from equipoise.core.parts import Part, parts_to_table
-from equipoise.counterfactuals.filters import BEST, evidence, of_combination
+from equipoise.counterfactuals.filtered import BEST, evidence
+from equipoise.counterfactuals.filters import of_combination
 from equipoise.evidence.decoding import ImageError, decode
 from equipoise.explain.blurring import WHOLE, blurred
 from equipoise.metrics.building import Percentile
@@ -108,7 +109,7 @@ class GenerationDesign:
     @cached_property
     def rows(self) -> Integers:
         """Images that the check saw and that have the attributes."""
-        known, _ = self.data.filtered.rows(self.position, self.check)
+        known = self.data.filtered.rows(self.position, self.check)
         return np.flatnonzero(known & self.data.labelled(self.groups.attributes))
 
     @cached_property

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 
-from equipoise.core.arrays import Booleans, Floats, Integers, Objects
+from equipoise.core.arrays import Booleans, Floats
 from equipoise.core.files import write_table
-from equipoise.counterfactuals.filters.candidates import Candidates
-from equipoise.counterfactuals.filters.checks import Check, Stage, made_stage
-from equipoise.counterfactuals.generating.parts import png
+from equipoise.counterfactuals.candidates import Candidates
+from equipoise.counterfactuals.filters import Check, Stage, made_stage
+from equipoise.counterfactuals.parts import png
 from equipoise.evidence import new_run
 from equipoise.evidence.decoding import decode
 from equipoise.evidence.pictures import Pictures
@@ -24,6 +24,7 @@ from equipoise.evidence.pictures import Pictures
 ALL, BEST = "all", "best"
 TABLE, PICTURES = "images.parquet", "pictures"
 _PNG = b"\x89PNG\r\n\x1a\n"
+_TEXTS = {"reason": pl.String}
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,10 +83,9 @@ class Filtered:
                 return np.asarray(sums / candidates.sizes)
         return np.zeros(len(candidates))
 
-    def rows(self, stage: int, check: Check) -> tuple[Booleans, Floats]:
-        """Return the rows in a check of a stage, and how many checks each failed itself."""
-        entering = self.entering[stage][self.candidates.candidate]
-        return entering & ~np.isnan(check.rejected), check.rejected
+    def rows(self, stage: int, check: Check) -> Booleans:
+        """Return whether each image reached a stage and was checked there."""
+        return self.entering[stage][self.candidates.candidate] & ~np.isnan(check.rejected)
 
     def summary(self) -> pa.Table:
         """Return the losses of each stage, by the attributes that vary together and over all.
@@ -137,78 +137,50 @@ def evidence(filtered: Filtered) -> dict[str, pa.Table]:
         All candidates are there, those that an earlier stage rejected, too: `reached` says which
         sets came as far.
     """
-    tables: dict[str, list[pa.Table]] = {"filter_images": [], "filter_pairs": [], "filter_sets": []}
-    candidates = filtered.candidates
-    names = pa.array(candidates.names, pa.string())
-    ids = pa.array(candidates.columns["image_id"], pa.string())
+    tables: dict[str, list[pl.DataFrame]] = {}
+    candidates, owner = filtered.candidates, filtered.candidates.candidate
+    names = pl.Series(candidates.names, dtype=pl.String)
+    ids = pl.Series(candidates.columns["image_id"].tolist(), dtype=pl.String)
     for place, stage in enumerate(filtered.stages):
         for check in stage.checks:
-            about = {"stage": stage.name, "check": check.name}
+            about = {"stage": pl.lit(stage.name), "check": pl.lit(check.name)}
             rows = np.flatnonzero(~np.isnan(check.rejected))
-            tables["filter_images"].append(
-                _table(
-                    len(rows),
-                    about,
-                    set=_coded(candidates.candidate[rows], names),
-                    image_id=ids.take(pa.array(rows)),
-                    value=check.value[rows],
-                    threshold=np.full(len(rows), check.threshold),
-                    passed=check.rejected[rows] == 0,
-                    reason=_texts(check.reason[rows]),
-                )
-            )
-            if (pairs := check.pairs) is not None:
-                tables["filter_pairs"].append(
-                    _table(
-                        len(pairs.value),
-                        about,
-                        set=_coded(candidates.candidate[pairs.first], names),
-                        image_id=_coded(pairs.first, ids),
-                        other_id=_coded(pairs.second, ids),
-                        value=pairs.value,
-                        threshold=np.full(len(pairs.value), check.threshold),
-                        passed=pairs.value > check.threshold,
-                    )
-                )
-            tables["filter_sets"].append(
-                _table(
-                    len(candidates),
-                    about,
-                    set=names,
-                    reached=filtered.entering[place],
-                    value=check.set_value,
-                    threshold=check.set_threshold,
-                    passed=check.passed,
-                    reason=_texts(np.where(check.passed, "", _reasons(candidates, check))),
-                )
-            )
-    return {
-        name: pa.concat_tables(parts).unify_dictionaries()
-        for name, parts in tables.items()
-        if parts
-    }
-
-
-def _reasons(candidates: Candidates, check: Check) -> Objects:
-    if check.pairs is not None:
-        texts = [f"least alike: {value:.4g}" for value in check.set_value]
-    else:
-        numbers = zip(check.set_value, candidates.sizes, check.set_threshold, strict=True)
-        texts = [f"{good:g} of {n} images pass, {least:g} needed" for good, n, least in numbers]
-    return np.array(texts, dtype=object)
-
-
-def _table(n: int, about: Mapping[str, str], **columns: Any) -> pa.Table:
-    same = {name: _coded(np.zeros(n, np.int64), pa.array([text])) for name, text in about.items()}
-    return pa.table({**same, **columns})
-
-
-def _coded(codes: Integers, names: pa.Array) -> pa.DictionaryArray:
-    return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), names)
-
-
-def _texts(texts: Objects) -> pa.DictionaryArray:
-    return pa.array(texts, pa.string()).dictionary_encode()
+            images = {
+                "set": names.gather(owner[rows]),
+                "image_id": ids.gather(rows),
+                "value": check.value[rows],
+                "threshold": np.full(len(rows), check.threshold),
+                "passed": check.rejected[rows] == 0,
+                "reason": check.reason[rows].tolist(),
+            }
+            numbers = zip(check.set_value, candidates.sizes, check.set_threshold, strict=True)
+            reasons = [
+                f"{good:g} of {n} images pass, {least:g} needed" for good, n, least in numbers
+            ]
+            found = {"filter_images": images}
+            if check.pairs is not None:
+                first, second, value = check.pairs
+                reasons = [f"least alike: {value:.4g}" for value in check.set_value]
+                found["filter_pairs"] = {
+                    "set": names.gather(owner[first]),
+                    "image_id": ids.gather(first),
+                    "other_id": ids.gather(second),
+                    "value": value,
+                    "threshold": np.full(len(value), check.threshold),
+                    "passed": value > check.threshold,
+                }
+            found["filter_sets"] = {
+                "set": names,
+                "reached": filtered.entering[place],
+                "value": check.set_value,
+                "threshold": check.set_threshold,
+                "passed": check.passed,
+                "reason": np.where(check.passed, "", reasons).tolist(),
+            }
+            for name, columns in found.items():
+                table = pl.DataFrame(columns, schema_overrides=_TEXTS).select(pl.all(), **about)
+                tables.setdefault(name, []).append(table)
+    return {name: pl.concat(parts).to_arrow() for name, parts in tables.items()}
 
 
 def write_sets(filtered: Filtered, pictures: Pictures, folder: Path) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import closing
@@ -19,34 +20,22 @@ from equipoise import __version__
 from equipoise.core.errors import InputError, ModelError
 from equipoise.core.files import table_bytes
 from equipoise.counterfactuals.captions import CaptionSets
-from equipoise.counterfactuals.control import ControlledSet, generate_controlled
-from equipoise.counterfactuals.generating.parts import (
+from equipoise.counterfactuals.control import generate_controlled
+from equipoise.counterfactuals.parts import (
+    Candidate,
     Clock,
     Ledger,
-    bytes_per_image,
-    failures,
-    key_facts,
-    key_of,
-    part_bytes,
-    read_part,
-    seconds_per_image,
-)
-from equipoise.counterfactuals.generating.reading import (
-    TABLE,
-    Generated,
-    input_of,
-    join_parts,
-    pictures_of,
-)
-from equipoise.counterfactuals.generating.requests import (
-    Candidate,
-    Draws,
     Piece,
     Request,
     Shares,
+    cost_per_image,
+    key_of,
+    part_bytes,
+    read_part,
     request_captions,
     request_prompts,
 )
+from equipoise.counterfactuals.reading import TABLE, Generated, generated, join_parts
 from equipoise.evidence import RunOptions
 from equipoise.evidence.store import held, read_manifest, write, write_manifest
 from equipoise.models.generators import ControlledGenerator, Sampling
@@ -147,8 +136,7 @@ def generate_prompts(
     RunError
         When the store cannot be written, or another process writes it.
     """
-    request = request_prompts(prompts, images)
-    return _generate(request, Draws(seed), model, Path(store), Settings(**how))
+    return _generate(request_prompts(prompts, images, seed), model, Path(store), Settings(**how))
 
 
 def plan_prompts(
@@ -161,8 +149,7 @@ def plan_prompts(
     **how: Unpack[How],
 ) -> Planned:
     """Return counts of what `generate_prompts` would do; no model is loaded."""
-    request = request_prompts(prompts, images)
-    return _plan(request, Draws(seed), model, Path(store), Settings(**how))
+    return _plan(request_prompts(prompts, images, seed), model, Path(store), Settings(**how))
 
 
 def generate_sets(
@@ -211,9 +198,8 @@ def generate_sets(
     ----------
     Howard et al. 2024, SocialCounterfactuals, section 3.1; Hertz et al. 2023, Prompt-to-Prompt.
     """
-    request = request_captions(captions, candidates)
-    draws = Draws.of(seed, shared, shared_self)
-    return _generate(request, draws, model, Path(store), Settings(**how))
+    request = request_captions(captions, candidates, seed, shared, shared_self)
+    return _generate(request, model, Path(store), Settings(**how))
 
 
 def plan_sets(
@@ -228,9 +214,8 @@ def plan_sets(
     **how: Unpack[How],
 ) -> Planned:
     """Return counts of what `generate_sets` would do; no model is loaded."""
-    request = request_captions(captions, candidates)
-    draws = Draws.of(seed, shared, shared_self)
-    return _plan(request, draws, model, Path(store), Settings(**how))
+    request = request_captions(captions, candidates, seed, shared, shared_self)
+    return _plan(request, model, Path(store), Settings(**how))
 
 
 @dataclass(frozen=True)
@@ -269,39 +254,37 @@ class Planned:
     folder: Path | None
 
 
-def _plan(request: Request, draws: Draws, model: str, store: Path, settings: Settings) -> Planned:
-    present, own, rate, size = 0, None, None, None
+def _plan(request: Request, model: str, store: Path, settings: Settings) -> Planned:
+    present, own, cost = 0, None, None
     for path in sorted(store.glob("generations/*/manifest.json")):
         folder, manifest = path.parent, read_manifest(path.parent)
         known, name = manifest.get("key", {}), manifest.get("model", {}).get("name")
-        facts = key_facts(request, draws, known.get("model"), settings.sampling, settings.part)
+        facts = request.facts(known.get("model"), settings.sampling, settings.part)
         if name != model or known.get("sampling") != facts["sampling"]:
             continue
         # Other images by this model with these settings take as long, and as much room.
-        rate, size = seconds_per_image(folder) or rate, bytes_per_image(folder) or size
+        cost = cost_per_image(folder) or cost
         if facts == known:
-            todo = Ledger(folder, facts, request, draws, verified=False).split()[1]
+            todo = Ledger(folder, facts, request, verified=False).split()[1]
             present, own = request.images - sum(map(len, todo)), folder
     to_do = request.images - present
     return Planned(
         prompts=request.table.num_rows,
-        sets=None if draws.shared is None else len(request.groups),
+        sets=None if request.draws.shared is None else len(request.groups),
         candidates=request.candidates,
         images=request.images,
         present=present,
         to_do=to_do,
-        bytes=None if size is None else round(size * to_do),
-        seconds=None if rate is None else rate * to_do,
+        bytes=None if cost is None else round(cost[1] * to_do),
+        seconds=None if cost is None else cost[0] * to_do,
         folder=own,
     )
 
 
-def _generate(
-    request: Request, draws: Draws, model: Any, store: Path, settings: Settings
-) -> Generated:
+def _generate(request: Request, model: Any, store: Path, settings: Settings) -> Generated:
     """Return the requested images: those in the store, and missing ones made anew."""
     models = _loaded(model, settings.options)
-    for own in models if draws.shared is not None else ():
+    for own in models if request.draws.shared is not None else ():
         if not isinstance(own, ControlledGenerator):
             raise ModelError(
                 f"{own.info.name} makes images, and offers no control of its attention. To do: use "
@@ -313,33 +296,28 @@ def _generate(
         # Texts that the model would cut are refused before any image is made.
         texts = [prompt for group in request.groups for prompt in group.prompts]
         first.check_prompts(texts, settings.sampling)
-    facts = key_facts(request, draws, first.info.key, settings.sampling, settings.part)
+    facts = request.facts(first.info.key, settings.sampling, settings.part)
     folder = store / "generations" / key_of(facts)[:16]
-    ledger = Ledger(folder, facts, request, draws)
-    versions = {name: version(name) for name in ("pillow", "pyarrow")}
     about = {
         "key": facts,
         "model": asdict(first.info),
         "id": request.id,
         "images": request.images,
-        "versions": {"equipoise": __version__} | versions,
+        "versions": {"equipoise": __version__}
+        | {name: version(name) for name in ("pillow", "pyarrow")},
     }
     with held(folder) as writable:
-        paths, computed = _run(ledger, models, settings, about)
+        paths, computed = _run(Ledger(folder, facts, request), models, settings, about)
         rows = pa.concat_tables([read_part(path) for path in paths])
         table = join_parts(rows, request.table, request.id)
         if writable:
             write(folder / TABLE, table_bytes(table, compression="zstd"))
-            states = table["state"].value_counts().to_pylist()
             counts = {
-                "states": {state["values"]: state["counts"] for state in states},
+                "states": Counter(table["state"].to_pylist()),
                 "parts": [path.name for path in paths],
             }
             write_manifest(folder, about | counts | {"whole": True})
-    return Generated(
-        folder, table, pictures_of(folder, paths), asdict(first.info), input_of(folder, paths),
-        computed,
-    )  # fmt: skip
+    return generated(folder, paths, table, asdict(first.info), computed)
 
 
 def _loaded(model: Any, options: RunOptions) -> list[Any]:
@@ -381,22 +359,26 @@ def _run(
     there = images - sum(map(len, todo))
     if todo:
         write_manifest(ledger.folder, about | {"whole": False})
-    failed = {path: count for path in done.values() if (count := failures(path))}
+    failed: dict[Path, int] = {}
     allowed = math.floor(settings.max_failures * images + 1e-9)
 
-    def check(so_far: int) -> None:
+    def check(path: Path, so_far: int) -> None:
+        if count := read_part(path)["state"].to_pylist().count("failed"):
+            failed[path] = count
         count = sum(failed.values())
         if count <= min(allowed, so_far - 1):
             return
-        rows = [row for path in sorted(failed) for row in read_part(path).to_pylist()]
+        rows = [row for each in sorted(failed) for row in read_part(each).to_pylist()]
         first = next(row for row in rows if row["state"] == "failed")
-        for path in failed:
-            path.unlink(missing_ok=True)
+        for each in failed:
+            each.unlink()
         raise ModelError(
             f"{models[0].info.name} failed on {count} of {images} images, and max_failures allows "
             f"{allowed}; the first is {first['image_id']!r}: {first['reason']}"
         )
 
+    for path in done.values():
+        check(path, images)
     clock, computed = Clock(ledger.folder), 0
     with closing(worked(models, todo, settings.sampling)) as outcomes:
         for piece, made in outcomes:
@@ -406,10 +388,7 @@ def _run(
             clock.save(computed)
             if settings.progress is not None:
                 settings.progress("images generated", there + computed, images)
-            if count := sum(isinstance(image, str) for image in made):
-                failed[path] = count
-            check(there + computed)
-    check(images)
+            check(path, there + computed)
     return [done[number] for number in sorted(done)], computed
 
 
@@ -468,11 +447,9 @@ def _made(model: Any, piece: Piece, sampling: Sampling) -> list[Any]:
     for batch in batches:
         try:
             made += _images(model, batch, sampling)
-        except Exception as error:  # noqa: BLE001 - whatever the model raises is a reason
+        except Exception:  # noqa: BLE001 - whatever the model raises is a reason
             for candidate in batch:
                 try:
-                    if len(batch) == 1:
-                        raise error
                     made += _images(model, [candidate], sampling)
                 except Exception as why:  # noqa: BLE001
                     reason = str(why).partition("\n")[0] or type(why).__name__
@@ -481,14 +458,8 @@ def _made(model: Any, piece: Piece, sampling: Sampling) -> list[Any]:
 
 
 def _images(model: Any, batch: Sequence[Candidate], sampling: Sampling) -> list[Any]:
-    if batch[0].shared is None:
-        prompts = [prompt for candidate in batch for prompt in candidate.group.prompts]
-        seeds = [candidate.seed for candidate in batch for _ in candidate.group.ids]
-        return [*model.generate(prompts, seeds=seeds, sampling=sampling)]
-    sets = [
-        ControlledSet(
-            own.group.prompts, own.seed, own.base or 0, own.shared or 0.0, own.shared_self or 0.0
-        )
-        for own in batch
-    ]
-    return [image for made in generate_controlled(model, sets, sampling) for image in made]
+    if batch[0].shared is not None:
+        return generate_controlled(model, batch, sampling)
+    prompts = [prompt for candidate in batch for prompt in candidate.group.prompts]
+    seeds = [candidate.seed for candidate in batch for _ in candidate.group.ids]
+    return [*model.generate(prompts, seeds=seeds, sampling=sampling)]

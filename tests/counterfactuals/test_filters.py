@@ -11,16 +11,14 @@ from PIL import Image
 
 from equipoise.core import DataError, InputError
 from equipoise.counterfactuals import caption_sets
+from equipoise.counterfactuals.candidates import candidates_of
+from equipoise.counterfactuals.filtered import Filtered, evidence, write_sets
 from equipoise.counterfactuals.filters import (
     HOWARD_2024,
-    Filtered,
     attribute_filter,
-    candidates_of,
     content_filter,
-    evidence,
     learned_threshold,
     similarity_filter,
-    write_sets,
 )
 from equipoise.evidence import pictures_of_table
 

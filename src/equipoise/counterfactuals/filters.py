@@ -1,40 +1,42 @@
-"""Filters of candidates by content, similarity and detectability, with every image's check."""
+"""Filters of candidates by content, similarity and attributes, and the thresholds of attributes."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from equipoise.core import InputError
 from equipoise.core.arrays import Booleans, Floats, Floats32, Integers, Objects
-from equipoise.counterfactuals.filters.candidates import Candidates
-from equipoise.counterfactuals.filters.thresholds import Thresholds, needed
+from equipoise.counterfactuals.candidates import Candidates
 from equipoise.data.problems import listed
+from equipoise.stats.intervals import wilson
+from equipoise.stats.streams import unit_keys
 
 CONTENT, SIMILARITY = 0.5, 0.2
 """Default thresholds; that of similarity is the source's: Howard et al. 2024, section 3.3."""
 
+Thresholds = Mapping[str, "float | Mapping[str, float]"]
+
+HOWARD_2024: Thresholds = MappingProxyType(
+    {
+        "race-gender": MappingProxyType({"gender": 12, "race": 9}),
+        "physical-gender": MappingProxyType({"gender": 10, "physical": 5}),
+        "physical-race": MappingProxyType({"race": 13, "physical": 8}),
+    }
+)
+"""Images of a set that must show their attribute, by the attributes that vary together: Howard et
+al. 2024, Table 10, of 12, 10 and 30."""
+
 # Numbers of the matrices that are held at once.
 _CELLS = 4_000_000
-
-
-@dataclass(frozen=True, eq=False)
-class Pairs:
-    """Pairs of images of one candidate.
-
-    Attributes
-    ----------
-    first, second : ndarray of int64, shape (p,)
-        Rows of the candidates.
-    value : ndarray of float64, shape (p,)
-    """
-
-    first: Integers = field(repr=False)
-    second: Integers = field(repr=False)
-    value: Floats = field(repr=False)
+_FOLDS = 5
+_FEWEST = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +61,8 @@ class Check:
     passed : ndarray of bool, shape (candidates,)
     below : bool
         Whether values, and those of sets, must stay below their bounds.
-    pairs : Pairs or None
+    pairs : tuple of ndarray, each shape (p,), or None
+        Rows of both images of each pair, and its value.
     """
 
     name: str
@@ -72,7 +75,7 @@ class Check:
     set_threshold: Floats = field(repr=False)
     passed: Booleans = field(repr=False)
     below: bool = False
-    pairs: Pairs | None = field(default=None, repr=False)
+    pairs: tuple[Integers, Integers, Floats] | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -282,7 +285,7 @@ def _pair_check(candidates: Candidates, units: Floats32, least: float) -> Check:
         np.where(np.isfinite(of_set), of_set, np.nan),
         np.full(len(candidates), least),
         of_set > least,
-        pairs=Pairs(first, second, value),
+        pairs=(first, second, value),
     )
 
 
@@ -378,3 +381,183 @@ def _shown(
     return own_check(
         candidates, f"{name} shown", margin, 0.0, margin <= 0, looks, checked=checked, needed=least
     )
+
+
+def needed(thresholds: Thresholds, combination: str, name: str, size: int) -> int:
+    """Return how many images of a set must show an attribute.
+
+    Raises
+    ------
+    InputError
+        When there is no threshold for it, or it is no count from 2 to `size` and no share.
+    """
+    number: Any = of_combination(thresholds, combination).get(name)
+    if isinstance(number, float) and 0 < number <= 1:
+        return math.ceil(number * size - 1e-9)
+    if isinstance(number, int | float) and min(2, size) <= number <= size and number % 1 == 0:
+        return int(number)
+    raise InputError(
+        f"thresholds[{combination!r}][{name!r}]: {number!r}; expected a whole number of images "
+        f"from {min(2, size)} to {size}, or a share such as 0.75 (1.0: all)"
+    )
+
+
+def of_combination(thresholds: Thresholds, combination: str) -> Thresholds:
+    """Return the thresholds of attributes that vary together; those of all where it has none.
+
+    One attribute that varies alone has the name of its combination.
+    """
+    about = thresholds.get(combination)
+    return about if isinstance(about, Mapping) else thresholds
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A threshold that agrees best with people's labels.
+
+    Attributes
+    ----------
+    threshold : int
+        Images of a set that must show the attribute; of several that agree as often, the most.
+    size : int
+        Images of a set.
+    labels, yes : int
+        Sets with a label, and those that people found to show the attribute.
+    agreement : float
+        Share of labels that the threshold agrees with, on the labels it was chosen by.
+    accuracy, low, high : float
+        Share of labels that thresholds chosen by others agree with, and its interval.
+    majority : float
+        Share of labels that "always" or "never" agrees with, whichever is more.
+    curve : tuple of float
+        Agreement at thresholds from 1 to `size`.
+    """
+
+    threshold: int
+    size: int
+    labels: int
+    yes: int
+    agreement: float
+    accuracy: float
+    low: float
+    high: float
+    majority: float
+    curve: tuple[float, ...] = field(repr=False)
+
+
+def learned_threshold(
+    shown: npt.ArrayLike,
+    labels: npt.ArrayLike,
+    size: int,
+    *,
+    clusters: Any = None,
+    level: float = 0.95,
+) -> Learned:
+    """Choose how many images of a set must show an attribute, by people's labels.
+
+    Parameters
+    ----------
+    shown : array-like of int, shape (m,)
+        Images of each set in which the attribute was detected.
+    labels : array-like of bool, shape (m,)
+        Whether people found that the set shows the attribute.
+    size : int
+        Images of a set.
+    clusters : array-like of str, shape (m,), optional
+        What must not be in two folds of the cross-validation, such as the caption set; each set
+        alone unless given.
+    level : float
+        Of the interval.
+
+    Returns
+    -------
+    Learned
+        Cross-validated in up to five folds, the folds drawn by the clusters' names. The interval
+        is Wilson's, with as many trials as there are clusters.
+
+    Raises
+    ------
+    InputError
+        When shapes differ, there are fewer than ten labels or two clusters, or all are the same.
+    """
+    counts, truth = np.asarray(shown, dtype=np.int64), np.asarray(labels, dtype=bool)
+    n, yes = len(truth), int(truth.sum())
+    owner = np.arange(n) if clusters is None else np.asarray(clusters)
+    names, place = np.unique(owner.astype(str), return_inverse=True)
+    fits = counts.shape == truth.shape == place.shape
+    if not fits or n < _FEWEST or yes in (0, n) or len(names) < 2:
+        raise InputError(
+            f"labels: {yes} yes of {n} for {len(counts)} sets in {len(names)} clusters; expected "
+            f"a label for each, {_FEWEST} or more of both kinds, in two or more clusters"
+        )
+    turn = np.empty(len(names), dtype=np.int64)
+    turn[np.argsort(unit_keys(names.tolist()))] = np.arange(len(names)) % _FOLDS
+    fold, right = turn[place], 0
+    for number in range(min(_FOLDS, len(names))):
+        out = fold == number
+        chosen, _ = _best(counts[~out], truth[~out], size)
+        right += int(((counts[out] >= chosen) == truth[out]).sum())
+    chosen, curve = _best(counts, truth, size)
+    low, high = wilson(right / n * len(names), len(names), level)
+    return Learned(
+        chosen, size, n, yes, curve[chosen - 1], right / n, float(low), float(high),
+        max(yes, n - yes) / n, curve,
+    )  # fmt: skip
+
+
+def _best(shown: Integers, labels: Booleans, size: int) -> tuple[int, tuple[float, ...]]:
+    """Return the largest threshold that agrees most often, and the agreement at each."""
+    agree = ((shown >= np.arange(1, size + 1)[:, None]) == labels).mean(axis=1)
+    return int(np.flatnonzero(agree == agree.max())[-1]) + 1, tuple(agree.tolist())
+
+
+def learned_thresholds(
+    candidates: Candidates,
+    stage: Stage,
+    labels: Mapping[str, Mapping[str, bool]],
+    *,
+    level: float = 0.95,
+) -> dict[tuple[str, str], Learned]:
+    """Learn the thresholds of every attribute and combination that people labelled.
+
+    Parameters
+    ----------
+    candidates : Candidates
+    stage : Stage
+        Of `attribute_filter`, whatever its thresholds.
+    labels : mapping of str to mapping of str to bool
+        Attribute to candidates' names to whether people found that they show it.
+    level : float
+
+    Returns
+    -------
+    dict of (combination, attribute) to Learned
+        Of those that have labels.
+
+    Raises
+    ------
+    InputError
+        When there are too few labels of one that varies; it names both.
+    """
+    found = {}
+    of_candidates, sets = candidates.of_candidates("attributes"), candidates.of_candidates("set")
+    for check in stage.checks:
+        name = check.name.removesuffix(" shown")
+        known = labels.get(name, {})
+        labelled = np.array([one in known for one in candidates.names])
+        for combination in candidates.combinations:
+            same = of_candidates == combination
+            rows = np.flatnonzero(labelled & same)
+            if name not in combination.split("-") or not len(rows):
+                continue
+            try:
+                found[combination, name] = learned_threshold(
+                    check.set_value[rows],
+                    [known[candidates.names[row]] for row in rows],
+                    int(candidates.sizes[same].max()),
+                    clusters=sets[rows],
+                    level=level,
+                )
+            except InputError as error:
+                raise InputError(f"{name} in sets of {combination}: {error}") from None
+    return found

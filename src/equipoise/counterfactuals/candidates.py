@@ -80,10 +80,6 @@ class Candidates:
         """Attributes that vary together, joined by "-", sorted."""
         return tuple(sorted({*self.of_candidates("attributes").tolist()}))
 
-    def every(self, rows: Booleans) -> Booleans:
-        """Whether a condition holds for all rows of each candidate, shape (candidates,)."""
-        return np.asarray(self.count(rows) == self.sizes)
-
     def count(self, rows: AnyArray) -> Integers:
         """Add rows up by candidate, shape (candidates,)."""
         return np.asarray(np.bincount(self.candidate, rows, minlength=len(self)).astype(np.int64))
@@ -97,20 +93,6 @@ class Candidates:
             state=np.where(lost, state, self.state).astype(object),
             columns={**self.columns, "reason": reasons},
         )
-
-
-def _check_repeats(kept: pl.DataFrame, file: str) -> None:
-    """Refuse an image, or a member of a set, that is there twice."""
-    for column, keys in (("image_id", ["image_id"]), ("set", ["#owner", "#member"])):
-        repeated = kept.filter(pl.struct(keys).is_duplicated())
-        if len(repeated):
-            raise DataError(
-                f"two images have the {column} {repeated[column][0]!r} and the same attributes",
-                file=file,
-                column=column,
-                expected="each image once, and one image for each member of a set",
-                fix="number sets of images of the same captions in a column `candidate`",
-            )
 
 
 def candidates_of(table: pa.Table, attributes: Sequence[str], *, file: str = "") -> Candidates:
@@ -133,8 +115,8 @@ def candidates_of(table: pa.Table, attributes: Sequence[str], *, file: str = "")
     DataError
         When a column is missing, an id repeats, or a set has two images of the same attributes.
     """
-    types, place = tuple(attributes), file or ""
-    check_columns(table.column_names, (*COLUMNS, *types), place)
+    types = tuple(attributes)
+    check_columns(table.column_names, (*COLUMNS, *types), file)
     frame = pl.DataFrame(table)
     for name, value in (("candidate", 0), ("state", IMAGE), ("reason", "")):
         if name not in frame.columns:
@@ -147,36 +129,39 @@ def candidates_of(table: pa.Table, attributes: Sequence[str], *, file: str = "")
     if kept.is_empty():
         raise DataError(
             "no image has a set and a value of an attribute",
-            file=place,
+            file=file,
             expected=f"values of {', '.join(types)}",
         )
     # Members are numbered in the order of their first appearance, which is that of the captions.
-    cells = pl.struct("attributes", *types)
+    cells, key = ["attributes", *types], ["set", "candidate"]
     set_name = pl.col("set").cast(pl.String)
-    owners = kept.group_by("set", "candidate", maintain_order=True).first()
+    owners = kept.unique(key, keep="first", maintain_order=True)
     owners = owners.sort(set_name, "candidate").with_row_index("#owner")
-    members = kept.group_by(cells.alias("#cells"), maintain_order=True).first()
-    members = members.with_row_index("#member")
-    kept = kept.join(owners.select("set", "candidate", "#owner"), on=["set", "candidate"])
-    numbers = {repr(cell): number for number, cell in enumerate(members["#cells"].to_list())}
-    own = [numbers[repr(cell)] for cell in kept.select(cells).to_series().to_list()]
-    kept = kept.with_columns(pl.Series("#member", own, dtype=pl.UInt32))
-    _check_repeats(kept, place)
-    shared = ["set", "candidate", "attributes"]
+    members = kept.select(cells).unique(maintain_order=True).with_row_index("#member")
+    kept = kept.join(owners.select("#owner", *key), on=key)
+    kept = kept.join(members, on=cells, nulls_equal=True)
+    for column, keys in (("image_id", ["image_id"]), ("set", ["#owner", "#member"])):
+        repeated = kept.filter(pl.struct(keys).is_duplicated())
+        if len(repeated):
+            raise DataError(
+                f"two images have the {column} {repeated[column][0]!r} and the same attributes",
+                file=file,
+                column=column,
+                expected="each image once, and one image for each member of a set",
+                fix="number sets of images of the same captions in a column `candidate`",
+            )
+    shared = [*key, "attributes"]
     shared += [name for name in ("prefix", "subject") if name in frame.columns]
-    wanted = owners.select("#owner", *shared).join(
-        members.select("#member", "attributes", *types), on="attributes"
-    )
+    wanted = owners.select("#owner", *shared).join(members, on="attributes")
     own_columns = kept.drop(*shared, *types)
     full = wanted.join(own_columns, on=["#owner", "#member"], how="left").sort("#owner", "#member")
     absent = full["state"].is_null().to_numpy()
     columns: dict[str, Objects] = {}
     for name in frame.columns:
-        cells_of = np.empty(len(full), dtype=object)
-        cells_of[:] = full[name].to_list()
+        columns[name] = np.empty(len(full), dtype=object)
+        columns[name][:] = full[name].to_list()
         if name not in (*shared, *types):
-            cells_of[absent] = ABSENT if name == "state" else ""
-        columns[name] = cells_of
+            columns[name][absent] = ABSENT if name == "state" else ""
     starts = np.flatnonzero(np.diff(full["#owner"].to_numpy().astype(np.int64), prepend=-1))
     names = owners.select(pl.format("{}#{}", set_name, "candidate")).to_series().to_list()
     return Candidates(

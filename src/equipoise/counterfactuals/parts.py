@@ -1,0 +1,432 @@
+"""Requested images, the draws of each candidate, and the Parquet files that hold images."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from equipoise.core.errors import InputError, RunError
+from equipoise.core.files import read_table, table_bytes
+from equipoise.counterfactuals.captions import CaptionSets
+from equipoise.evidence.store import part_name, parts_in, warn_of_damage, write
+from equipoise.models.generators import Sampling
+from equipoise.stats.streams import stream
+
+if TYPE_CHECKING:
+    from equipoise.models.images import Image
+
+Shares = tuple[float, float]
+"""Ends between which the share of the steps is drawn for each candidate, evenly."""
+
+COLUMNS = pa.schema(
+    [(name, pa.string()) for name in ("image_id", "prompt_id", "prompt", "set")]
+    + [("candidate", pa.int64()), ("seed", pa.int64())]
+    + [("shared", pa.float64()), ("shared_self", pa.float64())]
+    + [(name, pa.string()) for name in ("base", "state", "reason")]
+)
+"""Columns of each image, beside those of its prompt."""
+
+# Raised whenever the same prompts, model and settings would give other files than before.
+_FORMAT = 1
+_IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+# Rows that are read together with a picture.
+_TOGETHER = 8
+_RATE = "rate.json"
+
+
+@dataclass(frozen=True)
+class Group:
+    """Prompts whose images are made together: a set, or a single prompt.
+
+    Attributes
+    ----------
+    name : str
+        The id of the set, or of the prompt.
+    ids, prompts : tuple of str
+        Of each prompt of it.
+    sets : tuple of str or None
+        The set of each prompt, None without one.
+    """
+
+    name: str
+    ids: tuple[str, ...]
+    prompts: tuple[str, ...] = field(repr=False)
+    sets: tuple[str | None, ...] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Draws:
+    """How candidates are drawn.
+
+    Attributes
+    ----------
+    seed : int
+    shared, shared_self : (float, float) or None
+        Ends between which the shares of the steps are drawn; None where nothing is shared.
+    """
+
+    seed: int
+    shared: Shares | None = None
+    shared_self: Shares | None = None
+
+    def candidate(self, group: Group, number: int) -> Candidate:
+        """Return a candidate, which depends on its group and number alone."""
+        draws = stream(self.seed, "generation", group.name, number)
+        seed, base = int(draws.integers(2**63)), int(draws.integers(len(group.ids)))
+        if self.shared is None:
+            return Candidate(group, number, seed)
+        shares = [
+            None if ends is None else ends[0] + (ends[1] - ends[0]) * uniform
+            for ends, uniform in zip(
+                (self.shared, self.shared_self), draws.random(2).tolist(), strict=True
+            )
+        ]
+        return Candidate(group, number, seed, base, *shares)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One image of each prompt of a group.
+
+    Attributes
+    ----------
+    group : Group
+    number : int
+        From 0.
+    seed : int
+        Of the noise that all its images start from.
+    base : int
+        The prompt whose maps the others share; its image is what the model makes of it alone.
+    shared : float or None
+        Share of the steps in which maps of texts are shared; None without control.
+    shared_self : float or None
+        The same of maps of images to themselves.
+    """
+
+    group: Group
+    number: int
+    seed: int
+    base: int = 0
+    shared: float | None = None
+    shared_self: float | None = None
+
+    def __len__(self) -> int:
+        """Return the number of images."""
+        return len(self.group.ids)
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Yield the known columns of each image before it is made."""
+        group = self.group
+        for prompt_id, prompt, name in zip(group.ids, group.prompts, group.sets, strict=True):
+            yield {
+                "image_id": f"{prompt_id}/{self.number:03d}",
+                "prompt_id": prompt_id,
+                "prompt": prompt,
+                "set": name,
+                "candidate": self.number,
+                "seed": self.seed,
+                "shared": self.shared,
+                "shared_self": self.shared_self,
+                "base": None if self.shared is None else group.ids[self.base],
+            }
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Whole candidates that go into one part."""
+
+    number: int
+    candidates: tuple[Candidate, ...] = field(repr=False)
+
+    def __len__(self) -> int:
+        """Return the number of images."""
+        return sum(map(len, self.candidates))
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the known columns of each image before it is made."""
+        return [row for candidate in self.candidates for row in candidate.rows()]
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """Prompts or captions to make images of.
+
+    Attributes
+    ----------
+    table : pyarrow.Table
+        Of the user; `id` is the column that names a row.
+    id : str
+        ``prompt_id`` or ``caption_id``.
+    groups : tuple of Group
+    candidates : int
+        Of each group.
+    draws : Draws
+    """
+
+    table: pa.Table = field(repr=False)
+    id: str
+    groups: tuple[Group, ...] = field(repr=False)
+    candidates: int
+    draws: Draws
+
+    @property
+    def images(self) -> int:
+        """Number of images requested."""
+        return int(self.table.num_rows) * self.candidates
+
+    def pieces(self, part: int) -> Iterator[Piece]:
+        """Yield whole candidates in pieces of at most `part` images, of one candidate at least.
+
+        All groups have their first candidates before any has later ones. Pieces are cut in blocks
+        of candidates whose size depends on the groups alone, so that a request for more candidates
+        leaves earlier pieces as they are, but for the last block.
+        """
+        block = max(part // self.table.num_rows, 1)
+        number = 0
+        for first in range(0, self.candidates, block):
+            waiting: list[Candidate] = []
+            for group in self.groups:
+                for place in range(first, min(first + block, self.candidates)):
+                    if waiting and sum(map(len, waiting)) + len(group.ids) > part:
+                        yield Piece(number, tuple(waiting))
+                        number, waiting = number + 1, []
+                    waiting.append(self.draws.candidate(group, place))
+            yield Piece(number, tuple(waiting))
+            number += 1
+
+    def facts(self, model: str, sampling: Sampling, part: int) -> dict[str, Any]:
+        """Return all that decides the content of a folder, but the number of candidates.
+
+        Parameters
+        ----------
+        model : str
+            `ModelInfo.key`.
+        sampling : Sampling
+        part : int
+            Images in a part.
+        """
+        rows = [[group.name, group.ids, group.prompts, group.sets] for group in self.groups]
+        facts = {
+            "format": _FORMAT,
+            "model": model,
+            "sampling": sampling.facts,
+            "draws": asdict(self.draws),
+            "prompts": hashlib.sha256(json.dumps(rows).encode()).hexdigest(),
+            "part": part,
+        }
+        plain: dict[str, Any] = json.loads(json.dumps(facts))  # as a manifest gives it back
+        return plain
+
+
+def request_prompts(table: pa.Table, images: int, seed: int) -> Request:
+    """Return prompts, each a group of its own.
+
+    Raises
+    ------
+    InputError
+        When a column is missing or has a reserved name, or ids are empty or repeat.
+    """
+    ids, prompts = _texts(table, ("prompt_id", "prompt"), images)
+    sets = table["set"].to_pylist() if "set" in table.column_names else [None] * len(ids)
+    groups = tuple(
+        Group(name, (name,), (prompt,), (own,))
+        for name, prompt, own in zip(ids, prompts, sets, strict=True)
+    )
+    return Request(table, "prompt_id", groups, images, Draws(seed))
+
+
+def request_captions(
+    captions: CaptionSets | pa.Table,
+    candidates: int,
+    seed: int,
+    shared: Shares,
+    shared_self: Shares | float | None,
+) -> Request:
+    """Return captions, grouped by their sets in the order in which these appear.
+
+    Raises
+    ------
+    InputError
+        As of `request_prompts`, or when shares are none.
+    """
+    ends = []
+    for share in (shared, (0.0, 0.0) if shared_self is None else shared_self):
+        low, high = (share, share) if isinstance(share, int | float) else share
+        if not 0 <= low <= high <= 1:
+            raise InputError(f"shares {share}; expected two from 0 to 1, the lower first")
+        ends.append((float(low), float(high)))
+    draws = Draws(seed, ends[0], None if shared_self is None else ends[1])
+    table = captions.table if isinstance(captions, CaptionSets) else captions
+    members: dict[str, list[tuple[str, str]]] = {}
+    columns = _texts(table, ("caption_id", "set", "caption"), candidates)
+    for name, own, text in zip(*columns, strict=True):
+        members.setdefault(own, []).append((name, text))
+    groups = []
+    for name, rows in members.items():
+        ids, texts = zip(*rows, strict=True)
+        groups.append(Group(name, ids, texts, (name,) * len(rows)))
+    return Request(table, "caption_id", tuple(groups), candidates, draws)
+
+
+def _texts(table: Any, columns: tuple[str, ...], count: int) -> list[list[str]]:
+    """Return columns of distinct ids and of texts, checked."""
+    if count < 1:
+        raise InputError(f"{count} images of each {columns[-1]}; expected 1 or more")
+    names = {*table.column_names} if isinstance(table, pa.Table) else set()
+    taken = names & ({*COLUMNS.names, "image"} - {*columns, "set"})
+    if not names >= {*columns} or taken or not table.num_rows:
+        raise InputError(
+            f"expected a pyarrow.Table with rows and the columns {', '.join(columns)}, and without "
+            f"the columns of images: {', '.join(sorted(taken)) or 'one of the former is missing'}"
+        )
+    values: list[list[Any]] = [table[name].to_pylist() for name in columns]
+    wrong = [cell for cells in values for cell in cells if not isinstance(cell, str) or not cell]
+    wrong += [name for name, times in Counter(values[0]).items() if times > 1]
+    if wrong:
+        raise InputError(f"{columns}: {wrong[0]!r}; expected texts, and each {columns[0]} once")
+    return values
+
+
+def key_of(facts: dict[str, Any], *more: Any) -> str:
+    """Return the digest of facts, and of what else a name is made of."""
+    key = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps([key, *more]).encode()).hexdigest() if more else key
+
+
+@dataclass(frozen=True, eq=False)
+class Ledger:
+    """The parts of one generation.
+
+    Attributes
+    ----------
+    folder : Path
+    facts : dict
+        Of the request.
+    request : Request
+    verified : bool
+        Whether checksums are verified, which reads every part; a plan only counts rows.
+    """
+
+    folder: Path
+    facts: dict[str, Any]
+    request: Request
+    verified: bool = True
+
+    def split(self) -> tuple[dict[int, Path], list[Piece]]:
+        """Return the parts that are there and sound, by number, and the pieces to make."""
+        done: dict[int, Path] = {}
+        todo = []
+        have = {part.path for part in parts_in(self.folder)}
+        for piece in self.request.pieces(self.facts["part"]):
+            path = self.path(piece)
+            if path in have and self._is_sound(path, len(piece)):
+                done[piece.number] = path
+            else:
+                todo.append(piece)
+        return done, todo
+
+    def path(self, piece: Piece) -> Path:
+        """Return the path of a piece's part: its name has the digest of the key and all draws."""
+        rows = [[*row.values()] for row in piece.rows()]
+        return self.folder / part_name(piece.number, key_of(self.facts, rows)[:16])
+
+    def _is_sound(self, path: Path, images: int) -> bool:
+        try:
+            table = read_table(path) if self.verified else pq.read_metadata(path)
+            if table.num_rows == images:
+                return True
+        except (OSError, pa.ArrowException):
+            pass
+        if self.verified:
+            warn_of_damage(path)
+        return False
+
+
+def part_bytes(piece: Piece, images: Sequence[Any]) -> bytes:
+    """Return the Parquet file of a part: the same bytes for the same images.
+
+    Parameters
+    ----------
+    piece : Piece
+    images : sequence
+        For each image an array, None where it was refused, or the reason of a failure.
+    """
+    rows = piece.rows()
+    for row, image in zip(rows, images, strict=True):
+        if image is None:
+            row |= {"state": "refused", "reason": "the model refused to show it"}
+        elif isinstance(image, str):
+            row |= {"state": "failed", "reason": image}
+        else:
+            picture = {"bytes": png(image), "path": f"{row['image_id']}.png"}
+            row |= {"state": "image", "image": picture}
+    table = pa.Table.from_pylist(rows, COLUMNS.append(pa.field("image", _IMAGE)))
+    return table_bytes(table, compression="none", row_group_size=_TOGETHER)
+
+
+def png(image: Image) -> bytes:
+    """Return an image as a PNG file."""
+    from PIL import Image as pillow  # noqa: N813
+
+    file = io.BytesIO()
+    pillow.fromarray(image).save(file, "png")
+    return file.getvalue()
+
+
+def read_part(path: Path) -> pa.Table:
+    """Return the rows of a part, without the images.
+
+    Raises
+    ------
+    RunError
+        When it is damaged.
+    """
+    try:
+        return read_table(path, COLUMNS.names)
+    except (OSError, ValueError, pa.ArrowException):
+        raise RunError(f"{path}: it is damaged. To do: delete it and run again") from None
+
+
+class Clock:
+    """The rate of a run, added to that of earlier runs in its folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.began = folder, time.perf_counter()
+        self.images, self.seconds = _read_rate(folder)
+
+    def save(self, images: int) -> None:
+        """Write the number of images that this run has made so far, and its time."""
+        seconds = round(self.seconds + time.perf_counter() - self.began, 3)
+        rate = {"images": self.images + images, "seconds": seconds}
+        write(self.folder / _RATE, json.dumps(rate).encode())
+
+
+def _read_rate(folder: Path) -> tuple[int, float]:
+    try:
+        rate = json.loads((folder / _RATE).read_bytes())
+        return int(rate["images"]), float(rate["seconds"])
+    except (OSError, ValueError, TypeError, KeyError):
+        return 0, 0.0
+
+
+def cost_per_image(folder: Path) -> tuple[float, float] | None:
+    """Return the seconds and bytes of an image in a folder; None before any was made."""
+    images, seconds = _read_rate(folder)
+    try:
+        # The first parts stand for all.
+        parts = [*folder.glob("part-*.parquet")][:20]
+        rows = sum(pq.read_metadata(path).num_rows for path in parts)
+        size = sum(path.stat().st_size for path in parts)
+    except (OSError, pa.ArrowException):
+        return None
+    return (seconds / images, size / rows) if images and rows else None

@@ -1,0 +1,181 @@
+"""Generated images: the rows, files and pictures of a finished generation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import compress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from equipoise.core.errors import DataError
+from equipoise.core.files import read_table
+from equipoise.counterfactuals.captions import word_id
+from equipoise.counterfactuals.parts import read_part
+from equipoise.evidence import new_run
+from equipoise.evidence.pictures import Pictures, Rows, TableFile
+from equipoise.evidence.store import read_manifest
+from equipoise.models.info import one_digest, sha256_of
+
+TABLE = "images.parquet"
+_LONGEST = 150
+
+
+@dataclass(frozen=True, eq=False)
+class Generated:
+    """Images of prompts or of caption sets.
+
+    Attributes
+    ----------
+    folder : Path
+        Where they lie: ``<store>/generations/<key>``.
+    table : pyarrow.Table
+        One row per requested image, none dropped: `image_id`, `caption_id` (of sets) or
+        `prompt_id`, `prompt`, `set` (null without), `candidate` (from 0), `seed`, `shared` and
+        `shared_self` (shares of the steps; null without control), `base` (the caption whose
+        attention the others share), `state` (``image``, ``refused`` or ``failed``), `reason`,
+        and the other columns of the prompts or captions.
+    pictures : Pictures
+        Those with the state ``image``, by `image_id`.
+    info : mapping
+        Facts of the model.
+    inputs : mapping
+        The images as an input of an audit: `sha256`, `bytes`, `rows`.
+    computed : int
+        Images that this run computed; 0 when all were there.
+    """
+
+    folder: Path
+    table: pa.Table = field(repr=False)
+    pictures: Pictures = field(repr=False)
+    info: Mapping[str, Any] = field(repr=False)
+    inputs: Mapping[str, Mapping[str, Any]]
+    computed: int = 0
+
+
+def read_generated(folder: Path | str) -> Generated:
+    """Read the images that `generate_prompts` or `generate_sets` made.
+
+    Parameters
+    ----------
+    folder : Path or str
+        A folder of a store, ``<store>/generations/<key>``.
+
+    Returns
+    -------
+    Generated
+
+    Raises
+    ------
+    DataError
+        When there is no such folder, or the generation is not finished.
+    RunError
+        When a part is missing or damaged.
+    """
+    folder = Path(folder)
+    manifest = read_manifest(folder)
+    paths = [folder / part for part in manifest.get("parts", ())]
+    if not paths or not manifest.get("whole"):
+        raise DataError(
+            "the generation was not finished", file=str(folder), fix="run the generation to its end"
+        )
+    try:
+        table = read_table(folder / TABLE)
+    except (OSError, pa.ArrowException):
+        raise DataError(
+            "it is missing or damaged", file=str(folder / TABLE), fix="run the generation again"
+        ) from None
+    return generated(folder, paths, table, manifest.get("model", {}))
+
+
+def generated(
+    folder: Path, paths: Sequence[Path], table: pa.Table, info: Mapping[str, Any], computed: int = 0
+) -> Generated:
+    """Return the images in the parts of a folder, sorted by id."""
+    starts: list[int] = []
+    stretches: list[tuple[int, int]] = []
+    images: list[tuple[str, int]] = []
+    files = []
+    row = 0
+    for number, path in enumerate(paths):
+        part, metadata, stat = read_part(path), pq.read_metadata(path), path.stat()
+        files.append(TableFile(str(path), (stat.st_mtime_ns, stat.st_size)))
+        names, made = part["image_id"].to_pylist(), pc.equal(part["state"], "image").to_pylist()
+        images += compress(zip(names, range(row, row + len(names)), strict=True), made)
+        for group in range(metadata.num_row_groups):
+            starts.append(row)
+            stretches.append((number, group))
+            row += metadata.row_group(group).num_rows
+    images.sort()
+    ids = np.array([name for name, _ in images], dtype=object)
+    places = tuple(place for _, place in images)
+    rows = Rows(tuple(files), tuple(starts), tuple(stretches), "image", places)
+    facts = {
+        "sha256": one_digest({path.name: sha256_of(path) for path in paths}),
+        "bytes": sum(path.stat().st_size for path in paths),
+        "rows": row,
+    }
+    inputs = {f"generations/{folder.name}": facts}
+    return Generated(folder, table, Pictures(str(folder), ids, rows), info, inputs, computed)
+
+
+def join_parts(rows: pa.Table, request: pa.Table, id: str) -> pa.Table:  # noqa: A002
+    """Return the rows of parts, in the order of the prompts, with the prompts' own columns."""
+    places = pc.index_in(rows["prompt_id"], value_set=request[id].combine_chunks()).to_numpy()
+    order = np.lexsort([rows["candidate"].to_numpy(), places])
+    table = rows.take(pa.array(order))
+    names = [id if name == "prompt_id" else name for name in table.column_names]
+    table = table.rename_columns(names)
+    more = request.take(pa.array(places[order]))
+    for name in more.column_names:
+        if name not in names:
+            table = table.append_column(name, more[name])
+    return table
+
+
+def export_images(generated: Generated, folder: Path, *, overwrite: bool = False) -> int:
+    """Write images as PNG files, and their table as `metadata.csv`.
+
+    The folder appears when it is whole. The "imagefolder" of Hugging Face's datasets reads it.
+
+    Parameters
+    ----------
+    generated : Generated
+    folder : Path
+        Must not exist, or be empty.
+    overwrite : bool
+        Replace an earlier export, if no other file lies in its folder.
+
+    Returns
+    -------
+    int
+        How many images were written.
+
+    Raises
+    ------
+    RunError
+        When the folder is taken, or cannot be written.
+    """
+    names: dict[str, str] = {}
+    taken: set[str] = set()
+    with new_run(folder, overwrite=overwrite) as partial:
+        for place, image in enumerate(generated.pictures.ids.tolist()):
+            # The words of the id, or a number where these are no fit name.
+            words = "/".join(filter(None, word_id(image.split("/")).split("/")))
+            name = f"images/{words}.png"
+            if not words or name in taken or len(name.encode()) > _LONGEST:
+                name = f"images/{place:08d}.png"
+            names[image] = name
+            taken.add(name)
+            (partial / name).parent.mkdir(parents=True, exist_ok=True)
+            (partial / name).write_bytes(generated.pictures.read(place))
+        files = [names.get(image) for image in generated.table["image_id"].to_pylist()]
+        table = generated.table.add_column(0, "file_name", pa.array(files, pa.string()))
+        pyarrow.csv.write_csv(table, partial / "metadata.csv")
+    return len(names)
