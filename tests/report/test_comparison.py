@@ -10,8 +10,7 @@ import pytest
 
 from equipoise.core import AuditResult, Verdict
 from equipoise.report import render
-from equipoise.report.comparison import leading, oriented, pair_of
-from equipoise.report.words import ranked, sentence
+from equipoise.report.words import leading, oriented, pair_of, ranked, sentence
 from report.synthetic import NAN, faces
 from report.synthetic_large import (
     COMPARED,

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from equipoise.report.appendix import MOST, MOST_BYTES, MOST_OF_GROUP, gallery
 from equipoise.report.blocks import Gallery, Heading, Words
-from equipoise.report.gallery import MOST, MOST_BYTES, MOST_OF_GROUP, gallery
 from equipoise.report.rendering import render
 from report.synthetic import faces
 

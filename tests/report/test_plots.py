@@ -12,7 +12,6 @@ from equipoise.report.plots import (
     heat_map,
     intervals,
     scatter,
-    strip,
     symbols,
     tone,
 )
@@ -45,10 +44,6 @@ CHARTS = {
     "bars": lambda: bars([POINT | {"before": 0.8}], "words", SHARE),
     "stacked bars": lambda: bars(
         [POINT | {"total": 0.4}], "words", SHARE, series=("m", "n"), stacked=True
-    ),
-    "strip": lambda: strip(
-        [POINT | {"kind": "part"}, POINT | BAND | POOL | {"kind": "mean"}], "words", Axis("skew"),
-        labels=("a",),
     ),
     "heat map": lambda: heat_map([CELL], "words", SHARE, columns=("c",)),
     "symbols": lambda: symbols(

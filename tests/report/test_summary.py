@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from equipoise.core import AuditResult, Verdict
-from equipoise.report.group_table import group_table
+from equipoise.report.overview import group_table
 from equipoise.report.summary import MOST_MODELS, summarize
 from report.synthetic import finding, group_values, manifest
 

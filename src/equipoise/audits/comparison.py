@@ -29,7 +29,7 @@ from equipoise.core.finding import Excluded, Family, Finding, Verdict
 from equipoise.core.parts import Part
 from equipoise.core.result import AuditResult
 from equipoise.metrics.spec import SPECS, spec_of
-from equipoise.report.comparison import AUDIT, Pair
+from equipoise.report.words import COMPARISON, Pair
 from equipoise.stats.chance import sign_flips
 from equipoise.stats.intervals import mean_t
 
@@ -289,7 +289,7 @@ def _draft(one: Pairing, untested: str, config: AuditConfig) -> UncorrectedFindi
     first, second = far.mean(axis=1).tolist()
     pair = Pair(*one.models, (first, second), one.models[mean > 0] if mean else "")
     family = Family.DESCRIPTIVE if untested else Family.COMPOSITE
-    place = Place(AUDIT, pair.name, groups, version, level)
+    place = Place(COMPARISON, pair.name, groups, version, level)
     return difference(part, pair, place, family=family, unit="subject", method=method, null=null)
 
 

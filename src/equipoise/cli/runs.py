@@ -16,12 +16,10 @@ from equipoise.audits.kinds import home
 from equipoise.cli.terminal import Steps, say, say_table
 from equipoise.core import AuditResult, Finding
 from equipoise.core.wording import shortened
-from equipoise.report.comparison import compares, is_comparison
 from equipoise.report.comparison_page import PAGE as COMPARISON
-from equipoise.report.names import verdict_word
 from equipoise.report.page import Page
-from equipoise.report.text import interval, number
-from equipoise.report.words import ranked, sentence
+from equipoise.report.text import interval, number, verdict_word
+from equipoise.report.words import compares, is_comparison, ranked, sentence
 
 
 def measure(config: AuditConfig, base: Path) -> tuple[AuditResult, Any]:

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from equipoise.core import Verdict
-from equipoise.report.names import verdict_word
-from equipoise.report.text import count, interval, number, p_value, percent
+from equipoise.report.text import count, interval, number, p_value, percent, verdict_word
 
 MAX_ROWS = 200
 SCROLLED = 25  # a table with more rows scrolls within the page

@@ -19,7 +19,6 @@ from equipoise.report.blocks import (
     Table,
     Words,
 )
-from equipoise.report.comparison import is_comparison, pair_of
 from equipoise.report.comparison_page import differences_chart
 from equipoise.report.plots import VERDICTS, Axis, intervals
 from equipoise.report.summary import groups_chart
@@ -29,7 +28,9 @@ from equipoise.report.words import (
     figures,
     harmful_side,
     heading,
+    is_comparison,
     name_of,
+    pair_of,
     ranked,
     sentence,
 )

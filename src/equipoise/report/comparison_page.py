@@ -8,22 +8,24 @@ from typing import Any
 
 from equipoise.core import AuditResult, Finding, Verdict
 from equipoise.report.blocks import Badge, Block, Chart, Section, Table, Words
-from equipoise.report.comparison import (
-    Pair,
-    changed,
-    is_comparison,
-    leading,
-    oriented,
-    over_subjects,
-    pair_of,
-)
-from equipoise.report.names import DIFFERENCE, title
 from equipoise.report.page import Page
 from equipoise.report.plots import VERDICTS, Axis, intervals, labelled_points
 from equipoise.report.summary import Statement, Summary
 from equipoise.report.tables import has, panels, rows, scope, scope_of
-from equipoise.report.text import count
-from equipoise.report.words import figures, name_of, ranked, sentence
+from equipoise.report.text import DIFFERENCE, count, title
+from equipoise.report.words import (
+    Pair,
+    changed,
+    figures,
+    is_comparison,
+    leading,
+    name_of,
+    oriented,
+    over_subjects,
+    pair_of,
+    ranked,
+    sentence,
+)
 
 LEAVES, PAIRS, MOST_STATEMENTS = 12, 6, 8
 
@@ -74,7 +76,7 @@ def _of_pair(found: Sequence[Finding]) -> list[Block]:
 def differences_chart(found: Sequence[Finding], *, name: str = "") -> Chart:
     """Draw differences of one pair, right of 0 where the second model is better."""
     known = [(finding, pair) for finding in found if (pair := pair_of(finding))]
-    data = [_row(finding, pair) for finding, pair in known]
+    data = [_mark(finding, pair) for finding, pair in known]
     sides = f"← better for {known[0][1].first}", f"better for {known[0][1].second} →"
     ends = [abs(row[key]) for row in data for key in ("value", "low", "high") if has(row[key])]
     reach = math.ceil(11 * max(ends, default=0.0)) / 10 or 0.1
@@ -85,7 +87,7 @@ def differences_chart(found: Sequence[Finding], *, name: str = "") -> Chart:
     return intervals(data, label, axis, title=name, series=verdicts, palette=palette)
 
 
-def _row(finding: Finding, pair: Pair) -> dict[str, Any]:
+def _mark(finding: Finding, pair: Pair) -> dict[str, Any]:
     value, low, high = oriented(finding, pair)
     label = f"{finding.subject}: {name_of(finding)}" if finding.subject else title(finding.metric)
     word = Badge(finding.verdict, comparison=True).word

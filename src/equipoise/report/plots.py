@@ -318,27 +318,6 @@ def bars(
     return _chart(layers, rows, label, title, each * _count(rows, "label") + 8)
 
 
-def strip(rows: Rows, label: str, axis: Axis, *, labels: Sequence[str], title: str = "") -> Chart:
-    """Draw a tick for each part and a mark for their mean, a row for each label.
-
-    Rows have the fields label, kind ("part" or "mean"), value, tip; means also low, high,
-    chance_low, chance_high, and pool_low, pool_high where there is a second null.
-    """
-    place: Spec = {"y": {"field": "label", "type": "nominal", "sort": [*labels], "axis": _ROW_AXIS}}
-    x = axis.channel("x", "value")
-    channels = _channels(labels, field="label", legend=False)
-    tick = {"type": "tick", "size": 20, "thickness": 2, "opacity": 0.6}
-    band: Spec = {"type": "bar", "height": 40}
-    layers = [
-        _of("mean", band | {"color": CHANCE}, place | _span("chance")),
-        _of("mean", band | _HOLLOW, place | _span("pool")),
-        _of("part", tick, place | x | _color(channels) | _TIP),
-        _of("mean", {"type": "rule", "strokeWidth": 3}, place | _span("") | _color(channels)),
-        _of("mean", _POINT | {"size": 120}, place | x | channels | _TIP),
-    ]
-    return _chart(layers, rows, label, title, 52 * len(labels) + 8)
-
-
 def heat_map(
     rows: Rows,
     label: str,
@@ -416,13 +395,7 @@ def _grid(columns: Sequence[str], angle: int) -> Spec:
     }
 
 
-def _channels(
-    names: Sequence[str],
-    palette: Palette | None = None,
-    *,
-    field: str = "series",
-    legend: bool = True,
-) -> Spec:
+def _channels(names: Sequence[str], palette: Palette | None = None) -> Spec:
     """Return colour and shape by name; past eight names both repeat, and the labels tell."""
     if not names:
         return {"color": {"value": COLORS[0]}}
@@ -430,12 +403,11 @@ def _channels(
         name: (COLORS[place % len(COLORS)], SHAPES[place % len(SHAPES)])
         for place, name in enumerate(names)
     }
-    key = {"title": None, "values": [*names]} if legend and len(names) > 1 else None
     return {
         channel: {
-            "field": field,
+            "field": "series",
             "type": "nominal",
-            "legend": key,
+            "legend": {"title": None, "values": [*names]} if len(names) > 1 else None,
             "scale": {"domain": [*known], "range": [both[place] for both in known.values()]},
         }
         for place, channel in enumerate(("color", "shape"))
@@ -460,10 +432,6 @@ def _chart(layers: Sequence[Spec], rows: Rows, label: str, title: str, height: f
 
 def _layer(mark: Spec, encoding: Spec) -> Spec:
     return {"mark": mark, "encoding": encoding}
-
-
-def _of(kind: str, mark: Spec, encoding: Spec) -> Spec:
-    return {**_layer(mark, encoding), "transform": [{"filter": f"datum.kind === '{kind}'"}]}
 
 
 def _number(channel: str, field: str, **more: Any) -> Spec:

@@ -10,9 +10,8 @@ from dataclasses import asdict, dataclass
 from equipoise.core import AuditResult, Family, Finding, Verdict
 from equipoise.metrics.spec import spec_of
 from equipoise.report.blocks import Badge, Chart
-from equipoise.report.names import title
 from equipoise.report.plots import Axis, intervals, labelled_points
-from equipoise.report.text import count, plural
+from equipoise.report.text import count, plural, title
 from equipoise.report.words import (
     figures,
     has_shares,

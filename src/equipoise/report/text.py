@@ -1,4 +1,4 @@
-"""Numbers and untrusted labels as text that is safe and plain to read."""
+"""Numbers, names and untrusted labels as text that is safe and plain to read."""
 
 from __future__ import annotations
 
@@ -7,19 +7,11 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from equipoise.core import Verdict
 from equipoise.core.wording import number, percent
+from equipoise.metrics.spec import BANDS, spec_of
 
-__all__ = [
-    "count",
-    "interval",
-    "listed",
-    "number",
-    "p_value",
-    "percent",
-    "plural",
-    "source",
-    "visible",
-]
+__all__ = ["number", "percent"]
 
 _JOINERS = frozenset("\u200c\u200d")  # scripts such as Persian and emoji need these two
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
@@ -84,3 +76,23 @@ def source(section: Mapping[str, Any]) -> str:
     if given.get("folder"):
         return f"the folder {given['folder']}"
     return f"a data set ({given['format']})" if given.get("format") else "the table given"
+
+
+DIFFERENCE = "difference"
+
+
+def title(metric: str) -> str:
+    """Return a metric's name for display."""
+    return spec_of(metric).title
+
+
+def band(value: float) -> str:
+    """Return the band of an effect size, "" for what is not finite."""
+    if not math.isfinite(value):
+        return ""
+    return [name for name, lower in BANDS.items() if value >= lower][-1]
+
+
+def verdict_word(verdict: Verdict, *, comparison: bool) -> str:
+    """Return a verdict's word; between models it is a difference that is shown, no disparity."""
+    return DIFFERENCE if comparison and verdict == Verdict.DISPARITY else verdict.value

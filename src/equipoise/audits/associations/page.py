@@ -19,11 +19,10 @@ from equipoise.audits.engines.associations.charts import (
 from equipoise.audits.engines.associations.charts import scores as scores_by_target
 from equipoise.core import AuditResult
 from equipoise.report.blocks import Block, Chart, Grid, Heading, Section, Table, Value
-from equipoise.report.names import title
 from equipoise.report.page import Page
 from equipoise.report.plots import Axis, bars, heat_map, scatter, tone
 from equipoise.report.tables import Row, distinct, has, panels, points, rows, scope
-from equipoise.report.text import count, interval, listed, number, percent
+from equipoise.report.text import count, interval, listed, number, percent, title
 
 MOST_LABELS = 15
 _SCORES = ("association_score", "mcas", "sc_weat", "weat", "differential_association")

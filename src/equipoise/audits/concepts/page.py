@@ -10,7 +10,6 @@ from typing import Any
 from equipoise.core import AuditResult
 from equipoise.metrics.spec import spec_of
 from equipoise.report.blocks import Block, Chart, Fold, Grid, Heading, Section, Table, Words
-from equipoise.report.names import title
 from equipoise.report.page import Page
 from equipoise.report.plots import (
     COLORS,
@@ -24,7 +23,7 @@ from equipoise.report.plots import (
     symbols,
 )
 from equipoise.report.tables import Key, Row, distinct, has, panels, rows
-from equipoise.report.text import count, interval, listed, number, plural, source
+from equipoise.report.text import count, interval, listed, number, plural, source, title
 
 BASELINE, UNKNOWN = "baseline", "not estimable"
 MOST_PAIRS, MOST_PANELS, MOST_ROWS, MOST_STATEMENTS, MOST_PLOTS = 3, 6, 30, 40, 12

@@ -16,15 +16,13 @@ from equipoise.audits.engines.rankings.page import (
     is_within,
     share_map,
 )
-from equipoise.core import AuditResult, Finding
+from equipoise.core import AuditResult
 from equipoise.report.blocks import Chart, Grid, Section, Table, Words, value_of
-from equipoise.report.names import title
 from equipoise.report.page import Page
-from equipoise.report.plots import Axis, intervals, labelled_points, strip
+from equipoise.report.plots import Axis, intervals, labelled_points
 from equipoise.report.tables import Row, distinct, panels, rows, scope, scope_of
-from equipoise.report.text import count, interval, listed, number, percent, source
+from equipoise.report.text import count, interval, listed, number, percent, source, title
 
-_ENDS = ("low", "high", "chance_low", "chance_high")
 _QUALITY = (
     "frechet_distance", "frechet_distance_extrapolated", "image_similarity", "pose_similarity",
     "background_similarity", "inception_score", "confusable_subjects", "subject_accuracy",
@@ -55,10 +53,10 @@ def _prompts(config: Mapping[str, Any]) -> str:
 
 
 def subjects(result: AuditResult) -> Section | None:
-    """Return every subject of every model and the mean over them, beside both chance levels."""
+    """Return the mean over subjects of every model, beside both chance levels."""
     text = (
-        "A line is a subject, the large mark the mean over subjects with its interval. Grey: where "
-        "the mean lies in 95 of 100 cases if the images of each set change places at random. "
+        "Means over subjects with their intervals. Grey: where the mean lies in 95 of 100 cases if "
+        "the images of each set change places at random. "
         "Dashed: the same if all images of a subject do. Compare with the grey band. Neither is "
         "near 0, because among few images shares are uneven by chance."
     )
@@ -83,17 +81,10 @@ def _means(
         return None
     charts = []
     for (groups, version, metric), panel in panels(chances, "groups", "version", "metric").items():
-        own = [
-            one
-            for one in result.findings
-            if (one.groups, one.version, one.metric) == (groups, version, metric)
-            and one.subject and math.isfinite(one.value)
-        ]  # fmt: skip
-        if marks := [*map(_tick, own), *_averages(panel)]:
+        if marks := [*_averages(panel)]:
             of_panel = f"{title(metric)}, {scope(groups, version)}"
-            label = f"{of_panel}, by subject; grey: chance within sets; dashed: chance in the pool"
-            axis, models = Axis(title(metric)), distinct(panel, "model")
-            charts.append(strip(marks, label, axis, labels=models, title=of_panel))
+            label = f"{of_panel}, means; grey: chance within sets; dashed: chance in the pool"
+            charts.append(intervals(marks, label, Axis(title(metric)), title=of_panel))
     columns = {
         "Metric": _metric,
         "Model": "model",
@@ -117,15 +108,6 @@ def _metric(row: Any) -> str:
     return title(value_of(row, "metric"))
 
 
-def _tick(one: Finding) -> dict[str, Any]:
-    """Return the mark of one subject."""
-    return {
-        "label": one.model, "kind": "part", "value": one.value,
-        "tip": f"{one.subject}, {one.model}: {number(one.value)}, by chance {number(one.chance)}",
-        **dict.fromkeys((*_ENDS, "pool_low", "pool_high"), math.nan),
-    }  # fmt: skip
-
-
 def _averages(panel: Sequence[Row]) -> Iterator[dict[str, Any]]:
     """Yield the mark of each model's mean, with both chance levels."""
     pools = {row["model"]: row for row in panel if row["null"] == POOL}
@@ -134,9 +116,8 @@ def _averages(panel: Sequence[Row]) -> Iterator[dict[str, Any]]:
             model, pool = row["model"], pools.get(row["model"], {})
             yield {
                 "label": model,
-                "kind": "mean",
                 "value": row["value"],
-                **{end: row[end] for end in _ENDS},
+                **{end: row[end] for end in ("low", "high", "chance_low", "chance_high")},
                 "pool_low": pool.get("chance_low", math.nan),
                 "pool_high": pool.get("chance_high", math.nan),
                 "tip": f"{model}, mean over subjects: {number(row['value'])} "

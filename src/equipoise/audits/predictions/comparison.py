@@ -37,8 +37,8 @@ from equipoise.metrics.counts.rates import EqualizedOdds, Rates
 from equipoise.metrics.measure import Measure
 from equipoise.metrics.spec import spec_of
 from equipoise.metrics.table_metric import TableMetric
-from equipoise.report.comparison import AUDIT
-from equipoise.report.comparison import Pair as ModelPair
+from equipoise.report.words import COMPARISON
+from equipoise.report.words import Pair as ModelPair
 from equipoise.stats.chance import band, p_value
 from equipoise.stats.intervals import percentile
 
@@ -360,7 +360,7 @@ def _contrasts(
             reason=reason or (NO_TEST if metric == DESCRIBED else ""),
         )  # fmt: skip
         models_pair = ModelPair(*names, values, worse)
-        place = Place(AUDIT, models_pair.name, name, "default", config.resampling.level)
+        place = Place(COMPARISON, models_pair.name, name, "default", config.resampling.level)
         draft = _draft(
             part, models_pair, place, unit=joint.counts.unit, boot=boot[1] - boot[0],
             null=null[1] - null[0],

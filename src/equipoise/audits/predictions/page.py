@@ -11,11 +11,10 @@ import pyarrow.compute as pc
 from equipoise.core import AuditResult
 from equipoise.metrics.spec import BANDS
 from equipoise.report.blocks import Block, Card, Chart, Heading, Section, Table
-from equipoise.report.names import band
 from equipoise.report.page import Page
 from equipoise.report.plots import Axis, curves, intervals, labelled_points, scatter
 from equipoise.report.tables import Key, Row, distinct, has, panels, rows, scope, scope_of
-from equipoise.report.text import count, number, percent, source
+from equipoise.report.text import band, count, number, percent, source
 
 MOST_CLASSES, MOST_PANELS = 30, 24
 _EFFECT = Axis("effect size", domain=(0.0, 1.0))

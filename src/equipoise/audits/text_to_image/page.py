@@ -22,11 +22,10 @@ from equipoise.audits.text_to_image.designs import CURVED, TARGETS
 from equipoise.core import AuditResult
 from equipoise.core.finding import Family
 from equipoise.report.blocks import Block, Chart, Fold, Section, Table, Value, Words
-from equipoise.report.names import title
 from equipoise.report.page import Page
 from equipoise.report.plots import COLORS, Axis, curves, intervals, scatter
 from equipoise.report.tables import Row, distinct, has, panels, points, rows
-from equipoise.report.text import count, interval, listed, number, percent
+from equipoise.report.text import count, interval, listed, number, percent, title
 
 MOST_CLASSES, MOST_SERIES = 6, len(COLORS)
 CORRECTED, UNCORRECTED = "corrected for errors", "as classified"

@@ -253,7 +253,7 @@ _SHOWN = {
 
 def _tables(result: AuditResult) -> dict[str, list[dict[str, Any]]]:
     from equipoise.core import Verdict
-    from equipoise.report.names import verdict_word
+    from equipoise.report.text import verdict_word
 
     names = (*_SHOWN, "disagreements", "changes")
     tables = {name: result.tables[name].to_pylist() for name in names if name in result.tables}
@@ -263,8 +263,7 @@ def _tables(result: AuditResult) -> dict[str, list[dict[str, Any]]]:
 
 
 def _show(result: AuditResult, run: Path) -> None:
-    from equipoise.report.comparison import changed, leading
-    from equipoise.report.words import sentence
+    from equipoise.report.words import changed, leading, sentence
 
     tables = _tables(result)
     disagreements = [row["sentence"] for row in tables.get("disagreements", [])]

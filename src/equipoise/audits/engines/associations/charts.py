@@ -10,10 +10,9 @@ from typing import Any
 
 from equipoise.core import AuditResult, Finding, Verdict
 from equipoise.report.blocks import Block, Chart, Fold, Section, Table, Value
-from equipoise.report.names import title
 from equipoise.report.plots import Axis, intervals
 from equipoise.report.tables import Row, distinct, has, panels, points, rows, scope
-from equipoise.report.text import interval, number
+from equipoise.report.text import interval, number, title
 
 MOST_TARGETS, MOST_PANELS = 40, 24
 MODALITIES = ("II", "ITP", "ITA", "TT")
