@@ -17,7 +17,6 @@ import numpy.typing as npt
 from scipy import stats
 
 from equipoise.metrics.counts.chi_square import MeanEffect
-from equipoise.metrics.counts.effect_sizes import effect_sizes
 from equipoise.stats import (
     Association,
     association_interval,
@@ -28,8 +27,6 @@ from equipoise.stats import (
     tail,
     wilson,
 )
-from equipoise.stats.draws import TableSampler
-from equipoise.stats.resampling import Permutation
 from equipoise.stats.streams import stream
 
 Floats = npt.NDArray[np.float64]
@@ -188,7 +185,7 @@ def _margin(k, skewed):
     return np.asarray(weights / weights.sum())
 
 
-def association_cases(samples, *, plain=False, expected=(1.0, np.inf)):
+def association_cases(samples, expected=(1.0, np.inf)):
     """Simulated coverage of V where the smallest expected count lies in a range."""
     for rows, columns in SHAPES:
         for skew in ("none", "groups", "labels", "both"):
@@ -202,39 +199,16 @@ def association_cases(samples, *, plain=False, expected=(1.0, np.inf)):
                         if not expected[0] <= smallest < expected[1]:
                             continue
                         what = f"V = {v}, skewed: {skew}, differ: {pattern}"
-                        yield _association(p, n, v, what, samples, plain)
+                        yield _association(p, n, v, what, samples)
 
 
-def _association(p, n, v, what, samples, plain):
+def _association(p, n, v, what, samples):
     rows, columns = p.shape
     rng = stream(SEED, "association", f"{rows}x{columns}", n, what)
     tables = rng.multinomial(n, p.ravel() / p.sum(), size=samples).reshape(-1, rows, columns)
-    low, high = _plain(tables) if plain else association_interval(tables, level=LEVEL)
+    low, high = association_interval(tables, level=LEVEL)
     known = ~np.isnan(low)
     return _case(f"{rows} × {columns}", what, f"n = {n}", v, low[known], high[known])
-
-
-def _plain(tables):
-    r, c = tables.sum(axis=2, keepdims=True), tables.sum(axis=1, keepdims=True)
-    n = tables.sum(axis=(1, 2))
-    product = (r * c).astype(np.float64)
-    shares = np.divide(tables**2, product, out=np.zeros(tables.shape), where=product > 0)
-    rows, columns = (r > 0).sum(axis=(1, 2)), (c > 0).sum(axis=(1, 2))
-    chi2 = np.maximum(n * (shares.sum(axis=(1, 2)) - 1.0), 0.0)
-    df, size = (rows - 1.0) * (columns - 1.0), n * (np.minimum(rows, columns) - 1.0)
-    known = np.where(df > 0, df, np.nan), np.where(size > 0, size, np.nan)
-    low, high = (_noncentrality(chi2, known[0], share) for share in (0.975, 0.025))
-    return np.sqrt(np.minimum(low / known[1], 1.0)), np.sqrt(np.minimum(high / known[1], 1.0))
-
-
-def _noncentrality(x, df, share):
-    """Noncentrality at which a statistic of at most x has the probability `share`."""
-    low, high = np.zeros_like(x), np.sqrt(x) + 2.0
-    for _ in range(56):
-        middle = (low + high) / 2.0
-        above = stats.ncx2.cdf(x, df, middle * middle) > share
-        low, high = np.where(above, middle, low), np.where(above, high, middle)
-    return np.where(stats.chi2.cdf(x, df) > share, low * low, 0.0) + 0.0 * df
 
 
 EFFECTS = {
@@ -283,34 +257,6 @@ def _mean(shape, what, n, v, drawn):
     return _case(shape, what, f"n = {n}", float(v.mean()), low, high)
 
 
-def class_cases(samples):
-    """Coverage of V per class as `effect_sizes` itself gives it, filter included."""
-    for shape in ((2, 2), (4, 6), (14, 9)):
-        for n in (300, 3000):
-            for skew, pattern in (("none", "all"), ("both", "one")):
-                for v in (0.0, 0.1, 0.3, 0.5):
-                    p = population(*shape, v, skew, pattern if v else "all")
-                    if p is None or n * p.sum(axis=1).min() * p.sum(axis=0).min() < 10.0:
-                        continue
-                    what = f"V = {v}, skewed: {skew}, differ: {pattern}"
-                    yield _per_class(p, n, v, what, samples)
-
-
-def _per_class(p, n, v, what, samples):
-    """Let the classes of one audit be the samples."""
-    rows, columns = p.shape
-    rng = stream(SEED, "classes", f"{rows}x{columns}", n, what)
-    tables = rng.multinomial(n, p.ravel() / p.sum(), size=samples)
-    cell = np.repeat(np.tile(np.arange(rows * columns), samples), tables.ravel())
-    truth = np.repeat(np.arange(samples), n)
-    found = effect_sizes(
-        truth, cell % columns, cell // columns, resampling=Permutation(replicates=1, resolution=1.0)
-    )
-    assert found.by is not None
-    low, high = (found.by.column(name).to_numpy() for name in ("low", "high"))
-    return _case(f"{rows} × {columns}", what, f"n = {n}", v, low, high)
-
-
 @dataclass(frozen=True)
 class Tail:
     """How often the approximate tail gives p <= t when chance alone is at work, as P / t."""
@@ -344,34 +290,6 @@ def tail_cases(repeats):
             for t in (1e-3, 1e-4, 1e-5, 1e-6)
         }
         yield Tail(null, 1000, ratios)
-    for name, table in {
-        "V, 2 × 14 table, even": np.full((2, 14), 30.0),
-        "V, 10 × 23 table, skewed": np.round(2000 * np.outer(_margin(10, True), _margin(23, True))),
-    }.items():
-        yield _permuted_tail(name, table, repeats)
-
-
-def _permuted_tail(name, table, repeats):
-    sampler = TableSampler(table)
-    strata = np.zeros(len(table), dtype=np.int64)
-    blocks = sampler.permute(strata, 300_000, SEED)
-    population = np.sort(np.concatenate([_v(block) for block in blocks]))
-    rng = stream(SEED, "tail", name)
-    ratios = {}
-    for t in (1e-3, 1e-4):
-        reached = []
-        for _ in range(repeats):
-            value = _critical(rng.choice(population, 1000), t)
-            reached.append((population >= value).mean())
-        ratios[t] = float(np.mean(reached)) / t
-    return Tail(name, 1000, ratios)
-
-
-def _v(tables):
-    n = tables.sum(axis=(1, 2))
-    product = tables.sum(axis=2, keepdims=True) * tables.sum(axis=1, keepdims=True)
-    squares = np.divide(tables**2, product, out=np.zeros_like(tables), where=product > 0)
-    return np.sqrt(np.maximum(squares.sum(axis=(1, 2)) - 1.0, 0.0) * n)
 
 
 def _critical(draws, t):
@@ -426,40 +344,16 @@ def by_kind(cases):
     return kinds
 
 
-def strengths_table(cases):
-    """Return a Markdown table: shape by V, mean and least coverage over margins and sizes."""
-    lines = [
-        "| groups × labels | " + " | ".join(f"V = {v:g}" for v in STRENGTHS) + " |",
-        "|---" * (len(STRENGTHS) + 1) + "|",
-    ]
-    for kind, members in by_kind(cases).items():
-        cells = []
-        for v in STRENGTHS:
-            found = [c.coverage for c in members if c.what.startswith(f"V = {v},")]
-            cells.append(f"{np.mean(found):.1%} ({min(found):.1%})" if found else "")
-        lines.append(f"| {kind} | " + " | ".join(cells) + " |")
-    return lines
-
-
 SUMMARY_HEAD = [
     "| interval | cases | mean | least | below 93 % | where the least is |",
     "|---|---|---|---|---|---|",
 ]
 
 
-def effect_sections(per_class, samples):
-    """Return the page's sections on the effect sizes of classes and on their mean."""
-    classes, means = list(class_cases(per_class)), list(mean_cases(samples))
+def mean_section(samples):
+    """Return the page's section on the mean effect size of classes."""
+    means = list(mean_cases(samples))
     return [
-        "## Effect sizes of classes",
-        "",
-        "V of each class as `effect_sizes` gives it, the filter on expected counts included, no",
-        f"expected count below 10; {per_class} classes per case (standard error "
-        f"{_error(per_class):.1%}).",
-        "",
-        *SUMMARY_HEAD,
-        *(summary(members) for members in by_kind(classes).values()),
-        "",
         "## The mean of Cramér's V over classes",
         "",
         "2 to 200 classes of 60, 300 or 3000 rows each, every expected count at least 1; even",
@@ -503,7 +397,6 @@ def page(samples=1000):
     exact = [*wilson_cases(), *newcombe_cases()]
     extremes = list(extreme_cases(2 * samples))
     matched = list(association_cases(samples))
-    plain = list(association_cases(samples, plain=True))
     sparse = list(association_cases(samples, expected=(0.1, 1.0)))
     tails = list(tail_cases(200))
     levels = list(tails[0].ratios)
@@ -529,36 +422,22 @@ def page(samples=1000):
         "",
         "Cramér's V, true values 0 to 0.9; even margins, and margins that fall as 1, 1/2, 1/3, …;",
         "one group or all groups differing; n from 50 to 20 000 with every expected count at least",
-        f"1; {samples} multinomial samples per case (standard error {_error(samples):.1%}).",
-        "",
-        "`association_interval`, which equipoise uses:",
+        f"1; {samples} multinomial samples per case (standard error "
+        f"{np.sqrt(0.05 * 0.95 / samples):.1%}).",
         "",
         *SUMMARY_HEAD,
         *(summary(members) for members in by_kind(matched).values()),
         "",
-        "The plain inversion of the noncentral chi-squared distribution, for comparison:",
-        "",
-        *SUMMARY_HEAD,
-        *(summary(members) for members in by_kind(plain).values()),
-        "",
-        "`association_interval` on sparse tables, the smallest expected count between 0.1 and 1:",
+        "Sparse tables, the smallest expected count between 0.1 and 1:",
         "",
         *SUMMARY_HEAD,
         *(summary(members) for members in by_kind(sparse).values()),
         "",
-        "`association_interval` by true V: mean coverage over margins and n (least).",
-        "",
-        *strengths_table(matched),
-        "",
-        "The plain inversion by true V:",
-        "",
-        *strengths_table(plain),
-        "",
-        *effect_sections(samples // 2, samples // 20),
+        *mean_section(samples // 20),
         "## Approximate tails of p-values",
         "",
         "P(p ≤ t) / t of the approximate tail from 1000 draws when chance alone is at work: 1 is",
-        "exact, above 1 too many small p-values. Permuted tables: against 300 000 permutations.",
+        "exact, above 1 too many small p-values.",
         "",
         "| null distribution | " + " | ".join(f"t = {t:g}" for t in levels) + " |",
         "|---" * (len(levels) + 1) + "|",
@@ -571,10 +450,6 @@ def page(samples=1000):
         "",
     ]
     return "\n".join(lines)
-
-
-def _error(samples):
-    return float(np.sqrt(0.05 * 0.95 / samples))
 
 
 if __name__ == "__main__":
