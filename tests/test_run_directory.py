@@ -11,7 +11,7 @@ from equipoise.audits import compare, parse_config, run
 from equipoise.audits.audit import load
 from equipoise.audits.comparison import changes_table
 from equipoise.audits.demonstrating import _PLANTED, PLANTED
-from equipoise.audits.failures import FAILURES
+from equipoise.audits.group_sizes import FAILURES
 from equipoise.core.finding import _GROUP_VALUE, SCHEMA
 
 PAGE = (Path(__file__).parent.parent / "docs" / "run-directory.md").read_text(encoding="utf-8")

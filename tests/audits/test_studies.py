@@ -6,8 +6,7 @@ import yaml
 
 from audits.running.worlds import make
 from equipoise import audits
-from equipoise.audits.studies import STUDIES
-from equipoise.cli.commands.new import new_command
+from equipoise.cli.commands.new import STUDIES, new_command
 
 REAL = "hf:openai/clip-vit-base-patch32"
 

@@ -18,8 +18,7 @@ from equipoise.audits.audit import Plan
 from equipoise.audits.config import load_config, parse_config
 from equipoise.audits.config_yaml import parse_yaml
 from equipoise.audits.predictions import comparison as images
-from equipoise.audits.studies import STUDIES
-from equipoise.cli.commands.new import configuration
+from equipoise.cli.commands.new import STUDIES, configuration
 from equipoise.metrics.spec import SPECS
 
 Command = Callable[..., tuple[int, str, str]]
@@ -48,7 +47,7 @@ def test_new_asks(command, project, monkeypatch):
 @pytest.mark.parametrize("study", [*STUDIES])
 def test_new_writes_a_study_with_its_words(command, project, study):
     assert command("new", "mine/study.yaml", "--study", study)[0] == 0
-    tables = [*STUDIES[study].tables]
+    tables = [*STUDIES[study]]
     config = load_config("mine/study.yaml")
     words = {name: read_csv(Path("mine") / name, "list") for name in tables}
     for one in config.sets.values():

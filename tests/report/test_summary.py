@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from equipoise.core import AuditResult, Verdict
-from equipoise.report.overview import group_table
-from equipoise.report.summary import MOST_MODELS, summarize
+from equipoise.report.overview import MOST_MODELS, group_table, summarize
 from report.synthetic import finding, group_values, manifest
 
 CELLS = {("a",): (10, 100), ("b",): (40, 100), ("c",): (41, 100)}

@@ -20,17 +20,16 @@ import pyarrow as pa
 
 from equipoise.audits import group_sizes
 from equipoise.audits.config import resampling_of
-from equipoise.audits.failures import (
+from equipoise.audits.findings import UncorrectedFinding, conclude, manifest_of
+from equipoise.audits.group_sizes import (
     FAILURES,
     Members,
+    Row,
     count_failures,
     count_identical,
     failure_notes,
-    identical_notes,
     ids_by_group,
 )
-from equipoise.audits.findings import UncorrectedFinding, conclude
-from equipoise.audits.group_sizes import Row
 from equipoise.audits.kinds import (
     PERCEIVED,
     Progress,
@@ -39,7 +38,6 @@ from equipoise.audits.kinds import (
     with_progress,
 )
 from equipoise.audits.outputs import DryRun, LiveModels, Models
-from equipoise.audits.provenance import Loaded, manifest_of
 from equipoise.core.arrays import Objects
 from equipoise.core.groups import Groups
 from equipoise.core.result import AuditResult
@@ -49,8 +47,16 @@ if TYPE_CHECKING:
     from equipoise.stats.resampling import Resampling
 
 
-class Data(Loaded, Protocol):
+class Data(Protocol):
     """The data of an audit: a kind's own type, with what the manifest keeps of it."""
+
+    @property
+    def inputs(self) -> Mapping[str, Mapping[str, Any]]:
+        """Per file "sha256", "bytes", "rows"."""
+
+    @property
+    def counts(self) -> Mapping[str, Any]:
+        """Rows read, matched and left out."""
 
     @property
     def ids(self) -> Objects:
@@ -437,18 +443,17 @@ def run(
             *identical,
         )
     )
-    files: dict[str, Mapping[str, Any]] = {}
-    for inputs_of in (*(each.inputs for each in sets), *(each.inputs for each in outputs)):
-        files |= inputs_of
+    read = (*(each.inputs for each in sets), *(each.inputs for each in outputs))
+    files = {file: facts for each in read for file, facts in each.items()}
     manifest = manifest_of(
-        checked, data, base, seconds=perf_counter() - started, notes=tuple(notes)
+        **checked.record,
+        base=base,
+        inputs={**files, **data.inputs},
+        counts={**data.counts, **({"prepared": counts} if counts else {})},
+        seconds=perf_counter() - started,
+        notes=tuple(notes),
     )
-    manifest = replace(
-        manifest,
-        inputs={**files, **manifest.inputs},
-        counts={**manifest.counts, **({"prepared": counts} if counts else {})},
-        models={each.model: each.info for each in outputs},
-    )
+    manifest = replace(manifest, models={each.model: each.info for each in outputs})
     return AuditResult(findings, manifest, tables)
 
 
@@ -473,9 +478,13 @@ def _counted(
         if each.failed:
             failures += count_failures(each.model, each.on, each.failed, requested, members)
         if each.identical:
-            notes += identical_notes(each.on, each.identical, len(requested), members)
             shared = count_identical(each.identical, members)
             counts.setdefault("identical", {})[each.on] = shared
+            notes.append(
+                f"{each.on}: {shared['images']} of {len(requested)} images have the same bytes as "
+                f"another, such as {' and '.join(map(repr, each.identical[0][:2]))}; every id "
+                "keeps its row and counts."
+            )
     return failures, notes, counts
 
 

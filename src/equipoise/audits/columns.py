@@ -1,16 +1,20 @@
-"""Tables beside the findings: rows with the types of their columns."""
+"""Columns and rows: tables beside the findings, numbers of a column, vectors of some items."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pyarrow as pa
 
-from equipoise.core.arrays import Floats
+from equipoise.core.arrays import Floats, Integers
 from equipoise.core.errors import DataError
 from equipoise.data import Items
+from equipoise.metrics.vector_rows import ChosenRows, Table
+
+if TYPE_CHECKING:
+    from equipoise.data import Vectors
 
 Row = dict[str, Any]
 
@@ -68,3 +72,13 @@ def numbers_of(items: Items, column: str) -> Floats:
             expected="a number, or an empty cell",
         )
     return numbers.to_numpy()
+
+
+def rows_of(vectors: Vectors, items: Integers) -> Table:
+    """Return the vectors of some items that have one, shape (m, d), in the stored type.
+
+    Tables in the other byte order are turned, which takes a copy.
+    """
+    if vectors.stored.dtype.isnative:
+        return ChosenRows(vectors.stored, vectors.rows[items])
+    return vectors.take(items)

@@ -224,6 +224,12 @@ class AuditConfig(Section):
         """The configuration with every default filled in, as plain JSON values."""
         return self.model_dump(mode="json")
 
+    @property
+    def record(self) -> dict[str, Any]:
+        """What a manifest keeps of the configuration."""
+        passed = self.model_dump(mode="json", exclude_unset=True)
+        return {"config": passed, "resolved": self.resolved, "seed": self.resampling.seed}
+
 
 def group_name(attributes: tuple[str, ...]) -> str:
     """Return how findings call one attribute or an intersection: names joined by " × "."""

@@ -16,6 +16,7 @@ from equipoise.audits.config import parse_config
 from equipoise.audits.kinds import Progress, with_progress
 from equipoise.core.arrays import Floats32
 from equipoise.core.finding import Finding
+from equipoise.core.result import AuditResult
 from equipoise.planted.colours.models import SOURCE, VARIANTS, predict_table
 from equipoise.planted.colours.render import SHAPES, render_test_set
 from equipoise.planted.scenes.captions import neutral_prompts
@@ -31,9 +32,11 @@ from equipoise.planted.scenes.measure import (
 from equipoise.planted.scenes.render import SUBJECTS
 from equipoise.planted.scenes.sets import Scenes, render_sets
 from equipoise.planted.scenes.variants import BIASED
+from equipoise.report.blocks import Chart, Row, Section, Table, distinct, panels, rows
+from equipoise.report.plots import Axis, scatter
+from equipoise.report.text import number
 
 if TYPE_CHECKING:
-    from equipoise.core.result import AuditResult
     from equipoise.data import PredictionData
 
 
@@ -355,3 +358,75 @@ def _scene_notes(over_subjects: Sequence[Mapping[str, Any]]) -> Iterator[str]:
                 f"{row['mean_gap']:.2f} over subjects, and the largest is {row['largest_gap']:.2f};"
                 f" beyond what chance gives, the largest is {row['largest_excess']:.2f}."
             )
+
+
+def planted_scenes(result: AuditResult) -> Section:
+    """Return what was planted for each subject beside the gaps and rankings found."""
+    found = rows(result, "planted_scenes")
+    intro = (
+        "Captions tied each subject to a favourite hue and frame on purpose. The truth is known: "
+        "the stronger the tie, the more the neutral prompt of a subject should prefer its "
+        "favourite. The null model was trained without ties."
+    )
+    gap = (
+        "Gap: mean logit of the neutral prompt over a subject's images with the favourite, minus "
+        "the others, in sets that differ in hue and frame alone. Marks of the null model stand at "
+        "their subject's strength in the biased model."
+    )
+    every = panels(found, "attribute").items()
+    charts = [_chart(attribute, panel) for (attribute,), panel in every]
+    models = Table.of(
+        "Over subjects: do preferences follow what was planted in the biased model?",
+        _MODELS,
+        rows(result, "planted_over_subjects"),
+        source="planted_over_subjects",
+    )
+    subjects = Table.of(
+        "Planted strength and results by subject", _SUBJECTS, found, source="planted_scenes"
+    )
+    title = "Ground truth by subject"
+    return Section.of("scenes", title, intro, charts, gap, _OVER, models, subjects)
+
+
+_SUBJECTS = {
+    "Subject": "subject", "Model": "model", "Attribute": "attribute", "Favourite": "favourite",
+    "#Planted": "strength", "#Gap": "gap", "#NDKL": "ndkl",
+}  # fmt: skip
+_MODELS = {
+    "Model": "model", "Attribute": "attribute", "#Favourites": "favourite_gap", "#p": "p_value",
+    "#Rank of gap": "rank_gap", "#Rank of NDKL": "rank_ndkl", "#Mean gap": "mean_gap",
+    "#Largest gap": "largest_gap", "#Beyond chance": "largest_excess",
+}  # fmt: skip
+
+
+_OVER = (
+    "Favourites: mean gap over subjects, tested by permuting the favourites. Rank of gap, of NDKL: "
+    "rank correlation with the planted strength. Mean and largest gap: between any two values. "
+    "Beyond chance: how far a gap exceeds noise. A trained model has small preferences of its own; "
+    "planted ones are larger and follow the favourites."
+)
+
+
+def _chart(attribute: str, found: Sequence[Row]) -> Chart:
+    """Draw a subject's models at one strength: those without ties would all stand at 0."""
+    strongest = {
+        subject: max(row["strength"] for row in same)
+        for (subject,), same in panels(found, "subject").items()
+    }
+    points = [
+        {
+            "series": row["model"],
+            "x": strongest[row["subject"]],
+            "y": row["gap"],
+            "tip": f"{row['model']}, {row['subject']}: {row['favourite']} planted at "
+            f"{number(row['strength'])}, gap {number(row['gap'])}",
+        }
+        for row in found
+    ]
+    label = (
+        f"Similarity gap over the strength planted in the biased model, by {attribute}, a mark for "
+        "each subject and model."
+    )
+    axes = Axis("strength planted in the biased model"), Axis("similarity gap (logits)")
+    title, models = f"Gap of the favourite {attribute}", distinct(found, "model")
+    return scatter(points, label, *axes, title=title, series=models)

@@ -1,16 +1,26 @@
-"""From estimates to findings: rows of one table, corrected and judged together."""
+"""From estimates to findings, corrected and judged together, and the record of their run."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+import os
+import platform
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
 
+from equipoise import __version__
 from equipoise.audits.config import TestingConfig
 from equipoise.core.estimate import Estimate, Harm
 from equipoise.core.finding import Excluded, Family, Finding, GroupValue, Verdict
 from equipoise.core.parts import Part
+from equipoise.core.result import Manifest
 from equipoise.core.wording import number, percent
 from equipoise.metrics.spec import corrected_with, spec_of
 from equipoise.metrics.vectors.predicted_labels import is_spread
@@ -222,3 +232,56 @@ def _judged(draft: UncorrectedFinding, q: float, testing: TestingConfig) -> Find
         verdict=verdict,
         reason=finding.reason or why,
     )
+
+
+_LIBRARIES = ("numpy", "scipy", "numba", "polars", "pyarrow", "narwhals", "pydantic", "onnxruntime")
+
+
+def manifest_of(
+    *,
+    config: Mapping[str, Any],
+    resolved: Mapping[str, Any],
+    inputs: Mapping[str, Mapping[str, Any]],
+    counts: Mapping[str, Any],
+    seed: int,
+    seconds: float,
+    notes: tuple[str, ...] = (),
+    base: Path | None = None,
+) -> Manifest:
+    """Describe a run that has just ended; `base` is the folder whose git commit is recorded."""
+    versions = {"equipoise": __version__, "python": platform.python_version()}
+    for name in _LIBRARIES:
+        with suppress(PackageNotFoundError):
+            versions[name] = version(name)
+    commit, changes = "", ""
+    if base is not None:
+        with suppress(OSError, subprocess.SubprocessError):
+            commit = _git(base, "rev-parse", "HEAD")
+            changes = _git(base, "status", "--porcelain")
+    return Manifest(
+        config=config,
+        resolved=resolved,
+        versions=versions,
+        commit=commit,
+        dirty=bool(changes),
+        inputs=inputs,
+        counts=counts,
+        seed=seed,
+        started=datetime.now(UTC).isoformat(timespec="seconds"),
+        seconds=round(seconds, 3),
+        machine={
+            "system": platform.system(),
+            "machine": platform.machine(),
+            "cpus": os.cpu_count(),
+        },
+        notes=notes,
+    )
+
+
+def _git(base: Path, *arguments: str) -> str:
+    # The user's own git, asked about the user's own folder.
+    command = ["git", *arguments]
+    output = subprocess.check_output(  # noqa: S603
+        command, cwd=base, stderr=subprocess.DEVNULL, text=True, timeout=10
+    )
+    return output.strip()

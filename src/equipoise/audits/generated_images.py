@@ -15,7 +15,7 @@ from equipoise.data import Items, Outputs
 from equipoise.evidence.pictures import Pictures, pictures_of_table
 
 if TYPE_CHECKING:
-    from equipoise.audits.config_generators import GeneratorSection, ImageTable
+    from equipoise.audits.config_fields import GeneratorSection, ImageTable
     from equipoise.audits.outputs import Models
 
 

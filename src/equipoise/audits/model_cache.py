@@ -31,6 +31,8 @@ class Deferred:
     ----------
     info : ModelInfo
         What it is: its files are those that it was loaded from.
+    labels : tuple of str
+        Names of the classes of a classifier.
     load : callable
         Loads it.
     forget : callable
@@ -38,8 +40,9 @@ class Deferred:
     """
 
     info: ModelInfo
+    labels: tuple[str, ...]
     load: Callable[[], Any] = field(repr=False)
-    forget: Callable[[], None] = field(repr=False)
+    forget: Callable[[], None] = field(repr=False, default=lambda: None)
 
     @cached_property
     def model(self) -> Any:
@@ -63,10 +66,6 @@ class Deferred:
         """Load the model before it runs: what is wrong with it is no fault of an image."""
         _ = self.model
 
-    def release(self) -> None:
-        """Let go of the weights; they are loaded again when the model has to run."""
-        vars(self).pop("model", None)
-
 
 def _forward(method: str) -> Callable[..., Any]:
     """Return a method that loads the model and calls its method of that name."""
@@ -89,17 +88,9 @@ class DeferredScorer(Deferred):
     score = _forward("score")
 
 
-@dataclass(frozen=True, eq=False)
 class DeferredClassifier(Deferred):
-    """A classifier.
+    """A classifier."""
 
-    Attributes
-    ----------
-    labels : tuple of str
-        Names of its classes.
-    """
-
-    labels: tuple[str, ...] = ()
     predict_proba, features = _forward("predict_proba"), _forward("features")
 
 
@@ -109,33 +100,26 @@ class DeferredAnswerer(Deferred):
     answer = _forward("answer")
 
 
+DEFERRED: Mapping[Offer, type[Deferred]] = {
+    "encoder": DeferredEncoder,
+    "scorer": DeferredScorer,
+    "classifier": DeferredClassifier,
+    "answerer": DeferredAnswerer,
+}
+
+
 def rested(model: Any, load: Callable[[], Any]) -> Any:
     """Return a model without its weights in memory, which `load` gives when it has to run."""
     if isinstance(model, Deferred):
-        model.release()
+        vars(model).pop("model", None)
         return model
     offer = offer_of(model)
-    if offer is None:
-        return model
-    return deferred(offer, model.info, tuple(getattr(model, "labels", ())), load, _nothing)
+    return DEFERRED[offer](model.info, labels_of(model), load) if offer else model
 
 
-def _nothing() -> None:
-    """Forget nothing: nothing was written down."""
-
-
-def deferred(
-    offer: Offer,
-    info: ModelInfo,
-    labels: tuple[str, ...],
-    load: Callable[[], Any],
-    forget: Callable[[], None],
-) -> Deferred:
-    """Return a model that is loaded when it has to run."""
-    if offer == "classifier":
-        return DeferredClassifier(info, load, forget, labels)
-    kinds = {"encoder": DeferredEncoder, "scorer": DeferredScorer, "answerer": DeferredAnswerer}
-    return kinds[offer](info, load, forget)
+def labels_of(model: Any) -> tuple[str, ...]:
+    """Return the names of a classifier's classes; none of other models."""
+    return tuple(getattr(model, "labels", ()))
 
 
 _FORM = 1
@@ -182,35 +166,29 @@ def open_model(name: str, options: RunOptions, store: Path) -> Any:
     if path is not None and known is not None:
         forget = partial(path.unlink, missing_ok=True)
         info = replace(known.info, name=name)
-        return deferred(known.offer, info, known.labels, lambda: options.load(name), forget)
+        return DEFERRED[known.offer](info, known.labels, lambda: options.load(name), forget)
     model = options.load(name)
     offer = offer_of(model)
     if path is not None and offer is not None:
-        _write_entry(path, CacheEntry(offer, tuple(getattr(model, "labels", ())), model.info))
+        _write_entry(path, CacheEntry(offer, labels_of(model), model.info))
     return model
 
 
-def known_by_files(name: str, options: RunOptions, store: Path) -> tuple[bool, CacheEntry | None]:
-    """Return whether a name's files tell what the model is, and what it is if it was loaded before.
+def look_up(name: str, options: RunOptions, store: Path) -> tuple[str | None, Preview]:
+    """Return the key of a model and what is known of it; nothing is loaded or fetched.
 
-    Nothing is loaded or fetched: files that are here are hashed, see `open_model`.
+    Files that are here are hashed, see `open_model`. The key is "" of a model that was never
+    loaded, and None where only loading it tells.
     """
     path = _entry_path(name, options, store, fetch=False)
-    return path is not None, None if path is None else _read_entry(path)
-
-
-def recalled(name: str, store: Path) -> CacheEntry | None:
-    """Return what a model of this name was when it was first loaded last, whatever its files."""
-    folder = store / "models"
-    every = sorted(folder.glob("*.json"), key=_written) if folder.is_dir() else []
-    found = [
-        one for path in every if (one := _read_entry(path)) is not None and one.info.name == name
-    ]
-    return found[-1] if found else None
-
-
-def _written(path: Path) -> tuple[int, str]:
-    return path.stat().st_mtime_ns, path.name
+    known = None if path is None else _read_entry(path)
+    if known is not None:
+        return known.info.key, Preview(known.offer, known.labels, known.info.dimension)
+    try:
+        adapter, target = find_adapter(name)
+    except ModelError:
+        return None, Preview()
+    return None if path is None else "", adapter.preview(target)
 
 
 def _entry_path(name: str, options: RunOptions, store: Path, *, fetch: bool = True) -> Path | None:
@@ -219,45 +197,27 @@ def _entry_path(name: str, options: RunOptions, store: Path, *, fetch: bool = Tr
         adapter, target = find_adapter(name)
         if adapter.identify is None:
             return None
-        facts = adapter.identify(target, _load_options(name, options, fetch))
+        settings = asdict(options)
+        del settings["backend"]
+        facts = adapter.identify(target, Options(name, **settings, fetch=fetch))
     except EquipoiseError:
         # Loading it says what is wrong, in the adapter's words.
         return None
     if facts is None:
         return None
+    libraries = {"equipoise": __version__}
+    for library in _LIBRARIES:
+        with suppress(PackageNotFoundError):
+            libraries[library] = version(library)
     identity = {
         "form": _FORM,
         "prefix": adapter.prefix,
         "asked": asdict(options),
         "facts": facts,
-        "by": _libraries(),
+        "by": libraries,
     }
     key = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
     return store / "models" / f"{key[:32]}.json"
-
-
-def _load_options(name: str, options: RunOptions, fetch: bool) -> Options:
-    return Options(
-        name,
-        device=options.device,
-        dtype=options.dtype,
-        revision=options.revision,
-        allow_pickle=options.allow_pickle,
-        trust_remote_code=options.trust_remote_code,
-        fetch=fetch,
-    )
-
-
-def _libraries() -> dict[str, str]:
-    return {"equipoise": __version__, **dict(_installed())}
-
-
-def _installed() -> Iterator[tuple[str, str]]:
-    for library in _LIBRARIES:
-        try:
-            yield library, version(library)
-        except PackageNotFoundError:
-            continue
 
 
 def _read_entry(path: Path) -> CacheEntry | None:
@@ -283,28 +243,6 @@ def _write_entry(path: Path, known: CacheEntry) -> None:
     except OSError:
         with suppress(OSError):  # also where a part of the path is no folder
             unfinished.unlink(missing_ok=True)
-
-
-def signature_of(model: Any, store: Path) -> Preview:
-    """Return what is known of a model: nothing is loaded, nothing is fetched.
-
-    Parameters
-    ----------
-    model : str or model
-        A name, folders in full; or a loaded model.
-    store : Path
-        Folder of the evidence, where what models are is kept.
-    """
-    if not isinstance(model, str):
-        return Preview(offer_of(model), tuple(getattr(model, "labels", ())), model.info.dimension)
-    known = recalled(model, store)
-    if known is not None:
-        return Preview(known.offer, known.labels, known.info.dimension)
-    try:
-        adapter, target = find_adapter(model)
-    except ModelError:
-        return Preview()
-    return adapter.preview(target)
 
 
 def not_looked_up(runs: Sequence[Mapping[str, Any]]) -> Iterator[str]:

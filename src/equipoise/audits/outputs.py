@@ -339,17 +339,17 @@ class DryRun(Models):
         self._opened = None if live is None else live.opened
         if live is not None:
             self.sets, self.tables = live.sets, live.tables
-        self._keys: dict[tuple[str, RunOptions], str | None] = {}
+        self._looked_up: dict[tuple[str, RunOptions], tuple[str | None, Preview]] = {}
 
     def _offer(self, section: RunConfig) -> Offer | None:
-        return self._signature(section).offer
+        return self._known(section)[1].offer
 
     def embed_texts(
         self, name: str, section: RunConfig, prompts: Prompts, *, on: str = "queries"
     ) -> Outputs:
         """Stand in for embeddings of texts."""
         self.capability(name, section, "encoder")
-        width = self._signature(section).dimension
+        width = self._known(section)[1].dimension
         # How many of them the store has is not looked up.
         pending = {
             "runs": self._located(section), "items": len({*prompts.texts}), "in_store": None,
@@ -370,14 +370,15 @@ class DryRun(Models):
     ) -> Outputs:
         from equipoise.evidence import pending
 
+        key, known = self._known(section)
         names = request.get("texts", ())
         if content == "probabilities":
-            names = self._signature(section).labels or request.pop("expected")
+            names = known.labels or request.pop("expected")
             request = {"texts": ()}
-        numbers = self._signature(section).dimension if content == "embeddings" else len(names)
+        numbers = known.dimension if content == "embeddings" else len(names)
         runs = self._located(section)
         state = pending(
-            pictures, runs, content, self.store, key=self._key(section),
+            pictures, runs, content, self.store, key=key,
             part=self.config.extraction.part, **request,
         )  # fmt: skip
         about = {
@@ -388,15 +389,6 @@ class DryRun(Models):
         }  # fmt: skip
         width = numbers or (_DIMENSION if content == "embeddings" else 0)
         return self._stand_in(name, on, content, pictures.ids, about, width, names=names)
-
-    def _signature(self, section: RunConfig) -> Preview:
-        """Return what is known of a model without running it."""
-        from equipoise.audits.model_cache import signature_of
-
-        if self._opened is not None:
-            return signature_of(self._opened(section), self.store)
-        model = section.model
-        return signature_of(model if hasattr(model, "info") else self._located(section), self.store)
 
     def _located(self, section: RunConfig) -> str:
         """Return a model's name with its folder in full."""
@@ -427,18 +419,20 @@ class DryRun(Models):
             )
         )  # fmt: skip
 
-    def _key(self, section: RunConfig) -> str | None:
-        """Return the key of a model: "" if never loaded, None if only its name is known."""
-        from equipoise.audits.model_cache import known_by_files
+    def _known(self, section: RunConfig) -> tuple[str | None, Preview]:
+        """Return the key of a model and what is known of it without running it; see `look_up`."""
+        from equipoise.audits.model_cache import labels_of, look_up
+        from equipoise.models.protocols import offer_of
+        from equipoise.models.registry import Preview
 
-        if self._opened is not None or not isinstance(section.model, str):
-            model: Any = section.model if self._opened is None else self._opened(section)
-            return str(model.info.key)
+        model: Any = section.model if self._opened is None else self._opened(section)
+        if not isinstance(model, str):
+            info = model.info
+            return str(info.key), Preview(offer_of(model), labels_of(model), info.dimension)
         wanted = self._located(section), section.options(self.config.extraction)
-        if wanted not in self._keys:
-            hashed, known = known_by_files(*wanted, self.store)
-            self._keys[wanted] = known.info.key if known else ("" if hashed else None)
-        return self._keys[wanted]
+        if wanted not in self._looked_up:
+            self._looked_up[wanted] = look_up(*wanted, self.store)
+        return self._looked_up[wanted]
 
 
 def average_prompts(scores: Outputs, prompts: Prompts) -> Outputs:

@@ -14,8 +14,8 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from equipoise.audits.config_fields import FilePath, Name, Section, Share, Table, located
+from equipoise.audits.findings import manifest_of
 from equipoise.audits.kinds import PERCEIVED, Progress
-from equipoise.cli.mitigation import manifest_of
 from equipoise.core.arrays import Bytes, Integers, Positions
 from equipoise.core.errors import DataError, InputError
 from equipoise.core.result import AuditResult
@@ -439,7 +439,11 @@ def _experiment(
     notes = (PERCEIVED, again, *record["notes"])
     seconds = perf_counter() - began
     manifest = manifest_of(
-        **{**record, "notes": notes}, config=resolved, resolved=resolved, seconds=seconds
+        **{**record, "notes": notes},
+        config=resolved,
+        resolved=resolved,
+        seed=config.seed,
+        seconds=seconds,
     )
     findings = findings_of(done, threshold=config.threshold, alpha=config.alpha)
     return AuditResult(

@@ -16,8 +16,8 @@ from equipoise.audits.kinds import home
 from equipoise.cli.terminal import Steps, say, say_table
 from equipoise.core import AuditResult, Finding
 from equipoise.core.wording import shortened
+from equipoise.report.blocks import Page
 from equipoise.report.comparison_page import PAGE as COMPARISON
-from equipoise.report.page import Page
 from equipoise.report.text import interval, number, verdict_word
 from equipoise.report.words import compares, is_comparison, ranked, sentence
 
@@ -56,7 +56,7 @@ def _demonstrated(result: AuditResult, page: Page) -> Page:
     """Return the page of a demonstration with scenes, which shows the ground truth first."""
     if "planted_scenes" not in result.tables:
         return page
-    from equipoise.audits.planted_scenes_page import planted_scenes
+    from equipoise.audits.demonstrating import planted_scenes
 
     return replace(page, sections=(planted_scenes, *page.sections))
 

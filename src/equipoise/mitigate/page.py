@@ -12,12 +12,23 @@ from equipoise.core import AuditResult, Verdict
 from equipoise.mitigate.assessing import HALFWAY, MARGIN, named
 from equipoise.mitigate.augmentation import ARMS
 from equipoise.mitigate.measuring import ACCURACY
-from equipoise.report.blocks import Chart, Fold, Section, Table, Words
+from equipoise.report.blocks import (
+    Chart,
+    Fold,
+    Page,
+    Row,
+    Section,
+    Statement,
+    Summary,
+    Table,
+    Words,
+    distinct,
+    has,
+    panels,
+    rows,
+)
 from equipoise.report.comparison_page import PAGE as COMPARISON
-from equipoise.report.page import Page
 from equipoise.report.plots import Axis, intervals, scatter
-from equipoise.report.summary import Statement, Summary
-from equipoise.report.tables import Row, distinct, has, panels, rows
 from equipoise.report.text import interval, number, p_value, percent
 
 _CONCLUSIONS = {

@@ -18,11 +18,15 @@ from equipoise.report.blocks import (
     Gallery,
     Heading,
     Picture,
+    Row,
     Section,
     Table,
     Words,
+    distinct,
+    panels,
+    parameters_text,
+    rows,
 )
-from equipoise.report.tables import Row, distinct, panels, parameters_text, rows
 from equipoise.report.text import count, listed, number, plural, title
 from equipoise.report.words import compares, is_comparison, models_of
 
@@ -92,16 +96,13 @@ def data(result: AuditResult, facts: Sequence[tuple[str, str]], subjects: str) -
 
 def _tests(result: AuditResult, subjects: str) -> str:
     """Say how many tests are corrected together, by model."""
-    families: dict[str, Counter[Family]] = {}
-    for one in result.findings:
-        if math.isfinite(one.p_value):
-            name = corrected_with(one) or "models compared"
-            families.setdefault(name, Counter())[one.family] += 1
-    texts = [
-        f"{name}: {plural(counts[Family.LEAF], 'test')} of single {subjects}, "
-        f"{plural(counts[Family.COMPOSITE], 'test')} over all {subjects}"
-        for name, counts in families.items()
-    ]
+    over = {Family.LEAF: f"single {subjects}", Family.COMPOSITE: f"all {subjects}"}
+    tests = Counter(
+        f"{corrected_with(one) or 'models compared'}, {over.get(one.family, '')}"
+        for one in result.findings
+        if math.isfinite(one.p_value)
+    )
+    texts = [f"{name}: {plural(n, 'test')}" for name, n in tests.items()]
     return f"{'; '.join(texts)}. q-values are corrected within each family." if texts else ""
 
 
@@ -181,7 +182,6 @@ def settings(result: AuditResult) -> Section:
         "Settings",
         Table.of("Metrics and tests", columns, seen, source="findings") if seen else None,
         Code("Config with every default filled in", _lines(result.manifest.resolved)),
-        Code("Config as given", _lines(result.manifest.config)),
     )
 
 

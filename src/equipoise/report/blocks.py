@@ -1,13 +1,14 @@
-"""What a page is made of: sections of words, charts and tables, without any HTML."""
+"""What a page is made of, without any HTML, and reading the tables of a result for it."""
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from equipoise.core import Verdict
+from equipoise.core import AuditResult, Finding, Verdict
 from equipoise.report.text import count, interval, number, p_value, percent, verdict_word
 
 MAX_ROWS = 200
@@ -308,3 +309,156 @@ def _block(part: Block | str | Sequence[Chart]) -> Block:
     if isinstance(part, str):
         return Words((part,), "note")
     return part if isinstance(part, Block) else Grid(tuple(part))
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What the report says first about one model.
+
+    Attributes
+    ----------
+    badge : Badge or None
+    text : str
+        The finding that leads, in a sentence that names groups and values.
+    certainty : str
+        Its numbers: interval, chance level, q and n; then counts of findings by verdict.
+    finding : Finding or None
+        The finding that leads; None where a model has none with a verdict.
+    """
+
+    badge: Badge | None
+    text: str
+    certainty: str = ""
+    finding: Finding | None = None
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The first screen of a page.
+
+    Attributes
+    ----------
+    statements : tuple of Statement
+    chart : Chart or None
+    steps : tuple of str
+        What to do next.
+    caveat : str
+    """
+
+    statements: tuple[Statement, ...]
+    chart: Chart | None = None
+    steps: tuple[str, ...] = ()
+    caveat: str = ""
+
+
+MakeSection = Callable[[AuditResult], Section | None]
+
+
+@dataclass(frozen=True)
+class Page:
+    """What the report of one kind of audit shows.
+
+    Every page has the same order: statements, chart and next steps; results by group; findings;
+    then the sections of the kind, data, limitations and provenance, folded.
+
+    Attributes
+    ----------
+    leads : tuple of str
+        Metrics of the statements, most important first.
+    by_group : tuple of str
+        Metrics of the table by group.
+    subjects : str
+        Plural of what a finding's subject is: "classes", "queries".
+    points : tuple of (str, str)
+        Pairs of metrics: models are plotted with the second against the first.
+    sections : tuple of callable
+        Each makes a section from a result, or None where the result lacks its tables.
+    facts : callable
+        Makes pairs of name and text about the data.
+    caveat : str
+        What to know before reading a disparity.
+    summary : callable, optional
+        Makes the first screen in place of `summary.summarize`.
+    noun : str
+        What the title calls the page.
+    judged : bool
+        Whether findings have verdicts.
+    """
+
+    leads: tuple[str, ...] = ()
+    by_group: tuple[str, ...] = ()
+    subjects: str = "subjects"
+    points: tuple[tuple[str, str], ...] = ()
+    sections: tuple[MakeSection, ...] = ()
+    facts: Callable[[AuditResult], Sequence[tuple[str, str]]] = lambda _: ()
+    caveat: str = ""
+    summary: Callable[[AuditResult], Summary] | None = None
+    noun: str = "Audit"
+    judged: bool = True
+
+
+Row = Mapping[str, Any]
+Key = tuple[str, ...]
+
+
+def rows(result: AuditResult, name: str) -> list[dict[str, Any]]:
+    """Return a table's rows, none when the result lacks it; unknown numbers are NaN."""
+    table = result.tables.get(name)
+    if table is None:
+        return []
+    floats = {f.name for f in table.schema if str(f.type) in ("double", "float")}
+    found: list[dict[str, Any]] = table.to_pylist()
+    for row in found:
+        row.update({key: math.nan for key in floats if row[key] is None})
+    return found
+
+
+def panels(found: Iterable[Row], *keys: str) -> dict[Key, list[Row]]:
+    """Split rows by the values of columns, in order of first appearance."""
+    split: dict[Key, list[Row]] = {}
+    for row in found:
+        split.setdefault(tuple(str(row[key]) for key in keys), []).append(row)
+    return split
+
+
+def distinct(found: Iterable[Row], key: str) -> tuple[str, ...]:
+    """Return a column's values in order of first appearance."""
+    return tuple(dict.fromkeys(str(row[key]) for row in found))
+
+
+def scope(groups: str, version: str) -> str:
+    """Return the name of a panel: its groups, and the version unless it is the only one."""
+    name = groups or "all images"
+    return name if version == "default" else f"{name} ({version})"
+
+
+def scope_of(row: Any) -> str:
+    """Return the name of the panel of a row or finding."""
+    return scope(value_of(row, "groups"), value_of(row, "version"))
+
+
+def has(value: float | None) -> bool:
+    """Whether there is a number."""
+    return value is not None and not math.isnan(value)
+
+
+def parameters_text(parameters: str) -> str:
+    """Return a finding's parameters, JSON, as "name: value" pairs."""
+    try:
+        found = json.loads(parameters)
+    except ValueError:
+        return parameters
+    if not isinstance(found, dict):
+        return parameters
+    return ", ".join(f"{name}: {value}" for name, value in found.items())
+
+
+def points(
+    found: Iterable[Row], tip: Callable[[Any], str], *names: str, **columns: str
+) -> list[dict[str, Any]]:
+    """Return rows as points of a chart, with a tooltip.
+
+    Fields are columns of the same name (`names`), or of another (`columns`: field to column).
+    """
+    fields = dict(zip(names, names, strict=True)) | columns
+    return [{name: row[key] for name, key in fields.items()} | {"tip": tip(row)} for row in found]

@@ -18,11 +18,12 @@ from equipoise.report.blocks import (
     Section,
     Table,
     Words,
+    parameters_text,
+    scope_of,
 )
 from equipoise.report.comparison_page import differences_chart
+from equipoise.report.overview import groups_chart
 from equipoise.report.plots import VERDICTS, Axis, intervals
-from equipoise.report.summary import groups_chart
-from equipoise.report.tables import parameters_text, scope_of
 from equipoise.report.text import count, number, p_value, plural
 from equipoise.report.words import (
     figures,

@@ -7,11 +7,23 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from equipoise.core import AuditResult, Finding, Verdict
-from equipoise.report.blocks import Badge, Block, Chart, Section, Table, Words
-from equipoise.report.page import Page
+from equipoise.report.blocks import (
+    Badge,
+    Block,
+    Chart,
+    Page,
+    Section,
+    Statement,
+    Summary,
+    Table,
+    Words,
+    has,
+    panels,
+    rows,
+    scope,
+    scope_of,
+)
 from equipoise.report.plots import VERDICTS, Axis, intervals, labelled_points
-from equipoise.report.summary import Statement, Summary
-from equipoise.report.tables import has, panels, rows, scope, scope_of
 from equipoise.report.text import DIFFERENCE, count, title
 from equipoise.report.words import (
     Pair,

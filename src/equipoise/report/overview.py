@@ -1,18 +1,176 @@
-"""Tables that stand side by side: the groups of every model, and the models."""
+"""What a report says first: statements with their chart, groups and models side by side."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 
 from equipoise.core import AuditResult, Family, Finding, Verdict
 from equipoise.metrics.spec import spec_of
-from equipoise.report.blocks import SYMBOLS, Block, Chart, Grid, Section, Table
-from equipoise.report.plots import Axis, scatter
-from equipoise.report.summary import group_value_name
-from equipoise.report.tables import panels, rows, scope
-from equipoise.report.text import interval, number, percent, title
-from equipoise.report.words import compares, contrast, has_shares
+from equipoise.report.blocks import (
+    SYMBOLS,
+    Badge,
+    Block,
+    Chart,
+    Grid,
+    Section,
+    Statement,
+    Summary,
+    Table,
+    panels,
+    rows,
+    scope,
+)
+from equipoise.report.plots import Axis, intervals, labelled_points, scatter
+from equipoise.report.text import count, interval, number, percent, plural, title
+from equipoise.report.words import (
+    compares,
+    contrast,
+    figures,
+    has_shares,
+    name_of,
+    names_groups,
+    ranked,
+    sentence,
+    worse_side,
+)
+
+MOST_MODELS = 8
+MOST_GROUPS = 16
+
+
+def summarize(result: AuditResult, leads: Sequence[str], caveat: str = "") -> Summary:
+    """Return the first screen of an audit.
+
+    Parameters
+    ----------
+    result : AuditResult
+    leads : sequence of str
+        Metrics that lead, most important first; among others the largest excess leads.
+    caveat : str
+        Shown where a statement is a disparity.
+    """
+    by_model: dict[str, list[Finding]] = {one.model: [] for one in result.findings}
+    for one in ranked(result.findings):
+        by_model[one.model].append(one)
+    # Findings of no model, such as human judgements, lead only where there is something to say.
+    if len(by_model) > 1 and by_model.get("", result.findings)[0].verdict != Verdict.DISPARITY:
+        by_model.pop("", None)
+    statements = [_statement(model, own, leads) for model, own in by_model.items()]
+    statements.sort(key=lambda one: one.finding is None or one.finding.verdict != Verdict.DISPARITY)
+    shown = tuple(statements[:MOST_MODELS])
+    drawn = [one.finding for one in shown if one.finding is not None]
+    disparity = any(one.verdict == Verdict.DISPARITY for one in drawn)
+    chart, steps = _chart(drawn, result.findings), _steps(drawn)
+    return Summary(shown, chart, steps, caveat if disparity else "")
+
+
+def _statement(model: str, findings: Sequence[Finding], leads: Sequence[str]) -> Statement:
+    tested = [one for one in findings if one.verdict not in (Verdict.NONE, Verdict.NOT_ESTIMABLE)]
+    name = f"{model}: " if model else ""
+    if not tested:
+        return Statement(None, f"{name}{plural(len(findings), 'value')}, none with a verdict.")
+    lead, many = leading(tested, leads), Counter(one.verdict for one in tested)
+    badge = Badge(lead.verdict)
+    counts = ", ".join(f"{n} {verdict.value}" for verdict, n in many.items())
+    certainty = f"{figures(lead)} · of {plural(len(tested), 'finding')}: {counts}"
+    if lead.verdict == Verdict.DISPARITY:
+        return Statement(badge, sentence(lead), certainty, lead)
+    text = f"{name}no disparity as large as the thresholds in {plural(len(tested), 'finding')}."
+    if lead.verdict == Verdict.INCONCLUSIVE:
+        text = f"{name}no disparity shown; not enough data to decide about {many[lead.verdict]} of "
+        text += f"{plural(len(tested), 'finding')}."
+    return Statement(badge, text, f"{sentence(lead)} {certainty}", lead)
+
+
+def leading(tested: Sequence[Finding], leads: Sequence[str]) -> Finding:
+    """Return the finding that leads: by verdict, then by metric, then whether it names groups."""
+    verdict = tested[0].verdict
+    same = [one for one in tested if one.verdict == verdict]
+
+    def place(finding: Finding) -> tuple[int, bool, bool, bool]:
+        known = leads.index(finding.metric) if finding.metric in leads else len(leads)
+        whole = finding.family is not Family.COMPOSITE
+        return known, finding.version != "default", not names_groups(finding), whole
+
+    return min(same, key=place)
+
+
+def _chart(drawn: Sequence[Finding], findings: Sequence[Finding]) -> Chart | None:
+    """Draw the groups of the first statement, for every model; else each model's finding."""
+    if not drawn:
+        return None
+    first = drawn[0]
+    same = [
+        one
+        for one in findings
+        if (one.metric, one.subject, one.groups, one.version, one.null.split(";")[0])
+        == (first.metric, first.subject, first.groups, first.version, first.null.split(";")[0])
+    ][:MOST_MODELS]
+    if any(not math.isnan(part.value) for part in first.by_group):
+        return groups_chart(first, same)
+    rows = [
+        {
+            "label": one.model or name_of(one), "value": one.value, "low": one.ci_low,
+            "high": one.ci_high, "chance_low": one.chance_low, "chance_high": one.chance_high,
+            "tip": figures(one),
+        }
+        for one in drawn
+    ]  # fmt: skip
+    label = f"{name_of(first)} of each model, with interval and chance band."
+    return intervals(rows, label, Axis(name_of(first)), title=f"{name_of(first)} by model")
+
+
+def groups_chart(first: Finding, same: Sequence[Finding]) -> Chart:
+    """Draw the values of the groups of a finding, the worst first, for every model."""
+    side = 1 if worse_side(first) == "lower" else -1
+    known = [part for part in first.by_group if not math.isnan(part.value)]
+    known.sort(key=lambda part: side * part.value)
+    share = all(map(has_shares, same))
+    rows = [
+        {**asdict(own), "label": f"{part.group} (n = {count(part.n)})", "model": one.model}
+        for part in known[:MOST_GROUPS]
+        for one in same
+        for own in one.by_group
+        if own.group == part.group
+    ]
+    about = f" of “{first.subject}”" if first.subject else ""
+    name = f"{group_value_name(first)}{about} by {first.groups}"
+    models = [*dict.fromkeys(one.model for one in same)]
+    axis = Axis(percent=share, domain=(0.0, 1.0) if share else None)
+    marks = labelled_points(rows, "label", series="model", percent=share)
+    return intervals(marks, f"{name}, worst first.", axis, title=name, series=models)
+
+
+def group_value_name(finding: Finding) -> str:
+    """Return the name of the number that each group of a finding has."""
+    spec = spec_of(finding.metric)
+    label = title(spec.group_metric) if spec.group_metric else spec.group_label
+    return label[:1].upper() + label[1:] if label else title(finding.metric)
+
+
+def _steps(drawn: Sequence[Finding]) -> tuple[str, ...]:
+    """Return what to do next, by the verdicts of the findings that lead."""
+    verdicts = {one.verdict for one in drawn}
+    steps = []
+    if Verdict.DISPARITY in verdicts:
+        steps += [
+            "Look at the images behind the first finding, and check the labels of the group that "
+            "is worst off.",
+            "Reduce the disparity (equipoise mitigate), or choose another model "
+            "(equipoise compare).",
+        ]
+    if Verdict.INCONCLUSIVE in verdicts:
+        steps.append(
+            "Add images of the smallest groups where data don't decide. “equipoise plan” says how "
+            "many rows a group needs."
+        )
+    if verdicts and Verdict.DISPARITY not in verdicts:
+        steps.append("Keep it so: add a gate to the config and run “equipoise check” in CI.")
+    return tuple(steps)
+
 
 MOST_COLUMNS = 6
 

@@ -34,8 +34,6 @@ VERDICTS: Palette = {
         SYMBOLS, ("triangle-up", "diamond", "triangle-down", "circle", "square"), strict=True
     )
 }
-MOST_NAMED = 16
-"""Marks of a scatter plot whose names are shown; names of more would lie on each other."""
 WIDE = 8
 """Columns from which on a heat map takes the width of the page."""
 LEGIBLE = 42
@@ -246,7 +244,7 @@ def scatter(
     ----------
     rows : sequence of mapping
         Fields: x, y, tip. Optional: series; x_low, x_high, y_low, y_high (intervals); fitted (a
-        curve over x); step (colour); name, shown beside the marks of up to `MOST_NAMED`.
+        curve over x); step (colour).
     steps : (str, sequence of float), optional
         Title and four cuts of the five steps of colour of the field step.
     rules : sequence of (str, float)
@@ -271,17 +269,7 @@ def scatter(
         channels = _number("fill", "step", scale=scale, legend=legend)
         mark = _POINT | {"stroke": SOFT, "strokeWidth": 0.6}
     layers.append(_layer(mark, across | up | channels | _TIP))
-    if "name" in known and len(rows) <= MOST_NAMED:
-        layers += _names(across | up)
     return _chart(layers, rows, label, title, 280)
-
-
-def _names(place: Spec) -> list[Spec]:
-    """Return names beside marks, on paper so that no line runs through them."""
-    text: Spec = {"type": "text", "fontSize": 11, "align": "left", "dx": 7, "dy": -6}
-    halo = {"stroke": PAPER, "strokeWidth": 4, "strokeJoin": "round", "color": PAPER}
-    name = place | {"text": {"field": "name", "type": "nominal"}}
-    return [_layer(text | halo, name), _layer(text | {"color": SOFT}, name)]
 
 
 def bars(

@@ -14,13 +14,22 @@ from typing import Any
 from equipoise.core import AuditResult
 from equipoise.report import appendix
 from equipoise.report.appendix import gallery
-from equipoise.report.blocks import Block, Card, Chart, Fold, Grid, Rows, Section
+from equipoise.report.blocks import (
+    Block,
+    Card,
+    Chart,
+    Fold,
+    Grid,
+    Page,
+    Rows,
+    Section,
+    Statement,
+    Summary,
+)
 from equipoise.report.cards import all_findings, cards
 from equipoise.report.comparison_page import PAGE as COMPARISON
-from equipoise.report.overview import group_table, models
-from equipoise.report.page import Page
+from equipoise.report.overview import group_table, models, summarize
 from equipoise.report.plots import CONFIG
-from equipoise.report.summary import Statement, Summary, summarize
 from equipoise.report.text import listed, visible
 from equipoise.report.words import compares, models_of
 

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from equipoise.core import AuditResult, Finding, Manifest, RunError
+from equipoise.core import AuditResult, Manifest, RunError
 from equipoise.core.files import read_table, write_table
 from equipoise.core.finding import SCHEMA, findings_from_table, findings_to_table
 from equipoise.core.result import SCHEMA_VERSION
 
 if TYPE_CHECKING:
-    from equipoise.report.page import Page
+    from equipoise.report.blocks import Page
 
 _FIELDS = {f.name for f in fields(Manifest)}
 # Runs from before models were run have no `models`.
@@ -49,10 +49,8 @@ def write(result: AuditResult, directory: Path | str, page: Page | None = None) 
     from equipoise.report.rendering import render
 
     folder = Path(directory)
-    if not folder.is_dir():
-        raise RunError(f"{folder}: no such directory. To do: create it before writing a run.")
     _write_table(folder / "findings.parquet", findings_to_table(result.findings))
-    _write_text(folder / "findings.json", findings_json(result.findings))
+    _write_text(folder / "findings.json", _json(list(map(asdict, result.findings))))
     _write_text(folder / "manifest.json", _json(asdict(result.manifest)))
     if result.tables:
         with _written(folder / "tables") as tables:
@@ -60,11 +58,6 @@ def write(result: AuditResult, directory: Path | str, page: Page | None = None) 
     for name, table in result.tables.items():
         _write_table(folder / "tables" / f"{name}.parquet", table)
     _write_text(folder / "report.html", render(result, page))
-
-
-def findings_json(findings: tuple[Finding, ...]) -> str:
-    """Return findings as JSON text; NaN and infinities are strings, with `reason` beside them."""
-    return _json([asdict(finding) for finding in findings])
 
 
 def read(directory: Path | str) -> AuditResult:
@@ -121,8 +114,6 @@ def _read_manifest(folder: Path) -> Manifest:
 def _read_table(path: Path) -> pa.Table:
     try:
         return read_table(path)
-    except FileNotFoundError as error:
-        raise RunError(f"{path}: missing from the run. To do: run the audit again.") from error
     except (OSError, pa.ArrowException) as error:
         raise RunError(f"{path}: cannot be read: {error}. To do: run the audit again.") from error
 

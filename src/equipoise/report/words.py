@@ -13,7 +13,7 @@ from equipoise.core import AuditResult, Finding, GroupValue, Verdict
 from equipoise.core.estimate import Harm
 from equipoise.core.wording import shortened
 from equipoise.metrics.spec import MetricSpec, spec_of
-from equipoise.report.tables import panels, rows
+from equipoise.report.blocks import panels, rows
 from equipoise.report.text import band, interval, number, p_value, percent, plural, title
 
 _LARGEST_LOG = 700.0

@@ -10,7 +10,7 @@ import pytest
 from audits.running.worlds import KINDS, diversity, retrieval, written
 from equipoise import audits
 from equipoise.audits.audit import Plan
-from equipoise.audits.model_cache import signature_of
+from equipoise.audits.model_cache import look_up
 from equipoise.cli.app import run
 from equipoise.evidence import RunOptions
 from equipoise.models.registry import Preview
@@ -129,4 +129,4 @@ def test_a_plan_without_the_extra_says_what_was_not_looked_up(world, capsys, mon
 )
 def test_a_checkpoint_is_known_by_its_settings(settings, known, tmp_path):
     (tmp_path / "config.json").write_text(json.dumps(settings))
-    assert signature_of(f"hf:{tmp_path}", tmp_path) == known
+    assert look_up(f"hf:{tmp_path}", RunOptions(), tmp_path)[1] == known

@@ -8,11 +8,11 @@ import pytest
 
 from audits.running import fakes
 from equipoise.audits.model_cache import (
+    DEFERRED,
     Deferred,
     DeferredClassifier,
-    deferred,
+    look_up,
     open_model,
-    recalled,
 )
 from equipoise.core.errors import ModelError, RunError
 from equipoise.evidence import RunOptions
@@ -39,7 +39,7 @@ def unused():
 def test_a_deferred_model_is_what_it_stands_for(model, offer):
     assert offer_of(model) == offer
     labels = getattr(model, "labels", ())
-    stand_in = deferred(offer, model.info, labels, lambda: model, unused)
+    stand_in = DEFERRED[offer](model.info, labels, lambda: model, unused)
     assert offer_of(stand_in) == offer
     assert stand_in.info == model.info
     images = [np.full((2, 2, 3), shade, np.uint8) for shade in (10, 200)]
@@ -65,7 +65,7 @@ def test_a_deferred_model_is_what_it_stands_for(model, offer):
 def test_a_model_that_is_another_now_is_forgotten_and_refused():
     forgotten = []
     other = replace(fakes.ENCODER, backend="openvino")
-    model = deferred("encoder", other, (), fakes.Encoder, lambda: forgotten.append(True))
+    model = DEFERRED["encoder"](other, (), fakes.Encoder, lambda: forgotten.append(True))
     with pytest.raises(ModelError) as raised:
         model.embed_texts(["a"])
     assert str(raised.value) == (
@@ -123,11 +123,11 @@ def test_a_damaged_memory_is_no_memory(world):
     open_model(name, CPU, store)
     (path,) = (store / "models").iterdir()
     path.write_text("{")
-    assert recalled(name, store) is None
-    assert not isinstance(open_model(name, CPU, store), Deferred)
-    known = recalled(name, store)
-    assert known is not None
-    assert (known.offer, known.info.dimension) == ("encoder", 64)
+    assert look_up(name, CPU, store)[0] == ""
+    model = open_model(name, CPU, store)
+    assert not isinstance(model, Deferred)
+    key, known = look_up(name, CPU, store)
+    assert (key, known.offer, known.dimension) == (model.info.key, "encoder", 64)
 
 
 def test_a_store_that_cannot_be_written_is_said_once(tmp_path, world):

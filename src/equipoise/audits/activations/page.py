@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from equipoise.core import AuditResult
-from equipoise.report.blocks import Chart, Section, Table
-from equipoise.report.page import Page
+from equipoise.report.blocks import Chart, Page, Row, Section, Table, has, panels, points, rows
 from equipoise.report.plots import Axis, intervals
-from equipoise.report.tables import Row, has, panels, points, rows
 from equipoise.report.text import count, interval, percent, source
 
 MOST_GROUPS, MOST_PANELS = 20, 12

@@ -6,10 +6,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from equipoise.core import AuditResult, Finding
-from equipoise.report.blocks import Badge, Block, Chart, Fold, Section, Table
-from equipoise.report.page import Page
+from equipoise.report.blocks import (
+    Badge,
+    Block,
+    Chart,
+    Fold,
+    Page,
+    Row,
+    Section,
+    Table,
+    distinct,
+    has,
+    panels,
+    rows,
+    scope,
+)
 from equipoise.report.plots import COLORS, Axis, Palette, bars, intervals, labelled_points, scatter
-from equipoise.report.tables import Row, distinct, has, panels, rows, scope
 from equipoise.report.text import count, interval, listed, number, p_value
 
 MOST_ANSWERS, MOST_PANELS, MOST_GROUPS = 20, 12, len(COLORS)

@@ -24,8 +24,8 @@ from equipoise.audits.config import resampling_of
 from equipoise.audits.engines.associations import images, sets
 from equipoise.audits.engines.associations.results import Question, Result, measured
 from equipoise.audits.engines.associations.spaces import AssociationData, Space
-from equipoise.audits.failures import members_of
 from equipoise.audits.findings import UncorrectedFinding
+from equipoise.audits.group_sizes import members_of
 from equipoise.core.errors import DataError
 from equipoise.core.finding import Family
 from equipoise.core.groups import Groups
@@ -33,7 +33,7 @@ from equipoise.data.problems import listed
 from equipoise.metrics.vectors.partitions import count_partitions
 
 if TYPE_CHECKING:
-    from equipoise.audits.failures import Members
+    from equipoise.audits.group_sizes import Members
     from equipoise.audits.outputs import Models
     from equipoise.stats.resampling import Resampling
 

@@ -18,10 +18,24 @@ from equipoise.audits.engines.associations.charts import (
 )
 from equipoise.audits.engines.associations.charts import scores as scores_by_target
 from equipoise.core import AuditResult
-from equipoise.report.blocks import Block, Chart, Grid, Heading, Section, Table, Value
-from equipoise.report.page import Page
+from equipoise.report.blocks import (
+    Block,
+    Chart,
+    Grid,
+    Heading,
+    Page,
+    Row,
+    Section,
+    Table,
+    Value,
+    distinct,
+    has,
+    panels,
+    points,
+    rows,
+    scope,
+)
 from equipoise.report.plots import Axis, bars, heat_map, scatter, tone
-from equipoise.report.tables import Row, distinct, has, panels, points, rows, scope
 from equipoise.report.text import count, interval, listed, number, percent, title
 
 MOST_LABELS = 15

@@ -9,8 +9,23 @@ from typing import Any
 
 from equipoise.core import AuditResult
 from equipoise.metrics.spec import spec_of
-from equipoise.report.blocks import Block, Chart, Fold, Grid, Heading, Section, Table, Words
-from equipoise.report.page import Page
+from equipoise.report.blocks import (
+    Block,
+    Chart,
+    Fold,
+    Grid,
+    Heading,
+    Key,
+    Page,
+    Row,
+    Section,
+    Table,
+    Words,
+    distinct,
+    has,
+    panels,
+    rows,
+)
 from equipoise.report.plots import (
     COLORS,
     INK,
@@ -22,7 +37,6 @@ from equipoise.report.plots import (
     labelled_points,
     symbols,
 )
-from equipoise.report.tables import Key, Row, distinct, has, panels, rows
 from equipoise.report.text import count, interval, listed, number, plural, source, title
 
 BASELINE, UNKNOWN = "baseline", "not estimable"

@@ -28,7 +28,7 @@ from equipoise.core.finding import Finding
 
 if TYPE_CHECKING:
     from equipoise.audits.engines.rankings.designs import RankingDesign
-    from equipoise.audits.failures import Members
+    from equipoise.audits.group_sizes import Members
     from equipoise.audits.outputs import Models
     from equipoise.data import Items
     from equipoise.stats.resampling import Resampling

@@ -17,10 +17,22 @@ from equipoise.audits.engines.rankings.page import (
     share_map,
 )
 from equipoise.core import AuditResult
-from equipoise.report.blocks import Chart, Grid, Section, Table, Words, value_of
-from equipoise.report.page import Page
+from equipoise.report.blocks import (
+    Chart,
+    Grid,
+    Page,
+    Row,
+    Section,
+    Table,
+    Words,
+    distinct,
+    panels,
+    rows,
+    scope,
+    scope_of,
+    value_of,
+)
 from equipoise.report.plots import Axis, intervals, labelled_points
-from equipoise.report.tables import Row, distinct, panels, rows, scope, scope_of
 from equipoise.report.text import count, interval, listed, number, percent, source, title
 
 _QUALITY = (

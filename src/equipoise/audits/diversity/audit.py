@@ -13,12 +13,11 @@ import numpy as np
 import pyarrow as pa
 
 from equipoise.audits.audit import Audit, Measured, audit_kind
-from equipoise.audits.columns import schema_of
+from equipoise.audits.columns import rows_of, schema_of
 from equipoise.audits.config import resampling_of
 from equipoise.audits.diversity.config import reference_name
 from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole, without_verdict
 from equipoise.audits.group_sizes import Row, first_of, lacking, size
-from equipoise.audits.rows import rows_of
 from equipoise.core.arrays import Integers, Objects
 from equipoise.core.errors import DataError
 from equipoise.core.estimate import Estimate
@@ -39,7 +38,7 @@ from equipoise.stats.resampling import Permutation
 
 if TYPE_CHECKING:
     from equipoise.audits.diversity.config import Config
-    from equipoise.audits.failures import Members
+    from equipoise.audits.group_sizes import Members
     from equipoise.audits.outputs import Models
     from equipoise.data import ArraySource
     from equipoise.data.outputs import Outputs

@@ -7,10 +7,22 @@ from collections.abc import Sequence
 from equipoise.audits.diversity.config import reference_name
 from equipoise.core import AuditResult
 from equipoise.report import plots
-from equipoise.report.blocks import Block, Chart, Fold, Grid, Section, Table, Words
-from equipoise.report.page import Page
+from equipoise.report.blocks import (
+    Block,
+    Chart,
+    Fold,
+    Grid,
+    Page,
+    Row,
+    Section,
+    Table,
+    Words,
+    distinct,
+    has,
+    panels,
+    rows,
+)
 from equipoise.report.plots import Axis, Palette, heat_map, intervals, tone
-from equipoise.report.tables import Row, distinct, has, panels, rows
 from equipoise.report.text import count, interval, number, plural, source
 
 MOST_SETS = 30

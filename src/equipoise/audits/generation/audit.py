@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from equipoise.audits import group_sizes
 from equipoise.audits.audit import Audit, Measured, audit_kind
-from equipoise.audits.failures import Members, members_of
 from equipoise.audits.generation import loading
 from equipoise.audits.generation.config import FILTERS, Config
 from equipoise.audits.generation.loading import GenerationData
@@ -21,6 +20,7 @@ from equipoise.audits.generation.measuring import (
     measure_design,
     measure_sets,
 )
+from equipoise.audits.group_sizes import Members, members_of
 from equipoise.core.errors import DataError
 from equipoise.core.groups import Groups
 from equipoise.counterfactuals.filtered import write_sets

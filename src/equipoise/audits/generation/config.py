@@ -11,7 +11,11 @@ from equipoise.audits.config import AuditConfig, group_name
 from equipoise.audits.config_fields import (
     ArrayConfig,
     FilePath,
+    Generator,
+    GeneratorSection,
     Group,
+    Guidance,
+    ImageTable,
     ItemsConfig,
     Label,
     Labels,
@@ -23,7 +27,6 @@ from equipoise.audits.config_fields import (
     among,
     distinct,
 )
-from equipoise.audits.config_generators import Generator, GeneratorSection, Guidance, ImageTable
 from equipoise.core.errors import InputError
 from equipoise.counterfactuals import CaptionSets, caption_sets, howard_2024
 from equipoise.counterfactuals.captions import ATTRIBUTES_FIRST

@@ -6,10 +6,19 @@ from collections.abc import Sequence
 
 from equipoise.audits.generation.config import FILTERS
 from equipoise.core import AuditResult
-from equipoise.report.blocks import Chart, Section, Table, Value
-from equipoise.report.page import Page
+from equipoise.report.blocks import (
+    Chart,
+    Page,
+    Row,
+    Section,
+    Table,
+    Value,
+    distinct,
+    panels,
+    points,
+    rows,
+)
 from equipoise.report.plots import COLORS, Axis, bars, curves, intervals
-from equipoise.report.tables import Row, distinct, panels, points, rows
 from equipoise.report.text import count, listed, percent
 
 MOST_SUBJECTS, MOST_PANELS, MOST_GROUPS = 30, 12, len(COLORS)

@@ -17,10 +17,9 @@ from equipoise.audits import group_sizes
 from equipoise.audits.columns import Row, table_of
 from equipoise.audits.comparison import difference, one_model_only, prefixed
 from equipoise.audits.engines.labels import groups_by, once, take, without_mirrors
-from equipoise.audits.findings import Place, UncorrectedFinding, conclude
+from equipoise.audits.findings import Place, UncorrectedFinding, conclude, manifest_of
 from equipoise.audits.kinds import Progress, with_progress
 from equipoise.audits.predictions.measures import measures_of
-from equipoise.audits.provenance import manifest_of
 from equipoise.core.arrays import Floats, Integers
 from equipoise.core.errors import DataError
 from equipoise.core.finding import Family, Finding, Verdict
@@ -435,12 +434,14 @@ def _manifest(
         for name, joint, _ in joints
         if joint.counts.determines_target
     ]
-    manifest = manifest_of(common.config, common.data, Path(), seconds=seconds, notes=tuple(notes))
-    if not several:
-        return manifest
-    inputs = prefixed({run: data.inputs for run, (_, data) in runs.items()})
-    counts = {run: data.counts for run, (_, data) in runs.items()}
-    return replace(manifest, inputs=inputs, counts=counts)
+    inputs, counts = common.data.inputs, common.data.counts
+    if several:
+        inputs = prefixed({run: data.inputs for run, (_, data) in runs.items()})
+        counts = {run: data.counts for run, (_, data) in runs.items()}
+    return manifest_of(
+        **common.config.record, base=Path(), inputs=inputs, counts=counts, seconds=seconds,
+        notes=tuple(notes),
+    )  # fmt: skip
 
 
 def _tables(

@@ -10,10 +10,24 @@ import pyarrow.compute as pc
 
 from equipoise.core import AuditResult
 from equipoise.metrics.spec import BANDS
-from equipoise.report.blocks import Block, Card, Chart, Heading, Section, Table
-from equipoise.report.page import Page
+from equipoise.report.blocks import (
+    Block,
+    Card,
+    Chart,
+    Heading,
+    Key,
+    Page,
+    Row,
+    Section,
+    Table,
+    distinct,
+    has,
+    panels,
+    rows,
+    scope,
+    scope_of,
+)
 from equipoise.report.plots import Axis, curves, intervals, labelled_points, scatter
-from equipoise.report.tables import Key, Row, distinct, has, panels, rows, scope, scope_of
 from equipoise.report.text import band, count, number, percent, source
 
 MOST_CLASSES, MOST_PANELS = 30, 24

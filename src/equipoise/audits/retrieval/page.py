@@ -15,9 +15,18 @@ from equipoise.audits.engines.rankings.page import (
     share_map,
 )
 from equipoise.core import AuditResult
-from equipoise.report.blocks import Block, Chart, Grid, Section, Words
-from equipoise.report.page import Page
-from equipoise.report.tables import Row, has, panels, scope
+from equipoise.report.blocks import (
+    Block,
+    Chart,
+    Grid,
+    Page,
+    Row,
+    Section,
+    Words,
+    has,
+    panels,
+    scope,
+)
 from equipoise.report.text import count, source
 
 

@@ -6,10 +6,23 @@ import math
 from collections.abc import Sequence
 
 from equipoise.core import AuditResult
-from equipoise.report.blocks import Chart, Grid, Section, Table, Words
-from equipoise.report.page import Page
+from equipoise.report.blocks import (
+    Chart,
+    Grid,
+    Page,
+    Row,
+    Section,
+    Table,
+    Words,
+    distinct,
+    has,
+    panels,
+    points,
+    rows,
+    scope,
+    scope_of,
+)
 from equipoise.report.plots import Axis, bars, heat_map, intervals, scatter, tone
-from equipoise.report.tables import Row, distinct, has, panels, points, rows, scope, scope_of
 from equipoise.report.text import count, interval, number, source
 
 MOST_CONCEPTS, MOST_IN_MAP, MOST_COLUMNS, MOST_GROUPS = 12, 30, 8, 16

@@ -28,7 +28,7 @@ from equipoise.audits.text_to_image.designs import (
 from equipoise.audits.text_to_image.loading import FAILED, IMAGE, REFUSED, TextToImageData
 
 if TYPE_CHECKING:
-    from equipoise.audits.failures import Members
+    from equipoise.audits.group_sizes import Members
     from equipoise.audits.outputs import Models
     from equipoise.core.finding import Finding
     from equipoise.core.groups import Groups

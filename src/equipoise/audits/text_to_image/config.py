@@ -13,6 +13,9 @@ from equipoise.audits.config_fields import (
     ArrayConfig,
     Delimiter,
     Encoding,
+    GeneratorSection,
+    Guidance,
+    ImageTable,
     ItemsConfig,
     Label,
     Labels,
@@ -26,7 +29,6 @@ from equipoise.audits.config_fields import (
     distinct,
     one_state_each,
 )
-from equipoise.audits.config_generators import GeneratorSection, Guidance, ImageTable
 from equipoise.data.lexicons import lexicon
 from equipoise.models.generators import Sampling
 

@@ -21,10 +21,23 @@ from equipoise.audits.engines.associations.charts import (
 from equipoise.audits.text_to_image.designs import CURVED, TARGETS
 from equipoise.core import AuditResult
 from equipoise.core.finding import Family
-from equipoise.report.blocks import Block, Chart, Fold, Section, Table, Value, Words
-from equipoise.report.page import Page
+from equipoise.report.blocks import (
+    Block,
+    Chart,
+    Fold,
+    Page,
+    Row,
+    Section,
+    Table,
+    Value,
+    Words,
+    distinct,
+    has,
+    panels,
+    points,
+    rows,
+)
 from equipoise.report.plots import COLORS, Axis, curves, intervals, scatter
-from equipoise.report.tables import Row, distinct, has, panels, points, rows
 from equipoise.report.text import count, interval, listed, number, percent, title
 
 MOST_CLASSES, MOST_SERIES = 6, len(COLORS)
@@ -181,19 +194,18 @@ def plane(result: AuditResult) -> Section | None:
 
 def _plane(panel: Sequence[Row], group: str, name: str) -> Chart:
     joined = []
-    for (kind, target), own in panels(panel, "set", "target").items():
+    for _, own in panels(panel, "set", "target").items():
         by_part = {(row["part"], row["group"]): row for row in own}
         if {("mcas", ""), ("similarity", group)} <= by_part.keys():
             y = by_part["similarity", group]
             up = {"y": y["value"], "y_low": y["low"], "y_high": y["high"]}
-            named = {"name": target if kind == TARGETS else ""}
-            joined.append({**by_part["mcas", ""], **up, **named})
+            joined.append({**by_part["mcas", ""], **up})
     marks = points(
         joined,
         lambda row: f"{row['target']}: MCAS {number(row['value'])} "
         f"{interval(row['low'], row['high'])}, similarity to {group} {number(row['y'])}, angle "
         f"{number(row['theta'])} rad",
-        "name", "y", "y_low", "y_high", series="set", x="value", x_low="low", x_high="high",
+        "y", "y_low", "y_high", series="set", x="value", x_low="low", x_high="high",
     )  # fmt: skip
     neutral = 1 / (2 + len({row["group"] for row in panel if row["part"] == "similarity"}))
     near = _near(neutral, marks)

@@ -4,17 +4,30 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 
 import click
 
 from equipoise.audits.kinds import KINDS
-from equipoise.audits.studies import STUDIES
 from equipoise.cli.outputs import check_output, write_output
 from equipoise.cli.terminal import PATH, json_option, note, say, say_json, say_table, say_values
 from equipoise.core.errors import ConfigError
+
+STUDIES = {
+    "trends-by-region": {
+        "trend-words.csv": (
+            "mandal_2024_words",
+            "positive negative adjectives_men adjectives_women occupations_men occupations_women",
+        )
+    },
+    "predicted-labels": {
+        "occupation-labels.csv": ("mandal_2024_words", "occupations"),
+        "gender-words.csv": ("mandal_2024_gender", "men women"),
+    },
+}
+"""By published study its tables of words: the lexicon of each, and its lists."""
 
 _QUESTIONS = {
     "labels": (
@@ -64,9 +77,9 @@ def new_command(
     if study is None:
         written = {config: _text(audit or "predictions", ask)}
     else:
-        chosen = STUDIES[study]
-        texts = chosen.texts().items()
-        written = {config: chosen.config} | {config.with_name(name): text for name, text in texts}
+        written = {config: template("studies", study)}
+        for name, (source, lists) in STUDIES[study].items():
+            written[config.with_name(name)] = _words(source, lists.split())
     for path in written:
         check_output(path)
     for path, text in written.items():
@@ -90,9 +103,20 @@ def _text(audit: str, ask: bool | None) -> str:
     return configuration(answers)
 
 
-def template(audit: str) -> str:
+def _words(source: str, lists: Sequence[str]) -> str:
+    """Return words of a lexicon, each with the name of its list, as CSV."""
+    import polars as pl  # heavy, and the help needs none
+
+    from equipoise.data.lexicons import lexicon
+
+    content = lexicon(source).content
+    rows = [(word, name) for name in lists for word in content[name]]
+    return pl.DataFrame(rows, ["text", "list"], orient="row").write_csv()
+
+
+def template(audit: str, name: str = "template") -> str:
     """Return the text of the commented template of a kind of audit."""
-    return files("equipoise.audits").joinpath(audit, "template.yaml").read_text(encoding="utf-8")
+    return files("equipoise.audits").joinpath(audit, f"{name}.yaml").read_text(encoding="utf-8")
 
 
 def configuration(answers: Mapping[str, str]) -> str:

@@ -9,9 +9,22 @@ from types import MappingProxyType
 from typing import Any
 
 from equipoise.core import AuditResult, Finding, Verdict
-from equipoise.report.blocks import Block, Chart, Fold, Section, Table, Value
+from equipoise.report.blocks import (
+    Block,
+    Chart,
+    Fold,
+    Row,
+    Section,
+    Table,
+    Value,
+    distinct,
+    has,
+    panels,
+    points,
+    rows,
+    scope,
+)
 from equipoise.report.plots import Axis, intervals
-from equipoise.report.tables import Row, distinct, has, panels, points, rows, scope
 from equipoise.report.text import interval, number, title
 
 MOST_TARGETS, MOST_PANELS = 40, 24

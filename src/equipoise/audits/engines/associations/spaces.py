@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from equipoise.audits.columns import rows_of
 from equipoise.audits.engines.associations.config import MeasureConfig
-from equipoise.audits.rows import rows_of
 from equipoise.core.arrays import Booleans, Floats, Integers, Objects
 from equipoise.core.errors import DataError
 from equipoise.data import Items, Matrix, Vectors

@@ -7,9 +7,22 @@ from collections.abc import Mapping, Sequence
 
 from equipoise.core import AuditResult
 from equipoise.report import plots
-from equipoise.report.blocks import Chart, Grid, Section, Table, Words, value_of
+from equipoise.report.blocks import (
+    Chart,
+    Grid,
+    Row,
+    Section,
+    Table,
+    Words,
+    distinct,
+    panels,
+    points,
+    rows,
+    scope,
+    scope_of,
+    value_of,
+)
 from equipoise.report.plots import Axis, heat_map, tone
-from equipoise.report.tables import Row, distinct, panels, points, rows, scope, scope_of
 from equipoise.report.text import interval, listed, number, percent, title
 
 MOST_ROWS, MOST_GROUPS = 20, 14

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from equipoise.audits.columns import rows_of
 from equipoise.audits.outputs import average_prompts, prompts_of
-from equipoise.audits.rows import rows_of
 from equipoise.core.arrays import AnyArray, Floats, Integers, Objects
 from equipoise.core.errors import DataError
 from equipoise.core.wording import percent
