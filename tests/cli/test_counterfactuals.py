@@ -123,7 +123,7 @@ BAD = {
     "'A b' has nothing in braces": f"prompts: {{template: A b}}\n{GENERATOR}",
     "'values' are of a 'template'": f"prompts: {{table: p.csv, values: {{a: [b]}}}}\n{GENERATOR}",
     "generator.candidates": f'{PROMPT}generator: {{model: "python:a:b", candidates: 3}}\n',
-    "There is no module nowhere": f'{PROMPT}generator: {{model: "python:nowhere:b"}}\n',
+    "nowhere:b failed: ModuleNotFoundError": f'{PROMPT}generator: {{model: "python:nowhere:b"}}\n',
     "p.csv": f"prompts: {{table: p.csv}}\n{GENERATOR}",
     "'diffusers:": f'{PROMPT}generator: {{model: "hf:x"}}\n',
 }

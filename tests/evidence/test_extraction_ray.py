@@ -138,7 +138,7 @@ def test_the_cluster_tells_of_each_part(told):
 
 def test_what_goes_wrong_on_a_worker_is_said_here(told):
     missing, other, loaded, mixed = told["errors"]
-    assert missing.startswith("ModelError: picture_models:nothing: picture_models has no")
+    assert missing.startswith("ModelError: picture_models:nothing failed: AttributeError")
     assert other.startswith("ModelError: python:picture_models:means (means) gives no answers")
     assert loaded == (
         "RunError: a loaded model stays in this process. To do: give the engine 'ray' the model's "

@@ -87,7 +87,7 @@ def stopped(recipe, out, seed=0):
 def test_a_training_whose_state_is_damaged_starts_again(place, tmp_path, caplog):
     recipe = TextDistillation(steps=4, learning_rate=3e-4, kept=8, look_every=1)
     stopped(recipe, tmp_path / "made")
-    state = tmp_path / "made.training" / "state.safetensors"
+    state = tmp_path / "made.training" / "state.pt"
     content = bytearray(state.read_bytes())
     content[int(place * len(content))] ^= 1
     state.write_bytes(content)
@@ -119,7 +119,7 @@ def test_what_a_kill_left_behind_is_removed(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["made"]
     # A kill between the renaming and the end leaves the state of a model that is whole.
     state.mkdir()
-    (state / "state.safetensors").write_bytes(b"")
+    (state / "state.pt").write_bytes(b"")
     recipe.fit(base(), training(images=False), tmp_path / "made")
     assert [path.name for path in tmp_path.iterdir()] == ["made"]
 

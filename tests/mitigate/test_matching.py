@@ -1,14 +1,13 @@
 """Matched prompts: what is learned from sets, and what is refused."""
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from equipoise.cli.mitigation_world import SAID
 from equipoise.core.errors import InputError
-from equipoise.mitigate import ImageSets, MatchedPrompts, SubjectTexts
+from equipoise.mitigate import ImageSets, MatchedPrompts
 from equipoise.mitigate.matching import directions_of, values_of
 from equipoise.mitigate.measuring import queries_of
 from equipoise.models.wrapped import unit_vectors
@@ -87,20 +86,6 @@ def test_the_weights_have_the_least_variance_within_sets(clip, tmp_path):
     for mix in (1.0, 0.05):
         others = (1 - mix) * weights + mix * random
         assert (np.einsum("ni,ij,nj->n", others, total, others) >= weights @ total @ weights).all()
-
-
-def test_a_value_without_a_caption_is_an_error(clip, tmp_path):
-    def without(one):
-        kept = [row for row, named in enumerate(one.values) if named["hue"] != "red"]
-        texts = tuple(one.attributed[row] for row in kept)
-        return SubjectTexts(one.subject, one.neutral, texts, tuple(one.values[r] for r in kept))
-
-    given = training()
-    told = tuple(map(without, given.texts)), tuple(map(without, given.validation))
-    with pytest.raises(InputError, match="names hue 'red'"):
-        MatchedPrompts().fit(
-            clip, replace(given, texts=told[0], validation=told[1]), tmp_path / "made"
-        )
 
 
 D = 12

@@ -65,15 +65,6 @@ def test_the_planted_unit_is_found_first(found):
     assert abs(second["auroc"] - 0.5) < 0.15
 
 
-def test_the_images_that_activate_it_most_are_of_its_group(found):
-    unit = found.ranked[0][0]
-    assert found.recording.name(unit) == f"{LAYER}:{PLANTED}"
-    best = found.exemplars(unit, 20)
-    values = found.recording.values[:, unit]
-    assert values[best].tolist() == sorted(values, reverse=True)[:20]
-    assert {found.selectivity.names[code] for code in found.codes[best].tolist()} == {"men"}
-
-
 @pytest.mark.parametrize("mode", ["clamp", "balance"])
 def test_changing_it_removes_the_association_and_changing_others_does_not(mode, found, trial):
     rows = sweep_units(found, trial, (1,), mode=mode, random=3, replicates=300).to_pylist()
@@ -162,9 +153,7 @@ def test_what_cannot_be_hooked_is_refused(checkpoint):
         record_units(load_cnn("null"), pictures)
     with pytest.raises(ModelError, match=r"neither embeds images nor classifies them\. To do"):
         record_units(checkpoint("blip_matching"), pictures)
-    with pytest.raises(
-        ModelError, match=r"has no layer 'acts'\. To do: name one of its \d+ layers"
-    ):
+    with pytest.raises(ModelError, match="has no layer 'acts'"):
         record_units(planted_unit(), pictures, layers=["acts"])
 
 
@@ -180,32 +169,34 @@ def test_layers_that_run_twice_are_left_out_or_refused():
     record = record_units(model, draw_marked(70).images)
     assert record.layers == ("4",)
     assert record.values.shape == (70, 4)
-    with pytest.raises(ModelError, match="layer '1'"):
+    with pytest.raises(ModelError, match="once for an image"):
         record_units(model, draw_marked(3).images, layers=["1"])
 
 
 def test_files_of_edits_are_checked(found, tmp_path):
     path = tmp_path / "edit.json"
-    with pytest.raises(ModelError, match=r"There is no file of edited units .*edit\.json"):
-        read_edit(path)
     choose_units(found, 1).write(path)
     choose_units(found, 1).write(path)  # the same again
-    with pytest.raises(ModelError, match=r"is there and holds something else\. To do: name a new"):
+    with pytest.raises(ModelError, match="is there and holds something else"):
         choose_units(found, 1, mode="clamp").write(path)
     text = path.read_text()
     for damaged, message in (
-        ("{", r"is not valid JSON"),
-        ("{}", r"holds no edited units \('equipoise units 1'\)"),
-        (text.replace('"balance"', '"shout"'), r"there is no mode 'shout'; expected clamp or bal"),
-        (text.replace('"axis"', '"axes"'), r"lacks what edited units need"),
-        (text.replace('"one planted unit"', '"magic:unit"'), r"'magic:unit' names no model"),
-        (text.replace('"one planted unit"', '"python:a:b"'), r"is Python code\. To do: if you tru"),
+        ("{", "no file of edited units"),
+        ("{}", "no file of edited units"),
+        (text.replace('"balance"', '"shout"'), "no file of edited units"),
+        (text.replace('"axis"', '"axes"'), "no file of edited units"),
+        (text.replace('"one planted unit"', '"magic:unit"'), "'magic:unit' names no model"),
+        (text.replace('"one planted unit"', '"python:a:b"'), "is Python code"),
     ):
         path.write_text(damaged)
         with pytest.raises(ModelError, match=message):
             load_model(f"edited:{path}")
-    with pytest.raises(ModelError, match=r"runs on torch, and its file names the revision; back"):
-        load_model(f"edited:{path}", backend="onnxruntime")
+    for more in ({"backend": "openvino"}, {"revision": "main"}):
+        with pytest.raises(ModelError, match="To do: "):
+            load_model(f"edited:{path}", **more)
+    path.unlink()
+    with pytest.raises(ModelError, match="no file of edited units"):
+        read_edit(path)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,6 @@ zero_shot:
   named: {table: sets.csv, root: photos, label: subject, templates: ["a {}"]}
 retrieval:
   said: {table: pairs.csv}
-pairs: {table: pairs.csv}
 withheld: 0.5
 validation: 0
 output: mitigated

@@ -9,19 +9,16 @@ from equipoise.mitigate import (
     Contrastive,
     DirectionRemoval,
     MatchedPrompts,
-    Pairs,
     PromptEnsemble,
     SetShrinkage,
     TextDistillation,
-    Training,
 )
-from equipoise.mitigate.directions import group_directions
-from equipoise.mitigate.ensembling import ensemble_of
+from equipoise.mitigate.directions import ensemble_of, group_directions
 from equipoise.mitigate.measuring import queries_of
 from equipoise.mitigate.sets import SubjectTexts
 from equipoise.models import DualEncoder, load_model
 from equipoise.models.wrapped import unit_vectors
-from mitigate.scenes import LEARNED, TEXTS, WITHHELD, base, same, sets, training, weights
+from mitigate.scenes import LEARNED, TEXTS, WITHHELD, base, sets, training, weights
 
 RECIPES = (
     Contrastive(learning_rate=1e-4),
@@ -98,11 +95,7 @@ def test_a_text_with_a_place_of_its_own_is_refused(where):
     texts = {"subject": "nurse", "neutral": "a nurse", "attributed": "an old nurse"}
     texts[where] = "a {} nurse"
     subject, neutral, attributed = texts.values()
-    message = (
-        f"^'a {{}} nurse', of '{subject}', holds {{}}, which stands for the subject in templates; "
-        "expected texts and values without it$"
-    )
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError, match=f"^'a {{}} nurse', of '{subject}'"):
         ensemble_of([SubjectTexts(subject, (neutral,), (attributed,), (AGE,))])
 
 
@@ -128,7 +121,7 @@ def test_shrinkage_spares_what_names_an_attribute(clip, tmp_path):
     assert spread[0] < spread[1]
 
 
-LEARNS_FROM_IMAGES = (Contrastive(), SetShrinkage(), MatchedPrompts())
+LEARNS_FROM_IMAGES = (Contrastive(), SetShrinkage(), MatchedPrompts(said=SAID))
 
 
 @pytest.mark.parametrize("recipe", LEARNS_FROM_IMAGES, ids=lambda one: one.name)
@@ -141,14 +134,3 @@ def test_what_learns_from_images_needs_them(recipe, clip, tmp_path):
 def test_sets_are_never_cut(clip, tmp_path):
     with pytest.raises(InputError, match="^a counterfactual set has 12 images, and a batch 8;"):
         Contrastive(batch=8).fit(clip, training(), tmp_path / "made")
-
-
-def test_pairs_of_ones_own_are_mixed_in(clip, tmp_path):
-    with pytest.raises(InputError, match=r"^contrastive mixes in pairs \(mix: 0.5\), and there"):
-        Contrastive(mix=0.5).fit(clip, training(), tmp_path / "made")
-    given, every = training(), sets()
-    pairs = Pairs(every.images, every.caption)
-    mixed = Training(given.texts, given.validation, given.images, given.validation_images, pairs)
-    Contrastive(learning_rate=1e-4, mix=0.5).fit(clip, mixed, tmp_path / "mixed")
-    Contrastive(learning_rate=1e-4).fit(clip, given, tmp_path / "plain")
-    assert not same(weights(tmp_path / "mixed"), weights(tmp_path / "plain"))

@@ -110,8 +110,6 @@ def test_a_plan_loads_no_model(project, capsys):
         ("  ensemble:", "  a/b:", "expected a name that a folder can have, without slashes"),
         ("  ensemble:", "  report:", "the report lies in a folder of this name"),
         ("steps: 2", "steps: 0", "recipes.distilled.steps"),
-        ("text_distillation, steps: 2, learning_rate: 3.0e-4, kept: 8", "contrastive, mix: 1.0",
-         "recipes.distilled.mix needs `pairs`, the images to mix in"),
     ],
 )  # fmt: skip
 def test_a_configuration_says_what_is_wrong(project, old, new, message):

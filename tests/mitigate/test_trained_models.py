@@ -9,11 +9,9 @@ import torch
 import transformers
 from PIL import Image
 
-from equipoise.mitigate import Contrastive, TextDistillation
-from equipoise.mitigate import contrastive as contrastive_module
-from equipoise.mitigate import distillation as distillation_module
-from equipoise.mitigate.contrastive import contrastive_loss, spread_within_sets
+from equipoise.mitigate import Contrastive, TextDistillation, trained
 from equipoise.mitigate.trainable import trainable
+from equipoise.mitigate.trained import contrastive_loss, spread_within_sets
 from equipoise.models import load_model
 from equipoise.models.wrapped import unit_vectors
 from mitigate.tiny import (
@@ -150,8 +148,7 @@ def test_the_folder_comes_back_as_a_name_with_the_trained_vectors(
         copies.append(trainable(*given))
         return copies[-1]
 
-    for module in (contrastive_module, distillation_module):
-        monkeypatch.setattr(module, "trainable", kept)
+    monkeypatch.setattr(trained, "trainable", kept)
     made = recipe.fit(base, training(watched=False), tmp_path / "made", seed=2)
     family = kind.partition("_sigmoid")[0]
     prefix = "hf" if kind == "siglip" else "open_clip"
@@ -160,10 +157,10 @@ def test_the_folder_comes_back_as_a_name_with_the_trained_vectors(
     images, captions = batch()
     (subject,) = copies
     with torch.no_grad():
-        trained = subject.images(images).numpy(), subject.texts(captions).numpy()
+        expected = subject.images(images).numpy(), subject.texts(captions).numpy()
     again = load_model(made.info.name, device="cpu", dtype="float32")
-    np.testing.assert_allclose(again.embed_images(images), trained[0], rtol=1e-4, atol=1e-6)
-    np.testing.assert_allclose(again.embed_texts(captions), trained[1], rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(again.embed_images(images), expected[0], rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(again.embed_texts(captions), expected[1], rtol=1e-4, atol=1e-6)
     assert np.abs(again.embed_texts(captions) - base.embed_texts(captions)).max() > 1e-3
     assert again.info.key == made.info.key != base.info.key
     assert again.info.scale == pytest.approx(float(subject.scale.detach()), rel=1e-5)
@@ -174,7 +171,7 @@ def test_the_folder_comes_back_as_a_name_with_the_trained_vectors(
         own, _ = open_clip.create_model_from_pretrained(f"local-dir:{tmp_path / 'made'}")
         tokens = open_clip.get_tokenizer(f"local-dir:{tmp_path / 'made'}")(captions)
         with torch.no_grad():
-            np.testing.assert_allclose(own.eval().encode_text(tokens), trained[1], atol=1e-5)
+            np.testing.assert_allclose(own.eval().encode_text(tokens), expected[1], atol=1e-5)
 
 
 STILL = TextDistillation(steps=1, learning_rate=1e-3)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from equipoise.core.errors import ModelError
-from equipoise.models.batching import Batches
+from equipoise.models.runtimes import Batches
 
 
 class TooLargeError(Exception):
@@ -56,11 +56,3 @@ def test_one_item_that_does_not_fit_is_an_error():
     expected = r"^The memory does not hold a batch of one: out of memory at 1 To do: choose device:"
     with pytest.raises(ModelError, match=expected):
         batches(4).map(FakeModel(0), range(4))
-
-
-def test_another_error_is_passed_on():
-    def broken(_):
-        raise ValueError("broken")
-
-    with pytest.raises(ValueError, match=r"^broken$"):
-        batches(4).map(broken, range(4))

@@ -11,9 +11,8 @@ import pytest
 
 from equipoise.core.errors import ModelError
 from equipoise.models import load_model
-from equipoise.models.options import Options
 from equipoise.models.protocols import PROTOCOLS, offer_of
-from equipoise.models.registry import find_adapter
+from equipoise.models.registry import Options, find_adapter
 from model_checkpoints import TEXTS, images
 
 pytest.importorskip("transformers", reason="could not import transformers")

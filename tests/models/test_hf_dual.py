@@ -47,16 +47,15 @@ def test_images_are_embedded_as_the_library_does(model, folder, family):
     assert np.ptp(got, axis=0).max() > 1e-3
 
 
-@pytest.mark.parametrize("preprocessing", ["auto", "library"])
 @pytest.mark.parametrize("backend", ["pil", "torchvision"])
-def test_either_image_processor_of_the_library(folder, family, backend, preprocessing, monkeypatch):
+def test_either_image_processor_of_the_library(folder, family, backend, monkeypatch):
     """Pillow's is what an installation without torchvision has."""
     auto = transformers.AutoImageProcessor
     chosen = partial(auto.from_pretrained, backend=backend)
     monkeypatch.setattr(auto, "from_pretrained", chosen)
-    model = load_model(f"hf:{folder}", device="cpu", preprocessing=preprocessing)
+    model = load_model(f"hf:{folder}", device="cpu")
     assert model.info.preprocessing["image_backend"] == backend
-    fast = preprocessing == "auto" and family != "siglip2"
+    fast = family != "siglip2"
     assert model.info.preprocessing["prepared_by"] == ("equipoise 1" if fast else "library")
     inputs = chosen(folder)([Image.fromarray(image) for image in images()], return_tensors="pt")
     with torch.inference_mode():

@@ -11,10 +11,9 @@ import pytest
 
 from equipoise.models import load_model
 from equipoise.models.hf import ANSWERERS, ENCODERS, SCORERS
-from equipoise.models.options import Options
 from equipoise.models.protocols import PROTOCOLS
 from equipoise.models.python import load
-from equipoise.models.registry import adapters
+from equipoise.models.registry import Options, adapters
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "models.md").read_text(encoding="utf-8")

@@ -5,8 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from equipoise.core.errors import InputError, ModelError
-from equipoise.models import load_model
+from equipoise.core.errors import InputError
 from equipoise.models.images import pillow_images
 from equipoise.models.preprocessing import (
     Pixels,
@@ -15,7 +14,6 @@ from equipoise.models.preprocessing import (
     of_timm,
     of_transformers,
     preparation,
-    probes,
     stacked,
 )
 from model_checkpoints import images
@@ -45,7 +43,7 @@ def by(processor):
 def prepared_by(processor):
     settings = json.loads(processor.to_json_string())
     recipe = of_transformers(settings, processor.backend)
-    return preparation("hf:x", by(processor), recipe, torch, choice="auto")
+    return preparation("hf:x", by(processor), recipe, torch)
 
 
 def levels(prepare, library):
@@ -96,7 +94,7 @@ def test_open_clips_results_within_one_level(mode, interpolation):
     transform = pytest.importorskip("open_clip.transform")
     settings = transform.PreprocessCfg(size=96, resize_mode=mode, interpolation=interpolation)
     library = stacked(transform.image_transform_v2(settings, is_train=False), torch)
-    prepare = preparation("x", library, of_open_clip(vars(settings)), torch, choice="auto")
+    prepare = preparation("x", library, of_open_clip(vars(settings)), torch)
     assert levels(prepare, library) <= 1.001
 
 
@@ -107,7 +105,7 @@ def test_timms_results_within_one_level(mode, interpolation):
     settings = {"input_size": (3, 90, 90), "interpolation": interpolation, "crop_mode": mode}
     settings |= {"mean": (0.4, 0.5, 0.6), "std": (0.2, 0.3, 0.4), "crop_pct": 0.9}
     library = stacked(data.create_transform(**settings, is_training=False), torch)
-    prepare = preparation("x", library, of_timm(settings), torch, choice="auto")
+    prepare = preparation("x", library, of_timm(settings), torch)
     assert levels(prepare, library) <= 1.001
 
 
@@ -153,7 +151,7 @@ class Library:
     [(0.0, "equipoise 1"), (1.0, "equipoise 1"), (1.1, "library"), (float("nan"), "library")],
 )
 def test_one_grey_level_is_the_limit(off, told):
-    prepare = preparation("x", Library(off), recipe(), torch, choice="auto")
+    prepare = preparation("x", Library(off), recipe(), torch)
     assert prepare.facts == {"prepared_by": told}
 
 
@@ -166,36 +164,21 @@ def test_one_grey_level_is_the_limit(off, told):
     ids=["another size", "something more"],
 )
 def test_other_forms_are_left_to_the_library(library):
-    assert preparation("x", library, recipe(), torch, choice="auto").fast is None
+    assert preparation("x", library, recipe(), torch).fast is None
 
 
 def test_a_library_that_fails_on_a_probe_is_left_alone():
     def library(given):
         raise ValueError("too narrow")
 
-    prepare = preparation("hf:x", library, recipe(), torch, choice="auto")
+    prepare = preparation("hf:x", library, recipe(), torch)
     assert prepare.fast is None
-    said = r"^Image 0, 61 × 37 pixels, cannot be prepared for hf:x: too narrow$"
+    said = r"^Image 0, 61 × 37 pixels, cannot be prepared for hf:x: too narrow"
     with pytest.raises(InputError, match=said):
         prepare(images())
 
 
-def test_the_library_by_choice():
-    library = Library(0.0)
-    prepare = preparation("x", library, recipe(), torch, choice="library")
-    assert (prepare.facts, library.calls) == ({"prepared_by": "library"}, 0)
-    prepare(images())
-    assert library.calls == 1
-
-
-def test_a_choice_there_is_not():
-    said = r"^There is no preprocessing 'fast'\. To do: choose one of auto, library\.$"
-    with pytest.raises(ModelError, match=said):
-        preparation("x", Library(0.0), recipe(), torch, choice="fast")
-
-
-@pytest.mark.parametrize("choice", ["auto", "library"])
-def test_an_image_that_would_become_too_large(choice):
+def test_an_image_that_would_become_too_large():
     """224 pixels high, 1 × 20,000 would be 4,480,000 wide: 3 GB of levels."""
     large = recipe(resize=224)
     library = Pixels(large, torch)
@@ -204,31 +187,10 @@ def test_an_image_that_would_become_too_large(choice):
         lambda given: {"pixel_values": library([np.asarray(image) for image in given])},
         large,
         torch,
-        choice=choice,
     )
-    assert (prepare.fast is None) == (choice == "library")
     said = (
         r"^Image 1, 20000 × 1 pixels, cannot be prepared for hf:x: resized it would be "
-        r"4,480,000 × 224 pixels\. To do: leave it out or crop it\.$"
+        r"4,480,000 × 224\. To do: leave it out or crop it\.$"
     )
     with pytest.raises(InputError, match=said):
         prepare([images()[0], np.zeros((1, 20_000, 3), dtype=np.uint8)])
-
-
-def test_probes_are_the_same_each_time():
-    shapes = {image.shape[:2] for image in probes()}
-    assert {(480, 640), (3, 40), (5, 7)} <= shapes
-    assert len(np.unique(probes()[0])) == 256
-    assert probes() is probes()
-
-
-def test_models_tell_which_path_ran_and_key_by_it(tmp_path):
-    from model_checkpoints import clip
-
-    folder = clip(tmp_path)
-    fast = load_model(f"hf:{folder}", device="cpu")
-    own = load_model(f"hf:{folder}", device="cpu", preprocessing="library")
-    assert fast.info.preprocessing["prepared_by"] == "equipoise 1"
-    assert own.info.preprocessing["prepared_by"] == "library"
-    assert fast.info.key != own.info.key
-    np.testing.assert_allclose(fast.embed_images(images()), own.embed_images(images()), atol=1e-5)

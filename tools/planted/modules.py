@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.core.errors import InputError
-from equipoise.models.heads import last_linear, no_features, seen_by
 from equipoise.models.images import as_rgb
 from equipoise.models.info import ModelInfo
 from equipoise.models.runtimes import torch as imported_torch
+from equipoise.models.towers import last_linear, no_features, seen_by
 
 Floats = npt.NDArray[np.float32]
 _AT_ONCE = 256

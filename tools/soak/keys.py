@@ -391,7 +391,7 @@ SUBJECTS = (
             Case("renamed photos", move("photos", "other"), decides=False),
             *bytes_of(*CLIP_FILES, "photos/3.png"),
             Case("dtype", settings={"options": replace(CPU, dtype="bfloat16")}),
-            Case("backend", settings={"options": replace(CPU, backend="onnxruntime")}),
+            Case("backend", settings={"options": replace(CPU, backend="openvino")}),
             Case("background", settings={"decoding": Decoding(background=(0, 0, 0))}),
             Case("max_pixels", settings={"decoding": Decoding(max_pixels=1_000_000)}),
             Case("max_ratio", settings={"decoding": Decoding(max_ratio=50.0)}),

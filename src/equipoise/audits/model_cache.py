@@ -18,9 +18,8 @@ from equipoise import __version__
 from equipoise.core.errors import EquipoiseError, ModelError
 from equipoise.evidence.asking import RunOptions
 from equipoise.models import ModelInfo
-from equipoise.models.options import Options
 from equipoise.models.protocols import Offer, offer_of
-from equipoise.models.registry import Preview, find_adapter
+from equipoise.models.registry import Options, Preview, find_adapter
 
 
 @dataclass(frozen=True, eq=False)

@@ -43,7 +43,7 @@ def load_config(path: Path) -> Config:
 
 def result_of(assessment: Assessment, *, notes: tuple[str, ...] = (), **record: Any) -> AuditResult:
     """Return findings, tables and the record of a run; keywords as of `manifest_of`."""
-    from equipoise.mitigate.result import findings_of, notes_of, tables_of
+    from equipoise.mitigate.running import findings_of, notes_of, tables_of
 
     notes = (*notes_of(assessment), *notes)
     manifest = manifest_of(**record, seed=int(record["resolved"]["seed"]), notes=notes)

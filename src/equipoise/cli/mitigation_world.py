@@ -13,14 +13,12 @@ import numpy as np
 from equipoise.cli.mitigation import result_of
 from equipoise.core.arrays import Objects
 from equipoise.core.errors import InputError
-from equipoise.mitigate.contrastive import Contrastive
-from equipoise.mitigate.directions import DirectionRemoval, SetShrinkage
-from equipoise.mitigate.distillation import TextDistillation
-from equipoise.mitigate.ensembling import PromptEnsemble
+from equipoise.mitigate.directions import DirectionRemoval, PromptEnsemble, SetShrinkage
 from equipoise.mitigate.matching import VALUE, MatchedPrompts
 from equipoise.mitigate.measuring import RetrievalSet, Test, ZeroShotSet
 from equipoise.mitigate.running import cross_fit
 from equipoise.mitigate.sets import ImageSets, SubjectTexts
+from equipoise.mitigate.trained import Contrastive, TextDistillation
 from equipoise.models.wrapped import PLACE
 from equipoise.planted.scenes.captions import TEMPLATES, caption, neutral_prompts
 from equipoise.planted.scenes.embed import CLIPS, WEIGHTS, load_clip
@@ -107,7 +105,7 @@ def demonstrated(
     Returns
     -------
     AuditResult
-        With the tables of `equipoise.mitigate.result.tables_of`.
+        With the tables of `equipoise.mitigate.running.tables_of`.
 
     Raises
     ------

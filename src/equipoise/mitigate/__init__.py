@@ -14,10 +14,7 @@ from equipoise.mitigate.augmentation import (
     noise_region,
     regions_of_columns,
 )
-from equipoise.mitigate.contrastive import Contrastive
-from equipoise.mitigate.directions import DirectionRemoval, SetShrinkage
-from equipoise.mitigate.distillation import TextDistillation
-from equipoise.mitigate.ensembling import PromptEnsemble
+from equipoise.mitigate.directions import DirectionRemoval, PromptEnsemble, SetShrinkage
 from equipoise.mitigate.matching import MatchedPrompts
 from equipoise.mitigate.neurons import (
     Found,
@@ -34,7 +31,6 @@ from equipoise.mitigate.recipe import Recipe
 from equipoise.mitigate.running import cross_fit
 from equipoise.mitigate.sets import (
     ImageSets,
-    Pairs,
     Split,
     SubjectTexts,
     Training,
@@ -42,6 +38,7 @@ from equipoise.mitigate.sets import (
     folds,
     split_subjects,
 )
+from equipoise.mitigate.trained import Contrastive, TextDistillation
 from equipoise.mitigate.trials import Trial, compare_models
 from equipoise.models.edits import UnitEdit, edited, read_edit
 
@@ -55,7 +52,6 @@ __all__ = [
     "MatchedPrompts",
     "MixedFaces",
     "NoisyFaces",
-    "Pairs",
     "PromptEnsemble",
     "Recipe",
     "Recording",

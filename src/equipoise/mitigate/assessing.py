@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -36,7 +36,8 @@ _NAMES = {
 }
 
 
-class Paired(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class Paired:
     """A mean before and after, over units.
 
     Attributes
@@ -54,13 +55,13 @@ class Paired(NamedTuple):
     """
 
     n: int
-    before: float
-    after: float
-    difference: float
-    low: float
-    high: float
-    p_value: float
-    test: str
+    before: float = math.nan
+    after: float = math.nan
+    difference: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    p_value: float = math.nan
+    test: str = "none: fewer than two units"
 
 
 def paired(before: npt.ArrayLike, after: npt.ArrayLike, *, seed: int) -> Paired:
@@ -75,16 +76,18 @@ def paired(before: npt.ArrayLike, after: npt.ArrayLike, *, seed: int) -> Paired:
     pair = _complete(before, after)
     n = len(pair)
     if n == 0:
-        return Paired(0, *(math.nan,) * 6, "none: no unit has both numbers")
+        return Paired(n=0)
     apart = pair[:, 1] - pair[:, 0]
     low, high = mean_t(apart) if n >= FEWEST else (math.nan, math.nan)
     first, second = pair.mean(axis=0).tolist()
-    p_value, test = math.nan, "none: fewer than two units"
-    if n > 1:
-        flips = sign_flips(apart, permutations=FLIPS, seed=seed)
-        signs = "all" if flips.method == "exact" else f"{FLIPS} draws of the"
-        p_value, test = flips.value, f"{signs} signs of the differences"
-    return Paired(n, first, second, second - first, float(low), float(high), p_value, test)
+    change = Paired(
+        n=n, before=first, after=second, difference=second - first, low=float(low), high=float(high)
+    )
+    if n < 2:
+        return change
+    flips = sign_flips(apart, permutations=FLIPS, seed=seed)
+    signs = "all" if flips.method == "exact" else f"{FLIPS} draws of the"
+    return replace(change, p_value=flips.value, test=f"{signs} signs of the differences")
 
 
 def _complete(*columns: npt.ArrayLike) -> Floats:
@@ -93,27 +96,9 @@ def _complete(*columns: npt.ArrayLike) -> Floats:
     return np.asarray(units[~np.isnan(units).any(axis=1)])
 
 
-class Share(NamedTuple):
-    """Share of the way to a floor.
-
-    Attributes
-    ----------
-    value, low, high : float
-        With its 95 % interval, NaN with fewer than `FEWEST` units: draws of so few lie within
-        their own range. A value of NaN is not estimable.
-    reason : str
-        Why it is not estimable; empty where it is.
-    """
-
-    value: float = math.nan
-    low: float = math.nan
-    high: float = math.nan
-    reason: str = ""
-
-
 def share_of_way(
     before: npt.ArrayLike, after: npt.ArrayLike, floor: npt.ArrayLike, *, seed: int
-) -> Share:
+) -> dict[str, Any]:
     """Return the share of the way to a floor, units resampled with all three numbers.
 
     Parameters
@@ -125,58 +110,52 @@ def share_of_way(
 
     Returns
     -------
-    Share
-        Not estimable with fewer than two units, and where the number before is not clear of the
-        floor: its excess over it is not above 0, or the 95 % interval of that is not.
+    dict
+        `share`, `share_low`, `share_high` and `share_reason` of a `Row`. The 95 % interval is NaN
+        with fewer than `FEWEST` units: draws of so few lie within their own range. The share is
+        not estimable, and the reason is told, with fewer than two units, and where the number
+        before is not clear of the floor: its excess over it is not above 0, or the 95 % interval
+        of that is not.
     """
     units = _complete(before, after, floor)
     n = len(units)
     if n < 2:
-        return Share(reason="fewer than two subjects have all three numbers")
+        return {"share_reason": "fewer than two subjects have all three numbers"}
     means = units.mean(axis=0)
     draw = stream(seed, "mitigate", "paired", "subjects", n)
     drawn = draw.multinomial(n, np.full(n, 1.0 / n), size=REPLICATES) @ units / n
     ways = drawn[:, 0] - drawn[:, 2]
     way = float(means[0] - means[2])
     if not (way > _TIE and np.percentile(ways, 2.5) > _TIE):
-        return Share(reason="the number before is not clear of the floor")
+        return {"share_reason": "the number before is not clear of the floor"}
     # Fewer than 2.5 % of the draws have no way at all; a share of it would have no sign.
     real = ways > _TIE
     shares = (drawn[real, 0] - drawn[real, 1]) / ways[real]
     low, high = (math.nan, math.nan) if n < FEWEST else np.percentile(shares, [2.5, 97.5])
-    return Share(float(means[0] - means[1]) / way, float(low), float(high))
+    share = float(means[0] - means[1]) / way
+    return {"share": share, "share_low": float(low), "share_high": float(high)}
 
 
-@dataclass(frozen=True)
-class Row:
-    """One number of one recipe, before and after.
+@dataclass(frozen=True, kw_only=True)
+class Row(Paired):
+    """One number of one recipe, before and after, over subjects, images or queries.
 
     Attributes
     ----------
     recipe, role, measure, about : str
         `role` is "bias" or "utility"; `about` the attribute, or the data set.
-    n, before, after, difference, low, high, p_value, test
-        See `Paired`; over subjects, images or queries.
     q_value : float
         Over all recipes.
     floor : float
         The same number of a model without the bias, where one was given; NaN without.
     share, share_low, share_high, share_reason
-        Share of the way to the floor; see `Share`.
+        Share of the way to the floor; see `share_of_way`.
     """
 
     recipe: str
     role: str
     measure: str
     about: str
-    n: int
-    before: float
-    after: float
-    difference: float
-    low: float
-    high: float
-    p_value: float
-    test: str
     q_value: float = math.nan
     floor: float = math.nan
     share: float = math.nan
@@ -218,11 +197,6 @@ class Row:
         unshown = self.role == "bias" and not self.lowered and not self.share_reason
         return unshown and reaches and self._half > 0
 
-    @property
-    def dear(self) -> bool:
-        """Whether accuracy or a recall fell by more than the margin."""
-        return self.role == "utility" and self.difference < -MARGIN
-
 
 def assess(
     before: Measured, after: Mapping[str, Measured], floor: Measured | None, *, seed: int = 0
@@ -257,15 +231,15 @@ def assess(
                 units = sorted(values)
                 first = getattr(before, role)[key]
                 numbers = [[each[unit] for unit in units] for each in (first, values)]
-                row = Row(recipe, role, key[0], key[1], *paired(*numbers, seed=seed))
+                row = Row(
+                    recipe=recipe, role=role, measure=key[0], about=key[1],
+                    **vars(paired(*numbers, seed=seed)),
+                )  # fmt: skip
                 if least is not None:
                     numbers.append([least[key][unit] for unit in units])
                     row = replace(row, floor=sum(numbers[2]) / len(units))
                     if role == "bias":
-                        value, low, high, reason = share_of_way(*numbers, seed=seed)
-                        row = replace(
-                            row, share=value, share_low=low, share_high=high, share_reason=reason
-                        )
+                        row = replace(row, **share_of_way(*numbers, seed=seed))
                 own.append(row)
         q_values = benjamini_hochberg([row.p_value for row in own]).tolist()
         rows += [replace(row, q_value=q) for row, q in zip(own, q_values, strict=True)]
@@ -300,10 +274,8 @@ class Outcome:
 
 def outcomes(rows: Sequence[Row]) -> tuple[Outcome, ...]:
     """Conclude for each recipe whether it transfers to withheld subjects, and at what price."""
-    return tuple(
-        _outcome(recipe, [row for row in rows if row.recipe == recipe])
-        for recipe in dict.fromkeys(row.recipe for row in rows)
-    )
+    names = dict.fromkeys(row.recipe for row in rows)
+    return tuple(_outcome(name, [row for row in rows if row.recipe == name]) for name in names)
 
 
 def _outcome(recipe: str, rows: Sequence[Row]) -> Outcome:
@@ -313,7 +285,7 @@ def _outcome(recipe: str, rows: Sequence[Row]) -> Outcome:
     clear = [row for row in biases if not row.share_reason]
     lowered = any(row.lowered for row in clear)
     conclusion = (
-        "costs too much" if lowered and any(row.dear for row in utilities)
+        "costs too much" if lowered and any(row.difference < -MARGIN for row in utilities)
         else "transfers in part" if lowered and not all(row.reaches for row in clear)
         else "cannot be told" if not clear or any(row.open for row in clear)
         else "does not transfer" if not lowered
@@ -331,10 +303,8 @@ def named(measure: str) -> str:
 def _sentence(biases: Sequence[Row], utilities: Sequence[Row]) -> str:
     """Say how many disparities changed, how far, and the worst loss of accuracy and recall."""
     fell, rose = sum(row.lowered for row in biases), sum(row.raised for row in biases)
-    halfway, near = (
-        sum(row.reaches for row in biases),
-        sum(bool(row.share_reason) for row in biases),
-    )
+    halfway = sum(row.reaches for row in biases)
+    near = sum(bool(row.share_reason) for row in biases)
     text = (
         f"of {len(biases)} disparities of withheld subjects, {fell} fell beyond chance "
         f"(q < {ALPHA}), {halfway} at least halfway by the estimate, and {rose} rose"

@@ -8,12 +8,10 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from equipoise.audits.config_fields import FilePath, Name, Section, Table
 from equipoise.data import TEMPLATES
-from equipoise.mitigate.contrastive import Contrastive
-from equipoise.mitigate.directions import DirectionRemoval, SetShrinkage
-from equipoise.mitigate.distillation import TextDistillation
-from equipoise.mitigate.ensembling import PromptEnsemble
+from equipoise.mitigate.directions import DirectionRemoval, PromptEnsemble, SetShrinkage
 from equipoise.mitigate.matching import MatchedPrompts
 from equipoise.mitigate.recipe import Dtype, Names
+from equipoise.mitigate.trained import Contrastive, TextDistillation
 
 
 def _folder(value: str) -> str:
@@ -92,8 +90,6 @@ class Config(Section):
         Share of the subjects, or the subjects, to withhold.
     validation : float
         Share of the others on which losses are watched; 0: none.
-    pairs : PairsConfig, optional
-        To be mixed in, see `mix` of a recipe.
     zero_shot, retrieval : mapping of str to LabelsConfig and PairsConfig
         Data sets for the price.
     output : Path
@@ -111,7 +107,6 @@ class Config(Section):
     recipes: Annotated[dict[FolderName, AnyRecipe], Field(min_length=1)]
     withheld: Annotated[float, Field(gt=0, lt=1)] | Names = 0.2
     validation: Annotated[float, Field(ge=0, lt=1)] = 0.2
-    pairs: PairsConfig | None = None
     zero_shot: dict[Name, LabelsConfig] = Field(default_factory=dict)
     retrieval: dict[Name, PairsConfig] = Field(default_factory=dict)
     output: FilePath
@@ -134,8 +129,6 @@ class Config(Section):
     @model_validator(mode="after")
     def _consistent(self) -> Config:
         for name, recipe in self.recipes.items():
-            if isinstance(recipe, Contrastive) and recipe.mix and self.pairs is None:
-                raise ValueError(f"recipes.{name}.mix needs `pairs`, the images to mix in")
             if isinstance(recipe, MatchedPrompts) and (
                 problem := recipe.problem(self.images.attributes)
             ):

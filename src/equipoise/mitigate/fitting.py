@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import math
 import shutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +16,13 @@ from equipoise.core.errors import ModelError, RunError
 from equipoise.evidence.store import locked, write
 from equipoise.mitigate.recipe import Progress, has_model, publish, refuse_occupied, reload
 from equipoise.mitigate.trainable import Trainable
+from equipoise.models import runtimes
 
 if TYPE_CHECKING:
     from equipoise.models import DualEncoder
 
-STATE = "state.safetensors"
+STATE = "state.pt"
+_DIGEST = sha256().digest_size
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ class State:
     best: float = math.inf
     best_step: int = 0
     worse: int = 0
-    losses: tuple[tuple[int, float], ...] = ()
+    losses: list[tuple[int, float]] = field(default_factory=list)
 
 
 def fit_weights(  # noqa: PLR0913 - the parts of a training
@@ -108,7 +110,6 @@ def fit_weights(  # noqa: PLR0913 - the parts of a training
         refuse_occupied(out)
         with locked(folder):
             fit = _Fit(subject, dict(weights), plan, str(record["digest"]), folder / STATE)
-            fit.resume()
             fit.run(loss, validation, progress)
             state = fit.state
             outcome = {
@@ -134,8 +135,11 @@ class _Fit:
         self.optimizer = self.torch.optim.AdamW(
             [*weights.values()], lr=plan.learning_rate, weight_decay=0.0, foreach=False
         )
-        self.state = State()
-        self.best = self._copy()
+        self.state, self.best = State(), self._copy()
+        if known := read_state(path, record):
+            self.state, self.best = State(**known["state"]), known["best"]
+            self._restore(known["weights"])
+            self.optimizer.load_state_dict(known["optimizer"])
 
     def run(
         self,
@@ -155,7 +159,13 @@ class _Fit:
             if validation is not None and (last or state.step % plan.look_every == 0):
                 self._validate(validation)
             if state.step % plan.save_every == 0:
-                self.save()
+                own = {
+                    "state": vars(state),
+                    "weights": self._copy(),
+                    "best": self.best,
+                    "optimizer": self.optimizer.state_dict(),
+                }
+                save_state(self.path, self.record, own)
         if validation is not None:
             self._restore(self.best)
 
@@ -176,7 +186,7 @@ class _Fit:
         state = self.state
         with self.torch.no_grad():
             value = float(validation())
-        state.losses = (*state.losses, (state.step, value))
+        state.losses.append((state.step, value))
         if value < state.best:
             state.best, state.best_step, state.worse = value, state.step, 0
             self.best = self._copy()
@@ -191,71 +201,35 @@ class _Fit:
             for name, weight in self.weights.items():
                 weight.copy_(values[name])
 
-    def save(self) -> None:
-        """Write the state, whole or not at all."""
-        from safetensors.torch import save
 
-        tensors = {f"weights/{name}": weight.detach() for name, weight in self.weights.items()}
-        tensors |= {f"kept/{name}": value for name, value in self.best.items()}
-        for name, weight in self.weights.items():
-            for part, value in self.optimizer.state[weight].items():
-                tensors[f"optimizer/{part}/{name}"] = value
-        tensors = {name: value.contiguous().cpu() for name, value in tensors.items()}
-        text = json.dumps({**vars(self.state), "record": self.record})
-        write(self.path, save(tensors, {"training": text, "sha256": _digest(text, tensors)}))
-
-    def resume(self) -> None:
-        """Continue from the state on disk, if there is an undamaged one.
-
-        Raises
-        ------
-        RunError
-            If it is of another training.
-        """
-        if not self.path.is_file() or (found := _read_state(self.path)) is None:
-            return
-        state, tensors = found
-        if state.pop("record") != self.record:
-            raise RunError(
-                f"{self.path.parent}: a training with other data, settings or libraries was "
-                "stopped here. To do: remove this folder, or name another output"
-            )
-        losses = tuple((int(step), float(loss)) for step, loss in state.pop("losses"))
-        self.state = State(**state, losses=losses)
-        self._restore(_part(tensors, "weights"))
-        device = next(iter(self.weights.values())).device
-        self.best = {name: value.to(device) for name, value in _part(tensors, "kept").items()}
-        for part in ("step", "exp_avg", "exp_avg_sq"):
-            for name, value in _part(tensors, f"optimizer/{part}").items():
-                moved = value if part == "step" else value.to(device)
-                self.optimizer.state[self.weights[name]][part] = moved
+def save_state(path: Path, record: str, state: Mapping[str, Any]) -> None:
+    """Write the state of a training after its checksum, whole or not at all."""
+    content = BytesIO()
+    runtimes.torch("hf").save({"record": record, **state}, content)
+    write(path, sha256(content.getvalue()).digest() + content.getvalue())
 
 
-def _read_state(path: Path) -> tuple[dict[str, Any], dict[str, Any]] | None:
-    """Return the state of a training and its tensors; None, with a warning, if it is damaged."""
-    from safetensors import SafetensorError, safe_open
+def read_state(path: Path, record: str) -> dict[str, Any] | None:
+    """Return the state of a training; None without one, or, with a warning, of a damaged one.
 
-    try:
-        with safe_open(path, framework="pt") as file:
-            metadata = file.metadata()
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        if metadata["sha256"] == _digest(metadata["training"], tensors):
-            return json.loads(metadata["training"]), tensors
-    except (SafetensorError, KeyError, TypeError, ValueError):
-        pass
-    logging.getLogger("equipoise").warning("%s is damaged; the training starts again", path)
-    return None
-
-
-def _digest(training: str, tensors: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of a state: a flipped bit anywhere changes it."""
-    digest = sha256(training.encode())
-    for name, value in sorted(tensors.items()):
-        digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
-        digest.update(value.contiguous().flatten().numpy().tobytes())
-    return digest.hexdigest()
-
-
-def _part(tensors: Mapping[str, Any], part: str) -> dict[str, Any]:
-    start = f"{part}/"
-    return {name.removeprefix(start): v for name, v in tensors.items() if name.startswith(start)}
+    Raises
+    ------
+    RunError
+        If it is of another training.
+    """
+    if not path.is_file():
+        return None
+    data = path.read_bytes()
+    digest, content = data[:_DIGEST], data[_DIGEST:]
+    if sha256(content).digest() != digest:
+        logging.getLogger("equipoise").warning("%s is damaged; the training starts again", path)
+        return None
+    state: dict[str, Any] = runtimes.torch("hf").load(
+        BytesIO(content), map_location="cpu", weights_only=True
+    )
+    if state["record"] != record:
+        raise RunError(
+            f"{path}: a training with other data, settings or libraries was stopped here. To do: "
+            "remove this file, or name another output"
+        )
+    return state

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,14 +14,12 @@ from equipoise.audits.config_yaml import nearest
 from equipoise.core.arrays import Integers, Objects
 from equipoise.core.errors import ConfigError, DataError, InputError
 from equipoise.data import ItemSource, load_items, read_table
-from equipoise.evidence import Decoding, ImageError, Pictures, decode, pictures_of_table, prompts
-from equipoise.evidence.decoding import pixels, quiet
+from equipoise.evidence import ImageError, Pictures, decode, pictures_of_table, prompts
 from equipoise.mitigate.config import Config, ImagesConfig
 from equipoise.mitigate.measuring import RetrievalSet, Test, ZeroShotSet
 from equipoise.mitigate.recipe import RECORD, Progress, refuse_occupied
 from equipoise.mitigate.sets import (
     ImageSets,
-    Pairs,
     Split,
     SubjectTexts,
     Training,
@@ -59,15 +55,6 @@ class Loaded:
     tables: tuple[TableImages, ...]
     inputs: Mapping[str, Mapping[str, Any]]
     counts: Mapping[str, Any]
-
-
-def _by_class(labels: Objects, templates: Any) -> dict[str, tuple[str, ...]]:
-    """Return the prompts of each class."""
-    made = prompts(sorted({*labels.tolist()}), templates)
-    return {
-        own: tuple(made.texts[row] for row in np.flatnonzero(made.owner == place))
-        for place, own in enumerate(made.names)
-    }
 
 
 def load(config: Config, *, base: Path = Path()) -> Loaded:
@@ -118,26 +105,25 @@ def load(config: Config, *, base: Path = Path()) -> Loaded:
     zero_shot = []
     for name, labels in config.zero_shot.items():
         pictures, (label,) = read(labels, name, labels.label)
-        zero_shot.append(ZeroShotSet(name, pictures, label, _by_class(label, labels.templates)))
+        made = prompts(sorted({*label.tolist()}), labels.templates)
+        by_class: dict[str, list[str]] = {}
+        for text, place in zip(made.texts, made.owner, strict=True):
+            by_class.setdefault(made.names[place], []).append(text)
+        zero_shot.append(ZeroShotSet(name, pictures, label, by_class))
     retrieval = []
     for name, captions in config.retrieval.items():
         pictures, (caption,) = read(captions, name, captions.caption)
         retrieval.append(RetrievalSet(name, pictures, caption, np.arange(len(caption))))
-    pairs = None
-    if config.pairs is not None:
-        pictures, (caption,) = read(config.pairs, "pairs", config.pairs.caption)
-        pairs = Pairs(pictures, caption)
     split = _split(config, images)
     counts = {
         "images": len(images),
         "sets": len(sets),
         "subjects": len(images.subjects),
         "withheld": list(split.withheld),
-        "pairs": len(pairs or ()),
     }
     test = Test(images, texts, tuple(zero_shot), tuple(retrieval))
     training = training_of(
-        texts, images, split.training, pairs=pairs, validation=config.validation, seed=config.seed
+        texts, images, split.training, validation=config.validation, seed=config.seed
     )
     return Loaded(test, split, training, tuple(tables), inputs, counts)
 
@@ -229,13 +215,6 @@ class TableImages:
         except OSError as error:
             raise self._refused(place, f"cannot be read: {error.strerror or error}") from error
 
-    def check(self, place: int) -> None:
-        """Decode an image, in a thread: filters of warnings belong to the whole process."""
-        try:
-            pixels(self.content(place), Decoding())
-        except ImageError as error:
-            raise self._refused(place, f"cannot be decoded: {error.reason}") from error
-
     def _refused(self, place: int, why: str) -> DataError:
         return DataError(
             f"the image {self.pictures.where(place)} {why}",
@@ -254,15 +233,11 @@ def check_images(tables: Sequence[TableImages], progress: Progress | None = None
     DataError
         When one cannot be read or decoded; names the first row of the first such table.
     """
-    # Pillow decodes without Python's lock.
-    with quiet(), ThreadPoolExecutor(os.cpu_count()) as pool:
-        for table in tables:
-            order = np.argsort(table.rows).tolist()
-            for start in range(0, len(order), _AT_ONCE):
-                if progress is not None:
-                    progress("checking images", start, len(order))
-                for _ in pool.map(table.check, order[start : start + _AT_ONCE]):
-                    pass
+    for table in tables:
+        for done, place in enumerate(np.argsort(table.rows).tolist()):
+            if progress is not None and done % _AT_ONCE == 0:
+                progress("checking images", done, len(table))
+            table[place]
 
 
 def _read_images(

@@ -11,8 +11,7 @@ from scipy.optimize import nnls
 
 from equipoise.core.arrays import Floats, Positions
 from equipoise.core.errors import InputError
-from equipoise.mitigate.directions import principal_rows
-from equipoise.mitigate.ensembling import ensemble_of
+from equipoise.mitigate.directions import ensemble_of, principal_rows
 from equipoise.mitigate.measuring import embed_images
 from equipoise.mitigate.recipe import (
     Names,
@@ -54,17 +53,16 @@ class MatchedPrompts(WrappedRecipe):
     Attributes
     ----------
     name : str
-    said : mapping of str to tuple of str, optional
+    said : mapping of str to tuple of str
         By attribute, templates of captions that name it alone, with ``{}`` for the subject and
-        ``{value}``: "a photo of a {value} {}". Default: of the captions that name a value, those
-        that name the fewest attributes.
+        ``{value}``: "a photo of a {value} {}".
     directions : bool
         Whether the similarity without directions is weighed, too.
     """
 
     recipe: Literal["matched_prompts"] = "matched_prompts"
     name: str = "matched_prompts"
-    said: dict[str, Names] | None = None
+    said: dict[str, Names]
     directions: bool = True
 
     def _inputs(self, training: Training) -> dict[str, Any]:
@@ -98,44 +96,27 @@ class MatchedPrompts(WrappedRecipe):
         slopes, offsets = (one.astype(np.float32) for one in gate_of(vectors, sets, values))
         matching = Matching(spoken, (), slopes, offsets, rows.astype(np.float32))
         weights, kept = _weights(matching, base, vectors, sets, known)
-        learned = {
-            "weights": [*weights],
-            "names_a_value": kept,
-        }
+        learned = {"weights": [*weights], "names_a_value": kept}
         matching = replace(matching, weights=weights)
         return Wrapping(applied_to=(), matching=matching, record={**record, **learned})
 
     def problem(self, attributes: Sequence[str]) -> str:
         """Return the problem of `said` for the attributes of images; "" if there is none."""
-        said = self.said or dict.fromkeys(attributes, (f"{VALUE} {PLACE}",))
-        if {*said} != {*attributes}:
-            return f"said: has {', '.join(said)}; expected the attributes {', '.join(attributes)}"
-        for name, templates in said.items():
+        if {*self.said} != {*attributes}:
+            return f"said: has {[*self.said]}; expected the attributes {[*attributes]}"
+        for name, templates in self.said.items():
             for text in templates:
                 if text.count(PLACE) != 1 or text.count(VALUE) != 1:
                     return f"said.{name}: {text!r} does not hold {PLACE} and {VALUE} once each"
         return ""
 
     def _naming(self, own: SubjectTexts, attribute: str, value: str) -> SubjectTexts:
-        """Return a subject's texts with the captions alone that name a value and little else."""
-        if self.said is not None:
-            texts = tuple(
-                own.subject.join(part.replace(VALUE, value) for part in template.split(PLACE))
-                for template in self.said[attribute]
-            )
-            values: tuple[Mapping[str, str], ...] = ({attribute: value},) * len(texts)
-        else:
-            naming = [row for row, named in enumerate(own.values) if named.get(attribute) == value]
-            if not naming:
-                raise InputError(
-                    f"no caption of {own.subject!r} names {attribute} {value!r}. To do: give "
-                    "captions of every value, or templates in `said`"
-                )
-            sizes = {row: sum(map(bool, own.values[row].values())) for row in naming}
-            fewest = [row for row in naming if sizes[row] == min(sizes.values())]
-            texts = tuple(own.attributed[row] for row in fewest)
-            values = tuple(own.values[row] for row in fewest)
-        return SubjectTexts(own.subject, own.neutral, texts, values)
+        """Return a subject's texts with captions that name a value alone."""
+        texts = tuple(
+            own.subject.join(part.replace(VALUE, value) for part in template.split(PLACE))
+            for template in self.said[attribute]
+        )
+        return replace(own, attributed=texts, values=({attribute: value},) * len(texts))
 
 
 def _weights(
@@ -175,8 +156,6 @@ def _weights(
         )
     total = np.sum(parts, axis=0)
     size = float(np.trace(total))
-    if not size > 0.0:
-        raise InputError("neutral prompts are equally similar to the members of every set")
     # The least value at a given sum is, but for its size, the least of the value less that sum: a
     # problem of least squares without negative numbers.
     root = np.linalg.cholesky(total / size + 1e-9 * np.eye(len(total)))

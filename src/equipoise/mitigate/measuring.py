@@ -97,14 +97,14 @@ class ZeroShotSet:
     name : str
     images : sequence of n images
     label : ndarray of str objects, shape (n,)
-    prompts : mapping of str to tuple of str
+    prompts : mapping of str to sequence of str
         By class.
     """
 
     name: str
     images: Any = field(repr=False)
     label: Objects = field(repr=False)
-    prompts: Mapping[str, tuple[str, ...]] = field(repr=False)
+    prompts: Mapping[str, Sequence[str]] = field(repr=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,11 +173,13 @@ class Measured:
 
     def joined(self, other: Measured) -> Measured:
         """Return this together with the measures of other subjects."""
-        return Measured(_joined(self.bias, other.bias), _joined(self.utility, other.utility))
-
-
-def _joined(first: Numbers, second: Numbers) -> Numbers:
-    return {key: {**first.get(key, {}), **second.get(key, {})} for key in {**first, **second}}
+        pairs = ((self.bias, other.bias), (self.utility, other.utility))
+        return Measured(
+            *(
+                {key: {**one.get(key, {}), **two.get(key, {})} for key in {**one, **two}}
+                for one, two in pairs
+            )
+        )
 
 
 def measure(

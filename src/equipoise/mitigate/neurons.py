@@ -18,7 +18,7 @@ from equipoise.core.errors import InputError, ModelError
 from equipoise.core.groups import Groups
 from equipoise.core.labels import encode
 from equipoise.mitigate.trials import Trial, change_rows
-from equipoise.models.edits import MODES, Insides, LayerEdit, Mode, UnitEdit, edited, insides
+from equipoise.models.edits import MODES, LayerEdit, Mode, UnitEdit, edited, insides
 from equipoise.models.protocols import Classifier, DualEncoder
 from equipoise.stats.chance import benjamini_hochberg
 from equipoise.stats.streams import stream
@@ -62,10 +62,6 @@ class Recording:
     unit: Integers = field(repr=False)
     axes: Mapping[str, int]
     pool: str
-
-    def name(self, column: int) -> str:
-        """Return the name of a unit: its layer and its place."""
-        return f"{self.layers[self.layer[column]]}:{self.unit[column]}"
 
 
 def record_units(
@@ -120,22 +116,23 @@ def record_units(
         taken.setdefault(name, []).append(_POOLS[pool](places.float()).detach().cpu().numpy())
 
     with ExitStack() as stack:
-        for name in _layers(inside, layers):
+        every = (
+            name
+            for name, layer in inside.module.named_modules()
+            if name
+            and not any(layer.children())
+            and any(word in type(layer).__name__.lower() for word in _ACTIVATIONS)
+        )
+        for name in dict.fromkeys(every if layers is None else layers):
             hook = partial(record, name)
             stack.callback(inside.layer(name).register_forward_hook(hook).remove)
         for start in range(0, len(images), _IMAGES_AT_ONCE):
             run(images[start : start + _IMAGES_AT_ONCE])
-    rows = {name: sum(map(len, parts)) for name, parts in taken.items()}
-    for name in layers or ():
-        if rows.get(name) != len(images):
-            raise ModelError(
-                f"{inside.name} doesn't run its layer {name!r} once for an image. To do: name "
-                "another layer"
-            )
-    kept = {name: np.concatenate(some) for name, some in taken.items() if rows[name] == len(images)}
-    if not kept:
+    joined = {name: np.concatenate(parts) for name, parts in taken.items()}
+    kept = {name: values for name, values in joined.items() if len(values) == len(images)}
+    if not kept or not {*(layers or ())} <= {*kept}:
         raise ModelError(
-            f"{inside.name} runs no activation function once for an image. To do: name layers"
+            f"{inside.name} runs only {[*kept]} once for an image. To do: name other layers"
         )
     widths = [part.shape[1] for part in kept.values()]
     return Recording(
@@ -146,18 +143,6 @@ def record_units(
         {name: axes[name] for name in kept},
         pool,
     )
-
-
-def _layers(inside: Insides, layers: Sequence[str] | None) -> list[str]:
-    if layers is not None:
-        return [*dict.fromkeys(layers)]
-    return [
-        name
-        for name, layer in inside.module.named_modules()
-        if name
-        and not any(layer.children())
-        and any(word in type(layer).__name__.lower() for word in _ACTIVATIONS)
-    ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,9 +229,7 @@ def selectivity(activations: npt.ArrayLike, groups: Any, *, within: Any = None) 
     if within is not None:
         labels, names = encode(within, what="within")
         if len(labels) != len(codes):
-            raise InputError(
-                f"within: {len(labels)} labels for {len(codes)} images; expected one each"
-            )
+            raise InputError(f"within: {len(labels)} labels for {len(codes)} images")
         strata = [np.flatnonzero((codes >= 0) & (labels == code)) for code in range(len(names))]
     tested = present[:1] if len(present) == 2 else present
     auroc, p = np.empty((2, len(tested), values.shape[1]))
@@ -327,28 +310,20 @@ class Found:
         """
         tested, record, rows = self.selectivity, self.recording, []
         for unit, place in self.ranked[:most]:
-            name = tested.names[place]
             # Of two groups one row is tested: the other's area is what is left of 1.
-            own = name in tested.groups
-            row = tested.groups.index(name) if own else 0
+            row, own = (place, True) if place < len(tested.groups) else (0, False)
             auroc = float(tested.auroc[row, unit])
             rows.append(
                 {
                     "layer": record.layers[record.layer[unit]],
                     "unit": int(record.unit[unit]),
-                    "group": name,
+                    "group": tested.names[place],
                     "auroc": auroc if own else 1.0 - auroc,
                     "p_value": float(tested.p_value[row, unit]),
                     "q_value": float(tested.q_value[row, unit]),
                 }
             )
         return pa.Table.from_pylist(rows)
-
-    def exemplars(self, unit: int, k: int = 9) -> list[int]:
-        """Return the places of the k images that activate a unit most, the strongest first."""
-        values = self.recording.values[:, unit]
-        places: list[int] = np.argsort(-values, kind="stable")[:k].tolist()
-        return places
 
 
 def find_units(

@@ -6,7 +6,6 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from equipoise.core import AuditResult, Verdict
 from equipoise.mitigate.assessing import HALFWAY, MARGIN, named
@@ -94,8 +93,21 @@ def _plots(changes: Sequence[Row]) -> tuple[Chart, ...]:
     rules = (("x", HALFWAY), ("y", -100 * MARGIN))
     plots = []
     for (_, about), panel in panels(biases, "measure", "about").items():
-        marks = [_mark(row, accuracy[row["recipe"]]) for row in panel]
-        if marks := [mark for mark in marks if not math.isnan(mark["x"])]:
+        marks = []
+        for row in panel:
+            share = [row["share"], row["share_low"], row["share_high"]]
+            if math.isnan(share[0]) and math.isnan(row["floor"]) and row["before"] > 0:
+                share = [-row[name] / row["before"] for name in ("difference", "high", "low")]
+            if math.isnan(share[0]):
+                continue
+            cost = accuracy[row["recipe"]]
+            marks.append({
+                "series": row["recipe"], "x": share[0], "x_low": share[1], "x_high": share[2],
+                "y": 100 * cost["difference"], "y_low": 100 * cost["low"],
+                "y_high": 100 * cost["high"],
+                "tip": f"{row['recipe']}: {number(row['before'])} to {number(row['after'])}",
+            })  # fmt: skip
+        if marks:
             title = f"{_title(panel[0])}, {about}"
             label = f"How far recipes lowered {title} of withheld subjects, over lost accuracy."
             recipes = distinct(changes, "recipe")
@@ -103,46 +115,17 @@ def _plots(changes: Sequence[Row]) -> tuple[Chart, ...]:
     return tuple(plots)
 
 
-def _mark(row: Row, accuracy: Row) -> dict[str, Any]:
-    share = [row["share"], row["share_low"], row["share_high"]]
-    if math.isnan(share[0]) and math.isnan(row["floor"]) and row["before"] > 0:
-        share = [-row[name] / row["before"] for name in ("difference", "high", "low")]
-    points = [100.0 * accuracy[name] for name in ("difference", "low", "high")]
-    return {
-        "series": row["recipe"],
-        **dict(zip(("x", "x_low", "x_high", "y", "y_low", "y_high"), share + points, strict=True)),
-        "tip": f"{row['recipe']}: {number(row['before'])} to {number(row['after'])}",
-    }
-
-
 def subjects(result: AuditResult) -> Section | None:
     """Show each withheld subject before and after every recipe."""
     every = rows(result, "mitigation_subjects")
     if not every:
         return None
-    plots = []
-    for (_, about), panel in panels(every, "measure", "about").items():
-        title = f"{_title(panel[0])}, {about}"
-        marks = [
-            {"series": row["recipe"], "x": row["before"], "y": row["after"],
-             "tip": f"{row['subject']}, {row['recipe']}"}
-            for row in panel
-        ]  # fmt: skip
-        end = 1.05 * max(max(row["before"], row["after"]) for row in panel)
-        label = f"{title} of each withheld subject after a recipe, over before."
-        axes = Axis("before", domain=(0.0, end)), Axis("after", domain=(0.0, end))
-        series = distinct(panel, "recipe")
-        plots.append(scatter(marks, label, *axes, title=title, series=series, rules=(("xy", end),)))
-    note = (
-        "A mark for each withheld subject and recipe. Below the line the disparity fell; above it, "
-        "it rose."
-    )
     columns = {
         "Subject": "subject", "Recipe": "recipe", "Measure": _title, "Over": "about",
         "#Before": "before", "#After": "after", "#Floor": "floor", "#Fold": "fold",
     }  # fmt: skip
     table = Table.of("Withheld subjects", columns, every, source="mitigation_subjects")
-    return Section.of("subjects", "Withheld subjects before and after", note, plots, table)
+    return Section.of("subjects", "Withheld subjects before and after", table)
 
 
 def _summary(result: AuditResult) -> Summary:
@@ -176,10 +159,9 @@ _ASSOCIATION = (
 
 def accuracies(result: AuditResult) -> list[tuple[str, ...]]:
     """Return a row for each network: its name, and its accuracy after each training."""
-    networks = panels(rows(result, "augmentation"), "network").items()
     return [
         (name, *(f"{number(row['accuracy'])} {interval(row['low'], row['high'])}" for row in panel))
-        for (name,), panel in networks
+        for (name,), panel in panels(rows(result, "augmentation"), "network").items()
     ]
 
 
@@ -208,16 +190,14 @@ def augmentation(result: AuditResult) -> Section | None:
     images = {"Images": "images", "Label": "class", "Group": "group", "#Number": "count"}
     missing = {"Images": "images", "Group": "group", "#Without": "without", "#Of": "of"}
     folds = (
-        Fold(title, (Table.of(title, columns, table),))
-        for title, columns, table in (
-            ("Associations of classes with groups", associations,
-             rows(result, "augmentation_associations")),
-            ("Images of each label and group", images, rows(result, "augmentation_images")),
-            ("Images without a face, which stay as they are", missing,
-             rows(result, "faces_missing")),
+        Fold(title, (Table.of(title, columns, rows(result, name)),))
+        for title, columns, name in (
+            ("Associations of classes with groups", associations, "augmentation_associations"),
+            ("Images of each label and group", images, "augmentation_images"),
+            ("Images without a face, which stay as they are", missing, "faces_missing"),
         )
-        if table
-    )  # fmt: skip
+        if rows(result, name)
+    )
     return Section.of(
         "augmentation",
         "Training on changed faces",
@@ -248,9 +228,6 @@ def _chart(trained: Sequence[Row]) -> Chart:
     return intervals(data, label, axis, title="Accuracy on the test images", series=ARMS)
 
 
-_EFFECTS = {Verdict.BELOW_THRESHOLD: "made no difference that matters"}
-
-
 def conclusions(result: AuditResult) -> list[str]:
     """Say for each network and training whether it helped, and by how much."""
     texts = []
@@ -262,26 +239,25 @@ def conclusions(result: AuditResult) -> list[str]:
         if finding.verdict == Verdict.NONE:
             texts.append(f"{training} has no verdict ({finding.reason}).")
             continue
-        effect = _EFFECTS.get(finding.verdict, "was not shown to help or to harm")
-        if finding.verdict == Verdict.DISPARITY:
+        effect = "was not shown to help or to harm"
+        if finding.verdict == Verdict.BELOW_THRESHOLD:
+            effect = "made no difference that matters"
+        elif finding.verdict == Verdict.DISPARITY:
             effect = "helped" if finding.value > 0 else "did harm"
-        sign = "+" if finding.value > 0 else ""
         ends = interval(100 * finding.ci_low, 100 * finding.ci_high, digits=1)
         texts.append(
-            f"{training} {effect}. Against the biased images as they are: {sign}"
-            f"{number(100 * finding.value, 1)} points {ends}, q\u00a0{p_value(finding.q_value)}."
+            f"{training} {effect}. Against the biased images as they are: "
+            f"{100 * finding.value:+.1f} points {ends}, q\u00a0{p_value(finding.q_value)}."
         )
     return texts
-
-
-def _augmentation_summary(result: AuditResult) -> Summary:
-    statements = tuple(Statement(None, text) for text in conclusions(result))
-    return Summary(statements, _chart(rows(result, "augmentation")))
 
 
 AUGMENTATION = replace(
     COMPARISON,
     noun="Training on changed faces",
     sections=(augmentation,),
-    summary=_augmentation_summary,
+    summary=lambda result: Summary(
+        tuple(Statement(None, text) for text in conclusions(result)),
+        _chart(rows(result, "augmentation")),
+    ),
 )

@@ -117,24 +117,6 @@ def joined(parts: Sequence[ImageSets]) -> ImageSets:
 
 
 @dataclass(frozen=True, eq=False)
-class Pairs:
-    """Images with their captions, without sets: the user's own data, mixed in when training.
-
-    Attributes
-    ----------
-    images : sequence of n images
-    caption : ndarray of str objects, shape (n,)
-    """
-
-    images: Any = field(repr=False)
-    caption: Objects = field(repr=False)
-
-    def __len__(self) -> int:
-        """Return the number of pairs."""
-        return len(self.images)
-
-
-@dataclass(frozen=True, eq=False)
 class Lookup:
     """Images of other sequences, read on access: for each the sequence, and its row there."""
 
@@ -251,15 +233,12 @@ class Training:
         Texts of other subjects, on which a loss is watched while training; may be empty.
     images, validation_images : ImageSets, optional
         Images of the same subjects.
-    pairs : Pairs, optional
-        The user's own, mixed in.
     """
 
     texts: tuple[SubjectTexts, ...]
     validation: tuple[SubjectTexts, ...] = ()
     images: ImageSets | None = field(default=None, repr=False)
     validation_images: ImageSets | None = field(default=None, repr=False)
-    pairs: Pairs | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         watched = {texts.subject for texts in self.validation}
@@ -309,7 +288,6 @@ def training_of(
     images: ImageSets,
     subjects: Sequence[str],
     *,
-    pairs: Pairs | None = None,
     validation: float = VALIDATION,
     seed: int = 0,
 ) -> Training:
@@ -322,7 +300,6 @@ def training_of(
         Images of other subjects are left out.
     subjects : sequence of str
         None of them withheld.
-    pairs : Pairs, optional
     validation : float
         Share of validation subjects; 0: none.
     seed : int
@@ -337,5 +314,4 @@ def training_of(
         tuple(texts[name] for name in watched),
         images.of(learned),
         images.of(watched) if watched else None,
-        pairs,
     )

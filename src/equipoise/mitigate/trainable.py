@@ -5,18 +5,18 @@ from __future__ import annotations
 import copy
 import json
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from equipoise.core.errors import ModelError
 from equipoise.mitigate.recipe import RECORD
-from equipoise.models.hf import HfDualEncoder
+from equipoise.models.hf import HfDualEncoder, find_checkpoint
 from equipoise.models.hub import fetched
 from equipoise.models.open_clip import SETTINGS, WEIGHTS, OpenClipEncoder
-from equipoise.models.options import Options
+from equipoise.models.registry import Options
 from equipoise.models.runtimes import open_clip, quiet, transformers
 
 if TYPE_CHECKING:
@@ -33,28 +33,29 @@ class Trainable:
 
     Attributes
     ----------
-    torch : module
-    model : torch.nn.Module
-        A copy: the encoder stays as it is.
-    device : str
+    encoder : HfDualEncoder or OpenClipEncoder
+        Around the copy: the base stays as it is.
     computes : str
         "float32", or the dtype of autocast in the towers.
-    images, texts : callable
-        From n images or texts to a tensor of float32, (n, dimension), not normalised.
-    write : callable
-        Writes the weights and all that belongs to them into a folder.
-    prefix : str
-        Prefix of the name that loads such a folder.
     """
 
-    torch: Any
-    model: Any
-    device: str
+    encoder: HfDualEncoder | OpenClipEncoder
     computes: str
-    images: Callable[[Sequence[Any]], Any]
-    texts: Callable[[Sequence[str]], Any]
-    write: Callable[[Path], None]
-    prefix: str
+
+    @property
+    def torch(self) -> Any:
+        """The library."""
+        return self.encoder.placement.torch
+
+    @property
+    def model(self) -> Any:
+        """The module to train."""
+        return self.encoder.model
+
+    @property
+    def prefix(self) -> str:
+        """Prefix of the name that loads a folder that `save` wrote."""
+        return "hf" if isinstance(self.encoder, HfDualEncoder) else "open_clip"
 
     @property
     def scale(self) -> Any:
@@ -65,6 +66,18 @@ class Trainable:
     def bias(self) -> Any:
         """Constant added to a logit, of models trained with one; else None."""
         return getattr(self.model, "logit_bias", None)
+
+    def images(self, images: Sequence[Any]) -> Any:
+        """Return a tensor of vectors of images, (n, dimension) in float32, not normalised."""
+        placement, encoder = replace(self.encoder.placement, dtype="float32"), self.encoder
+        inputs = placement.put(encoder.prepare(images))
+        if isinstance(encoder, OpenClipEncoder):
+            return self.model.encode_image(inputs["pixel_values"]).float()
+        return encoder.family.vector(self.model.get_image_features(**inputs)).float()
+
+    def texts(self, texts: Sequence[str]) -> Any:
+        """Return a tensor of vectors of texts, (n, dimension) in float32, not normalised."""
+        return self.encoder.encode(texts).float()
 
     def weights(self, towers: Towers) -> dict[str, Any]:
         """Return the parameters to train, by name; the others are frozen."""
@@ -82,19 +95,33 @@ class Trainable:
         if self.computes == "float32":
             return nullcontext()
         context: AbstractContextManager[Any] = self.torch.autocast(
-            self.device.partition(":")[0], dtype=getattr(self.torch, self.computes)
+            self.encoder.placement.device.partition(":")[0],
+            dtype=getattr(self.torch, self.computes),
         )
         return context
 
     def save(self, folder: Path, record: Mapping[str, Any]) -> None:
         """Write a folder that `load_model` opens, with the record of the model."""
-        self.write(folder)
+        info, encoder = self.encoder.info, self.encoder
+        if isinstance(encoder, OpenClipEncoder):
+            from safetensors.torch import save_file
+
+            _write_settings(encoder, folder)
+            state = self.model.state_dict()
+            weights = {name: value.contiguous().clone() for name, value in state.items()}
+            save_file(weights, folder / WEIGHTS[0])
+        else:
+            options = Options(info.name, revision=info.revision, allow_pickle=True)
+            source = find_checkpoint(info.name.partition(":")[2], options)
+            _copy_settings(source.folder, folder)
+            with quiet(transformers()):
+                self.model.save_pretrained(folder)
         text = json.dumps(dict(record), indent=1, ensure_ascii=True, sort_keys=True)
         (folder / RECORD).write_text(f"{text}\n", encoding="utf-8")
 
 
 def trainable(encoder: DualEncoder, computes: str = "auto") -> Trainable:
-    """Copy a model for training.
+    """Return a copy of a model that can be trained.
 
     Parameters
     ----------
@@ -116,57 +143,9 @@ def trainable(encoder: DualEncoder, computes: str = "auto") -> Trainable:
         )
     # No dropout while training: its draws would be part of the state to resume from.
     model = copy.deepcopy(encoder.model).float().eval()
-    device = encoder.placement.device
     if computes == "auto":
-        computes = "float32" if device == "cpu" else "bfloat16"
-    parts = _of_open_clip if isinstance(encoder, OpenClipEncoder) else _of_transformers
-    return Trainable(encoder.placement.torch, model, device, computes, *parts(encoder, model))
-
-
-def _of_transformers(encoder: Any, model: Any) -> tuple[Any, ...]:
-    family, device = encoder.family, encoder.placement.device
-
-    def images(some: Sequence[Any]) -> Any:
-        inputs = {
-            name: value.to(device) if hasattr(value, "to") else value
-            for name, value in encoder.prepare(some).items()
-        }
-        return family.vector(model.get_image_features(**inputs)).float()
-
-    def texts(some: Sequence[str]) -> Any:
-        words = [text.lower() if family.lowercase else text for text in some]
-        tokens = encoder.tokenizer(words, return_tensors="pt", **encoder.text_settings)
-        return family.vector(model.get_text_features(**tokens.to(device))).float()
-
-    def write(folder: Path) -> None:
-        from equipoise.models.hf import find_checkpoint
-
-        info = encoder.info
-        options = Options(info.name, revision=info.revision, allow_pickle=True)
-        _copy_settings(find_checkpoint(info.name.partition(":")[2], options).folder, folder)
-        with quiet(transformers()):
-            model.save_pretrained(folder)
-
-    return images, texts, write, "hf"
-
-
-def _of_open_clip(encoder: Any, model: Any) -> tuple[Any, ...]:
-    device = encoder.placement.device
-
-    def images(some: Sequence[Any]) -> Any:
-        return model.encode_image(encoder.prepare(some)["pixel_values"].to(device)).float()
-
-    def texts(some: Sequence[str]) -> Any:
-        return model.encode_text(encoder.tokenizer(list(some)).to(device)).float()
-
-    def write(folder: Path) -> None:
-        from safetensors.torch import save_file
-
-        _write_settings(encoder, folder)
-        weights = {name: value.contiguous().clone() for name, value in model.state_dict().items()}
-        save_file(weights, folder / WEIGHTS[0])
-
-    return images, texts, write, "open_clip"
+        computes = "float32" if encoder.placement.device == "cpu" else "bfloat16"
+    return Trainable(replace(encoder, model=model), computes)
 
 
 def _write_settings(encoder: OpenClipEncoder, folder: Path) -> None:
@@ -176,8 +155,9 @@ def _write_settings(encoder: OpenClipEncoder, folder: Path) -> None:
         _copy_settings(Path(target), folder)
     elif target.startswith("hf-hub:"):
         options = Options(info.name, revision=info.revision, fetch=False)
-        kept = fetched(target.removeprefix("hf-hub:"), options, [SETTINGS, "*.json", "*.txt"])
-        _copy_settings(kept, folder)
+        _copy_settings(
+            fetched(target.removeprefix("hf-hub:"), options, ["*.json", "*.txt"]), folder
+        )
     else:
         settings = {
             "model_cfg": open_clip().get_model_config(str(info.preprocessing["architecture"])),

@@ -5,6 +5,7 @@ import json
 import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,19 +13,16 @@ from typing import Any
 import numpy as np
 
 from equipoise.core.errors import EquipoiseError, ModelError
-from equipoise.models.batching import Batches
-from equipoise.models.generators import AttentionControl, Sampling
+from equipoise.models.generators import Sampling
 from equipoise.models.hub import PICKLED_ONLY, commit, fetched, without_revision
 from equipoise.models.images import Image
 from equipoise.models.info import ModelInfo, digests, one_digest, settings_in
-from equipoise.models.options import Options
-from equipoise.models.registry import adapter
-from equipoise.models.runtimes import Placement, diffusers, place, quiet, transformers
+from equipoise.models.registry import Options, adapter
+from equipoise.models.runtimes import Batches, Placement, diffusers, place, quiet, transformers
 
 INDEX = "model_index.json"
 _WEIGHTS = ("model", "diffusion_pytorch_model")
 _PICKLED = ("pytorch_model", "diffusion_pytorch_model")
-_TOLD = ("*.json", "*.txt", "*.model")  # configurations, tokenizers, schedulers
 
 
 @dataclass(frozen=True)
@@ -53,11 +51,6 @@ class Files:
     weights_sha256: str
     revision: str | None
 
-    @property
-    def without(self) -> tuple[str, ...]:
-        """Parts that the pipeline was saved without, such as a third text encoder."""
-        return tuple(part for part, given in self.index.items() if given == [None, None])
-
 
 def find_pipeline(asked: str, options: Options) -> Files:
     """Find the files of a pipeline: in a folder, in the local cache, or on the hub.
@@ -72,9 +65,13 @@ def find_pipeline(asked: str, options: Options) -> Files:
     if folder.is_dir():
         without_revision(asked, options)
     else:
-        folder = fetched(asked, options, _wanted(options), ("*.fp16*", "*non_ema*"))
+        names = [f"*/{name}*.safetensors" for name in _WEIGHTS]
+        names += [f"*/{name}*.bin" for name in _PICKLED] if options.allow_pickle else []
+        names += [INDEX, "*/*.json", "*/*.txt", "*/*.model"]
+        names += ["*.py"] if options.trust_remote_code else []
+        folder = fetched(asked, options, names, ("*.fp16*", "*non_ema*"))
         revision = commit(folder)
-    index = _index(asked, folder)
+    index = _index(folder)
     _refuse_code(asked, index, options)
     weights = _weights(asked, folder, index, options)
     code = options.trust_remote_code
@@ -87,37 +84,30 @@ def find_pipeline(asked: str, options: Options) -> Files:
     )
 
 
-def _wanted(options: Options) -> list[str]:
-    names = [f"*/{name}{more}.safetensors" for name in _WEIGHTS for more in ("", "-*-of-*")]
-    if options.allow_pickle:
-        names += [f"*/{name}{more}.bin" for name in _PICKLED for more in ("", "-*-of-*")]
-    code = ["*.py"] if options.trust_remote_code else []
-    return [INDEX, *(f"*/{name}" for name in _TOLD), *names, *code]
-
-
-def _index(asked: str, folder: Path) -> dict[str, Any]:
+def _index(folder: Path) -> dict[str, Any]:
     path = folder / INDEX
-    if not path.is_file():
-        raise ModelError(
-            f"{asked} holds no {INDEX}. To do: name a folder that save_pretrained of a pipeline "
-            "of diffusers wrote."
-        )
     try:
         index = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ModelError(f"{path} is not valid JSON: {error}.") from error
-    if not isinstance(index, dict) or "_class_name" not in index:
-        raise ModelError(f"{path} names no pipeline.")
-    return index
+        index["_class_name"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ModelError(
+            f"{path} names no pipeline ({error}). To do: name a folder that save_pretrained of a "
+            "pipeline of diffusers wrote."
+        ) from error
+    return dict(index)
 
 
 def _refuse_code(asked: str, index: Mapping[str, Any], options: Options) -> None:
     """Refuse a pipeline or a part of it whose class is in a file that came with it."""
+    from diffusers import pipelines
+
     own = [] if isinstance(index["_class_name"], str) else [INDEX]
     own += [
         part
-        for part, given in _given(index).items()
-        if not re.match(r"(diffusers|transformers)\b", given[0]) and not _known(given[0])
+        for part, library in _parts(index).items()
+        # Some pipelines name modules of diffusers by their last part: "stable_diffusion".
+        if library.partition(".")[0] not in {"diffusers", "transformers"}
+        and not hasattr(pipelines, library)
     ]
     if own and not options.trust_remote_code:
         raise ModelError(
@@ -126,24 +116,13 @@ def _refuse_code(asked: str, index: Mapping[str, Any], options: Options) -> None
         )
 
 
-def _known(library: str) -> bool:
-    # Some pipelines name modules of diffusers by their last part, such as "stable_diffusion".
-    from diffusers import pipelines
-
-    return hasattr(pipelines, library)
-
-
-def _given(index: Mapping[str, Any]) -> dict[str, Any]:
+def _parts(index: Mapping[str, Any]) -> dict[str, str]:
+    """Return the library of each part of a pipeline."""
     return {
-        part: given
-        for part, given in index.items()
-        if isinstance(given, list) and len(given) == 2 and isinstance(given[0], str)
-        if not part.startswith("_")
+        part: given[0]
+        for part, given in sorted(index.items())
+        if part[0] != "_" and isinstance(given, list) and given and isinstance(given[0], str)
     }
-
-
-def _parts(index: Mapping[str, Any]) -> list[str]:
-    return sorted(_given(index))
 
 
 def _weights(asked: str, folder: Path, index: Mapping[str, Any], options: Options) -> list[Path]:
@@ -208,20 +187,15 @@ def check_lengths(pipeline: Any, prompts: Iterable[object], name: str) -> None:
 def _readers(pipeline: Any) -> Iterator[tuple[Any, int]]:
     """Yield the tokenizers of a pipeline with how many tokens of a text go to the model."""
     known = inspect.signature(pipeline.__call__).parameters.get("max_sequence_length")
-    for name in _TOKENIZERS:
-        tokenizer = getattr(pipeline, name, None)
-        if tokenizer is None:
-            continue
+    found = [getattr(pipeline, name, None) for name in _TOKENIZERS]
+    tokenizers = [tokenizer for tokenizer in found if tokenizer is not None]
+    for tokenizer in tokenizers:
         limit = tokenizer.model_max_length
-        if known is not None and name == _last(pipeline) and isinstance(known.default, int):
+        if known is not None and tokenizer is tokenizers[-1] and isinstance(known.default, int):
             # Of the T5 in Stable Diffusion 3 and Flux; the pipeline cuts before it.
             limit = known.default
         if limit < _NO_LIMIT:
             yield tokenizer, int(limit)
-
-
-def _last(pipeline: Any) -> str:
-    return [name for name in _TOKENIZERS if getattr(pipeline, name, None) is not None][-1]
 
 
 # Pixels that are made at a time: on a CPU 32 images of 128 × 128, on a GPU 32 of 512 × 512.
@@ -314,7 +288,11 @@ class DiffusersGenerator:
 
     def room(self, sampling: Sampling) -> int:
         """Return how many images of a size are made together."""
-        own = self._own_size()
+        pipeline = self.pipeline
+        denoiser = getattr(pipeline, "unet", None) or getattr(pipeline, "transformer", None)
+        size = getattr(getattr(denoiser, "config", None), "sample_size", None)
+        scale = getattr(pipeline, "vae_scale_factor", None)
+        own = size * scale if isinstance(size, int) and isinstance(scale, int) else _UNKNOWN_SIZE
         pixels = (sampling.height or own) * (sampling.width or own)
         most = _CPU_PIXELS if self.placement.device == "cpu" else _CUDA_PIXELS
         return max(min(most // pixels, _MOST_AT_ONCE), 1)
@@ -325,7 +303,7 @@ class DiffusersGenerator:
         *,
         seeds: Sequence[int],
         sampling: Sampling,
-        attention: AttentionControl,
+        attention: Any,
     ) -> list[Image | None]:
         """Make images in one batch, with attention under control.
 
@@ -399,31 +377,16 @@ class DiffusersGenerator:
             )
         return given
 
-    def _own_size(self) -> int:
-        denoiser = getattr(self.pipeline, "unet", None) or getattr(
-            self.pipeline, "transformer", None
-        )
-        size = getattr(getattr(denoiser, "config", None), "sample_size", None)
-        scale = getattr(self.pipeline, "vae_scale_factor", None)
-        return size * scale if isinstance(size, int) and isinstance(scale, int) else _UNKNOWN_SIZE
-
-    def _translated(self) -> "_Translated":
-        return _Translated(self.info.name)
-
-
-@dataclass(frozen=True)
-class _Translated:
-    """Says of what the library raises which model it was."""
-
-    name: str
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, Exception) and not isinstance(error, EquipoiseError):
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        """Say of what the library raises which model it was."""
+        try:
+            yield
+        except EquipoiseError:
+            raise
+        except Exception as error:
             first = str(error).partition("\n")[0]
-            raise ModelError(f"{self.name} failed: {type(error).__name__}: {first}") from error
+            raise ModelError(f"{self.info.name} failed: {type(error).__name__}: {first}") from error
 
 
 @adapter("diffusers", makes_images=True)
@@ -464,20 +427,17 @@ def load(asked: str, options: Options) -> DiffusersGenerator:
     return DiffusersGenerator(info, pipeline, placement)
 
 
-def _kind(files: Files, library: Any) -> Any:
-    """Return the class that makes images from texts: finding it for others takes long."""
-    if files.index["_class_name"] == "StableDiffusionPipeline":
-        return library.StableDiffusionPipeline
-    return library.AutoPipelineForText2Image
-
-
 def _pipeline(files: Files, options: Options, placement: Placement, library: Any) -> Any:
     more: dict[str, Any] = {"trust_remote_code": True} if options.trust_remote_code else {}
-    more |= dict.fromkeys(files.without)
+    # Parts that the pipeline was saved without, such as a third text encoder.
+    more |= {part: None for part, given in files.index.items() if given == [None, None]}
     with quiet(library), quiet(transformers()), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of what it imports of its own libraries
         try:
-            pipeline = _kind(files, library).from_pretrained(
+            # Finding the class for others takes long.
+            stable = files.index["_class_name"] == "StableDiffusionPipeline"
+            kind = library.StableDiffusionPipeline if stable else library.AutoPipelineForText2Image
+            pipeline = kind.from_pretrained(
                 files.folder,
                 dtype=placement.torch_dtype,
                 use_safetensors=None if options.allow_pickle else True,

@@ -4,21 +4,33 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from pydantic import TypeAdapter
+
 from equipoise.core.arrays import Floats32
 from equipoise.core.errors import ModelError
+from equipoise.models.hub import without_revision
 from equipoise.models.images import as_rgb, pillow_images
 from equipoise.models.info import ModelInfo
-from equipoise.models.options import Options
 from equipoise.models.preprocessing import Recipe, of_transformers
 from equipoise.models.protocols import Classifier, DualEncoder
-from equipoise.models.registry import absolute, adapter, find_adapter, load_nested, relative
+from equipoise.models.registry import (
+    Options,
+    absolute,
+    adapter,
+    find_adapter,
+    load_nested,
+    relative,
+)
+from equipoise.models.runtimes import Placement
 from equipoise.models.runtimes import torch as imported_torch
+from equipoise.models.towers import torch_only
 
 Mode = Literal["clamp", "balance"]
 MODES: tuple[Mode, ...] = get_args(Mode)
@@ -88,7 +100,6 @@ def _balanced(given: Any, sets: Sequence[int], means: Any, spreads: Any, torch: 
 
 
 Tensors = dict[str, Any]
-_NAMED = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,12 +136,8 @@ class Insides:
         """Return what the module takes for images, on its device."""
         given = self.prepared(as_rgb(images))
         weight = next(iter(self.module.parameters()))
-        return {name: self._put(value, weight) for name, value in given.items()}
-
-    def _put(self, value: Any, weight: Any) -> Any:
-        if not isinstance(value, self.torch.Tensor):
-            return value
-        return value.to(weight.device, weight.dtype if value.is_floating_point() else None)
+        placement = Placement(str(weight.device), str(weight.dtype).partition(".")[2], self.torch)
+        return placement.put(given)
 
     def layer(self, name: str) -> Any:
         """Return a layer by its name.
@@ -138,14 +145,15 @@ class Insides:
         Raises
         ------
         ModelError
-            When there is none of that name; it names the nearest.
+            When there is none of that name; it names the nearest, else the last.
         """
         layers = dict(self.module.named_modules())
-        if name in layers and name:
+        if name and name in layers:
             return layers[name]
+        near = get_close_matches(name, layers, n=6, cutoff=0.5) or [*layers][-6:]
         raise ModelError(
-            f"{self.name} has no layer {name!r}. To do: name one of its "
-            f"{len(layers) - 1} layers, such as {_some(name, layers)}."
+            f"{self.name} has no layer {name!r}. To do: name one of its {len(layers) - 1} layers, "
+            f"such as {', '.join(map(repr, near))}."
         )
 
     def need_torch(self, why: str) -> None:
@@ -186,8 +194,13 @@ def insides(model: Any) -> Insides:
     recipe = getattr(prepare, "recipe", None)
     processor = getattr(getattr(model, "processor", None), "image_processor", None)
     if prepare is None and processor is not None:
-        recipe = _recipe_of(processor)
-        prepare = _processed(processor)
+        settings = json.loads(processor.to_json_string())
+        recipe = of_transformers(settings, getattr(processor, "backend", ""))
+
+        def prepare(images: Sequence[Any]) -> Mapping[str, Any]:
+            inputs: Mapping[str, Any] = processor(images=pillow_images(images), return_tensors="pt")
+            return inputs
+
     if not isinstance(module, torch.nn.Module) or prepare is None:
         raise ModelError(
             f"{model.info.name} has no layers that can be looked into: it is no module of torch. "
@@ -197,30 +210,6 @@ def insides(model: Any) -> Insides:
     tower = getattr(model, "tower", None)
     backend = tower.placement.backend if tower is not None else "torch"
     return Insides(model, torch, module, recipe, backend, prepare)
-
-
-def _processed(processor: Any) -> Callable[[Sequence[Any]], Mapping[str, Any]]:
-    def prepared(images: Sequence[Any]) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = processor(images=pillow_images(images), return_tensors="pt")
-        return found
-
-    return prepared
-
-
-def _recipe_of(processor: Any) -> Recipe | None:
-    import json
-
-    settings = json.loads(processor.to_json_string())
-    return of_transformers(settings, getattr(processor, "backend", ""))
-
-
-def _some(name: str, layers: Iterable[str]) -> str:
-    """Return names that are near what was asked for, else the last."""
-    from difflib import get_close_matches
-
-    known = [one for one in layers if one]
-    near = get_close_matches(name, known, n=_NAMED, cutoff=0.5) or known[-_NAMED:]
-    return ", ".join(repr(one) for one in near)
 
 
 FORMAT = "equipoise units 1"
@@ -271,10 +260,7 @@ class UnitEdit:
         text = json.dumps({"format": FORMAT, **facts}, indent=1) + "\n"
         if path.exists() and path.read_text(encoding="utf-8") != text:
             raise ModelError(f"{path} is there and holds something else. To do: name a new file.")
-        try:
-            path.write_text(text, encoding="utf-8", newline="\n")
-        except OSError as error:
-            raise ModelError(f"{path} cannot be written: {error.strerror}.") from error
+        path.write_text(text, encoding="utf-8", newline="\n")
 
 
 def read_edit(path: Path) -> UnitEdit:
@@ -286,26 +272,12 @@ def read_edit(path: Path) -> UnitEdit:
         When there is no such file, or it is of another form.
     """
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ModelError(f"There is no file of edited units {path}.") from error
-    except ValueError as error:
-        raise ModelError(f"{path} is not valid JSON: {error}.") from error
-    if not isinstance(told, dict) or told.pop("format", None) != FORMAT:
-        raise ModelError(f"{path} holds no edited units ({FORMAT!r}).")
-    try:
-        layers = tuple(_layer(one) for one in told.pop("layers"))
-        found = UnitEdit(**told, layers=layers)
-    except (TypeError, KeyError) as error:
-        raise ModelError(f"{path} lacks what edited units need: {error}.") from error
-    if found.mode not in MODES:
-        raise ModelError(f"{path}: there is no mode {found.mode!r}; expected {' or '.join(MODES)}.")
-    return found
-
-
-def _layer(told: dict[str, Any]) -> LayerEdit:
-    facts: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in told.items()}
-    return LayerEdit(**facts)
+        facts = json.loads(path.read_text(encoding="utf-8"))
+        if facts.pop("format") != FORMAT:
+            raise ValueError(f"it is not of the format {FORMAT!r}")
+        return TypeAdapter(UnitEdit).validate_python(facts)
+    except (OSError, ValueError, KeyError, AttributeError) as error:
+        raise ModelError(f"{path} is no file of edited units: {error}.") from error
 
 
 @dataclass(frozen=True, eq=False)
@@ -427,12 +399,8 @@ def load(target: str, options: Options) -> Any:
     ModelError
         When there is no such file, or its model cannot be loaded or is another one.
     """
-    if options.backend not in {"auto", "torch"} or options.revision is not None:
-        raise ModelError(
-            f"{options.name} runs on torch, and its file names the revision; backend "
-            f"{options.backend} and revision {options.revision} were asked for. To do: leave both "
-            "out."
-        )
+    torch_only(options, "a model with changed units")
+    without_revision(target, options)
     path = Path(target).expanduser()
     edit = read_edit(path)
     name = absolute(edit.model, path.parent)

@@ -83,30 +83,6 @@ class ImageGenerator(Protocol):
         ...
 
 
-class AttentionControl(Protocol):
-    """What stands in for the attention layers of a denoiser while it makes a batch of images."""
-
-    def begin(self, steps: int) -> None:
-        """Start with a batch: how many times the denoiser is going to run."""
-        ...
-
-    def processor(self, name: str, own: Any) -> Any:
-        """Return what computes a layer, called as the processors of diffusers are.
-
-        Parameters
-        ----------
-        name : str
-            Of the layer's processor, such as ``mid_block.….attn2.processor``.
-        own : object
-            The processor that computes it without control.
-        """
-        ...
-
-    def advance(self) -> None:
-        """Go on: the denoiser has run once more."""
-        ...
-
-
 @runtime_checkable
 class ControlledGenerator(ImageGenerator, Protocol):
     """A model that makes images from texts, and lets its attention be changed on the way."""
@@ -135,7 +111,12 @@ class ControlledGenerator(ImageGenerator, Protocol):
         *,
         seeds: Sequence[int],
         sampling: Sampling,
-        attention: AttentionControl,
+        attention: Any,
     ) -> list[Image | None]:
-        """Make images as `generate` does, in one batch whatever its size, under control."""
+        """Make images as `generate` does, in one batch whatever its size, under control.
+
+        `attention` stands in for the attention layers of the denoiser: `begin(steps)` tells how
+        many times the denoiser is going to run, `processor(name, own)` returns what computes a
+        layer in place of its own processor, and `advance()` follows each run of the denoiser.
+        """
         ...

@@ -2,40 +2,37 @@
 
 import json
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from equipoise.core.arrays import Floats32
 from equipoise.core.errors import MissingExtraError, ModelError
-from equipoise.models.backends import torch_only, with_backend
-from equipoise.models.batching import Batches
-from equipoise.models.heads import last_linear, seen_by
 from equipoise.models.hub import PICKLED_ONLY, cached, commit, fetched, without_revision
 from equipoise.models.images import pillow_images
 from equipoise.models.info import ModelInfo, digests, settings_in
-from equipoise.models.options import Options
 from equipoise.models.preprocessing import Preparation, of_transformers, preparation
-from equipoise.models.protocols import Offer
-from equipoise.models.registry import Preview, adapter
-from equipoise.models.runtimes import Placement, place, quiet, transformers
+from equipoise.models.registry import Options, Preview, adapter
+from equipoise.models.runtimes import Batches, Placement, place, quiet, transformers
 from equipoise.models.towers import (
-    Call,
     Tower,
     TowerClassifier,
     TowerEncoder,
     build_tower,
+    last_linear,
+    seen_by,
+    torch_only,
     tower_info,
+    with_backend,
 )
 
 SAFE, PICKLED = "model.safetensors", "pytorch_model.bin"
 CONFIG, ADAPTER = "config.json", "adapter_config.json"
-TOLD = ("*.json", "*.txt", "*.model", "*.jinja")  # configuration, tokenizer, image processor
 
 
 @dataclass(frozen=True)
@@ -44,8 +41,6 @@ class Checkpoint:
 
     Attributes
     ----------
-    asked : str
-        Hub id or folder, as asked for.
     folder : Path
         Where the files are.
     config : mapping
@@ -56,7 +51,6 @@ class Checkpoint:
         Commit, of a snapshot.
     """
 
-    asked: str
     folder: Path
     config: dict[str, Any]
     weights: tuple[Path, ...]
@@ -66,11 +60,6 @@ class Checkpoint:
     def architecture(self) -> str:
         """The class that the weights are of, as config.json says; empty where it does not."""
         return next(iter(self.config.get("architectures") or []), "")
-
-    @property
-    def safe(self) -> bool:
-        """Whether the weights are safetensors."""
-        return all(path.suffix == ".safetensors" for path in self.weights)
 
     def digests(self, code: bool) -> dict[str, str]:
         """Return the SHA-256 of every file that is read; with `code`, also of its Python code."""
@@ -99,73 +88,49 @@ def find_checkpoint(asked: str, options: Options) -> Checkpoint:
     folder = Path(asked).expanduser()
     if folder.is_dir():
         without_revision(asked, options)
-        found, revision = folder, None
+        revision = None
     else:
-        found = fetched(asked, options, _wanted(options))
-        revision = commit(found)
-    return Checkpoint(
-        asked, found, _config(asked, found), _weights(asked, found, options.allow_pickle), revision
-    )
+        patterns = ["*.json", "*.txt", "*.model", "*.jinja", "model*.safetensors"]
+        patterns += ["pytorch_model*.bin"] if options.allow_pickle else []
+        folder = fetched(asked, options, patterns + ["*.py"] * options.trust_remote_code)
+        revision = commit(folder)
+    return Checkpoint(folder, _config(folder), _weights(folder, options), revision)
 
 
-def _wanted(options: Options) -> list[str]:
-    patterns = [*TOLD, "model*.safetensors"]
-    patterns += ["pytorch_model*.bin"] if options.allow_pickle else []
-    patterns += ["*.py"] if options.trust_remote_code else []
-    return patterns
-
-
-def _config(asked: str, folder: Path) -> dict[str, Any]:
+def _config(folder: Path) -> dict[str, Any]:
     path = folder / CONFIG
-    if not path.is_file():
-        raise ModelError(
-            f"{asked} holds no {CONFIG}. To do: name a folder that save_pretrained wrote."
-        )
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ModelError(f"{path} is not valid JSON: {error}.") from error
-    if not isinstance(config, dict):
-        raise ModelError(f"{path} holds no configuration of a model.")
-    _refuse_others(folder, config)
-    return config
-
-
-def _refuse_others(folder: Path, config: Mapping[str, Any]) -> None:
-    """Refuse a checkpoint that has the library read other weights than those that key evidence."""
-    other = (
-        f"{CONFIG} names weights of its own (transformers_weights)"
-        if "transformers_weights" in config
-        else f"{ADAPTER} is an adapter for other weights"
-    )
+        config.get("architectures")
+    except (OSError, ValueError, AttributeError) as error:
+        raise ModelError(
+            f"{path} is no configuration of a model: {error}. To do: name a folder that "
+            "save_pretrained wrote."
+        ) from error
+    # The library would read other weights than those that key evidence.
     if "transformers_weights" in config or (folder / ADAPTER).is_file():
         raise ModelError(
-            f"{folder}: {other}. To do: merge them into the model and save it by save_pretrained."
+            f"{folder} takes weights from elsewhere (transformers_weights, or {ADAPTER}). To do: "
+            "merge them into the model and save it by save_pretrained."
         )
+    return dict(config)
 
 
-def _weights(asked: str, folder: Path, allow_pickle: bool) -> tuple[Path, ...]:
-    names = (SAFE, PICKLED) if allow_pickle else (SAFE,)
-    for name in names:
-        for path in (folder / name, folder / f"{name}.index.json"):
-            if path.is_file():
-                return _shards(asked, path)
+def _weights(folder: Path, options: Options) -> tuple[Path, ...]:
+    for name in (SAFE, PICKLED) if options.allow_pickle else (SAFE,):
+        if (folder / name).is_file():
+            return (folder / name,)
+        index = folder / f"{name}.index.json"
+        if index.is_file():
+            named = json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()
+            shards = tuple(folder / shard for shard in sorted({*named}))
+            for path in shards:
+                if path.parent != folder or not path.is_file():
+                    raise ModelError(f"{folder} lacks weights that its index names: {path.name}.")
+            return shards
     if any(folder.glob("pytorch_model*.bin*")):
-        raise ModelError(PICKLED_ONLY.format(asked))
-    raise ModelError(f"{asked} holds no weights ({SAFE}).")
-
-
-def _shards(asked: str, path: Path) -> tuple[Path, ...]:
-    if path.suffix != ".json":
-        return (path,)
-    index = json.loads(path.read_text(encoding="utf-8"))
-    names = sorted({*index["weight_map"].values()})
-    missing = [
-        name for name in names if Path(name).name != name or not (path.parent / name).is_file()
-    ]
-    if missing:
-        raise ModelError(f"{asked} lacks weights that its index names: {', '.join(missing)}.")
-    return tuple(path.parent / name for name in names)
+        raise ModelError(PICKLED_ONLY.format(folder))
+    raise ModelError(f"{folder} holds no weights ({SAFE}).")
 
 
 @dataclass(frozen=True)
@@ -206,26 +171,22 @@ class Source:
         code = {"trust_remote_code": True} if self.options.trust_remote_code else {}
         with quiet(self.library):
             try:
-                model, told = getattr(self.library, loader).from_pretrained(
+                model, report = getattr(self.library, loader).from_pretrained(
                     self.checkpoint.folder,
                     dtype=self.placement.torch_dtype,
-                    use_safetensors=self.checkpoint.safe,
+                    use_safetensors=self.checkpoint.weights[0].suffix == ".safetensors",
                     local_files_only=True,
                     output_loading_info=True,
                     **code,
                 )
             except Exception as error:
-                raise ModelError(f"{self.checkpoint.asked} cannot be loaded: {error}") from error
-        self._refuse_random(sorted(told["missing_keys"]))
-        return model.to(self.placement.device).eval()
-
-    def _refuse_random(self, missing: list[str]) -> None:
-        if missing:
-            more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
+                raise ModelError(f"{self.options.name} cannot be loaded: {error}") from error
+        if missing := sorted(report["missing_keys"]):
             raise ModelError(
-                f"{self.checkpoint.asked} lacks weights that it needs "
-                f"({', '.join(missing[:3])}{more}); they would be random numbers."
+                f"{self.options.name} lacks weights that it needs ({', '.join(missing[:3])}); "
+                "they would be random numbers."
             )
+        return model.to(self.placement.device).eval()
 
     def part(self, loader: str) -> Any:
         """Load what travels with the weights: a tokenizer, an image processor, or both.
@@ -253,7 +214,7 @@ class Source:
                 if isinstance(error, ImportError) and "torchvision" in str(error).lower():
                     raise MissingExtraError("torchvision", "chat") from error
                 raise ModelError(
-                    f"{self.checkpoint.asked} has no {PARTS[loader]} that can be loaded: {error}"
+                    f"{self.options.name} has no {loader[4:]} that can be loaded: {error}"
                 ) from error
 
     def preparation(self, processor: Any) -> Preparation:
@@ -266,13 +227,7 @@ class Source:
             lambda images: processor(images=[*images], return_tensors="pt"),
             of_transformers(settings, getattr(processor, "backend", "")) if own else None,
             self.placement.torch,
-            choice=self.options.preprocessing,
         )
-
-    def tower(self, model: Any, call: Call, prepare: Preparation) -> Tower:
-        """Make the tower that sees images."""
-        with quiet(self.library):
-            return build_tower(self.placement, self.options, model, call, prepare)
 
     def info(
         self,
@@ -291,28 +246,16 @@ class Source:
         )  # fmt: skip
 
 
-PARTS = {
-    "AutoTokenizer": "tokenizer",
-    "AutoImageProcessor": "image processor",
-    "AutoProcessor": "processor",
-}
-
-
-def image_facts(processor: Any) -> dict[str, Any]:
-    """Return which image processor runs, on which backend, with which settings."""
-    return {
+def _facts(processor: Any, tokenizer: Any = None, settings: Any = ()) -> dict[str, Any]:
+    """Return which image processor and tokenizer run, and their settings."""
+    facts = {
         "image_processor": type(processor).__name__,
         "image_backend": getattr(processor, "backend", ""),
         "image_settings": json.loads(processor.to_json_string()),
     }
-
-
-def text_facts(tokenizer: Any, settings: dict[str, Any]) -> dict[str, Any]:
-    """Return which tokenizer runs, and how it pads and cuts."""
-    return {"tokenizer": type(tokenizer).__name__, "text": dict(settings)}
-
-
-LOADER = "AutoModelForImageClassification"
+    if tokenizer is None:
+        return facts
+    return facts | {"tokenizer": type(tokenizer).__name__, "text": dict(settings)}
 
 
 def _outputs(head: Any, model: Any, inputs: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -325,13 +268,13 @@ def _outputs(head: Any, model: Any, inputs: Mapping[str, Any]) -> tuple[Any, ...
 
 def load_classifier(source: Source) -> TowerClassifier:
     """Load a checkpoint that transformers knows as an image classifier."""
-    model = source.model(LOADER)
+    model = source.model("AutoModelForImageClassification")
     images = source.part("AutoImageProcessor")
     head = last_linear(source.placement.torch, getattr(model, "classifier", None))
     multi_label = model.config.problem_type == "multi_label_classification"
     prepare = source.preparation(images)
-    tower = source.tower(model, partial(_outputs, head), prepare)
-    facts = image_facts(images) | prepare.facts
+    tower = build_tower(source.placement, source.options, model, partial(_outputs, head), prepare)
+    facts = _facts(images) | prepare.facts
     facts |= {"probabilities": "sigmoid" if multi_label else "softmax"}
     return TowerClassifier(
         info=source.info(
@@ -349,15 +292,6 @@ def load_classifier(source: Source) -> TowerClassifier:
     )
 
 
-def _pooled(output: Any) -> Any:
-    return output.pooler_output
-
-
-def _first(output: Any) -> Any:
-    # FLAVA projects every token; its contrastive loss sees the first.
-    return output.pooler_output[:, 0]
-
-
 @dataclass(frozen=True)
 class EncoderFamily:
     """What differs between the families.
@@ -368,8 +302,6 @@ class EncoderFamily:
         As it stands in `ModelInfo.family`.
     loader : str
         The class of transformers.
-    vector : callable
-        From the output of `get_image_features` or `get_text_features` to vectors.
     padding : bool or str
         How a tokenizer fills up texts; SigLIP was trained with all of one length, without a mask.
     lowercase : bool
@@ -381,18 +313,23 @@ class EncoderFamily:
 
     name: str
     loader: str
-    vector: Callable[[Any], Any] = _pooled
     padding: bool | str = True
     longest: int = 10_000
     lowercase: bool = False
 
+    def vector(self, output: Any) -> Any:
+        """Return the vectors in the output of `get_image_features` or `get_text_features`."""
+        pooled = output.pooler_output
+        # FLAVA projects every token; its contrastive loss sees the first.
+        return pooled[:, 0] if self.name == "flava" else pooled
+
 
 ENCODERS = {
     "CLIPModel": EncoderFamily("clip", "CLIPModel"),
-    "SiglipModel": EncoderFamily("siglip", "SiglipModel", _pooled, "max_length", 64, True),
-    "Siglip2Model": EncoderFamily("siglip2", "Siglip2Model", _pooled, "max_length", 64, True),
-    "FlavaModel": EncoderFamily("flava", "FlavaModel", _first, "max_length", 77),
-    "FlavaForPreTraining": EncoderFamily("flava", "FlavaModel", _first, "max_length", 77),
+    "SiglipModel": EncoderFamily("siglip", "SiglipModel", "max_length", 64, True),
+    "Siglip2Model": EncoderFamily("siglip2", "Siglip2Model", "max_length", 64, True),
+    "FlavaModel": EncoderFamily("flava", "FlavaModel", "max_length", 77),
+    "FlavaForPreTraining": EncoderFamily("flava", "FlavaModel", "max_length", 77),
 }
 
 
@@ -429,20 +366,30 @@ def load_dual_encoder(source: Source) -> HfDualEncoder:
         "truncation": True,
         "max_length": min(family.longest, model.config.text_config.max_position_embeddings),
     }
-    _check_tokenizer(source, tokenizer, settings)
+    try:  # one that cannot pad loads, and fails on every text
+        tokenizer(["a", "a photo"], return_tensors="pt", **settings)
+    except Exception as error:
+        raise ModelError(f"{source.options.name} has no usable tokenizer: {error}") from error
     prepare = source.preparation(images)
-    tower = source.tower(
+    tower = build_tower(
+        source.placement,
+        source.options,
         model,
         lambda whole, inputs: (family.vector(whole.get_image_features(**inputs)),),
         prepare,
     )
-    texts = settings | {"lowercase": family.lowercase}
+    config = model.config
     return HfDualEncoder(
         info=source.info(
             family.name,
-            image_facts(images) | prepare.facts | text_facts(tokenizer, texts),
+            _facts(images, tokenizer, settings | {"lowercase": family.lowercase}) | prepare.facts,
             tower,
-            dimension=_dimension(model),
+            # Of a SigLIP the width of the text tower's last layer.
+            dimension=int(
+                getattr(config, "projection_dim", None)
+                or getattr(config.text_config, "projection_size", None)
+                or config.text_config.hidden_size
+            ),
             scale=math.exp(model.logit_scale.item()),
             bias=model.logit_bias.item() if hasattr(model, "logit_bias") else 0.0,
         ),
@@ -455,23 +402,6 @@ def load_dual_encoder(source: Source) -> HfDualEncoder:
         image_batches=source.placement.batches(),
         text_batches=source.placement.batches(),
     )
-
-
-def _check_tokenizer(source: Source, tokenizer: Any, settings: dict[str, Any]) -> None:
-    """Refuse a tokenizer that loads and then fails on every text, such as one that can't pad."""
-    try:
-        tokenizer(["a", "a photo"], return_tensors="pt", **settings)
-    except Exception as error:
-        raise ModelError(
-            f"{source.checkpoint.asked} has no tokenizer that can be loaded: {error}"
-        ) from error
-
-
-def _dimension(model: Any) -> int:
-    """Length of a vector: `projection_dim`, or a SigLIP's width of the text tower's last layer."""
-    size = getattr(model.config, "projection_dim", None)
-    text = model.config.text_config
-    return int(size or getattr(text, "projection_size", None) or text.hidden_size)
 
 
 Tensors = dict[str, Any]
@@ -492,22 +422,13 @@ def _blip_matches(model: Any, seen: Tensors, texts: Tensors) -> Any:
     return model.itm_head(states[:, 0])
 
 
-def _bridgetower_sees(_: Any, images: Tensors) -> Tensors:
-    return images
-
-
-def _bridgetower_matches(model: Any, seen: Tensors, texts: Tensors) -> Any:
-    return model(**seen, **texts).logits
-
-
-@dataclass(frozen=True)
-class ScorerFamily:
+class ScorerFamily(NamedTuple):
     """What differs between the families.
 
     Attributes
     ----------
-    name, loader : str
-        As it stands in `ModelInfo.family`; the class of transformers.
+    name : str
+        As it stands in `ModelInfo.family`.
     sees : callable
         From the model and tensors of images to what texts are matched with.
     matches : callable
@@ -516,20 +437,16 @@ class ScorerFamily:
     """
 
     name: str
-    loader: str
     sees: Callable[[Any, Tensors], Tensors]
     matches: Callable[[Any, Tensors, Tensors], Any]
 
 
 SCORERS = {
-    "BlipForImageTextRetrieval": ScorerFamily(
-        "blip-matching", "BlipForImageTextRetrieval", _blip_sees, _blip_matches
-    ),
+    "BlipForImageTextRetrieval": ScorerFamily("blip-matching", _blip_sees, _blip_matches),
     "BridgeTowerForImageAndTextRetrieval": ScorerFamily(
         "bridgetower-matching",
-        "BridgeTowerForImageAndTextRetrieval",
-        _bridgetower_sees,
-        _bridgetower_matches,
+        lambda _, images: images,
+        lambda model, seen, texts: model(**seen, **texts).logits,
     ),
 }
 
@@ -563,12 +480,11 @@ class HfPairScorer:
         ndarray of float32, shape (n, m)
             From 0 to 1, higher matches better; NaN where the model gives NaN.
         """
-        empty = np.empty((0, len(texts)), dtype=np.float32)
-        if not texts:
-            return np.empty((len(images), 0), dtype=np.float32)
+        if not len(images) or not texts:
+            return np.empty((len(images), len(texts)), dtype=np.float32)
         tokens = self._tokens(texts)
         rows = self.image_batches.map(lambda batch: self._rows(batch, tokens), images)
-        return np.concatenate([empty, *rows])
+        return np.concatenate(rows)
 
     def _tokens(self, texts: Sequence[str]) -> Tensors:
         found = self.tokenizer(list(texts), return_tensors="pt", **self.text_settings)
@@ -595,8 +511,8 @@ class HfPairScorer:
 
 def load_pair_scorer(source: Source) -> HfPairScorer:
     """Load a checkpoint whose architecture is in `SCORERS`."""
-    family = SCORERS[source.checkpoint.architecture]
-    model = source.model(family.loader)
+    architecture = source.checkpoint.architecture
+    family, model = SCORERS[architecture], source.model(architecture)
     images, tokenizer = source.part("AutoImageProcessor"), source.part("AutoTokenizer")
     positions = model.config.text_config.max_position_embeddings
     settings = {
@@ -606,7 +522,7 @@ def load_pair_scorer(source: Source) -> HfPairScorer:
         "return_token_type_ids": False,
     }
     prepare = source.preparation(images)
-    facts = image_facts(images) | prepare.facts | text_facts(tokenizer, settings)
+    facts = _facts(images, tokenizer, settings) | prepare.facts
     return HfPairScorer(
         info=source.info(family.name, facts),
         model=model,
@@ -666,6 +582,9 @@ ANSWERERS = {
 }
 
 
+DECODES_ALONE = {"blip-vqa", "blip-caption"}
+
+
 @dataclass(frozen=True)
 class HfAnswerer:
     """A model of transformers that answers questions about images; made by `load_model`."""
@@ -698,35 +617,25 @@ class HfAnswerer:
         ModelError
             If the question is empty and the model needs one, or the model only captions.
         """
-        asked = bool(question.strip())
-        if not asked and not self.family.captions:
-            raise ModelError(f"{self.info.name} answers questions; it was given an empty one.")
-        if asked and not self.family.chat and not self.family.prompt:
-            raise ModelError(f"{self.info.name} only captions. To do: leave the question empty.")
+        family, asks = self.family, bool(question.strip())
+        if not (family.chat or family.prompt if asks else family.captions):
+            does = "only captions" if asks else "answers questions"
+            raise ModelError(f"{self.info.name} {does}; the question was {question!r}.")
         parts = self.batches.map(partial(self._answers, question), images)
         return [text for part in parts for text in part]
 
     def _answers(self, question: str, images: Sequence[Any]) -> list[str]:
-        asked = self._conversation if self.family.chat else self._prompted
-        inputs = self.placement.put(asked(pillow_images(images), question))
+        prepare = self._conversation if self.family.chat else self._prompted
+        inputs = self.placement.put(prepare(pillow_images(images), question))
         with self.placement.torch.inference_mode():
             tokens = self.model.generate(**inputs, **DECODING)
-        told = self.processor.batch_decode(
-            tokens[:, self._given(inputs) :], skip_special_tokens=True
-        )
-        return [text.strip() for text in told]
-
-    def _given(self, inputs: dict[str, Any]) -> int:
-        """How many tokens of the output are not the answer: a decoder repeats the question."""
-        config = self.model.config
-        if self.family.name in {"blip-vqa", "blip-caption"}:
-            return 0
-        if config.get_text_config().is_encoder_decoder:
-            return 0
-        if "input_ids" not in inputs:
-            # Of a caption, BLIP-2 writes the beginning itself: the image and the first token.
-            return int(config.num_query_tokens) + 1
-        return int(inputs["input_ids"].shape[1])
+        config, start = self.model.config, 0
+        if not (self.family.name in DECODES_ALONE or config.get_text_config().is_encoder_decoder):
+            # A decoder repeats the question. Of a caption, BLIP-2 writes the beginning itself.
+            asked = "input_ids" in inputs
+            start = inputs["input_ids"].shape[1] if asked else config.num_query_tokens + 1
+        texts = self.processor.batch_decode(tokens[:, start:], skip_special_tokens=True)
+        return [text.strip() for text in texts]
 
     def _prompted(self, images: list[Any], question: str) -> Any:
         if not question.strip():
@@ -765,13 +674,17 @@ def load_answerer(source: Source) -> HfAnswerer:
     processor = source.part("AutoProcessor")
     family = ANSWERERS.get(architecture)
     if family is None:
-        family = _chat(source, processor)
+        if not getattr(processor, "chat_template", None):
+            raise ModelError(
+                f"{source.options.name} has no chat template. To do: wrap it in a factory with an "
+                "answer method (python:module:factory)."
+            )
+        family = AnswererFamily(str(source.checkpoint.config.get("model_type", "chat")), chat=True)
     # A decoder goes on where the text ends, so shorter texts are filled up at their beginning.
     processor.tokenizer.padding_side = "left"
-    loader = "AutoModelForImageTextToText"
-    model = source.model(architecture if architecture in ANSWERERS else loader)
+    model = source.model("AutoModelForImageTextToText" if family.chat else architecture)
     prompt = processor.chat_template if family.chat else family.prompt
-    facts = image_facts(processor.image_processor) | text_facts(processor.tokenizer, {})
+    facts = _facts(processor.image_processor, processor.tokenizer)
     return HfAnswerer(
         info=source.info(family.name, facts | {"prompt": prompt, "decoding": DECODING}),
         model=model,
@@ -782,39 +695,24 @@ def load_answerer(source: Source) -> HfAnswerer:
     )
 
 
-def _chat(source: Source, processor: Any) -> AnswererFamily:
-    if not getattr(processor, "chat_template", None):
-        raise ModelError(
-            f"{source.checkpoint.asked} has no chat template, so how to ask it is not known. "
-            "To do: wrap it in a factory with an answer method (python:module:factory)."
-        )
-    return AnswererFamily(str(source.checkpoint.config.get("model_type", "chat")), chat=True)
-
-
 def _preview(target: str) -> Preview:
     """Return what config.json says, in a folder or in the local cache of a hub."""
     here = Path(target).expanduser() / "config.json"
     path = here if here.is_file() else cached(target, "config.json")
     try:
-        settings = json.loads(path.read_text(encoding="utf-8")) if path else {}
-    except (OSError, ValueError):
+        settings = _config(path.parent) if path else {}
+    except ModelError:
         settings = {}
-    if not isinstance(settings, dict):
-        return Preview()
     architecture = next(iter(settings.get("architectures") or []), "")
     if architecture.endswith("ForImageClassification"):
         names = settings.get("id2label") or {}
         labels = tuple(str(names[number]) for number in sorted(names, key=int))
         return Preview("classifier", labels, settings.get("hidden_size"))
-    offer = next((offer for offer, known in _OFFERS.items() if architecture in known), None)
-    return Preview(offer, (), settings.get("projection_dim") if offer == "encoder" else None)
-
-
-_OFFERS: Mapping[Offer, Collection[str]] = {
-    "encoder": ENCODERS,
-    "scorer": SCORERS,
-    "answerer": ANSWERERS,
-}
+    if architecture in ENCODERS:
+        return Preview("encoder", (), settings.get("projection_dim"))
+    if architecture in SCORERS:
+        return Preview("scorer")
+    return Preview("answerer" if architecture in ANSWERERS else None)
 
 
 def _identify(target: str, options: Options) -> dict[str, Any]:
@@ -849,12 +747,6 @@ def load(target: str, options: Options) -> Any:
     placement = place(options.device, options.dtype, "hf", options.backend)
     checkpoint = find_checkpoint(target, options)
     loader = _loader(checkpoint.architecture, library)
-    if loader is None:
-        raise ModelError(
-            f"{target} is a {checkpoint.architecture or 'model of no named architecture'}, which "
-            f"equipoise cannot audit. It takes {', '.join(_known())}, …ForImageClassification, and "
-            "chat models that see. To do: wrap it in a factory (python:module:factory)."
-        )
     if loader in (load_dual_encoder, load_classifier):
         placement = with_backend(placement, options, checkpoint.weights)
     else:
@@ -862,20 +754,22 @@ def load(target: str, options: Options) -> Any:
     return loader(Source(checkpoint, options, placement, library))
 
 
-def _known() -> list[str]:
-    return sorted([*ENCODERS, *SCORERS, *ANSWERERS])
-
-
-def _loader(architecture: str, library: Any) -> Callable[[Source], Any] | None:
+def _loader(architecture: str, library: Any) -> Callable[[Source], Any]:
     auto = library.models.auto.modeling_auto
-    kinds: list[tuple[set[str], Callable[[Source], Any]]] = [
-        (set(ENCODERS), load_dual_encoder),
-        (set(SCORERS), load_pair_scorer),
-        (_names(auto.MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING_NAMES), load_classifier),
-        (set(ANSWERERS), load_answerer),
-        (_names(auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES), load_answerer),
-    ]
-    return next((load for names, load in kinds if architecture in names), None)
+    if architecture in ENCODERS:
+        return load_dual_encoder
+    if architecture in SCORERS:
+        return load_pair_scorer
+    if architecture in _names(auto.MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING_NAMES):
+        return load_classifier
+    chat = _names(auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES)
+    if architecture in ANSWERERS or architecture in chat:
+        return load_answerer
+    raise ModelError(
+        f"equipoise cannot audit the architecture {architecture!r}. It takes "
+        f"{', '.join(sorted([*ENCODERS, *SCORERS, *ANSWERERS]))}, …ForImageClassification, and "
+        "chat models that see. To do: wrap it in a factory (python:module:factory)."
+    )
 
 
 def _names(mapping: dict[str, str | tuple[str, ...]]) -> set[str]:

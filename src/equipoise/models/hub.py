@@ -4,14 +4,16 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from equipoise.core.errors import MissingExtraError, ModelError
 from equipoise.models.info import digests, settings_in
-from equipoise.models.options import Options
+from equipoise.models.registry import Options
 from equipoise.models.runtimes import place
 
+HUB_ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 PICKLED_ONLY = (
     "{} has its weights only as pickles, which can run any code when they are read. To do: use a "
     "revision with safetensors, convert the weights, or, if you trust where they come from, set "
@@ -42,7 +44,7 @@ def fetched(
     ModelError
         If it is no hub id, or its files are neither in the cache nor to be had.
     """
-    if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", asked):
+    if not HUB_ID.fullmatch(asked):
         raise ModelError(f"There is no folder {asked}, and it is no hub id (owner/name).")
     if not is_installed():
         raise MissingExtraError("huggingface_hub", "hf")
@@ -69,11 +71,7 @@ def fetched(
 
 def is_installed() -> bool:
     """Return whether there is the library that knows the hub and its local cache."""
-    try:
-        import huggingface_hub  # noqa: F401
-    except ModuleNotFoundError:
-        return False
-    return True
+    return find_spec("huggingface_hub") is not None
 
 
 def cached(asked: str, name: str) -> Path | None:
@@ -84,12 +82,8 @@ def cached(asked: str, name: str) -> Path | None:
     if not is_installed():
         return None
     from huggingface_hub import try_to_load_from_cache
-    from huggingface_hub.errors import HFValidationError
 
-    try:
-        found = try_to_load_from_cache(asked, name)
-    except HFValidationError:
-        return None
+    found = try_to_load_from_cache(asked, name) if HUB_ID.fullmatch(asked) else None
     return Path(found) if isinstance(found, str) else None
 
 

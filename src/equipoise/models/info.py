@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-CHUNK = 1 << 20
 WEIGHTS = frozenset(
     {".bin", ".ckpt", ".gguf", ".h5", ".msgpack", ".onnx", ".ot", ".pt", ".pth", ".safetensors"}
 )
@@ -71,11 +70,8 @@ class ModelInfo:
 
 def sha256_of(path: Path) -> str:
     """Return the SHA-256 of a file, read in pieces."""
-    digest = hashlib.sha256()
     with path.open("rb") as file:
-        while piece := file.read(CHUNK):
-            digest.update(piece)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def digests(paths: Iterable[Path], folder: Path | None = None) -> dict[str, str]:

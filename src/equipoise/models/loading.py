@@ -4,8 +4,7 @@ from importlib import import_module
 from typing import Any
 
 from equipoise.models.generators import ImageGenerator
-from equipoise.models.options import Options
-from equipoise.models.registry import load_named
+from equipoise.models.registry import Options, find_adapter
 
 # Each registers its prefix; the libraries themselves are imported when a model is loaded.
 for _module in ("hf", "open_clip", "timm", "onnx", "python", "edits", "wrapped", "diffusers"):
@@ -18,7 +17,6 @@ def load_model(
     device: str = "auto",
     dtype: str = "auto",
     backend: str = "auto",
-    preprocessing: str = "auto",
     revision: str | None = None,
     allow_pickle: bool = False,
     trust_remote_code: bool = False,
@@ -40,10 +38,7 @@ def load_model(
     backend : str
         What runs the part that sees images, of a dual encoder or a classifier: ``auto`` (OpenVINO
         on a CPU where it is installed and the weights are large enough to be worth converting,
-        else torch), ``torch``, ``openvino`` or ``onnxruntime``.
-    preprocessing : str
-        ``auto`` (resized by torch's kernel for 8 bits, where that was found to give what the
-        library's own call gives within one grey level, else by the library) or ``library``.
+        else torch), ``torch``, or ``openvino``.
     revision : str, optional
         Branch, tag or commit of a hub's repository; the commit found is in `info.revision`.
     allow_pickle : bool
@@ -63,11 +58,9 @@ def load_model(
     ModelError
         If there is no such model, or it cannot be loaded or placed, or run by that backend.
     """
-    return load_named(
-        Options(
-            name, device, dtype, revision, allow_pickle, trust_remote_code, backend, preprocessing
-        )
-    )
+    options = Options(name, device, dtype, revision, allow_pickle, trust_remote_code, backend)
+    adapter, rest = find_adapter(name)
+    return adapter.load(rest, options)
 
 
 def load_generator(
@@ -103,5 +96,6 @@ def load_generator(
         If there is no such model, or it cannot be loaded or placed.
     """
     options = Options(name, device, dtype, revision, allow_pickle, trust_remote_code)
-    model: ImageGenerator = load_named(options, makes_images=True)
+    adapter, rest = find_adapter(name, makes_images=True)
+    model: ImageGenerator = adapter.load(rest, options)
     return model

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import mmap
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,114 +16,15 @@ from equipoise.core.files import read_regular
 from equipoise.models.hub import without_revision
 from equipoise.models.images import as_rgb
 from equipoise.models.info import ModelInfo, digests, one_digest
-from equipoise.models.options import Options
-from equipoise.models.registry import Preview, adapter
-
-# Fields of ONNX's messages that lead to tensors, by their numbers in onnx.proto.
-_FIELDS: dict[str, dict[int, str]] = {
-    "model": {7: "graph", 20: "training", 25: "function"},
-    "training": {1: "graph", 2: "graph"},
-    "function": {7: "node", 11: "attribute"},
-    "graph": {1: "node", 5: "tensor", 15: "sparse"},
-    "node": {5: "attribute"},
-    "attribute": {5: "tensor", 6: "graph", 10: "tensor", 11: "graph", 22: "sparse", 23: "sparse"},
-    "sparse": {1: "tensor", 2: "tensor"},
-    "tensor": {13: "entry"},
-}
-_KEY, _VALUE = 1, 2
-_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+from equipoise.models.registry import Options, Preview, adapter
 
 
 def files_of(path: Path) -> tuple[Path, ...]:
-    """Return the graph's file and every file that it names for its tensors.
-
-    Parameters
-    ----------
-    path : Path
-        A model in ONNX's own format.
-
-    Raises
-    ------
-    ModelError
-        If the file has another format, or a tensor's file is missing or outside the model's folder.
-    """
-    try:
-        names = sorted({*_locations(path)})
-    except (IndexError, ValueError) as error:
-        raise ModelError(f"{path} is not a model that onnxruntime can load: {error}") from error
-    return (path, *(_beside(path, name) for name in names))
-
-
-def _beside(path: Path, name: str) -> Path:
-    parts = {*PurePosixPath(name).parts, *PureWindowsPath(name).parts}
-    rooted = PurePosixPath(name).is_absolute() or PureWindowsPath(name).anchor
-    if not name or rooted or ".." in parts:
-        raise ModelError(
-            f"{path} keeps tensors in {name!r}, which is outside its folder. To do: export the "
-            "model with its data beside it."
-        )
-    found = path.parent / name
-    if not found.is_file():
-        raise ModelError(
-            f"{path} keeps tensors in {found}, and there is no such file. To do: put the data of "
-            "the model beside it."
-        )
-    return found
-
-
-def _locations(path: Path) -> Iterator[str]:
-    """Yield the location of every tensor whose numbers are in another file."""
-    with path.open("rb") as file:
-        if not path.stat().st_size:
-            raise ValueError("it is empty")
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            waiting = [("model", 0, len(data))]
-            while waiting:
-                kind, start, end = waiting.pop()
-                for number, first, last in _fields(data, start, end):
-                    inner = _FIELDS[kind].get(number)
-                    if inner == "entry":
-                        yield from _location(data, first, last)
-                    elif inner is not None:
-                        waiting.append((inner, first, last))
-
-
-def _location(data: mmap.mmap, start: int, end: int) -> Iterator[str]:
-    entry = {number: data[first:last] for number, first, last in _fields(data, start, end)}
-    if entry.get(_KEY) == b"location":
-        yield entry.get(_VALUE, b"").decode()
-
-
-def _fields(data: mmap.mmap, start: int, end: int) -> Iterator[tuple[int, int, int]]:
-    """Yield the number and place of each field with bytes; numbers are passed over."""
-    while start < end:
-        tag, start = _varint(data, start)
-        wire, length = tag & 7, 0
-        if wire == _VARINT:
-            _, start = _varint(data, start)
-        elif wire == _BYTES:
-            length, start = _varint(data, start)
-        elif wire in (_FIXED64, _FIXED32):
-            start += 8 if wire == _FIXED64 else 4
-        else:
-            raise ValueError(f"it has a field of type {wire}")
-        if start + length > end:
-            raise ValueError("it is cut off")
-        if wire == _BYTES:
-            yield tag >> 3, start, start + length
-        start += length
-
-
-def _varint(data: mmap.mmap, start: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = data[start]
-        value |= (byte & 0x7F) << shift
-        start, shift = start + 1, shift + 7
-        if byte < 0x80:
-            return value, start
-        if shift > 63:
-            raise ValueError("a number is too long")
+    """Return the graph's file and the files beside it that it names, such as its tensors."""
+    data = path.read_bytes()
+    beside = sorted(found for found in path.parent.rglob("*") if found.is_file() and found != path)
+    names = {found: found.relative_to(path.parent).as_posix().encode() for found in beside}
+    return (path, *(found for found in beside if names[found] in data))
 
 
 @dataclass(frozen=True)
@@ -172,15 +73,7 @@ class OnnxClassifier:
             If the images are not of that form, or the graph does not answer with one probability
             per label.
         """
-        stacked = self._stacked(images)
-        parts = [self._run(part, 0) for part in self._batches(stacked)]
-        for scores in parts:
-            if scores.shape != (self.batch_size, len(self.labels)):
-                raise ModelError(
-                    f"{self.path} gives an output of shape {scores.shape} for {self.batch_size} "
-                    f"images, expected one number for each of {', '.join(self.labels)}."
-                )
-        return self._joined(parts, len(stacked), len(self.labels))
+        return self._run(images, 0, len(self.labels))
 
     def features(self, images: Sequence[Any] | Bytes) -> Floats32:
         """Return what the last layer sees: the graph's second output.
@@ -203,55 +96,45 @@ class OnnxClassifier:
                 f"{self.path} has no second output of shape (n, dimension), so it has no "
                 "penultimate features. To do: export the graph with them as its second output."
             )
-        stacked = self._stacked(images)
-        parts = [self._run(part, 1) for part in self._batches(stacked)]
-        return self._joined(parts, len(stacked), self.info.dimension)
+        return self._run(images, 1, self.info.dimension)
 
     def _stacked(self, images: Sequence[Any] | Bytes) -> Bytes:
         wanted = self.session.get_inputs()[0].shape[1:]
-        if isinstance(images, np.ndarray):
-            self._check_images(images, wanted)
-            return images
-        if not len(images):
-            return np.zeros((0, *(size if isinstance(size, int) else 1 for size in wanted)), "u1")
-        arrays = as_rgb(images)
-        shapes = sorted({array.shape for array in arrays})
-        if len(shapes) > 1:
-            raise ModelError(
-                f"{self.path} takes images of one size, got {shapes[0]} and {shapes[1]}. "
-                "To do: resize them before they are classified."
-            )
-        stacked = np.stack(arrays)
-        self._check_images(stacked, wanted)
-        return stacked
-
-    def _check_images(self, images: Bytes, wanted: Sequence[Any]) -> None:
+        if not isinstance(images, np.ndarray):
+            arrays = as_rgb(images)
+            if not arrays:
+                sides = (size if isinstance(size, int) else 1 for size in wanted)
+                return np.zeros((0, *sides), np.uint8)
+            images = np.stack(arrays) if len({array.shape for array in arrays}) == 1 else arrays[0]
         fits = images.ndim == 4 and all(
-            not isinstance(size, int) or size == got
-            for size, got in zip(wanted, images.shape[1:], strict=True)
+            not isinstance(size, int) or size == side
+            for size, side in zip(wanted, images.shape[1:], strict=True)
         )
         if images.dtype != np.uint8 or not fits:
             raise ModelError(
-                f"{self.path} takes uint8 images of shape (n, {', '.join(map(str, wanted))}), "
-                f"got {images.dtype} of shape {images.shape}."
+                f"{self.path} takes uint8 images of one size and shape (n, "
+                f"{', '.join(map(str, wanted))}), got {images.dtype} of shape {images.shape}."
             )
+        return images
 
-    def _batches(self, images: Bytes) -> list[Bytes]:
-        starts = range(0, len(images), self.batch_size)
-        return [images[start : start + self.batch_size] for start in starts]
-
-    def _run(self, part: Bytes, output: int) -> Floats32:
-        batch = np.zeros((self.batch_size, *part.shape[1:]), dtype=np.uint8)
-        batch[: len(part)] = part
-        wanted = [self.session.get_outputs()[output].name]
-        try:
-            (found,) = self.session.run(wanted, {self.session.get_inputs()[0].name: batch})
-        except Exception as error:
-            raise ModelError(f"{self.path} failed on a batch of images: {error}") from error
-        return np.asarray(found, dtype=np.float32)
-
-    def _joined(self, parts: list[Floats32], count: int, width: int) -> Floats32:
-        return np.concatenate([np.empty((0, width), dtype=np.float32), *parts])[:count]
+    def _run(self, images: Sequence[Any] | Bytes, output: int, width: int) -> Floats32:
+        stacked, parts = self._stacked(images), [np.empty((0, width), dtype=np.float32)]
+        name, given = self.session.get_outputs()[output].name, self.session.get_inputs()[0].name
+        for start in range(0, len(stacked), self.batch_size):
+            part = stacked[start : start + self.batch_size]
+            batch = np.zeros((self.batch_size, *part.shape[1:]), dtype=np.uint8)
+            batch[: len(part)] = part
+            try:
+                (scores,) = self.session.run([name], {given: batch})
+            except Exception as error:
+                raise ModelError(f"{self.path} failed on a batch of images: {error}") from error
+            if scores.shape != (self.batch_size, width):
+                raise ModelError(
+                    f"{self.path} gives an output of shape {scores.shape} for {self.batch_size} "
+                    f"images, expected {width} numbers an image, one for each label."
+                )
+            parts.append(np.asarray(scores[: len(part)], dtype=np.float32))
+        return np.concatenate(parts)
 
 
 def _preview(target: str) -> Preview:
@@ -285,20 +168,20 @@ def load(target: str, options: Options) -> OnnxClassifier:
     ModelError
         If a file is missing or holds no such graph, or another device or dtype was asked for.
     """
-    asked = (options.device, options.dtype, options.backend)
-    if any(
-        one not in {"auto", own}
-        for one, own in zip(asked, ("cpu", "float32", "onnxruntime"), strict=True)
+    if (
+        options.device not in {"auto", "cpu"}
+        or options.dtype not in {"auto", "float32"}
+        or options.backend != "auto"
     ):
         raise ModelError(
-            f"onnx: runs on the CPU as the graph was exported, by onnxruntime; device {asked[0]}, "
-            f"dtype {asked[1]} and backend {asked[2]} were asked for. To do: leave them at auto."
+            "onnx: runs on the CPU as the graph was exported. To do: leave device, dtype and "
+            "backend at auto."
         )
     without_revision(target, options)
     path = Path(target)
+    names = labels_path(path)
     if not path.is_file():
         raise ModelError(f"There is no model file {path}.")
-    names = labels_path(path)
     if not names.is_file():
         raise ModelError(
             f"There is no file {names} with the names of the classes. "
@@ -347,38 +230,24 @@ def load_onnx_classifier(
     ModelError
         If onnxruntime or the file is missing, or the file holds no such graph.
     """
-    if threads < 1 or batch_size < 1:
-        raise ModelError(
-            f"threads and batch_size must be at least 1, got {threads} and {batch_size}."
-        )
-    if not Path(path).is_file():
-        raise ModelError(f"There is no model file {path}.")
-    files_of(Path(path))
-    session = open_session(str(path), threads, str(path))
-    _check_signature(str(path), session)
-    info = _info(Path(path), name or f"onnx:{path}", session)
-    return OnnxClassifier(str(path), tuple(labels), session, batch_size, info)
-
-
-def _info(path: Path, name: str, session: Any) -> ModelInfo:
-    import onnxruntime
-
-    files = digests(files_of(path), path.parent)
+    session = _session(str(path), threads)
     outputs = session.get_outputs()
-    return ModelInfo(
-        name=name,
+    files = digests(files_of(Path(path)), Path(path).parent)
+    info = ModelInfo(
+        name=name or f"onnx:{path}",
         family="onnx",
         weights_sha256=one_digest(files),
         files=files,
         dimension=outputs[1].shape[1] if len(outputs) == 2 else None,
         backend="onnxruntime",
         preprocessing={"image_processor": "the graph itself"},
-        versions={"onnxruntime": onnxruntime.__version__},
+        versions={"onnxruntime": version("onnxruntime")},
     )
+    return OnnxClassifier(str(path), tuple(labels), session, batch_size, info)
 
 
-def open_session(graph: str | bytes, threads: int, told: str) -> Any:
-    """Load a graph, from a path or its bytes, to run on the CPU; `told` names it in an error."""
+def _session(path: str, threads: int) -> Any:
+    """Load a graph to run on the CPU, and check its inputs and outputs."""
     try:
         import onnxruntime
     except ImportError as error:
@@ -390,28 +259,21 @@ def open_session(graph: str | bytes, threads: int, told: str) -> Any:
     # Waiting threads would otherwise spin and take the core from everything else.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     try:
-        return onnxruntime.InferenceSession(
-            graph, sess_options=options, providers=["CPUExecutionProvider"]
+        session = onnxruntime.InferenceSession(
+            path, sess_options=options, providers=["CPUExecutionProvider"]
         )
     except Exception as error:
-        raise ModelError(f"{told} is not a model that onnxruntime can load: {error}") from error
-
-
-def _check_signature(path: str, session: Any) -> None:
+        raise ModelError(f"{path} is not a model that onnxruntime can load: {error}") from error
     inputs, outputs = session.get_inputs(), session.get_outputs()
-    if len(inputs) != 1 or len(outputs) not in {1, 2}:
-        raise ModelError(
-            f"{path} has {len(inputs)} inputs and {len(outputs)} outputs, expected one input and "
-            "one or two outputs (probabilities, and features)."
-        )
-    if inputs[0].type != "tensor(uint8)" or len(inputs[0].shape) != 4:
-        raise ModelError(
-            f"{path} takes {inputs[0].type} of shape {inputs[0].shape}, "
-            "expected tensor(uint8) of shape (n, height, width, 3)."
-        )
-    if len(outputs) == 2 and not (
-        len(outputs[1].shape) == 2 and isinstance(outputs[1].shape[1], int)
+    if (
+        (len(inputs), len(outputs)) not in {(1, 1), (1, 2)}
+        or inputs[0].type != "tensor(uint8)"
+        or len(inputs[0].shape) != 4
+        or (len(outputs) == 2 and not isinstance(outputs[1].shape[-1], int))
     ):
+        shapes = [(each.name, each.type, each.shape) for each in (*inputs, *outputs)]
         raise ModelError(
-            f"{path} has a second output of shape {outputs[1].shape}, expected (n, dimension)."
+            f"{path} has the inputs and outputs {shapes}. Expected one input, tensor(uint8) of "
+            "shape (n, height, width, 3), probabilities, and perhaps features (n, dimension)."
         )
+    return session

@@ -1,13 +1,13 @@
 """The prefix ``open_clip:``: dual encoders of open_clip, by tag, file, folder or hub id."""
 
 import hashlib
+import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from equipoise.core.errors import ModelError
-from equipoise.models.backends import with_backend
 from equipoise.models.hub import (
     LibraryWeights,
     checked,
@@ -16,11 +16,10 @@ from equipoise.models.hub import (
     weights_file,
     without_revision,
 )
-from equipoise.models.options import Options
 from equipoise.models.preprocessing import of_open_clip, preparation, stacked
-from equipoise.models.registry import Preview, adapter
+from equipoise.models.registry import Options, Preview, adapter
 from equipoise.models.runtimes import Placement, open_clip, place
-from equipoise.models.towers import TowerEncoder, build_tower, tower_info
+from equipoise.models.towers import TowerEncoder, build_tower, tower_info, with_backend
 
 SETTINGS = "open_clip_config.json"
 WEIGHTS = (
@@ -60,7 +59,8 @@ def _identify(target: str, options: Options) -> dict[str, Any] | None:
     found = _find(open_clip(), target, options)
     # An architecture can be one that the user added.
     config = None if found.settings else open_clip().get_model_config(found.architecture)
-    if config is not None and _has_own_tokenizer(found.architecture, config):
+    named = config is not None and config.get("text_cfg", {}).get("hf_tokenizer_name")
+    if named or (config is not None and "siglip" in found.architecture.lower()):
         return None  # its tokenizer lies elsewhere
     return found.identity("open_clip", options) | {"config": config}
 
@@ -166,7 +166,6 @@ def _encoder(
     settings = dict(model.visual.preprocess_cfg)
     prepare = preparation(
         options.name, stacked(transform, placement.torch), of_open_clip(settings), placement.torch,
-        choice=options.preprocessing,
     )  # fmt: skip
     tower = build_tower(placement, options, model, _seen, prepare)
     placement = tower.placement
@@ -174,7 +173,20 @@ def _encoder(
         some = model.encode_text(tokenizer(["a"]).to(placement.device))
     bias = getattr(model, "logit_bias", None)
     library = open_clip()
-    own = {} if found.settings else {"configuration": library.get_model_config(found.architecture)}
+    facts = {
+        "architecture": found.own_name,
+        "image_processor": "open_clip.image_transform_v2",
+        "image_backend": "torchvision",
+        "image_settings": json.loads(json.dumps(settings)),
+        "tokenizer": type(tokenizer).__name__,
+        "text": {"max_length": tokenizer.context_length},
+    }
+    if not found.settings:
+        facts["configuration"] = library.get_model_config(found.architecture)
+    # An architecture may name any tokenizer of transformers.
+    inner = getattr(getattr(tokenizer, "tokenizer", None), "backend_tokenizer", None)
+    if inner is not None:
+        facts["tokens"] = hashlib.sha256(inner.to_str().encode()).hexdigest()
     info = tower_info(
         options, "open_clip", found.files, found.digest, placement,
         ("open_clip", library.__version__), tower,
@@ -182,7 +194,7 @@ def _encoder(
         dimension=int(some.shape[1]),
         scale=math.exp(model.logit_scale.item()),
         bias=0.0 if bias is None else bias.item(),
-        preprocessing=_facts(found, settings, tokenizer) | own | prepare.facts,
+        preprocessing=facts | prepare.facts,
     )  # fmt: skip
     batches = placement.batches(), placement.batches()
     return OpenClipEncoder(info, model, prepare, tower, tokenizer, *batches)
@@ -190,29 +202,3 @@ def _encoder(
 
 def _seen(model: Any, inputs: Mapping[str, Any]) -> tuple[Any, ...]:
     return (model.encode_image(inputs["pixel_values"]),)
-
-
-def _facts(found: LibraryWeights, settings: Mapping[str, Any], tokenizer: Any) -> dict[str, Any]:
-    return {
-        "architecture": found.own_name,
-        "image_processor": "open_clip.image_transform_v2",
-        "image_backend": "torchvision",
-        "image_settings": {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in settings.items()
-        },
-        "tokenizer": type(tokenizer).__name__,
-        "text": {"max_length": tokenizer.context_length},
-    } | _tokens(tokenizer)
-
-
-def _has_own_tokenizer(architecture: str, config: Mapping[str, Any]) -> bool:
-    """Whether an architecture's tokenizer is none of open_clip's own files."""
-    named = config.get("text_cfg", {}).get("hf_tokenizer_name")
-    return bool(named) or "siglip" in architecture.lower()
-
-
-def _tokens(tokenizer: Any) -> dict[str, str]:
-    """Return the SHA-256 of a tokenizer of transformers: an architecture may name any."""
-    inner = getattr(getattr(tokenizer, "tokenizer", None), "backend_tokenizer", None)
-    return {} if inner is None else {"tokens": hashlib.sha256(inner.to_str().encode()).hexdigest()}

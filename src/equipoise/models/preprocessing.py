@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from equipoise.core.arrays import Floats32
-from equipoise.core.errors import InputError, ModelError
+from equipoise.core.errors import InputError
 from equipoise.models.images import Image, as_rgb, pillow_images
 
 PILLOW_MODES = {2: "bilinear", 3: "bicubic"}
@@ -100,12 +100,11 @@ def of_transformers(settings: Mapping[str, Any], backend: str) -> Recipe | None:
         )
     factor = settings.get("rescale_factor") if "do_rescale" in steps else 1.0
     normal = "do_normalize" in steps
-    mean = settings.get("image_mean") if normal else (0.0, 0.0, 0.0)
-    std = settings.get("image_std") if normal else (1.0, 1.0, 1.0)
+    mean = settings.get("image_mean") if normal else 0.0
+    std = settings.get("image_std") if normal else 1.0
     if resize is None or not factor:
         return None
-    scale = _scale(mean, std, float(factor))
-    return _checked(resize, mode, crop, scale, rounds=False, pillow=backend != "torchvision")
+    return _recipe(resize, mode, crop, (mean, std, float(factor)), pillow=backend != "torchvision")
 
 
 def of_open_clip(settings: Mapping[str, Any]) -> Recipe | None:
@@ -116,9 +115,8 @@ def of_open_clip(settings: Mapping[str, Any]) -> Recipe | None:
     if how == "shortest" and size[0] != size[1]:
         return None
     resize, crop = (size[0], size) if how == "shortest" else (size, None)
-    scale = _scale(settings.get("mean"), settings.get("std"), 1 / 255)
-    mode = str(settings.get("interpolation"))
-    return _checked(resize, mode, crop, scale, rounds=True, pillow=True)
+    scale = settings.get("mean"), settings.get("std"), 1 / 255
+    return _recipe(resize, str(settings.get("interpolation")), crop, scale, rounds=True)
 
 
 def of_timm(settings: Mapping[str, Any]) -> Recipe | None:
@@ -131,10 +129,9 @@ def of_timm(settings: Mapping[str, Any]) -> Recipe | None:
     large = (math.floor(size[0] / share), math.floor(size[1] / share))
     if how == "center" and large[0] != large[1]:
         return None
-    scale = _scale(settings.get("mean"), settings.get("std"), 1 / 255)
+    scale = settings.get("mean"), settings.get("std"), 1 / 255
     resize = large[0] if how == "center" else large
-    mode = str(settings.get("interpolation"))
-    return _checked(resize, mode, size, scale, rounds=True, pillow=True)
+    return _recipe(resize, str(settings.get("interpolation")), size, scale, rounds=True)
 
 
 def _sides(size: Any, *, square: bool) -> int | tuple[int, int] | None:
@@ -155,42 +152,30 @@ def _pair(size: Any) -> tuple[int, int] | None:
     return (int(size[0]), int(size[1])) if size is not None and len(size) == 2 else None
 
 
-Levels = tuple[tuple[float, ...], tuple[float, ...]]
-
-
-def _checked(
+def _recipe(
     resize: int | tuple[int, int],
     mode: str,
     crop: tuple[int, int] | None,
-    scale: Levels | None,
+    scale: tuple[Any, Any, float],
     *,
-    rounds: bool,
-    pillow: bool,
+    rounds: bool = False,
+    pillow: bool = True,
 ) -> Recipe | None:
-    if mode not in {"bicubic", "bilinear"} or scale is None:
-        return None
+    """Return a recipe, None of what it cannot say; `scale` is (mean, std, factor)."""
     smallest = (resize, resize) if isinstance(resize, int) else resize
-    # A larger centre than there is would be filled up at its borders.
-    if crop is not None and (crop[0] > smallest[0] or crop[1] > smallest[1]):
+    try:
+        levels = [np.broadcast_to(np.array(each, np.float64) / scale[2], 3) for each in scale[:2]]
+    except (TypeError, ValueError):
         return None
-    return Recipe(resize, mode, crop, rounds, pillow, *scale)
-
-
-def _scale(mean: Any, std: Any, factor: float) -> Levels | None:
-    """Mean and standard deviation in grey levels, of numbers that were multiplied by a factor."""
-    both = _channels(mean), _channels(std)
-    if both[0] is None or both[1] is None or 0.0 in both[1]:
+    if (
+        mode not in {"bicubic", "bilinear"}
+        or not (np.isfinite(levels).all() and levels[1].all())
+        # A larger centre than there is would be filled up at its borders.
+        or (crop is not None and (crop[0] > smallest[0] or crop[1] > smallest[1]))
+    ):
         return None
-    return tuple(value / factor for value in both[0]), tuple(value / factor for value in both[1])
-
-
-def _channels(values: Any) -> tuple[float, ...] | None:
-    """Three numbers, one for each of red, green and blue."""
-    if isinstance(values, int | float):
-        values = (values,) * 3
-    if not isinstance(values, Sequence) or len(values) != 3:
-        return None
-    return tuple(float(value) for value in values)
+    mean, std = (tuple(each.tolist()) for each in levels)
+    return Recipe(resize, mode, crop, rounds, pillow, mean, std)
 
 
 # Below, bicubic resizing of random levels differs by two from Pillow's at a pixel in a million.
@@ -228,13 +213,9 @@ class Pixels:
         found = np.empty((len(images), 3, *(self.recipe.size or (0, 0))), dtype=np.float32)
         places = range(len(images))
         threads = min(self.torch.get_num_threads(), len(images))
-        if threads > 1:
-            with ThreadPoolExecutor(threads) as pool:
-                for _ in pool.map(lambda place: self._write(images[place], found[place]), places):
-                    pass
-        else:
-            for place in places:
-                self._write(images[place], found[place])
+        with ThreadPoolExecutor(threads or 1) as pool:
+            for _ in pool.map(lambda place: self._write(images[place], found[place]), places):
+                pass
         return self.torch.from_numpy(found)
 
     def _write(self, image: Image, target: Floats32) -> None:
@@ -252,7 +233,11 @@ class Pixels:
         if wanted == image.shape[:2]:
             return image
         if self.recipe.pillow and not _near_pillow(image.shape[:2], wanted):
-            return _by_pillow(image, wanted, self.recipe.mode)
+            from PIL import Image as pillow  # noqa: N813
+
+            how = pillow.Resampling[self.recipe.mode.upper()]
+            resized = pillow.fromarray(image).resize(wanted[::-1], how)
+            return np.asarray(resized, dtype=np.uint8)
         # torch warns of an array that it could write to by mistake.
         given = self.torch.from_numpy(image if image.flags.writeable else image.copy())
         found = self.torch.nn.functional.interpolate(
@@ -268,18 +253,10 @@ def _near_pillow(given: tuple[int, ...], wanted: tuple[int, int]) -> bool:
     return shrinks and height <= 2 * width
 
 
-def _by_pillow(image: Image, wanted: tuple[int, int], mode: str) -> Image:
-    from PIL import Image as pillow  # noqa: N813
-
-    how = pillow.Resampling[mode.upper()]
-    return np.asarray(pillow.fromarray(image).resize(wanted[::-1], how), dtype=np.uint8)
-
-
 def _column(values: tuple[float, ...]) -> Floats32:
     return np.array(values, dtype=np.float32)[:, None, None]
 
 
-CHOICES = ("auto", "library")
 VERSION = "equipoise 1"
 # Of a recipe that enlarges: 1 × 20,000 pixels would become a thousand million.
 MOST_PIXELS = 1 << 26
@@ -327,38 +304,27 @@ class Preparation:
             message names the first.
         """
         arrays = as_rgb(images)
-        self._refuse_narrow(arrays)
+        for place, array in enumerate(arrays):
+            height, width = self.recipe.resized(*array.shape[:2]) if self.recipe else (0, 0)
+            if height * width > MOST_PIXELS:
+                raise self._refused(array, place, f"resized it would be {width:,} × {height:,}")
         if self.fast is not None:
             return {"pixel_values": self.fast(arrays)}
         try:
             return self.library(pillow_images(arrays))
         except Exception:
             for place, array in enumerate(arrays):
-                self._try_alone(array, place)
+                try:
+                    self.library(pillow_images([array]))
+                except Exception as error:
+                    raise self._refused(array, place, str(error)) from error
             raise
 
-    def _refuse_narrow(self, arrays: Sequence[Image]) -> None:
-        if self.recipe is None:
-            return
-        for place, array in enumerate(arrays):
-            height, width = self.recipe.resized(*array.shape[:2])
-            if height * width > MOST_PIXELS:
-                raise InputError(
-                    f"{_told(array, place)} cannot be prepared for {self.name}: resized it would "
-                    f"be {width:,} × {height:,} pixels. To do: leave it out or crop it."
-                )
-
-    def _try_alone(self, array: Image, place: int) -> None:
-        try:
-            self.library(pillow_images([array]))
-        except Exception as error:
-            raise InputError(
-                f"{_told(array, place)} cannot be prepared for {self.name}: {error}"
-            ) from error
-
-
-def _told(array: Image, place: int) -> str:
-    return f"Image {place}, {array.shape[1]} × {array.shape[0]} pixels,"
+    def _refused(self, array: Image, place: int, reason: str) -> InputError:
+        return InputError(
+            f"Image {place}, {array.shape[1]} × {array.shape[0]} pixels, cannot be prepared for "
+            f"{self.name}: {reason}. To do: leave it out or crop it."
+        )
 
 
 def stacked(
@@ -373,8 +339,6 @@ def preparation(
     library: Callable[[Sequence[Any]], Mapping[str, Any]],
     recipe: Recipe | None,
     torch: Any,
-    *,
-    choice: str,
 ) -> Preparation:
     """Choose how images are prepared, once for a loaded model.
 
@@ -384,30 +348,18 @@ def preparation(
         As in `Preparation`.
     torch : module
         The library.
-    choice : str
-        ``auto``, or ``library`` for the library's own call whatever it costs.
 
     Returns
     -------
     Preparation
         On the fast path if its results for a few images of several forms differ from the library's
         by one grey level at most.
-
-    Raises
-    ------
-    ModelError
-        If there is no such choice.
     """
-    if choice not in CHOICES:
-        raise ModelError(
-            f"There is no preprocessing {choice!r}. To do: choose one of {', '.join(CHOICES)}."
-        )
-    if choice == "auto" and recipe is not None and recipe.size is not None:
-        fast = Pixels(recipe, torch)
-        if _agree(fast, library):
-            return Preparation(name, library, recipe, fast)
-        return Preparation(name, library)
-    return Preparation(name, library, recipe)
+    if recipe is None or recipe.size is None:
+        return Preparation(name, library, recipe)
+    fast = Pixels(recipe, torch)
+    agree = _agree(fast, library)
+    return Preparation(name, library, recipe, fast) if agree else Preparation(name, library)
 
 
 def _agree(fast: Pixels, library: Callable[[Sequence[Any]], Mapping[str, Any]]) -> bool:

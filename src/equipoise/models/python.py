@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import ast
 import importlib
-import inspect
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from difflib import get_close_matches
-from importlib.machinery import ModuleSpec, PathFinder
-from importlib.util import find_spec
+from importlib.util import find_spec, resolve_name
 from pathlib import Path
-from types import ModuleType
 from typing import Any, cast
 
 from equipoise.core.errors import EquipoiseError, ModelError
 from equipoise.models.generators import ImageGenerator
 from equipoise.models.info import ModelInfo, sha256_of
-from equipoise.models.options import Options
 from equipoise.models.protocols import PROTOCOLS, offer_of
-from equipoise.models.registry import adapter
+from equipoise.models.registry import Options, adapter
 
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
 
@@ -28,7 +23,7 @@ _INSTALLED = frozenset({"site-packages", "dist-packages"})
 def source_digests(modules: Iterable[str]) -> dict[str, str]:
     """Return the SHA-256 of the files of modules, and of the local modules that they import.
 
-    An import is found in the source, wherever it stands, and no module is imported for it. A module
+    An import is found in the source, wherever it stands. A module
     is local when it belongs to a package of `modules`, or is not installed. Imports by a computed
     name are not found.
 
@@ -42,52 +37,40 @@ def source_digests(modules: Iterable[str]) -> dict[str, str]:
     mapping of str to str
         By the name of the module.
     """
-    roots = {*modules}
-    tops = {_top(name) for name in roots} - {"equipoise"}
-    waiting, seen, found = [*roots], set[str](), dict[str, str]()
+    roots, found = {*modules}, dict[str, str]()
+    tops = {root.partition(".")[0] for root in roots} - {"equipoise"}
+    waiting, seen = [*roots], set[str]()
     while waiting:
         name = waiting.pop()
         if name in seen:
             continue
         seen.add(name)
-        path = _file(name)
-        if path is None or not (name in roots or _top(name) in tops or _is_local(name, path)):
+        top = name.partition(".")[0]
+        own = name in roots or top in tops
+        if not own and (top in sys.stdlib_module_names or top == "equipoise" or _installed(top)):
             continue
-        found[name] = sha256_of(path)
-        waiting += _imports(name, path)
+        path = _file(name)
+        if path is not None and (own or not _installed(name)):
+            found[name] = sha256_of(path)
+            waiting += _imports(name, path)
     return dict(sorted(found.items()))
 
 
-def _top(name: str) -> str:
-    return name.partition(".")[0]
-
-
-def _is_local(name: str, path: Path) -> bool:
-    known = _top(name) in sys.stdlib_module_names or _top(name) == "equipoise"
-    return not known and _INSTALLED.isdisjoint(path.parts)
+def _installed(name: str) -> bool:
+    path = _file(name)
+    return path is not None and not _INSTALLED.isdisjoint(path.parts)
 
 
 def _file(name: str) -> Path | None:
-    """Return the file of a module, None where it has none."""
-    loaded = getattr(sys.modules.get(name), "__file__", None)
-    spec = None if loaded else _spec(name)
-    path = loaded or (spec.origin if spec is not None and spec.has_location else None)
-    return Path(path) if path and Path(path).is_file() else None
-
-
-def _spec(name: str) -> ModuleSpec | None:
-    """Find a module without importing the packages around it."""
-    top, *inner = name.split(".")
-    try:
-        spec = find_spec(top)
-    except (ImportError, ValueError):
-        return None
-    for end in range(len(inner)):
-        if spec is None or spec.submodule_search_locations is None:
+    """Return the file of a module, None where it has none; packages around it are imported."""
+    path = getattr(sys.modules.get(name), "__file__", None)
+    if path is None:
+        try:
+            spec = find_spec(name)
+        except (ImportError, ValueError, AttributeError):
             return None
-        within = [*spec.submodule_search_locations]
-        spec = PathFinder.find_spec(".".join([top, *inner[: end + 1]]), within)
-    return spec
+        path = spec.origin if spec else None
+    return Path(path) if path and Path(path).is_file() else None
 
 
 def _imports(name: str, path: Path) -> Iterator[str]:
@@ -104,19 +87,13 @@ def _imports(name: str, path: Path) -> Iterator[str]:
         if isinstance(node, ast.Import):
             wanted = [one.name for one in node.names]
         elif isinstance(node, ast.ImportFrom):
-            wanted = _from(node, package)
+            base = "." * node.level + (node.module or "")
+            base = resolve_name(base, package) if package or not node.level else base
+            wanted = [f"{base}.{one.name}" for one in node.names]
         else:
             continue
         for one in wanted:
             yield from (one, *_around(one))
-
-
-def _from(node: ast.ImportFrom, package: str) -> list[str]:
-    base = node.module or ""
-    if node.level:
-        parts = package.split(".")
-        base = ".".join([*parts[: len(parts) - node.level + 1], *filter(None, [base])])
-    return [base, *(f"{base}.{one.name}" for one in node.names)] if base else []
 
 
 def _around(name: str) -> Iterator[str]:
@@ -146,7 +123,14 @@ def load(target: str, options: Options) -> Any:
     ModelError
         If there is no such factory, it fails, or what it returns is none of the protocols.
     """
-    return _checked(made(target, options), target, options)
+    model = made(target, options)
+    if offer_of(model) is None:
+        kinds = ", ".join(kind.__name__ for kind in PROTOCOLS.values())
+        raise ModelError(
+            f"{target} made a {type(model).__name__}, which cannot be audited. Expected info and "
+            f"the methods of one protocol in equipoise.models: {kinds}."
+        )
+    return _keyed(model, target, options)
 
 
 @adapter("python", runs_code=True, makes_images=True)
@@ -164,8 +148,7 @@ def load_generator(target: str, options: Options) -> ImageGenerator:
             f"{target} made a {type(model).__name__}, which makes no images. Expected info and "
             "generate(prompts, seeds, sampling)."
         )
-    check_info(model, target)
-    return cast("ImageGenerator", keyed(model, target, options))
+    return cast("ImageGenerator", _keyed(model, target, options))
 
 
 def made(target: str, options: Options) -> Any:
@@ -187,61 +170,22 @@ def made(target: str, options: Options) -> Any:
             f"{options.name} is made by your own code, which chooses its backend itself; backend "
             f"{options.backend} was asked for. To do: leave it at auto."
         )
-    module, colon, name = target.partition(":")
-    if not colon or not module or not name:
+    module, _, name = target.partition(":")
+    if not module or not name:
         raise ModelError(f"{target!r} names no factory. To do: python:module:factory.")
     try:
-        factory = _named(importlib.import_module(module), name, target)
-        _check_call(factory, target)
+        factory = getattr(importlib.import_module(module), name)
         return factory(device=options.device, dtype=options.dtype)
     except EquipoiseError:
         raise
-    except ModuleNotFoundError as error:
-        if error.name not in (module, module.partition(".")[0]):
-            raise ModelError(f"{module} cannot be imported: {error}") from error
-        raise ModelError(
-            f"There is no module {module}. To do: install it, or add its folder to PYTHONPATH."
-        ) from error
     except (Exception, SystemExit) as error:
-        raise ModelError(f"{target} failed: {type(error).__name__}: {error}") from error
-
-
-def _named(module: ModuleType, name: str, target: str) -> Any:
-    """Return what a module calls so; refuse a name that it does not have."""
-    if hasattr(module, name):
-        return getattr(module, name)
-    near = get_close_matches(name, vars(module), n=3)
-    raise ModelError(
-        f"{target}: {module.__name__} has no {name!r}. Names near it: "
-        f"{', '.join(near) or 'none'}. To do: name a function of it that makes the model."
-    )
-
-
-def _check_call(factory: Any, target: str) -> None:
-    """Refuse what cannot be called with a device and a dtype by name, before it is called."""
-    try:
-        inspect.signature(factory).bind(device="cpu", dtype="auto")
-    except ValueError:  # one of C that does not say what it takes
-        return
-    except TypeError as error:
         raise ModelError(
-            f"{target} cannot be called with device and dtype by name ({error}). To do: name a "
-            "function such as def make(*, device, dtype) that returns the model."
+            f"{target} failed: {type(error).__name__}: {error}. The module must be installed, or "
+            "its folder on PYTHONPATH."
         ) from error
 
 
-def _checked(found: Any, target: str, options: Options) -> Any:
-    if offer_of(found) is None:
-        kinds = ", ".join(kind.__name__ for kind in PROTOCOLS.values())
-        raise ModelError(
-            f"{target} made a {type(found).__name__}, which cannot be audited. Expected info and "
-            f"the methods of one protocol in equipoise.models: {kinds}."
-        )
-    check_info(found, target)
-    return keyed(found, target, options)
-
-
-def keyed(found: Any, target: str, options: Options) -> Any:
+def _keyed(found: Any, target: str, options: Options) -> Any:
     """Have what a model is say which code made it, so that other code meets no old evidence.
 
     The SHA-256 of the source of the factory's module, of the module of the model's class, and of
@@ -261,6 +205,11 @@ def keyed(found: Any, target: str, options: Options) -> Any:
     ModelError
         If `info` cannot be set.
     """
+    if not isinstance(found.info, ModelInfo):
+        raise ModelError(
+            f"{target} made a model whose info is a {type(found.info).__name__}, expected "
+            "equipoise.models.ModelInfo."
+        )
     module, _, name = target.partition(":")
     factory = getattr(importlib.import_module(module), name)
     modules = {module, getattr(factory, "__module__", module), type(found).__module__}
@@ -280,12 +229,3 @@ def keyed(found: Any, target: str, options: Options) -> Any:
             "it. To do: make info an attribute, not a property."
         ) from error
     return found
-
-
-def check_info(found: Any, target: str) -> None:
-    """Refuse a model that a factory made and that does not say what it is."""
-    if not isinstance(found.info, ModelInfo):
-        raise ModelError(
-            f"{target} made a model whose info is a {type(found.info).__name__}, expected "
-            "equipoise.models.ModelInfo."
-        )

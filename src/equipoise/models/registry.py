@@ -6,12 +6,39 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, TypeVar
 
 from equipoise.core.errors import InputError, ModelError
-from equipoise.models.options import Options
 from equipoise.models.protocols import Offer
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to load a model.
+
+    Attributes
+    ----------
+    name : str
+        The whole name, with its prefix.
+    device, dtype, backend : str
+        As in `load_model`.
+    revision : str or None
+        Branch, tag or commit of a checkpoint on a hub.
+    allow_pickle, trust_remote_code : bool
+        Whether files may be read that can run code.
+    fetch : bool
+        Whether a hub may be asked for files that the local cache does not hold.
+    """
+
+    name: str
+    device: str = "auto"
+    dtype: str = "auto"
+    revision: str | None = None
+    allow_pickle: bool = False
+    trust_remote_code: bool = False
+    backend: str = "auto"
+    fetch: bool = True
+
 
 Load = Callable[[str, Options], Any]
 Identify = Callable[[str, Options], dict[str, Any] | None]
@@ -36,10 +63,6 @@ class Preview:
     dimension: int | None = None
 
 
-def _unknown(_: str) -> Preview:
-    return Preview()
-
-
 @dataclass(frozen=True)
 class Adapter:
     """How models of one library are loaded.
@@ -59,17 +82,14 @@ class Adapter:
         Whether `backend` chooses what runs its models.
     runs_code : bool
         Whether a name is Python code of the user's rather than a file or a folder.
-    makes_images : bool
-        Whether its models make images, see `equipoise.models.generators`.
     """
 
     prefix: str
     load: Load
-    preview: Callable[[str], Preview] = _unknown
+    preview: Callable[[str], Preview] = lambda _: Preview()
     identify: Identify | None = None
     backends: bool = False
     runs_code: bool = False
-    makes_images: bool = False
 
 
 _ADAPTERS: dict[tuple[str, bool], Adapter] = {}
@@ -78,13 +98,15 @@ _ADAPTERS: dict[tuple[str, bool], Adapter] = {}
 def adapter(
     prefix: str,
     *,
-    preview: Callable[[str], Preview] = _unknown,
+    preview: Callable[[str], Preview] = lambda _: Preview(),
     identify: Identify | None = None,
     backends: bool = False,
     runs_code: bool = False,
     makes_images: bool = False,
 ) -> Callable[[LoadT], LoadT]:
     """Register the function that loads models of one library; see `Adapter`.
+
+    With `makes_images`, its models make images, see `equipoise.models.generators`.
 
     Raises
     ------
@@ -102,7 +124,7 @@ def adapter(
         if (prefix, makes_images) in _ADAPTERS:
             raise InputError(f"the prefix {prefix!r} is taken. To do: choose another one")
         _ADAPTERS[prefix, makes_images] = Adapter(
-            prefix, load, preview, identify, backends, runs_code, makes_images
+            prefix, load, preview, identify, backends, runs_code
         )
         return load
 
@@ -116,25 +138,8 @@ def unregister(prefix: str, *, makes_images: bool = False) -> None:
 
 def adapters(*, makes_images: bool = False) -> Mapping[str, Adapter]:
     """Return adapters of models to audit, or of models that make images, by prefix."""
-    return MappingProxyType(
-        {
-            prefix: one
-            for (prefix, images), one in sorted(_ADAPTERS.items())
-            if images == makes_images
-        }
-    )
-
-
-def load_named(options: Options, *, makes_images: bool = False) -> Any:
-    """Load the model that `options.name` names.
-
-    Raises
-    ------
-    ModelError
-        When the name has no known prefix, or the model cannot be loaded.
-    """
-    found, rest = find_adapter(options.name, makes_images=makes_images)
-    return found.load(rest, options)
+    known = sorted(_ADAPTERS.items())
+    return {prefix: each for (prefix, images), each in known if images == makes_images}
 
 
 def find_adapter(name: str, *, makes_images: bool = False) -> tuple[Adapter, str]:

@@ -1,18 +1,21 @@
 """The libraries that run models: imported when the first model is loaded, and not before."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from equipoise.core.errors import MissingExtraError, ModelError
-from equipoise.models.batching import Batches
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 DTYPES = ("auto", "float32", "bfloat16", "float16")
-BACKENDS = ("auto", "torch", "openvino", "onnxruntime")
+BACKENDS = ("auto", "torch", "openvino")
 CPU = Path("/proc/cpuinfo")
 CPU_BATCH, CUDA_BATCH = 32, 256
 EXHAUSTED = ("out of memory", "can't allocate memory", "bad_alloc", "bad allocation")
@@ -20,11 +23,7 @@ EXHAUSTED = ("out of memory", "can't allocate memory", "bad_alloc", "bad allocat
 
 def torch(extra: str) -> Any:
     """Return the module torch, or say which extra installs it."""
-    try:
-        import torch
-    except ImportError as error:
-        raise MissingExtraError("torch", extra) from error
-    return torch
+    return imported("torch", extra)
 
 
 def gpus() -> int:
@@ -33,46 +32,99 @@ def gpus() -> int:
     return int(library.cuda.device_count()) if library.cuda.is_available() else 0
 
 
+def imported(name: str, extra: str, *needed: str) -> Any:
+    """Return a module, or say which extra installs it and the modules that it needs."""
+    try:
+        for each in ("torch", *needed):
+            import_module(each)
+        return import_module(name)
+    except ImportError as error:
+        raise MissingExtraError(error.name or name, extra) from error
+
+
 def transformers() -> Any:
     """Return the module transformers."""
-    torch("hf")
-    try:
-        import PIL.Image  # noqa: F401
-        import transformers
-    except ImportError as error:
-        raise MissingExtraError(error.name or "transformers", "hf") from error
-    return transformers
+    return imported("transformers", "hf", "PIL.Image")
 
 
 def diffusers() -> Any:
     """Return the module diffusers."""
-    try:
-        import diffusers
-        import torch  # noqa: F401
-        import transformers  # noqa: F401
-    except ImportError as error:
-        raise MissingExtraError(error.name or "diffusers", "diffusers") from error
-    return diffusers
+    return imported("diffusers", "diffusers", "transformers")
 
 
 def open_clip() -> Any:
     """Return the module open_clip."""
-    torch("open_clip")
-    try:
-        import open_clip
-    except ImportError as error:
-        raise MissingExtraError("open_clip", "open_clip") from error
-    return open_clip
+    return imported("open_clip", "open_clip")
 
 
 def timm() -> Any:
     """Return the module timm."""
-    torch("timm")
-    try:
-        import timm
-    except ImportError as error:
-        raise MissingExtraError("timm", "timm") from error
-    return timm
+    return imported("timm", "timm")
+
+
+@dataclass
+class Batches:
+    """The size of batches that fits, found by trying.
+
+    Attributes
+    ----------
+    size : int
+        Items in a batch. It is halved, for good, each time a batch does not fit into memory. It
+        never depends on the time that something took, so a machine makes the same batches again.
+    exhausted : callable
+        Whether an exception says that the memory was not enough; any other is passed on.
+    free : callable
+        Called before the next try, to hand memory back.
+    """
+
+    size: int
+    exhausted: Callable[[Exception], bool]
+    free: Callable[[], object] = lambda: None
+
+    def map(
+        self, function: Callable[[Sequence[Item]], Result], items: Sequence[Item]
+    ) -> list[Result]:
+        """Call a function on batches of the items, in order.
+
+        Parameters
+        ----------
+        function : callable
+            From some of the items to one result.
+        items : sequence
+            All items.
+
+        Returns
+        -------
+        list
+            One result a batch; none where there are no items.
+
+        Raises
+        ------
+        ModelError
+            If even one item does not fit into memory.
+        """
+        results: list[Result] = []
+        start = 0
+        while start < len(items):
+            batch = items[start : start + self.size]
+            try:
+                results.append(function(batch))
+            except Exception as error:
+                if not self.exhausted(error):
+                    raise
+                if self.size == 1:
+                    first = str(error).partition("\n")[0]
+                    raise ModelError(
+                        f"The memory does not hold a batch of one: {first} "
+                        "To do: choose device: cpu, a smaller model, or dtype: float16."
+                    ) from error
+                self.size //= 2
+            else:
+                start += len(batch)
+                continue
+            # Outside the handler: the exception keeps the frames of the model, and their tensors.
+            self.free()
+        return results
 
 
 @dataclass(frozen=True)
@@ -118,17 +170,12 @@ class Placement:
     def batches(self, most: int | None = None) -> Batches:
         """Return batches of a size for the device, halved when its memory is exhausted."""
         size = CPU_BATCH if self.device == "cpu" else CUDA_BATCH
-        return Batches(min(size, most or size), self._exhausted, self._free)
+        return Batches(min(size, most or size), self._exhausted, self.torch.cuda.empty_cache)
 
     def _exhausted(self, error: Exception) -> bool:
-        text = str(error)
         return isinstance(error, self.torch.OutOfMemoryError | MemoryError) or (
-            isinstance(error, RuntimeError) and any(said in text for said in EXHAUSTED)
+            isinstance(error, RuntimeError) and any(text in str(error) for text in EXHAUSTED)
         )
-
-    def _free(self) -> None:
-        if self.device != "cpu":
-            self.torch.cuda.empty_cache()
 
 
 def place(device: str, dtype: str, extra: str, backend: str = "auto") -> Placement:
@@ -181,7 +228,8 @@ def place(device: str, dtype: str, extra: str, backend: str = "auto") -> Placeme
             "To do: device: cpu, or a torch that is built for this GPU's driver."
         )
     if dtype == "auto":
-        dtype = _own_dtype(library) if kind == "cuda" else "float32"
+        half = "bfloat16" if cuda and library.cuda.is_bf16_supported() else "float16"
+        dtype = half if kind == "cuda" else "float32"
     return Placement(device, dtype, library)
 
 
@@ -193,10 +241,6 @@ def has_bfloat16() -> bool:
     except OSError:
         return False
     return bool(re.search(r"\b(avx512_bf16|amx_bf16)\b", told))
-
-
-def _own_dtype(library: Any) -> str:
-    return "bfloat16" if library.cuda.is_bf16_supported() else "float16"
 
 
 @contextmanager

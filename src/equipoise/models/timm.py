@@ -6,13 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from equipoise.core.errors import ModelError
-from equipoise.models.backends import with_backend
 from equipoise.models.hub import LibraryWeights, checked, fetched, without_revision
-from equipoise.models.options import Options
 from equipoise.models.preprocessing import of_timm, preparation, stacked
-from equipoise.models.registry import Preview, adapter
-from equipoise.models.runtimes import Placement, place, timm
-from equipoise.models.towers import TowerClassifier, build_tower, tower_info
+from equipoise.models.registry import Options, Preview, adapter
+from equipoise.models.runtimes import place, timm
+from equipoise.models.towers import TowerClassifier, build_tower, tower_info, with_backend
 
 SETTINGS = "config.json"
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
@@ -61,7 +59,28 @@ def load(target: str, options: Options) -> TowerClassifier:
     except Exception as error:
         raise ModelError(f"{target} cannot be loaded: {error}") from error
     model = model.to(placement.device, placement.torch_dtype).eval()
-    return _classifier(library, options, placement, found, model)
+    settings = library.data.resolve_model_data_config(model)
+    transform = library.data.create_transform(**settings, is_training=False)
+    prepare = preparation(
+        options.name, stacked(transform, placement.torch), of_timm(settings), placement.torch,
+    )  # fmt: skip
+    tower = build_tower(placement, options, model, _outputs, prepare)
+    info = tower_info(
+        options, "timm", found.files, found.digest, placement,
+        ("timm", library.__version__), tower,
+        revision=found.revision,
+        dimension=int(model.head_hidden_size or model.num_features),
+        preprocessing={
+            "architecture": found.own_name,
+            "image_processor": "timm.data.create_transform",
+            "image_backend": "torchvision",
+            "image_settings": json.loads(json.dumps(settings)),
+            "probabilities": "softmax",
+        }
+        | prepare.facts,
+    )  # fmt: skip
+    labels = _labels(library, model)
+    return TowerClassifier(info, labels, model, prepare, tower, tower.placement.batches())
 
 
 def _find(library: Any, target: str, options: Options) -> LibraryWeights:
@@ -89,34 +108,6 @@ def _find(library: Any, target: str, options: Options) -> LibraryWeights:
     names = [SETTINGS, *WEIGHTS[: 2 if options.allow_pickle else 1]]
     folder = fetched(asked, options, names)
     return LibraryWeights.in_folder(asked, folder, SETTINGS, WEIGHTS, options)
-
-
-def _classifier(
-    library: Any, options: Options, placement: Placement, found: LibraryWeights, model: Any
-) -> TowerClassifier:
-    settings = library.data.resolve_model_data_config(model)
-    transform = library.data.create_transform(**settings, is_training=False)
-    prepare = preparation(
-        options.name, stacked(transform, placement.torch), of_timm(settings), placement.torch,
-        choice=options.preprocessing,
-    )  # fmt: skip
-    tower = build_tower(placement, options, model, _outputs, prepare)
-    info = tower_info(
-        options, "timm", found.files, found.digest, placement,
-        ("timm", library.__version__), tower,
-        revision=found.revision,
-        dimension=int(model.head_hidden_size or model.num_features),
-        preprocessing={
-            "architecture": found.own_name,
-            "image_processor": "timm.data.create_transform",
-            "image_backend": "torchvision",
-            "image_settings": json.loads(json.dumps(settings)),
-            "probabilities": "softmax",
-        }
-        | prepare.facts,
-    )  # fmt: skip
-    labels = _labels(library, model)
-    return TowerClassifier(info, labels, model, prepare, tower, tower.placement.batches())
 
 
 def _labels(library: Any, model: Any) -> tuple[str, ...]:

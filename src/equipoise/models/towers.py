@@ -2,28 +2,112 @@
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from equipoise.core.arrays import Floats32
-from equipoise.core.errors import ModelError
-from equipoise.models import onnx_export, openvino
-from equipoise.models.batching import Batches
-from equipoise.models.heads import no_features
+from equipoise.core.errors import MissingExtraError, ModelError
+from equipoise.models import openvino
 from equipoise.models.info import ModelInfo, one_digest
-from equipoise.models.options import Options
 from equipoise.models.preprocessing import Preparation
-from equipoise.models.runtimes import Placement
+from equipoise.models.registry import Options
+from equipoise.models.runtimes import Batches, Placement, has_bfloat16
 
 Call = Callable[[Any, Mapping[str, Any]], tuple[Any, ...]]
 """From a model and its inputs by name to tensors of one row an image."""
 
 # Beside torch in float32, on random levels: a converted tower that is another one is far off.
 LEAST_COSINE = {"float32": 0.999999, "bfloat16": 0.999}
+
+
+# Smaller models answer before a larger one would be converted.
+LEAST_BYTES = 20_000_000
+
+
+def with_backend(placement: Placement, options: Options, weights: Iterable[Path]) -> Placement:
+    """Choose what runs the image tower of a model.
+
+    Parameters
+    ----------
+    placement : Placement
+        Where it runs.
+    options : Options
+        What was asked.
+    weights : iterable of Path
+        The files of weights.
+
+    Returns
+    -------
+    Placement
+        With its backend.
+
+    Raises
+    ------
+    MissingExtraError
+        If OpenVINO was asked for and is not installed.
+    ModelError
+        If OpenVINO cannot compute with the data type on this CPU.
+    """
+    able = placement.dtype == "float32" or (placement.dtype == "bfloat16" and has_bfloat16())
+    installed = find_spec("openvino") is not None
+    if options.backend == "openvino":
+        if not able:
+            raise ModelError(
+                f"openvino cannot compute with {placement.dtype} on this CPU; bfloat16 needs "
+                "avx512_bf16 or amx_bf16. To do: dtype: float32, or backend: torch."
+            )
+        if not installed:
+            raise MissingExtraError("openvino", "openvino")
+    elif (
+        options.backend == "torch"
+        or placement.device != "cpu"
+        or not (able and installed)
+        or sum(path.stat().st_size for path in weights) < LEAST_BYTES
+    ):
+        return placement
+    return replace(placement, backend="openvino")
+
+
+def torch_only(options: Options, what: str) -> None:
+    """Refuse another backend for a model that has no tower for images alone."""
+    if options.backend not in {"auto", "torch"}:
+        raise ModelError(
+            f"{options.name} is {what}, which runs on torch only; backend {options.backend} was "
+            "asked for. To do: backend: torch."
+        )
+
+
+def last_linear(torch: Any, head: Any) -> Any:
+    """Return the last linear layer of a classifier's head, None where there is none."""
+    if head is None:
+        return None
+    layers = [layer for layer in head.modules() if isinstance(layer, torch.nn.Linear)]
+    return layers[-1] if layers else None
+
+
+def seen_by(layer: Any, call: Callable[[], Any]) -> tuple[Any, Any]:
+    """Return what a call of a model returns, and what a layer is given in it: (n, dimension)."""
+    seen: list[Any] = []
+    hook = layer.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+    try:
+        returned = call()
+    finally:
+        hook.remove()
+    return returned, seen[-1].flatten(start_dim=1)
+
+
+def no_features(name: str) -> ModelError:
+    """Return the error of a model whose penultimate features were asked for and are none."""
+    return ModelError(
+        f"{name} ends in no linear layer, so it has no penultimate features. "
+        "To do: wrap it in a factory with a features method (python:module:factory)."
+    )
 
 
 @dataclass(frozen=True)
@@ -40,16 +124,6 @@ class Tower:
 
     placement: Placement
     run: Callable[[Mapping[str, Any]], tuple[Any, ...]]
-
-    @property
-    def versions(self) -> dict[str, str]:
-        """The version of what runs it beside torch."""
-        backend = self.placement.backend
-        return {} if backend == "torch" else {backend: version(backend)}
-
-    def __call__(self, inputs: Mapping[str, Any]) -> tuple[Any, ...]:
-        """Return the tensors of one batch."""
-        return self.run(inputs)
 
 
 def build_tower(
@@ -111,7 +185,8 @@ def _on_torch(placement: Placement, model: Any, call: Call) -> Tower:
 
 def _converted(placement: Placement, model: Any, call: Call, prepare: Preparation) -> Tower:
     torch = placement.torch
-    inputs = dict(prepare(_examples()))
+    examples = np.random.default_rng(5).integers(0, 256, (3, 240, 320, 3), dtype=np.uint8)
+    inputs = dict(prepare([*examples]))
     if inputs.keys() != {"pixel_values"}:
         raise ModelError(f"it takes {', '.join(inputs)}, not pixels alone")
     pixels = inputs["pixel_values"].float()
@@ -122,11 +197,7 @@ def _converted(placement: Placement, model: Any, call: Call, prepare: Preparatio
         with warnings.catch_warnings(), torch.no_grad():
             # Tracing tells what it cannot follow; what came of it is compared below.
             warnings.simplefilter("ignore")
-            run = (
-                openvino.compiled(torch, module, pixels, placement.dtype)
-                if placement.backend == "openvino"
-                else onnx_export.compiled(torch, module, pixels)
-            )
+            run = openvino.compiled(torch, module, pixels, placement.dtype)
             for some in (pixels, pixels[:1]):
                 _compare(module(some), run(some.numpy()), LEAST_COSINE[placement.dtype])
     finally:
@@ -137,11 +208,6 @@ def _converted(placement: Placement, model: Any, call: Call, prepare: Preparatio
         return tuple(torch.from_numpy(array) for array in found)
 
     return Tower(placement, outputs)
-
-
-def _examples() -> list[Any]:
-    generator = np.random.default_rng(5)
-    return list(generator.integers(0, 256, (3, 240, 320, 3), dtype=np.uint8))
 
 
 def _module(torch: Any, model: Any, call: Call) -> Any:
@@ -194,6 +260,8 @@ def tower_info(
     """
     placement = tower.placement if tower else placement
     versions = dict([("torch", str(placement.torch.__version__)), library])
+    if placement.backend != "torch":
+        versions[placement.backend] = version(placement.backend)
     return ModelInfo(
         name=options.name,
         family=family,
@@ -202,7 +270,7 @@ def tower_info(
         dtype=placement.dtype,
         device=placement.device,
         backend=placement.backend,
-        versions=versions | (tower.versions if tower else {}),
+        versions=versions,
         **facts,
     )
 
@@ -238,7 +306,7 @@ class TowerEncoder(ABC):
         See `equipoise.models.images.as_rgb` for what an image is. A vector is NaN where the model
         gives NaN.
         """
-        return self._stack(self.image_batches.map(self._images, images))
+        return _stack(self.info.dimension, self.image_batches.map(self._images, images))
 
     def embed_texts(self, texts: Sequence[str]) -> Floats32:
         """Return projected vectors of n texts, (n, dimension), not normalised.
@@ -252,13 +320,10 @@ class TowerEncoder(ABC):
                 "that the model reads; the rest of them was cut off.",
                 stacklevel=2,
             )
-        return self._stack(self.text_batches.map(self._texts, texts))
-
-    def _stack(self, parts: list[Floats32]) -> Floats32:
-        return np.concatenate([np.empty((0, self.info.dimension or 0), np.float32), *parts])
+        return _stack(self.info.dimension, self.text_batches.map(self._texts, texts))
 
     def _images(self, images: Sequence[Any]) -> Floats32:
-        return _array(self.tower(self.prepare(images))[0])
+        return _array(self.tower.run(self.prepare(images))[0])
 
     def _texts(self, texts: Sequence[str]) -> Floats32:
         with self.placement.torch.inference_mode():
@@ -286,26 +351,25 @@ class TowerClassifier:
         Rows sum to 1, unless the model was trained for several labels an image; NaN where the model
         gives NaN.
         """
-        return self._map(self._probabilities, images, len(self.labels))
+        return _stack(len(self.labels), self.batches.map(self._probabilities, images))
 
     def features(self, images: Sequence[Any]) -> Floats32:
         """Return what the last layer sees of n images, (n, dimension)."""
-        return self._map(self._features, images, self.info.dimension or 0)
-
-    def _map(
-        self, call: Callable[[Sequence[Any]], Floats32], images: Sequence[Any], width: int
-    ) -> Floats32:
-        return np.concatenate([np.empty((0, width), np.float32), *self.batches.map(call, images)])
+        return _stack(self.info.dimension, self.batches.map(self._features, images))
 
     def _probabilities(self, images: Sequence[Any]) -> Floats32:
-        logits = self.tower(self.prepare(images))[0]
+        logits = self.tower.run(self.prepare(images))[0]
         return _array(logits.sigmoid() if self.multi_label else logits.softmax(dim=-1))
 
     def _features(self, images: Sequence[Any]) -> Floats32:
-        seen = self.tower(self.prepare(images))[1:]
+        seen = self.tower.run(self.prepare(images))[1:]
         if not seen:
             raise no_features(self.info.name)
         return _array(seen[0].flatten(start_dim=1))
+
+
+def _stack(width: int | None, parts: list[Floats32]) -> Floats32:
+    return np.concatenate([np.empty((0, width or 0), np.float32), *parts])
 
 
 def _array(tensor: Any) -> Floats32:

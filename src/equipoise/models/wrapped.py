@@ -10,17 +10,17 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+from pydantic import TypeAdapter
 
 from equipoise.core.arrays import Booleans, Floats, Floats32, Positions
 from equipoise.core.errors import ModelError
 from equipoise.models.hub import without_revision
 from equipoise.models.info import ModelInfo, digests, one_digest
-from equipoise.models.options import Options
 from equipoise.models.protocols import DualEncoder
-from equipoise.models.registry import absolute, adapter, load_nested, relative
+from equipoise.models.registry import Options, absolute, adapter, load_nested, relative
 
 PLACE = "{}"
 
@@ -55,27 +55,6 @@ class Ensemble:
 
     rules: tuple[Rule, ...]
     values: tuple[str, ...]
-
-    @staticmethod
-    def of(given: Mapping[str, Any]) -> Ensemble:
-        """Read what `dataclasses.asdict` made of an ensemble.
-
-        Raises
-        ------
-        ValueError
-            If it holds anything but texts.
-        """
-        rules = tuple(Rule(one["neutral"], tuple(one["attributed"])) for one in given["rules"])
-        made = Ensemble(rules, tuple(given["values"]))
-        texts = [
-            *made.values,
-            *(text for rule in rules for text in (rule.neutral, *rule.attributed)),
-        ]
-        if not all(isinstance(text, str) for text in texts) or not all(
-            rule.attributed for rule in rules
-        ):
-            raise ValueError("its rules are not texts with captions")
-        return made
 
     def said(self, text: str) -> tuple[str, ...]:
         """Return the captions that a text stands for; itself where it is not neutral."""
@@ -118,16 +97,14 @@ def mean_vectors(
     once = [*dict.fromkeys(one for captions in said for one in captions)]
     place = {text: row for row, text in enumerate(once)}
     vectors = embed_texts(once).astype(np.float64)
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    unit = vectors / np.where(lengths > 0, lengths, 1.0)
+    unit = unit_vectors(vectors)
     found = [
         vectors[place[captions[0]]]
         if len(captions) == 1
         else unit[[place[one] for one in captions]].mean(axis=0)
         for captions in said
     ]
-    stacked: Floats32 = np.array(found, dtype=np.float32).reshape(len(said), vectors.shape[1])
-    return stacked
+    return np.array(found, dtype=np.float32).reshape(len(said), vectors.shape[1])
 
 
 def naming(words: Sequence[str]) -> re.Pattern[str]:
@@ -275,18 +252,26 @@ def load(target: str, options: Options) -> WrappedEncoder:
     """
     without_revision(target, options)
     folder = Path(target).expanduser()
-    settings = _settings(target, folder)
+    try:
+        settings = TypeAdapter(_Settings).validate_json((folder / SETTINGS).read_bytes())
+    except (OSError, ValueError) as error:
+        raise ModelError(f"{target} holds no {SETTINGS} that can be read: {error}.") from error
     base = _base(settings, folder, options)
-    wrapping = _wrapping(settings, folder, base.info, target)
+    try:
+        wrapping = _wrapping(settings, folder, base.info.dimension or 0)
+    except Exception as error:
+        raise ModelError(f"{target} cannot be read: {error}.") from error
     files = digests(path for path in (folder / SETTINGS, folder / TRANSFORM) if path.is_file())
     kept = {name: files[name] for name in files if name == TRANSFORM}
-    matching, scale = wrapping.matching, base.info.scale
+    matching, dimension, scale = wrapping.matching, base.info.dimension, base.info.scale
+    if matching is not None:
+        # Without a scale of its own it is told what makes its cosines those of the model inside.
+        dimension, scale = matching.dimension, (scale or 1.0) * matching.stretch
     info = replace(
         base.info,
         name=options.name,
-        dimension=base.info.dimension if matching is None else matching.dimension,
-        # Without a scale of its own it is told what makes its cosines those of the model inside.
-        scale=scale if matching is None else (1.0 if scale is None else scale) * matching.stretch,
+        dimension=dimension,
+        scale=scale,
         weights_sha256=one_digest({"base": base.info.weights_sha256, **kept}),
         files={**base.info.files, **files},
         revision=None,
@@ -295,34 +280,29 @@ def load(target: str, options: Options) -> WrappedEncoder:
     return WrappedEncoder(info, base, wrapping)
 
 
-def _settings(target: str, folder: Path) -> dict[str, Any]:
-    path = folder / SETTINGS
-    if not path.is_file():
-        raise ModelError(
-            f"{target} holds no {SETTINGS}. To do: name a folder that equipoise wrote."
-        )
-    try:
-        settings = json.loads(path.read_text(encoding="utf-8"))
-        found = settings["format"]
-        known = isinstance(settings["base"], str)
-    except (ValueError, KeyError, TypeError) as error:
-        raise ModelError(f"{path} does not say which model to wrap ({error}).") from error
-    if not known:
-        raise ModelError(f"{path} does not say which model to wrap: its base is no text.")
-    if found not in (FORMAT, MATCHED):
-        raise ModelError(f"{path} has format {found!r}; this equipoise reads formats 1 and 2.")
-    return dict(settings)
+@dataclass(frozen=True)
+class _Settings:
+    """What the file of settings holds."""
+
+    format: Literal[1, 2]
+    base: str
+    base_weights_sha256: str
+    ensemble: Ensemble | None
+    applied_to: tuple[str, ...]
+    spared: tuple[str, ...]
+    record: dict[str, Any]
+    matching: dict[str, Any] | None = None
 
 
-def _base(settings: Mapping[str, Any], folder: Path, options: Options) -> Any:
-    name = absolute(settings["base"], folder)
+def _base(settings: _Settings, folder: Path, options: Options) -> Any:
+    name = absolute(settings.base, folder)
     try:
         base = load_nested(name, options)
     except ModelError as error:
         raise ModelError(f"{options.name} wraps {name}, which is not loaded: {error}") from error
     if not isinstance(base, DualEncoder):
         raise ModelError(f"{options.name} wraps {name}, which is no dual encoder.")
-    if base.info.weights_sha256 != settings.get("base_weights_sha256"):
+    if base.info.weights_sha256 != settings.base_weights_sha256:
         raise ModelError(
             f"{options.name} was made of another model than {name} is now: its weights differ. "
             "To do: put the model back, or mitigate this one anew."
@@ -330,44 +310,30 @@ def _base(settings: Mapping[str, Any], folder: Path, options: Options) -> Any:
     return base
 
 
-def _wrapping(settings: Mapping[str, Any], folder: Path, base: ModelInfo, target: str) -> Wrapping:
-    try:
-        ensemble = settings["ensemble"]
-        applied, spared = tuple(settings["applied_to"]), tuple(settings["spared"])
-        matches = settings["format"] == MATCHED
-        numbers = _numbers(folder) if applied or matches else {}
-        transform = numbers["transform"] if applied else None
-        made = None if ensemble is None else Ensemble.of(ensemble)
-        matching = Matching.of(settings["matching"], numbers) if matches else None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ModelError(f"{target} cannot be read: {error}.") from error
-    if transform is not None and transform.shape != (base.dimension, base.dimension):
-        raise ModelError(
-            f"{target} transforms vectors with a matrix of shape {transform.shape}, and the model "
-            f"inside has vectors of {base.dimension} numbers."
-        )
-    if matching is not None and len(matching.gate) != base.dimension:
-        raise ModelError(
-            f"{target} tells values from vectors of {len(matching.gate)} numbers, and the model "
-            f"inside has vectors of {base.dimension} numbers."
-        )
-    return Wrapping(made, transform, applied, spared, matching, settings.get("record") or {})
-
-
-def _numbers(folder: Path) -> dict[str, Floats32]:
-    from safetensors import SafetensorError
+def _wrapping(settings: _Settings, folder: Path, dimension: int) -> Wrapping:
     from safetensors.numpy import load_file
 
-    try:
-        return dict(load_file(folder / TRANSFORM))
-    except SafetensorError as error:
-        raise ValueError(f"{TRANSFORM} is damaged ({error})") from error
+    transform, matching, numbers = None, None, {}
+    if settings.applied_to or settings.format == MATCHED:
+        numbers = load_file(folder / TRANSFORM)
+    if settings.applied_to:
+        transform = numbers["transform"]
+        if transform.shape != (dimension, dimension):
+            raise ValueError(f"a transform of shape {transform.shape} for {dimension} numbers")
+    if settings.format == MATCHED:
+        matching = Matching.of(settings.matching or {}, numbers, dimension)
+    return Wrapping(
+        settings.ensemble,
+        transform,
+        settings.applied_to,
+        settings.spared,
+        matching,
+        settings.record,
+    )
 
 
 Embed = Callable[[Sequence[str]], Floats32]
 NUMBERS = ("gate", "offset", "directions")
-# Texts that are read in one go: each neutral one has a block of numbers for every value.
-_AT_ONCE = 256
 
 
 @dataclass(frozen=True)
@@ -383,6 +349,18 @@ class Said:
 
     value: str
     rules: tuple[Rule, ...]
+
+
+@dataclass(frozen=True)
+class _Attribute:
+    attribute: str
+    values: tuple[Said, ...]
+
+
+@dataclass(frozen=True)
+class _Facts:
+    attributes: tuple[_Attribute, ...]
+    weights: tuple[float, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -416,41 +394,26 @@ class Matching:
     directions: Floats32 = field(repr=False)
 
     @staticmethod
-    def of(given: Mapping[str, Any], numbers: Mapping[str, Floats32]) -> Matching:
-        """Read what `facts` made of a matching.
+    def of(given: Mapping[str, Any], numbers: Mapping[str, Floats32], dimension: int) -> Matching:
+        """Read what `facts` and `numbers` made of a matching.
 
         Raises
         ------
-        ValueError, KeyError, TypeError
-            If texts, weights and gate are missing, or do not belong together.
+        ValueError, KeyError
+            If texts, weights and numbers are missing, or do not belong together.
         """
-        attributes = {
-            str(one["attribute"]): tuple(
-                Said(said["value"], Ensemble.of({"rules": said["rules"], "values": []}).rules)
-                for said in one["values"]
-            )
-            for one in given["attributes"]
-        }
-        gate, offset, directions = (numbers[name] for name in NUMBERS)
-        weights = tuple(map(float, given["weights"]))
-        made = Matching(attributes, weights, gate, offset, directions)
+        facts = TypeAdapter(_Facts).validate_python(given)
+        attributes = {each.attribute: each.values for each in facts.attributes}
+        matching = Matching(attributes, facts.weights, *(numbers[name] for name in NUMBERS))
         count = sum(map(len, attributes.values()))
-        if gate.ndim != 2 or gate.shape[1] != count or offset.shape != (count,):
-            raise ValueError(f"its gate of shape {gate.shape} does not tell {count} values")
-        if directions.ndim != 2 or directions.shape[1] != len(gate):
-            raise ValueError(f"its directions have the shape {directions.shape}")
-        if not all(np.isfinite(numbers[name]).all() for name in NUMBERS):
-            raise ValueError("its numbers are not all finite")
-        if not np.allclose(directions @ directions.T, np.eye(len(directions)), atol=1e-3):
-            raise ValueError("its directions are not of unit length and at right angles")
-        named = [said["value"] for one in given["attributes"] for said in one["values"]]
-        told = [said.rules for values in attributes.values() for said in values]
-        if not all(isinstance(value, str) for value in named) or not all(told):
-            raise ValueError("a value is no text, or nothing says it")
-        whole = abs(sum(weights) - 1.0) < 1e-6 and min(weights, default=-1.0) >= 0.0
-        if len(weights) != made._filled_blocks or not whole:
-            raise ValueError(f"its weights are not {made._filled_blocks} that are 1 in all")
-        return made
+        if (
+            matching.gate.shape != (dimension, count)
+            or matching.offset.shape != (count,)
+            or matching.directions.shape[1:] != (dimension,)
+            or len(facts.weights) != matching._filled_blocks
+        ):
+            raise ValueError(f"numbers that do not belong to {count} values of {dimension} numbers")
+        return matching
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -538,15 +501,12 @@ class Matching:
         texts : sequence of str
         """
         found = np.zeros((len(texts), self.dimension), dtype=np.float32)
-        for start in range(0, len(texts), _AT_ONCE):
-            some = texts[start : start + _AT_ONCE]
-            for row, blocks in enumerate(self.blocks(embed_texts, some), start):
-                weights = self._block_weights if len(blocks) > 1 else np.ones(1)
-                found[row, : blocks.size] = (weights[:, None] * blocks).ravel()
-                # All texts are equally long, so that cosines of neutral ones and others compare.
-                if blocks.any():
-                    room = self._length**2 - float(weights @ weights)
-                    found[row, -1] = math.sqrt(max(room, 0.0))
+        for row, blocks in enumerate(self.blocks(embed_texts, texts)):
+            weights = self._block_weights if len(blocks) > 1 else np.ones(1)
+            found[row, : blocks.size] = (weights[:, None] * blocks).ravel()
+            # All texts are equally long, so that cosines of neutral ones and others compare.
+            if blocks.any():
+                found[row, -1] = math.sqrt(max(self._length**2 - float(weights @ weights), 0.0))
         return found
 
     def blocks(self, embed_texts: Embed, texts: Sequence[str]) -> list[Floats]:
@@ -556,22 +516,20 @@ class Matching:
         """
         groups = [self._said(text) for text in texts]
         unit = unit_vectors(mean_vectors(embed_texts, [one for some in groups for one in some]))
-        ends = np.cumsum([len(some) for some in groups])[:-1]
-        return [self._led(part) for part in np.split(unit, ends)] if groups else []
-
-    def _led(self, part: Floats) -> Floats:
-        if len(part) == 1 or self._lead == 1:
-            return part
-        return np.concatenate([part[:1], self.cleared(part[:1]), part[1:]])
+        ends = np.cumsum([len(some) for some in groups])
+        parts = np.split(unit, ends[:-1]) if groups else []
+        return [
+            part
+            if len(part) == 1 or self._lead == 1
+            else np.concatenate([part[:1], self.cleared(part[:1]), part[1:]])
+            for part in parts
+        ]
 
     def _said(self, text: str) -> list[tuple[str, ...]]:
         """Return a text, then, of a neutral one, its captions for each value."""
-        if self._named.search(text):
-            return [(text,)]
-        captions = [one.said(text) for one in self._ensembles]
-        if any(some == (text,) for some in captions):
-            return [(text,)]
-        return [(text,), *captions]
+        captions = [each.said(text) for each in self._ensembles]
+        fits = not self._named.search(text) and (text,) not in captions
+        return [(text,), *captions] if fits else [(text,)]
 
     @cached_property
     def _columns(self) -> dict[str, slice]:
@@ -618,5 +576,4 @@ def unit_vectors(vectors: Any) -> Floats:
     """Return vectors at length 1 in float64; one of zeros stays, and is similar to nothing."""
     wide = np.asarray(vectors, dtype=np.float64)
     lengths = np.linalg.norm(wide, axis=1, keepdims=True)
-    found: Floats = wide / np.where(lengths > 0, lengths, 1.0)
-    return found
+    return np.asarray(wide / np.where(lengths > 0, lengths, 1.0))

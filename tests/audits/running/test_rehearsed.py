@@ -48,7 +48,7 @@ def test_a_wrong_word_is_told_before_a_model_runs(values_of, change, words, worl
     [
         ("hf:./none", "models.n.model: "),
         ("onnx:none.onnx", "models.n.model: There is no model file none.onnx"),
-        ("python:nope:f", "models.n.model: There is no module nope"),
+        ("python:nope:f", "models.n.model: nope:f failed: ModuleNotFoundError"),
     ],
 )
 def test_an_error_about_loading_names_the_key(model, words, world):

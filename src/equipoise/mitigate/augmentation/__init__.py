@@ -1,13 +1,14 @@
 """Training images whose faces are mixed or covered, and their effect on a classifier."""
 
-from equipoise.mitigate.augmentation.detectors import CascadeDetector, YuNetDetector
 from equipoise.mitigate.augmentation.experiment import ARMS, Experiment, augmentation_experiment
 from equipoise.mitigate.augmentation.faces import (
+    CascadeDetector,
     Faces,
     MixedFaces,
     NoisyFaces,
     PlainFaces,
     Regions,
+    YuNetDetector,
     cover_region,
     mix_regions,
     noise_region,

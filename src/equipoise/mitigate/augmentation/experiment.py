@@ -188,10 +188,9 @@ def _check_sets(sets: Mapping[str, Faces]) -> tuple[tuple[str, ...], tuple[str, 
     classes, groups = (tuple(sorted({pair[side] for pair in known["biased"]})) for side in (0, 1))
     for name, pairs in known.items():
         if pairs != known["biased"]:
-            own = sorted({part for pair in pairs for part in pair})
             raise InputError(
-                f"the {name} images have the classes and groups {', '.join(own)}; expected those "
-                f"of the biased ones: {', '.join((*classes, *groups))}"
+                f"the {name} images have the classes and groups {[*pairs]}; expected those of the "
+                f"biased ones: {[*known['biased']]}"
             )
     if len(groups) != 2 or len(classes) < 2:
         raise InputError(f"{len(groups)} groups and {len(classes)} classes; expected two and more")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,11 +18,12 @@ from equipoise.audits.config_fields import Section
 from equipoise.core.arrays import AnyArray, Bytes, Floats32, Integers
 from equipoise.core.errors import InputError, MissingExtraError, ModelError
 from equipoise.mitigate.augmentation.faces import Faces, PlainFaces
+from equipoise.mitigate.fitting import read_state, save_state
 from equipoise.mitigate.recipe import Count, Rate
 from equipoise.models import runtimes
+from equipoise.models.towers import last_linear, seen_by
 from equipoise.stats.streams import stream
 
-SMALL = ("cnn", "vit")
 # Patches of a ViT beside one another, and their side where these do not divide an image.
 _ACROSS, _PATCH = 8, 5
 _AT_ONCE = 256
@@ -55,21 +56,34 @@ def network(name: str, classes: int, size: int, *, seed: int) -> Any:
         If no library has a network of this name, or it cannot take images of this size.
     """
     torch = runtimes.torch("hf")
-    library, _, rest = name.partition(":")
-    makers = (
-        {"torchvision": _of_torchvision, "timm": _of_timm} if rest else {"cnn": _cnn, "vit": _vit}
-    )
-    if library not in makers:
-        raise InputError(
-            f"no network is called {name!r}; expected {', '.join(SMALL)}, torchvision:NAME or "
-            "timm:NAME"
-        )
     before = torch.get_rng_state()
     torch.manual_seed(seed)
     try:
-        return makers[library](rest, classes, size)
+        return _built(name, classes, size)
     finally:
         torch.set_rng_state(before)
+
+
+def _built(name: str, classes: int, size: int) -> Any:
+    library, _, rest = name.partition(":")
+    if name == "cnn":
+        return _cnn(classes)
+    if name == "vit":
+        return _vit(classes, size)
+    if library == "torchvision" and rest:
+        return _of_torchvision(rest, classes, size)
+    if library == "timm" and rest:
+        timm = runtimes.timm()
+        if not timm.is_model(rest):
+            raise ModelError(f"timm has no network called {rest!r}")
+        try:
+            return timm.create_model(rest, pretrained=False, num_classes=classes, img_size=size)
+        except TypeError:
+            # Networks of convolutions take any size, and no argument for it.
+            return timm.create_model(rest, pretrained=False, num_classes=classes)
+    raise InputError(
+        f"no network is called {name!r}; expected cnn, vit, torchvision:NAME or timm:NAME"
+    )
 
 
 def check_networks(names: Sequence[str], size: int) -> None:
@@ -84,7 +98,7 @@ def check_networks(names: Sequence[str], size: int) -> None:
         network(name, 2, size, seed=0)
 
 
-def _cnn(_: str, classes: int, size: int) -> Any:  # noqa: ARG001 - takes any size
+def _cnn(classes: int) -> Any:
     from torch import nn
 
     def block(channels: int, made: int) -> list[Any]:
@@ -96,7 +110,7 @@ def _cnn(_: str, classes: int, size: int) -> Any:  # noqa: ARG001 - takes any si
     )  # fmt: skip
 
 
-def _vit(_: str, classes: int, size: int) -> Any:
+def _vit(classes: int, size: int) -> Any:
     if size % _ACROSS and size % _PATCH:
         raise ModelError(
             f"vit: images of {size} pixels; expected a multiple of {_ACROSS} or of {_PATCH}"
@@ -122,17 +136,6 @@ def _of_torchvision(name: str, classes: int, size: int) -> Any:
     if name.startswith(("inception", "googlenet")):
         options = {"aux_logits": False, "init_weights": True}
     return get_model(name, weights=None, num_classes=classes, **options)
-
-
-def _of_timm(name: str, classes: int, size: int) -> Any:
-    timm = runtimes.timm()
-    if not timm.is_model(name):
-        raise ModelError(f"timm has no network called {name!r}")
-    try:
-        return timm.create_model(name, pretrained=False, num_classes=classes, img_size=size)
-    except TypeError:
-        # Networks of convolutions take any size, and no argument for it.
-        return timm.create_model(name, pretrained=False, num_classes=classes)
 
 
 class Schedule(Section):
@@ -188,9 +191,7 @@ def digest_of(biased: Faces, balanced: Faces, seed: int) -> str:
     return digest.hexdigest()[:16]
 
 
-def train(
-    job: Job, data: PlainFaces, checkpoint: Path, progress: Callable[[int], None] | None = None
-) -> Any:
+def train(job: Job, data: PlainFaces, checkpoint: Path) -> Any:
     """Return a trained network; an existing checkpoint is resumed.
 
     Parameters
@@ -200,8 +201,6 @@ def train(
         Images and labels; its `epoch` is set.
     checkpoint : Path
         File of the state, written after every epoch.
-    progress : callable, optional
-        Called with the number of epochs done, after each.
 
     Returns
     -------
@@ -211,7 +210,9 @@ def train(
     Raises
     ------
     ModelError
-        When the checkpoint is of another training, or the loss is no number.
+        When the loss is no number.
+    RunError
+        When the checkpoint is of another training.
     """
     torch, schedule = runtimes.torch("hf"), job.schedule
     size = np.asarray(data.faces.images[0]).shape[0]
@@ -223,7 +224,11 @@ def train(
     rate = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _rate(step, steps))
     parts = {"module": module, "optimizer": optimizer, "rate": rate}
     targets = torch.from_numpy(class_codes(job.classes, data.faces.labels))
-    for epoch in range(_resume(checkpoint, job, parts), schedule.epochs):
+    known = read_state(checkpoint, repr(job))
+    if known is not None:
+        for name, part in parts.items():
+            part.load_state_dict(known[name])
+    for epoch in range(0 if known is None else known["epochs"], schedule.epochs):
         data.epoch = epoch
         # The network's own draws (dropout) follow from the seed and the epoch, too.
         torch.manual_seed(1_000_003 * job.seed + epoch)
@@ -240,14 +245,8 @@ def train(
                 loss.backward()
                 optimizer.step()
             rate.step()
-        # Under another name first, so that a state is never there in part.
-        checkpoint.parent.mkdir(parents=True, exist_ok=True)
-        partial = checkpoint.with_name(f"{checkpoint.name}.{os.getpid()}.partial")
         state = {name: part.state_dict() for name, part in parts.items()}
-        torch.save({"job": repr(job), "epochs": epoch + 1, **state}, partial)
-        partial.replace(checkpoint)
-        if progress is not None:
-            progress(epoch + 1)
+        save_state(checkpoint, repr(job), {"epochs": epoch + 1, **state})
     return module.eval()
 
 
@@ -257,24 +256,6 @@ def _rate(step: int, steps: int) -> float:
     if step < warm:
         return (step + 1) / warm
     return float(0.5 * (1 + np.cos(np.pi * (step - warm) / max(steps - warm, 1))))
-
-
-def _resume(checkpoint: Path, job: Job, parts: dict[str, Any]) -> int:
-    """Load a state, and return how many epochs are done."""
-    if not checkpoint.exists():
-        return 0
-    try:
-        state = runtimes.torch("hf").load(checkpoint, map_location="cpu", weights_only=True)
-        known = state["job"]
-    except Exception as error:  # noqa: BLE001 - torch raises errors of many kinds
-        raise ModelError(
-            f"{checkpoint}: no state of a training ({type(error).__name__}). To do: delete it"
-        ) from None
-    if known != repr(job):
-        raise ModelError(f"{checkpoint}: the state of another training. To do: delete it")
-    for name, part in parts.items():
-        part.load_state_dict(state[name])
-    return int(state["epochs"])
 
 
 def _logits(module: Any, images: Sequence[Bytes]) -> Any:
@@ -297,16 +278,12 @@ def predict(module: Any, images: Sequence[Bytes]) -> tuple[Integers, Floats32]:
         Input of its last layer.
     """
     torch = runtimes.torch("hf")
-    seen: list[Any] = []
-    last = [part for part in module.modules() if isinstance(part, torch.nn.Linear)][-1]
-    hook = last.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].detach()))
-    codes = []
-    try:
-        with torch.inference_mode():
-            for start in range(0, len(images), _AT_ONCE):
-                logits = _logits(module, images[start : start + _AT_ONCE])
-                codes.append(logits.argmax(dim=1).numpy())
-    finally:
-        hook.remove()
-    features = torch.cat([part.reshape(len(part), -1) for part in seen]).numpy()
-    return np.concatenate(codes), features
+    last = last_linear(torch, module)
+    codes, features = [], []
+    with torch.inference_mode():
+        for start in range(0, len(images), _AT_ONCE):
+            some = images[start : start + _AT_ONCE]
+            logits, seen = seen_by(last, partial(_logits, module, some))
+            codes.append(logits.argmax(dim=1).numpy())
+            features.append(seen.numpy())
+    return np.concatenate(codes), np.concatenate(features)

@@ -32,6 +32,6 @@ def load_generator(
         Of images of 32 × 32 pixels; made for 25 steps, and guidance 1 to 3.
     """
     from equipoise.models import diffusers
-    from equipoise.models.options import Options
+    from equipoise.models.registry import Options
 
     return diffusers.load(str(folder), Options(NAME, device=device, dtype=dtype))

@@ -1,11 +1,12 @@
-"""Counterfactual fine-tuning: a dual encoder trained further on whole counterfactual sets."""
+"""Recipes that train weights: on counterfactual sets, or the text tower on captions alone."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +25,7 @@ from equipoise.mitigate.recipe import (
     digest_of_texts,
     record_of,
 )
-from equipoise.mitigate.sets import ImageSets, Pairs, SubjectTexts, Training
+from equipoise.mitigate.sets import ImageSets, SubjectTexts, Training
 from equipoise.mitigate.trainable import Towers, Trainable, trainable
 from equipoise.stats.streams import stream
 
@@ -47,8 +48,6 @@ class Contrastive(Recipe):
     learning_rate : float
     penalty : float
         Weight of the variance of a neutral prompt's logits within sets; 0: none.
-    mix : float
-        The user's own pairs for each image of a set; needs `Training.pairs`.
     towers : "both", "texts" or "images"
         Towers to train.
     looks : int
@@ -69,7 +68,6 @@ class Contrastive(Recipe):
     batch: Annotated[int, Field(ge=2)] = 32
     learning_rate: Rate = 5e-6
     penalty: Annotated[float, Field(ge=0)] = 0.0
-    mix: Annotated[float, Field(ge=0)] = 0.0
     towers: Towers = "both"
     looks: Count = 4
     patience: Count = 4
@@ -89,12 +87,9 @@ class Contrastive(Recipe):
         Raises
         ------
         InputError
-            When there are no images, a set does not fit into a batch, or pairs are to be mixed in
-            and there are none.
+            When there are no images, or a set does not fit into a batch.
         """
         images = training.known_images(self.name, watched=False)
-        if self.mix and training.pairs is None:
-            raise InputError(f"{self.name} mixes in pairs (mix: {self.mix}), and there are none")
         largest = max(map(len, images.by_set().values()))
         if largest > self.batch:
             raise InputError(
@@ -102,21 +97,34 @@ class Contrastive(Recipe):
                 "batches that hold whole sets"
             )
         subject = trainable(base, self.dtype)
-        batches = Batches(images, training.pairs if self.mix else None, self, seed)
-        look = max(1, batches.in_epoch // self.looks)
+        in_epoch = len([*_packed([*images.by_set().values()], self.batch)])
+        look = max(1, in_epoch // self.looks)
         watched = training.validation_images
+
+        @cache
+        def epoch(number: int) -> list[Positions]:
+            sets = [*images.by_set().values()]
+            order = stream(seed, "mitigate", "order", number).permutation(len(sets))
+            return [*_packed([sets[place] for place in order], self.batch)]
+
+        def loss(step: int) -> Any:
+            number, place = divmod(step, in_epoch)
+            # Sets of unequal size may fill another number of batches in another order.
+            packed = epoch(number)
+            return self._loss(subject, images, packed[place % len(packed)], training.texts)
+
         return fit_weights(
             subject,
             subject.weights(self.towers),
             Plan(
-                self.epochs * batches.in_epoch,
+                self.epochs * in_epoch,
                 self.learning_rate,
                 look,
                 self.patience,
                 min(look, 100),
             ),
             base,
-            loss=lambda step: self._loss(subject, batches.of(step), training.texts),
+            loss=loss,
             validation=(lambda: self._validation(subject, watched, training.validation))
             if watched
             else None,
@@ -125,20 +133,20 @@ class Contrastive(Recipe):
             progress=progress,
         )
 
-    def _loss(self, subject: Trainable, batch: Batch, known: Sequence[SubjectTexts]) -> Any:
+    def _loss(
+        self, subject: Trainable, images: ImageSets, rows: Positions, known: Sequence[SubjectTexts]
+    ) -> Any:
         torch = subject.torch
-        texts, own = np.unique(batch.captions.astype(str), return_inverse=True)
+        texts, own = np.unique(images.caption[rows].astype(str), return_inverse=True)
         with subject.autocast():
-            images = subject.images(batch.images)
+            pictures = subject.images([images.images[row] for row in rows.tolist()])
             vectors = subject.texts(texts.tolist())
-        loss = contrastive_loss(torch, images, vectors, own, subject.scale, subject.bias)
+        loss = contrastive_loss(torch, pictures, vectors, own, subject.scale, subject.bias)
         if not self.penalty:
             return loss
-        queries, places = _queries(subject, known, batch.subjects)
-        sets = np.unique(batch.sets.astype(str), return_inverse=True)[1]
-        spread = spread_within_sets(
-            torch, images[: len(sets)], queries, sets, places, subject.scale
-        )
+        queries, places = _queries(subject, known, images.subject[rows])
+        sets = np.unique(images.set[rows].astype(str), return_inverse=True)[1]
+        spread = spread_within_sets(torch, pictures, queries, sets, places, subject.scale)
         return loss + self.penalty * spread
 
     def _validation(
@@ -147,55 +155,9 @@ class Contrastive(Recipe):
         """Return the mean loss over the sets of the validation subjects, in fixed batches."""
         batches = [*_packed([*watched.by_set().values()], self.batch)]
         return sum(
-            self._loss(subject, _batch(watched, rows), known) * (len(rows) / len(watched))
+            self._loss(subject, watched, rows, known) * (len(rows) / len(watched))
             for rows in batches
         )
-
-
-class Batch(NamedTuple):
-    """Images with captions: first those of sets, then the user's own pairs, which have no set."""
-
-    images: list[Any]
-    captions: Objects
-    sets: Objects
-    subjects: Objects
-
-
-def _batch(images: ImageSets, rows: Positions) -> Batch:
-    pictures = [images.images[row] for row in rows.tolist()]
-    return Batch(pictures, images.caption[rows], images.set[rows], images.subject[rows])
-
-
-class Batches:
-    """The batch of each step, a function of the seed and the step alone."""
-
-    def __init__(
-        self, images: ImageSets, pairs: Pairs | None, recipe: Contrastive, seed: int
-    ) -> None:
-        self.images, self.pairs, self.recipe, self.seed = images, pairs, recipe, seed
-        self.sets = [*images.by_set().values()]
-        self.in_epoch = len([*_packed(self.sets, recipe.batch)])
-        self._epoch = cache(self._packed_epoch)
-
-    def of(self, step: int) -> Batch:
-        """Return the batch of a step, which counts from 0."""
-        epoch, place = divmod(step, self.in_epoch)
-        batch, pairs = _batch(self.images, self._epoch(epoch)[place]), self.pairs
-        if pairs is None:
-            return batch
-        count = max(1, round(self.recipe.mix * len(batch.images)))
-        draw = stream(self.seed, "mitigate", "pairs", step)
-        rows = draw.choice(len(pairs), min(count, len(pairs)), replace=False)
-        return batch._replace(
-            images=[*batch.images, *(pairs.images[row] for row in rows.tolist())],
-            captions=np.concatenate([batch.captions, pairs.caption[rows]]),
-        )
-
-    def _packed_epoch(self, epoch: int) -> list[Positions]:
-        order = stream(self.seed, "mitigate", "order", epoch).permutation(len(self.sets))
-        packed = [*_packed([self.sets[place] for place in order], self.recipe.batch)]
-        # Sets of unequal size may fill another number of batches in another order.
-        return [packed[place % len(packed)] for place in range(self.in_epoch)]
 
 
 def _packed(sets: Sequence[Positions], batch: int) -> Iterator[Positions]:
@@ -234,8 +196,6 @@ def _inputs(training: Training) -> dict[str, Any]:
         if images is not None:
             columns = (images.subject, images.set, images.caption)
             inputs[name] = digest_of_images(images.images, *columns)
-    if training.pairs is not None:
-        inputs["pairs"] = digest_of_images(training.pairs.images, training.pairs.caption)
     return inputs
 
 
@@ -306,3 +266,118 @@ def spread_within_sets(
     means = zeros.index_add(0, place, logits) / sizes
     squares = zeros.index_add(0, place, (logits - means[place]) ** 2)
     return (squares / sizes).mean()
+
+
+Goal = Sequence[tuple[str, Any]]
+"""Texts with the unit vector that each is to have."""
+
+
+class TextDistillation(Recipe):
+    """Training of the text tower alone, without images.
+
+    The vector of a neutral prompt is drawn to the normalised mean of the vectors that the frozen
+    model gives its counterfactual captions; vectors of captions with attributes are kept.
+
+    Attributes
+    ----------
+    name : str
+    steps : int
+        Most steps: training stops where the validation loss no longer falls.
+    learning_rate : float
+    subjects : int
+        Subjects in a step.
+    kept : int
+        Captions in a step whose vectors are held in place.
+    look_every : int
+        Steps between two checks of the validation loss.
+    patience : int
+        Checks without a better loss after which training stops.
+    dtype : str
+        See `Contrastive`.
+    """
+
+    recipe: Literal["text_distillation"] = "text_distillation"
+    name: str = "text_distillation"
+    steps: Count = 100
+    learning_rate: Rate = 1e-5
+    subjects: Count = 8
+    kept: Count = 128
+    look_every: Count = 10
+    patience: Count = 4
+    dtype: Dtype = "auto"
+
+    def fit(
+        self,
+        base: DualEncoder,
+        training: Training,
+        out: Path,
+        *,
+        seed: int = 0,
+        progress: Progress | None = None,
+    ) -> DualEncoder:
+        """Train on the texts of the training subjects."""
+        subject = trainable(base, self.dtype)
+        neutral, captions = _goals(base, training.texts)
+        prompts, watched = _goals(base, training.validation)
+
+        def loss(step: int) -> Any:
+            draw = stream(seed, "mitigate", "distillation", step)
+            chosen = draw.choice(len(neutral), min(self.subjects, len(neutral)), replace=False)
+            rows = draw.choice(len(captions), min(self.kept, len(captions)), replace=False)
+            moved = [pair for place in chosen for pair in neutral[int(place)]]
+            held = [captions[int(row)] for row in rows]
+            return _distance(subject, moved) + _distance(subject, held)
+
+        def validation() -> Any:
+            moved = [pair for goal in prompts for pair in goal]
+            return _distance(subject, moved) + _distance(subject, watched)
+
+        look = self.look_every
+        return fit_weights(
+            subject,
+            subject.weights("texts"),
+            Plan(self.steps, self.learning_rate, look, self.patience, look),
+            base,
+            loss=loss,
+            validation=validation if training.validation else None,
+            record=record_of(
+                self,
+                base,
+                seed,
+                _inputs(replace(training, images=None, validation_images=None)),
+                subject.torch,
+            ),
+            out=out,
+            progress=progress,
+        )
+
+
+def _goals(
+    base: DualEncoder, texts: Sequence[SubjectTexts]
+) -> tuple[list[Goal], list[tuple[str, Any]]]:
+    """Return the goals of the neutral prompts of each subject, and of all captions.
+
+    Captions keep the vectors of the frozen model; prompts go to the mean of those of a subject.
+    """
+    neutral: list[Goal] = []
+    captions: list[tuple[str, Any]] = []
+    for own in texts:
+        vectors = _unit(base.embed_texts(own.attributed))
+        mean = _unit(vectors.mean(axis=0, keepdims=True))[0]
+        neutral.append([(text, mean) for text in own.neutral])
+        captions += zip(own.attributed, vectors, strict=True)
+    return neutral, captions
+
+
+def _unit(vectors: Any) -> Any:
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def _distance(subject: Trainable, goal: Goal) -> Any:
+    """Return 1 - cosine with the goal."""
+    torch = subject.torch
+    with subject.autocast():
+        vectors = subject.texts([text for text, _ in goal])
+    wanted = torch.from_numpy(np.array([vector for _, vector in goal], dtype=np.float32))
+    unit = torch.nn.functional.normalize(vectors.float())
+    return 1.0 - (unit * wanted.to(unit.device)).sum(dim=1).mean()
