@@ -10,8 +10,6 @@ Libraries choose their kernels for the processor, as they do for users: variable
 processor to them (`OPENBLAS_CORETYPE` and the like) are taken out of the environment first.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -6,8 +6,6 @@ A workload is a module with `rows() -> Iterator[Row]` that ends in::
         harness.main(rows)
 """
 
-from __future__ import annotations
-
 import argparse
 import gc
 import json

@@ -1,7 +1,5 @@
 """The pages of the benchmarks, made of the record: docs/benchmarks.md and a block in README.md."""
 
-from __future__ import annotations
-
 from itertools import chain
 from pathlib import Path
 from string import ascii_uppercase

@@ -3,8 +3,6 @@
 The order of record.jsonl is that of the names, so that a workload measured anew changes one line.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass

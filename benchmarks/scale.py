@@ -8,8 +8,6 @@ rows, of vectors of 32 numbers. `--keep` adds what was measured to the record be
 makes docs/scale.md of it anew; `--page` makes the page alone.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

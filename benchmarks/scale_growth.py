@@ -1,7 +1,5 @@
 """What an audit took, and the power of the rows that it grows with."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The page of how audits grow: a table and fits."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from string import ascii_uppercase
 

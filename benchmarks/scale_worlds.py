@@ -3,8 +3,6 @@
 Each world is a folder with tables, embeddings and `audit.yaml`, as a user brings them.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -4,8 +4,6 @@ Peers: scikit-learn's cosine_distances, which makes every pair; numpy's way in l
 unit vectors in float64; and, for the chance level, one matrix product of indicators with these.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from itertools import combinations
 

@@ -6,8 +6,6 @@ targets anew for each, shuffles, and sums the first half); itertools.combination
 p-values; and numpy without a loop, which is quicker.
 """
 
-from __future__ import annotations
-
 import math
 from functools import partial
 from itertools import combinations

@@ -11,8 +11,6 @@ samples, and are extrapolated:
   and their running sums: harder to write, and several times as quick.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import partial
 

@@ -12,8 +12,6 @@ float64 with ours alone.
 Peers may use as many BLAS threads as ours has of its own.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from functools import partial

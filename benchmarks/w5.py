@@ -8,8 +8,6 @@ Peers: the listing of Albuquerque et al. 2024 (a pandas crosstab and scipy's chi
 each class; one groupby here instead of a filter for each, which is quicker), and polars group-bys.
 """
 
-from __future__ import annotations
-
 from statistics import median
 from time import perf_counter
 

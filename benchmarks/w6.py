@@ -6,8 +6,6 @@ replicates. `rates` gives intervals in closed form, and where it is asked for th
 and p-value for each gap from 100 permutations of its null, which no peer gives.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from time import perf_counter
 

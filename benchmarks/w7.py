@@ -8,8 +8,6 @@ decoding as the extraction does. Model and whole way have every core on both sid
 one. Ours also cuts to the centre and puts on the scale where Pillow's row only decodes and resizes.
 """
 
-from __future__ import annotations
-
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial

@@ -4,8 +4,6 @@ There is no peer that does as much. The one here is fairlearn's MetricFrame for 
 class, values alone, extrapolated from a few classes.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from time import perf_counter
 

@@ -1,7 +1,5 @@
 """Small data sets in the true layout of real ones, with pictures: as a user has them on disk."""
 
-from __future__ import annotations
-
 import io
 import json
 from itertools import product

@@ -1,7 +1,5 @@
 """Reference values that lie beside the checkout, in ../shared/goldens; tests skip without them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Small files in the true formats of data sets, in any order of their records."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

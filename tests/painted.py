@@ -1,7 +1,5 @@
 """A model that paints one colour, and models that see it: what an audit finds can be counted."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import numpy as np

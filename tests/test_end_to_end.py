@@ -1,7 +1,5 @@
 """What a user is promised of a whole run: no network, the same bytes whatever the threads."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Synthetic comparisons: models whose faults are known, on the same images."""
 
-from __future__ import annotations
-
 import math
 from functools import cache
 from typing import Any

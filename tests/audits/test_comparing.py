@@ -1,7 +1,5 @@
 """Comparisons: what differs, in which direction, how surely, and on which rows."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

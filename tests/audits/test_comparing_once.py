@@ -1,7 +1,5 @@
 """Comparisons count honestly: what repeats is told once, what is undefined says why."""
 
-from __future__ import annotations
-
 import math
 from functools import cache
 

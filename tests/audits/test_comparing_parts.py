@@ -1,7 +1,5 @@
 """Parts of one subject: averaged before subjects are paired, never pairs of their own."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from pathlib import Path

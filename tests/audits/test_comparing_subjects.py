@@ -1,7 +1,5 @@
 """Runs of kinds other than predictions, held against each other subject by subject."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import replace

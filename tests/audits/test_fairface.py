@@ -1,7 +1,5 @@
 """The example configuration on real data: what it must find, and that it finds it twice."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What is said once is tested once."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

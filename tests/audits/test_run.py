@@ -1,7 +1,5 @@
 """The audit of predictions on small tables: what it measures, counts, leaves out and repeats."""
 
-from __future__ import annotations
-
 import numpy as np
 import polars as pl
 import pytest

@@ -1,7 +1,5 @@
 """`equipoise augment`: drawn faces, one's own images, and what is wrong with a configuration."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

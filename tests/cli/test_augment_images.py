@@ -1,7 +1,5 @@
 """Images of `equipoise augment`: what can't be used is named before training."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """`equipoise compare` with runs of several kinds: a mitigation's gain and its price on one page."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

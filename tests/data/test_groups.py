@@ -1,7 +1,5 @@
 """Groups from captions, boxes and columns: what each rule does, says and counts."""
 
-from __future__ import annotations
-
 import pytest
 
 from equipoise.data import (

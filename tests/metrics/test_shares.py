@@ -1,7 +1,5 @@
 """Shares corrected for the errors of a classifier, and held against shares from outside."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

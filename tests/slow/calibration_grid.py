@@ -4,8 +4,6 @@
 the same worlds.
 """
 
-from __future__ import annotations
-
 import math
 import sys
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Worlds without bias: groups are exchangeable, over all rows or within the true class."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -4,8 +4,6 @@
 with fewer samples.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, fields

@@ -111,7 +111,7 @@ class Estimate:
     excluded: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     unit: str = "row"
     reason: str = ""
-    ends: Ends = field(default=no_ends, repr=False)
+    ends: Ends = no_ends
 
     def interval(self, level: float = 0.95) -> Interval:
         """Return the interval at a confidence level in (0, 1); NaN ends when there is none."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -36,7 +36,7 @@ class Groups:
 
     attributes: tuple[str, ...]
     levels: tuple[tuple[str, ...], ...]
-    codes: Integers32 = field(repr=False)
+    codes: Integers32
     min_size: int = 1
 
     @classmethod

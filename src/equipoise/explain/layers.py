@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -35,7 +35,7 @@ class Layer:
     """
 
     name: str
-    module: Any = field(repr=False)
+    module: Any
     form: str
     grid: tuple[int, int]
     prefix: int = 0

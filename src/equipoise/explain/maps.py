@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
@@ -53,9 +53,9 @@ class ActivationMaps:
         whole image is taken.
     """
 
-    maps: Floats32 = field(repr=False)
-    frames: Floats = field(repr=False)
-    targets: tuple[str, ...] = field(repr=False)
+    maps: Floats32
+    frames: Floats
+    targets: tuple[str, ...]
     layer: str
     method: str
     what: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from equipoise.core.errors import InputError, ModelError
@@ -36,7 +36,7 @@ class Scoring:
     """
 
     inside: Insides
-    score: Score = field(repr=False)
+    score: Score
     what: str
     tower: str
 

@@ -5,7 +5,7 @@ Lengths and products are summed in one fixed order, whatever the size of the num
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -131,8 +131,8 @@ class ChosenRows:
         Which of them, in any order.
     """
 
-    table: AnyArray = field(repr=False)
-    rows: Integers = field(repr=False)
+    table: AnyArray
+    rows: Integers
 
     @cached_property
     def _mapped(self) -> Mapped:

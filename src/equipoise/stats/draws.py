@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
@@ -368,7 +368,7 @@ class ItemSampler:
     weight: Floats
     group: Integers
     unit: Integers
-    keys: Words = field(repr=False)
+    keys: Words
     shape: tuple[int, int]
 
     @property

@@ -1,7 +1,5 @@
 """What an audit of text-to-image models finds of images that a painter makes as it is told."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pytest

@@ -1,7 +1,5 @@
 """Configurations and tables that are refused, and the examples."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Training that resumes, and an experiment that says with intervals what helped."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

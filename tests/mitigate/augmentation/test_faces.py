@@ -1,7 +1,5 @@
 """Where faces are, and what is done to them."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, Literal, get_args
 
@@ -59,7 +59,7 @@ class Confusion:
 
     classes: tuple[str, ...]
     outcomes: tuple[str, ...]
-    counts: Integers = field(repr=False)
+    counts: Integers
 
     @classmethod
     def of_labels(
@@ -244,9 +244,9 @@ class Shares:
     """
 
     classes: tuple[str, ...]
-    said: Floats = field(repr=False)
+    said: Floats
     effective: float
-    confusion: Confusion = field(repr=False)
+    confusion: Confusion
     exact: bool
     constrained: bool
     name: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -56,7 +56,7 @@ class Search:
         How far a score in float32 may lie from the true one.
     """
 
-    queries: Floats32 = field(repr=False)
+    queries: Floats32
     read: Callable[[int], tuple[Floats32, Floats32]]
     items: int
     k: int
@@ -150,8 +150,8 @@ class CosineScores:
         Of the queries.
     """
 
-    items: Table = field(repr=False)
-    queries: Floats = field(repr=False)
+    items: Table
+    queries: Floats
     names: tuple[str, ...]
 
     def __len__(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, TypeVar
@@ -47,11 +47,11 @@ class LabelExchange:
         Place in `labels` of each item that is looked at, in any shape.
     """
 
-    labels: Integers32 = field(repr=False)
+    labels: Integers32
     first: Integers
     size: Integers
     wanted: Integers
-    source: Integers = field(repr=False)
+    source: Integers
 
     @classmethod
     def of(cls, codes: Integers32, stratum: Integers, items: Integers) -> LabelExchange:

@@ -35,7 +35,7 @@ class Pool:
 
     name: str
     query: int
-    items: Integers = field(repr=False)
+    items: Integers
     block: int
 
 
@@ -63,10 +63,10 @@ class Pools:
     """
 
     pools: tuple[Pool, ...]
-    table: AnyArray | CosineScores = field(repr=False)
+    table: AnyArray | CosineScores
     groups: Groups
-    block: Integers = field(repr=False)
-    member: Integers | None = field(repr=False)
+    block: Integers
+    member: Integers | None
     units: tuple[str, ...]
     excluded: dict[str, int]
     without_set: int = 0
@@ -273,9 +273,9 @@ class Tops:
 
     k: int
     pool: Integers
-    items: Integers = field(repr=False)
-    begin: Integers = field(repr=False)
-    end: Integers = field(repr=False)
+    items: Integers
+    begin: Integers
+    end: Integers
 
     @cached_property
     def weights(self) -> Floats:
@@ -312,7 +312,7 @@ class Ranking:
 
     pools: Pools
     longest: int
-    _kept: dict[tuple[int, bool], Tops] = field(default_factory=dict, repr=False)
+    _kept: dict[tuple[int, bool], Tops] = field(default_factory=dict)
 
     @classmethod
     def of(cls, pools: Pools, *ks: int) -> Ranking:

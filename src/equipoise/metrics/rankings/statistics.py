@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, Literal
 
@@ -35,7 +35,7 @@ class Drawn:
         Number of groups.
     """
 
-    codes: Integers32 = field(repr=False)
+    codes: Integers32
     tops: Tops
     groups: int
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -45,9 +45,9 @@ class Regions:
         Images without, by reason.
     """
 
-    cumulated: Floats = field(repr=False)
-    boxes: Floats = field(repr=False)
-    rows: Integers = field(repr=False)
+    cumulated: Floats
+    boxes: Floats
+    rows: Integers
     dropped: dict[str, int]
 
     @classmethod

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -53,11 +53,11 @@ class Block:
     """
 
     places: Integers
-    items: Integers = field(repr=False)
-    scores: Floats = field(repr=False)
-    codes: Integers32 = field(repr=False)
-    stratum: Integers = field(repr=False)
-    loose: Booleans = field(repr=False)
+    items: Integers
+    scores: Floats
+    codes: Integers32
+    stratum: Integers
+    loose: Booleans
     groups: int
 
     @cached_property
@@ -235,8 +235,8 @@ class UnitExchange:
     """
 
     exchange: Exchange
-    codes: Integers32 = field(repr=False)
-    source: Integers = field(repr=False)
+    codes: Integers32
+    source: Integers
 
     @classmethod
     def of(
@@ -304,8 +304,8 @@ class Exchanged:
     """
 
     places: Integers
-    items: Integers = field(repr=False)
-    by_image: Floats = field(repr=False)
+    items: Integers
+    by_image: Floats
     statistic: Callable[[Floats, Any], Floats]
 
     def __call__(self, codes: Integers32, groups: int) -> Floats:
@@ -401,12 +401,12 @@ class Effects:
     """
 
     pools: Pools
-    blocks: tuple[Block, ...] = field(repr=False)
-    items: Integers = field(repr=False)
+    blocks: tuple[Block, ...]
+    items: Integers
     alone: int
     paired: bool
-    clusters: Integers | None = field(repr=False)
-    keys: Words = field(repr=False)
+    clusters: Integers | None
+    keys: Words
 
     @classmethod
     def of(cls, pools: Pools, sets: Any, clusters: Any, scale: float) -> Effects:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -109,8 +109,8 @@ class Loess:
         Share of the data that each fit sees.
     """
 
-    x: Floats = field(repr=False)
-    y: Floats = field(repr=False)
+    x: Floats
+    y: Floats
     span: float
 
     def __call__(self, at: Any) -> Floats:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
@@ -70,10 +70,10 @@ class Rejections:
     """
 
     groups: Groups
-    values: Integers = field(repr=False)
-    unit: Integers = field(repr=False)
-    cluster: list[str] = field(repr=False)
-    stratum: Integers = field(repr=False)
+    values: Integers
+    unit: Integers
+    cluster: list[str]
+    stratum: Integers
     strata: tuple[str, ...]
     resampling: Resampling | None
     seed: int

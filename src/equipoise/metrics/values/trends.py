@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -53,11 +53,11 @@ class ImageSimilarities:
         Names of the units that repeat.
     """
 
-    scores: npt.ArrayLike = field(repr=False)
+    scores: npt.ArrayLike
     words: Sequence[str]
-    groups: Any = field(repr=False)
-    regions: Any = field(default=None, repr=False)
-    units: Any = field(default=None, repr=False)
+    groups: Any
+    regions: Any = None
+    units: Any = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,10 +66,10 @@ class Images:
 
     regions: tuple[str, ...]
     groups: tuple[str, ...]
-    number: Floats = field(repr=False)
-    region: Integers = field(repr=False)
-    group: Integers = field(repr=False)
-    unit: Integers = field(repr=False)
+    number: Floats
+    region: Integers
+    group: Integers
+    unit: Integers
     units: tuple[str, ...] | None
     excluded: Mapping[str, int]
 
