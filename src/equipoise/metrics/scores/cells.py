@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from equipoise.core.arrays import Booleans, Bytes, Floats, Integers, Integers32
-from equipoise.core.groups import Groups
-from equipoise.metrics.counts import Units, item_sampler
 from equipoise.stats.compiled import compiled
-from equipoise.stats.draws import Sampler, TableSampler
 from equipoise.stats.streams import stream
 
 # Lanes of random numbers side by side, and draws that are made at once.
@@ -21,12 +16,19 @@ LANES = 16
 _DRAWS = 128
 
 
-@compiled("int64(float64[::1], boolean[::1], uint8[::1], int32[::1], uint32[::1])")
-def pack(scores: Any, labels: Any, measured: Any, rows: Any, packed: Any) -> Any:
-    """Pack some rows; return how many distinct scores their positives have."""
+@compiled("Tuple((uint32[::1], int64))(float64[::1], boolean[::1], uint8[::1], int32[::1])")
+def pack(scores: Any, labels: Any, measured: Any, rows: Any) -> Any:
+    """Return cells with the bits of `measured` of some rows, and how many thresholds there are.
+
+    Thresholds are the distinct scores of positives, falling. Cell 3 u holds the negatives above
+    threshold u and not above the one before, 3 u + 1 the positives and 3 u + 2 the negatives at it;
+    the last cell the negatives below all. `measured` has two bits: whether the row is measured at
+    the fixed threshold, and whether it is predicted positive there.
+    """
     rising = _distinct_positives(scores, labels, rows)
     many = len(rising)
     first, scale = _buckets(rising)
+    packed = np.empty(len(rows), np.uint32)
     for place in range(len(rows)):
         row = rows[place]
         below = _count_below(rising, first, scale, scores[row]) if many else 0
@@ -37,7 +39,7 @@ def pack(scores: Any, labels: Any, measured: Any, rows: Any, packed: Any) -> Any
         else:
             cell = 3 * (many - below)
         packed[place] = 4 * cell + measured[row]
-    return many
+    return packed, many
 
 
 @compiled()
@@ -94,28 +96,6 @@ def _count_below(rising: Any, first: Any, scale: Any, score: Any) -> Any:
     return base
 
 
-@compiled("int64(int32[::1], int32[::1], boolean[::1], int64[:,::1], int32[::1])")
-def choose(order: Any, codes: Any, labels: Any, quota: Any, chosen: Any) -> Any:
-    """Choose the first rows of each group and label in an order, until `quota` is used up."""
-    left, many = quota.sum(), 0
-    for row in order:
-        if many == left:
-            break
-        label = np.int64(labels[row])
-        if quota[codes[row], label] > 0:
-            quota[codes[row], label] -= 1
-            chosen[many] = row
-            many += 1
-    return many
-
-
-@compiled("void(boolean[::1], int32[::1], int64[::1])")
-def count_by_group(flags: Any, codes: Any, counts: Any) -> None:
-    """Count the rows of each group that have a flag."""
-    for row in range(len(flags)):
-        counts[codes[row]] += flags[row]
-
-
 @compiled("void(uint32[::1], uint32[::1], int64[::1], uint32[:,::1], int64, float64[:,::1])")
 def fixed_draws(positive: Any, negative: Any, draw: Any, state: Any, many: Any, found: Any) -> None:
     """Draw positives and negatives with replacement, and measure each replicate.
@@ -159,19 +139,12 @@ def _draw(pool: Any, many: Any, measured: Any, state: Any, drawn: Any, counts: A
         _indices(state, len(pool), drawn)
         size = min(len(drawn), many - done)
         done += size
-        if seen + size <= measured:
-            for place in range(size):
-                row = pool[drawn[place]]
-                counts[row >> np.uint32(2)] += np.int32(1)
+        for place in range(size):
+            row = pool[drawn[place]]
+            counts[row >> np.uint32(2)] += np.int32(1)
+            if seen < measured:
                 seen += np.int64((row >> np.uint32(1)) & np.uint32(1))
                 predicted += np.int64(row & np.uint32(1))
-        else:
-            for place in range(size):
-                row = pool[drawn[place]]
-                counts[row >> np.uint32(2)] += np.int32(1)
-                if seen < measured:
-                    seen += np.int64((row >> np.uint32(1)) & np.uint32(1))
-                    predicted += np.int64(row & np.uint32(1))
     # Lanes of their own: the other metrics' draws are the same without these.
     while seen < measured:
         _indices(state[4:], len(pool), drawn)
@@ -312,7 +285,7 @@ def weighted_sums(
     Parameters
     ----------
     packed : tuple
-        Of the group's rows, and how many thresholds they have: see `kernels.pack`.
+        Of the group's rows, and how many thresholds they have: see `pack`.
     rows : ndarray of int32
         The group's rows.
     measured : ndarray, shape (n,)
@@ -345,7 +318,7 @@ def fixed_prevalence(
     Parameters
     ----------
     packed : tuple
-        Of the group's rows, and how many thresholds they have: see `kernels.pack`.
+        Of the group's rows, and how many thresholds they have: see `pack`.
     labels : ndarray of bool
         Of the same rows.
     draw : tuple of four int
@@ -368,119 +341,45 @@ def fixed_prevalence(
     return sums.T
 
 
-def permuted(
-    metrics: Sequence[Metric],
-    ratio: float | None,
-    cells: Cells,
-    strata: Integers,
-    groups: Groups,
-    units: Units | None,
-    permutations: int,
-    seed: int,
-) -> list[Floats]:
-    """Return metrics by group with groups permuted within strata of cells.
-
-    Parameters
-    ----------
-    metrics, ratio
-        See `metric_of`; all metrics have the same cells.
-    cells : Cells
-        Of the rows of all groups compared.
-    strata : ndarray of int, shape (cells,)
-    groups : Groups
-        Of the same rows.
-    units : Units or None
-        Rows of one unit exchange groups together.
-    permutations, seed : int
-
-    Returns
-    -------
-    list of ndarray, shape (permutations, groups)
-        One per metric.
-    """
-    used, width = np.flatnonzero(cells.cell >= 0), len(groups)
-    sampler: Sampler
-    if units is None:
-        flat = cells.cell[used] * width + groups.codes[used]
-        table = np.bincount(flat, minlength=cells.size * width)
-        sampler = TableSampler(table.reshape(cells.size, width).astype(np.float64))
-    else:
-        chosen, shape = Units(units.codes[used], units.names), (cells.size, width)
-        cell = cells.cell[used][:, None]
-        sampler = item_sampler(cell, None, groups.take(used), chosen, shape)
-    found: list[list[Floats]] = [[] for _ in metrics]
-    for tables in sampler.permute(strata, permutations, seed):
-        cases = np.ascontiguousarray(tables.transpose(0, 2, 1)).reshape(-1, cells.size)
-        for values, metric in zip(found, metrics, strict=True):
-            values.append(metric_of(metric, cases, ratio).reshape(len(tables), width))
-    return [np.concatenate(values) for values in found]
-
-
 Metric = Literal[
     "average_precision", "auroc", "true_positive_rate", "false_positive_rate", "precision", "f1"
 ]
 RANKED: tuple[Metric, ...] = ("average_precision", "auroc")
 
 
-@dataclass(frozen=True, eq=False)
-class Cells:
-    """The cell of each row.
-
-    Ranked cells, with the U distinct scores of positives as thresholds in descending order: U
-    cells of positives, U of negatives above threshold u and not above the one before, U of
-    negatives that equal it, and one of negatives below all. Cells at a threshold: true and false
-    positives' and negatives' counts in the order TP, FN, FP, TN.
-
-    Attributes
-    ----------
-    cell : ndarray of int64, shape (n,)
-        -1 where a row takes no part.
-    positive : int
-        Cells before this one hold positives.
-    size : int
-        Number of cells.
-    """
-
-    cell: Integers = field(repr=False)
-    positive: int
-    size: int
-
-
-def packed_rows(
-    scores: Floats, labels: Booleans, measured: Bytes, rows: Integers32
-) -> tuple[npt.NDArray[np.uint32], int]:
-    """Return each row's cell with its bits of `measured`, and how many thresholds there are.
-
-    See `equipoise.metrics.scores.cells`.
-    """
-    packed = np.empty(len(rows), dtype=np.uint32)
-    return packed, pack(scores, labels, measured, rows, packed)
-
-
 def _all_rows(scores: Floats, labels: Booleans) -> tuple[Integers, int]:
     every = np.arange(len(scores), dtype=np.int32)
-    packed, many = packed_rows(scores, labels, np.zeros(len(scores), dtype=np.uint8), every)
+    packed, many = pack(scores, labels, np.zeros(len(scores), dtype=np.uint8), every)
     return (packed >> 2).astype(np.int64), many
 
 
-def ranked_cells(scores: Floats, labels: Booleans) -> Cells:
-    """Return cells that keep everything that AP and AUROC need, ties included."""
+def ranked_cells(scores: Floats, labels: Booleans) -> tuple[Integers, int, int]:
+    """Return the cell of each row, how many cells have positives, and how many there are.
+
+    They keep everything that AP and AUROC need, ties included. Of the U distinct scores of
+    positives, falling: U cells of positives, U of negatives above threshold u and not above the
+    one before, U of negatives that equal it, and one of negatives below all.
+    """
     place, many = _all_rows(scores, labels)
     threshold, kind = place // 3, place % 3
     # Kinds are above, positive and equal; what is below all thresholds is last.
     cell = threshold + np.array([many, 0, 2 * many])[kind]
     cell[threshold == many] = 3 * many
-    return Cells(cell, many, 3 * many + 1)
+    return cell, many, 3 * many + 1
 
 
-def threshold_cells(scores: Floats, labels: Booleans, threshold: float, used: Booleans) -> Cells:
-    """Return the cells TP, FN, FP, TN of the rows used, predicted positive from a threshold on."""
-    cell = np.where(labels, 0, 2) + (scores < threshold)
-    return Cells(np.where(used, cell, -1).astype(np.int64), 2, 4)
+def threshold_cells(
+    scores: Floats, labels: Booleans, threshold: float
+) -> tuple[Integers, int, int]:
+    """Return the cells TP, FN, FP, TN, predicted positive from a threshold on.
+
+    As `ranked_cells`.
+    """
+    return np.where(labels, 0, 2) + (scores < threshold), 2, 4
 
 
-def best_f1_threshold(scores: npt.ArrayLike, labels: npt.ArrayLike) -> tuple[float, float]:
-    """Threshold with the largest F1 of "positive if the score is at least it", and that F1.
+def best_f1_threshold(scores: npt.ArrayLike, labels: npt.ArrayLike) -> float:
+    """Threshold with the largest F1 of "positive if the score is at least it".
 
     Parameters
     ----------
@@ -488,23 +387,22 @@ def best_f1_threshold(scores: npt.ArrayLike, labels: npt.ArrayLike) -> tuple[flo
 
     Returns
     -------
-    threshold, f1 : float
+    float
         One of the scores, so that something is predicted positive; of equally good ones the
         larger. NaN when no label is positive.
     """
     values = np.ascontiguousarray(scores, dtype=np.float64)
     truth = np.ascontiguousarray(labels).astype(np.bool_)
     if not truth.any():
-        return float("nan"), float("nan")
+        return float("nan")
     # Below a positive's score, what another negative adds makes F1 smaller.
     place, many = _all_rows(values, truth)
     above, equal_true, equal = np.bincount(place, minlength=3 * many + 1)[:-1].reshape(-1, 3).T
     true = np.cumsum(equal_true)
     predicted = np.cumsum(above + equal_true + equal)
     # Equal quotients of whole numbers are equal floats: ties are exact.
-    f1 = 2.0 * true / (predicted + truth.sum())
-    best = int(np.argmax(f1))
-    return float(np.unique(values[truth])[::-1][best]), float(f1[best])
+    best = int(np.argmax(true / (predicted + truth.sum())))
+    return float(np.unique(values[truth])[::-1][best])
 
 
 def metric_of_sums(metric: Metric, sums: Floats, ratio: float | None) -> Floats:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -13,7 +13,7 @@ import pyarrow as pa
 from equipoise.core.arrays import Floats
 from equipoise.core.errors import InputError
 from equipoise.metrics.building import against
-from equipoise.metrics.scores.measure import FOLLOWS, ConceptResults
+from equipoise.metrics.scores.measure import ConceptResults
 from equipoise.stats.chance import benjamini_hochberg
 from equipoise.stats.intervals import percentile
 
@@ -69,34 +69,29 @@ def contrasts_of(versions: Versions, baseline: str, alpha: float) -> dict[str, C
 
 
 def _of_version(results: ConceptResults, alpha: float) -> Contrasts:
-    """Return the contrasts of one version; means over concepts are a family of their own."""
-    found = {}
+    """Return the contrast of each pair of groups; means over concepts are a family of their own."""
+    found: dict[Key, Contrast] = {}
     for family in ([None], range(len(results.names))):
-        rows = [row for concept in family for row in _rows(results, concept, alpha)]
-        q = benjamini_hochberg(np.array([p for _, _, p in rows]))
-        for (key, one, _), adjusted in zip(rows, q.tolist(), strict=True):
+        rows, p_values = [], []
+        for concept in family:
+            values, boot = results.differences(concept), results.replicates(concept)
+            null, _ = results.null_differences(concept)
+            for index, pair in enumerate(results.pairs):
+                value = float(values[index])
+                draws = np.full(1, np.nan) if boot is None else boot[:, index]
+                low, high, _ = percentile(draws, 1.0 - alpha)
+                drawn = None if null is None else np.abs(null[:, index])
+                finest = results.resolution
+                p = against(drawn, abs(value), "higher", "", resolution=finest, scale=1.0).p_value
+                p_values.append(math.nan if p is None else p)
+                first, second = (results.groups.names[one] for one in pair)
+                key = "" if concept is None else results.names[concept], first, second
+                rows.append((key, Contrast(value, float(low), float(high), draws)))
+        q = benjamini_hochberg(np.array(p_values))
+        for (key, one), adjusted in zip(rows, q.tolist(), strict=True):
             significant = one.low > 0 or one.high < 0 if results.hall else adjusted <= alpha
             found[key] = replace(one, significant=bool(significant))
     return found
-
-
-def _rows(
-    results: ConceptResults, concept: int | None, alpha: float
-) -> Iterator[tuple[Key, Contrast, float]]:
-    """Yield the key, contrast and p-value of each pair of groups."""
-    values, boot = results.differences(concept), results.replicates(concept)
-    null, _ = results.null_differences(concept)
-    for index, pair in enumerate(results.pairs):
-        first, second = (results.groups.names[one] for one in pair)
-        draws = np.full(1, np.nan) if boot is None else boot[:, index]
-        low, high, _ = percentile(draws, 1.0 - alpha)
-        one = Contrast(float(values[index]), float(low), float(high), draws)
-        drawn = None if null is None else np.abs(null[:, index])
-        held = against(
-            drawn, abs(one.value), "higher", "", resolution=results.resolution, scale=1.0
-        )
-        p = math.nan if held.p_value is None else held.p_value
-        yield ("" if concept is None else results.names[concept], first, second), one, p
 
 
 def matched(found: Contrasts, key: Key) -> Contrast:
@@ -117,20 +112,16 @@ def reason_of(results: ConceptResults, key: Key) -> str:
         Concept ("" for the mean over concepts) and two groups, by name.
     """
     concept, *pair = key
-    groups, reasons = results.groups, {}
-    for name in pair:
-        if name not in groups.names:
-            reasons[name] = "no rows"
-        elif concept in results.names:
-            place = groups.names.index(name)
-            reasons[name] = results.reasons[results.names.index(concept)][place]
-        elif concept:
-            reasons[name] = "the concept is not measured"
-        elif not shared_concepts(results, key):
-            reasons[name] = "no concept in which both groups take part"
-    # That no group is left to compare with follows from the other's reason.
-    own = {name: why for name, why in reasons.items() if why and why not in FOLLOWS}
-    return "; ".join(f"{name}: {why}" for name, why in (own or reasons).items() if why)
+    names = results.groups.names
+    if missing := [name for name in pair if name not in names]:
+        return f"{missing[0]}: no rows"
+    if not concept:
+        both = shared_concepts(results, key)
+        return "" if both else "no concept in which both groups take part"
+    if concept not in results.names:
+        return "the concept is not measured"
+    reasons = zip(names, results.reasons[results.names.index(concept)], strict=True)
+    return "; ".join(f"{name}: {why}" for name, why in reasons if name in pair and why)
 
 
 def shared_concepts(results: ConceptResults, key: Key) -> tuple[str, ...]:
@@ -167,9 +158,9 @@ def design_choices(versions: Versions, baseline: str, *, alpha: float = 0.05) ->
     pyarrow.Table
         version, concept ("" = mean over concepts), group_a, group_b, baseline_value, value, low,
         high, baseline_significant, significant, change (of the difference in the baseline's
-        direction) with change_low and change_high, rule, baseline_reason and reason (why the
-        baseline or this version has no number; of a mean, which concepts it is over where those
-        are not the baseline's), and effect:
+        direction) with change_low and change_high, reason (why the baseline or this version has
+        no number; of a mean, which concepts it is over where those are not the baseline's), and
+        effect:
 
         - "surfaces": significant only in this version;
         - "explains": no longer significant, and the paired change excludes 0;
@@ -196,16 +187,33 @@ def design_choices(versions: Versions, baseline: str, *, alpha: float = 0.05) ->
         if name == baseline:
             continue
         for key, old in contrasts[baseline].items():
-            row = _row(old, matched(found, key), alpha)
-            rule = {"rule": f"[Hall]: {1.0 - alpha:.0%} interval against 0"}
-            if not versions[name].hall:
-                rule = {"rule": f"q <= {alpha:g} (Benjamini-Hochberg over concepts and pairs)"}
-            before, after = (reason_of(versions[one], key) for one in (baseline, name))
+            new = matched(found, key)
+            change, low, high = math.nan, math.nan, math.nan
+            if not math.isnan(old.value + new.value):
+                change = old.sign * (new.value - old.value) + 0.0  # no -0.0
+                ends = percentile(old.sign * (new.replicates - old.replicates), 1.0 - alpha)
+                low, high = float(ends[0]) + 0.0, float(ends[1]) + 0.0
+            why = [reason_of(versions[one], key) for one in (name, baseline)]
             theirs, own = (shared_concepts(versions[one], key) for one in (baseline, name))
-            if not (key[0] or before or after) and {*own} != {*theirs}:
-                after = f"over {len(own)} concepts, not the {len(theirs)} of the baseline"
-            why = {"baseline_reason": before, "reason": after}
-            rows.append({"version": name, **_named(key), **row, **rule, **why})
+            if not key[0] and not any(why) and {*own} != {*theirs}:
+                why = [f"over {len(own)} concepts, not the {len(theirs)} of the baseline"]
+            rows.append(
+                {
+                    "version": name,
+                    **_named(key),
+                    "baseline_value": old.value,
+                    "value": new.value,
+                    "low": new.low,
+                    "high": new.high,
+                    "baseline_significant": old.significant,
+                    "significant": new.significant,
+                    "change": change,
+                    "change_low": low,
+                    "change_high": high,
+                    "effect": _effect(old, new, high),
+                    "reason": why[0] or (why[-1] and f"baseline: {why[-1]}"),
+                }
+            )
     return pa.Table.from_pylist(rows, schema=_CHOICES)
 
 
@@ -276,15 +284,29 @@ def model_order(models: Mapping[str, Versions], baseline: str, *, alpha: float =
     for a, b in combinations(models, 2):
         for key in found[a][baseline]:
             ordered = {
-                version: _order(
-                    matched(found[a][version], key), matched(found[b][version], key), (a, b), alpha
-                )
-                for version in found[a]
+                version: _order(matched(own, key), matched(found[b][version], key), alpha)
+                for version, own in found[a].items()
             }
-            first = ordered[baseline]["larger"]
-            for version, row in ordered.items():
-                shown = {"baseline_larger": first, "switches": {first, row["larger"]} == {a, b}}
-                rows.append({"version": version, **_named(key), **row, **shown})
+            larger = {
+                version: a if low > 0 else b if high < 0 else ""
+                for version, (_, low, high) in ordered.items()
+            }
+            first = larger[baseline]
+            for version, (difference, low, high) in ordered.items():
+                rows.append(
+                    {
+                        "version": version,
+                        **_named(key),
+                        "model_a": a,
+                        "model_b": b,
+                        "difference": difference,
+                        "low": low,
+                        "high": high,
+                        "larger": larger[version],
+                        "baseline_larger": first,
+                        "switches": {first, larger[version]} == {a, b},
+                    }
+                )
     return pa.Table.from_pylist(rows, schema=_ORDER)
 
 
@@ -299,7 +321,7 @@ _CHOICES = _schema(
     (_NUMBER, ("baseline_value", "value", "low", "high")),
     (_FLAG, ("baseline_significant", "significant")),
     (_NUMBER, ("change", "change_low", "change_high")),
-    (_TEXT, ("effect", "rule", "baseline_reason", "reason")),
+    (_TEXT, ("effect", "reason")),
 )
 _ROBUST = _schema(
     (_TEXT, (*_SUBJECT, "conclusion")),
@@ -313,23 +335,6 @@ _ORDER = _schema(
     (_TEXT, ("larger", "baseline_larger")),
     (_FLAG, ("switches",)),
 )
-
-
-def _row(old: Contrast, new: Contrast, alpha: float) -> dict[str, float | bool | str]:
-    change, low, high = math.nan, math.nan, math.nan
-    if not math.isnan(old.value + new.value):
-        change = old.sign * (new.value - old.value) + 0.0  # no -0.0
-        ends = percentile(old.sign * (new.replicates - old.replicates), 1.0 - alpha)
-        low, high = float(ends[0]) + 0.0, float(ends[1]) + 0.0
-    return {
-        "baseline_value": old.value,
-        **{name: getattr(new, name) for name in ("value", "low", "high", "significant")},
-        "baseline_significant": old.significant,
-        "change": change,
-        "change_low": low,
-        "change_high": high,
-        "effect": _effect(old, new, high),
-    }
 
 
 def _effect(old: Contrast, new: Contrast, change_high: float) -> str:
@@ -353,17 +358,14 @@ def _conclusion(one: Contrast, key: Key) -> str:
     return key[1] if one.sign > 0 else key[2]
 
 
-def _order(
-    a: Contrast, b: Contrast, models: tuple[str, str], alpha: float
-) -> dict[str, float | str]:
-    shown: dict[str, float | str] = dict(zip(("model_a", "model_b"), models, strict=True))
+def _order(a: Contrast, b: Contrast, alpha: float) -> tuple[float, float, float]:
+    """Return how much larger the first disparity is, with its interval."""
+    difference = abs(a.value) - abs(b.value)
+    if math.isnan(difference):
+        return difference, math.nan, math.nan
     # The observed directions stay: |replicate| would never be below 0.
     low, high, _ = percentile(a.sign * a.replicates - b.sign * b.replicates, 1.0 - alpha)
-    if math.isnan(difference := abs(a.value) - abs(b.value)):
-        low = high = np.array(math.nan)
-    larger = models[0] if low > 0 else models[1] if high < 0 else ""
-    numbers = {"difference": difference, "low": float(low), "high": float(high)}
-    return {**shown, **numbers, "larger": larger}
+    return difference, float(low), float(high)
 
 
 def _named(key: Key) -> dict[str, str]:

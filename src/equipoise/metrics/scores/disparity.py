@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any, Literal
 
 import numpy as np
-import pyarrow as pa
 
 from equipoise.core.arrays import Booleans, Floats
 from equipoise.core.errors import InputError
@@ -25,20 +24,19 @@ from equipoise.metrics.building import (
     against,
     group_values,
     number,
+    replicates_text,
     sizes,
     spread_level,
 )
 from equipoise.metrics.building import excluded_of as with_groups
 from equipoise.metrics.counts.accuracy import hit_rate
-from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
+from equipoise.metrics.measure import DEFAULT
 from equipoise.metrics.scores.cells import Metric
 from equipoise.metrics.scores.measure import (
-    BLOCK,
-    CENTRED,
     Choices,
     ConceptResults,
+    ConceptRun,
     Prevalence,
-    measure_concepts,
     read_concepts,
 )
 from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
@@ -73,37 +71,11 @@ def _largest(results: ConceptResults, concept: int | None) -> tuple[float, Again
     if null is None:
         return value, NOTHING
     # A replicate without a value for some pair has no largest difference.
-    return value, _against(np.abs(null[:, known]).max(axis=1), value, text, results.resolution)
+    return value, _against(np.abs(null[:, known]).max(axis=1), value, text, results)
 
 
-def _against(null: Floats, value: float, text: str, resolution: float) -> Against:
-    held = against(null, value, "higher", text, resolution=resolution, scale=1.0)
-    if text != CENTRED:
-        return held
-    return replace(held, null=held.null.replace("; permutation", "; share"))
-
-
-def concept_parts(results: ConceptResults) -> pa.Table:
-    """Return the parts of a disparity of concepts as a table."""
-    parts = [*_pairs(results, None)]
-    for index in range(len(results.names)):
-        parts += [_concept(results, index), _prevalence(results, index)]
-        parts += _pairs(results, index)
-    return parts_to_table(parts)
-
-
-def excluded_of(results: ConceptResults) -> dict[str, int]:
-    """Count the rows, groups and concepts that did not enter."""
-    found = with_groups(results.groups, dict(results.excluded))
-    usable = results.groups.usable
-    missing = np.isnan(results.observed[:, usable])
-    empty = missing.all(axis=1)
-    left = int(missing[~empty].sum())
-    if empty.any():
-        found["concepts without two groups"] = int(empty.sum())
-    if left:
-        found["groups left out of a concept"] = left
-    return found
+def _against(null: Floats, value: float, text: str, results: ConceptResults) -> Against:
+    return against(null, value, "higher", text, resolution=results.resolution, scale=1.0)
 
 
 def _pairs(results: ConceptResults, concept: int | None) -> Iterator[Part]:
@@ -117,7 +89,7 @@ def _pairs(results: ConceptResults, concept: int | None) -> Iterator[Part]:
             ends = float(low), float(high)
         if null is not None and not math.isnan(value):
             draws = null[:, index]
-            found = _against(np.abs(draws), abs(value), text, results.resolution)
+            found = _against(np.abs(draws), abs(value), text, results)
             held = Against(band(draws, method=text), found.p_value, found.null)
         if concept is None:
             shared = results.shared(None, g, h)
@@ -322,21 +294,51 @@ def concept_metrics(  # noqa: PLR0913 - as in concept_disparity
     data = read_concepts(
         scores, labels, groups, concepts=concepts, units=units, unlabelled=unlabelled
     )
-    return measure_concepts(data, choices, metrics, resampling, rng)
+    return ConceptRun(data, choices, metrics, resampling, rng).results(resampling)
 
 
 def summarise(results: ConceptResults) -> Estimate:
     """Return the estimate that `concept_disparity` gives, from measured concepts."""
     value, held = _largest(results, None)
+    choices, boot = results.choices, results.boot
+    parts = [*_pairs(results, None)]
+    for index in range(len(results.names)):
+        parts += [_concept(results, index), _prevalence(results, index), *_pairs(results, index)]
+    missing = np.isnan(results.observed[:, results.groups.usable])
+    empty = missing.all(axis=1)
+    left_out = {
+        "concepts without two groups": int(empty.sum()),
+        "groups left out of a concept": int(missing[~empty].sum()),
+    }
+    tuned = {} if choices.ranked else {
+        "validation": choices.validation,
+        "thresholds": dict(zip(results.names, results.thresholds.tolist(), strict=True)),
+    }  # fmt: skip
+    observed = choices.prevalence == "observed"
+    unit = "samples of fixed prevalence" if results.hall else f"{results.unit}s"
+    simultaneous = ", simultaneous over pairs of groups" if len(results.pairs) > 1 else ""
     return make_estimate(
         metric="concept_disparity",
         value=value,
         n=sizes(results.groups),
-        method=_method(results),
-        params=_params(results),
-        **held.fields(_why_none(results)),
-        by=concept_parts(results),
-        excluded=excluded_of(results),
+        method="none: use Bootstrap()"
+        if boot is None
+        else f"{replicates_text(boot, unit)}; folded{simultaneous}"
+        + ("; thresholds held fixed" if tuned else ""),
+        params={
+            "metric": choices.metric,
+            "prevalence": choices.prevalence,
+            "min_positives": choices.min_positives,
+            "replicates": choices.replicates,
+            "incomplete": choices.incomplete,
+            "concepts": len(results.names),
+            **({} if observed else {"prevalence_ratio": choices.prevalence_ratio}),
+            **tuned,
+        },
+        **held.fields(HALL_RULE if results.hall else "its chance level rests on replicates"),
+        by=parts_to_table(parts),
+        excluded=with_groups(results.groups, dict(results.excluded))
+        | {why: count for why, count in left_out.items() if count},
         unit=results.unit,
         reason="no concept with two groups" if math.isnan(value) else "",
         ends=no_ends if math.isnan(value) else _pairwise_ends(results.replicates(None)),
@@ -373,47 +375,13 @@ def concept_hit_rate(
         As `concept_disparity`, or when k does not fit.
     """
     data = read_concepts(scores, labels, groups)
-    for start in range(0, len(data.names), BLOCK):
-        data.block(start, start + BLOCK)
+    data.block(0, len(data.names))  # checked
     values, truth = (one.block(0, len(data.names)).T for one in (data.scores, data.labels))
     parts = np.split(values, range(_ROWS_AT_ONCE, len(values), _ROWS_AT_ONCE))
     falling = (np.argsort(-part.astype(np.float64), axis=1, kind="stable") for part in parts)
     top = np.concatenate([order[:, : max(k, 1)].copy() for order in falling])
     truths = [set(np.flatnonzero(row).tolist()) or None for row in truth]
     return hit_rate(truths, top, groups, k=k, units=units, resampling=resampling, rng=rng)
-
-
-def _params(results: ConceptResults) -> dict[str, Any]:
-    choices = results.choices
-    found: dict[str, Any] = {
-        "metric": choices.metric,
-        "prevalence": choices.prevalence,
-        "min_positives": choices.min_positives,
-        "replicates": choices.replicates,
-        "incomplete": choices.incomplete,
-        "concepts": len(results.names),
-    }
-    if choices.prevalence != "observed":
-        found["prevalence_ratio"] = choices.prevalence_ratio
-    if not choices.ranked:
-        found["validation"] = choices.validation
-        found["thresholds"] = dict(zip(results.names, results.thresholds.tolist(), strict=True))
-    return found
-
-
-def _why_none(results: ConceptResults) -> str:
-    if results.hall:
-        return HALL_RULE
-    return "no bootstrap was asked for: the aggregate's chance level rests on replicates"
-
-
-def _method(results: ConceptResults) -> str:
-    if results.boot is None:
-        return "none: use Bootstrap()" if any(n is not None for n in results.null) else NO_INTERVAL
-    what = "samples of fixed prevalence" if results.hall else f"{results.unit}s"
-    text = f"percentile bootstrap over {what}, {len(results.boot)} replicates; folded"
-    held = "" if results.choices.ranked else "; thresholds held fixed"
-    return text + ", simultaneous over pairs of groups" * (len(results.pairs) > 1) + held
 
 
 _disparity = partial(

@@ -6,49 +6,33 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from typing import Any, Literal, Protocol, get_args, runtime_checkable
+from typing import Any, Literal, get_args
 
 import numpy as np
 
-from equipoise.core.arrays import AnyArray, Booleans, Bytes, Floats, Integers, Integers32, Words
+from equipoise.core.arrays import AnyArray, Booleans, Floats, Integers, Integers32, Words
 from equipoise.core.errors import InputError
 from equipoise.core.groups import Groups
-from equipoise.metrics.counts import Null, Units, units_of
+from equipoise.metrics.counts import Null, Units, item_sampler, units_of
 from equipoise.metrics.measure import NULLS
 from equipoise.metrics.scores.cells import (
     RANKED,
     Metric,
     best_f1_threshold,
-    choose,
-    count_by_group,
     fixed_prevalence,
+    metric_of,
     metric_of_sums,
-    packed_rows,
-    permuted,
+    pack,
     ranked_cells,
     threshold_cells,
     weighted_sums,
 )
+from equipoise.stats.draws import Sampler, TableSampler
 from equipoise.stats.resampling import Bootstrap, Permutation, level_of, resolution_of
 from equipoise.stats.streams import stream, unit_keys, unit_times, unit_uniforms
 from equipoise.stats.threads import each
 
 
-@runtime_checkable
-class NamedColumns(Protocol):
-    """Columns that are read one at a time, such as `equipoise.data.Matrix`."""
-
-    @property
-    def names(self) -> Sequence[str]:
-        """Names of the columns."""
-        ...
-
-    def column(self, name: str) -> AnyArray:
-        """Return one column, shape (n,); it may be asked for from several threads at once."""
-        ...
-
-
-@dataclass(frozen=True, eq=False)
 class Source:
     """Scores or labels, one column per concept.
 
@@ -56,47 +40,39 @@ class Source:
     ----------
     what : str
         "scores" or "labels".
-    values : ndarray, shape (n, concepts), or NamedColumns
-        An array may be memory-mapped: only what is asked for is read.
+    values : ndarray, shape (n, concepts), or object with `names` and `column(name)`
+        An array may be memory-mapped: only what is asked for is read. Columns are read one at a
+        time, from several threads, such as those of `equipoise.data.Matrix`.
     shape : tuple of int
     names : tuple of str, or None where columns have none
+
+    Raises
+    ------
+    InputError
+        When it is no matrix, is empty, or does not hold numbers.
     """
 
-    what: str
-    values: AnyArray | NamedColumns = field(repr=False)
-    shape: tuple[int, int]
-    names: tuple[str, ...] | None
-
-    @classmethod
-    def of(cls, values: Any, what: str) -> Source:
-        """Check the shape and type of a matrix.
-
-        Raises
-        ------
-        InputError
-            When it is none, is empty, or does not hold numbers.
-        """
-        if isinstance(values, NamedColumns):
-            names = tuple(values.names)
-            first = values.column(names[0]) if names else ()
-            return cls(what, values, (len(first), len(names)), names)
-        try:
-            array = np.asarray(values)
-        except ValueError:
-            raise InputError(f"{what}: rows of different lengths; expected (n, concepts)") from None
-        array = array[:, None] if array.ndim == 1 else array
+    def __init__(self, values: Any, what: str) -> None:
+        self.what, self.values, self.names = what, values, None
+        if hasattr(values, "column"):
+            self.names = tuple(values.names)
+            rows = len(values.column(self.names[0])) if self.names else 0
+            self.shape = rows, len(self.names)
+            return
+        array = np.asarray(values)
+        self.values = array = array[:, None] if array.ndim == 1 else array
         if array.ndim != 2 or not array.size or array.dtype.kind not in "fiub":
             raise InputError(
                 f"{what}: {array.dtype} of shape {array.shape}; expected numbers, (n, concepts), "
                 "neither of them 0"
             )
-        return cls(what, array, (len(array), array.shape[1]), None)
+        self.shape = len(array), array.shape[1]
 
     def block(self, start: int, stop: int) -> AnyArray:
         """Return some columns, one after the other, shape (stop - start, n)."""
-        if isinstance(self.values, np.ndarray):
+        if self.names is None:
             return np.ascontiguousarray(self.values[:, start:stop].T)
-        names = (self.names or ())[start:stop]
+        names = self.names[start:stop]
         columns = [np.asarray(self.values.column(name)) for name in names]
         for name, column in zip(names, columns, strict=True):
             if column.shape != self.shape[:1] or column.dtype.kind not in "fiub":
@@ -107,18 +83,14 @@ class Source:
         return np.stack(columns)
 
 
-def flags(block: AnyArray, names: Sequence[str], rows: Integers) -> Booleans:
-    """Return labels, shape (concepts, n), as booleans; raise an InputError where one is none."""
-    if block.dtype.kind == "b":
-        return block
-    for values, name in zip(block, names, strict=True):
-        wrong = (values != 0) & (values != 1)
-        if wrong.any():
-            row = int(np.argmax(wrong))
-            raise InputError(
-                f"labels: {values[row]} for concept {name!r} in row {rows[row]}; expected 0 or 1"
-            )
-    return np.asarray(block == 1)
+def _refuse(wrong: Booleans, block: AnyArray, what: str, names: Sequence[str], rows: Any) -> None:
+    """Raise an InputError where a cell (concepts, n) is wrong."""
+    if wrong.any():
+        concept, row = np.argwhere(wrong)[0].tolist()
+        raise InputError(
+            f"{what}: {block[concept, row]} for concept {names[concept]!r} in row {rows[row]}; "
+            "expected finite scores, and labels of 0 or 1"
+        )
 
 
 Prevalence = Literal["weighted", "hall", "observed"]
@@ -154,25 +126,18 @@ class Choices:
     incomplete: Literal["group", "concept"] = "group"
 
     def __post_init__(self) -> None:
-        whole = self.prevalence == "hall"
         allowed = {"metric": get_args(Metric), "prevalence": get_args(Prevalence)}
         for name, some in {**allowed, "incomplete": ("group", "concept")}.items():
             _one_of(name, getattr(self, name), some)
-        for name, least, most in (
-            ("prevalence_ratio", 1 if whole else math.ulp(0.0), math.inf),
-            ("min_positives", 1, math.inf),
-            ("replicates", 1, math.inf),
-            ("validation", math.ulp(0.0), math.nextafter(1.0, 0.0)),
-        ):
-            value = getattr(self, name)
-            known = (
-                isinstance(value, int | float) and math.isfinite(value) and least <= value <= most
-            )
-            if not known or (name == "prevalence_ratio" and whole and value != int(value)):
-                raise InputError(
-                    f"{name}={value!r}: expected a number from {least:g} to {most:g}"
-                    + ", whole under prevalence='hall'" * (name == "prevalence_ratio")
-                )
+        whole = self.prevalence != "hall" or self.prevalence_ratio == int(self.prevalence_ratio)
+        for name, known in {
+            "prevalence_ratio": 0 < self.prevalence_ratio < math.inf and whole,
+            "min_positives": self.min_positives >= 1,
+            "replicates": self.replicates >= 1,
+            "validation": 0 < self.validation < 1,
+        }.items():
+            if not known:
+                raise InputError(f"{name}={getattr(self, name)!r}: out of range")
 
     @property
     def ranked(self) -> bool:
@@ -223,19 +188,14 @@ class Concepts:
         InputError
             When a score is not finite or a label is not 0 or 1.
         """
-        names = self.names[start:stop]
         scores, labels = (
             block if len(self.rows) == block.shape[1] else block[:, self.rows]
             for block in (self.scores.block(start, stop), self.labels.block(start, stop))
         )
-        for values, name in zip(scores, names, strict=True):
-            wrong = ~np.isfinite(values)
-            if wrong.any():
-                raise InputError(
-                    f"scores: NaN or infinite for concept {name!r} in row "
-                    f"{self.rows[np.argmax(wrong)]}; expected finite numbers"
-                )
-        return scores, flags(labels, names, self.rows)
+        names = self.names[start:stop]
+        _refuse(~np.isfinite(scores), scores, "scores", names, self.rows)
+        _refuse((labels != 0) & (labels != 1), labels, "labels", names, self.rows)
+        return scores, labels.astype(np.bool_, copy=False)
 
 
 def read_concepts(
@@ -254,7 +214,7 @@ def read_concepts(
     InputError
         When shapes or names differ, names repeat, or no row is left.
     """
-    values, truth = Source.of(scores, "scores"), Source.of(labels, "labels")
+    values, truth = Source(scores, "scores"), Source(labels, "labels")
     if values.shape != truth.shape:
         raise InputError(
             f"labels: shape {truth.shape}; expected {values.shape}, one column per concept as in "
@@ -268,8 +228,7 @@ def read_concepts(
     _one_of("unlabelled", unlabelled, ("keep", "leave out"))
     bare = np.full(n, unlabelled == "leave out")
     for start in range(0, len(names) if bare.any() else 0, BLOCK):
-        stop = start + BLOCK
-        bare &= ~flags(truth.block(start, stop), names[start:stop], np.arange(n)).any(axis=0)
+        bare &= ~truth.block(start, start + BLOCK).any(axis=0)
     kept = (found.codes >= 0) & ~bare
     if not kept.any():
         raise InputError("groups: no row is left; expected rows with a group and a label")
@@ -379,7 +338,13 @@ class ConceptResults:
         if self.hall:
             return None, ""
         if null is None:
-            return centred(self.replicates(concept)), CENTRED
+            replicates = self.replicates(concept)
+            if replicates is None:
+                return None, CENTRED
+            # What they would be about if nothing differed.
+            known = ~np.isnan(replicates)
+            sums = np.where(known, replicates, 0.0).sum(axis=0)
+            return np.asarray(replicates - sums / np.maximum(known.sum(axis=0), 1)), CENTRED
         first, second = np.array(self.pairs, dtype=np.int64).reshape(-1, 2).T
         text = f"{self.null_text}; {len(null)} permutations"
         return np.asarray(null[:, first] - null[:, second]), text
@@ -399,19 +364,8 @@ class ConceptResults:
         return found
 
 
-def centred(replicates: Floats | None) -> Floats | None:
-    """Return replicates minus their mean: what they would be about if nothing differed."""
-    if replicates is None:
-        return None
-    known = ~np.isnan(replicates)
-    mean = np.where(known, replicates, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
-    return np.asarray(replicates - mean)
-
-
 _ANOTHER = "another group has too few positives or negatives"
 _ALONE = "no other group to compare with"
-FOLLOWS = (_ANOTHER, _ALONE)
-"""Reasons that follow from those of other groups."""
 
 
 def reasons_of(groups: Groups, positives: Integers, choices: Choices) -> tuple[str, ...]:
@@ -445,162 +399,6 @@ def _reason(usable: bool, positives: int, negatives: int, least: int, choices: C
 
 
 @dataclass(frozen=True, eq=False)
-class Shared:
-    """What all concepts of a run share.
-
-    Attributes
-    ----------
-    metrics : tuple of str
-    choices : Choices
-        Whose metric says nothing here.
-    groups : Groups
-    codes : ndarray of int32, shape (n,)
-    rows : tuple of ndarray of int32
-        The rows of each group.
-    by_key : ndarray of int32, or None
-        Rows in the random order in which they tune thresholds; None where no metric needs one.
-    times : ndarray, shape (n, 1 + replicates), or None
-        See `equipoise.stats.streams.unit_times`; None under [Hall]'s protocol.
-    totals : list of ndarray, shape (1 + replicates,)
-        What the rows of each group come to.
-    units : Units or None
-    permutations, seed : int
-    """
-
-    metrics: tuple[Metric, ...]
-    choices: Choices
-    groups: Groups
-    codes: Integers32 = field(repr=False)
-    rows: tuple[Integers32, ...] = field(repr=False)
-    by_key: Integers32 | None = field(repr=False)
-    times: Bytes | None = field(repr=False)
-    totals: list[Integers32] = field(repr=False)
-    units: Units | None
-    permutations: int
-    seed: int
-
-    def measure(self, name: str, scores: Floats, labels: Booleans) -> Measured:
-        """Measure one concept by all metrics in one pass over its draws."""
-        choices, positives = self.choices, np.zeros(len(self.groups), dtype=np.int64)
-        count_by_group(labels, self.codes, positives)
-        reasons = reasons_of(self.groups, positives, choices)
-        compared = [g for g, reason in enumerate(reasons) if not reason]
-        tuning, tuned = self._tuning_rows(labels, positives, compared)
-        threshold, _ = best_f1_threshold(scores[tuning], labels[tuning])
-        measured = np.zeros(len(scores), dtype=np.uint8)
-        if not math.isnan(threshold):
-            np.greater_equal(scores, threshold, out=measured.view(np.bool_))
-            measured += 2
-            measured[tuning] = 0
-        draw, sums = self._draw(positives, tuned, compared), {}
-        for g in compared if self.times is not None or draw[0] else ():
-            rows = self.rows[g]
-            packed = packed_rows(scores, labels, measured, rows)
-            if self.times is None:
-                key = (self.seed, name, self.groups.names[g])
-                sums[g] = fixed_prevalence(packed, labels[rows], draw, key, choices.replicates)
-            else:
-                times = (self.times, self.totals[g])
-                sums[g] = weighted_sums(packed, rows, measured, times, choices.ratio)
-        why, values = {}, {}
-        for metric in self.metrics:
-            untuned = metric not in RANKED and math.isnan(threshold)
-            nothing = "no positive to tune the threshold on" if untuned else ""
-            found = np.full((len(next(iter(sums.values()), [[]])[0]) or 1, len(reasons)), np.nan)
-            for g, some in sums.items():
-                if not untuned:
-                    found[:, g] = metric_of_sums(metric, some, choices.ratio)
-            if self.times is None:
-                known = (column[~np.isnan(column)] for column in found.T)
-                means = [float(one.mean()) if len(one) else math.nan for one in known]
-                found = np.concatenate([[means], found])
-            values[metric] = found
-            why[metric] = tuple(
-                reason or nothing or ("the metric's denominator is 0" if math.isnan(value) else "")
-                for reason, value in zip(reasons, found[0].tolist(), strict=True)
-            )
-        tuned_metrics = RANKED if math.isnan(threshold) else self.metrics
-        usable = [one for one in self.metrics if compared and one in tuned_metrics]
-        null = self._null(name, scores, labels, measured > 0, threshold, compared, usable)
-        return Measured(positives, threshold, why, values, null)
-
-    def _tuning_rows(
-        self, labels: Booleans, positives: Integers, compared: list[int]
-    ) -> tuple[Integers32, Integers]:
-        """Return the rows that tune the threshold, and how many by group, negative and positive."""
-        quota = np.zeros((len(positives), 2), dtype=np.int64)
-        if self.by_key is None or not compared:
-            return np.empty(0, dtype=np.int32), quota
-        counts = np.stack([self.groups.counts - positives, positives], axis=1)
-        share = np.floor(self.choices.validation * counts + 0.5).astype(np.int64)
-        quota[compared] = share[compared]
-        rows = np.empty(quota.sum(), dtype=np.int32)
-        choose(self.by_key, self.codes, labels, quota.copy(), rows)
-        return rows, quota
-
-    def _draw(
-        self, positives: Integers, tuned: Integers, compared: list[int]
-    ) -> tuple[int, int, int, int]:
-        """Return [Hall]'s numbers of positives and negatives, the same for all groups.
-
-        The last two are those of rows that no threshold was tuned on, 0 where none is.
-        """
-        if self.times is not None or not compared:
-            return 0, 0, 0, 0
-        ratio, negatives = int(self.choices.prevalence_ratio), self.groups.counts - positives
-        least, tested = (
-            int(np.minimum(p, n // ratio)[compared].min())
-            for p, n in ((positives, negatives), (positives - tuned[:, 1], negatives - tuned[:, 0]))
-        )
-        tested = tested if tuned[:, 1].any() else 0
-        return least, ratio * least, tested, ratio * tested
-
-    def _null(
-        self,
-        name: str,
-        scores: Floats,
-        labels: Booleans,
-        used: Booleans,
-        threshold: float,
-        compared: list[int],
-        metrics: Sequence[Metric],
-    ) -> dict[Metric, Floats]:
-        """Return each metric with groups permuted, (permutations, groups)."""
-        found: dict[Metric, Floats] = {}
-        if not self.permutations or not metrics:
-            return found
-        rows = np.sort(np.concatenate([self.rows[g] for g in compared]))
-        place = np.full(len(self.groups), -1, dtype=np.int32)
-        place[compared] = np.arange(len(compared))
-        levels = tuple(self.groups.levels[g] for g in compared)
-        only = Groups(self.groups.attributes, levels, place[self.codes[rows]], self.groups.min_size)
-        units = self.units and Units(self.units.codes[rows], self.units.names)
-        seed = int(stream(self.seed, "concept", name).integers(2**62))
-        # Metrics of one kind share cells and what is exchangeable.
-        for ranked, null in {(one in RANKED, null_of(one, self.choices)) for one in metrics}:
-            same = [
-                one
-                for one in metrics
-                if (one in RANKED, null_of(one, self.choices)) == (ranked, null)
-            ]
-            cells = ranked_cells(scores[rows], labels[rows])
-            if not ranked:
-                cells = threshold_cells(scores[rows], labels[rows], threshold, used[rows])
-            cell = np.arange(cells.size)
-            # At a threshold, cells 0 and 2 are predicted positive.
-            strata = cell % 2 if null == "prediction" else np.zeros_like(cell)
-            if null == "class":
-                strata = (cell >= cells.positive).astype(np.int64)
-            drawn = permuted(
-                same, self.choices.ratio, cells, strata, only, units, self.permutations, seed
-            )
-            for metric, some in zip(same, drawn, strict=True):
-                found[metric] = np.full((len(some), len(self.groups)), np.nan)
-                found[metric][:, compared] = some
-        return found
-
-
-@dataclass(frozen=True, eq=False)
 class Measured:
     """One concept's numbers by metric; the first of `values` is the observed one.
 
@@ -629,71 +427,206 @@ def null_of(metric: Metric, choices: Choices) -> Null:
     return "prediction" if metric == "precision" else "rows"
 
 
+class ConceptRun:
+    """Measures concepts by all metrics in one pass over the draws that all of them share."""
+
+    def __init__(
+        self,
+        data: Concepts,
+        choices: Choices,
+        metrics: Sequence[Metric],
+        resampling: Bootstrap | Permutation | None,
+        seed: int,
+    ) -> None:
+        self.data, self.choices, self.seed = data, choices, seed
+        self.metrics = tuple(dict.fromkeys(metrics))
+        groups = data.groups
+        self.codes = np.ascontiguousarray(groups.codes, dtype=np.int32)
+        self.rows = [np.flatnonzero(self.codes == g).astype(np.int32) for g in range(len(groups))]
+        # Rows in the random order in which they tune thresholds.
+        key = unit_uniforms(seed, "validation", data.keys, range(1))[0]
+        self.by_key = np.argsort(key, kind="stable").astype(np.int32)
+        # The same for every concept: means over concepts keep what those of one image have in
+        # common.
+        self.times, self.totals, self.permutations = None, list[Integers32](), 0
+        if choices.prevalence != "hall":
+            replicates = choices.replicates * isinstance(resampling, Bootstrap)
+            self.times = times = unit_times(data.keys, replicates, seed)
+            self.totals = [times[rows].sum(axis=0, dtype=np.int32) for rows in self.rows]
+            sizes = {"rows": len(data.rows), "concepts": len(data.names)}
+            self.permutations = permutations_of(resampling, **sizes)
+
+    def results(self, resampling: Bootstrap | Permutation | None) -> dict[Metric, ConceptResults]:
+        """Measure all concepts, some at a time."""
+        data, choices = self.data, self.choices
+
+        def measure(start: int) -> list[Measured]:
+            block = (data.names[start : start + BLOCK], *data.block(start, start + BLOCK))
+            return [
+                self.measure(name, scores.astype(np.float64), np.ascontiguousarray(labels))
+                for name, scores, labels in zip(*block, strict=True)
+            ]
+
+        blocks = each(measure, range(0, len(data.names), BLOCK))
+        found = [one for block in blocks for one in block]
+        results = {}
+        for metric in self.metrics:
+            boot = None
+            if choices.prevalence == "hall" or isinstance(resampling, Bootstrap):
+                boot = np.full((choices.replicates, len(found), len(data.groups)), np.nan)
+                for index, one in enumerate(found):
+                    # Where no group takes part there are no replicates.
+                    if len(one.values[metric]) > 1:
+                        boot[:, index] = one.values[metric][1:]
+            results[metric] = ConceptResults(
+                replace(choices, metric=metric),
+                data.names,
+                data.groups,
+                np.stack([one.values[metric][0] for one in found]),
+                np.stack([one.positives for one in found]),
+                tuple(one.reasons[metric] for one in found),
+                boot,
+                tuple(one.null.get(metric) for one in found),
+                np.array([math.nan if metric in RANKED else one.threshold for one in found]),
+                NULLS[null_of(metric, choices)],
+                level_of(resampling),
+                resolution_of(resampling),
+                data.excluded,
+                "row" if data.units is None else "unit",
+            )
+        return results
+
+    def measure(self, name: str, scores: Floats, labels: Booleans) -> Measured:
+        """Measure one concept."""
+        choices, groups, times = self.choices, self.data.groups, self.times
+        positives = np.bincount(self.codes[labels], minlength=len(groups))
+        reasons = reasons_of(groups, positives, choices)
+        compared = [g for g, reason in enumerate(reasons) if not reason]
+        tuning, tuned = self._tuning_rows(labels, positives, compared)
+        threshold = best_f1_threshold(scores[tuning], labels[tuning])
+        measured = np.zeros(len(scores), dtype=np.uint8)
+        if not math.isnan(threshold):
+            np.greater_equal(scores, threshold, out=measured.view(np.bool_))
+            measured += 2
+            measured[tuning] = 0
+        draw, sums = self._draw(positives, tuned, compared), {}
+        for g in compared if times is not None or draw[0] else ():
+            rows = self.rows[g]
+            packed = pack(scores, labels, measured, rows)
+            if times is None:
+                key = (self.seed, name, groups.names[g])
+                sums[g] = fixed_prevalence(packed, labels[rows], draw, key, choices.replicates)
+            else:
+                counted = times, self.totals[g]
+                sums[g] = weighted_sums(packed, rows, measured, counted, choices.ratio)
+        why, values = {}, {}
+        for metric in self.metrics:
+            untuned = metric not in RANKED and math.isnan(threshold)
+            nothing = "no positive to tune the threshold on" if untuned else ""
+            found = np.full((len(next(iter(sums.values()), [[]])[0]) or 1, len(reasons)), np.nan)
+            for g, some in sums.items():
+                if not untuned:
+                    found[:, g] = metric_of_sums(metric, some, choices.ratio)
+            if times is None:
+                known = (column[~np.isnan(column)] for column in found.T)
+                means = [float(one.mean()) if len(one) else math.nan for one in known]
+                found = np.concatenate([[means], found])
+            values[metric] = found
+            why[metric] = tuple(
+                reason or nothing or ("the metric's denominator is 0" if math.isnan(value) else "")
+                for reason, value in zip(reasons, found[0].tolist(), strict=True)
+            )
+        tuned_metrics = RANKED if math.isnan(threshold) else self.metrics
+        usable = [one for one in self.metrics if compared and one in tuned_metrics]
+        null = self._null(name, scores, labels, measured > 0, threshold, compared, usable)
+        return Measured(positives, threshold, why, values, null)
+
+    def _tuning_rows(
+        self, labels: Booleans, positives: Integers, compared: list[int]
+    ) -> tuple[Integers32, Integers]:
+        """Return the rows that tune the threshold, and how many by group, negative and positive."""
+        quota = np.zeros((len(positives), 2), dtype=np.int64)
+        if {*self.metrics} <= {*RANKED} or not compared:
+            return np.empty(0, dtype=np.int32), quota
+        counts = np.stack([self.data.groups.counts - positives, positives], axis=1)
+        share = np.floor(self.choices.validation * counts + 0.5).astype(np.int64)
+        quota[compared] = share[compared]
+        side = 2 * self.codes[self.by_key] + labels[self.by_key]
+        rows = [self.by_key[side == place][:many] for place, many in enumerate(quota.ravel())]
+        return np.concatenate(rows), quota
+
+    def _draw(
+        self, positives: Integers, tuned: Integers, compared: list[int]
+    ) -> tuple[int, int, int, int]:
+        """Return [Hall]'s numbers of positives and negatives, the same for all groups.
+
+        The last two are those of rows that no threshold was tuned on, 0 where none is.
+        """
+        if self.times is not None or not compared:
+            return 0, 0, 0, 0
+        ratio, negatives = int(self.choices.prevalence_ratio), self.data.groups.counts - positives
+        least, tested = (
+            int(np.minimum(p, n // ratio)[compared].min())
+            for p, n in ((positives, negatives), (positives - tuned[:, 1], negatives - tuned[:, 0]))
+        )
+        tested = tested if tuned[:, 1].any() else 0
+        return least, ratio * least, tested, ratio * tested
+
+    def _null(
+        self,
+        name: str,
+        scores: Floats,
+        labels: Booleans,
+        used: Booleans,
+        threshold: float,
+        compared: list[int],
+        metrics: Sequence[Metric],
+    ) -> dict[Metric, Floats]:
+        """Return each metric with groups permuted, (permutations, groups)."""
+        found: dict[Metric, Floats] = {}
+        if not self.permutations or not metrics:
+            return found
+        groups, units, width = self.data.groups, self.data.units, len(compared)
+        place = np.full(len(groups), -1, dtype=np.int32)
+        place[compared] = np.arange(width)
+        levels = tuple(groups.levels[g] for g in compared)
+        only = Groups(groups.attributes, levels, place[self.codes], groups.min_size)
+        seed = int(stream(self.seed, "concept", name).integers(2**62))
+        kinds = [(one in RANKED, null_of(one, self.choices)) for one in metrics]
+        # Metrics of one kind share cells and what is exchangeable.
+        for ranked, null in dict.fromkeys(kinds):
+            same = [one for one, kind in zip(metrics, kinds, strict=True) if kind == (ranked, null)]
+            rows = np.flatnonzero((place[self.codes] >= 0) & (used | ranked))
+            if ranked:
+                cell, positive, size = ranked_cells(scores[rows], labels[rows])
+            else:
+                cell, positive, size = threshold_cells(scores[rows], labels[rows], threshold)
+            every = np.arange(size)
+            # At a threshold, cells 0 and 2 are predicted positive.
+            strata = every % 2 if null == "prediction" else np.zeros_like(every)
+            if null == "class":
+                strata = (every >= positive).astype(np.int64)
+            sampler: Sampler
+            if units is None:
+                table = np.bincount(cell * width + only.codes[rows], minlength=size * width)
+                sampler = TableSampler(table.reshape(size, width).astype(np.float64))
+            else:
+                chosen = Units(units.codes[rows], units.names)
+                shape = size, width
+                sampler = item_sampler(cell[:, None], None, only.take(rows), chosen, shape)
+            drawn = []
+            for tables in sampler.permute(strata, self.permutations, seed):
+                cases = np.ascontiguousarray(tables.transpose(0, 2, 1)).reshape(-1, size)
+                drawn.append([metric_of(one, cases, self.choices.ratio) for one in same])
+            for metric, some in zip(same, zip(*drawn, strict=True), strict=True):
+                found[metric] = np.full((self.permutations, len(groups)), np.nan)
+                found[metric][:, compared] = np.concatenate(some).reshape(-1, width)
+        return found
+
+
 # Rows that permutations of all concepts may shuffle: some seconds of work. Beyond it p-values are
 # asymptotic, from replicates centred at no difference.
 MAX_SHUFFLED_ROWS = 300_000_000
-
-
-def measure_concepts(
-    data: Concepts,
-    choices: Choices,
-    metrics: Sequence[Metric],
-    resampling: Bootstrap | Permutation | None,
-    seed: int,
-) -> dict[Metric, ConceptResults]:
-    """Measure every concept, with replicates and permutations as asked for."""
-    metrics = tuple(dict.fromkeys(metrics))
-    hall, bootstrap = choices.prevalence == "hall", isinstance(resampling, Bootstrap)
-    codes = np.ascontiguousarray(data.groups.codes, dtype=np.int32)
-    rows = tuple(np.flatnonzero(codes == g).astype(np.int32) for g in range(len(data.groups)))
-    by_key = None
-    if not {*metrics} <= {*RANKED}:
-        key = unit_uniforms(seed, "validation", data.keys, range(1))[0]
-        by_key = np.argsort(key, kind="stable").astype(np.int32)
-    # The same for every concept: means over concepts keep what those of one image have in common.
-    times = None if hall else unit_times(data.keys, choices.replicates * bootstrap, seed)
-    totals = [] if times is None else [times[r].sum(axis=0, dtype=np.int32) for r in rows]
-    many = permutations_of(resampling, rows=len(data.rows), concepts=len(data.names))
-    shared = Shared(
-        metrics, choices, data.groups, codes, rows, by_key, times, totals, data.units,
-        0 if hall else many, seed,
-    )  # fmt: skip
-
-    def measure(start: int) -> list[Measured]:
-        block = (data.names[start : start + BLOCK], *data.block(start, start + BLOCK))
-        return [
-            shared.measure(name, scores.astype(np.float64), np.ascontiguousarray(labels))
-            for name, scores, labels in zip(*block, strict=True)
-        ]
-
-    blocks = each(measure, range(0, len(data.names), BLOCK))
-    found = [one for block in blocks for one in block]
-    results = {}
-    for metric in metrics:
-        boot = None
-        if hall or bootstrap:
-            boot = np.full((choices.replicates, len(found), len(data.groups)), np.nan)
-            for index, one in enumerate(found):
-                # Where no group takes part there are no replicates.
-                if len(one.values[metric]) > 1:
-                    boot[:, index] = one.values[metric][1:]
-        results[metric] = ConceptResults(
-            replace(choices, metric=metric),
-            data.names,
-            data.groups,
-            np.stack([one.values[metric][0] for one in found]),
-            np.stack([one.positives for one in found]),
-            tuple(one.reasons[metric] for one in found),
-            boot,
-            tuple(one.null.get(metric) for one in found),
-            np.array([math.nan if metric in RANKED else one.threshold for one in found]),
-            NULLS[null_of(metric, choices)],
-            level_of(resampling),
-            resolution_of(resampling),
-            data.excluded,
-            "row" if data.units is None else "unit",
-        )
-    return results
 
 
 def permutations_of(resampling: Bootstrap | Permutation | None, *, rows: int, concepts: int) -> int:
