@@ -195,7 +195,6 @@ GOOD = sets(20)
         ({"a": GOOD["a"][:, :3]}, "dimensions"),
         ({"b": np.zeros((2, 7))}, "b: none"),
         ({"alternative": "more"}, "alternative='more'"),
-        ({"ddof": 2}, "ddof=2"),
         ({"fixed": ("c",)}, "fixed: .*'c'"),
         ({"units": {"z": ["1"]}}, "units: .*'z'"),
         ({"units": {"x": ["1"]}}, r"units\['x'\]: 1"),

@@ -109,7 +109,7 @@ def test_predicted_labels_give_the_weat_of_the_chosen(seed):
         ({"vocabulary": [*VOCABULARY[1:], "x"]}, "labels: 'word 00'"),
         ({"vocabulary": ["x"] * 20}, "vocabulary: "),
         ({"embeddings": np.eye(20, 6)}, "embeddings: "),
-        ({"first": "w"}, "first='w'"),
+        ({"first": "w"}, "groups: .*first='w'"),
         ({"alternative": "up"}, "alternative='up'"),
         ({"resampling": Exact()}, "resampling=Exact: "),
         ({"units": ["u"]}, "units: 1 names"),

@@ -90,8 +90,7 @@ def association_score(
     )
     boot = space.replicates(_resampled_score(space))
     value, *near = _score(space.means())[0].tolist()
-    columns = [space.dots(name, [space["targets"].mean]) for name in ("a", "b")]
-    tested = space.exchange("a", "b", columns, "members")
+    tested = space.exchange("a", "b", [space["targets"].mean], "members")
     held = against_exchanged(tested, value, "either", "the members of a and b are exchangeable")
     part = space.part(
         "association_score",
@@ -180,8 +179,7 @@ def differential_association(  # noqa: PLR0913 - one keyword for each choice
     boot = space.replicates(lambda weights: _apart(space.means(weights)))
     value, *single = _apart(space.means())[0].tolist()
     contrast = space["c1"].mean - space["c2"].mean
-    columns = [space.dots(name, [contrast]) for name in images]
-    tested = space.exchange("m_images", "f_images", columns, "members")
+    tested = space.exchange("m_images", "f_images", [contrast], "members")
     held = against_exchanged(tested, value, "either", "images of both groups are exchangeable")
     n = sum(len(space[name]) for name in images)
     parts = [
@@ -241,14 +239,13 @@ def weat(  # noqa: PLR0913 - one keyword for each choice
     Raises
     ------
     InputError
-        As `association_score`; or `alternative` or `ddof` is unknown.
+        As `association_score`; or `alternative` is unknown.
 
     References
     ----------
     Caliskan et al. 2017, Science 356, 183-186 (its strict > is >= here: the observed partition
     counts); Steed & Caliskan 2021.
     """
-    _check_choices(alternative, ddof)
     space = Space.of({"x": x, "y": y}, {"a": a, "b": b}, similarity, units, fixed, resampling, rng)
     direction = space["a"].mean - space["b"].mean
     return _effect_size("weat", space, direction, alternative, ddof)
@@ -296,7 +293,6 @@ def sc_weat(  # noqa: PLR0913 - one keyword for each choice
     ----------
     Caliskan et al. 2017 (WEFAT); Caliskan et al. 2022 (SC-WEAT).
     """
-    _check_choices(alternative, ddof)
     target = np.asarray(w)
     target = target[None] if target.ndim == 1 and similarity is None else w
     if np.ndim(target) > 0 and len(target) != 1:
@@ -305,17 +301,12 @@ def sc_weat(  # noqa: PLR0913 - one keyword for each choice
     return _effect_size("sc_weat", space, space["w"].vectors[0], alternative, ddof)
 
 
-def _check_choices(alternative: str, ddof: int) -> None:
-    if alternative not in HARM:
-        raise InputError(f"alternative={alternative!r}: expected one of {[*HARM]}")
-    if ddof not in (0, 1):
-        raise InputError(f"ddof={ddof!r}: expected 0 or 1")
-
-
 def _effect_size(
     metric: str, space: Space, direction: Floats, alternative: Alternative, ddof: int
 ) -> Estimate:
     """Return how far x and y, or a and b, lie apart along a direction, in standard deviations."""
+    if alternative not in HARM:
+        raise InputError(f"alternative={alternative!r}: expected one of {[*HARM]}")
     of_targets = metric == "weat"
     first, second = "xy" if of_targets else "ab"
     x, y = (space[name].dots(direction) for name in (first, second))
@@ -335,19 +326,26 @@ def _effect_size(
 
     boot = space.replicates(effects, few=True)
     key = "targets" if of_targets else "attributes"
-    tested = space.exchange(first, second, (x[:, None], y[:, None]), key)
+    tested = space.exchange(first, second, [direction], key)
     null = f"the members of {first} and {second} are exchangeable"
     harm = HARM[alternative]
     held = against_exchanged(tested, value, harm, null, factor=1.0 / (spread or 1.0))
     n = len(x) + len(y)
-    of = "association score of the set" if of_targets else "similarity of the target to the set"
     by_group = space.group_values((first, second), means, boot, 1)
+    what = "association score of" if of_targets else "similarity of the target to"
     parts = [
         space.part(
-            metric, value, boot, 0, n=n, held=held, by_group=by_group, reason=reason,
-            shows=f"mean {of}",
+            metric,
+            value,
+            boot,
+            0,
+            n=n,
+            held=held,
+            by_group=by_group,
+            reason=reason,
+            shows=f"mean {what} the set",
         )
-    ]  # fmt: skip
+    ]
     if of_targets:
         apart = _sum(x) - _sum(y)
         parts.append(space.part("differential_association", apart, boot, 3, n=n))
@@ -465,8 +463,7 @@ def total_absolute_association(
         scores(space.means())[0],
         space.replicates(lambda weights: scores(space.means(weights))),
     )
-    columns = [space.dots(side, [space[name].mean for name in names]) for side in ("a", "b")]
-    tested = space.exchange("a", "b", columns, "members")
+    tested = space.exchange("a", "b", [space[name].mean for name in names], "members")
     null = "the members of a and b are exchangeable"
     parts = [
         space.part(

@@ -187,14 +187,10 @@ class Sets:
         """Return a number of some sets as a part."""
         some = [self.sums[one] for one in {*chosen}]
         zeros = sum(one.zeros for one in some)
+        lost = (Excluded("zero vectors", zeros),) if zeros else ()
+        n = sum(one.count for one in some)
         return number(
-            metric,
-            spread.value,
-            subject=subject,
-            ends=spread,
-            n=sum(one.count for one in some),
-            excluded=(Excluded("zero vectors", zeros),) if zeros else (),
-            **columns,
+            metric, spread.value, subject=subject, ends=spread, n=n, excluded=lost, **columns
         )
 
 

@@ -213,11 +213,7 @@ def _resampled_components(space: Space) -> Statistic:
 def _exchanged(space: Space) -> Exchanged | None:
     """Exchange the attributes of each kind, counted by their similarity to both targets."""
     centres = [space[name].mean for name in TARGETS]
-    found = []
-    for kind in KINDS:
-        groups = f"a_{kind}", f"b_{kind}"
-        columns = [space.dots(name, centres) for name in groups]
-        found.append(space.exchange(*groups, columns, kind))
+    found = [space.exchange(f"a_{kind}", f"b_{kind}", centres, kind) for kind in KINDS]
     images, texts = found
     if images is None or texts is None or space.resampling is None:
         return None

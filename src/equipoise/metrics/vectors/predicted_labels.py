@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -148,33 +148,6 @@ def label_concentration(
     )
 
 
-def _is_second(names: Sequence[str], first: str | None) -> bool:
-    """Return whether the second of two groups is to come first."""
-    if len(names) != 2:
-        raise InputError(f"groups: {[*names]}; expected two groups")
-    if first not in (None, *names):
-        raise InputError(f"first={first!r}: expected one of {[*names]}")
-    return first == names[1]
-
-
-def _label_scores(
-    counted: LabelCounts, scores: Floats, sides: Mapping[str, Booleans]
-) -> Iterator[Part]:
-    """Yield the score of each label of X and of Y."""
-    nothing = np.full(2, np.nan)
-    for side, mask in sides.items():
-        for index in np.flatnonzero(mask):
-            counts = counted.table[index]
-            yield number(
-                "association_score",
-                float(scores[index]),
-                subject=counted.labels[index],
-                n=int(counts.sum()),
-                by_group=group_rows(counted.groups, counts, counts, nothing, nothing, ["", ""]),
-                shows=f"images with the label, in {side}",
-            )
-
-
 def predicted_label_weat(  # noqa: PLR0913 - one keyword for each choice
     labels: Any,
     groups: Any,
@@ -239,24 +212,27 @@ def predicted_label_weat(  # noqa: PLR0913 - one keyword for each choice
     if alternative not in HARM:
         raise InputError(f"alternative={alternative!r}: expected one of {[*HARM]}")
     sets = embed({"labels": embeddings}, {"a": a, "b": b}, similarity=similarity)
-    dropped = sum(sets["labels"].dropped.values())
-    if len(embeddings) != len(vocabulary) or dropped:
-        raise InputError(
-            f"embeddings: {len(embeddings)} rows, {dropped} of them zero or not finite; expected "
-            f"{len(vocabulary)}, as vocabulary"
-        )
+    usable, wanted = len(sets["labels"]), len(vocabulary)
+    if not len(embeddings) == usable == wanted:
+        raise InputError(f"embeddings: {usable} rows, not zero; expected {wanted}, as vocabulary")
     counted = LabelCounts.of(labels, groups, units, vocabulary)
     names = counted.groups.names
-    swapped = _is_second(names, first)
+    if len(names) != 2 or first not in (None, *names):
+        raise InputError(f"groups: {[*names]}, first={first!r}; expected two, and one of them")
+    sign = -1.0 if first == names[1] else 1.0
     scores = sets["labels"].dots(sets["a"].mean - sets["b"].mean)[counted.order]
     observed, boot, held = counted.measure(
-        lambda tables: (-1.0 if swapped else 1.0) * _effects(tables, scores, ddof)[:, None],
+        lambda tables: sign * _effects(tables, scores, ddof)[:, None],
         HARM[alternative],
         resampling,
         rng,
     )
-    x, y, both = (mask[0] for mask in _chosen(counted.table[None]))
-    sides = {"x": y if swapped else x, "y": x if swapped else y}
+    *sides, both = (mask[0] for mask in _chosen(counted.table[None]))
+    parts = [
+        counted.part(index, float(scores[index]), side)
+        for side, mask in zip("xy", sides[:: int(sign)], strict=True)
+        for index in np.flatnonzero(mask).tolist()
+    ]
     excluded = {**counted.excluded, "labels of both groups": int(both.sum())}
     missing = "one group has no labels of its own, or all scores are equal"
     return make_estimate(
@@ -271,7 +247,7 @@ def predicted_label_weat(  # noqa: PLR0913 - one keyword for each choice
         },
         **held.fields("no resampling was asked for, or there is no value"),
         harm=HARM[alternative],
-        by=parts_to_table(_label_scores(counted, scores, sides)),
+        by=parts_to_table(parts),
         excluded={why: count for why, count in excluded.items() if count},
         unit=counted.unit,
         reason=missing if math.isnan(observed[0]) else "",
@@ -353,6 +329,18 @@ class LabelCounts:
         excluded = {"missing label, group or unit": n - many} if many < n else {}
         name = "image" if units is None else "unit"
         return cls(names, order, kept, table, sampler, excluded, name)
+
+    def part(self, index: int, score: float, side: str) -> Part:
+        """Return the score of a label, with its images by group."""
+        counts, nothing = self.table[index], np.full(2, np.nan)
+        return number(
+            "association_score",
+            score,
+            subject=self.labels[index],
+            n=int(counts.sum()),
+            by_group=group_rows(self.groups, counts, counts, nothing, nothing, ["", ""]),
+            shows=f"images with the label, in {side}",
+        )
 
     def measure(
         self,

@@ -23,7 +23,6 @@ from equipoise.metrics.values.labels import Share, share_method
 from equipoise.metrics.values.units import Units
 from equipoise.metrics.vectors.sets import embedding_table
 from equipoise.stats.chance import band
-from equipoise.stats.intervals import percentile
 from equipoise.stats.resampling import Bootstrap, Exact, Resampling
 from equipoise.stats.streams import stream, unit_counts, unit_keys
 
@@ -56,28 +55,17 @@ class MovedPercentile:
         known = np.array([one for one in self.replicates if math.isfinite(one)])
         if len(known) < 2:
             return math.nan, math.nan
-        low, high, _ = percentile(known - known.mean() + self.value, level)
-        return max(self.least, float(low)), float(high)
+        low, high = Percentile(known - known.mean() + self.value)(level)
+        return max(self.least, low), high
 
 
-def _numbers(given: Any, what: str) -> Floats:
+def _numbers(table: Any, what: str) -> Floats:
     """Return a table (n, d) of finite numbers, neither of them 0."""
-    try:
-        found = np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"{what}: no table of numbers; expected (n, d)") from None
-    if found.ndim != 2 or not found.size:
-        raise InputError(f"{what}: shape {found.shape}; expected (n, d), not empty")
-    bad = np.flatnonzero(~np.isfinite(found).all(axis=1))
+    rows = np.asarray(embedding_table(table, what), dtype=np.float64)
+    bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
     if len(bad):
         raise InputError(f"{what}: row {bad[0] + 1} has numbers that are not finite ({len(bad)})")
-    return found
-
-
-_NO_DISTANCE_BY_CHANCE = (
-    "none: how far apart sets of one kind lie depends on the encoder and on how many "
-    "images there are; compare with the extrapolated value, and with sets of the same sizes"
-)
+    return rows
 
 
 def frechet_distance(
@@ -170,7 +158,8 @@ def frechet_distance(
         n={"images": n, "reference": m},
         method=method,
         params={"dimensions": d, "bias": value - limit},
-        no_chance=_NO_DISTANCE_BY_CHANCE,
+        no_chance="none: it depends on the encoder and the number of images; compare with sets of "
+        "the same sizes",
         by=parts_to_table([part]),
         unit=owners[0].name,
         ends=ends,
@@ -293,13 +282,6 @@ def _score(rows: Floats, weights: Floats) -> float:
     return math.exp(max(0.0, own - float(xlogy(mean, mean).sum())))
 
 
-def _check_choice(of: str, resampling: Resampling | None) -> None:
-    if of not in ("", "pose", "background"):
-        raise InputError(f"of={of!r}: expected 'pose', 'background' or ''")
-    if isinstance(resampling, Exact):
-        raise InputError("resampling=Exact: not available for set_similarity; use Bootstrap()")
-
-
 def _exchanged_sets(
     unit: Floats,
     own: Integers,
@@ -368,14 +350,15 @@ def set_similarity(
     ----------
     Howard et al. 2024, SocialCounterfactuals, section 3.
     """
-    _check_choice(of, resampling)
-    metric = f"{of or 'image'}_similarity"
+    if of not in ("", "pose", "background"):
+        raise InputError(f"of={of!r}: expected 'pose', 'background' or ''")
+    if isinstance(resampling, Exact):
+        raise InputError("resampling=Exact: not available; use Bootstrap()")
     rows = np.asarray(embedding_table(vectors, "vectors"), dtype=np.float64)
     members, names = encode(sets, what="sets")
     block = np.zeros(len(rows), np.int64) if strata is None else encode(strata, what="strata")[0]
-    many_rows = [len(rows), len(members), len(block)]
-    if len({*many_rows}) > 1:
-        raise InputError(f"vectors, sets and strata: {many_rows} rows; expected as many of each")
+    if not len(rows) == len(members) == len(block):
+        raise InputError(f"vectors, sets and strata: expected {len(rows)} of each")
     if centred:
         rows = rows - rows.mean(axis=0)
     lengths = np.linalg.norm(rows, axis=1)
@@ -384,8 +367,7 @@ def set_similarity(
     unit, own = rows[kept] / lengths[kept, None], members[kept]
     means, counts = _set_means(unit, own, len(names))
     used = np.flatnonzero(counts > 1)
-    value = float(means[used].mean()) if len(used) else math.nan
-    ends, chance = no_ends, None
+    value, ends, chance = float(means[used].mean()) if len(used) else math.nan, no_ends, None
     method = NO_INTERVAL if resampling is None else "none: fewer than two sets"
     if isinstance(resampling, Bootstrap) and len(used) > 1:
         many, keys = resampling.replicates, unit_keys([names[one] for one in used])
@@ -402,6 +384,7 @@ def set_similarity(
         "images without a stratum": int((block < 0).sum()),
         "sets of one image": int((counts == 1).sum()),
     }
+    metric = f"{of or 'image'}_similarity"
     parts = (Part(metric, names[one], float(means[one]), n=int(counts[one])) for one in used)
     return make_estimate(
         metric=metric,
@@ -570,12 +553,11 @@ def subject_accuracy(
     )
 
 
-def _unit(given: Any, what: str) -> Floats:
-    rows = np.asarray(embedding_table(given, what), dtype=np.float64)
+def _unit(table: Any, what: str) -> Floats:
+    rows = _numbers(table, what)
     lengths = np.linalg.norm(rows, axis=1)
-    bad = np.flatnonzero(~np.isfinite(lengths) | (lengths == 0))
-    if len(bad):
-        raise InputError(f"{what}: row {bad[0] + 1} is zero or not finite")
+    if not lengths.all():
+        raise InputError(f"{what}: row {int(lengths.argmin()) + 1} is zero")
     return np.asarray(rows / lengths[:, None])
 
 
@@ -633,19 +615,14 @@ def pose_layout(images: Sequence[Any]) -> Floats:
     return np.stack([_edges(*_split(image, place)) for place, image in enumerate(images, 1)])
 
 
-def _split(given: Any, place: int) -> tuple[Bytes, tuple[int, int]]:
+def _split(pixels: Any, place: int) -> tuple[Bytes, tuple[int, int]]:
     """Return an image and the height and width of its background's bands."""
-    image = np.asarray(given)
-    if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3:
+    image = np.asarray(pixels)
+    height, width, colours = image.shape if image.ndim == 3 else (0, 0, 0)
+    if image.dtype != np.uint8 or colours != 3 or min(height, width) < CELLS:
         raise InputError(
             f"images: image {place} is {image.dtype} of shape {image.shape}; expected uint8 "
-            "(height, width, 3)"
-        )
-    height, width = image.shape[:2]
-    if min(height, width) < CELLS:
-        raise InputError(
-            f"images: image {place} has {height} × {width} pixels; expected {CELLS} or more each "
-            "way, one for each cell"
+            f"(height, width, 3) with {CELLS} or more pixels each way"
         )
     return image, (max(1, round(BORDER * height)), max(1, round(BORDER * width)))
 

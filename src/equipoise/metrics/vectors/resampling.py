@@ -130,9 +130,9 @@ class Space:
         return np.concatenate([statistic(weights) for weights in blocks])
 
     def exchange(
-        self, first: str, second: str, columns: Sequence[Floats], key: str
+        self, first: str, second: str, directions: Sequence[Floats], key: str
     ) -> Exchanged | None:
-        """Exchange the members of two sets, each counted by k numbers; columns (n, k) by set.
+        """Exchange the members of two sets, each counted by its products with k directions.
 
         Raises
         ------
@@ -141,19 +141,16 @@ class Space:
         """
         if self.resampling is None:
             return None
-        known = [name for name in (first, second) if self[name].units is not None]
+        both = self[first], self[second]
+        known = [one.name for one in both if one.units is not None]
         if len(known) == 1:
             raise InputError(
                 f"units: only {known[0]!r} has some; {first} and {second} exchange members, so "
                 "name the units of both"
             )
-        low, high = columns
-        units = (self[first].units or (), self[second].units or ()) if known else None
+        low, high = (np.stack([one.dots(to) for to in directions], axis=1) for one in both)
+        units = (both[0].units or (), both[1].units or ()) if known else None
         return exchange(low, high, self.resampling, self.seed, key, units=units)
-
-    def dots(self, name: str, directions: Sequence[Floats]) -> Floats:
-        """Inner products of a set's members with directions, shape (n, k)."""
-        return np.stack([self[name].dots(one) for one in directions], axis=1)
 
     def part(
         self, metric: str, value: float, boot: Floats | None, column: int, **columns: Any
@@ -204,16 +201,18 @@ class Space:
         pairs : sequence of pairs of str
             Sets whose common members are counted.
         """
-        shared = {f"{a} and {b}": shared_members(self[a], self[b]) for a, b in pairs}
-        shared = {names: count for names, count in shared.items() if count}
-        similarity = "cosine" if self.similarity is None else "scores of pairs"
+        every = {f"{a} and {b}": shared_members(self[a], self[b]) for a, b in pairs}
+        shared = {names: count for names, count in every.items() if count}
         return make_estimate(
             metric=metric,
             value=value,
             n={name: len(one) for name, one in self.sets.items()},
             method=self._method(boot),
-            params={**(params or {}), "similarity": similarity}
-            | ({"in_both": shared} if shared else {}),
+            params={
+                **(params or {}),
+                "similarity": "cosine" if self.similarity is None else "scores of pairs",
+                **({"in_both": shared} if shared else {}),
+            },
             **held.fields(no_chance),
             harm=harm,
             by=lambda: parts_to_table(parts),

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.core.arrays import AnyArray, Bytes, Floats, Integers
+from equipoise.core.arrays import AnyArray, Floats, Integers
 from equipoise.core.errors import InputError
 from equipoise.metrics.vector_rows import Table, float_rows, in_range, inverse_lengths, project
 from equipoise.metrics.vectors.sets import embedding_table, kernel_rows
@@ -17,7 +17,7 @@ from equipoise.stats.compiled import compiled
 from equipoise.stats.shuffling import keys, shuffle
 from equipoise.stats.threads import each
 
-Labels = Bytes | npt.NDArray[np.uint16]
+Labels = npt.NDArray[np.uint16]
 
 # Numbers that a thread takes at a time, and of those the ones that are normalised, and converted
 # where need be, together: these stay in the cache. Fixed, for sums to have one order.
@@ -25,17 +25,13 @@ _CHUNK, _BLOCK = 1 << 21, 1 << 18
 # Permutations that share a pass over the images: at most, where bytes of labels and numbers of
 # sums may be held for so many; and, so that time grows as the images do, at least.
 _TOGETHER, _LABELS, _CELLS, _LEAST = 64, 1 << 26, 1 << 22, 32
-# Sets that labels of 8 bits and of 16 tell apart.
-_FEW, _MOST = 1 << 8, 1 << 16
+# Sets that labels of 16 bits tell apart.
+_MOST = 1 << 16
 # Columns of a tile in the kernel.
 _WIDTH = 64
 
-_SCATTER = tuple(
-    signature
-    for bits in (8, 16)
-    for signature in float_rows(
-        f"void(rows, float64[::1], int64[::1], uint{bits}[:, ::1], int64, float64[:, :, :, ::1])"
-    )
+_SCATTER = float_rows(
+    "void(rows, float64[::1], int64[::1], uint16[:, ::1], int64, float64[:, :, :, ::1])"
 )
 
 
@@ -220,8 +216,7 @@ def exchanged(sets: Sequence[Table], counts: Sequence[int], permutations: int, s
     many, d = len(sets), sets[0].shape[1]
     if many > _MOST:
         raise InputError(f"sets: {many}; expected at most {_MOST:,} that exchange images")
-    kind = np.dtype(np.uint8 if many <= _FEW else np.uint16)
-    owner = np.repeat(np.arange(many, dtype=kind), counts)
+    owner = np.repeat(np.arange(many, dtype=np.uint16), counts)
     tiles = -(-d // _WIDTH)
     held = max(_LEAST, _LABELS // owner.nbytes)
     step = max(1, min(_TOGETHER, held, _CELLS // (tiles * _WIDTH * many)))
