@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-import polars as pl
 import pytest
 
 from equipoise.core import DataError
@@ -16,12 +15,10 @@ from equipoise.data import (
     read_coco_instances,
     read_dollar_street,
     read_pata,
-    read_pata_captions,
     read_plain,
     read_social_counterfactuals,
     read_visogender,
     read_visual_genome,
-    to_tables,
 )
 from image_files import (
     CELEBA,
@@ -106,16 +103,6 @@ def dollar(*changes):
     return cells(read_dollar_street, "images_v2.csv", DOLLAR_STREET, *changes)
 
 
-def strict_dollar(path):
-    return read_dollar_street(path, collapse=None)
-
-
-def twice(folder):
-    table = read_plain(pl.DataFrame({"id": ["a"]}), id="id")
-    to_tables(table, folder / "out")
-    return to_tables(table, folder / "out")
-
-
 def nothing_shared(folder):
     return combine(
         read_plain(write_csv(folder / "a.csv", [["id"], ["1"]]), id="id"),
@@ -148,10 +135,6 @@ CASES = {
         read_visogender, "OP.tsv", VISOGENDER, (0, 5, "Link")
     ),
     "PATA: three tags": lambda f: read_pata(pata(f, ["a_b_c_d|u", "car_black_male|u"])),
-    "PATA: caption list": text(
-        read_pata_captions, "captions.json",
-        '[{"short": "car", "pos": {"races": "x", "gender": [], "age": []}, "neg": {}}]',
-    ),
     "CelebA: cut off": lambda f: text(
         read_celeba, "list.txt", celeba(f, CELEBA).read_text()[:-24]
     )(f),
@@ -164,7 +147,6 @@ CASES = {
     "mapping: JSON twice": mapping("m.json", '{"a": "b", "a": "c"}'),
     "mapping: YAML twice": mapping("m.yaml", "a: b\na: c\n"),
     "combine: nothing shared": nothing_shared,
-    "tables: there already": twice,
 }  # fmt: skip
 
 

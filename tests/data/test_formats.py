@@ -7,10 +7,7 @@ from equipoise.core import DataError
 from equipoise.data import (
     FORMATS,
     Captions,
-    PataCaption,
     find_format,
-    provenance,
-    read_pata_captions,
     read_plain,
 )
 from image_files import (
@@ -18,7 +15,6 @@ from image_files import (
     SAMPLES,
     sample,
     write_csv,
-    write_json,
 )
 from tools.format_pages import FOLDER, page
 
@@ -26,7 +22,7 @@ from tools.format_pages import FOLDER, page
 def content(images):
     """All that a set holds, but for the digests of its files."""
     found = {"images": images.image_table().to_dict(as_series=False)}
-    found |= {"provenance": provenance(images) | {"inputs": None}}
+    found |= {"counts": images.counts, "steps": images.steps}
     for part in (images.labels, images.captions, images.boxes):
         if part is not None:
             values = part.texts if isinstance(part, Captions) else part.label.values
@@ -45,8 +41,7 @@ class TestContract:
         assert {len(digest["sha256"]) for digest in images.inputs.values()} == {64}
         assert images.items().ids.tolist() == images.ids.tolist()
         if images.labels is not None:
-            wide = images.label_table(wide=True).drop("image_id")
-            assert wide.sum().sum_horizontal().item() == len(images.labels.image)
+            assert len(images.label_table()) == len(images.labels.image)
 
     @pytest.mark.parametrize("seed", range(2))
     def test_the_order_of_records_changes_nothing(self, one, seed, tmp_path):
@@ -186,19 +181,6 @@ def test_pata(tmp_path):
         "url": [f"https://example.org/{n}.jpg" for n in (2, 1, 2)],
     }
     assert images.counts == {"lines": 4, "images": 3, "repeated_lines": 1, "repeated_urls": 1}
-
-
-def test_captions_of_pata(tmp_path):
-    scene = {
-        "long": "photo of {age}, {race} {gender} working", "short": "office",
-        "pos": {"races": ["photo of a millionaire"], "gender": [], "age": []},
-        "neg": {"races": [], "gender": ["photo of an under-achiever"], "age": []},
-    }  # fmt: skip
-    path = write_json(tmp_path / "captions.json", [scene])
-    assert read_pata_captions(path) == (
-        PataCaption("office", "gender", "negative", "photo of an under-achiever"),
-        PataCaption("office", "race", "positive", "photo of a millionaire"),
-    )
 
 
 def test_celeba(tmp_path):

@@ -9,7 +9,6 @@ from equipoise.data import (
     BoxSize,
     CaptionGroups,
     continents,
-    design_choices,
     hall_boxes,
     income_bands,
     read_coco_captions,
@@ -134,11 +133,3 @@ def test_continents_and_incomes(tmp_path):
         "level 4 960 and above (Gapminder's four income levels (2, 8 and 32 dollars a day), times "
         "30 days)"
     )
-
-
-def test_rules_become_versions_of_design_choices():
-    large, small = hall_boxes(LARGE_BOXES, version="large"), hall_boxes(version="all")
-    assert design_choices(large, small) == {
-        "large": {"columns": {"gender": "gender (large)"}},
-        "all": {"columns": {"gender": "gender (all)"}},
-    }

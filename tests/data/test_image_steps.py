@@ -1,32 +1,22 @@
 """Declared steps: images and labels left out, two sets joined, crops, tables on disk."""
 
-import json
-
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from equipoise.core import InputError
 from equipoise.data import (
     ClassMapping,
     CropBoxes,
     IdsFrom,
-    LeaveOutUnlabelled,
     combine,
-    compare_mappings,
     hall_captions,
     leave_out_visual_genome,
-    load_items,
-    provenance,
     read_class_mapping,
     read_coco_captions,
     read_coco_instances,
     read_plain,
     read_visual_genome_images,
-    to_tables,
 )
-from equipoise.data.labels import ItemSource
 from image_files import COCO_CAPTIONS, COCO_INSTANCES, VG_IMAGES, write_json
 
 
@@ -89,27 +79,9 @@ def test_crops_of_persons(tmp_path):
     }  # fmt: skip
 
 
-def test_tables_are_written_with_their_provenance(tmp_path):
-    images = coco(tmp_path).apply(hall_captions(), LeaveOutUnlabelled())
-    paths = to_tables(images, tmp_path / "a" / "b")
-    assert [path.name for path in paths] == ["images.parquet", "labels.parquet", "provenance.json"]
-    assert sorted(path.name for path in paths[0].parent.iterdir()) == sorted(p.name for p in paths)
-    items = load_items(ItemSource(paths[0], "image_id", ("gender",)))
-    assert items.ids.tolist() == images.ids.tolist()
-    assert items.columns["gender"].tolist() == ["woman", "man", None]
-    assert pl.read_parquet(paths[1]).rows() == images.label_table().rows()
-    written = json.loads(paths[2].read_text("utf-8"))
-    assert written == json.loads(json.dumps(provenance(images)))
-    assert [one["name"] for one in written["steps"]] == ["combined", "gender", "unlabelled"]
-    assert written["images"] == 3
-
-
 MAPPING = ClassMapping.of(
     "wide", {"phones": ["telephone", "cellphone"], "bikes": "bicycle", "calls": ["telephone"]}
 )
-Found = frozenset[tuple[str, str]]
-LABEL = st.sampled_from(["a", "b", "c", "d"])
-PAIRS = st.frozensets(st.tuples(LABEL, st.sampled_from(["x", "y", "z"])))
 
 
 def plain(*rows):
@@ -147,16 +119,3 @@ def test_labels_become_classes():
         "labels are the classes of the mapping 'wide' (bikes: bicycle; calls: telephone; phones: "
         "cellphone, telephone)"
     )
-
-
-@given(PAIRS, PAIRS)
-def test_comparing_accounts_for_every_pair(a, b):
-    first, second = ClassMapping("a", a), ClassMapping("b", b)
-    found = compare_mappings(first, second)
-    assert sum(found.counts.values()) == len({label for label, _ in a | b})
-    only = {(label, one) for label, ones in found.changed.items() for one in ones[0]}
-    whole = {(label, one) for label, one in a if label in found.only_first}
-    assert only | whole == a - b
-    back = compare_mappings(second, first)
-    assert (back.only_first, back.only_second) == (found.only_second, found.only_first)
-    assert {label: ones[::-1] for label, ones in back.changed.items()} == found.changed

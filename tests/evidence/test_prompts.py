@@ -29,7 +29,7 @@ def test_the_lists_are_those_of_open_clip():
 
 def test_every_list_is_named():
     assert TEMPLATES == ("openai_7", "openai_80", "plain")
-    with pytest.raises(InputError, match=r"no list of templates 'openai80'; expected one of open"):
+    with pytest.raises(InputError, match="openai80"):
         templates("openai80")
 
 

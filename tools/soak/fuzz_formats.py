@@ -28,7 +28,6 @@ from equipoise.data import (
     read_fairface,
     read_huggingface,
     read_pata,
-    read_pata_captions,
     read_social_counterfactuals,
     read_table,
     read_visogender,
@@ -176,12 +175,6 @@ def _data_sets() -> Iterator[Format]:
         "PATA",
         lambda f: samples.pata(f, samples.PATA),
         lambda f: read_pata(f / "pata_fairness.files.lst"),
-    )
-    by = {"races": ["a"], "gender": ["b"], "age": ["c"]}
-    yield text(
-        "PATA captions",
-        [{"short": "office", "long": "x", "pos": by, "neg": by}],
-        read_pata_captions,
     )
     yield Format(
         "Hugging Face, Parquet",

@@ -16,8 +16,7 @@ import polars as pl
 from equipoise.core.arrays import Objects
 from equipoise.core.errors import ConfigError, DataError, InputError, ModelError
 from equipoise.data import load_items
-from equipoise.data.coded import Coded
-from equipoise.data.outputs import Content, Outputs
+from equipoise.data.outputs import Coded, Content, Outputs
 
 if TYPE_CHECKING:
     from equipoise.audits.config import AuditConfig

@@ -1,17 +1,12 @@
 """Tables and data sets in, one checked and joined form out."""
 
 from equipoise.data.arrays import ArraySource
-from equipoise.data.coded import Coded
 from equipoise.data.formats.celeba import read_celeba
 from equipoise.data.formats.coco import read_coco, read_coco_captions, read_coco_instances
-from equipoise.data.formats.dollar_street import (
-    CollapseRows,
-    DollarStreetColumns,
-    read_dollar_street,
-)
+from equipoise.data.formats.dollar_street import CollapseRows, read_dollar_street
 from equipoise.data.formats.fairface import read_fairface
 from equipoise.data.formats.huggingface import read_huggingface
-from equipoise.data.formats.pata import PataCaption, read_pata, read_pata_captions
+from equipoise.data.formats.pata import read_pata
 from equipoise.data.formats.registry import (
     FORMATS,
     DataFormat,
@@ -33,7 +28,6 @@ from equipoise.data.groups import (
     CaptionGroups,
     ValueGroups,
     continents,
-    design_choices,
     hall_boxes,
     hall_captions,
     income_bands,
@@ -47,8 +41,6 @@ from equipoise.data.image_set import (
     Rule,
     Step,
     image_set,
-    provenance,
-    to_tables,
 )
 from equipoise.data.image_steps import (
     ClassMapping,
@@ -57,16 +49,23 @@ from equipoise.data.image_steps import (
     LeaveOutImages,
     LeaveOutLabels,
     LeaveOutUnlabelled,
-    MappingDifference,
     combine,
-    compare_mappings,
     leave_out_visual_genome,
     read_class_mapping,
 )
 from equipoise.data.labels import Items, ItemSource, load_items
-from equipoise.data.lexicons import LEXICONS, Lexicon, lexicon, synset_text, synset_texts
+from equipoise.data.lexicons import (
+    LEXICONS,
+    TEMPLATES,
+    Lexicon,
+    Templates,
+    filled,
+    lexicon,
+    synset_text,
+    templates,
+)
 from equipoise.data.matrices import Matrix, Vectors, load_matrix, load_vectors
-from equipoise.data.outputs import Choices, Outputs
+from equipoise.data.outputs import Choices, Coded, Outputs
 from equipoise.data.predictions import (
     ModelPredictions,
     PredictionData,
@@ -77,7 +76,6 @@ from equipoise.data.predictions import (
 )
 from equipoise.data.sources import LabelSource, Normalization, PredictionSource, Reading
 from equipoise.data.tables import Table, read_table
-from equipoise.data.templates import TEMPLATES, Templates, filled, templates
 
 __all__ = [
     "ALL_BOXES",
@@ -99,7 +97,6 @@ __all__ = [
     "CollapseRows",
     "CropBoxes",
     "DataFormat",
-    "DollarStreetColumns",
     "Gathered",
     "IdsFrom",
     "ImageSet",
@@ -110,13 +107,11 @@ __all__ = [
     "LeaveOutLabels",
     "LeaveOutUnlabelled",
     "Lexicon",
-    "MappingDifference",
     "Matrix",
     "ModelPredictions",
     "Normalization",
     "Outputs",
     "Pairs",
-    "PataCaption",
     "PredictionData",
     "PredictionSource",
     "Predictions",
@@ -129,10 +124,8 @@ __all__ = [
     "ValueGroups",
     "Vectors",
     "combine",
-    "compare_mappings",
     "continents",
     "data_format",
-    "design_choices",
     "filled",
     "find_format",
     "hall_boxes",
@@ -146,7 +139,6 @@ __all__ = [
     "load_matrix",
     "load_predictions",
     "load_vectors",
-    "provenance",
     "read_celeba",
     "read_class_mapping",
     "read_coco",
@@ -156,7 +148,6 @@ __all__ = [
     "read_fairface",
     "read_huggingface",
     "read_pata",
-    "read_pata_captions",
     "read_plain",
     "read_predictions",
     "read_social_counterfactuals",
@@ -165,7 +156,5 @@ __all__ = [
     "read_visual_genome",
     "read_visual_genome_images",
     "synset_text",
-    "synset_texts",
     "templates",
-    "to_tables",
 ]

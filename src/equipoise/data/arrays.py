@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import os
-import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,17 +18,22 @@ from equipoise.core import DataError, InputError
 from equipoise.core.arrays import AnyArray, Booleans, Integers
 from equipoise.data.cells import as_text, is_numbers, numbers_of, spells_numbers
 from equipoise.data.files import hash_bytes, hash_file, read_whole, to_utf8, unknown_extension
-from equipoise.data.join import EXAMPLES, check_ids, check_matches, check_share, match
 from equipoise.data.labels import Items
 from equipoise.data.outputs import Outputs
-from equipoise.data.problems import check_columns, listed, show
+from equipoise.data.problems import (
+    check_columns,
+    check_ids,
+    check_matches,
+    check_share,
+    listed,
+    match,
+    show,
+)
 from equipoise.data.tables import OpenTable, cell_text, is_frame, no_rows, open_table, read_table
 
 FORMATS = ".npy, .npz, .safetensors, .parquet, .pq, .csv, .tsv, .jsonl or .ndjson"
 EXTENSIONS = (".npy", ".npz", ".safetensors")
 ID_FORMATS = ".txt, .csv, .tsv, .parquet, .pq, .jsonl, .ndjson or .npy"
-# Bytes that a compressed array may have in memory.
-MOST_UNPACKED = 1 << 32
 BLOCK_BYTES = 1 << 24
 _ALONE = ("have no item in", "have no row in")
 
@@ -108,14 +111,14 @@ class ArrayFile:
     Attributes
     ----------
     path : Path
-    shapes : mapping of str to tuple of int
-        By name; the one array of an .npy is called "".
+    names : tuple of str
+        Of the arrays; none in an .npy, which holds a single one.
     digest : mapping
         "sha256" and "bytes".
     """
 
     path: Path
-    shapes: Mapping[str, tuple[int, ...]]
+    names: tuple[str, ...]
     digest: Mapping[str, Any]
 
     @classmethod
@@ -128,48 +131,37 @@ class ArrayFile:
             When the file is missing, empty, damaged or not what its extension says.
         """
         digest = hash_file(path, FORMATS, "an array with a row per item")
-        extension = path.suffix.lower()
-        shapes: dict[str, tuple[int, ...]] = {"": ()}
+        names: list[str] = []
         with _whole(str(path)):
-            if extension == ".npz":
-                with zipfile.ZipFile(path) as archive:
-                    names = [name for name in archive.namelist() if name.endswith(".npy")]
-                    shapes = {name[:-4]: _npz_header(archive, name)[0] for name in names}
-            elif extension == ".safetensors":
+            if path.suffix.lower() == ".npz":
+                with np.load(path) as archive:
+                    names = archive.files
+            elif path.suffix.lower() == ".safetensors":
                 from safetensors import safe_open
 
                 with safe_open(path, framework="numpy") as tensors:
-                    keys = tensors.keys()
-                    shapes = {key: tuple(tensors.get_slice(key).get_shape()) for key in keys}
-        return cls(path, shapes, digest)
-
-    @property
-    def several(self) -> bool:
-        """Whether the file can hold more than one array, each with a name."""
-        return [*self.shapes] != [""]
+                    names = tensors.keys()
+        return cls(path, tuple(names), digest)
 
     def place(self, name: str) -> str:
         """Return how errors name one of the arrays."""
         return f"{self.path}, array {name!r}" if name else str(self.path)
 
     def named(self, name: str | None) -> str:
-        """Return the name of the array asked for: the only two-dimensional one, if none is.
+        """Return a name of an array; for None that of the only two-dimensional one.
 
         Raises
         ------
         DataError
             When there is no such array, or several might be meant.
         """
-        flat = [one for one, shape in self.shapes.items() if len(shape) == 2]
-        if not self.several:
-            return ""
-        if name in self.shapes:
-            return str(name)
-        if name is None and len(flat) == 1:
+        if not self.names or name in self.names:
+            return name or ""
+        flat = [] if name else [one for one in self.names if self.read(one).ndim == 2]
+        if len(flat) == 1:
             return flat[0]
-        held = ", ".join(f"{show(one)} {shape}" for one, shape in self.shapes.items())
         raise DataError(
-            f"the file holds {held or 'no arrays'}",
+            f"the file holds {listed(self.names) or 'no arrays'}",
             file=str(self.path),
             expected=f"an array {show(name)}" if name else "one array with a row per item",
             fix="give `array:` with the name of a two-dimensional array",
@@ -189,7 +181,8 @@ class ArrayFile:
             if extension == ".npy":
                 values = np.lib.format.open_memmap(self.path, mode="r")
             elif extension == ".npz":
-                values = self._unzipped(name)
+                with np.load(self.path) as archive:
+                    values = np.asarray(archive[name])
             else:
                 from safetensors import safe_open
 
@@ -203,34 +196,6 @@ class ArrayFile:
                 fix="save them as float32: tensor.float()",
             )
         return values
-
-    def _unzipped(self, name: str) -> AnyArray:
-        """Read an array of an archive, after its size in memory has been checked."""
-        member = f"{name}.npy"
-        with zipfile.ZipFile(self.path) as archive:
-            shape, dtype = _npz_header(archive, member)
-            size, stored = math.prod(shape) * dtype.itemsize, archive.getinfo(member).file_size
-            if size > min(stored, MOST_UNPACKED) and not dtype.hasobject:
-                raise DataError(
-                    f"unpacked, the array has {size} bytes, and the file holds {stored} of them",
-                    file=self.place(name),
-                    expected=f"a whole file with at most {MOST_UNPACKED} bytes",
-                    fix="save it with np.save as .npy, which may have any size",
-                )
-            with archive.open(member) as file:
-                values: AnyArray = np.lib.format.read_array(file, allow_pickle=False)
-        return values
-
-
-def _npz_header(archive: zipfile.ZipFile, member: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    read = np.lib.format
-    readers = {(1, 0): read.read_array_header_1_0, (2, 0): read.read_array_header_2_0}
-    with archive.open(member) as file:
-        shape, _, dtype = readers[read.read_magic(file)](file)
-    # numpy makes room for a character of each text of length 0, however many it declares.
-    if any(length < 0 for length in shape) or not dtype.itemsize:
-        raise ValueError(f"the shape is {shape} and the type {dtype!r}")
-    return shape, dtype
 
 
 @contextmanager
@@ -315,7 +280,7 @@ class Opened:
         if len(absent) == 0:
             raise no_rows(self.place)
         ids, file, inputs = self._ids(items)
-        known, alone = pl.Series(items.id, items.ids, dtype=pl.String), []
+        known, alone = pl.Series(items.id, items.ids, dtype=pl.String), 0
         if ids is not None and len(ids) == len(absent):
             check_ids(ids, file, fix="remove the repeated rows")
             present = np.flatnonzero(~absent)
@@ -329,7 +294,7 @@ class Opened:
             )  # fmt: skip
             rows = np.full(len(items), -1, dtype=np.int64)
             rows[positions[positions >= 0]] = present[positions >= 0]
-            alone = texts.filter(pl.Series(positions < 0)).sort().to_list()
+            alone = int((positions < 0).sum())
         elif ids is None and len(absent) == len(items):
             problem = f"{_ALONE[1]} {self.place}"
             check_share(known, absent, items.name, problem, max_unmatched)
@@ -342,15 +307,12 @@ class Opened:
                 expected="an id per row, or without ids a row per item in their order",
                 fix="give `ids:` (or `id:`, the column of ids) of the same run",
             )
-        without = items.ids[rows < 0].tolist()
         counts = {
             "rows": len(absent),
             "empty": int(absent.sum()),
             "matched": int((rows >= 0).sum()),
-            "items_without_row": len(without),
-            "items_without_row_examples": sorted(without)[:EXAMPLES],
-            "rows_without_item": len(alone),
-            "rows_without_item_examples": alone[:EXAMPLES],
+            "items_without_row": int((rows < 0).sum()),
+            "rows_without_item": alone,
         }
         if isinstance(self.source, Outputs):
             return rows, counts, inputs
@@ -376,11 +338,7 @@ class Opened:
         if not isinstance(ids, str | os.PathLike):
             place = f"ids of {self.name}"
             return _id_texts(np.asarray(ids), place), place, {}
-        if (
-            arrays is not None
-            and arrays.several
-            and (str(ids) in arrays.shapes or not Path(ids).suffix)
-        ):
+        if arrays and arrays.names and (str(ids) in arrays.names or not Path(ids).suffix):
             place = arrays.place(arrays.named(str(ids)))
             return _id_texts(arrays.read(str(ids)), place), place, {}
         texts, digest = _ids_in_file(Path(ids), source.encoding, source.delimiter)
@@ -418,7 +376,7 @@ def open_source(source: ArraySource | Outputs, what: str) -> Opened:
             fix="save an array with a row per item; average or select over other dimensions",
         )
     # An option that cannot apply would otherwise be passed over.
-    unused = {"array": source.array is not None and not (arrays and arrays.several)}
+    unused = {"array": source.array is not None and not (arrays and arrays.names)}
     if opened.values is not None:
         unused |= {"id": source.id is not None, "column": source.column is not None}
     elif source.column is None:

@@ -16,9 +16,9 @@ import numpy as np
 
 from equipoise.core import InputError
 from equipoise.core.arrays import Booleans, Floats
-from equipoise.data.coded import Coded
 from equipoise.data.image_set import ImageSet, Step
 from equipoise.data.lexicons import lexicon
+from equipoise.data.outputs import Coded
 
 Terms = Mapping[str, Sequence[str]]
 FrozenTerms = tuple[tuple[str, tuple[str, ...]], ...]
@@ -137,36 +137,6 @@ class TermRule(GroupRule):
 
     def _in_words(self) -> str:
         return "; ".join(f"{group}: {', '.join(terms)}" for group, terms in self.terms)
-
-
-def design_choices(*rules: GroupRule) -> dict[str, dict[str, dict[str, str]]]:
-    """Return the `versions:` of an audit of concepts that compare rules of one attribute.
-
-    Parameters
-    ----------
-    *rules : CaptionGroups, BoxGroups, ValueGroups or BandGroups
-        Each with a version; the audit's `groups:` names the attribute, whose column is that of a
-        rule without a version.
-
-    Returns
-    -------
-    dict
-        Version to the column that stands for the attribute in it.
-
-    Raises
-    ------
-    InputError
-        When a rule has no version, or two have the same.
-    """
-    found: dict[str, dict[str, dict[str, str]]] = {}
-    for rule in rules:
-        if not rule.version or rule.version in found:
-            raise InputError(
-                f"{rule.attribute!r}: the version is {rule.version!r}; expected a version that no "
-                "other rule has. Leave the baseline out, which has none"
-            )
-        found[rule.version] = {"columns": {rule.attribute: rule.name}}
-    return found
 
 
 ONLY_SMALL = "only boxes that are too small"

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import io
-import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -14,8 +11,8 @@ import polars as pl
 
 from equipoise.core import DataError, InputError
 from equipoise.core.arrays import Booleans, Floats, Integers, Objects
-from equipoise.data.coded import Coded
 from equipoise.data.labels import Items, ItemSource, load_items
+from equipoise.data.outputs import Coded
 
 
 class Marked:
@@ -216,32 +213,17 @@ class ImageSet:
         data = {ID: self.ids.tolist(), **columns}
         return pl.DataFrame(data, schema=dict.fromkeys(data, pl.String))
 
-    def label_table(self, *, wide: bool = False) -> pl.DataFrame:
-        """Return the labels as a table.
-
-        Parameters
-        ----------
-        wide : bool
-            One row per image with a column of 0 and 1 for each label, instead of one row per
-            image and label.
+    def label_table(self) -> pl.DataFrame:
+        """Return the labels as a table with a row for each image and label.
 
         Raises
         ------
         InputError
-            When there are no labels, or wide and a label is named like the column of ids.
+            When there are no labels.
         """
         pairs = self.need_labels()
-        if not wide:
-            data = {ID: self.ids[pairs.image].tolist(), LABEL: pairs.label.values.tolist()}
-            return pl.DataFrame(data, schema=dict.fromkeys(data, pl.String))
-        if ID in pairs.label.vocabulary:
-            raise InputError(f"a label is named {ID!r}, as the column of ids; write the long table")
-        used = np.unique(pairs.label.codes)
-        shown = np.zeros((len(used), len(self)), dtype=np.uint8)
-        shown[np.searchsorted(used, pairs.label.codes), pairs.image] = 1
-        names = [pairs.label.vocabulary[code] for code in used]
-        ids = pl.Series(ID, self.ids.tolist(), dtype=pl.String)
-        return pl.DataFrame([ids, *(pl.Series(n, shown[i]) for i, n in enumerate(names))])
+        data = {ID: self.ids[pairs.image].tolist(), LABEL: pairs.label.values.tolist()}
+        return pl.DataFrame(data, schema=dict.fromkeys(data, pl.String))
 
     def need_labels(self) -> Pairs:
         """Return the labels.
@@ -383,76 +365,3 @@ def image_set(
         )
     ids = np.array(gathered.ids, dtype=object)[order]
     return ImageSet(name, format, ids, columns, labels, captions, boxes, inputs, counts, steps)
-
-
-IMAGES, LABELS, PROVENANCE = "images.parquet", "labels.parquet", "provenance.json"
-
-
-def to_tables(images: ImageSet, folder: Path | str, *, wide: bool = False) -> tuple[Path, ...]:
-    """Write `images.parquet`, `labels.parquet` and `provenance.json`.
-
-    Parameters
-    ----------
-    images : ImageSet
-    folder : path
-        Made if it is not there.
-    wide : bool
-        Labels as one row per image with a column of 0 and 1 for each label. Otherwise one row per
-        image and label, with the columns `image_id` and `label`.
-
-    Returns
-    -------
-    tuple of Path
-        The files written; `labels.parquet` only where there are labels.
-
-    Raises
-    ------
-    DataError
-        When one of the files exists already, or the folder cannot be written.
-    """
-    directory = Path(folder)
-    about = json.dumps(provenance(images), indent=1) + "\n"
-    contents = {IMAGES: _parquet(images.image_table())}
-    if images.labels is not None:
-        contents[LABELS] = _parquet(images.label_table(wide=wide))
-    files = {directory / name: content for name, content in contents.items()}
-    files[directory / PROVENANCE] = about.encode()
-    for path in files:
-        if path.exists():
-            raise DataError(
-                "the file exists already",
-                file=str(path),
-                expected="a folder without the tables of another set",
-                fix="name another folder, or remove the file",
-            )
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        for path, content in files.items():
-            # Under a temporary name first, so that a file is there whole or not at all.
-            partial = path.with_name(f".{path.name}.partial")
-            partial.write_bytes(content)
-            partial.replace(path)
-    except OSError as error:
-        raise DataError(
-            f"the tables cannot be written ({error.strerror or error})",
-            file=str(directory),
-            fix="name a folder that you may write, and check the disk",
-        ) from None
-    return tuple(files)
-
-
-def _parquet(table: pl.DataFrame) -> bytes:
-    file = io.BytesIO()
-    table.write_parquet(file)
-    return file.getvalue()
-
-
-def provenance(images: ImageSet) -> dict[str, Any]:
-    """Return where an image set comes from and what was left out, as plain data."""
-    return {
-        "format": images.format,
-        "images": len(images),
-        "inputs": {name: dict(digest) for name, digest in images.inputs.items()},
-        "read": dict(images.counts),
-        "steps": [asdict(step) for step in images.steps],
-    }

@@ -407,66 +407,6 @@ def _grouped(found: Set[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
     return grouped
 
 
-@dataclass(frozen=True)
-class MappingDifference:
-    """Where two mappings differ.
-
-    Attributes
-    ----------
-    first, second : str
-        Names of the mappings.
-    same : tuple of str
-        Labels that have the same classes in both.
-    only_first, only_second : tuple of str
-        Labels that one mapping alone has.
-    changed : mapping of str to (tuple of str, tuple of str)
-        Label to the classes that the first alone gives it, and those of the second alone.
-    """
-
-    first: str
-    second: str
-    same: tuple[str, ...]
-    only_first: tuple[str, ...]
-    only_second: tuple[str, ...]
-    changed: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """Labels by what happened to them."""
-        return {
-            "same": len(self.same),
-            "changed": len(self.changed),
-            "only_first": len(self.only_first),
-            "only_second": len(self.only_second),
-        }
-
-
-def compare_mappings(first: ClassMapping, second: ClassMapping) -> MappingDifference:
-    """Return where two mappings differ.
-
-    Parameters
-    ----------
-    first, second : ClassMapping
-    """
-    a, b = first.by_label, second.by_label
-    changed = {
-        label: (
-            tuple(one for one in a[label] if one not in b[label]),
-            tuple(one for one in b[label] if one not in a[label]),
-        )
-        for label in a
-        if label in b and a[label] != b[label]
-    }
-    return MappingDifference(
-        first.name,
-        second.name,
-        tuple(label for label in a if a[label] == b.get(label)),
-        tuple(label for label in a if label not in b),
-        tuple(label for label in b if label not in a),
-        changed,
-    )
-
-
 def read_class_mapping(
     path: Path | str, *, name: str | None = None, columns: tuple[str, str] = ("label", "class")
 ) -> ClassMapping:
@@ -503,42 +443,26 @@ def read_class_mapping(
 
 
 def _from_yaml(text: str, file: str) -> list[tuple[str, str]]:
-    """Return labels and classes; `yes`, `010` and `null` are the texts they look like.
-
-    JSON is YAML, too.
-
-    Raises
-    ------
-    DataError
-        When the text is no YAML, has a key twice, uses anchors, or a class is no text.
-    """
     import yaml
 
-    problem, line = "", ""
-    found: list[tuple[str, str]] = []
+    problem, found = "", dict[str, list[str]]()
     try:
-        if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text)):
-            raise yaml.YAMLError("it has an alias, such as *name")
         node = yaml.compose(text, Loader=yaml.BaseLoader)
-        for key, value in node.value if isinstance(node, yaml.MappingNode) else ():
-            ones = value.value if isinstance(value, yaml.SequenceNode) else [value]
-            texts = [one.value for one in (key, *ones) if isinstance(one, yaml.ScalarNode)]
-            if len(texts) < 1 + max(len(ones), 1) or not all(map(str.strip, texts)):
-                problem = f"the classes of {show(key.value)} are empty or no texts"
-            elif any(texts[0] == label for label, _ in found):
-                problem = f"the label {show(key.value)} is there twice"
-            found += [(texts[0], one) for one in dict.fromkeys(texts[1:])] if not problem else []
-        if not found:
-            problem = problem or "the file holds no labels"
     except (yaml.YAMLError, RecursionError) as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f", line {mark.line + 1}" if mark else ""
-        problem = f"this is not YAML of labels ({getattr(error, 'problem', None) or error})"
-    if problem:
+        node, problem = None, f"this is not YAML of labels ({error})"
+    for key, value in node.value if isinstance(node, yaml.MappingNode) else ():
+        ones = value.value if isinstance(value, yaml.SequenceNode) else [value]
+        texts = [one.value for one in (key, *ones) if isinstance(one, yaml.ScalarNode)]
+        whole = len(texts) == 1 + max(len(ones), 1) and all(map(str.strip, texts))
+        if not whole or texts[0] in found:
+            problem = f"{show(key.value)} is there twice, or its classes are empty or no texts"
+        else:
+            found[texts[0]] = texts[1:]
+    if problem or not found:
         raise DataError(
-            problem,
-            file=f"{file}{line}",
+            problem or "the file holds no labels",
+            file=file,
             expected="every label once, with a class or a list: 'phones: [cellphone, telephone]'",
             fix="correct the line, or remove it if the label has no class",
         )
-    return found
+    return [(label, one) for label, ones in found.items() for one in ones]

@@ -13,12 +13,10 @@ import polars as pl
 
 from equipoise.core import DataError
 from equipoise.core.arrays import Objects
-from equipoise.data.coded import Coded
-from equipoise.data.join import check_ids
-from equipoise.data.problems import listed, show
-from equipoise.data.sources import LabelSource
+from equipoise.data.outputs import Coded
+from equipoise.data.problems import check_ids, listed, show
+from equipoise.data.sources import LabelSource, unused_entries
 from equipoise.data.tables import read_table
-from equipoise.data.versions import unused_entries
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +92,6 @@ def read_labels(source: LabelSource) -> LabelRows:
         "missing": {name: int((column.codes < 0).sum()) for name, column in columns.items()},
         "mapped": sum(n for label, n in raw.sizes().items() if mapping.get(label, label) != label),
         **unused_entries(mapping, raw.vocabulary),
-        "single_valued": single,
     }
     unit = None if source.unit is None else columns[source.unit]
     ids = texts[source.id]

@@ -14,10 +14,9 @@ from equipoise.core import DataError, InputError
 from equipoise.core.arrays import AnyArray, Booleans, Floats, Integers, Objects
 from equipoise.core.files import Mapped
 from equipoise.data.arrays import ArraySource, NumberColumns, Opened, open_source
-from equipoise.data.join import EXAMPLES
 from equipoise.data.labels import Items
 from equipoise.data.outputs import Outputs
-from equipoise.data.problems import check_columns, listed
+from equipoise.data.problems import EXAMPLES, check_columns, listed
 
 NORM_TOLERANCE = 1e-3
 NUMBERS_AT_ONCE = 1 << 18
@@ -145,16 +144,11 @@ def load_vectors(
             expected="finite vectors that are not zero",
             fix="embed the items again",
         )
-    counts |= left_out | _examples("not_finite", items.ids[not_finite])
-    counts |= _examples("zero", items.ids[zero])
+    counts |= left_out | {"not_finite": int(not_finite.sum()), "zero": int(zero.sum())}
     return Vectors(
         opened.name, items.ids, rows, stored, normalised, not_finite, zero, inputs, counts,
         opened.live,
     )  # fmt: skip
-
-
-def _examples(name: str, ids: Objects) -> dict[str, Any]:
-    return {name: len(ids), f"{name}_examples": ids[:EXAMPLES].tolist()}
 
 
 def _stored(opened: Opened, items: Items) -> tuple[AnyArray, Booleans, dict[str, Any]]:

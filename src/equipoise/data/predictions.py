@@ -13,27 +13,26 @@ import polars as pl
 
 from equipoise.core import DataError, InputError
 from equipoise.core.arrays import AnyArray, Booleans, Floats, Integers, Integers32, Objects
-from equipoise.data.coded import Coded, encode
-from equipoise.data.join import EXAMPLES, check_ids, check_matches, match
 from equipoise.data.labels import LabelRows, read_labels
-from equipoise.data.outputs import Outputs
-from equipoise.data.problems import listed, show
-from equipoise.data.sources import LabelSource, PredictionSource, Reading
-from equipoise.data.tables import Table, read_table
-from equipoise.data.versions import (
+from equipoise.data.outputs import Coded, Outputs, encode
+from equipoise.data.problems import check_ids, check_matches, listed, match, show
+from equipoise.data.sources import (
     ANSWERED,
     MISSING,
     REFUSED,
     STATES,
     UNKNOWN,
     UNMATCHED,
+    LabelSource,
+    PredictionSource,
+    Reading,
     Recipe,
-    choices_outside,
-    count_version,
     outside_classes,
     recipes,
     text_states,
+    unused_entries,
 )
+from equipoise.data.tables import Table, read_table
 
 
 @dataclass(frozen=True, eq=False)
@@ -378,15 +377,15 @@ class _Join:
     positions: Integers
 
     def predictions(self) -> tuple[ModelPredictions, dict[str, Any]]:
-        """Return the model's predictions and everything that was counted on the way.
+        """Return the predictions of one model in the order of the labels, and their counts.
 
         Raises
         ------
         DataError
-            When no row is answered, or a label is no class of the target.
+            When no row holds an answer, or a label is no class.
         """
-        target, outputs = self.rows.target.vocabulary, self.outputs
-        state, key = Coded(self._states.astype(np.int32), STATES), self.reading.key
+        outputs, key = self.outputs, self.reading.key
+        state = Coded(self._states.astype(np.int32), STATES)
         expected = (ANSWERED, UNKNOWN, REFUSED) if self.reading.may_decline else (ANSWERED,)
         if not np.isin(self._states, expected).any():
             raise DataError(
@@ -397,28 +396,24 @@ class _Join:
                 fix="name the column of predictions, or look at "
                 f"`{key('missing')}:`, `{key('unknown')}:` and `{key('refused')}:`",
             )
-        made = {
-            recipe.name: self._version(recipe)
-            for recipe in recipes(self.reading, target, outputs.source)
-        }
-        alone = sorted(outputs.ids.gather(np.flatnonzero(self.positions < 0)).to_list())
+        versions, version_counts = {}, {}
+        for recipe in recipes(self.reading, self.rows.target.vocabulary, outputs.source):
+            versions[recipe.name], version_counts[recipe.name] = self._version(recipe)
+        alone = int((self.positions < 0).sum())
         counts = {
             "rows": outputs.rows,
             "ids": len(outputs.ids),
-            "matched": len(outputs.ids) - len(alone),
-            "without_label": len(alone),
-            "without_label_examples": alone[:EXAMPLES],
+            "matched": len(outputs.ids) - alone,
+            "without_label": alone,
             "states": state.sizes(),
-            "versions": {name: version_counts for name, (_, version_counts) in made.items()},
+            "versions": version_counts,
         }
         # Labels without a partner whose image failed when the model was run.
         unmatched = self.rows.ids.gather(np.flatnonzero(self._states == UNMATCHED))
         failed = int(unmatched.is_in([*outputs.failed]).sum())
-        versions = {name: version for name, (version, _) in made.items()}
-        return ModelPredictions(versions, state, len(alone), failed), counts
+        return ModelPredictions(versions, state, alone, failed), counts
 
     def _scatter(self, values: AnyArray, fill: float) -> AnyArray:
-        """Put rows of the outputs where the labels have them."""
         out = np.full((len(self.rows.ids), *values.shape[1:]), fill, dtype=values.dtype)
         found = self.positions >= 0
         out[self.positions[found]] = values[found]
@@ -432,7 +427,6 @@ class _Join:
 
     @cached_property
     def _states(self) -> npt.NDArray[np.int8]:
-        """State of each row of the labels."""
         labels, probabilities = self.outputs.labels, self.outputs.values
         if labels is not None:
             answered = np.append(self._text_states, np.int8(MISSING))[labels.codes[:, 0]]
@@ -441,36 +435,20 @@ class _Join:
             answered = np.where(none, np.int8(MISSING), np.int8(ANSWERED))
         return self._scatter(answered, UNMATCHED)
 
-    @cached_property
-    def _raw(self) -> Coded | None:
-        """Texts by rank in the rows of the labels; none in rows that are not answered."""
-        labels = self.outputs.labels
-        if labels is None:
-            return None
-        codes = self._scatter(labels.codes, -1)
-        codes[self._states != ANSWERED] = -1
-        return Coded(codes, labels.vocabulary)
-
     def _version(self, recipe: Recipe) -> tuple[Predictions, dict[str, Any]]:
         values, classes = self._probabilities(recipe)
-        if self._raw is None:
+        if self.outputs.labels is None:
             labels = Coded(_best(values), classes)
             scale = f"most probable class; {recipe.scale}"
-            highest = values == values.max(axis=1, keepdims=True)
-            ties = int((highest.sum(axis=1) > 1).sum())
-            return Predictions(labels, None, values, classes, scale), {"ties": ties}
-        allowed = classes or self.rows.target.vocabulary
-        labels = self._relabelled(self._raw, recipe, allowed)
-        counts = count_version(self._raw, labels, recipe, len(allowed))
-        if self.outputs.choices is not None and self._must_be_classes(recipe):
-            counts["choices_outside"] = self._outside(recipe, allowed)
+            return Predictions(labels, None, values, classes, scale), {}
+        codes = self._scatter(self.outputs.labels.codes, -1)
+        codes[self._states != ANSWERED] = -1
+        raw = Coded(codes, self.outputs.labels.vocabulary)
+        labels, counts = self._relabelled(raw, recipe, classes or self.rows.target.vocabulary)
         first = Coded(np.ascontiguousarray(labels.codes[:, 0]), labels.vocabulary)
         top = labels if labels.codes.shape[1] > 1 else None
-        if not classes:
-            return Predictions(first, top, None, classes, recipe.scale), counts
-        best = _best(values)
-        counts["best_probability_differs"] = int(((best >= 0) & (best != first.codes)).sum())
-        return Predictions(first, top, values, classes, recipe.scale), counts
+        probabilities = values if classes else None
+        return Predictions(first, top, probabilities, classes, recipe.scale), counts
 
     def _probabilities(self, recipe: Recipe) -> tuple[Floats, tuple[str, ...]]:
         """Probabilities in the rows of the labels and what each column is of; or no columns."""
@@ -495,51 +473,33 @@ class _Join:
         values[self._states != ANSWERED] = np.nan
         return values, classes
 
-    def _relabelled(self, raw: Coded, recipe: Recipe, allowed: tuple[str, ...]) -> Coded:
-        """Apply a recipe to every distinct text that is an answer."""
-        used = (raw.counts > 0) & (self._text_states == ANSWERED)
-        names = [
-            recipe(text) if use else None
-            for text, use in zip(raw.vocabulary, used.tolist(), strict=True)
-        ]
-        labels = raw.relabel(names, first=allowed)
-        if not self._must_be_classes(recipe):
-            return labels
-        choices, row = self.outputs.choices, None
+    def _relabelled(
+        self, raw: Coded, recipe: Recipe, allowed: tuple[str, ...]
+    ) -> tuple[Coded, dict[str, Any]]:
+        used = ((raw.counts > 0) & (self._text_states == ANSWERED)).tolist()
+        pairs = zip(raw.vocabulary, used, strict=True)
+        labels = raw.relabel([recipe(text) if use else None for text, use in pairs], first=allowed)
+        mapping = recipe.mapping if recipe.normalize is None else {}
+        counts: dict[str, Any] = {**unused_entries(mapping, raw.vocabulary)}
+        # Raw texts beside their normalised form need not be classes.
+        free = self.reading.normalize is not None and recipe.normalize is None
+        if self.reading.open_vocabulary or free:
+            return labels, counts
+        outside, choices = [*labels.vocabulary[len(allowed) :]], self.outputs.choices
         if choices is not None:
+            target = self.rows.target.vocabulary
+            states = text_states(self.reading, choices.labels, target, "").tolist()
+            answers = (x for x, s in zip(choices.labels, states, strict=True) if s == ANSWERED)
+            outside = sorted(label for label in answers if recipe(label) not in allowed)
+            counts["choices_outside"] = outside
             # A model that has yet to run may keep to the classes that it shares with the target.
-            outside = self._outside(recipe, allowed)
             if not choices.listed and len(choices.labels) - len(outside) >= choices.ranks:
-                return labels
-        else:
-            counts = labels.sizes()
-            # The most frequent first; equally frequent ones by name.
-            outside = sorted(labels.vocabulary[len(allowed) :], key=lambda x: (-counts[x], x))
-            row = self._first_row(names, {*outside})
+                outside = []
         if outside:
             of = f"the target {self.rows.column!r}"
             of += "" if recipe.name == "default" else f" in the version {recipe.name!r}"
-            raise outside_classes(outside, allowed, self.outputs, row, of, self.reading)
-        return labels
-
-    def _must_be_classes(self, recipe: Recipe) -> bool:
-        """Whether labels of a version may be no others than the classes."""
-        # Raw texts beside their normalised form need not be classes.
-        free = self.reading.normalize is not None and recipe.normalize is None
-        return not (self.reading.open_vocabulary or free)
-
-    def _outside(self, recipe: Recipe, allowed: tuple[str, ...]) -> list[str]:
-        """Return the choices of a model that are no class, once a recipe is applied."""
-        choices = self.outputs.choices.labels if self.outputs.choices else ()
-        return choices_outside(choices, self.reading, recipe, allowed, self.rows.target.vocabulary)
-
-    def _first_row(self, names: list[str | None], outside: set[str]) -> int | None:
-        """First row of the table that holds one of some labels; None where ranks have rows."""
-        if self.outputs.labels is None or self.outputs.live or not self.outputs.ordered:
-            return None
-        codes = [code for code, name in enumerate(names) if name in outside]
-        rows = np.isin(self.outputs.labels.codes, codes).any(axis=1) & (self.positions >= 0)
-        return int(rows.argmax()) + 1 if rows.any() else None
+            raise outside_classes(outside, allowed, self.outputs, of, self.reading)
+        return labels, counts
 
 
 def _best(values: Floats) -> Integers32:

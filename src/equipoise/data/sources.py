@@ -5,15 +5,19 @@ from __future__ import annotations
 import hashlib
 import json
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from equipoise.core import InputError
-from equipoise.data.problems import counted
+import numpy as np
+import numpy.typing as npt
+
+from equipoise.core import DataError, InputError
+from equipoise.data.outputs import Outputs
+from equipoise.data.problems import counted, listed, nearest, show
 
 # Raised whenever the same fields would give another result than before.
 PIPELINE = 1
@@ -277,3 +281,144 @@ class PredictionSource(Reading):
         if self.top:
             return self.top
         return () if self.prediction is None else (self.prediction,)
+
+
+STATES = ("answered", "missing", "unknown", "refused", "unmatched")
+ANSWERED, MISSING, UNKNOWN, REFUSED, UNMATCHED = range(len(STATES))
+MAX_OUTSIDE = 5
+MAX_PAIRS = 5
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How raw texts become labels in one version.
+
+    Attributes
+    ----------
+    name : str
+    mapping : mapping of str to str
+    normalize : Normalization or None
+    classes : tuple of str
+        Of the target: a normalised text that equals a normalised class becomes that class.
+    """
+
+    name: str
+    mapping: Mapping[str, str]
+    normalize: Normalization | None
+    classes: tuple[str, ...] = field(repr=False)
+
+    def __call__(self, text: str) -> str:
+        """Return the label of a text."""
+        if self.normalize is None:
+            return self.mapping.get(text, text)
+        label = self.normalize(text)
+        label = self._forms.get(self.normalize.form(label), label) if self.mapping else label
+        return self._class_forms.get(self.normalize.form(label), label)
+
+    @cached_property
+    def _forms(self) -> dict[str, str]:
+        normalize = self.normalize or Normalization()
+        return {normalize.form(text): label for text, label in self.mapping.items()}
+
+    @cached_property
+    def _class_forms(self) -> dict[str, str]:
+        normalize = self.normalize or Normalization()
+        return {normalize.form(name): name for name in self.classes}
+
+    @property
+    def scale(self) -> str:
+        """What this version does, in words."""
+        steps = [self.normalize.describe()] if self.normalize else []
+        if self.mapping:
+            content = json.dumps(dict(self.mapping), sort_keys=True).encode()
+            pairs = [f"{text} → {label}" for text, label in sorted(self.mapping.items())]
+            version = hashlib.sha256(content).hexdigest()[:8]
+            steps.append(f"mapping {self.name} ({version}): {listed(pairs, MAX_PAIRS)}")
+        return "; then ".join(steps) or "labels as given"
+
+
+def recipes(reading: Reading, classes: tuple[str, ...], file: str) -> list[Recipe]:
+    """Return the versions that a reading makes; see `Reading`.
+
+    Raises
+    ------
+    DataError
+        When normalisation makes two classes of the target one.
+    """
+    maps = dict(reading.maps) or {"default": {}}
+    if reading.normalize is None:
+        return [Recipe(name, mapping, None, classes) for name, mapping in maps.items()]
+    seen: dict[str, str] = {}
+    for name in classes:
+        other = seen.setdefault(reading.normalize.form(name), name)
+        if other != name:
+            raise DataError(
+                f"normalisation makes the classes {show(other)} and {show(name)} one",
+                file=reading.key("normalize") if reading.place else file,
+                expected="classes that stay different",
+                fix="map them to one class in `data: map:`, or turn a step of "
+                f"`{reading.key('normalize')}:` off",
+            )
+    return [
+        Recipe(f"{name}, {kind}" if len(maps) > 1 else kind, mapping, normalize, classes)
+        for name, mapping in maps.items()
+        for kind, normalize in (("raw", None), ("normalised", reading.normalize))
+    ]
+
+
+def text_states(
+    reading: Reading, vocabulary: Sequence[str], classes: tuple[str, ...], file: str
+) -> npt.NDArray[np.int8]:
+    """Return the state of each text of a vocabulary.
+
+    Raises
+    ------
+    DataError
+        When a class of the target is listed as missing, unknown or refused.
+    """
+    form = reading.normalize.form if reading.normalize else str
+    states = {
+        form(text): state
+        for state, name in ((REFUSED, "refused"), (UNKNOWN, "unknown"), (MISSING, "missing"))
+        for text in getattr(reading, name)
+    } | {"": MISSING}
+    for name in classes:
+        if form(name) in states:
+            state = STATES[states[form(name)]]
+            key = reading.key(state)
+            raise DataError(
+                f"{show(name)} is a class of the target and is listed under `{state}:`",
+                file=key if reading.place else file,
+                fix=f"take it out of `{key}:`, or map the class to another name",
+            )
+    return np.array([states.get(form(text), ANSWERED) for text in vocabulary], dtype=np.int8)
+
+
+def outside_classes(
+    outside: Sequence[str], classes: Sequence[str], outputs: Outputs, of: str, reading: Reading
+) -> DataError:
+    """Return the error about labels that are no classes of the target."""
+    near = {label: nearest(label, classes, least=MISSPELT) for label in outside}
+    meant = [f"{show(label)} may be {show(to)}" for label, to in near.items() if to]
+    fixes = [
+        *meant,
+        f"map them to a class under `{reading.key('map')}:`",
+        f"list texts of missing predictions under `{reading.key('missing')}:`",
+        f"set `{reading.key('open_vocabulary')}: true`",
+    ]
+    return DataError(
+        f"{len(outside)} labels are no classes of {of}: {listed(outside, MAX_OUTSIDE)}",
+        file=outputs.source,
+        column=outputs.column,
+        expected=f"one of {listed(classes)}",
+        fix="; or ".join(fixes),
+    )
+
+
+MISSPELT = 0.85
+"""How alike two words are of which one is taken for the other, misspelt."""
+
+
+def unused_entries(mapping: Mapping[str, str], labels: Iterable[str]) -> dict[str, list[str]]:
+    """Return the entries of a mapping that no label uses."""
+    return {"map_unused": sorted({*mapping} - {*labels})}

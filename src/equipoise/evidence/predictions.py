@@ -17,7 +17,7 @@ from equipoise.core.files import read_table, write_table
 
 if TYPE_CHECKING:
     from equipoise.data import ModelPredictions, PredictionData, Predictions
-    from equipoise.data.coded import Coded
+    from equipoise.data.outputs import Coded
 
 _KEY = b"equipoise"
 _RESERVED = ("image_id", "target", "unit")
@@ -176,7 +176,7 @@ def _read(path: Path) -> tuple[pa.Table, dict[str, Any]]:
 
 
 def _coded(column: pa.ChunkedArray, vocabulary: list[str]) -> Coded:
-    from equipoise.data.coded import Coded
+    from equipoise.data.outputs import Coded
 
     codes = pc.index_in(column, pa.array(vocabulary, pa.string())).combine_chunks()
     return Coded(codes.fill_null(-1).to_numpy(zero_copy_only=False), tuple(vocabulary))
@@ -184,7 +184,7 @@ def _coded(column: pa.ChunkedArray, vocabulary: list[str]) -> Coded:
 
 def _read_model(folder: Path, name: str, n: int) -> ModelPredictions:
     from equipoise.data import ModelPredictions, Predictions
-    from equipoise.data.coded import Coded
+    from equipoise.data.outputs import Coded
 
     table, about = _read(folder / "predictions" / file_name(name))
     versions = {}

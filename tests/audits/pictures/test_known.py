@@ -259,7 +259,7 @@ def test_dollar_street_collapses_rows_as_it_is_told(tmp_path):
                                                             "all labels")  # fmt: skip
     assert found.pictures is not None
     assert [found.pictures.read(place) for place in range(2)] == [png(0), png(1)]
-    other = section(format="dollar_street", files="d.csv", options={"columns": {"labels": "place"}})
+    other = section(format="dollar_street", files="d.csv", options={"labels": "place"})
     assert ("5d4b", "x") in labels_of(known(other, tmp_path)).rows()
 
 

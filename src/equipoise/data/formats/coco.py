@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from equipoise.core import DataError, InputError
-from equipoise.data.formats.json_file import JsonFile, Record
 from equipoise.data.formats.registry import data_format
+from equipoise.data.formats.rows import JsonFile, Record
 from equipoise.data.image_set import Gathered, ImageSet, Places, image_set
 from equipoise.data.image_steps import combine
 

@@ -22,23 +22,6 @@ _LONGEST = 100_000
 
 
 @dataclass(frozen=True)
-class DollarStreetColumns:
-    """Names of the columns of a file.
-
-    Attributes
-    ----------
-    id, country, region, income, labels, file : str
-    """
-
-    id: str = "id"
-    country: str = "country.name"
-    region: str = "region.id"
-    income: str = "income"
-    labels: str = "topics"
-    file: str = "imageRelPath"
-
-
-@dataclass(frozen=True)
 class CollapseRows:
     """Rows of one photograph become one image with the labels of all.
 
@@ -57,21 +40,23 @@ class CollapseRows:
         return f"an image listed in several rows (the same {self.by}) is one image with all labels"
 
 
+_FACTS = {"country": "country.name", "region": "region.id", "income": "income"}
+_FILE = "imageRelPath"
+
+
 @data_format("dollar_street", file_column="file")
 def read_dollar_street(
-    path: Path | str,
-    *,
-    columns: DollarStreetColumns | None = None,
-    collapse: CollapseRows | None = CollapseRows(),
+    path: Path | str, *, labels: str = "topics", collapse: CollapseRows = CollapseRows()
 ) -> ImageSet:
     """Read `images_v2.csv` or a table like it.
 
     Parameters
     ----------
     path : path
-    columns : DollarStreetColumns, optional
-    collapse : CollapseRows or None
-        The rule for photographs listed under several labels; None: an id twice is an error.
+    labels : str
+        Column of the labels; the ImageNet subset also has `imagenet_synonyms`.
+    collapse : CollapseRows
+        The rule for photographs listed under several labels.
 
     Returns
     -------
@@ -83,46 +68,42 @@ def read_dollar_street(
     Raises
     ------
     DataError
-        When a column is missing, a list of labels cannot be read, rows of one photograph
-        differ in country, region or income, or an id repeats and `collapse` is None.
+        When a column is missing, a list of labels cannot be read, or rows of one photograph
+        differ in country, region or income.
     """
-    named = columns or DollarStreetColumns()
-    facts = {"country": named.country, "region": named.region, "income": named.income}
-    rows = read_rows(
-        path, (*facts.values(), named.file, named.labels), id=named.id, unique=collapse is None
-    )
-    owner = rows.filled(named.id)
-    if collapse is not None and collapse.by == "file":
-        files = rows.filled(named.file, "a file in every row, to collapse rows by")
+    rows = read_rows(path, (*_FACTS.values(), _FILE, labels), id="id", unique=False)
+    owner = rows.filled("id")
+    if collapse.by == "file":
+        files = rows.filled(_FILE, "a file in every row, to collapse rows by")
         first_id = dict(sorted(zip(files, owner, strict=True), reverse=True))
         owner = [first_id[file] for file in files]
-    members = rows.collapsed(owner, [*facts.values()])
-    labels = [_labels(rows, named.labels, row) for row in range(len(owner))]
+    members = rows.collapsed(owner, [*_FACTS.values()])
+    texts = [_labels(rows, labels, row) for row in range(len(owner))]
     gathered = Gathered(
         [*members],
-        {name: [rows.cells[c][own[0]] for own in members.values()] for name, c in facts.items()},
+        {name: [rows.cells[c][own[0]] for own in members.values()] for name, c in _FACTS.items()},
         [
             (image, text)
             for image, own in enumerate(members.values())
             for row in own
-            for text in labels[row]
+            for text in texts[row]
         ],
     )
     gathered.columns["region"] = [REGIONS.get(one or "", one) for one in gathered.columns["region"]]
-    own_files = ([rows.cells[named.file][row] for row in own] for own in members.values())
+    own_files = ([rows.cells[_FILE][row] for row in own] for own in members.values())
     gathered.columns["file"] = [min(filter(None, one), default=None) for one in own_files]
     counts = {
         "rows": len(owner),
         "images": len(members),
         "pairs": gathered.counted()["pairs"],
-        "rows_without_labels": sum(not texts for texts in labels),
+        "rows_without_labels": sum(not own for own in texts),
         "missing": gathered.missing(),
     }
     collapsed = {"rows_collapsed": len(owner) - len(members)}
-    steps = (Step("one image per photograph", collapse.description, collapsed),) if collapse else ()
+    step = Step("one image per photograph", collapse.description, collapsed)
     return image_set(
         gathered, name=rows.name, format="Dollar Street", inputs=rows.inputs, counts=counts,
-        steps=steps,
+        steps=(step,),
     )  # fmt: skip
 
 

@@ -22,8 +22,7 @@ from equipoise.data.files import hash_file
 from equipoise.data.formats.registry import RowPictures, data_format
 from equipoise.data.formats.rows import row_files
 from equipoise.data.image_set import ID, Gathered, ImageSet, image_set
-from equipoise.data.join import check_ids
-from equipoise.data.problems import check_columns
+from equipoise.data.problems import check_columns, check_ids
 
 _FORMATS = ".parquet or .arrow"
 

@@ -8,40 +8,16 @@ is a list of scenes with `short` (the scene), `long`, and captions under `pos` a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from equipoise.core import DataError
 from equipoise.data.files import hash_bytes, read_whole
-from equipoise.data.formats.json_file import JsonFile, Record
 from equipoise.data.formats.registry import data_format
 from equipoise.data.formats.rows import utf8_text
-from equipoise.data.image_set import Gathered, ImageSet, Places, image_set
+from equipoise.data.image_set import Gathered, ImageSet, image_set
 from equipoise.data.problems import show
 
 _TAGS = ("scene", "race", "gender", "age")
-_ATTRIBUTES = {"races": "race", "gender": "gender", "age": "age"}
-_CONNOTATIONS = {"pos": "positive", "neg": "negative"}
-
-
-@dataclass(frozen=True)
-class PataCaption:
-    """A caption that fits every image of a scene, or would demean who is in it.
-
-    Attributes
-    ----------
-    scene : str
-    attribute : str
-        What it is meant to test: "race", "gender" or "age".
-    connotation : str
-        "positive" or "negative".
-    text : str
-    """
-
-    scene: str
-    attribute: str
-    connotation: str
-    text: str
 
 
 @data_format("pata", file_column="url", file_names="addresses")
@@ -93,35 +69,3 @@ def read_pata(path: Path | str) -> ImageSet:
     gathered = Gathered([*found], {name: [*values] for name, values in columns.items()})
     inputs = {file: {**hash_bytes(content), "rows": used}}
     return image_set(gathered, name=file, format="PATA", inputs=inputs, counts=counts)
-
-
-def read_pata_captions(path: Path | str) -> tuple[PataCaption, ...]:
-    """Read `pata_fairness.captions.json`.
-
-    Parameters
-    ----------
-    path : path
-
-    Returns
-    -------
-    tuple of PataCaption
-        Sorted by scene, attribute, connotation and text.
-
-    Raises
-    ------
-    DataError
-        When the file is cut off, lacks a key, has a value of a wrong type or a scene twice.
-    """
-    source, found = JsonFile(path), set()
-    scenes = Places(source.name, "scene")
-    for record in source.records():
-        scene = record.text("short")
-        scenes.add(scene, record.place)
-        for key, connotation in _CONNOTATIONS.items():
-            within = Record.of(source.name, f"{record.place}.{key}", record.need(key, "an object"))
-            found |= {
-                (scene, attribute, connotation, text)
-                for list_key, attribute in _ATTRIBUTES.items()
-                for text in within.texts(list_key)
-            }
-    return tuple(PataCaption(*one) for one in sorted(found))

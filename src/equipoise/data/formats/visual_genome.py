@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Literal
 
 from equipoise.core import DataError, InputError
-from equipoise.data.formats.json_file import JsonFile, Record
 from equipoise.data.formats.registry import data_format
+from equipoise.data.formats.rows import JsonFile, Record
 from equipoise.data.image_set import Gathered, ImageSet, Places, image_set
 
 _COLUMNS = ("width", "height", "coco_id")

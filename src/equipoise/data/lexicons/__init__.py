@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -73,10 +73,7 @@ def lexicon(name: str) -> Lexicon:
     InputError
         When there is no such lexicon.
     """
-    if name not in LEXICONS:
-        raise InputError(f"there is no lexicon {name!r}; expected one of {', '.join(LEXICONS)}")
-    text = files(__package__).joinpath(f"{name}.toml").read_text(encoding="utf-8")
-    content = tomllib.loads(text)
+    content = _content(name, LEXICONS)
     source, note = content.pop("source"), content.pop("note")
     return Lexicon(name, source, note, MappingProxyType(content))
 
@@ -104,25 +101,72 @@ def synset_text(name: str) -> str:
     return words
 
 
-def synset_texts(names: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Return the synsets of each text, so that a text of several shows.
+TEMPLATES = ("openai_7", "openai_80", "plain")
+
+PLACE = "{}"
+"""Where the name of a class goes."""
+
+
+@dataclass(frozen=True)
+class Templates:
+    """Templates of one source.
+
+    Attributes
+    ----------
+    name : str
+    source : str
+        Where the templates come from.
+    licence : str
+        Under which they are passed on, with its copyright notice.
+    note : str
+        What to know before using them.
+    texts : tuple of str
+        Each with one `{}`, where the name of a class goes.
+    """
+
+    name: str
+    source: str
+    licence: str
+    note: str
+    texts: tuple[str, ...]
+
+
+@cache
+def templates(name: str) -> Templates:
+    """Return a list of templates of the package.
 
     Parameters
     ----------
-    names : iterable of str
-
-    Returns
-    -------
-    dict of str to tuple of str
-        Text to its synsets, both sorted: {"dame": ("dame.n.01", "dame.n.02")}.
+    name : str
+        One of `TEMPLATES`.
 
     Raises
     ------
     InputError
-        As `synset_text`.
+        When there is no such list.
     """
-    pairs = sorted({(synset_text(name), name) for name in names})
-    found: dict[str, tuple[str, ...]] = {}
-    for text, name in pairs:
-        found[text] = (*found.get(text, ()), name)
-    return found
+    content = _content(name, TEMPLATES)
+    return Templates(name, texts=tuple(content.pop("templates")), **content)
+
+
+def _content(name: str, names: tuple[str, ...]) -> dict[str, Any]:
+    if name not in names:
+        raise InputError(f"there is no list {name!r}; expected one of {', '.join(names)}")
+    return tomllib.loads(files(__package__).joinpath(f"{name}.toml").read_text(encoding="utf-8"))
+
+
+def filled(template: str, name: str) -> str:
+    """Return a template with a name in its place: "a photo of a dog." of "a photo of a {}.".
+
+    Raises
+    ------
+    InputError
+        When the template has no place for a name, or several.
+    """
+    if template.count(PLACE) != 1:
+        raise InputError(
+            f"the template {template!r} has {PLACE} {template.count(PLACE)} times; expected once, "
+            "where the name of the class goes"
+        )
+    before, _, after = template.partition(PLACE)
+    return f"{before}{name}{after}"
