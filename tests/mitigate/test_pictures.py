@@ -6,9 +6,6 @@ import pytest
 from PIL import Image
 
 from equipoise.cli.app import run as command
-from equipoise.cli.mitigation import load_config
-from equipoise.core.errors import DataError
-from equipoise.mitigate.loading import load
 
 CONFIG = """
 model: "open_clip:no-model/tag"
@@ -52,10 +49,6 @@ def write(path, rows):
         writer.writerows(rows)
 
 
-def tables(project):
-    return load(load_config(project / "c.yaml"), base=project).tables
-
-
 @pytest.mark.parametrize(
     ("content", "why"),
     [
@@ -76,16 +69,3 @@ def test_an_image_that_cannot_be_used_is_told_before_a_model_is_loaded(
         f"error: {project / 'sets.csv'}, column 'path', row 3: the image {broken} {why}"
     )
     assert not (project / "mitigated").exists()
-
-
-def test_one_that_goes_later_is_told_with_its_row(project):
-    images, folder = tables(project)[0], project / "photos"
-    (folder / "0.png").unlink()
-    (folder / "1.png").write_bytes(b"")
-    for place, row, why in (
-        (0, 8, "cannot be read: No such file or directory"),
-        (1, 7, "cannot be decoded: the file is empty"),
-    ):
-        with pytest.raises(DataError, match=why) as raised:
-            images[place]
-        assert raised.value.row == row

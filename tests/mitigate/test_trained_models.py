@@ -9,7 +9,7 @@ import torch
 import transformers
 from PIL import Image
 
-from equipoise.mitigate import Contrastive, TextDistillation, trained
+from equipoise.mitigate import Contrastive, TextDistillation, fitting
 from equipoise.mitigate.trainable import trainable
 from equipoise.mitigate.trained import contrastive_loss, spread_within_sets
 from equipoise.models import load_model
@@ -148,7 +148,7 @@ def test_the_folder_comes_back_as_a_name_with_the_trained_vectors(
         copies.append(trainable(*given))
         return copies[-1]
 
-    monkeypatch.setattr(trained, "trainable", kept)
+    monkeypatch.setattr(fitting, "trainable", kept)
     made = recipe.fit(base, training(watched=False), tmp_path / "made", seed=2)
     family = kind.partition("_sigmoid")[0]
     prefix = "hf" if kind == "siglip" else "open_clip"

@@ -71,15 +71,6 @@ def test_bfloat16_on_request_is_near(load, family):
     assert ours.info.key != load(family, "openvino").info.key
 
 
-@pytest.mark.parametrize("size", [1, 2, 7])
-def test_the_size_of_a_batch_changes_nothing(load, size):
-    model = load("clip", "openvino")
-    expected = model.embed_images(images())
-    model.image_batches.size = size
-    assert least_cosine(model.embed_images(images()), expected) >= 0.999999
-    assert model.embed_images([]).shape == (0, 24)
-
-
 def test_results_of_one_call_stay_when_the_next_is_made(load):
     model = load("clip", "openvino")
     first = model.embed_images(images()[:2])
@@ -93,33 +84,14 @@ def test_texts_stay_on_torch(load):
     np.testing.assert_array_equal(got.embed_texts(TEXTS), expected.embed_texts(TEXTS))
 
 
-def test_open_clip_and_timm(tmp_path):
-    """Their towers are converted as well; what they are compared with is torch's."""
-    open_clip = pytest.importorskip("open_clip", reason="could not import open_clip")
-    timm = pytest.importorskip("timm", reason="could not import timm")
-    from safetensors.torch import save_file
-
-    torch.manual_seed(3)
-    vision = {"image_size": 32, "layers": 2, "width": 32, "patch_size": 8, "head_width": 16}
-    text = {"context_length": 8, "vocab_size": 49408, "width": 16, "heads": 2, "layers": 1}
-    (tmp_path / "tiny-backend.json").write_text(
-        str({"embed_dim": 16, "vision_cfg": vision, "text_cfg": text}).replace("'", '"')
-    )
-    open_clip.add_model_config(tmp_path)
-    made = open_clip.CLIP(16, vision, text)
-    weights = {name: value.contiguous() for name, value in made.state_dict().items()}
-    save_file(weights, tmp_path / "a.safetensors")
-    save_file(timm.create_model("resnet10t").state_dict(), tmp_path / "b.safetensors")
-    for name in (
-        f"open_clip:tiny-backend/{tmp_path / 'a.safetensors'}",
-        f"timm:resnet10t/{tmp_path / 'b.safetensors'}",
-    ):
-        ours, reference = (
-            load_model(name, device="cpu", backend=one) for one in ("openvino", "torch")
-        )
-        for got, expected in zip(outputs(ours), outputs(reference), strict=True):
-            assert least_cosine(got, expected) >= 0.999999
-        assert ours.info.backend == "openvino"
+@pytest.mark.parametrize("library", ["open_clip", "timm"])
+def test_open_clip_and_timm(library, checkpoint):
+    pytest.importorskip(library)
+    name = f"{library}:{checkpoint(library)}"
+    ours, reference = (load_model(name, device="cpu", backend=one) for one in ("openvino", "torch"))
+    for got, expected in zip(outputs(ours), outputs(reference), strict=True):
+        assert least_cosine(got, expected) >= 0.999999
+    assert ours.info.backend == "openvino"
 
 
 def placement(dtype="float32", device="cpu"):

@@ -34,18 +34,36 @@ def said(reference, processor, start, **inputs):
     return processor.decode(tokens[0, start:], skip_special_tokens=True).strip()
 
 
-def test_blip_2_is_asked_in_its_own_words(answerer):
-    model, reference, processor = answerer("blip_2")
+PROMPTS = {
+    "blip_2": ("Question: what is this ? Answer:", "Question: {} Answer:"),
+    "blip_vqa": (QUESTION, "{}"),
+    "blip_caption": (None, ""),
+    "llava": (f"user : <image> {QUESTION} assistant :", "assistant :"),
+    "qwen2_vl": (f"user : <|vision_start|><|image_pad|><|vision_end|>{QUESTION} assistant :", ""),
+}
+
+
+@pytest.mark.parametrize("family", PROMPTS)
+def test_answers_are_the_librarys_own(family, answerer):
+    model, reference, processor = answerer(family)
+    text, told = PROMPTS[family]
+    pictures = [one for one in images() if family != "qwen2_vl" or max(one.shape[:2]) < 80]
     expected = []
-    for image in images():
-        inputs = processor(
-            Image.fromarray(image), "Question: what is this ? Answer:", return_tensors="pt"
-        )
-        expected.append(said(reference, processor, inputs.input_ids.shape[1], **inputs))
-    assert model.answer(images(), QUESTION) == expected
+    for image in pictures:
+        words = {} if text is None else {"text": [text]}
+        inputs = processor(images=Image.fromarray(image), **words, return_tensors="pt")
+        start = 0 if family in ("blip_vqa", "blip_caption") else inputs.input_ids.shape[1]
+        expected.append(said(reference, processor, start, **inputs))
+    question = "" if text is None else QUESTION
+    assert model.answer(pictures, question) == expected
     assert len(set(expected)) > 1
-    assert model.info.family == "blip-2"
-    assert model.info.preprocessing["prompt"] == "Question: {} Answer:"
+    assert told in model.info.preprocessing["prompt"]
+    assert model.info.preprocessing["decoding"]["do_sample"] is False
+    model.batches.size = 1
+    assert model.answer(pictures, question) == expected
+    if family != "blip_2":
+        with pytest.raises(ModelError, match="answers questions|only captions"):
+            model.answer(pictures, " " if question else QUESTION)
 
 
 def test_blip_2_captions_where_there_is_no_question(answerer):
@@ -54,49 +72,6 @@ def test_blip_2_captions_where_there_is_no_question(answerer):
     # Its own start, without a text: the image's tokens and the one that begins a text.
     expected = said(reference, processor, 4 + 1, **inputs)
     assert model.answer(images()[:1], "") == [expected]
-
-
-def test_blip_answers_questions(answerer):
-    model, reference, processor = answerer("blip_vqa")
-    expected = [
-        said(
-            reference,
-            processor,
-            0,
-            **processor(Image.fromarray(image), QUESTION, return_tensors="pt"),
-        )
-        for image in images()
-    ]
-    assert model.answer(images(), QUESTION) == expected
-    assert len(set(expected)) > 1
-    with pytest.raises(ModelError, match="answers questions"):
-        model.answer(images(), " ")
-
-
-def test_blip_captions(answerer):
-    model, reference, processor = answerer("blip_caption")
-    expected = [
-        said(reference, processor, 0, **processor(Image.fromarray(image), return_tensors="pt"))
-        for image in images()
-    ]
-    assert model.answer(images(), "") == expected
-    assert len(set(expected)) > 1
-    with pytest.raises(ModelError, match="only captions"):
-        model.answer(images(), QUESTION)
-
-
-def test_a_chat_model_is_asked_by_its_template(answerer):
-    model, reference, processor = answerer("llava")
-    expected = []
-    for image in images():
-        text = f"user : <image> {QUESTION} assistant :"
-        inputs = processor(Image.fromarray(image), text, return_tensors="pt")
-        expected.append(said(reference, processor, inputs.input_ids.shape[1], **inputs))
-    assert model.answer(images(), QUESTION) == expected
-    assert len(set(expected)) > 1
-    assert model.info.family == "llava"
-    assert "assistant :" in model.info.preprocessing["prompt"]
-    assert model.info.preprocessing["decoding"]["do_sample"] is False
 
 
 def test_a_chat_model_without_a_template(checkpoint, tmp_path):
@@ -116,17 +91,3 @@ def test_a_chat_model_that_needs_torchvision_says_so(checkpoint, tmp_path, monke
     said = r"^torchvision is not installed\. To do: pip install 'equipoise\[chat\]'\.$"
     with pytest.raises(MissingExtraError, match=said):
         load_model(f"hf:{checkpoint('llava')}", device="cpu")
-
-
-def test_a_chat_model_whose_images_have_tokens_by_size(answerer):
-    model, reference, processor = answerer("qwen2_vl")
-    pictures = [image for image in images() if max(image.shape[:2]) < 80]
-    expected = []
-    for image in pictures:
-        text = f"user : <|vision_start|><|image_pad|><|vision_end|>{QUESTION} assistant :"
-        inputs = processor(Image.fromarray(image), [text], return_tensors="pt")
-        expected.append(said(reference, processor, inputs.input_ids.shape[1], **inputs))
-    assert model.answer(pictures, QUESTION) == expected
-    assert len(set(expected)) > 1
-    model.batches.size = 1
-    assert model.answer(pictures, QUESTION) == expected

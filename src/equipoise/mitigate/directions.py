@@ -6,7 +6,7 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field
@@ -23,11 +23,8 @@ from equipoise.mitigate.recipe import (
     digest_of_texts,
 )
 from equipoise.mitigate.sets import ImageSets, SubjectTexts, Training
+from equipoise.models.protocols import DualEncoder
 from equipoise.models.wrapped import PLACE, Ensemble, Rule, Wrapping, unit_vectors
-
-if TYPE_CHECKING:
-    from equipoise.models import DualEncoder
-
 
 # Share of the largest singular value: directions that are smaller are rounding.
 _NOTHING = 1e-9

@@ -5,21 +5,32 @@ from __future__ import annotations
 import logging
 import math
 import shutil
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from equipoise.core.errors import ModelError, RunError
 from equipoise.evidence.store import locked, write
-from equipoise.mitigate.recipe import Progress, has_model, publish, refuse_occupied, reload
-from equipoise.mitigate.trainable import Trainable
+from equipoise.mitigate.recipe import (
+    Count,
+    Dtype,
+    Progress,
+    Recipe,
+    digest_of_texts,
+    has_model,
+    publish,
+    record_of,
+    refuse_occupied,
+    reload,
+)
+from equipoise.mitigate.sets import Training
+from equipoise.mitigate.trainable import Trainable, trainable
 from equipoise.models import runtimes
-
-if TYPE_CHECKING:
-    from equipoise.models import DualEncoder
+from equipoise.models.protocols import DualEncoder
 
 STATE = "state.pt"
 _DIGEST = sha256().digest_size
@@ -31,6 +42,8 @@ class Plan:
 
     Attributes
     ----------
+    weights : mapping of str to torch.nn.Parameter
+        Weights to train.
     steps : int
         Most steps.
     learning_rate : float
@@ -41,13 +54,20 @@ class Plan:
         Checks without a better loss after which training stops.
     save_every : int
         Steps between two writings of the state.
+    loss : callable
+        Loss of a step's batch, which depends on the number of the step alone.
+    validation : callable, optional
+        Loss on the validation subjects.
     """
 
+    weights: Mapping[str, Any]
     steps: int
     learning_rate: float
     look_every: int
     patience: int
     save_every: int
+    loss: Callable[[int], Any]
+    validation: Callable[[], Any] | None
 
 
 @dataclass
@@ -61,77 +81,75 @@ class State:
     losses: list[tuple[int, float]] = field(default_factory=list)
 
 
-def fit_weights(  # noqa: PLR0913 - the parts of a training
-    subject: Trainable,
-    weights: Mapping[str, Any],
-    plan: Plan,
-    base: DualEncoder,
-    *,
-    loss: Callable[[int], Any],
-    validation: Callable[[], Any] | None,
-    record: Mapping[str, Any],
-    out: Path,
-    progress: Progress | None,
-) -> DualEncoder:
-    """Train weights, write the model, and load it.
+class TrainedRecipe(Recipe):
+    """A recipe that trains weights.
 
     The state lies in ``<out>.training`` meanwhile, in one file that is replaced when it is whole.
     A killed training goes on from it; on a CPU it ends in the same weights, bit for bit. With a
     validation loss, the weights with the lowest one are kept, which may be the initial ones.
-
-    Parameters
-    ----------
-    subject : Trainable
-    weights : mapping of str to torch.nn.Parameter
-        Weights to train.
-    plan : Plan
-    base : DualEncoder
-        The model that `subject` copies.
-    loss : callable
-        Loss of a step's batch, which depends on the number of the step alone.
-    validation : callable, optional
-        Loss on the validation subjects.
-    record : mapping
-        From `record_of`. A model with this record is taken as it is, a state of another is refused.
-    out : Path
-        Folder of the model.
-    progress : callable, optional
-
-    Raises
-    ------
-    RunError
-        When something lies at `out`, another process trains there, or the state is of another
-        training.
-    ModelError
-        When the loss is not finite.
     """
-    folder = out.with_name(f"{out.name}.training")
-    if not has_model(out, record):
-        refuse_occupied(out)
-        with locked(folder):
-            fit = _Fit(subject, dict(weights), plan, str(record["digest"]), folder / STATE)
-            fit.run(loss, validation, progress)
-            state = fit.state
-            outcome = {
-                **record,
-                "steps": state.step,
-                "kept_step": state.best_step if validation else state.step,
-                "validation": [list(pair) for pair in state.losses],
-            }
-            publish(out, lambda partial: subject.save(partial, outcome))
-    # A run that was killed after it wrote the model leaves its state behind.
-    shutil.rmtree(folder, ignore_errors=True)
-    return reload(f"{subject.prefix}:{out}", base)
+
+    patience: Count = 4
+    dtype: Dtype = "auto"
+
+    def fit(
+        self,
+        base: DualEncoder,
+        training: Training,
+        out: Path,
+        *,
+        seed: int = 0,
+        progress: Progress | None = None,
+    ) -> DualEncoder:
+        """Train on the training subjects; see `Recipe.fit`.
+
+        Raises
+        ------
+        RunError
+            When something lies at `out`, another process trains there, or the state is of another
+            training.
+        ModelError
+            When the model cannot be trained, or the loss is not finite.
+        """
+        subject = trainable(base, self.dtype)
+        plan = self._plan(base, subject, training, seed)
+        record = record_of(self, base, seed, self._inputs(training), subject.torch)
+        folder = out.with_name(f"{out.name}.training")
+        if not has_model(out, record):
+            refuse_occupied(out)
+            with locked(folder):
+                fit = _Fit(subject.torch, plan, str(record["digest"]), folder / STATE)
+                fit.run(progress)
+                state = fit.state
+                outcome = {
+                    **record,
+                    "steps": state.step,
+                    "kept_step": state.best_step if plan.validation else state.step,
+                    "validation": [list(pair) for pair in state.losses],
+                }
+                publish(out, lambda partial: subject.save(partial, outcome))
+        # A run that was killed after it wrote the model leaves its state behind.
+        shutil.rmtree(folder, ignore_errors=True)
+        return reload(f"{subject.prefix}:{out}", base)
+
+    def _inputs(self, training: Training) -> dict[str, Any]:
+        return {
+            "texts": digest_of_texts(training.texts),
+            "validation_texts": digest_of_texts(training.validation),
+            "subjects": sorted(training.subjects),
+        }
+
+    @abstractmethod
+    def _plan(self, base: DualEncoder, subject: Trainable, training: Training, seed: int) -> Plan:
+        """Return what is trained, and how."""
 
 
 class _Fit:
     """Weights, optimizer and counters between two steps."""
 
-    def __init__(
-        self, subject: Trainable, weights: dict[str, Any], plan: Plan, record: str, path: Path
-    ) -> None:
-        self.torch, self.weights, self.plan = subject.torch, weights, plan
-        self.record, self.path = record, path
+    def __init__(self, torch: Any, plan: Plan, record: str, path: Path) -> None:
+        self.torch, self.plan, self.record, self.path = torch, plan, record, path
+        self.weights = weights = plan.weights
         self.optimizer = self.torch.optim.AdamW(
             [*weights.values()], lr=plan.learning_rate, weight_decay=0.0, foreach=False
         )
@@ -141,20 +159,16 @@ class _Fit:
             self._restore(known["weights"])
             self.optimizer.load_state_dict(known["optimizer"])
 
-    def run(
-        self,
-        loss: Callable[[int], Any],
-        validation: Callable[[], Any] | None,
-        progress: Progress | None,
-    ) -> None:
+    def run(self, progress: Progress | None) -> None:
         """Train to the end, and leave the best weights in the model."""
         state, plan = self.state, self.plan
+        validation = plan.validation
         if validation is not None and not state.losses:
             self._validate(validation)
         while state.step < plan.steps and state.worse < plan.patience:
             if progress is not None:
                 progress("training", state.step, plan.steps)
-            self._step(loss)
+            self._step()
             last = state.step == plan.steps
             if validation is not None and (last or state.step % plan.look_every == 0):
                 self._validate(validation)
@@ -169,8 +183,8 @@ class _Fit:
         if validation is not None:
             self._restore(self.best)
 
-    def _step(self, loss: Callable[[int], Any]) -> None:
-        value = loss(self.state.step)
+    def _step(self) -> None:
+        value = self.plan.loss(self.state.step)
         if not math.isfinite(float(value.detach())):
             raise ModelError(
                 f"the loss of step {self.state.step + 1} is not finite. To do: a lower "

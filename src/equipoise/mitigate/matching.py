@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from scipy.optimize import nnls
@@ -21,10 +21,8 @@ from equipoise.mitigate.recipe import (
     digest_of_texts,
 )
 from equipoise.mitigate.sets import ImageSets, SubjectTexts, Training
+from equipoise.models.protocols import DualEncoder
 from equipoise.models.wrapped import PLACE, Matching, Said, Wrapping, unit_vectors
-
-if TYPE_CHECKING:
-    from equipoise.models import DualEncoder
 
 Values = Mapping[str, Sequence[str]]
 """Values of each attribute, sorted."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,10 +15,8 @@ from equipoise.metrics import cosine_scores, retrieval_measures, similarity_gap
 from equipoise.metrics.rankings.recall import recall_hits
 from equipoise.mitigate.recipe import Progress
 from equipoise.mitigate.sets import ImageSets, Lookup, SubjectTexts
+from equipoise.models.protocols import DualEncoder
 from equipoise.models.wrapped import unit_vectors
-
-if TYPE_CHECKING:
-    from equipoise.models import DualEncoder
 
 Numbers = Mapping[tuple[str, str], Mapping[str, float]]
 """By measure and by attribute or data set: numbers of units by name."""

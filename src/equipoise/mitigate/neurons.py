@@ -52,8 +52,6 @@ class Recording:
         Layer of each column, and its unit there.
     axes : mapping of str to int
         Axis of the units in the output of a layer: 1 (channels first) or -1.
-    pool : str
-        How places became one number.
     """
 
     values: Floats32 = field(repr=False)
@@ -61,7 +59,6 @@ class Recording:
     layer: Integers = field(repr=False)
     unit: Integers = field(repr=False)
     axes: Mapping[str, int]
-    pool: str
 
 
 def record_units(
@@ -141,7 +138,6 @@ def record_units(
         np.repeat(np.arange(len(kept)), widths),
         np.concatenate([np.arange(width) for width in widths]),
         {name: axes[name] for name in kept},
-        pool,
     )
 
 

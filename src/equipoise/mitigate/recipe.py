@@ -10,7 +10,7 @@ import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal, cast
 
 from pydantic import AfterValidator, Field
 
@@ -20,10 +20,8 @@ from equipoise.core.arrays import Objects
 from equipoise.core.errors import RunError
 from equipoise.evidence import rundir
 from equipoise.mitigate.sets import SubjectTexts, Training, content_of
+from equipoise.models.protocols import DualEncoder
 from equipoise.models.wrapped import SETTINGS, Wrapping, save_wrapped
-
-if TYPE_CHECKING:
-    from equipoise.models import DualEncoder
 
 Progress = Callable[[str, int, int | None], None]
 """Progress callback: (step, done, total)."""

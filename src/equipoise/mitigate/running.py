@@ -6,11 +6,11 @@ import json
 import math
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import reduce
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
@@ -19,6 +19,7 @@ from equipoise.core.finding import Family, Finding, Verdict
 from equipoise.mitigate.assessing import (
     ALPHA,
     FEWEST,
+    HALFWAY,
     MARGIN,
     Outcome,
     Row,
@@ -30,11 +31,9 @@ from equipoise.mitigate.config import Config
 from equipoise.mitigate.loading import Loaded, check_images, load
 from equipoise.mitigate.measuring import Measured, Test, measure
 from equipoise.mitigate.recipe import Progress, Recipe
-from equipoise.mitigate.sets import ImageSets, Split, SubjectTexts, folds, training_of
+from equipoise.mitigate.sets import ImageSets, Split, SubjectTexts, Training, folds, training_of
 from equipoise.mitigate.trained import Contrastive
-
-if TYPE_CHECKING:
-    from equipoise.models import DualEncoder
+from equipoise.models.protocols import DualEncoder
 
 
 @dataclass(frozen=True)
@@ -110,36 +109,63 @@ def cross_fit(  # noqa: PLR0913 - models, data, and how
     if len({*names}) < len(names) or not names:
         raise InputError(f"recipes called {', '.join(names) or 'nothing'}; expected distinct names")
     splits = folds(test.images.subjects, count=count, seed=seed)
-    after = {name: Measured({}, {}) for name in names}
-    seconds = dict.fromkeys(names, 0.0)
     with tempfile.TemporaryDirectory() as folder:
-        for number, split in enumerate(splits):
-            learned = training_of(texts, images, split.training, seed=seed + number)
-            for place, recipe in enumerate(recipes):
-                if progress is not None:
-                    done = number * len(recipes) + place
-                    progress("fitting recipes", done, len(splits) * len(recipes))
-                began = perf_counter()
-                model = recipe.fit(base, learned, Path(folder) / f"{place}-{number}", seed=seed)
-                seconds[recipe.name] += perf_counter() - began
-                own = measure(model, test, only=split.withheld)
-                after[recipe.name] = after[recipe.name].joined(own)
+        jobs = [
+            _Job(
+                split,
+                training_of(texts, images, split.training, seed=seed + number),
+                Path(folder) / str(number),
+                split.withheld,
+            )
+            for number, split in enumerate(splits)
+        ]
+        named = {recipe.name: recipe for recipe in recipes}
+        done = _assessed(base, floor, named, jobs, test, seed, progress)
+    return replace(done, models={})
 
-    def over_folds(model: DualEncoder) -> Measured:
-        parts = (measure(model, test, only=split.withheld) for split in splits)
-        return reduce(Measured.joined, parts, Measured({}, {}))
 
-    before, lowest = over_folds(base), None if floor is None else over_folds(floor)
+@dataclass(frozen=True)
+class _Job:
+    """A split, what may be learned, where models go, and subjects to measure if not all."""
+
+    split: Split
+    training: Training
+    out: Path
+    only: Sequence[str] | None = None
+
+
+def _assessed(
+    base: DualEncoder,
+    floor: DualEncoder | None,
+    recipes: Mapping[str, Recipe],
+    jobs: Sequence[_Job],
+    test: Test,
+    seed: int,
+    progress: Progress | None,
+) -> Assessment:
+    after = {name: Measured({}, {}) for name in recipes}
+    seconds, models = dict.fromkeys(recipes, 0.0), {}
+    for job in jobs:
+        for name, recipe in recipes.items():
+            began = perf_counter()
+            model = recipe.fit(base, job.training, job.out / name, seed=seed, progress=progress)
+            seconds[name] += perf_counter() - began
+            models[name] = model.info.name
+            own = measure(model, test, only=job.only, progress=progress)
+            after[name] = after[name].joined(own)
+
+    def whole(model: DualEncoder) -> Measured:
+        parts = (measure(model, test, only=job.only, progress=progress) for job in jobs)
+        return reduce(Measured.joined, parts)
+
+    before, lowest = whole(base), None if floor is None else whole(floor)
     rows = assess(before, after, lowest, seed=seed)
-    return Assessment(rows, outcomes(rows), splits, before, after, lowest, seconds, {})
+    splits = tuple(job.split for job in jobs)
+    return Assessment(rows, outcomes(rows), splits, before, after, lowest, seconds, models)
 
 
 def run(
-    config: Config,
-    *,
-    base: Path = Path(),
-    loaded: Loaded,
-    progress: Progress | None = None,
+    config: Config, *, base: Path = Path(), loaded: Loaded, progress: Progress | None = None
 ) -> Assessment:
     """Fit every recipe, write its model into the output, and measure withheld subjects.
 
@@ -163,27 +189,14 @@ def run(
     """
     check_images(loaded.tables, progress)
     encoder = _opened(config, config.model, base)
-    (base / config.output).mkdir(parents=True, exist_ok=True)
+    floor = None if config.floor is None else _opened(config, config.floor, base)
+    job = _Job(loaded.split, loaded.training, base / config.output)
     test = loaded.test.of(loaded.split.withheld)
-    after: dict[str, Measured] = {}
-    seconds: dict[str, float] = {}
-    models: dict[str, str] = {}
-    for name, recipe in config.recipes.items():
-        began = perf_counter()
-        out = base / config.output / name
-        model = recipe.fit(encoder, loaded.training, out, seed=config.seed, progress=progress)
-        seconds[name] = perf_counter() - began
-        models[name] = model.info.name
-        after[name] = measure(model, test, progress=progress)
-    before, floor = measure(encoder, test, progress=progress), None
-    if config.floor is not None:
-        floor = measure(_opened(config, config.floor, base), test, progress=progress)
-    rows = assess(before, after, floor, seed=config.seed)
-    return Assessment(rows, outcomes(rows), (loaded.split,), before, after, floor, seconds, models)
+    return _assessed(encoder, floor, config.recipes, [job], test, config.seed, progress)
 
 
 def _opened(config: Config, name: str, base: Path) -> DualEncoder:
-    from equipoise.models import DualEncoder, load_model
+    from equipoise.models import load_model
 
     prefix, _, rest = name.partition(":")
     model = load_model(
@@ -294,7 +307,10 @@ def _finding(row: Row, conclusion: str) -> Finding:
         change = f"from {row.before:.3g} to {row.after:.3g}"
         direction = f"{named(row.measure)} of {group} {went} {change}"
     floor = None if math.isnan(row.floor) else row.floor
-    parameters = {"before": row.before, "after": row.after, "floor": floor}
+    parameters = {
+        "halfway": HALFWAY, "margin": MARGIN, "alpha": ALPHA, "before": row.before,
+        "after": row.after, "floor": floor,
+    }  # fmt: skip
     return Finding(
         audit="mitigation", model=row.recipe, metric=f"{row.measure}_change", subject="",
         groups=row.about, version="default",

@@ -9,18 +9,16 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from equipoise.core.errors import ModelError
 from equipoise.mitigate.recipe import RECORD
 from equipoise.models.hf import HfDualEncoder, find_checkpoint
 from equipoise.models.hub import fetched
 from equipoise.models.open_clip import SETTINGS, WEIGHTS, OpenClipEncoder
+from equipoise.models.protocols import DualEncoder
 from equipoise.models.registry import Options
 from equipoise.models.runtimes import open_clip, quiet, transformers
-
-if TYPE_CHECKING:
-    from equipoise.models import DualEncoder
 
 Towers = Literal["both", "texts", "images"]
 _IMAGES = ("vision_model.", "visual_projection.", "visual.", "image_model.", "image_projection.")

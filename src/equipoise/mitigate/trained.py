@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import cache
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -14,28 +12,21 @@ from pydantic import Field
 
 from equipoise.core.arrays import Objects, Positions
 from equipoise.core.errors import InputError
-from equipoise.mitigate.fitting import Plan, fit_weights
+from equipoise.mitigate.fitting import Plan, TrainedRecipe
 from equipoise.mitigate.recipe import (
     Count,
-    Dtype,
-    Progress,
     Rate,
-    Recipe,
     digest_of_images,
-    digest_of_texts,
-    record_of,
 )
 from equipoise.mitigate.sets import ImageSets, SubjectTexts, Training
-from equipoise.mitigate.trainable import Towers, Trainable, trainable
+from equipoise.mitigate.trainable import Towers, Trainable
+from equipoise.models.protocols import DualEncoder
 from equipoise.stats.streams import stream
-
-if TYPE_CHECKING:
-    from equipoise.models import DualEncoder
 
 Codes = npt.NDArray[np.integer[Any]]
 
 
-class Contrastive(Recipe):
+class Contrastive(TrainedRecipe):
     """Contrastive training on counterfactual sets, whole sets in a batch.
 
     Attributes
@@ -70,25 +61,8 @@ class Contrastive(Recipe):
     penalty: Annotated[float, Field(ge=0)] = 0.0
     towers: Towers = "both"
     looks: Count = 4
-    patience: Count = 4
-    dtype: Dtype = "auto"
 
-    def fit(
-        self,
-        base: DualEncoder,
-        training: Training,
-        out: Path,
-        *,
-        seed: int = 0,
-        progress: Progress | None = None,
-    ) -> DualEncoder:
-        """Train on the images of the training subjects.
-
-        Raises
-        ------
-        InputError
-            When there are no images, or a set does not fit into a batch.
-        """
+    def _plan(self, base: DualEncoder, subject: Trainable, training: Training, seed: int) -> Plan:  # noqa: ARG002 - the copy is enough
         images = training.known_images(self.name, watched=False)
         largest = max(map(len, images.by_set().values()))
         if largest > self.batch:
@@ -96,7 +70,6 @@ class Contrastive(Recipe):
                 f"a counterfactual set has {largest} images, and a batch {self.batch}; expected "
                 "batches that hold whole sets"
             )
-        subject = trainable(base, self.dtype)
         in_epoch = len([*_packed([*images.by_set().values()], self.batch)])
         look = max(1, in_epoch // self.looks)
         watched = training.validation_images
@@ -113,25 +86,27 @@ class Contrastive(Recipe):
             packed = epoch(number)
             return self._loss(subject, images, packed[place % len(packed)], training.texts)
 
-        return fit_weights(
-            subject,
-            subject.weights(self.towers),
-            Plan(
-                self.epochs * in_epoch,
-                self.learning_rate,
-                look,
-                self.patience,
-                min(look, 100),
-            ),
-            base,
-            loss=loss,
-            validation=(lambda: self._validation(subject, watched, training.validation))
-            if watched
-            else None,
-            record=record_of(self, base, seed, _inputs(training), subject.torch),
-            out=out,
-            progress=progress,
-        )
+        def validation() -> Any:
+            # The mean over the sets of the validation subjects, in fixed batches.
+            assert watched is not None  # noqa: S101
+            return sum(
+                self._loss(subject, watched, rows, training.validation) * (len(rows) / len(watched))
+                for rows in _packed([*watched.by_set().values()], self.batch)
+            )
+
+        return Plan(
+            subject.weights(self.towers), self.epochs * in_epoch, self.learning_rate, look,
+            self.patience, min(look, 100), loss, validation if watched else None,
+        )  # fmt: skip
+
+    def _inputs(self, training: Training) -> dict[str, Any]:
+        inputs = super()._inputs(training)
+        for name in ("images", "validation_images"):
+            images: ImageSets | None = getattr(training, name)
+            if images is not None:
+                columns = (images.subject, images.set, images.caption)
+                inputs[name] = digest_of_images(images.images, *columns)
+        return inputs
 
     def _loss(
         self, subject: Trainable, images: ImageSets, rows: Positions, known: Sequence[SubjectTexts]
@@ -148,16 +123,6 @@ class Contrastive(Recipe):
         sets = np.unique(images.set[rows].astype(str), return_inverse=True)[1]
         spread = spread_within_sets(torch, pictures, queries, sets, places, subject.scale)
         return loss + self.penalty * spread
-
-    def _validation(
-        self, subject: Trainable, watched: ImageSets, known: Sequence[SubjectTexts]
-    ) -> Any:
-        """Return the mean loss over the sets of the validation subjects, in fixed batches."""
-        batches = [*_packed([*watched.by_set().values()], self.batch)]
-        return sum(
-            self._loss(subject, watched, rows, known) * (len(rows) / len(watched))
-            for rows in batches
-        )
 
 
 def _packed(sets: Sequence[Positions], batch: int) -> Iterator[Positions]:
@@ -183,20 +148,6 @@ def _queries(
     unit = subject.torch.nn.functional.normalize(vectors.float())
     means = [part.mean(dim=0) for part in unit.split([len(texts) for texts in prompts])]
     return subject.torch.stack(means), places
-
-
-def _inputs(training: Training) -> dict[str, Any]:
-    inputs: dict[str, Any] = {
-        "texts": digest_of_texts(training.texts),
-        "validation_texts": digest_of_texts(training.validation),
-        "subjects": sorted(training.subjects),
-    }
-    for name in ("images", "validation_images"):
-        images: ImageSets | None = getattr(training, name)
-        if images is not None:
-            columns = (images.subject, images.set, images.caption)
-            inputs[name] = digest_of_images(images.images, *columns)
-    return inputs
 
 
 def contrastive_loss(torch: Any, images: Any, texts: Any, own: Codes, scale: Any, bias: Any) -> Any:
@@ -272,7 +223,7 @@ Goal = Sequence[tuple[str, Any]]
 """Texts with the unit vector that each is to have."""
 
 
-class TextDistillation(Recipe):
+class TextDistillation(TrainedRecipe):
     """Training of the text tower alone, without images.
 
     The vector of a neutral prompt is drawn to the normalised mean of the vectors that the frozen
@@ -303,20 +254,8 @@ class TextDistillation(Recipe):
     subjects: Count = 8
     kept: Count = 128
     look_every: Count = 10
-    patience: Count = 4
-    dtype: Dtype = "auto"
 
-    def fit(
-        self,
-        base: DualEncoder,
-        training: Training,
-        out: Path,
-        *,
-        seed: int = 0,
-        progress: Progress | None = None,
-    ) -> DualEncoder:
-        """Train on the texts of the training subjects."""
-        subject = trainable(base, self.dtype)
+    def _plan(self, base: DualEncoder, subject: Trainable, training: Training, seed: int) -> Plan:
         neutral, captions = _goals(base, training.texts)
         prompts, watched = _goals(base, training.validation)
 
@@ -333,23 +272,10 @@ class TextDistillation(Recipe):
             return _distance(subject, moved) + _distance(subject, watched)
 
         look = self.look_every
-        return fit_weights(
-            subject,
-            subject.weights("texts"),
-            Plan(self.steps, self.learning_rate, look, self.patience, look),
-            base,
-            loss=loss,
-            validation=validation if training.validation else None,
-            record=record_of(
-                self,
-                base,
-                seed,
-                _inputs(replace(training, images=None, validation_images=None)),
-                subject.torch,
-            ),
-            out=out,
-            progress=progress,
-        )
+        return Plan(
+            subject.weights("texts"), self.steps, self.learning_rate, look, self.patience, look,
+            loss, validation if training.validation else None,
+        )  # fmt: skip
 
 
 def _goals(

@@ -55,7 +55,13 @@ def compiled(
         From images to float32 arrays. One call at a time: another waits.
     """
     core = _core()
-    graph = _graph(torch, module, example)
+    # By OpenVINO's frontend, past `convert_model`, which reports its use.
+    frontend = import_module("openvino.frontend")
+    decoders = import_module("openvino.frontend.pytorch.ts_decoder")
+    traced = torch.jit.trace(module, example, check_trace=False, strict=False)
+    decoder = decoders.TorchScriptPythonDecoder(traced, example_input=example)
+    reader = frontend.FrontEndManager().load_by_framework("pytorch")
+    graph = reader.convert(reader.load(decoder))
     graph.reshape([-1, *example.shape[1:]])
     program = core.compile_model(
         graph,
@@ -90,13 +96,3 @@ def _core() -> Any:
     gone: Ctrl-C is a segmentation fault then.
     """
     return library().Core()
-
-
-def _graph(torch: Any, module: Any, example: Any) -> Any:
-    """Read the module by OpenVINO's frontend, past `convert_model`, which reports its use."""
-    frontend = import_module("openvino.frontend")
-    decoders = import_module("openvino.frontend.pytorch.ts_decoder")
-    traced = torch.jit.trace(module, example, check_trace=False, strict=False)
-    decoder = decoders.TorchScriptPythonDecoder(traced, example_input=example)
-    reader = frontend.FrontEndManager().load_by_framework("pytorch")
-    return reader.convert(reader.load(decoder))

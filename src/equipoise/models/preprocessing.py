@@ -232,7 +232,10 @@ class Pixels:
         wanted = self.recipe.resized(*image.shape[:2])
         if wanted == image.shape[:2]:
             return image
-        if self.recipe.pillow and not _near_pillow(image.shape[:2], wanted):
+        height, width = (before - after for before, after in zip(image.shape, wanted, strict=False))
+        # Torch's levels differ by one from Pillow's at most, whatever the image shows.
+        near = min(image.shape[0] / wanted[0], image.shape[1] / wanted[1]) >= SHRINKS
+        if self.recipe.pillow and not (near and height <= 2 * width):
             from PIL import Image as pillow  # noqa: N813
 
             how = pillow.Resampling[self.recipe.mode.upper()]
@@ -244,13 +247,6 @@ class Pixels:
             given.permute(2, 0, 1)[None], size=wanted, mode=self.recipe.mode, antialias=True
         )
         return np.asarray(found[0].permute(1, 2, 0).numpy(), dtype=np.uint8)
-
-
-def _near_pillow(given: tuple[int, ...], wanted: tuple[int, int]) -> bool:
-    """Whether torch's levels differ by one from Pillow's at most, whatever the image shows."""
-    height, width = given[0] - wanted[0], given[1] - wanted[1]
-    shrinks = all(g >= SHRINKS * w for g, w in zip(given, wanted, strict=True))
-    return shrinks and height <= 2 * width
 
 
 def _column(values: tuple[float, ...]) -> Floats32:

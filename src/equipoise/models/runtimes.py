@@ -160,12 +160,13 @@ class Placement:
 
     def put(self, inputs: Any) -> dict[str, Any]:
         """Return tensors by name on the device, floats in the model's data type."""
-        return {name: self._put(value) for name, value in inputs.items()}
-
-    def _put(self, value: Any) -> Any:
-        if not isinstance(value, self.torch.Tensor):
-            return value  # some processors add lists of sizes
-        return value.to(self.device, self.torch_dtype if value.is_floating_point() else None)
+        return {
+            # Some processors add lists of sizes.
+            name: value.to(self.device, self.torch_dtype if value.is_floating_point() else None)
+            if isinstance(value, self.torch.Tensor)
+            else value
+            for name, value in inputs.items()
+        }
 
     def batches(self, most: int | None = None) -> Batches:
         """Return batches of a size for the device, halved when its memory is exhausted."""

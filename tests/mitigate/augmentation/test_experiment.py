@@ -177,43 +177,32 @@ def test_images_that_show_nothing_leave_something_open():
     assert [one.verdict for one in findings_of(done)] == [Verdict.INCONCLUSIVE] * 3
 
 
-def test_changed_faces_are_judged_where_half_of_each_group_has_one():
-    truth = np.arange(400) % 2
-    random = np.random.default_rng(0)
-    shares = {"biased": 0.6, "partial mixing": 0.95, "uniform noise": 0.95, "balanced": 0.97}
+def experiment(shares, runs, images, missing):
+    """Return predictions that are right as often as shares say, after each training."""
+    truth, random = np.arange(images) % 2, np.random.default_rng(0)
     answers = {
-        ("cnn", arm): np.where(random.random((3, 400)) < share, truth, 1 - truth)
-        for arm, share in shares.items()
+        ("cnn", arm): np.where(random.random((runs, images)) < share, truth, 1 - truth)
+        for arm, share in zip(ARMS, shares, strict=True)
     }
+    return Experiment(("cnn",), ("a", "b"), ("x", "y"), truth, answers, {}, missing)
 
-    def found(missing):
-        sets = {"biased": missing, "test": {"x": (9, 9), "y": (9, 9)}}
-        done = Experiment(("cnn",), ("a", "b"), ("x", "y"), truth, answers, {}, sets)
-        return [*findings_of(done)]
 
-    enough = found({"x": (0, 9), "y": (5, 10)})
+def test_changed_faces_are_judged_where_half_of_each_group_has_one():
+    enough, few = (
+        findings_of(experiment((0.6, 0.95, 0.95, 0.97), 3, 400, {"biased": missing}))
+        for missing in ({"x": (0, 9), "y": (5, 10)}, {"x": (0, 9), "y": (6, 10)})
+    )
     assert [one.verdict for one in enough] == [Verdict.DISPARITY] * 3
-    few = found({"x": (0, 9), "y": (6, 10)})
     assert [one.verdict for one in few] == [Verdict.NONE, Verdict.NONE, Verdict.DISPARITY]
     assert all("4 of 10 biased images of y" in one.reason for one in few[:2])
     assert [one.q_value for one in few] == [one.q_value for one in enough]
 
 
 def test_a_network_that_learned_nothing_has_no_verdict_of_likeness():
-    truth = np.arange(4000) % 2
-    random = np.random.default_rng(0)
-
-    def found(share):
-        shares = dict.fromkeys(ARMS, 0.5) | {"balanced": share}
-        answers = {
-            ("cnn", arm): np.where(random.random((5, 4000)) < share, truth, 1 - truth)
-            for arm, share in shares.items()
-        }
-        done = Experiment(("cnn",), ("a", "b"), ("x", "y"), truth, answers, {}, {})
-        return findings_of(done, threshold=0.05)
-
-    untaught = found(0.5)
-    assert [one.verdict for one in untaught] == [Verdict.NONE] * 3
+    untaught, taught = (
+        [one.verdict for one in findings_of(experiment(shares, 5, 4000, {}), threshold=0.05)]
+        for shares in ((0.5,) * 4, (0.5, 0.5, 0.5, 0.9))
+    )
+    assert untaught == [Verdict.NONE] * 3
     # One that learns from balanced images tells that the others taught it nothing.
-    verdicts = [one.verdict for one in found(0.9)]
-    assert verdicts == [Verdict.BELOW_THRESHOLD, Verdict.BELOW_THRESHOLD, Verdict.DISPARITY]
+    assert taught == [Verdict.BELOW_THRESHOLD, Verdict.BELOW_THRESHOLD, Verdict.DISPARITY]

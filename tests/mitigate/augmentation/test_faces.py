@@ -3,11 +3,10 @@
 import math
 from pathlib import Path
 
+import cv2
 import matplotlib as mpl
 import numpy as np
-import onnx
 import pytest
-from onnx import TensorProto, helper
 from PIL import Image
 
 from equipoise.core.errors import InputError, ModelError
@@ -144,58 +143,26 @@ def test_the_cascade_finds_a_face_and_counts_images_without():
     assert found.missing(["woman", "man"]) == {"man": (1, 1), "woman": (0, 1)}
 
 
-def yunet_like(path):
-    """Write an ONNX file with the inputs and outputs of YuNet, which finds the brightest cell."""
-    outputs, nodes = [], [helper.make_node("ReduceMax", ["input", "one"], ["bright"], keepdims=1)]
-    initial = [
-        helper.make_tensor("one", TensorProto.INT64, [1], [1]),
-        helper.make_tensor("scale", TensorProto.FLOAT, [1], [255.0]),
-        *(
-            helper.make_tensor(f"shape{last}", TensorProto.INT64, [3], [1, -1, last])
-            for last in (1, 4, 10)
-        ),
-        helper.make_tensor("nothing", TensorProto.FLOAT, [1], [0.0]),
-    ]
-    nodes.append(helper.make_node("Div", ["bright", "scale"], ["share"]))
-    for stride in (8, 16, 32):
-        pooled = f"pool{stride}"
-        nodes.append(
-            helper.make_node(
-                "AveragePool", ["share"], [pooled], kernel_shape=[stride] * 2, strides=[stride] * 2
-            )
-        )
-        cells = (64 // stride) ** 2
-        for name, last in (("cls", 1), ("obj", 1), ("bbox", 4), ("kps", 10)):
-            many = [pooled] * last
-            joined, zeroed = f"{name}{stride}_joined", f"{name}{stride}_zeroed"
-            source = pooled
-            if last > 1:
-                nodes.append(helper.make_node("Concat", many, [joined], axis=1))
-                nodes.append(helper.make_node("Mul", [joined, "nothing"], [zeroed]))
-                source = zeroed
-            out = f"{name}_{stride}"
-            nodes.append(helper.make_node("Reshape", [source, f"shape{last}"], [out]))
-            outputs.append(helper.make_tensor_value_info(out, TensorProto.FLOAT, [1, cells, last]))
-    order = {f"{n}_{s}": i for i, (n, s) in enumerate(
-        (n, s) for n in ("cls", "obj", "bbox", "kps") for s in (8, 16, 32)
-    )}  # fmt: skip
-    outputs.sort(key=lambda one: order[one.name])
-    given = helper.make_tensor_value_info("input", TensorProto.FLOAT, [1, 3, 64, 64])
-    graph = helper.make_graph(nodes, "yunet", [given], outputs, initial)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
-    model.ir_version = 9
-    onnx.save(model, path)
+def test_yunet_sees_blue_first_at_the_size_of_each_image(tmp_path, monkeypatch):
+    class Detector:
+        def setInputSize(self, size):  # noqa: N802 - OpenCV's name
+            self.size = size
 
+        def detect(self, image):
+            assert self.size == (image.shape[1], image.shape[0])
+            blue = image[..., 0] > 0
+            rows, columns = (np.flatnonzero(blue.any(axis=axis)) for axis in (1, 0))
+            if not len(rows):
+                return 1, None
+            ends = columns[0], rows[0], np.ptp(columns) + 1, np.ptp(rows) + 1
+            return 1, np.array([[*ends, *[0.0] * 11]])
 
-def test_a_file_of_yunet_s_form_is_run(tmp_path):
-    yunet_like(tmp_path / "yunet.onnx")
-    bright, dark = np.zeros((64, 64, 3), np.uint8), np.zeros((64, 64, 3), np.uint8)
-    bright[32:48, 16:32] = 255
-    found = YuNetDetector(tmp_path / "yunet.onnx")([bright, dark])
-    assert found.found.tolist() == [True, False]
-    left, top, right, bottom = found.boxes[0].tolist()
-    assert 8 <= left < right <= 40
-    assert 24 <= top < bottom <= 56
+    monkeypatch.setattr(cv2.FaceDetectorYN, "create", lambda *_: Detector())
+    (tmp_path / "yunet.onnx").touch()
+    image, red = np.zeros((2, 64, 48, 3), np.uint8)
+    image[32:48, 16:32, 2], red[..., 0] = 255, 255
+    found = YuNetDetector(tmp_path / "yunet.onnx")([image, red])
+    assert found.boxes.tolist() == [[16, 32, 32, 48], [0, 0, 0, 0]]
 
 
 def test_a_missing_or_wrong_file_of_yunet(tmp_path):
