@@ -82,3 +82,21 @@ def rows_of(vectors: Vectors, items: Integers) -> Table:
     if vectors.stored.dtype.isnative:
         return ChosenRows(vectors.stored, vectors.rows[items])
     return vectors.take(items)
+
+
+def check_one_space(*every: Vectors) -> None:
+    """Refuse vectors that a model can't compare, because their lengths differ.
+
+    Raises
+    ------
+    DataError
+        With the length of each.
+    """
+    if len({vectors.dimension for vectors in every}) > 1:
+        widths = ", ".join(f"{vectors.name} {vectors.dimension}" for vectors in every)
+        raise DataError(
+            f"vectors of different lengths: {widths}",
+            file=every[0].name,
+            expected="all embeddings of a model in one space",
+            fix="embed everything with one model, after its projection",
+        )

@@ -121,14 +121,12 @@ def test_diffusion_bias_and_amplification_are_not_tested():
     assert result.tables["amplification"].num_rows == 2
 
 
-def test_xmcas_with_its_offset_from_neutral_targets():
+def test_xmcas_with_its_offset():
     others = {"others": {"images": ["p00", "p01", "p02"], "words": ["honest", "gentle"]}}
-    result = run(measure("xmcas", "doctor", further="others", neutral=["nurse"]), sets=others)
-    neutral = abs(m.mcas(NURSES, NURSE, MEN, HE, WOMEN, SHE, resampling=None).value)
-    assert pick(result, "offset").value == neutral
+    result = run(measure("xmcas", "doctor", further="others", offset=0.02), sets=others)
     good = TEXTS[rows_of("list", "good")]
     direct = m.xmcas(
-        DOCTORS, DOCTOR, MEN, HE, WOMEN, SHE, PIXELS[:3], good, offset=neutral, resampling=None
+        DOCTORS, DOCTOR, MEN, HE, WOMEN, SHE, PIXELS[:3], good, offset=0.02, resampling=None
     )
     assert pick(result, "xmcas").value == pytest.approx(direct.value, abs=1e-12)
 

@@ -18,12 +18,8 @@ from audits.associations.association_world import (
     run,
     values,
 )
-from audits.examples import written_again
 from equipoise import audits
-from equipoise.audits.associations.page import PAGE
-from equipoise.core import AuditResult, ConfigError, DataError
-from equipoise.report import render
-from page_text import check_snapshot, page_text
+from equipoise.core import ConfigError, DataError
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "associations"
 SCORE = measure("association_score", "doctor", modalities=["II"])
@@ -51,11 +47,10 @@ def images(**changes):
             "gender Male and job nurse",
         ),
         (SCORE, {"sets": {"men": {"images": {"job": "doctor"}}}}, None, "'men' has no image"),
-        (SCORE, {"models": {"m": model_of(image_vectors()[:, :5])}}, None, "images 5, words 8"),
+        (SCORE, {"models": {"m": model_of(image_vectors()[:, :5])}}, None, "(array) 5, embeddings"),
         (TREND, {"sets": {"bad": {"words": ["gentle"]}}}, None, "'gentle' is in the set 'good'"),
         (measure("mcas", "science"), {}, None, "measure[0]"),
         (LABELS | {"groups": "region"}, {}, "region", "'east', 'north', 'south'"),
-        (LABELS | {"first": "Man"}, {}, "gender", "'Man'"),
         (
             SCORE, {"models": {"m": model_of(np.where(
                 (IMAGES["job"] == "doctor").fill_null(False).to_numpy()[:, None], 0.0,
@@ -111,14 +106,12 @@ def test_items_without_an_embedding_are_counted_up_to_a_share():
     assert [each.count for each in pick(result, "association_score").excluded] == [1]
 
 
-def test_notes_name_small_unused_and_shared_sets():
+def test_notes_name_small_and_shared_sets():
     sets = {"arts": {"words": ["poetry"]}, "women": {"words": ["woman", "female", "him"]},
             "science": {"words": ["physics", "he"]}}  # fmt: skip
     result = run(measure("weat", "science", "arts", modalities=["TT"]), sets=sets)
     text = " ".join(result.manifest.notes)
-    for words in ("arts (1 texts)", "men (4 texts)", "good, bad, prompts, doctor, nurse", "'him'",
-                  "'he'"):  # fmt: skip
-        assert words in text
+    assert all(words in text for words in ("arts (1 texts)", "men (4 texts)", "'him'", "'he'"))
 
 
 @pytest.mark.parametrize(
@@ -128,7 +121,6 @@ def test_notes_name_small_unused_and_shared_sets():
         ({"metric": "weat", "targets": ["science", "arts"]}, "", "'attributes'"),
         (measure("weat", "science"), "", "targets: expected two"),
         (measure("association_score", "doctor", "men"), "", "'men' appears more"),
-        (SCORE | {"fixed": ["arts"]}, "", "fixed: "),
         (GROUPED | {"metric": "label_concentration"}, "", "'labels' or 'label_column'"),
         (TREND | {"images": "words"}, ".images", "Allowed: images"),
         (measure("association_score", "doctor", "doctor"), ".targets.", "'doctor'"),
@@ -155,8 +147,7 @@ def test_a_measurement_is_refused(question, key, words):
             {"models": {"m": {"pairs": [PAIRS | {"between": ["images", "wards"]}]}}},
             "models.m.pairs[0].between",
         ),
-        ({"models": {"m": model() | {"pairs": [PAIRS]}}}, "both are given"),
-        ({"models": {"m": {"pairs": [PAIRS, PAIRS]}}}, "pairs[1]"),
+        ({"models": {"m": model() | {"pairs": [PAIRS]}}}, "expected 'embeddings', 'pairs'"),
         (
             {"gate": [{"metric": "association_score", "max": 0.1, "groups": "men"}]},
             "Allowed: men against women",
@@ -178,21 +169,10 @@ def test_sets_models_and_gates_are_refused(changes, words):
     assert words in str(error.value)
 
 
-@pytest.fixture(scope="module")
-def example():
+def test_the_example_leans_as_it_was_made():
     config = audits.load_config(EXAMPLE / "audit.yaml")
     few = config.resampling.model_copy(update={"replicates": 20, "permutations": 99})
-    return audits.run(config.model_copy(update={"resampling": few}), base=EXAMPLE)
-
-
-def test_the_page_of_the_example(example):
-    check_snapshot(Path(__file__).with_name("page.txt"), page_text(render(example, PAGE)))
-    assert all(make(example) is not None for make in PAGE.sections)
-    empty = AuditResult((), example.manifest, {})
-    assert not [make for make in PAGE.sections if make(empty) is not None]
-
-
-def test_the_example_leans_as_it_was_made(example):
+    example = audits.run(config.model_copy(update={"resampling": few}), base=EXAMPLE)
     leans = {
         f.subject: f
         for f in example.findings
@@ -202,7 +182,3 @@ def test_the_example_leans_as_it_was_made(example):
         assert leans[job].verdict == "disparity"
         assert f"closer to {group}" in leans[job].direction
     assert leans["painter"].verdict == leans["baker"].verdict == "below threshold"
-
-
-def test_the_data_of_the_example_are_made_by_its_script(tmp_path):
-    assert written_again(EXAMPLE, tmp_path)

@@ -18,6 +18,7 @@ from retrieval_plain import skews as plain_skews
 
 ROOT = Path(__file__).resolve().parents[3]
 SUBJECTS = ("chef", "nurse", "pilot")
+POOL_ORDER = "null: pool order"
 ATTRIBUTES = {"race": ("a", "b", "c"), "gender": ("man", "woman")}
 BODY = {"body": ("x", "y")}
 
@@ -128,20 +129,11 @@ def test_three_attributes_have_marginals_within_the_other_two():
     alone = max_skew(scores[held], gender, k=2, resampling=None).value
     found = by_metric(result, "within race × body")
     assert found["max_skew", "chef | a, y"].value == pytest.approx(alone)
-    shares = result.tables["proportions"].to_pylist()
-    assert {row["attribute"] for row in shares if row["version"] == "default"} == {
-        "race × gender × body", "race", "gender", "body"
-    }  # fmt: skip
 
 
 def test_both_chance_levels_stand_beside_max_skew_and_ndkl():
     frame = table()
     result = run(frame)
-    rows = result.tables["chance"].to_pylist()
-    whole = {(row["metric"], row["null"]): row for row in rows if row["version"] == "default"}
-    assert {*whole} == {
-        *product(("max_skew", "ndkl"), ("order within sets", "order of the pool"))
-    }  # fmt: skip
     scores, owner = scored(frame)
     groups = {name: frame[name].to_numpy() for name in ATTRIBUTES}
     how = {"queries": np.array(SUBJECTS)[owner], "rng": 3}
@@ -149,13 +141,12 @@ def test_both_chance_levels_stand_beside_max_skew_and_ndkl():
         ("max_skew", max_skew(scores, groups, k=6, sets=frame["set"].to_numpy(), **how)),
         ("ndkl", ndkl(scores, groups, k=36, sets=frame["set"].to_numpy(), **how)),
     ):
-        within, pool = whole[metric, "order within sets"], whole[metric, "order of the pool"]
-        assert within["value"] == pool["value"] == pytest.approx(estimate.value)
-        assert within["chance"] == pytest.approx(estimate.chance.mean, abs=0.05)
+        within, pool = (by_metric(result, name)[metric, ""] for name in ("default", POOL_ORDER))
+        assert within.value == pool.value == pytest.approx(estimate.value)
+        assert within.chance == pytest.approx(estimate.chance.mean, abs=0.05)
         # Members of a set come together: fewer images than the pool seems to have would not.
-        assert within["chance"] < pool["chance"]
-        assert not math.isnan(within["chance_high"] + pool["chance_high"])
-    assert {row["version"] for row in rows} == {"default", "within gender", "within race"}
+        assert within.chance < pool.chance
+        assert not math.isnan(within.chance_high + pool.chance_high)
 
 
 @pytest.mark.parametrize(("shared", "within", "prefixes"), [(0.0, 1.015, 0.35), (0.9, 0.76, None)])
@@ -183,31 +174,25 @@ def test_chance_is_what_the_protocol_gives_without_any_preference(shared, within
         ranking={"marginals": False, "curves": False},
         resampling={"replicates": 10, "permutations": 200},
     )
-    found = {(r["metric"], r["null"]): r for r in result.tables["chance"].to_pylist()}
-    assert found["max_skew", "order of the pool"]["chance"] == pytest.approx(1.015, abs=0.02)
-    assert found["max_skew", "order within sets"]["chance"] == pytest.approx(within, abs=0.04)
+    pool = by_metric(result, POOL_ORDER)
+    assert pool["max_skew", ""].chance == pytest.approx(1.015, abs=0.02)
+    assert by_metric(result)["max_skew", ""].chance == pytest.approx(within, abs=0.04)
     printed = golden["ndkl_mean_by_model_race_gender"]["CLIP"]
     if prefixes is not None:
-        assert found["ndkl", "order of the pool"]["chance"] == pytest.approx(prefixes, abs=0.01)
+        assert pool["ndkl", ""].chance == pytest.approx(prefixes, abs=0.01)
         assert printed == pytest.approx(prefixes, abs=0.02)
 
 
-def test_proportions_are_the_shares_among_the_first_k():
+def test_shares_are_those_among_the_first_k():
     frame = table()
     scores, owner = scored(frame)
-    rows = run(frame).tables["proportions"].to_pylist()
     chef = np.flatnonzero(owner == 0)
     first = chef[np.argsort(-scores[chef])[:6]]
     men = (frame["gender"].to_numpy()[first] == "man").mean()
-    own = [r for r in rows if (r["subject"], r["version"]) == ("chef", "default")]
-    found = {(r["attribute"], r["group"]): r for r in own}
-    assert found["gender", "man"]["share"] == pytest.approx(men)
-    assert found["gender", "man"]["pool_share"] == 0.5
-    assert found["gender", "man"]["n"] == 36
-    assert found["race × gender", "a, man"]["pool_share"] == pytest.approx(1 / 6)
-    for attribute in ("race", "gender", "race × gender"):
-        shares = [r["share"] for r in own if r["attribute"] == attribute]
-        assert sum(shares) == pytest.approx(1.0)
+    shares = by_metric(run(frame))["max_skew", "chef"].by_group
+    assert sum(g.value for g in shares if g.levels[1] == "man") == pytest.approx(men)
+    assert sum(g.value for g in shares) == pytest.approx(1.0)
+    assert {g.n for g in shares} == {12}
 
 
 def test_incomplete_and_repeated_sets_are_counted():
@@ -249,11 +234,10 @@ def test_the_example_is_what_its_script_writes(tmp_path, monkeypatch):
 def test_the_example_tells_the_planted_model_from_the_other():
     config = audits.load_config(ROOT / "examples" / "counterfactuals" / "audit.yaml")
     result = audits.run(config, base=ROOT / "examples" / "counterfactuals")
-    rows = result.tables["chance"].to_pylist()
     excess = {
-        (r["model"], r["metric"]): r["excess"]
-        for r in rows
-        if (r["version"], r["null"]) == ("default", "order within sets")
+        (f.model, f.metric): f.excess
+        for f in result.findings
+        if (f.subject, f.version) == ("", "default")
     }
     for metric in ("max_skew", "ndkl"):
         assert excess["biased", metric] > excess["null", metric] + 0.2

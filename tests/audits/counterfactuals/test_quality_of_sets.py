@@ -190,11 +190,6 @@ def test_the_inception_score_is_of_a_classifiers_probabilities():
     ("quality", "model", "message"),
     [
         (
-            {"layout": True, "pose": {"file": "x.npy"}},
-            {},
-            "'layout' and 'pose' are given; expected 'layout' to describe the pictures",
-        ),
-        (
             {"reference": {"folder": "photographs"}},
             {},
             "models.m.reference: required, and missing: the embeddings of the images of",

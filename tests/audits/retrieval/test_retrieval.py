@@ -7,7 +7,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-from audits.examples import written_again
 from equipoise import audits
 from equipoise.core import DataError, InputError, Verdict
 from equipoise.core.finding import Family
@@ -162,8 +161,6 @@ def test_equal_scores_show_nobody_first():
 
 
 def test_pools_that_are_too_small_are_counted():
-    assert any("run over 39 prefixes, not 100" in note for note in run(data=BY_JOB).manifest.notes)
-    # Numbers that the user gives don't change.
     jobs = np.repeat(QUERIES, (70, 30, 20))
     uneven = {**BY_JOB, "images": {"table": table().with_columns(job=jobs), "id": "image"}}
     result = run(data=uneven, ranking={"prefixes": 60, "k": [10, 25]})
@@ -312,7 +309,6 @@ def test_a_desired_share_of_nothing_makes_ndkl_infinite():
     ndkl = found["ndkl", "chef"]
     assert (ndkl.value, ndkl.verdict) == (np.inf, Verdict.NONE)
     assert all(found[key].reason for key in (("ndkl", ""), ("skew_at_k", "woman")))
-    assert any("desired gives woman a share of 0" in note for note in result.manifest.notes)
 
 
 @pytest.mark.parametrize("step", [audits.run, audits.plan])
@@ -345,7 +341,7 @@ def test_desired_shares_and_named_groups_of_one_choice_alone_are_told():
     result = run(data=data, ranking={**opposed, "desired": desired})
     notes = " ".join(result.manifest.notes)
     assert "no shares of gender, gender × race" in notes
-    assert "gender × race has more, and ranking.first" in notes
+    assert "it isn't measured for gender × race" in notes
     params = {
         (f.metric, f.groups): json.loads(f.parameters)
         for f in result.findings
@@ -370,8 +366,3 @@ def test_the_example_finds_what_its_script_plants():
     assert shown == {"ceo", "engineer", "nurse"}
     assert found["ceo"].direction.endswith("highest for man (83.3\u00a0%)")
     assert found["nurse"].direction.endswith("highest for woman (83.3\u00a0%)")
-
-
-def test_the_examples_data_are_what_its_script_writes(tmp_path):
-    names = ["images.csv", "images.npy", "queries.csv", "queries.npy"]
-    assert written_again(EXAMPLE, tmp_path) == names

@@ -7,13 +7,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from audits.examples import written_again
-from equipoise import audits, report
-from equipoise.audits.similarity.page import PAGE
+from equipoise import audits
 from equipoise.core import DataError, Verdict
 from equipoise.core.finding import Family
 from equipoise.metrics import cosine_scores, normalized_similarity_mad, similarity_gap
-from page_text import check_snapshot, page_text
 
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLE = ROOT / "examples" / "similarity"
@@ -105,21 +102,15 @@ def test_the_favoured_group_is_named_with_its_odds():
         "where all else is equal"
     )
     assert found["logit_gap", "nurse"].direction.startswith("“woman” is favoured over “man”")
-    assert found["similarity_gap", "chef"].direction == "“man” is favoured over “woman”"
 
 
-def test_cosines_stand_beside_logits_and_are_tested_without_them():
-    found = by_metric(run())
-    gap, beside = found["logit_gap", "chef"], found["similarity_gap", "chef"]
-    assert beside.value == pytest.approx(gap.value / 10)
-    assert beside.ci_high == pytest.approx(gap.ci_high / 10)
-    assert (beside.family, beside.reason) == (
-        Family.DESCRIPTIVE, "the same in cosines: logit_gap is tested",
-    )  # fmt: skip
+def test_gaps_are_in_scores_where_no_scale_is_known():
+    gap = by_metric(run())["logit_gap", "chef"]
     result = run(models={"m": embedded()})
     alone = by_metric(result)["similarity_gap", "chef"]
     assert alone.family is Family.LEAF
-    assert alone.value == pytest.approx(beside.value)
+    assert alone.value == pytest.approx(gap.value / 10)
+    assert alone.direction == "“man” is favoured over “woman”"
     assert any(note.startswith("m: the logit scale is unknown") for note in result.manifest.notes)
 
 
@@ -275,9 +266,3 @@ def test_the_example_finds_what_its_script_plants():
     assert gaps["race", ""].verdict == Verdict.BELOW_THRESHOLD
     declared = next(f for f in result.findings if f.metric == "favourite_gap")
     assert declared.verdict == Verdict.DISPARITY
-    check_snapshot(Path(__file__).parent / "page.txt", page_text(report.render(result, PAGE)))
-
-
-def test_the_examples_data_are_what_its_script_writes(tmp_path):
-    names = ["images.csv", "images.npy", "prompts.csv", "prompts.npy", "stereotypes.csv"]
-    assert written_again(EXAMPLE, tmp_path) == names

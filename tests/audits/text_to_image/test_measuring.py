@@ -85,8 +85,8 @@ def test_prompts_of_attributes_are_measured_without_themselves(
     assert own.value > 0.3
     assert own.verdict == of(result, "xmcas", "fire").verdict == Verdict.NONE
     assert np.isnan([own.chance, own.p_value]).all()
-    assert {row["set"] for row in rows(result, "plane")} == {"targets", "red", "blue", "green"}
-    near = rows(result, "plane", part="similarity", group="green")
+    assert {row["set"] for row in rows(result, "xmcas")} == {None, "red", "blue", "green"}
+    near = rows(result, "xmcas", part="similarity", group="green")
     # A green prompt is held against the other green one, and is closest to it.
     assert max(near, key=lambda row: row["value"])["target"].startswith("a green")
 
@@ -119,12 +119,14 @@ def test_refused_images_are_in_no_share(tmp_path):
 def test_guidance_has_a_curve(tmp_path):
     result = run(tmp_path, generators=painter(Painter(), [1, 2]))
     curve = {
-        (row["metric"], row["subject"], row["guidance"]): row["value"]
-        for row in rows(result, "guidance")
+        (f.metric, f.subject, row["guidance"]): f.value
+        for row in rows(result, "versions")
+        for f in result.findings
+        if f.version == row["version"]
     }
     assert curve["share_mad", "", 2.0] > curve["share_mad", "", 1.0]
     assert abs(curve["mcas", "sea", 2.0]) > abs(curve["mcas", "sea", 1.0])
-    assert ("mcas", "a red thing", 1.0) not in curve
+    assert {row["by"] for row in rows(result, "versions")} == {"seer"}
 
 
 def test_encoders_are_averaged(tmp_path):
@@ -135,11 +137,8 @@ def test_encoders_are_averaged(tmp_path):
     assert both.value == pytest.approx(np.mean(values))
     assert both.verdict == Verdict.DISPARITY
     assert {finding.verdict for finding in each} == {Verdict.NONE}
-    table = rows(result, "encoders", target="fire")
-    assert [row["value"] for row in table] == values
-    assert table[0]["mean"] == pytest.approx(np.mean(values))
-    assert table[0]["sd"] == pytest.approx(np.std(values, ddof=1))
-    assert {row["version"] for row in rows(result, "components")} == {"all encoders, guidance 1"}
+    parts = {row["version"] for row in rows(result, "mcas_parts")}
+    assert parts == {"all encoders, guidance 1"}
 
 
 def labelled_pictures(folder, each):

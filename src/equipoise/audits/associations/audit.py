@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations, product
+from itertools import combinations, count, product
 from math import sqrt
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -17,25 +18,46 @@ from scipy.special import ndtri
 
 from equipoise.audits import group_sizes
 from equipoise.audits.associations.config import Config
-from equipoise.audits.associations.reading import load
 from equipoise.audits.audit import Audit, Measured, audit_kind
-from equipoise.audits.columns import table_of
+from equipoise.audits.columns import check_one_space, table_of
 from equipoise.audits.config import resampling_of
 from equipoise.audits.engines.associations import images, sets
-from equipoise.audits.engines.associations.results import Question, Result, measured
-from equipoise.audits.engines.associations.spaces import AssociationData, Space
+from equipoise.audits.engines.associations.spaces import (
+    AssociationData,
+    Question,
+    Result,
+    Space,
+    measured,
+)
 from equipoise.audits.findings import UncorrectedFinding
 from equipoise.audits.group_sizes import members_of
+from equipoise.audits.outputs import average_prompts, prompts_of
+from equipoise.core.arrays import Integers
 from equipoise.core.errors import DataError
 from equipoise.core.finding import Family
 from equipoise.core.groups import Groups
-from equipoise.data.problems import listed
+from equipoise.data import (
+    ArraySource,
+    Items,
+    Matrix,
+    Outputs,
+    Vectors,
+    load_items,
+    load_matrix,
+    load_vectors,
+)
+from equipoise.data.problems import listed, nearest, show
 from equipoise.metrics.vectors.partitions import count_partitions
 
 if TYPE_CHECKING:
+    from equipoise.audits.associations.config import Config, ModelConfig
+    from equipoise.audits.engines.associations.config import MeasureConfig
     from equipoise.audits.group_sizes import Members
+    from equipoise.audits.images import Known
     from equipoise.audits.outputs import Models
+    from equipoise.models.protocols import Offer
     from equipoise.stats.resampling import Resampling
+
 
 _MEASURES: Mapping[str, Callable[[Question], Iterator[Result]]] = MappingProxyType(
     {
@@ -128,7 +150,7 @@ class Associations(Audit[Config, AssociationData, Question]):
             )
         ]
         whole = Measured.together([*measured_designs, measured(differences)])
-        tables = {**whole.tables, **_tables(config, data)}
+        tables = {**whole.tables, "sets": _sizes(data)}
         for name in {"words", "labels"} & whole.tables.keys():
             # Questions about the same images and words give the same rows.
             frame = pl.DataFrame(tables[name]).unique(maintain_order=True)
@@ -178,7 +200,7 @@ class Associations(Audit[Config, AssociationData, Question]):
         for space in data.spaces:
             if space.model not in data.planned:
                 yield from _embeddings(space)
-        yield from _sets(config, data)
+        yield from _set_notes(config, data)
         for design in designs:
             if design.options.model in (None, design.model) and not design.cases:
                 yield (
@@ -221,7 +243,7 @@ def _once(findings: Sequence[UncorrectedFinding]) -> Iterator[UncorrectedFinding
             yield each
 
 
-def _tables(config: Config, data: AssociationData) -> dict[str, pa.Table]:
+def _sizes(data: AssociationData) -> pa.Table:
     rows = [
         {
             "set": name, "kind": data.kinds[table], "table": table, "members": len(members),
@@ -233,12 +255,7 @@ def _tables(config: Config, data: AssociationData) -> dict[str, pa.Table]:
         if table in space.known
     ]  # fmt: skip
     columns = "set kind table members model embedded"
-    tables = {"sets": table_of(rows, columns, whole="members embedded")}
-    categories = {t: c for options in config.measure for t, c in options.categories.items() if c}
-    if categories:
-        pairs = [{"target": name, "category": own} for name, own in categories.items()]
-        tables["target_categories"] = table_of(pairs, "target category")
-    return tables
+    return table_of(rows, columns, whole="members embedded")
 
 
 def _detectable(design: Question, alpha: float) -> Iterator[dict[str, Any]]:
@@ -265,8 +282,6 @@ def _embeddings(space: Space) -> Iterator[str]:
         where = f"{space.model}, {table}"
         if vectors.rescaled:
             yield f"{where}: the vectors are not all of length 1, and were normalised."
-        if vectors.dtype.itemsize == 2:
-            yield f"{where}: vectors are stored as float16, and were computed with in float64."
         numbers = {**vectors.counts, "items_without_row": vectors.unmatched}
         for key, what in _LEFT_OUT.items():
             if n := numbers.get(key, 0):
@@ -274,11 +289,9 @@ def _embeddings(space: Space) -> Iterator[str]:
                 yield f"{where}: {n} {what}{f' ({named})' if named else ''}."
 
 
-def _sets(config: Config, data: AssociationData) -> Iterator[str]:
+def _set_notes(config: Config, data: AssociationData) -> Iterator[str]:
     """Yield the notes on unused and small sets, and on members that sets share."""
     used = {name for each in config.measure for names in each.set_names.values() for name in names}
-    if unused := [name for name in data.sets if name not in used]:
-        yield f"No measurement names the sets {', '.join(unused)}."
     few = {
         f"{name} ({n} {kind}s)"
         for space in data.spaces
@@ -311,3 +324,191 @@ def _sets(config: Config, data: AssociationData) -> Iterator[str]:
         for column, n in items.counts["missing"].items():
             if n:
                 yield f"{name}: {n} items have no {column}, and are in no set or group by it."
+
+
+Source = ArraySource | Outputs
+Between = tuple[str, str]
+
+
+def load(config: Config, models: Models) -> AssociationData:
+    """Read everything that a config names, and run the models that are named.
+
+    Raises
+    ------
+    ConfigError
+        When nothing says where the pictures are, or a model lacks the capability.
+    DataError
+        When a file cannot be used, a set names something that is not there, or the vectors of a
+        model have different lengths.
+    """
+    images = {
+        name: models.read_images(section, config.columns(name), name=name, place=f"data.{name}")
+        for name, section in config.data.items()
+        if section.kind == "image"
+    }
+    items = models.once(
+        "items",
+        lambda: {
+            name: load_items(
+                images.get(name, section).source(models.base, tuple(config.columns(name))),
+                what=name,
+            )
+            for name, section in config.data.items()
+        },
+    )
+    read: dict[str, Items | Vectors | Matrix] = {**items}
+    vectors, pairs = dict[str, Any](), dict[str, Any]()
+    for model, section in config.models.items():
+        embedded, scored = _sources(config, model, section, models, images)
+        if embedded:
+            vectors[model] = own = _vectors(model, embedded, config, items)
+            read |= {f"{model}, {table}": each for table, each in own.items()}
+            continue
+        pairs[model] = {
+            (rows, columns): load_matrix(
+                source,
+                items[rows],
+                what=f"scores of {rows} and {columns} by {model}",
+                max_unmatched=config.data[rows].max_unmatched,
+            )
+            for (rows, columns), source in scored.items()
+        }
+        read |= {f"{model}, {' and '.join(tables)}": m for tables, m in pairs[model].items()}
+    outside = {}
+    for index, options in enumerate(config.measure):
+        if options.figures is not None:
+            read[f"measure[{index}]"] = series = _series(options, items, models.base)
+            numbers = series.column(series.names[0]).tolist()
+            outside[index] = dict(zip(series.ids.tolist(), numbers, strict=True))
+    return AssociationData(
+        items=items,
+        kinds={name: section.kind for name, section in config.data.items()},
+        units={n: section.unit for n, section in config.data.items() if section.unit is not None},
+        sets=_sets(config, items),
+        vectors=vectors,
+        pairs=pairs,
+        outside=outside,
+        planned=frozenset(outputs.model for outputs in models.outputs if outputs.planned),
+        inputs={file: digest for each in read.values() for file, digest in each.inputs.items()},
+        counts={name: dict(each.counts) for name, each in read.items()},
+    )
+
+
+def _sources(
+    config: Config,
+    name: str,
+    section: ModelConfig,
+    models: Models,
+    images: Mapping[str, Known],
+) -> tuple[Mapping[str, Source], Mapping[Between, Source]]:
+    """Return a model's embeddings by table, or its scores by pair of tables."""
+    if section.model is None:
+        return (
+            {table: array.source(models.base) for table, array in section.embeddings.items()},
+            {scores.between: scores.source(models.base) for scores in section.pairs},
+        )
+    texts = {table: own for table, own in config.data.items() if own.kind == "text"}
+    allowed: list[Offer] = ["encoder"]
+    # A classifier embeds images only; a model of pairs needs both sides.
+    allowed += ["classifier"] if images else []
+    allowed += ["scorer"] if images and texts else []
+    capability = models.capability(name, section, *allowed)
+    pictures = {on: known.need_pictures(name, place=f"data.{on}") for on, known in images.items()}
+    prompts = {
+        on: prompts_of(own, models.base, what=f"data.{on}")
+        for on, own in (texts.items() if capability != "classifier" else ())
+    }
+    if capability == "scorer":
+        return {}, {
+            (on, table): average_prompts(
+                models.score_pairs(name, section, pictures[on], words.texts, on=on), words
+            )
+            for table, words in prompts.items()
+            for on in pictures
+        }
+    return {
+        **{on: models.embed_images(name, section, own, on=on) for on, own in pictures.items()},
+        **{on: models.embed_texts(name, section, own, on=on) for on, own in prompts.items()},
+    }, {}
+
+
+def _vectors(
+    model: str, sources: Mapping[str, Source], config: Config, items: Mapping[str, Items]
+) -> dict[str, Vectors]:
+    vectors = {
+        table: load_vectors(
+            source,
+            items[table],
+            what=f"embeddings of {table} by {model}",
+            max_unmatched=config.data[table].max_unmatched,
+        )
+        for table, source in sources.items()
+    }
+    check_one_space(*vectors.values())
+    return vectors
+
+
+def _series(options: MeasureConfig, items: Mapping[str, Items], base: Path) -> Matrix:
+    """Read the external figures of a measurement, by target or region."""
+    section, subjects = options.figures, options.target_names
+    assert section is not None  # noqa: S101 - only of measurements that have figures
+    if options.regions is not None and options.images is not None:
+        subjects = (*items[options.images].coded[options.regions].vocabulary,)
+    ids = np.array(subjects, dtype=object)
+    wanted = Items(f"subjects of {options.metric}", "subject", ids, {}, {}, {"rows": len(ids)})
+    # A series of all occupations or nations has more than the subjects, or fewer.
+    return load_matrix(section.source(base), wanted, what=section.value, max_unmatched=1.0)
+
+
+def _sets(config: Config, items: Mapping[str, Items]) -> dict[str, dict[str, Integers]]:
+    """Return the members of every set by table, in the order of its ids or of the table."""
+    places = {
+        table: dict(zip(items[table].ids, count()))
+        for table in {
+            table
+            for by_table in config.sets.values()
+            for table, wanted in by_table.items()
+            if not isinstance(wanted, Mapping)
+        }
+    }
+    return {
+        name: {
+            table: _with_values(name, wanted, items[table])
+            if isinstance(wanted, Mapping)
+            else _positions(name, wanted, places[table], items[table], items[table].id)
+            for table, wanted in by_table.items()
+        }
+        for name, by_table in config.sets.items()
+    }
+
+
+def _positions(
+    name: str, wanted: tuple[str, ...], known: Mapping[str, int], items: Items, column: str
+) -> Integers:
+    for value in wanted:
+        if value not in known:
+            close = nearest(value, known)
+            raise DataError(
+                f"the set {name!r} names {show(value)}, which no row has",
+                file=items.name,
+                column=column,
+                expected=f"some of {listed([*known])}",
+                fix=f"write {show(close)} if that was meant" if close else "name one of these",
+            )
+    return np.array([known[value] for value in wanted], dtype=np.int64)
+
+
+def _with_values(name: str, wanted: Mapping[str, tuple[str, ...]], items: Items) -> Integers:
+    kept = np.ones(len(items), dtype=bool)
+    for column, values in wanted.items():
+        coded = items.coded[column]
+        codes = _positions(name, values, dict(zip(coded.vocabulary, count())), items, column)
+        kept &= np.isin(coded.codes, codes)
+    if not kept.any():
+        conditions = " and ".join(f"{column} {' or '.join(v)}" for column, v in wanted.items())
+        raise DataError(
+            f"the set {name!r} is empty: no row has {conditions}",
+            file=items.name,
+            expected="at least one row",
+        )
+    return np.flatnonzero(kept)

@@ -18,9 +18,10 @@ from equipoise.audits.config_fields import (
     Share,
     Templates,
     among,
+    several,
 )
 from equipoise.audits.config_images import PicturesConfig
-from equipoise.audits.engines.associations.config import MeasureConfig
+from equipoise.audits.engines.associations.config import PAIRS, MeasureConfig
 
 
 class TableConfig(PicturesConfig):
@@ -48,18 +49,13 @@ class TableConfig(PicturesConfig):
     templates: Templates = AS_IT_IS
 
     @model_validator(mode="after")
-    def _images_have_no_text(self) -> TableConfig:
-        for key, given in (("text", self.text), ("templates", self.templates != AS_IT_IS)):
-            if self.kind == "image" and given:
-                raise ValueError(f"{key!r} is about texts, and 'kind' is image")
-        return self
-
-    @model_validator(mode="after")
-    def _texts_are_a_table(self) -> TableConfig:
-        of_images = (self.is_plain, self.path is None, self.root is None, self.crop is None)
-        if self.kind == "text" and not all(of_images):
+    def _keys_of_its_kind(self) -> TableConfig:
+        texts = self.text is not None or self.templates != AS_IT_IS
+        images = not self.is_plain or any((self.path, self.root, self.crop))
+        if texts if self.kind == "image" else images:
             raise ValueError(
-                "texts are a table with 'table' and 'id'; the other keys are of images"
+                "'text' and 'templates' are about texts, which are a table with 'table' and 'id'; "
+                "the other keys are about images"
             )
         return self
 
@@ -71,7 +67,6 @@ class PairsConfig(ArrayConfig):
     ----------
     between : list of str
         Two tables of `data`: rows are items of the first, columns, named by id, of the second.
-        Columns of an array without names are in the order of the second table.
     """
 
     between: Annotated[tuple[Name, Name], Field(strict=False)]
@@ -97,25 +92,11 @@ class ModelConfig(RunConfig):
     def _compares_in_one_way(self) -> ModelConfig:
         self.excludes({"embeddings": self.embeddings, "pairs": self.pairs})
         if self.model is None and bool(self.embeddings) == bool(self.pairs):
-            number = "both are" if self.embeddings else "neither is"
-            raise ValueError(
-                f"'embeddings' or 'pairs': {number} given; expected one of them, for a model "
-                "compares in one way; or 'model', to run it"
-            )
-        seen = [frozenset(scores.between) for scores in self.pairs]
-        for index, between in enumerate(seen):
-            if between in seen[:index]:
-                raise ValueError(
-                    f"pairs[{index}]: scores between {sorted(between)} are given twice"
-                )
+            raise ValueError("expected 'embeddings', 'pairs', or 'model' to run it")
         return self
 
 
-def _listed(value: object) -> object:
-    return [value] if isinstance(value, str | int) else value
-
-
-Members = Annotated[Labels, Field(min_length=1), BeforeValidator(_listed)]
+Members = Annotated[Labels, Field(min_length=1), BeforeValidator(several)]
 Selection = Annotated[Mapping[Name, Members], Field(min_length=1)] | Members
 """Items of one table: ids, or columns with the values wanted."""
 
@@ -206,14 +187,13 @@ def _check_distinct(every: tuple[MeasureConfig, ...]) -> None:
 
 def _meet(options: MeasureConfig, other: MeasureConfig) -> bool:
     """Whether two measurements of one metric and groups share a subject."""
-    if options.model and other.model and options.model != other.model:
+    models, modalities = {options.model, other.model}, (options.modalities, other.modalities)
+    if (None not in models and len(models) > 1) or (
+        all(modalities) and {*modalities[0]}.isdisjoint(modalities[1])
+    ):
         return False
-    modalities = {*options.modalities}, {*other.modalities}
-    if all(modalities) and not modalities[0] & modalities[1]:
-        return False
-    if options.metric in ("weat", "differential_association"):
+    if options.metric in PAIRS:
         return options.target_names == other.target_names
     if options.metric in ("alignment", "correlation"):
-        figures = [each.figures.value if each.figures else "" for each in (options, other)]
-        return options.of == other.of and figures[0] == figures[1]
+        return (options.of, options.figures) == (other.of, other.figures)
     return not options.target_names or bool({*options.target_names} & {*other.target_names})

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from equipoise.audits.engines.associations.charts import (
-    MODALITIES,
     PLACE,
     by_place,
-    by_target,
-    interval_chart,
+    parts_of_mcas,
     section_of,
-    sides,
     tabled,
     where,
     xmcas_table,
@@ -19,10 +16,7 @@ from equipoise.audits.engines.associations.charts import (
 from equipoise.audits.engines.associations.charts import scores as scores_by_target
 from equipoise.core import AuditResult
 from equipoise.report.blocks import (
-    Block,
     Chart,
-    Grid,
-    Heading,
     Page,
     Row,
     Section,
@@ -78,42 +72,14 @@ def scores(result: AuditResult) -> Section | None:
 
 def parts(result: AuditResult) -> Section | None:
     """Return the four parts of MCAS of each target, stacked."""
-    text = (
-        "A bar is one of the four associations that add up to MCAS. The diamond is their sum. "
-        "Bars on both sides of 0 cancel each other."
-    )
-    charts = [_stack(*place) for place in by_place(rows(result, "mcas_parts"))]
-    return section_of("mcas", "Parts of MCAS", text, charts)
-
-
-def _stack(name: str, panel: Sequence[Row]) -> Chart:
-    split = by_target(panel)
-    totals = {target: sum(row["value"] for row in own) for target, own in split.items()}
-    shown = [{**row, "total": totals[name]} for name, own in split.items() for row in own]
-    chart = bars(
-        points(
-            shown,
-            lambda row: f"{row['target']}, {row['part']}: {number(row['value'])} "
-            f"{interval(row['low'], row['high'])}; MCAS {number(row['total'])}",
-            "value", "total", label="target", series="part",
-        ),
-        f"MCAS by its parts: {name}", Axis(sides(panel[0]["groups"])), title=name,
-        series=MODALITIES, stacked=True,
-    )  # fmt: skip
-    cells = [
-        {"target": name, "total": totals[name], **{row["part"]: row["value"] for row in own}}
-        for name, own in split.items()
-    ]
-    columns = {"Target": "target", **{f"#{part}": part for part in MODALITIES}, "#MCAS": "total"}
-    return tabled(chart, columns, cells, "mcas_parts")
+    return parts_of_mcas(rows(result, "mcas_parts"), "mcas_parts")
 
 
 def amplification(result: AuditResult) -> Section | None:
     """Return bias amplification against diffusion bias of each target."""
     text = (
         "Right: the images' association differs more in size from that of their texts. Up: images "
-        "and texts together have a stronger association than the texts; above 1 it is amplified. "
-        "Dashed: local regression, from five points on."
+        "and texts together have a stronger association than the texts; above 1 it is amplified."
     )
     charts = [_amplified(*place) for place in by_place(rows(result, "amplification"))]
     return section_of("amplification", "Images against the texts that made them", text, charts)
@@ -126,7 +92,7 @@ def _amplified(name: str, panel: Sequence[Row]) -> Chart:
         lambda row: f"{row['target']}: diffusion bias {number(row['diffusion_bias'])}, "
         f"amplification {number(row['bias_amplification'])} "
         f"{interval(row['amplification_low'], row['amplification_high'])}",
-        "fitted", series="model", name="target", x="diffusion_bias", y="bias_amplification",
+        series="model", name="target", x="diffusion_bias", y="bias_amplification",
         y_low="amplification_low", y_high="amplification_high",
     )  # fmt: skip
     axes = Axis("diffusion bias"), Axis("bias amplification")
@@ -152,53 +118,24 @@ def further(result: AuditResult) -> Section | None:
     return Section.of("further", heading, text, xmcas_table(table, "xmcas")) if table else None
 
 
-def totals(result: AuditResult) -> Section | None:
-    """Return the total absolute association of every model over the same targets."""
-    table = rows(result, "totals")
-    if len(distinct(table, "model")) < 2:
-        return None
-    more = {"#By chance": "chance", "#Targets": "targets"}
-    charts = [
-        interval_chart(
-            panel, scope(*place), Axis("total", zero=True), {"label": "model"}, "totals", more
-        )
-        for place, panel in panels(table, "groups", "version").items()
-    ]
-    text = "The sizes of the associations of all targets, added up."
-    return section_of("totals", "Total association by model", text, charts)
-
-
-def regions(result: AuditResult) -> Section | None:
-    """Return the results by region and group, and similarities to each word."""
-    known = [row for row in rows(result, "regions") if has(row["value"])]
-    keys = {"label": "region", "series": "group"}
-    charts = [
-        interval_chart(
-            panel, f"{title(metric)}, {where(panel[0])}", Axis(zero=True), keys, "regions",
-            {"#Images": "n"},
-        )
-        for (metric, *_), panel in panels(known, "metric", *PLACE).items()
-    ]  # fmt: skip
+def words(result: AuditResult) -> Section | None:
+    """Return the similarity of the images of each region and group to each word."""
     text = (
         "Trend: similarity to positive words minus similarity to negative words; left is less "
         "favourable. Gender difference: groups far apart differ in their similarity to all words."
     )
-    heading = "Results by region and word"
-    return section_of("regions", heading, text, charts, *_word_maps(result))
-
-
-def _word_maps(result: AuditResult) -> Iterator[Block]:
     known = [row for row in rows(result, "words") if has(row["similarity"])]
+    charts = []
     for name, panel in by_place(known):
         values = [row["similarity"] for row in panel]
         legend = Axis("mean similarity", domain=(min(values), max(values)))
-        yield Heading(f"Similarity to each word: {name}")
-        by_group = panels(panel, "group")
-        yield Grid(tuple(_word_map(group, own, legend) for (group,), own in by_group.items()))
+        by_group = panels(panel, "group").items()
+        charts += [_word_map(f"{group}: {name}", own, legend) for (group,), own in by_group]
+    return section_of("regions", "Similarity to each word by region", text, charts)
 
 
 def _word_map(group: str, panel: Sequence[Row], legend: Axis) -> Chart:
-    ends, words = legend.domain or (0.0, 1.0), distinct(panel, "word")
+    ends, names = legend.domain or (0.0, 1.0), distinct(panel, "word")
     shown = [
         {**row, "shown": number(row["similarity"], 2), "tone": tone(row["similarity"], *ends)}
         for row in panel
@@ -210,13 +147,12 @@ def _word_map(group: str, panel: Sequence[Row], legend: Axis) -> Chart:
         "shown", "tone", row="region", column="word", value="similarity",
     )  # fmt: skip
     label = f"Mean similarity of images of {group} to each word, by region"
-    chart = heat_map(marks, label, legend, columns=words, title=group)
-    cells = []
-    for (region,), own in panels(panel, "region").items():
-        by_word = {row["word"]: row["similarity"] for row in own}
-        cells.append([region, *map(by_word.get, words)])
-    columns = ["Region", *(f"#{word}" for word in words)]
-    return tabled(chart, columns, cells, "words")
+    chart = heat_map(marks, label, legend, columns=names, title=group)
+    columns = {
+        "Region": "region", "Word": "word", "Kind": "kind", "#Similarity": "similarity",
+        "#Images": "n",
+    }  # fmt: skip
+    return tabled(chart, columns, panel, "words")
 
 
 def external(result: AuditResult) -> Section | None:
@@ -244,8 +180,7 @@ def _against(panel: Sequence[Row]) -> Chart:
         sorted(panel, key=lambda row: (row["outside"], row["subject"])),
         lambda row: f"{row['subject']}: {row['figure']} {number(row['outside'])}, {metric} "
         f"{number(row['value'])} {interval(row['low'], row['high'])}",
-        "fitted", series="model", name="subject", x="outside", y="value", y_low="low",
-        y_high="high",
+        series="model", name="subject", x="outside", y="value", y_low="low", y_high="high",
     )  # fmt: skip
     name = f"{metric} against {first['figure']}: {where(first)}"
     axes = Axis(first["figure"]), Axis(metric)
@@ -279,22 +214,19 @@ def _shares(name: str, panel: Sequence[Row]) -> Chart:
     split = {label: own for (label,), own in panels(panel, "label").items()}
     best = {label: max(row["share"] for row in own) for label, own in split.items()}
     kept = sorted(best, key=lambda label: (-best[label], label))[:MOST_LABELS]
-    groups = sorted(distinct(panel, "group"))
+    shown = [row for label in kept for row in sorted(split[label], key=lambda row: row["group"])]
     marks = points(
-        [row for label in kept for row in sorted(split[label], key=lambda row: row["group"])],
+        shown,
         lambda row: f"{row['label']}, {row['group']}: {count(row['count'])} images, "
         f"{percent(row['share'])}",
         "label", series="group", value="share",
     )  # fmt: skip
     axis = Axis("share of the group's images", percent=True)
     label = f"Shares of the most frequent labels: {name}"
+    groups = sorted(distinct(panel, "group"))
     chart = bars(marks, label, axis, title=name, series=groups)
-    cells = []
-    for label in kept:
-        counts = {row["group"]: row["count"] for row in split[label]}
-        cells.append([label, *(counts.get(group, 0) for group in groups)])
-    columns = ["Label", *(f"#{group}" for group in groups)]
-    return tabled(chart, columns, cells, "labels")
+    columns = {"Label": "label", "Group": "group", "#Images": "count", "%Share": "share"}
+    return tabled(chart, columns, shown, "labels")
 
 
 def sets(result: AuditResult) -> Section | None:
@@ -317,7 +249,7 @@ PAGE = Page(
     ),
     subjects="targets or regions",
     sections=(
-        scores, parts, amplification, further, totals, regions, external, labels, sets,
+        scores, parts, amplification, further, words, external, labels, sets,
     ),
     facts=facts,
 )  # fmt: skip

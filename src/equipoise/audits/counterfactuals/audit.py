@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
-import pyarrow as pa
 
 from equipoise.audits.audit import Measured, audit_kind, runs_models
-from equipoise.audits.columns import schema_of
 from equipoise.audits.counterfactuals.config import Config
 from equipoise.audits.counterfactuals.quality import (
     ON,
@@ -19,72 +17,15 @@ from equipoise.audits.counterfactuals.quality import (
     measure_quality,
     quality_notes,
 )
-from equipoise.audits.engines.rankings.audit import POOL_ORDER, Rankings
+from equipoise.audits.engines.rankings.audit import RankingDesign, Rankings
 from equipoise.audits.engines.rankings.config import QueriesConfig
-from equipoise.audits.engines.rankings.designs import RankingDesign
 from equipoise.audits.engines.rankings.scores import RankingData, load_scores, read_items
 from equipoise.core.errors import ConfigError, InputError
-from equipoise.core.finding import Finding
 
 if TYPE_CHECKING:
-    from equipoise.audits.engines.rankings.designs import RankingDesign
     from equipoise.audits.group_sizes import Members
     from equipoise.audits.outputs import Models
     from equipoise.data import Items
-    from equipoise.stats.resampling import Resampling
-
-
-Row = dict[str, Any]
-
-MEASURES = ("max_skew", "ndkl")
-"""Measures with both chance levels."""
-SETS, POOL = "order within sets", "order of the pool"
-
-_NUMBERS = ("value", "chance", "chance_low", "chance_high", "excess", "p_value")
-_CHANCE = schema_of(
-    "model groups version metric null #value #low #high #chance #chance_low #chance_high #excess "
-    "#p_value"
-)
-_PROPORTIONS = schema_of("model groups version subject attribute group #share #pool_share +n")
-
-
-def _chances(design: RankingDesign, findings: Sequence[Finding]) -> Iterator[Row]:
-    """Yield the means over subjects beside both chance levels."""
-    own = {design.version_at(k) for k in design.ks}
-    for finding in findings:
-        pool = finding.version.endswith(POOL_ORDER)
-        compared = pool or finding.version in own
-        if finding.metric in MEASURES and not finding.subject and compared:
-            version = finding.version.removesuffix(POOL_ORDER).removesuffix(", ")
-            yield {
-                "model": finding.model, "groups": finding.groups, "version": version or "default",
-                "metric": finding.metric, "null": POOL if pool else SETS, "low": finding.ci_low,
-                "high": finding.ci_high, **{name: getattr(finding, name) for name in _NUMBERS},
-            }  # fmt: skip
-
-
-def _proportions(design: RankingDesign, findings: Sequence[Finding]) -> Iterator[Row]:
-    """Yield the share of every group, and of every attribute, in the first K by subject."""
-    own = {design.version_at(k) for k in design.ks}
-    several = design.attributes if len(design.attributes) > 1 else ()
-    for finding in findings:
-        if finding.metric != "max_skew" or finding.version not in own:
-            continue
-        groups = finding.by_group
-        members = [(design.name, each.group, [each]) for each in groups]
-        for place, attribute in enumerate(several):
-            for level in dict.fromkeys(each.levels[place] for each in groups):
-                of_level = [each for each in groups if each.levels[place] == level]
-                members.append((attribute, level, of_level))
-        for attribute, group, parts in members:
-            if n := sum(part.n for part in parts):
-                yield {
-                    "model": finding.model, "groups": finding.groups, "version": finding.version,
-                    "subject": finding.subject or next(iter(design.scored.queries)),
-                    "attribute": attribute, "group": group,
-                    "share": sum(part.value for part in parts if part.n),
-                    "pool_share": n / sum(each.n for each in groups), "n": n,
-                }  # fmt: skip
 
 
 def count_sets(design: RankingDesign) -> dict[str, int]:
@@ -141,22 +82,6 @@ class Counterfactuals(Rankings[Config, CounterfactualData]):
         counts = {**data.counts, "quality": quality.counts}
         inputs = {**data.inputs, **quality.inputs}
         return CounterfactualData(images, data.models, inputs, counts, quality)
-
-    def measure(
-        self,
-        config: Config,
-        data: CounterfactualData,
-        design: RankingDesign,
-        resampling: Resampling | None,
-    ) -> Measured:
-        """Measure one design at every K; add both chance levels and the shares by attribute."""
-        measured = super().measure(config, data, design, resampling)
-        findings = [each.finding for each in measured.findings]
-        more = {
-            "chance": pa.Table.from_pylist([*_chances(design, findings)], _CHANCE),
-            "proportions": pa.Table.from_pylist([*_proportions(design, findings)], _PROPORTIONS),
-        }
-        return replace(measured, tables={**measured.tables, **more})
 
     def combine(
         self, config: Config, data: CounterfactualData, measured: Sequence[Measured]

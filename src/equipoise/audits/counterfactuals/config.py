@@ -33,21 +33,16 @@ _ALWAYS = ("max_skew", "ndkl")
 
 def _prefixes(value: object) -> str | tuple[str, ...]:
     """Take the name of a lexicon with prefixes, or prefixes."""
-    if isinstance(value, str):
-        if value in LISTS:
-            return value
+    if isinstance(value, str) and value in LISTS:
+        return value
+    texts = value if isinstance(value, list | tuple) else ()
+    fits = (isinstance(each, str) and each.strip() and each.count("{}") < 2 for each in texts)
+    if not texts or not all(fits):
         raise ValueError(
-            f"no list of prefixes is called {value!r}. Allowed: {', '.join(LISTS)}, or a list of "
-            f"texts{nearest(value, LISTS)}"
+            f"expected a list of prefixes ({', '.join(LISTS)}), or texts such as 'A photo of a', "
+            f"with '{{}}' at most once, where the subject goes{nearest(value, LISTS)}"
         )
-    given = value if isinstance(value, list | tuple) else ()
-    texts = tuple(one for one in given if isinstance(one, str) and one.strip())
-    if not texts or len(texts) < len(given) or any(one.count("{}") > 1 for one in texts):
-        raise ValueError(
-            "expected the name of a list of prefixes, or texts such as 'A photo of a', with '{}' "
-            "at most once, where the subject goes"
-        )
-    return distinct(texts)
+    return distinct(tuple(texts))
 
 
 Prefixes = Annotated[
@@ -165,8 +160,6 @@ class QualityConfig(Section):
         A classifier's probabilities of the images, one column per class.
     pose, background : ArrayConfig, optional
         Vectors of the images that say how what they show is posed, and what is behind it.
-    layout : bool
-        Make both of the pictures: directions of edges inside, colours of the border.
     confusable : float
         Cosine from which two subjects' prompts are one to a model.
     margin : float
@@ -178,19 +171,8 @@ class QualityConfig(Section):
     probabilities: ArrayConfig | None = None
     pose: ArrayConfig | None = None
     background: ArrayConfig | None = None
-    layout: bool = False
     confusable: Annotated[float, Field(gt=-1, le=1)] = THRESHOLD
     margin: Annotated[float, Field(ge=0, lt=1)] = MARGIN
-
-    @model_validator(mode="after")
-    def _one_source(self) -> QualityConfig:
-        given = [name for name in ("pose", "background") if getattr(self, name) is not None]
-        if self.layout and given:
-            raise ValueError(
-                f"'layout' and {given[0]!r} are given; expected 'layout' to describe the pictures, "
-                "or vectors of your own"
-            )
-        return self
 
 
 class Config(RankingAudit):

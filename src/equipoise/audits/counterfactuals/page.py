@@ -6,35 +6,26 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from equipoise.audits.counterfactuals.audit import MEASURES, POOL, SETS
-from equipoise.audits.engines.rankings.page import (
-    CAVEAT,
-    MOST_GROUPS,
-    MOST_ROWS,
-    curves,
-    distributions,
-    is_within,
-    share_map,
-)
+from equipoise.audits.engines.rankings.audit import POOL_ORDER
+from equipoise.audits.engines.rankings.page import CAVEAT, MOST_GROUPS, curves, queries
 from equipoise.core import AuditResult
 from equipoise.report.blocks import (
-    Chart,
     Grid,
     Page,
     Row,
     Section,
     Table,
     Words,
-    distinct,
     panels,
     rows,
     scope,
-    scope_of,
     value_of,
 )
 from equipoise.report.plots import Axis, intervals, labelled_points
-from equipoise.report.text import count, interval, listed, number, percent, source, title
+from equipoise.report.text import count, interval, listed, number, source, title
 
+MEASURES = ("max_skew", "ndkl")
+"""Measures with both chance levels."""
 _QUALITY = (
     "frechet_distance", "frechet_distance_extrapolated", "image_similarity", "pose_similarity",
     "background_similarity", "inception_score", "confusable_subjects", "subject_accuracy",
@@ -65,55 +56,29 @@ def _prompts(config: Mapping[str, Any]) -> str:
 
 
 def subjects(result: AuditResult) -> Section | None:
-    """Return the mean over subjects of every model, beside both chance levels."""
+    """Return the mean over subjects of every model, over both chance levels."""
     text = (
         "Means over subjects with their intervals. Grey: where the mean lies in 95 of 100 cases if "
         "the images of each set change places at random. "
         "Dashed: the same if all images of a subject do. Compare with the grey band. Neither is "
-        "near 0, because among few images shares are uneven by chance."
+        "near 0, because among few images shares are uneven by chance. “Within” an attribute the "
+        "others are compared among images with one of its values; K is then their number of values "
+        "unless you set it, so the numbers don't compare with those of combinations."
     )
-    return _means(result, "subjects", "Results by subject", text, within=False)
-
-
-def marginals(result: AuditResult) -> Section | None:
-    """Return each attribute with the others held fixed."""
-    text = (
-        "One attribute is compared among images with one value of the others: a subject's pool is "
-        "split, and each part ranked by itself, such as “doctor | old”. K is the number of values "
-        "compared unless you set it, so the numbers don't compare with those of combinations."
-    )
-    return _means(result, "marginals", "Results within the other attribute", text, within=True)
-
-
-def _means(
-    result: AuditResult, name: str, heading: str, text: str, *, within: bool
-) -> Section | None:
-    chances = [row for row in rows(result, "chance") if is_within(row) == within]
-    if not chances:
-        return None
+    means = [
+        {**vars(each), "version": each.version.removesuffix(POOL_ORDER).removesuffix(", ")}
+        | {"pool": each.version.endswith(POOL_ORDER)}
+        for each in result.findings
+        if each.metric in MEASURES and not each.subject and not each.version.endswith("target")
+    ]
+    means = [{**row, "version": row["version"] or "default"} for row in means]
     charts = []
-    for (groups, version, metric), panel in panels(chances, "groups", "version", "metric").items():
+    for (groups, version, metric), panel in panels(means, "groups", "version", "metric").items():
         if marks := [*_averages(panel)]:
-            of_panel = f"{title(metric)}, {scope(groups, version)}"
-            label = f"{of_panel}, means; grey: chance within sets; dashed: chance in the pool"
-            charts.append(intervals(marks, label, Axis(title(metric)), title=of_panel))
-    columns = {
-        "Metric": _metric,
-        "Model": "model",
-        "Attributes": scope_of,
-        "Random": "null",
-        "#Mean": "value",
-        "#Interval": "low high",
-        "#By chance": "chance",
-        "#Band": "chance_low chance_high",
-        "#Excess": "excess",
-        "#p": "p_value",
-    }
-    caption = "Means over subjects and both chance levels"
-    table = Table.of(caption, columns, chances, source="chance")
-    spread = distributions(result, "Spread over subjects", within=within)
-    blocks = (Words((text,), "note"), Grid(tuple(charts)), table, *([spread] if spread else ()))
-    return Section(name, heading, blocks)
+            name = f"{title(metric)}, {scope(groups, version)}"
+            label = f"{name}, means; grey: chance within sets; dashed: chance in the pool"
+            charts.append(intervals(marks, label, Axis(title(metric)), title=name))
+    return Section.of("subjects", "Results by subject", text, charts) if charts else None
 
 
 def _metric(row: Any) -> str:
@@ -122,68 +87,19 @@ def _metric(row: Any) -> str:
 
 def _averages(panel: Sequence[Row]) -> Iterator[dict[str, Any]]:
     """Yield the mark of each model's mean, with both chance levels."""
-    pools = {row["model"]: row for row in panel if row["null"] == POOL}
+    pools = {row["model"]: row for row in panel if row["pool"]}
     for row in panel:
-        if row["null"] == SETS and math.isfinite(row["value"]):
+        if not row["pool"] and math.isfinite(row["value"]):
             model, pool = row["model"], pools.get(row["model"], {})
             yield {
-                "label": model,
-                "value": row["value"],
-                **{end: row[end] for end in ("low", "high", "chance_low", "chance_high")},
+                "label": model, "value": row["value"], "low": row["ci_low"], "high": row["ci_high"],
+                "chance_low": row["chance_low"], "chance_high": row["chance_high"],
                 "pool_low": pool.get("chance_low", math.nan),
                 "pool_high": pool.get("chance_high", math.nan),
                 "tip": f"{model}, mean over subjects: {number(row['value'])} "
-                f"{interval(row['low'], row['high'])}; by chance {number(row['chance'])} within "
-                f"sets, {number(pool.get('chance', math.nan))} in the pool",
-            }
-
-
-def proportions(result: AuditResult) -> Section | None:
-    """Return shares of the first K by subject, of every attribute and of combinations."""
-    shares = [row for row in rows(result, "proportions") if not is_within(row)]
-    if not shares:
-        return None
-    keys = ("model", "groups", "version", "attribute")
-    charts = [
-        _share_map(panel, model, attribute, scope(groups, version))
-        for (model, groups, version, attribute), panel in panels(shares, *keys).items()
-        if len(distinct(panel, "group")) <= MOST_GROUPS
-    ]
-    text = (
-        f"Share of each group in the first K: up to {MOST_ROWS} subjects, largest difference from "
-        "their pool first. In brackets: the group's share of all images."
-    )
-    columns = {
-        "Subject": "subject",
-        "Attribute": "attribute",
-        "Group": "group",
-        "%First K": "share",
-        "%Pool": "pool_share",
-        "Model": "model",
-        "Attributes": scope_of,
-    }
-    shares.sort(key=lambda row: -abs(row["share"] - row["pool_share"]))
-    table = Table.of("Shares of the first K", columns, shares, source="proportions")
-    blocks = (Words((text,), "note"), Grid(tuple(charts)), table)
-    return Section("proportions", "Shares of the first K by subject", blocks)
-
-
-def _share_map(panel: Sequence[Row], model: str, attribute: str, where: str) -> Chart:
-    by_subject = panels(panel, "subject")
-    apart = {
-        subject: -sum(abs(row["share"] - row["pool_share"]) for row in own)
-        for (subject,), own in by_subject.items()
-    }
-    pool: dict[str, int] = {}
-    for row in panel:
-        pool[row["group"]] = pool.get(row["group"], 0) + row["n"]
-    cells = [
-        {**row, "query": row["subject"], "tip": f"{percent(row['pool_share'])} of the pool"}
-        for subject in sorted(apart, key=lambda name: apart[name])[:MOST_ROWS]
-        for row in by_subject[subject,]
-    ]
-    name = f"{model}, {attribute}"
-    return share_map(cells, pool, name if attribute in where else f"{name}, {where}")
+                f"{interval(row['ci_low'], row['ci_high'])}; by chance {number(row['chance'])} "
+                f"within sets, {number(pool.get('chance', math.nan))} in the pool",
+            }  # fmt: skip
 
 
 def quality(result: AuditResult) -> Section | None:
@@ -258,7 +174,7 @@ PAGE = Page(
     leads=(*MEASURES, "retrieval_mad"),
     by_group=("max_skew", "label_error_gap"),
     subjects="subjects",
-    sections=(subjects, marginals, proportions, curves, quality, people),
+    sections=(subjects, queries, curves, quality, people),
     facts=facts,
     caveat=CAVEAT,
 )

@@ -9,22 +9,18 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 import pyarrow as pa
 
 from equipoise.audits.audit import Measured
 from equipoise.audits.columns import schema_of
 from equipoise.audits.config import resampling_of
 from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole, without_verdict
-from equipoise.audits.outputs import DryRun
-from equipoise.core.arrays import Floats
 from equipoise.core.errors import DataError
 from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Family
 from equipoise.core.groups import Groups
 from equipoise.core.parts import Part
 from equipoise.data import Items, Matrix, Vectors, load_items, load_matrix, load_vectors
-from equipoise.data.outputs import Outputs
 from equipoise.metrics.rankings.cosines import CosineScores
 from equipoise.metrics.values.labels import (
     ANY,
@@ -34,13 +30,9 @@ from equipoise.metrics.values.labels import (
     label_errors,
 )
 from equipoise.metrics.vectors.quality import (
-    CELLS,
-    ORIENTATIONS,
-    background_layout,
     confusable_subjects,
     frechet_distance,
     inception_score,
-    pose_layout,
     set_similarity,
     subject_accuracy,
 )
@@ -49,12 +41,10 @@ if TYPE_CHECKING:
     from equipoise.audits.counterfactuals.audit import CounterfactualData
     from equipoise.audits.counterfactuals.config import Config, PeopleConfig, QualityConfig
     from equipoise.audits.outputs import Models
-    from equipoise.evidence.pictures import Pictures
 
 
 _SETS = "about sets of images, not groups: it stands beside what chance gives, and has no verdict"
 _REFERENCE = "quality.reference"
-_WIDTHS = {"pose": CELLS * CELLS * ORIENTATIONS, "background": CELLS * CELLS * 3}
 _PEOPLE = schema_of("groups metric error group #value #low #high +n")
 _SUBJECTS = schema_of("model subject #accuracy #low #high +n taken_for ?told_apart nearest #cosine")
 
@@ -93,7 +83,7 @@ class Quality:
 
 
 def load_quality(config: Config, section: QualityConfig, models: Models, images: Items) -> Quality:
-    """Read the tables on quality, embed reference images and describe pictures.
+    """Read the tables on quality and embed reference images.
 
     Raises
     ------
@@ -104,9 +94,11 @@ def load_quality(config: Config, section: QualityConfig, models: Models, images:
     """
     base, limit = models.base, config.data.max_unmatched
     references, items = _references(config, section, models)
+    sections = {"pose": section.pose, "background": section.background}
+    descriptions = {name: each.source(base) for name, each in sections.items() if each is not None}
     described = {
         name: load_vectors(source, images, what=name, max_unmatched=limit)
-        for name, source in _descriptions(config, section, models).items()
+        for name, source in descriptions.items()
     }
     matrix = people = None
     if section.probabilities is not None:
@@ -153,44 +145,6 @@ def _references(
             source, items, what=f"{name} reference", max_unmatched=config.data.max_unmatched
         )
     return found, items
-
-
-def _descriptions(config: Config, section: QualityConfig, models: Models) -> dict[str, Any]:
-    """Return the sources of the vectors of pose and background; a plan decodes no picture."""
-    if not section.layout:
-        sections = {"pose": section.pose, "background": section.background}
-        return {name: each.source(models.base) for name, each in sections.items() if each}
-    images = models.read_images(config.data.images, config.data.columns)
-    pictures = images.need_pictures("", why="quality.layout")
-    ids = pictures.ids.tolist()
-    stand_in = [np.ones(width) for width in _WIDTHS.values()]
-    plans = isinstance(models, DryRun)
-    layouts = (stand_in if plans else _layout(pictures, place) for place in range(len(ids)))
-    every = {name: each for name, each in zip(ids, layouts, strict=True) if each is not None}
-    failed = {name: "decode" for name in ids if name not in every}
-    return {
-        name: Outputs(
-            model="", content="embeddings", source="quality.layout",
-            ids=pl.Series("", [*every], dtype=pl.String), requested=pictures.ids, failed=failed,
-            values=np.array([each[place] for each in every.values()], np.float32)
-            .reshape(-1, width),
-        )
-        for place, (name, width) in enumerate(_WIDTHS.items())
-    }  # fmt: skip
-
-
-def _layout(pictures: Pictures, place: int) -> list[Floats] | None:
-    """Return the pose and the background of a picture; None where it can't be decoded."""
-    from equipoise.evidence.decoding import Decoding, ImageError, decode
-
-    crop = None if pictures.crops is None else pictures.crops[place]
-    try:
-        image = decode(pictures.read(place), Decoding(), crop)
-    except (OSError, ImageError):
-        return None
-    if min(image.shape[:2]) < CELLS:
-        return None
-    return [pose_layout([image])[0], background_layout([image])[0]]
 
 
 def quality_notes(quality: Quality, images: Items) -> Iterator[str]:

@@ -2,35 +2,188 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pyarrow as pa
 
 from equipoise.audits.audit import Measured, audit_kind
-from equipoise.audits.columns import schema_of
-from equipoise.audits.engines.rankings.audit import ByQuery, beside, tested
-from equipoise.audits.engines.rankings.designs import ScoreDesign
+from equipoise.audits.columns import numbers_of, schema_of
+from equipoise.audits.config import group_name
+from equipoise.audits.engines.rankings.audit import ByQuery, ScoreDesign, beside, tested
 from equipoise.audits.engines.rankings.scores import RankingData, load_scores, read_items
 from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole, without_verdict
 from equipoise.audits.similarity.config import Config
-from equipoise.audits.similarity.hypotheses import Hypothesis
 from equipoise.core.errors import DataError
 from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Family, GroupValue
 from equipoise.core.parts import Part
+from equipoise.data import Items, load_items
+from equipoise.metrics.values.alignment import alignment, favourite_gap, preferences
 from equipoise.metrics.values.similarity import normalized_similarity_mad, similarity_gap
 
 if TYPE_CHECKING:
     from equipoise.audits.outputs import Models
-    from equipoise.audits.similarity.config import Config
+    from equipoise.audits.similarity.config import Config, HypothesisConfig
+    from equipoise.core.groups import Groups
     from equipoise.data import Items
     from equipoise.stats.resampling import Resampling
+
+
+# Concepts that a rank correlation needs.
+_MIN_RANKED = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Hypothesis:
+    """A table of declared preferences.
+
+    Attributes
+    ----------
+    key : str
+        Of the config, such as "hypotheses[0]".
+    section : HypothesisConfig
+    items : Items
+        The table, a row for each concept.
+    favours : mapping of str to str
+        Concept to the declared group.
+    values : mapping of str to float
+        Concept to the declared number.
+    """
+
+    key: str
+    section: HypothesisConfig
+    items: Items
+    favours: Mapping[str, str]
+    values: Mapping[str, float]
+
+    @classmethod
+    def read(
+        cls, key: str, section: HypothesisConfig, base: Path, concepts: set[str]
+    ) -> Hypothesis:
+        """Read the table.
+
+        Raises
+        ------
+        DataError
+            When it names none of the concepts, or has a value that is no number.
+        """
+        items = load_items(section.source(base), what=key)
+        names = [str(name) for name in items.ids.tolist()]
+        if not concepts & {*names}:
+            raise DataError(
+                f"none of the {len(names)} concepts is compared, such as {names[0]!r}",
+                file=items.name,
+                column=section.concept,
+                expected=f"names such as {min(concepts)!r}",
+                fix="name concepts as the queries' subject, or the queries, are named",
+            )
+        values, favours = dict[str, float](), dict[str, str]()
+        if section.value is not None:
+            numbers = numbers_of(items, section.value).tolist()
+            values = {
+                n: each for n, each in zip(names, numbers, strict=True) if not math.isnan(each)
+            }
+        if section.favours is not None:
+            cells = items.columns[section.favours].tolist()
+            favours = {
+                n: str(cell) for n, cell in zip(names, cells, strict=True) if cell is not None
+            }
+        if section.first is not None:
+            favours = dict.fromkeys(values, section.first)
+        return cls(key, section, items, favours, values)
+
+    @property
+    def name(self) -> str:
+        """The column of the declared numbers, or of the declared groups."""
+        return self.section.value or self.section.favours or ""
+
+    def applies(self, groups: Groups) -> bool:
+        """Return whether the hypothesis is about a choice of groups."""
+        return self.section.groups is None or group_name(self.section.groups) == groups.name
+
+    def check(self, groups: Groups) -> None:
+        """Refuse declared groups that don't exist.
+
+        Raises
+        ------
+        DataError
+            With the concept and the group.
+        """
+        for concept, group in self.favours.items():
+            if group not in groups.names:
+                raise DataError(
+                    f"{self.key}: {group!r}, declared for {concept!r}, is no group of "
+                    f"{groups.name}",
+                    expected=", ".join(groups.names),
+                    fix="name the groups as findings do",
+                )
+
+    def compare(
+        self,
+        effects: Mapping[str, Mapping[str, float]],
+        place: Place,
+        resampling: Resampling | None,
+        seed: int,
+    ) -> tuple[list[UncorrectedFinding], list[dict[str, Any]]]:
+        """Return findings on the model's preferences, and a row of them for each concept.
+
+        Parameters
+        ----------
+        effects : mapping of concept to mapping of group to float
+        place : Place
+        resampling : Resampling or None
+        seed : int
+
+        Raises
+        ------
+        DataError
+            When none of the concepts has images of its group and of another.
+        """
+        preferred = preferences(effects, self.favours)
+        known = {name: value for name, value in preferred.items() if not math.isnan(value)}
+        if not known:
+            raise DataError(
+                f"no concept of {self.key} has images of its group and of another",
+                expected="concepts with several groups",
+                fix="name other concepts, or add images",
+            )
+        findings = []
+        if self.section.favours is not None:
+            gap = favourite_gap(effects, self.favours, resampling=resampling, rng=seed)
+            findings.append(_finding(gap, place, self.section.favours))
+        numbers = {name: self.values[name] for name in known if name in self.values}
+        ranked = self.section.statistic == "rank"
+        if self.section.value is not None and len(numbers) >= (_MIN_RANKED if ranked else 1):
+            aligned = alignment(
+                known, numbers, statistic=self.section.statistic, resampling=resampling, rng=seed
+            )
+            findings.append(_finding(aligned, place, self.section.value))
+        return findings, [*self._rows(preferred)]
+
+    def _rows(self, preferred: Mapping[str, float]) -> Iterator[dict[str, Any]]:
+        for concept in sorted(preferred):
+            yield {
+                "hypothesis": self.name,
+                "concept": concept,
+                "favourite": self.favours[concept],
+                "declared": self.values.get(concept),
+                "preference": preferred[concept],
+            }
+
+
+def _finding(estimate: Estimate, place: Place, column: str) -> UncorrectedFinding:
+    drafted = whole(estimate, place, Family.COMPOSITE)
+    direction = ""
+    if estimate.value and not math.isnan(estimate.value):
+        verb = "follow" if estimate.value > 0 else "run against"
+        direction = f"preferences {verb} the column “{column}”"
+    return replace(drafted, finding=replace(drafted.finding, subject=column, direction=direction))
 
 
 # Seconds for an image of a concept in a permutation or replicate, all measures together, and for
@@ -193,7 +346,7 @@ def _averages(gap: Estimate) -> list[Part]:
 
 
 def _gap_findings(gap: Estimate, place: Place, scale: float | None) -> Iterator[UncorrectedFinding]:
-    """Yield the gap as a whole and of each concept; of logits those of scores beside them."""
+    """Yield the gap as a whole, of each concept, and against a random order of the pool."""
     own, every = _concepts(gap), parts(gap, place)
     several = len(own) > 1
     averages = _averages(gap) if several else []
@@ -205,10 +358,7 @@ def _gap_findings(gap: Estimate, place: Place, scale: float | None) -> Iterator[
     concepts = [each for each in every if each.finding.metric == gap.metric] if several else []
     for each in (first, *concepts):
         average = [] if each.finding.subject else averages
-        finding = tested(_with_direction(each, average, logits=scale is not None))
-        yield finding
-        if scale is not None:
-            yield _unscaled(finding, scale)
+        yield tested(_with_direction(each, average, logits=scale is not None))
     for each in every:
         if each.finding.metric.endswith(_POOL_ORDER):
             yield beside(each, gap.metric)
@@ -267,29 +417,6 @@ def _spread_findings(
             yield tested(each)
 
 
-def _unscaled(drafted: UncorrectedFinding, scale: float) -> UncorrectedFinding:
-    """Return a gap in logits as one in the model's own scores, without a verdict."""
-    finding = drafted.finding
-    numbers: dict[str, Any] = {
-        name: getattr(finding, name) / scale
-        for name in ("value", "ci_low", "ci_high", "chance", "chance_low", "chance_high", "excess")
-    }
-    described = replace(
-        finding,
-        **numbers,
-        metric="similarity_gap",
-        by_group=tuple(
-            replace(each, value=each.value / scale, low=each.low / scale, high=each.high / scale)
-            for each in finding.by_group
-        ),
-        direction=finding.direction.partition(":")[0],
-        parameters=json.dumps(json.loads(finding.parameters) | {"scale": None}, sort_keys=True),
-    )
-    return without_verdict(
-        replace(drafted, finding=described), "the same in cosines: logit_gap is tested"
-    )
-
-
 def _effects(
     gap: Estimate, spread: Estimate | None, at: Mapping[str, str]
 ) -> Iterator[dict[str, Any]]:
@@ -315,12 +442,6 @@ def _effects(
                 **{name: getattr(part, name) for name in _NUMBERS},
                 **dict(zip(_NORMALISED, normalised.get(key, unknown), strict=True)),
             }
-
-
-_PREFERENCES = (
-    "Every trained model has small preferences, and with many images even a small one has a small "
-    "p. Read the size of a gap, and whether gaps follow a declared hypothesis."
-)
 
 
 @audit_kind("similarity")
@@ -366,7 +487,7 @@ class Similarity(ByQuery[Config, SimilarityData, Design]):
     ) -> Measured:
         """Measure gaps, normalised similarities and hypotheses of one design."""
         measured = measure_similarities(design, resampling)
-        return replace(measured, notes=(_PREFERENCES, *_scale_notes(design)))
+        return replace(measured, notes=(*_scale_notes(design),))
 
     def details(
         self,

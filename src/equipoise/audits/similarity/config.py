@@ -10,13 +10,10 @@ from pydantic import AfterValidator, Field, model_validator
 
 from equipoise.audits.config import group_name
 from equipoise.audits.config_fields import (
-    Delimiter,
-    Encoding,
+    CsvConfig,
     Group,
     Label,
-    Labels,
     Name,
-    Section,
     Table,
     among,
     distinct,
@@ -64,7 +61,7 @@ class ModelConfig(rankings.ModelConfig):
     scale: Annotated[float, Field(gt=0)] | None = None
 
 
-class HypothesisConfig(Section):
+class HypothesisConfig(CsvConfig):
     """Preferences that are declared before the audit, a group or a number for each concept.
 
     Attributes
@@ -96,9 +93,6 @@ class HypothesisConfig(Section):
     first: Label | None = None
     statistic: Literal["rank", "mean"] = "rank"
     groups: Group | None = None
-    missing: Labels = ("",)
-    encoding: Encoding = "utf-8"
-    delimiter: Delimiter = ","
 
     @model_validator(mode="after")
     def _has_columns(self) -> HypothesisConfig:
@@ -112,14 +106,8 @@ class HypothesisConfig(Section):
 
     def source(self, base: Path) -> ItemSource:
         """Return what to read, with paths relative to `base`."""
-        return ItemSource(
-            table=located(self.table, base),
-            id=self.concept,
-            columns=tuple(filter(None, (self.favours, self.value))),
-            missing=self.missing,
-            encoding=self.encoding,
-            delimiter=self.delimiter,
-        )
+        columns = tuple(filter(None, (self.favours, self.value)))
+        return ItemSource(located(self.table, base), self.concept, columns, **self.csv)
 
 
 class Config(QueryAudit):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from equipoise.core import AuditResult
@@ -22,38 +21,25 @@ from equipoise.report.blocks import (
     scope,
     scope_of,
 )
-from equipoise.report.plots import Axis, bars, heat_map, intervals, scatter, tone
+from equipoise.report.plots import Axis, bars, intervals, scatter
 from equipoise.report.text import count, interval, number, source
 
-MOST_CONCEPTS, MOST_IN_MAP, MOST_COLUMNS, MOST_GROUPS = 12, 30, 8, 16
+MOST_CONCEPTS, MOST_GROUPS = 30, 16
 _AVERAGE = "all concepts"
 _MIN_POINTS = 3
 _UNITS = {"logit": "logits", "score": "units of the score"}
 
 
 def facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
-    """Return which images are compared, the null hypothesis, and the models' scales."""
+    """Return which images are compared, and what is resampled together."""
     data = result.manifest.resolved.get("data", {})
     subject, sets, unit = (data.get(name) for name in ("subject", "sets", "unit"))
     n = max((finding.n for finding in result.findings), default=0)
-    models = result.manifest.resolved.get("models", {})
-    scales = {
-        name: section.get("scale") or result.manifest.models.get(name, {}).get("scale")
-        for name, section in models.items()
-    }
     return (
         ("Images", f"{count(n)}, from {source(data)}"),
         ("Each concept's images", f"the images of its own {subject}" if subject else "all images"),
         ("Comparison", f"images within each {sets}" if sets else "all images of each group"),
         ("Resampled together", f"images of each {unit}" if unit else ""),
-        (
-            "Null hypothesis",
-            f"groups are exchangeable {f'within each {sets}' if sets else 'between images'}",
-        ),
-        (
-            "Logits",
-            "; ".join(f"{name}: {number(each)} × score" for name, each in scales.items() if each),
-        ),
     )
 
 
@@ -64,18 +50,14 @@ def effects(result: AuditResult) -> Section | None:
         return None
     charts: list[Chart] = []
     for (model, groups, version), panel in panels(every, "model", "groups", "version").items():
-        name, columns = f"{model}, {scope(groups, version)}", distinct(panel, "group")
-        order = _by_gap(panel)
-        if len(columns) <= MOST_GROUPS:
-            charts.append(_dots(_of_concepts(panel, order[:MOST_CONCEPTS]), name))
-        if len(columns) <= MOST_COLUMNS and len(order) > 1:
-            limit = _limit(every, str(panel[0]["unit"]))
-            charts.append(_map(_of_concepts(panel, order[:MOST_IN_MAP]), name, limit))
+        name, own = f"{model}, {scope(groups, version)}", panels(panel, "concept")
+        shown = (row for concept in _by_gap(panel)[:MOST_CONCEPTS] for row in own[concept,])
+        if len(distinct(panel, "group")) <= MOST_GROUPS:
+            charts.append(_dots([row for row in shown if has(row["effect"])], name))
     text = (
         "0 is the average of the groups for a concept; the distance between two marks is the gap. "
         f"Plots have up to {MOST_CONCEPTS} concepts, largest gap first. Line: interval. Grey: "
-        "where a group lies in 95 of 100 random exchanges of groups. All maps have one colour "
-        "scale."
+        "where a group lies in 95 of 100 random exchanges of groups."
     )
     titles = {
         "Concept": _concept,
@@ -109,13 +91,6 @@ def _by_gap(panel: Sequence[Row]) -> list[str]:
     return sorted(gaps, key=lambda concept: -gaps[concept]) or [""]
 
 
-def _of_concepts(panel: Sequence[Row], concepts: Sequence[str]) -> list[Row]:
-    """Return the rows of some concepts, in their order."""
-    own = panels(panel, "concept")
-    every = (row for concept in concepts for row in own.get((concept,), ()))
-    return [row for row in every if has(row["effect"])]
-
-
 def _dots(panel: Sequence[Row], name: str) -> Chart:
     marks = points(
         panel, _tip, "low", "high", "chance_low", "chance_high", value="effect", series="group"
@@ -137,28 +112,6 @@ def _tip(row: Row) -> str:
     if has(row["normalised"]):
         text += f"; {number(row['normalised'])} standard deviations from the mean of all images"
     return text
-
-
-def _limit(every: Sequence[Row], unit: str) -> float:
-    """Return the largest effect in a unit: maps of one unit share a colour scale."""
-    sizes = [abs(row["effect"]) for row in every if row["unit"] == unit and row["concept"]]
-    return max((size for size in sizes if not math.isnan(size)), default=0.0) or 1.0
-
-
-def _map(panel: Sequence[Row], name: str, limit: float) -> Chart:
-    digits = 2 if limit >= 0.1 else 4
-    cells = [
-        {
-            "row": row["concept"], "column": row["group"], "value": row["effect"],
-            "shown": f"{round(row['effect'], digits) + 0.0:.{digits}f}".replace("-", "−"),
-            "tone": tone(row["effect"], -limit, limit), "tip": _tip(row),
-        }
-        for row in panel
-    ]  # fmt: skip
-    axis = Axis(f"{_unit(panel)} above average", domain=(-limit, limit))
-    label = f"Similarity of concepts to groups: {name}"
-    columns = distinct(panel, "group")
-    return heat_map(cells, label, axis, columns=columns, title=f"Concepts and groups: {name}")
 
 
 def hypotheses(result: AuditResult) -> Section | None:

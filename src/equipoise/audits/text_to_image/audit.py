@@ -2,35 +2,25 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 
 from equipoise.audits.audit import Audit, Measured, audit_kind
 from equipoise.audits.columns import schema_of
-from equipoise.audits.engines.associations.results import SCHEMAS as ASSOCIATIONS
-from equipoise.audits.engines.associations.results import Row, measured
+from equipoise.audits.engines.associations.spaces import SCHEMAS as ASSOCIATIONS
+from equipoise.audits.engines.associations.spaces import measured
 from equipoise.audits.text_to_image import loading
 from equipoise.audits.text_to_image.config import Config
-from equipoise.audits.text_to_image.designs import (
-    ALL,
-    CURVED,
-    TARGETS,
-    ShareDesign,
-    SpaceDesign,
-    version_of,
-)
+from equipoise.audits.text_to_image.designs import ALL, ShareDesign, SpaceDesign
 from equipoise.audits.text_to_image.loading import FAILED, IMAGE, REFUSED, TextToImageData
 
 if TYPE_CHECKING:
     from equipoise.audits.group_sizes import Members
     from equipoise.audits.outputs import Models
-    from equipoise.core.finding import Finding
     from equipoise.core.groups import Groups
     from equipoise.stats.resampling import Resampling
 
@@ -39,23 +29,16 @@ Design = SpaceDesign | ShareDesign
 SCHEMAS: Mapping[str, str] = MappingProxyType(
     {
         **{name: ASSOCIATIONS[name] for name in ("amplification", "score_summaries")},
-        "components": f"{ASSOCIATIONS['mcas_parts']} set",
-        "plane": f"{ASSOCIATIONS['xmcas']} set",
+        **{name: f"{ASSOCIATIONS[name]} set" for name in ("mcas_parts", "xmcas")},
         "shares": "target category class #guidance +images #share #low #high #raw #raw_low "
         "#raw_high #outside outside_name ?corrected reason",
-        "share_gaps": "target category class outside_name #difference #low #high #p_value +n "
-        "reason",
         "image_states": "target state +count",
     }
 )
 """Columns by table; docs/audits/text_to_image.md explains them."""
 
-_FURTHER = {
-    "share_confusions": "groups label said +count +n #condition",
-    "guidance": "model groups by metric subject #guidance #value #low #high",
-    "encoders": "model groups target encoder #guidance #value #low #high #mean #sd",
-}
-_NAMES = {"mcas_parts": "components", "xmcas": "plane"}
+_CONFUSIONS = schema_of("groups label said +count +n #condition")
+_VERSIONS = schema_of("model version by #guidance")
 
 
 @audit_kind("text_to_image")
@@ -101,31 +84,23 @@ class TextToImage(Audit[Config, TextToImageData, Design]):
         resampling: Resampling | None,
     ) -> Measured:
         """Measure associations in a space, or the shares of classes."""
-        named = (
-            Row(_NAMES.get(each.table, each.table), {"set": TARGETS, **each.values})
-            if isinstance(each, Row)
-            else each
-            for each in design.measure(resampling)
-        )
-        return measured(named, SCHEMAS)
+        return measured(design.measure(resampling), SCHEMAS)
 
     def combine(
         self, config: Config, data: TextToImageData, measured_designs: Sequence[Measured]
     ) -> Measured:
-        """Add errors of classifiers, results by guidance, and results by encoder."""
+        """Add errors of classifiers, and what the versions of findings stand for."""
         every = Measured.together(measured_designs)
-        findings = [each.finding for each in every.findings]
-        further = {
-            "share_confusions": [*_confusions(config, data)],
-            "guidance": [*_curve(config, data, findings)],
-            "encoders": [*_encoders(config, data, findings)],
-        }
-        tables = {
-            name: pa.Table.from_pylist(rows, schema_of(_FURTHER[name]))
-            for name, rows in further.items()
-            if rows
-        }
-        return replace(every, tables={**every.tables, **tables})
+        tables = {**every.tables}
+        if confusions := [*_confusions(config, data)]:
+            tables["share_confusions"] = pa.Table.from_pylist(confusions, _CONFUSIONS)
+        versions = [
+            {"model": each.model, "version": each.version, "by": each.by, "guidance": each.guidance}
+            for each in self.designs(config, data)
+        ]
+        distinct = [row for place, row in enumerate(versions) if row not in versions[:place]]
+        tables["versions"] = pa.Table.from_pylist(distinct, _VERSIONS)
+        return replace(every, tables=tables)
 
     def details(
         self,
@@ -134,16 +109,7 @@ class TextToImage(Audit[Config, TextToImageData, Design]):
         designs: Sequence[Design],
         tests: Mapping[str, int],
     ) -> Mapping[str, Any]:
-        """Return images by generator, prompts by set, and labelled images by share."""
-        prompts, shares = config.prompts, []
-        for design in designs:
-            if isinstance(design, ShareDesign):
-                confusion = design.judged.confusion
-                labelled = None if confusion is None else int(confusion.labelled.min())
-                shares.append(
-                    {"of": design.share.of, "generator": design.model,
-                     "guidance": design.guidance, "labelled_of_the_rarest": labelled}
-                )  # fmt: skip
+        """Return images by generator and guidance, and labelled images of the rarest class."""
         images = []
         for name, made in data.made.items():
             for guidance in made.guidances:
@@ -153,13 +119,12 @@ class TextToImage(Audit[Config, TextToImageData, Design]):
                 images.append(
                     {"generator": name, "guidance": guidance, "asked": len(states), "there": there}
                 )
-        sizes = [(name, len(texts)) for name, texts in prompts.attribute_texts.items()]
-        sizes.append(("targets", len(prompts.target_names)))
-        return {
-            "images": images,
-            "prompts": [{"set": name, "prompts": n} for name, n in sizes],
-            "shares": shares,
+        rarest = {
+            of: int(judged.confusion.labelled.min())
+            for of, judged in data.judged.items()
+            if judged.confusion is not None
         }
+        return {"images": images, "labelled_of_the_rarest": rarest}
 
     def notes(
         self, config: Config, data: TextToImageData, designs: Sequence[Design]
@@ -169,8 +134,6 @@ class TextToImage(Audit[Config, TextToImageData, Design]):
         if config.pairs:
             unit = "prompt" if config.over_prompts else "seed"
             yield f"Intervals of associations are over {unit}s: images of one {unit} go together."
-        if len(config.encoders) > 1:
-            yield f"“{ALL}” averages the cosines of {', '.join(config.encoders)}."
         for name, images in data.made.items():
             if not images.seeded:
                 yield f"{name}: seeds are not known, so every image counts as independent."
@@ -198,58 +161,3 @@ def _confusions(config: Config, data: TextToImageData) -> Iterator[dict[str, Any
                     "count": int(confusion.counts[row, column]),
                     "n": int(confusion.labelled[row]), "condition": confusion.condition,
                 }  # fmt: skip
-
-
-def _curve(
-    config: Config, data: TextToImageData, findings: Iterable[Finding]
-) -> Iterator[dict[str, Any]]:
-    """Yield numbers of generators that made images at several strengths of guidance."""
-    targets = {"", *config.prompts.target_names}
-    sources = [
-        *(config.encoders if len(config.encoders) < 2 else (ALL,)),
-        *(share.classifier for share in config.shares),
-    ]
-    at = {
-        (name, version_of(by, guidance)): (by, guidance)
-        for name, made in data.made.items()
-        if len(made.guidances) > 1
-        for by in sources
-        for guidance in made.guidances
-    }
-    for each in findings:
-        place = at.get((each.model, each.version))
-        if place is not None and each.subject in targets and each.metric in CURVED:
-            yield {
-                "model": each.model, "groups": each.groups, "by": place[0], "metric": each.metric,
-                "subject": each.subject, "guidance": place[1], "value": each.value,
-                "low": each.ci_low, "high": each.ci_high,
-            }  # fmt: skip
-
-
-def _encoders(
-    config: Config, data: TextToImageData, findings: Iterable[Finding]
-) -> Iterator[dict[str, Any]]:
-    """Yield MCAS of targets by encoder, with mean and spread over encoders."""
-    if len(config.encoders) < 2:
-        return
-    places = {
-        (name, version_of(encoder, guidance)): (encoder, guidance)
-        for name, made in data.made.items()
-        for guidance in made.guidances
-        for encoder in config.encoders
-    }
-    by_target: dict[Any, dict[str, Finding]] = {}
-    for each in findings:
-        place = places.get((each.model, each.version))
-        if place and each.metric == "mcas" and each.subject in config.prompts.target_names:
-            key = (each.model, place[1], each.groups, each.subject)
-            by_target.setdefault(key, {})[place[0]] = each
-    for (model, guidance, groups, target), by_encoder in by_target.items():
-        values = np.sort([each.value for each in by_encoder.values()])
-        sd = float(values.std(ddof=1)) if len(values) > 1 else math.nan
-        for encoder, each in by_encoder.items():
-            yield {
-                "model": model, "groups": groups, "target": target, "encoder": encoder,
-                "guidance": math.nan if guidance is None else guidance, "value": each.value,
-                "low": each.ci_low, "high": each.ci_high, "mean": float(values.mean()), "sd": sd,
-            }  # fmt: skip

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -41,13 +40,12 @@ class Judged:
         By generator: a class, another outcome, or None of an image without any.
     confusion : Confusion or None
         Errors on labelled images, the same for all generators.
-    inputs, counts : mapping
+    inputs : mapping
     """
 
     outcomes: Mapping[str, Objects] = field(repr=False)
     confusion: Confusion | None
     inputs: Mapping[str, Mapping[str, Any]]
-    counts: Mapping[str, Any]
 
 
 def read_labelled(share: SharesConfig, base: Path) -> Items:
@@ -108,8 +106,7 @@ def judge_images(
         true = np.asarray(labelled.columns[share.labelled.label])
         confusion, _ = Confusion.of_labels(true, classified, outcomes=tuple(share.classes))
         classifier.inputs |= labelled.inputs
-    counts = {name: dict(Counter(map(str, each))) for name, each in outcomes.items()}
-    return Judged(outcomes, confusion, classifier.inputs, counts)
+    return Judged(outcomes, confusion, classifier.inputs)
 
 
 @dataclass(eq=False)
@@ -265,18 +262,13 @@ def external_shares(share: SharesConfig, targets: tuple[str, ...], base: Path) -
     if isinstance(section, str) or section is None:
         equal = dict.fromkeys(share.compared, 1.0)
         return ExternalShares("equal shares", dict.fromkeys(targets, equal), uniform=True)
-    columns = (section.target, section.group, section.value)
+    columns = {"target": section.target, "group": section.group, "value": section.value}
     table = read_table(
-        located(section.table, base), texts=columns, role=f"outside shares of {share.of}",
-        encoding=section.encoding, delimiter=section.delimiter,
+        located(section.table, base), texts=(*columns.values(),), encoding=section.encoding,
+        delimiter=section.delimiter, role=f"outside shares of {share.of}",
     )  # fmt: skip
-    cells = pl.DataFrame(
-        {
-            "target": table.texts[section.target],
-            "group": table.texts[section.group],
-            "value": table.texts[section.value],
-        }
-    ).with_columns(pl.col("value").cast(pl.Float64, strict=False))
+    cells = pl.DataFrame({name: table.texts[column] for name, column in columns.items()})
+    cells = cells.with_columns(pl.col("value").cast(pl.Float64, strict=False))
     cells = cells.filter(pl.col("target").is_in(targets), pl.col("group").is_in(share.compared))
     shares = {
         str(target): own.select("group", "value").rows()

@@ -11,8 +11,7 @@ from equipoise.audits.config import AuditConfig, file_names
 from equipoise.audits.config_fields import (
     AS_IT_IS,
     ArrayConfig,
-    Delimiter,
-    Encoding,
+    CsvConfig,
     GeneratorSection,
     Guidance,
     ImageTable,
@@ -28,15 +27,13 @@ from equipoise.audits.config_fields import (
     among,
     distinct,
     one_state_each,
+    only_one,
+    several,
 )
 from equipoise.data.lexicons import lexicon
 from equipoise.models.generators import Sampling
 
 Count = Annotated[int, Field(ge=1, le=100_000)]
-
-
-def _listed(value: object) -> object:
-    return [value] if isinstance(value, str) else value
 
 
 def _by_category(value: object) -> object:
@@ -56,7 +53,7 @@ Texts = Mapping[
     Annotated[
         tuple[Text, ...],
         Field(strict=False, min_length=1),
-        BeforeValidator(_listed),
+        BeforeValidator(several),
         AfterValidator(distinct),
     ],
 ]
@@ -228,12 +225,7 @@ class GeneratorConfig(GeneratorSection):
 
     @model_validator(mode="after")
     def _one_source(self) -> GeneratorConfig:
-        if (self.model is None) == (self.images is None):
-            number = "neither is" if self.model is None else "both are"
-            raise ValueError(
-                f"'model' or 'images': {number} given; expected 'model' to make images, or "
-                "'images' that were made before"
-            )
+        only_one(self, "model", "images")
         fields = type(self).model_fields
         for key in fields if self.model is None else ():
             if key != "images" and getattr(self, key) != fields[key].get_default():
@@ -293,10 +285,6 @@ class AssociationsConfig(Section):
     clusters : str
         What is resampled: `seed`, images of one noise together; or `prompt`, for inference over
         prompts, of which each set of attributes then needs ten.
-    offset : float
-        k of xMCAS.
-    span : float
-        Share of the targets in each local fit of amplification on diffusion bias.
     """
 
     pairs: Annotated[
@@ -304,8 +292,6 @@ class AssociationsConfig(Section):
     ] = ()
     encoders: Labels = ()
     clusters: Literal["seed", "prompt"] = "seed"
-    offset: float = 0.0
-    span: Annotated[float, Field(gt=0, le=1)] = 2.0 / 3.0
 
 
 class SaidConfig(ItemsConfig):
@@ -353,7 +339,7 @@ class LabelledConfig(ImageTable):
         return tuple(dict.fromkeys(filter(None, (self.label, self.said, self.path))))
 
 
-class OutsideSharesConfig(Section):
+class OutsideSharesConfig(CsvConfig):
     """Shares of the world outside, such as labour statistics.
 
     Attributes
@@ -373,9 +359,6 @@ class OutsideSharesConfig(Section):
     group: Name = "group"
     value: Name = "value"
     name: str = "outside shares"
-    missing: Labels = ("",)
-    encoding: Encoding = "utf-8"
-    delimiter: Delimiter = ","
 
 
 class SharesConfig(Section):
@@ -431,13 +414,8 @@ class SharesConfig(Section):
         without = self.labelled is not None and self.labelled.said is None
         refused = {
             "'model' or 'said': expected one of them": (self.model is None) == (not self.said),
-            "'question' is about a model to ask, and no 'model' is given": self.model is None
-            and self.question,
             "labelled.said: required, and missing: the answers about these images": self.said
             and without,
-            "'templates' is about a zero-shot classifier, and answers are read": self.templates
-            != AS_IT_IS
-            and (self.said or self.question),
             f"no_person: expected some of {[*self.classes]}": {*self.no_person} - {*self.classes},
             "classes: expected at least two beside 'no_person'": len(self.compared) < 2,
         }
@@ -451,11 +429,6 @@ class SharesConfig(Section):
     def zero_shot(self) -> bool:
         """Whether a dual encoder classifies the images."""
         return self.model is not None and self.question is None
-
-    @property
-    def classifier(self) -> str:
-        """How versions of findings call the source of the classes."""
-        return self.model if self.model is not None and self.zero_shot else "answers"
 
     @property
     def compared(self) -> tuple[str, ...]:

@@ -14,9 +14,14 @@ import numpy as np
 import pyarrow as pa
 
 from equipoise.audits.engines.associations.config import MeasureConfig
-from equipoise.audits.engines.associations.results import Question, Result, Row
 from equipoise.audits.engines.associations.sets import measure_mcas, measure_xmcas, without_chance
-from equipoise.audits.engines.associations.spaces import AssociationData, Space
+from equipoise.audits.engines.associations.spaces import (
+    AssociationData,
+    Question,
+    Result,
+    Row,
+    Space,
+)
 from equipoise.audits.findings import Place, UncorrectedFinding, whole, without_verdict
 from equipoise.audits.text_to_image.loading import (
     IMAGE,
@@ -39,26 +44,17 @@ if TYPE_CHECKING:
 AUDIT = "text_to_image"
 ALL = "all encoders"
 """The space in which a cosine is the mean of those of all encoders."""
-TARGETS = "targets"
-"""The set of rows that are about targets, and not about prompts of attributes."""
-CURVED = ("share_mad", "mcas", "bias_amplification", "diffusion_bias", "share_gap")
-"""Metrics that are shown against the strength of guidance."""
 
 # Seconds of a draw for a number in a space, and for the shares of a target: rough guides, from the
 # example.
 _SECONDS_PER_SCORE, _SECONDS_PER_SHARE = 1.7e-6, 2.5e-6
 _BESIDE = f"one of several encoders: what is tested is their average, {ALL}"
-_OWN = (
+OWN = (
     "an attribute's own lean is no disparity: it shows that generator and encoder tell the groups "
     "apart"
 )
 
 Sets = Mapping[str, Mapping[str, Integers]]
-
-
-def version_of(what: str, guidance: float | None) -> str:
-    """Return how findings call an encoder or a classifier at a strength of guidance."""
-    return what if guidance is None else f"{what}, guidance {guidance:g}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,12 +80,22 @@ class Design(ABC):
 
     @property
     @abstractmethod
+    def by(self) -> str:
+        """The encoder or the source of the classes, in versions of findings."""
+
+    @property
+    @abstractmethod
     def compared(self) -> str:
         """What findings call the groups."""
 
     @abstractmethod
     def measure(self, resampling: Resampling | None) -> Iterator[Result]:
         """Yield the results."""
+
+    @property
+    def version(self) -> str:
+        """How findings call the design."""
+        return self.by if self.guidance is None else f"{self.by}, guidance {self.guidance:g}"
 
     @property
     def made(self) -> GeneratedImages:
@@ -115,9 +121,9 @@ class SpaceDesign(Design):
     encoder: str
 
     @property
-    def version(self) -> str:
-        """How findings call the design."""
-        return version_of(self.encoder, self.guidance)
+    def by(self) -> str:
+        """The encoder."""
+        return self.encoder
 
     @property
     def compared(self) -> str:
@@ -184,11 +190,6 @@ class SpaceDesign(Design):
             pairs={},
         )
 
-    @property
-    def sets(self) -> Sets:
-        """Images with a usable vector and texts of every target and set of attributes."""
-        return self.association.sets
-
     def members(self, texts: tuple[str, ...]) -> dict[str, Integers]:
         """Return the images that were made of some prompts, and the prompts."""
         images, encoder = self.vectors
@@ -199,22 +200,22 @@ class SpaceDesign(Design):
     def measure(self, resampling: Resampling | None) -> Iterator[Result]:
         """Measure every pair of attributes over the targets, and over prompts of attributes."""
         targets = {
-            category: [name for name in texts if len(self.sets[name]["images"])]
+            category: [name for name in texts if len(self.association.sets[name]["images"])]
             for category, texts in self.config.prompts.target_texts.items()
         }
         targets = {category: names for category, names in targets.items() if names}
         for pair in self.config.pairs:
-            if not targets or not all(len(self.sets[name]["images"]) for name in pair):
+            if not targets or not all(len(self.association.sets[name]["images"]) for name in pair):
                 yield (
                     f"{self.model}, {self.version}: {' against '.join(pair)} is not measured. One "
                     "of the sets, or every target, has no image that can be used."
                 )
             elif self.tested:
-                yield from self._pair(pair, targets, resampling, self.sets)
+                yield from self._pair(pair, targets, resampling, self.association.sets)
                 yield from self._attributes(pair, _untested(resampling))
             else:
                 # Numbers of one encoder are in the findings and the table of encoders alone.
-                for each in self._pair(pair, targets, _untested(resampling), self.sets):
+                for each in self._pair(pair, targets, _untested(resampling), self.association.sets):
                     if isinstance(each, UncorrectedFinding):
                         descriptive = each.finding.family is Family.DESCRIPTIVE
                         yield each if descriptive else _described(each, _BESIDE)
@@ -227,27 +228,23 @@ class SpaceDesign(Design):
         sets: Sets,
     ) -> Iterator[Result]:
         """Measure MCAS, and the angle with all other sets of attributes as further groups."""
-        section, options = self.config.associations, self.config.resampling
-        assert section is not None  # noqa: S101 - only where associations are measured
+        options = self.config.resampling
         further = [
             name
             for name in self.config.prompts.attribute_texts
             if name not in pair and len(sets[name]["images"])
         ]
         space = Space(self.model, replace(self.association, sets=sets))
-        angle = {"metric": "xmcas", "further": further, "offset": section.offset}
-        measures = [(measure_mcas, {"metric": "mcas", "generated": True, "span": section.span})]
-        measures += [(measure_xmcas, angle)] if further else []
+        shared: dict[str, Any] = {
+            "targets": targets, "attributes": pair, "version": self.version,
+            "resample_texts": self.config.over_prompts,
+        }  # fmt: skip
+        measures = [(measure_mcas, MeasureConfig(metric="mcas", generated=True, **shared))]
+        if further:
+            angle = MeasureConfig(metric="xmcas", further=tuple(further), **shared)
+            measures.append((measure_xmcas, angle))
         for measure, own in measures:
-            measured = MeasureConfig.model_validate(
-                {
-                    "targets": dict(targets), "attributes": pair, "version": self.version,
-                    "resample_texts": self.config.over_prompts, **own,
-                }
-            )  # fmt: skip
-            yield from measure(
-                Question(AUDIT, measured, space, options.seed, options.level, resampling)
-            )
+            yield from measure(Question(AUDIT, own, space, options.seed, options.level, resampling))
 
     def _attributes(self, pair: tuple[str, str], resampling: Resampling | None) -> Iterator[Result]:
         """Measure each prompt of an attribute as a target, without it in its own set."""
@@ -262,14 +259,14 @@ class SpaceDesign(Design):
                 own = self.members((text,))
                 rest = self.members(tuple(other for other in texts if other != text))
                 if len(own["images"]) and len(rest["images"]):
-                    sets = {**self.sets, name: rest, text: own}
+                    sets = {**self.association.sets, name: rest, text: own}
                     for each in self._pair(pair, {name: [text]}, resampling, sets):
                         if isinstance(each, Row) and each.table in ("xmcas", "mcas_parts"):
                             yield Row(each.table, {**each.values, "set": name})
                         elif isinstance(each, UncorrectedFinding) and each.finding.metric in (
                             "mcas", "xmcas",
                         ):  # fmt: skip
-                            yield _described(each, _OWN)
+                            yield _described(each, OWN)
 
 
 def _untested(resampling: Resampling | None) -> Resampling | None:
@@ -306,6 +303,11 @@ class ShareDesign(Design):
     share: SharesConfig
 
     @property
+    def by(self) -> str:
+        """The zero-shot classifier, or "answers"."""
+        return self.share.model or "" if self.share.zero_shot else "answers"
+
+    @property
     def compared(self) -> str:
         """The classes."""
         return self.share.of
@@ -322,8 +324,8 @@ class ShareDesign(Design):
     @property
     def place(self) -> Place:
         """Where its numbers were measured."""
-        version = version_of(self.share.classifier, self.guidance)
-        return Place(AUDIT, self.model, self.share.of, version, self.config.resampling.level)
+        level = self.config.resampling.level
+        return Place(AUDIT, self.model, self.share.of, self.version, level)
 
     @property
     def judged(self) -> Judged:
@@ -339,7 +341,7 @@ class ShareDesign(Design):
                 estimates[target] = estimate = self._shares(target, rows, resampling)
                 yield from self._states(target, rows)
                 yield from self._of_target(target, category, estimate)
-                yield from self._against(target, category, estimate)
+                yield from self._against(target, estimate)
         if len(estimates) > 1 and any(each.estimable for each in estimates.values()):
             yield _tested(whole(mean_share_mad(estimates), self.place, Family.COMPOSITE))
         yield self._note()
@@ -382,7 +384,7 @@ class ShareDesign(Design):
                 **{"class": each.group},
             )  # fmt: skip
 
-    def _against(self, target: str, category: str, estimate: Estimate) -> Iterator[Result]:
+    def _against(self, target: str, estimate: Estimate) -> Iterator[Result]:
         external = self.data.external.get(self.share.of)
         if external is None or target not in external.by_target:
             return
@@ -399,12 +401,6 @@ class ShareDesign(Design):
                 f"{external.name} say, by {round(100 * abs(most.value), 1):g} points"
             )
         yield _tested(finding, subject=target, direction=direction)
-        for part in gap.parts:
-            yield Row.of(
-                "share_gaps", self.place, target=target, category=category,
-                outside_name=external.name, difference=part.value, low=part.low, high=part.high,
-                p_value=part.p_value, n=part.n, reason=part.reason, **{"class": part.subject},
-            )  # fmt: skip
 
     def _states(self, target: str, rows: Integers) -> Iterator[Result]:
         pairs = zip(self.made.state[rows], self.judged.outcomes[self.model][rows], strict=True)
@@ -423,9 +419,8 @@ class ShareDesign(Design):
             )
         return (
             f"Shares of {self.share.of} are corrected by {int(confusion.labelled.sum())} labelled "
-            f"images; the condition number is {confusion.condition:.3g}. "
-            f"{TRANSPORT[0].upper()}{TRANSPORT[1:]} (transport): "
-            "where labelled images are of another style, shares are biased and no interval says so."
+            f"images. {TRANSPORT[0].upper()}{TRANSPORT[1:]} (transport): where labelled images are "
+            "of another style, shares are biased and no interval says so."
         )
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from equipoise.audits.columns import numbers_of
+from equipoise.audits.columns import check_one_space, numbers_of
 from equipoise.audits.config_fields import AS_IT_IS
 from equipoise.audits.generated_images import (
     keep_images,
@@ -229,7 +229,6 @@ def load(config: Config, models: Models) -> TextToImageData:
     ]  # fmt: skip
     counts: dict[str, Any] = {name: dict(Counter(own.state)) for name, own in made.items()}
     counts |= {name: dict(each.counts) for name, each in vectors.items()}
-    counts |= {f"shares of {of}": dict(each.counts) for of, each in judged.items()}
     inputs = {file: digest for each in read for file, digest in each.inputs.items()}
     return TextToImageData(made, encoders, judged, external, inputs, counts)
 
@@ -395,12 +394,7 @@ def _check(texts: Vectors, images: Mapping[str, Vectors]) -> None:
             expected="a vector of each prompt and each text of a class, named by the text",
             fix="embed it, or leave it out",
         )
-    if {each.dimension for each in images.values()} - {texts.dimension}:
-        raise DataError(
-            "images have vectors of another length than texts",
-            file=texts.name,
-            expected="images and texts in one space",
-        )
+    check_one_space(texts, *images.values())
 
 
 def _joined(batches: Sequence[Batch], parts: Sequence[Outputs]) -> Outputs:

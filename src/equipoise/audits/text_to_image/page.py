@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from equipoise.audits.engines.associations.charts import (
-    MODALITIES,
     MOST_TARGETS,
-    PLACE,
     by_place,
     by_target,
-    interval_chart,
+    parts_of_mcas,
     scores,
     section_of,
     sides,
@@ -18,7 +16,7 @@ from equipoise.audits.engines.associations.charts import (
     where,
     xmcas_table,
 )
-from equipoise.audits.text_to_image.designs import CURVED, TARGETS
+from equipoise.audits.text_to_image.designs import ALL, OWN
 from equipoise.core import AuditResult
 from equipoise.core.finding import Family
 from equipoise.report.blocks import (
@@ -41,6 +39,8 @@ from equipoise.report.plots import COLORS, Axis, curves, intervals, scatter
 from equipoise.report.text import count, interval, listed, number, percent, title
 
 MOST_CLASSES, MOST_SERIES = 6, len(COLORS)
+CURVED = ("share_mad", "mcas", "bias_amplification", "diffusion_bias", "share_gap")
+"""Metrics that are shown against the strength of guidance."""
 CORRECTED, UNCORRECTED = "corrected for errors", "as classified"
 _SHARES = (
     "Share of each neutral prompt's images that show the class. Circles: corrected for the errors "
@@ -58,19 +58,12 @@ _LEANING = (
 )
 _PLANE = (
     "Each mark is a target or a prompt of an attribute. To the sides: the group it is closer to "
-    "(MCAS). Up: its similarity to the further group. Dashed lines cross at the neutral point, "
-    "where no group is closer than another. Cosines of encoders have an offset of their own, so "
-    "compare marks with those of the attributes. Lines: intervals. A name without room is in its "
-    "tooltip."
-)
-_COMPONENTS = (
-    "The four associations that add up to MCAS. II: images with images. ITP: texts of the target "
-    "with images of the groups. ITA: images of the target with texts of the groups. TT: texts with "
-    "texts. Where II lies farther out than TT, images exaggerate what their prompts say."
+    "(MCAS). Up: its similarity to the further group. Cosines of encoders have an offset of their "
+    "own, so compare marks with those of the attributes. Lines: intervals. Names are in tooltips."
 )
 _ENCODERS = (
     "MCAS of each target in the space of each encoder. Where marks of a row lie apart, the result "
-    "depends on the encoder; sd is the standard deviation over encoders."
+    "depends on the encoder."
 )
 _GUIDANCE = (
     "Guidance exaggerates what a prompt says. A line that leaves zero as guidance grows shows that "
@@ -146,26 +139,17 @@ def _shares(panel: Sequence[Row], name: str, place: str) -> Chart:
 
 def _errors(result: AuditResult) -> Iterator[Block]:
     for (groups,), panel in panels(rows(result, "share_confusions"), "groups").items():
-        cells = [
-            [label, own[0]["n"], *(row["count"] / max(row["n"], 1) for row in own)]
-            for (label,), own in panels(panel, "label").items()
-        ]
-        columns = ["Label", "#Images", *(f"%As {name}" for name in distinct(panel, "said"))]
+        columns = {"Label": "label", "Classified as": "said", "#Images": "count", "#Of": "n"}
         name = f"{groups}: condition number {number(panel[0]['condition'])}"
-        table = Table.of(name, columns, cells, source="share_confusions")
+        table = Table.of(name, columns, panel, source="share_confusions")
         yield Fold(f"Errors of the classifier: {groups}", (Words((_ERRORS,), "note"), table))
 
 
 def _states(result: AuditResult) -> Iterator[Block]:
-    table = rows(result, "image_states")
-    states, cells = sorted(distinct(table, "state")), []
-    for (*_, target), own in panels(table, *PLACE, "target").items():
-        counts = {row["state"]: row["count"] for row in own}
-        cells.append([target, where(own[0]), *(counts.get(state, 0) for state in states)])
-    columns = ["Target", "Model", *(f"#{state}" for state in states)]
+    columns = {"Target": "target", "Model": where, "State or class": "state", "#Images": "count"}
     name = "Requested images by state or class"
-    if table:
-        yield Fold(name, (Table.of(name, columns, cells, source="image_states"),))
+    if table := rows(result, "image_states"):
+        yield Fold(name, (Table.of(name, columns, table, source="image_states"),))
 
 
 def leaning(result: AuditResult) -> Section | None:
@@ -180,7 +164,7 @@ def leaning(result: AuditResult) -> Section | None:
 
 def plane(result: AuditResult) -> Section | None:
     """Return targets and attributes by MCAS and similarity to a further group."""
-    table = rows(result, "plane")
+    table = rows(result, "xmcas")
     if not table:
         return None
     charts = [
@@ -188,18 +172,18 @@ def plane(result: AuditResult) -> Section | None:
         for place, panel in by_place(table)
         for group in distinct([row for row in panel if row["part"] == "similarity"], "group")
     ]
-    fold = Fold("Angles and distances of targets and attributes", (xmcas_table(table, "plane"),))
+    fold = Fold("Angles and distances of targets and attributes", (xmcas_table(table, "xmcas"),))
     return section_of("plane", "Similarity to further groups", _PLANE, charts, fold)
 
 
 def _plane(panel: Sequence[Row], group: str, name: str) -> Chart:
     joined = []
-    for _, own in panels(panel, "set", "target").items():
+    for own in panels(panel, "set", "target").values():
         by_part = {(row["part"], row["group"]): row for row in own}
         if {("mcas", ""), ("similarity", group)} <= by_part.keys():
-            y = by_part["similarity", group]
+            x, y = by_part["mcas", ""], by_part["similarity", group]
             up = {"y": y["value"], "y_low": y["low"], "y_high": y["high"]}
-            joined.append({**by_part["mcas", ""], **up})
+            joined.append({**x, **up, "set": x["set"] or "targets"})
     marks = points(
         joined,
         lambda row: f"{row['target']}: MCAS {number(row['value'])} "
@@ -207,62 +191,71 @@ def _plane(panel: Sequence[Row], group: str, name: str) -> Chart:
         f"{number(row['theta'])} rad",
         "y", "y_low", "y_high", series="set", x="value", x_low="low", x_high="high",
     )  # fmt: skip
-    neutral = 1 / (2 + len({row["group"] for row in panel if row["part"] == "similarity"}))
-    near = _near(neutral, marks)
-    beyond = "" if near else f" (neutral: {neutral:.3g}, beyond the axis)"
     return scatter(
         marks,
         f"MCAS and similarity to {group}: {name}",
         Axis(sides(panel[0]["groups"])),
-        Axis(f"similarity to {group}{beyond}"),
+        Axis(f"similarity to {group}"),
         title=f"{name}; up: {group}",
         series=distinct(marks, "series"),
-        rules=[("x", 0.0), *([("y", neutral)] if near else [])],
+        rules=[("x", 0.0)],
     )
 
 
-def _near(neutral: float, points: Sequence[Row]) -> bool:
-    """Whether marks would stay apart on an axis that reaches to the neutral point."""
-    ends = [row[end] for row in points for end in ("y", "y_low", "y_high") if has(row[end])]
-    low, high = min(ends, default=neutral), max(ends, default=neutral)
-    return low - (high - low) <= neutral <= high + (high - low)
-
-
-def components(result: AuditResult) -> Section | None:
+def parts(result: AuditResult) -> Section | None:
     """Return the four parts of MCAS of each target."""
-    table = [row for row in rows(result, "components") if row["set"] == TARGETS]
-    # Series are in the order of their first mark.
-    table.sort(key=lambda row: MODALITIES.index(row["part"]))
-    charts = [_side_by_side(panel, place, "part") for place, panel in by_place(table)]
-    return section_of("components", "Parts of MCAS", _COMPONENTS, charts)
+    targets = (row for row in rows(result, "mcas_parts") if not row["set"])
+    return parts_of_mcas(targets, "mcas_parts")
+
+
+def _with_versions(result: AuditResult) -> list[Row]:
+    """Return findings with the encoder or classifier and the guidance of their version."""
+    versions = {(row["model"], row["version"]): row for row in rows(result, "versions")}
+    return [
+        {**vars(each), **versions[each.model, each.version]}
+        for each in result.findings
+        if has(each.value) and (each.model, each.version) in versions
+    ]
 
 
 def encoders(result: AuditResult) -> Section | None:
     """Return MCAS of each target by encoder."""
-    every = panels(rows(result, "encoders"), "model", "groups", "guidance")
+    every = [
+        row
+        for row in _with_versions(result)
+        if row["metric"] == "mcas" and row["by"] != ALL and not row["reason"].startswith(OWN)
+    ]
     charts = [
-        _side_by_side(panel, f"{model}, {groups}{_at(guidance)}", "encoder")
-        for (model, groups, guidance), panel in every.items()
+        _of_encoders(panel, f"{model}, {groups}" + (f", guidance {at}" if at != "nan" else ""))
+        for (model, groups, at), panel in panels(every, "model", "groups", "guidance").items()
+        if len(distinct(panel, "by")) > 1
     ]
     return section_of("encoders", "Results by encoder", _ENCODERS, charts)
 
 
-def _at(guidance: str) -> str:
-    return "" if guidance == "nan" else f", guidance {guidance}"
-
-
-def _side_by_side(panel: Sequence[Row], name: str, key: str) -> Chart:
-    shown = [row for own in by_target(panel).values() for row in own]
-    return interval_chart(
-        shown, name, Axis(sides(panel[0]["groups"]), zero=True),
-        {"label": "target", "series": key}, f"{key}s".replace("parts", "components"),
-        {"#sd": "sd"} if key == "encoder" else {},
+def _of_encoders(panel: Sequence[Row], name: str) -> Chart:
+    shown = [row for own in by_target(panel, "subject").values() for row in own]
+    marks = points(
+        shown,
+        lambda row: f"{row['subject']}, {row['by']}: {number(row['value'])} "
+        f"{interval(row['ci_low'], row['ci_high'])}",
+        "value", label="subject", series="by", low="ci_low", high="ci_high",
     )  # fmt: skip
+    axis = Axis(sides(panel[0]["groups"]), zero=True)
+    chart = intervals(marks, name, axis, title=name, series=distinct(shown, "by"))
+    columns = {
+        "Target": "subject", "Encoder": "by", "#Value": "value", "#Interval": "ci_low ci_high",
+    }  # fmt: skip
+    return tabled(chart, columns, shown, "findings")
 
 
 def guidance(result: AuditResult) -> Section | None:
     """Return the results at each strength of guidance."""
-    table = [row for row in rows(result, "guidance") if has(row["value"])]
+    table = [
+        row
+        for row in _with_versions(result)
+        if row["metric"] in CURVED and has(row["guidance"]) and not row["reason"].startswith(OWN)
+    ]
     table.sort(key=lambda row: (CURVED.index(row["metric"]), row["guidance"]))
     charts = [
         _curve(panel, title(metric), f"{model}, {groups} ({by})")
@@ -275,36 +268,38 @@ def guidance(result: AuditResult) -> Section | None:
 
 
 def _curve(panel: Sequence[Row], name: str, place: str) -> Chart:
-    change = {}
-    for (subject,), own in panels(panel, "subject").items():
-        values = [row["value"] for row in own]
-        change[subject] = max(values) - min(values)
+    change = {
+        subject: max(row["value"] for row in own) - min(row["value"] for row in own)
+        for (subject,), own in panels(panel, "subject").items()
+    }
     kept = sorted(change, key=lambda subject: (subject != "", -change[subject]))[:MOST_SERIES]
     named = [{**row, "target": row["subject"] or "mean over targets"} for row in panel]
     marks = points(
         [
             # Many shades on each other hide the lines; the table has all intervals.
-            row if row["subject"] == kept[0] else {**row, "low": None, "high": None}
+            row if row["subject"] == kept[0] else {**row, "ci_low": None, "ci_high": None}
             for row in named
             if row["subject"] in kept
         ],
         lambda row: f"{row['target']} at guidance {row['guidance']:g}: {number(row['value'])}",
-        "value", "low", "high", series="target", x="guidance",
+        "value", series="target", x="guidance", low="ci_low", high="ci_high",
     )  # fmt: skip
-    axes = Axis("guidance"), Axis(name, zero=True)
-    label = f"{name} against guidance: {place}"
     series = [subject or "mean over targets" for subject in kept]
-    chart = curves(marks, label, *axes, title=f"{name}: {place}", series=series)
+    chart = curves(
+        marks, f"{name} against guidance: {place}", Axis("guidance"), Axis(name, zero=True),
+        title=f"{name}: {place}", series=series,
+    )  # fmt: skip
     columns = {
-        "Target": "target", "#Guidance": "guidance", "#Value": "value", "#Interval": "low high",
+        "Target": "target", "#Guidance": "guidance", "#Value": "value",
+        "#Interval": "ci_low ci_high",
     }  # fmt: skip
-    return tabled(chart, columns, named, "guidance")
+    return tabled(chart, columns, named, "findings")
 
 
 PAGE = Page(
     leads=("share_mad", "share_gap", "mcas", "xmcas"),
     by_group=("share_mad", "share_gap", "association_score"),
     subjects="targets",
-    sections=(shares, leaning, plane, components, guidance, encoders),
+    sections=(shares, leaning, plane, parts, guidance, encoders),
     facts=facts,
 )

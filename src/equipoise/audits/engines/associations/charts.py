@@ -24,7 +24,7 @@ from equipoise.report.blocks import (
     rows,
     scope,
 )
-from equipoise.report.plots import Axis, intervals
+from equipoise.report.plots import Axis, bars, intervals
 from equipoise.report.text import interval, number, title
 
 MOST_TARGETS, MOST_PANELS = 40, 24
@@ -80,17 +80,14 @@ def by_target(panel: Iterable[Row], key: str = "target") -> dict[str, list[Row]]
 def scores(result: AuditResult, findings: Iterable[Finding], text: str) -> Section | None:
     """Return the scores of all targets, by metric, groups and model."""
     known = [vars(finding) for finding in findings if has(finding.value)]
-    categories = {row["target"]: row["category"] for row in rows(result, "target_categories")}
     charts = [
-        _scores(metric, groups, model, categories, own)
+        _scores(metric, groups, model, own)
         for (metric, groups, model), own in panels(known, "metric", "groups", "model").items()
     ]
     return section_of("scores", "Results by target", text, charts, *_summaries(result))
 
 
-def _scores(
-    metric: str, groups: str, model: str, categories: Mapping[str, str], panel: Sequence[Row]
-) -> Chart:
+def _scores(metric: str, groups: str, model: str, panel: Sequence[Row]) -> Chart:
     shown = [row for own in by_target(panel, "subject").values() for row in own]
     pairs = metric in ("weat", "differential_association")
     name = f"{title(metric)}, {model}: {groups}"
@@ -109,7 +106,6 @@ def _scores(
     )  # fmt: skip
     columns: dict[str, Value] = {
         "Target": "subject",
-        **({"Category": lambda row: categories.get(row["subject"], "")} if categories else {}),
         **COMPARED,
         "#Value": "value",
         "#Interval": "ci_low ci_high",
@@ -132,42 +128,37 @@ def _summaries(result: AuditResult) -> Iterable[Block]:
         yield Fold(name, (Table.of(name, columns, table, source="score_summaries"),))
 
 
-def interval_chart(
-    panel: Sequence[Row],
-    name: str,
-    axis: Axis,
-    keys: Mapping[str, str],
-    source: str,
-    columns: Mapping[str, Value] = MappingProxyType({}),
-) -> Chart:
-    """Draw the values of rows with their intervals.
+def parts_of_mcas(table: Iterable[Row], source: str) -> Section | None:
+    """Return the four parts of MCAS of each target, stacked."""
+    text = (
+        "A bar is one of the four associations that add up to MCAS. The diamond is their sum. "
+        "Bars on both sides of 0 cancel each other. II: images with images. ITP: texts of the "
+        "target with images of the groups. ITA: images of the target with texts of the groups. "
+        "TT: texts with texts. Where II is longer than TT, images exaggerate what texts say."
+    )
+    charts = [_stack(*place, source) for place in by_place(table)]
+    return section_of("mcas", "Parts of MCAS", text, charts)
 
-    Parameters
-    ----------
-    panel : sequence of mapping
-        Rows with value, low and high.
-    name : str
-    axis : Axis
-    keys : mapping of str to str
-        Columns of the label, and maybe of the series.
-    source : str
-        The rows' table.
-    columns : mapping of str to callable
-        Further columns of the chart's table.
-    """
-    chart = intervals(
+
+def _stack(name: str, panel: Sequence[Row], source: str) -> Chart:
+    split = by_target(panel)
+    totals = {target: sum(row["value"] for row in own) for target, own in split.items()}
+    shown = [{**row, "total": totals[name]} for name, own in split.items() for row in own]
+    chart = bars(
         points(
-            panel,
-            lambda row: f"{', '.join(str(row[key]) for key in keys.values())}: "
-            f"{number(row['value'])} {interval(row['low'], row['high'])}",
-            "value", "low", "high", **keys,
+            shown,
+            lambda row: f"{row['target']}, {row['part']}: {number(row['value'])} "
+            f"{interval(row['low'], row['high'])}; MCAS {number(row['total'])}",
+            "value", "total", label="target", series="part",
         ),
-        name, axis, title=name,
-        series=distinct(panel, keys["series"]) if "series" in keys else (),
+        f"MCAS by its parts: {name}", Axis(sides(panel[0]["groups"])), title=name,
+        series=MODALITIES, stacked=True,
     )  # fmt: skip
-    named = {key.capitalize(): key for key in keys.values()}
-    every = {**named, "#Value": "value", "#Interval": "low high", **columns}
-    return tabled(chart, every, panel, source)
+    columns = {
+        "Target": "target", "Part": "part", "#Value": "value", "#Interval": "low high",
+        "#MCAS": "total",
+    }  # fmt: skip
+    return tabled(chart, columns, shown, source)
 
 
 def xmcas_table(table: Sequence[Row], source: str) -> Table:

@@ -15,6 +15,7 @@ from equipoise.audits.config_fields import (
     OutsideConfig,
     Section,
     distinct,
+    several,
 )
 
 Metric = Literal[
@@ -35,6 +36,8 @@ Metric = Literal[
 Modality = Literal["II", "ITP", "ITA", "TT"]
 
 
+PAIRS = ("weat", "differential_association")
+"""Metrics of two targets."""
 _SETS = ("targets", "attributes")
 _WORDS = ("images", "groups", "positive", "negative")
 _NEEDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -51,34 +54,30 @@ _NEEDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 """Keys that a metric needs; `_SETS` unless it is here."""
 _TAKES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "association_score": ("modalities", "fixed"),
-        "weat": ("modalities", "alternative", "ddof", "fixed"),
-        "sc_weat": ("modalities", "alternative", "ddof", "fixed"),
+        "association_score": ("modalities",),
+        "weat": ("modalities", "alternative", "ddof"),
+        "sc_weat": ("modalities", "alternative", "ddof"),
         "differential_association": ("modalities", "resample_texts"),
-        "mcas": ("generated", "resample_texts", "span"),
-        "xmcas": ("offset", "neutral", "resample_texts"),
-        "total_absolute_association": ("modalities", "fixed"),
-        "predicted_label_weat": ("label_column", "first", "alternative", "ddof"),
+        "mcas": ("generated", "resample_texts"),
+        "xmcas": ("offset", "resample_texts"),
+        "total_absolute_association": ("modalities",),
+        "predicted_label_weat": ("label_column", "alternative", "ddof"),
         "label_concentration": ("labels", "label_column", "k", "whole_vocabulary"),
-        "trend": ("regions", "outside", "span"),
-        "gender_difference": ("regions", "outside", "span"),
+        "trend": ("regions", "outside"),
+        "gender_difference": ("regions", "outside"),
         "alignment": ("of", "modalities", "statistic"),
-        "correlation": ("of", "modalities", "span"),
+        "correlation": ("of", "modalities"),
     }
 )
 """Keys that a metric takes beside those it needs and `_ALWAYS`."""
 _ALWAYS = ("model", "version")
 
 
-def _listed(value: object) -> object:
-    return [value] if isinstance(value, str) else value
-
-
 def _by_category(value: object) -> object:
     return value if isinstance(value, Mapping) or value is None else {"": value}
 
 
-Names = Annotated[Labels, BeforeValidator(_listed)]
+Names = Annotated[Labels, BeforeValidator(several)]
 
 
 class MeasureConfig(Section):
@@ -100,23 +99,19 @@ class MeasureConfig(Section):
     positive, negative : str
         Sets of words, for trend and gender_difference.
     labels : list of str
-        One set whose members are the labels, or several that are a label each.
+        One set, whose members are the labels.
     label_column : str
         Column of that table with the labels predicted; by similarity otherwise.
     modalities : list of str
         Of II, ITP, ITA and TT; all that the sets allow otherwise.
-    fixed : list of str
-        Sets that intervals take as given.
     resample_texts : bool
         Draw inference over texts too.
     alternative, ddof : str, int
         Of weat, sc_weat and predicted_label_weat.
     generated : bool
         Target images were generated from target texts: diffusion bias and amplification too.
-    offset, neutral : float, list of str
-        k of xmcas; or sets declared neutral to estimate it from.
-    first : str
-        The group whose labels are X.
+    offset : float
+        k of xmcas.
     k : int
         Labels in the top share.
     whole_vocabulary : bool
@@ -126,8 +121,6 @@ class MeasureConfig(Section):
     outside, hypothesis : OutsideConfig
     statistic : str
         Of alignment: `mean` or `rank`.
-    span : float
-        Share of the data in each local fit.
     model : str, optional
         The only model that is asked; the one that predicted the labels of `label_column`.
     version : str
@@ -146,21 +139,17 @@ class MeasureConfig(Section):
     labels: Names = ()
     label_column: Name | None = None
     modalities: Annotated[tuple[Modality, ...], Field(strict=False)] = ()
-    fixed: Labels = ()
     resample_texts: bool = False
     alternative: Literal["greater", "less", "two-sided"] | None = None
     ddof: Literal[0, 1] = 1
     generated: bool = False
     offset: float = 0.0
-    neutral: Names = ()
-    first: Label | None = None
     k: Annotated[int, Field(ge=1)] = 10
     whole_vocabulary: bool = False
     of: Literal["association_score", "mcas"] = "association_score"
     outside: OutsideConfig | None = None
     hypothesis: OutsideConfig | None = None
     statistic: Literal["mean", "rank"] = "mean"
-    span: Annotated[float, Field(gt=0, le=1)] = 2.0 / 3.0
     model: Label | None = None
     version: str = ""
 
@@ -182,21 +171,16 @@ class MeasureConfig(Section):
     @model_validator(mode="after")
     def _sets_fit_the_metric(self) -> MeasureConfig:
         pair = "attributes" in _NEEDS.get(self.metric, _SETS)
-        two_targets = self.metric in ("weat", "differential_association")
-        parts = [*self.target_names, *self.attributes, *self.further]
-        distinct(tuple(parts))
+        two_targets = self.metric in PAIRS
+        distinct((*self.target_names, *self.attributes, *self.further))
         refused = {
             "attributes: expected two sets": pair and len(self.attributes) != 2,
             "targets: expected two sets": two_targets and len(self.target_names) != 2,
-            "targets: expected at least one set": self.targets is not None
-            and not self.target_names,
             "'labels' or 'label_column': expected one of them": self.metric == "label_concentration"
             and bool(self.labels) == bool(self.label_column),
-            "'offset' and 'neutral' both give k: expected one of them": self.offset
-            and self.neutral,
             "'modalities' is for association_score: mcas is over all four": self.of == "mcas"
             and self.modalities,
-            f"fixed: expected some of {parts}": not {*self.fixed} <= {*parts},
+            "labels: expected one set": len(self.labels) > 1,
         }
         for message, wrong in refused.items():
             if wrong:
@@ -222,7 +206,6 @@ class MeasureConfig(Section):
             "attributes": self.attributes,
             "further": self.further,
             "labels": self.labels,
-            "neutral": self.neutral,
             "positive": (self.positive,) if self.positive else (),
             "negative": (self.negative,) if self.negative else (),
         }

@@ -9,16 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.audits.engines.associations.results import (
+from equipoise.audits.engines.associations.sets import related
+from equipoise.audits.engines.associations.spaces import (
     Question,
     Result,
     Row,
+    Side,
+    Space,
     crossed,
     extremes,
     finding_of,
 )
-from equipoise.audits.engines.associations.sets import related
-from equipoise.audits.engines.associations.spaces import Side, Space
 from equipoise.audits.findings import Place, without_verdict
 from equipoise.core.arrays import Floats, Objects
 from equipoise.core.errors import DataError
@@ -28,7 +29,6 @@ from equipoise.core.parts import Part
 from equipoise.data.problems import listed
 from equipoise.metrics.values.trends import ImageSimilarities, gender_difference, trend
 from equipoise.metrics.vectors.predicted_labels import label_concentration, predicted_label_weat
-from equipoise.metrics.vectors.sets import exact_mean
 from equipoise.metrics.vectors.sets import similarities as inner_products
 
 _ONE_REGION = "all"
@@ -125,11 +125,6 @@ def _by_region(question: Question, estimate: Estimate, *, tested: bool) -> Itera
             direction=extremes(closer, part.by_group), by_group=part.by_group, excluded=excluded,
         )  # fmt: skip
         yield described if tested else without_verdict(described, estimate.no_chance)
-        for each in part.by_group:
-            yield Row.of(
-                "regions", place, metric=part.metric, region=part.subject, group=each.group,
-                n=each.n, value=each.value, low=each.low, high=each.high,
-            )  # fmt: skip
 
 
 def _averages(estimate: Estimate) -> tuple[GroupValue, ...]:
@@ -256,33 +251,26 @@ def _predicted(question: Question) -> tuple[Objects, Objects, tuple[str, ...] | 
 
 
 def _vocabulary(question: Question) -> Side:
-    """Return the labels: members of one set, or the mean of each of several sets."""
+    """Return the labels, which are the members of a set; none without one."""
     space = question.space
-    sides = [space.only_usable(space.chosen(name, "text")) for name in question.options.labels]
-    if len(sides) == 1:
-        return sides[0]
-    if sides and space.similarity is not None:
-        raise DataError(
-            f"{space.model}: scores of pairs cannot be averaged to labels",
-            expected="one set in labels, whose members are the labels",
-        )
-    things = [np.asarray(side.things, dtype=np.float64) for side in sides]
-    means = [exact_mean(each / np.linalg.norm(each, axis=1, keepdims=True)) for each in things]
-    return Side("labels", np.array(means), tuple(side.name for side in sides))
+    labels = question.options.labels
+    if not labels:
+        return Side("labels", np.empty(0), ())
+    return space.only_usable(space.chosen(labels[0], "text"))
 
 
 def _two_groups(question: Question, groups: Objects) -> list[str]:
     """Return the group whose labels are X, and the other; refuse other than two groups."""
-    names, first = sorted({*groups} - {None}), question.options.first
-    if len(names) != 2 or first not in (None, *names):
+    names = sorted({*groups} - {None})
+    if len(names) != 2:
         raise DataError(
-            f"the column has {listed(names)}, and the group whose labels are X is {first!r}",
+            f"the column has {listed(names)}",
             file=question.space.data.items[question.table].name,
             column=question.options.groups,
-            expected="two groups, with `first` among them",
+            expected="two groups",
             fix="name a column of two values, with other values as `missing:`",
         )
-    return names[::-1] if first == names[1] else names
+    return names
 
 
 def _label_rows(question: Question, labels: Objects, groups: Objects) -> Iterator[Row | str]:

@@ -10,17 +10,18 @@ from typing import Any
 import numpy as np
 
 from equipoise.audits.audit import Measured
-from equipoise.audits.engines.associations.results import (
+from equipoise.audits.engines.associations.spaces import (
+    Case,
     Question,
     Result,
     Row,
+    Side,
     about,
     closer,
     crossed,
     finding_of,
-    measured,
+    units_of,
 )
-from equipoise.audits.engines.associations.spaces import Case, Side, units_of
 from equipoise.audits.findings import Place, UncorrectedFinding, without_verdict
 from equipoise.core.errors import DataError
 from equipoise.core.estimate import Estimate
@@ -28,7 +29,7 @@ from equipoise.core.finding import Family
 from equipoise.core.parts import Part
 from equipoise.data.problems import listed
 from equipoise.metrics.values.alignment import alignment
-from equipoise.metrics.values.outside import correlation, loess, score_summary
+from equipoise.metrics.values.outside import correlation, score_summary
 from equipoise.metrics.vectors.associations import (
     association_score,
     compare_encoders,
@@ -40,7 +41,6 @@ from equipoise.metrics.vectors.associations import (
 from equipoise.metrics.vectors.mcas import (
     bias_amplification,
     diffusion_bias,
-    estimate_offset,
     mcas,
     xmcas,
 )
@@ -86,20 +86,12 @@ def _sides(question: Question, case: Case, *parts: str) -> Sides:
     return dict(zip(parts, (*targets, *others), strict=True))
 
 
-def _fixed(question: Question, sides: Sides) -> tuple[str, ...]:
-    """Return the parts whose sets intervals take as given."""
-    return tuple(part for part, side in sides.items() if side.name in question.options.fixed)
-
-
 def measure_scores(question: Question) -> Iterator[Result]:
     """Measure the association score of each target in each modality that its sets allow."""
     scores: dict[str, dict[str, float]] = {}
     for case in question.cases:
         target, sides = case.targets[0], _sides(question, case, "targets", "a", "b")
-        estimate = _estimate(
-            association_score, question, sides, ("targets",), ("a", "b"),
-            fixed=_fixed(question, sides),
-        )  # fmt: skip
+        estimate = _estimate(association_score, question, sides, ("targets",), ("a", "b"))
         yield finding_of(
             estimate, question.place(case.modality), Family.LEAF, subject=target,
             direction=closer(target, estimate.value, question.pair),
@@ -116,7 +108,7 @@ def measure_weat(question: Question) -> Iterator[Result]:
     for case in question.cases:
         sides = _sides(question, case, "x", "y", "a", "b")
         estimate = _estimate(
-            weat, question, sides, ("x", "y"), ("a", "b"), fixed=_fixed(question, sides),
+            weat, question, sides, ("x", "y"), ("a", "b"),
             alternative=options.alternative or "greater", ddof=options.ddof,
         )  # fmt: skip
         effect, difference = estimate.parts
@@ -149,8 +141,7 @@ def measure_sc_weat(question: Question) -> Iterator[Result]:
             sides = dict(zip("ab", others, strict=True))
             estimate = _estimate(
                 sc_weat, question, {"w": member, **sides}, ("a", "b"),
-                fixed=_fixed(question, sides), alternative=options.alternative or "two-sided",
-                ddof=options.ddof,
+                alternative=options.alternative or "two-sided", ddof=options.ddof,
             )  # fmt: skip
             yield finding_of(
                 estimate, question.place(case.modality), Family.LEAF, subject=name,
@@ -185,7 +176,7 @@ class MeasuredTotals(Measured):
 
 def measure_totals(question: Question) -> MeasuredTotals:
     """Measure the total absolute association in each modality."""
-    totals, results = {}, list[Result]()
+    totals, findings = {}, []
     for case in question.cases:
         # Targets may have any name: the metric keeps "a" and "b" for the attributes.
         keys = tuple(f"target {name}" for name in case.targets)
@@ -196,17 +187,11 @@ def measure_totals(question: Question) -> MeasuredTotals:
             sides["b"].things,
             similarity=question.space.similarity,
             units=units_of(sides, [("a", "b"), *((key,) for key in keys)]),
-            fixed=_fixed(question, sides),
             **question.drawn,
         )
-        place, ends = question.place(case.modality), estimate.interval(question.level)
-        mean = math.nan if estimate.chance is None else estimate.chance.mean
-        results += [
-            finding_of(estimate, place, Family.COMPOSITE, **about(sides)),
-            Row.of("totals", place, targets=len(case.targets), value=estimate.value, low=ends.low,
-                   high=ends.high, chance=mean),
-        ]  # fmt: skip
-    return MeasuredTotals(**vars(measured(results)), question=question, totals=totals)
+        place = question.place(case.modality)
+        findings.append(finding_of(estimate, place, Family.COMPOSITE, **about(sides)))
+    return MeasuredTotals(tuple(findings), question=question, totals=totals)
 
 
 def compare_totals(
@@ -306,7 +291,7 @@ def _of_mcas(question: Question, target: str, sides: Sides, estimate: Estimate) 
 
 def _generated(question: Question, estimates: Mapping[str, Estimate]) -> Iterator[Result]:
     """Yield what the images add to the association of their prompts, by target."""
-    place, options = question.place(), question.options
+    place, categories = question.place(), question.options.categories
     both = {
         own: (diffusion_bias(each), bias_amplification(each)) for own, each in estimates.items()
     }
@@ -322,14 +307,13 @@ def _generated(question: Question, estimates: Mapping[str, Estimate]) -> Iterato
         ends = "" if math.isnan(signed.low) else f", {signed.low:.3g} to {signed.high:.3g}"
         yield without_verdict(without_chance(described), f"{_NOT_EQUAL}{ends}")
         yield finding_of(gain, place, Family.DESCRIPTIVE, subject=target)
-    x, y = np.array([[bias.value, gain.value] for bias, gain in both.values()]).reshape(-1, 2).T
-    for (target, own), smooth in zip(both.items(), _smoothed(x, y, options.span), strict=True):
+    for target, own in both.items():
         bias_ends, gain_ends = (each.interval(question.level) for each in own)
         yield Row.of(
-            "amplification", place, target=target, category=options.categories[target],
+            "amplification", place, target=target, category=categories[target],
             diffusion_bias=own[0].value, diffusion_low=bias_ends.low, diffusion_high=bias_ends.high,
             bias_amplification=own[1].value, amplification_low=gain_ends.low,
-            amplification_high=gain_ends.high, fitted=float(smooth), reason=own[1].reason,
+            amplification_high=gain_ends.high, reason=own[1].reason,
         )  # fmt: skip
 
 
@@ -340,16 +324,6 @@ def without_chance(described: UncorrectedFinding) -> UncorrectedFinding:
         described.finding, chance=nan, chance_low=nan, chance_high=nan, excess=nan, null=""
     )
     return replace(described, finding=finding)
-
-
-def _smoothed(x: Any, y: Any, span: float) -> Any:
-    """Return local regression of y on x at each x; NaN below five points or without x."""
-    known = np.isfinite(x) & np.isfinite(y)
-    fitted = np.full(len(x), math.nan)
-    # A curve through three or four points shows nothing but these.
-    if known.sum() >= 5:
-        fitted[known] = loess(x[known], y[known], span=span)(x[known])
-    return fitted
 
 
 def _summaries(
@@ -372,19 +346,11 @@ def _summaries(
 
 def measure_xmcas(question: Question) -> Iterator[Result]:
     """Measure xMCAS of each target with further groups."""
-    options, cases, place = question.options, question.cases, question.place()
-    offset = options.offset
-    if cases and options.neutral:
-        values = [_mcas_value(question, target) for target in options.neutral]
-        estimate = estimate_offset(values, **question.drawn)
-        offset = estimate.value
-        neutral = f"neutral: {', '.join(options.neutral)}"
-        yield finding_of(estimate, place, Family.DESCRIPTIVE, subject=neutral)
-    for case in cases:
-        yield from _xmcas(question, case.targets[0], offset)
+    for case in question.cases:
+        yield from _xmcas(question, case.targets[0])
 
 
-def _xmcas(question: Question, target: str, offset: float) -> Iterator[Result]:
+def _xmcas(question: Question, target: str) -> Iterator[Result]:
     options, space = question.options, question.space
     sides, place = _four_sides(question, target), question.place()
     # The prefix keeps names apart from those of the parts.
@@ -403,7 +369,7 @@ def _xmcas(question: Question, target: str, offset: float) -> Iterator[Result]:
     estimate = xmcas(
         *(side.things for side in sides.values()),
         *({name: side.things for name, side in own.items()} for own in further),
-        offset=offset,
+        offset=options.offset,
         similarity=space.similarity,
         units=units_of(every, [(part,) for part in every if part.endswith("_images")]),
         resample_texts=options.resample_texts,
@@ -422,12 +388,8 @@ def _xmcas(question: Question, target: str, offset: float) -> Iterator[Result]:
         yield Row.of(
             "xmcas", place, target=target, part=part.metric,
             group=part.subject.removeprefix("further "), value=part.value, low=part.low,
-            high=part.high, theta=estimate.value, neutral=neutral, offset=offset,
+            high=part.high, theta=estimate.value, neutral=neutral,
         )  # fmt: skip
-
-
-def _mcas_value(question: Question, target: str) -> float:
-    return _mcas(replace(question, resampling=None), _four_sides(question, target)).value
 
 
 def measure_related(question: Question) -> Iterator[Result]:
@@ -480,9 +442,9 @@ def _related(
 
 def _values(question: Question, case: Case) -> dict[str, float]:
     """Return the score of each target of a case, without intervals."""
-    if question.options.of == "mcas":
-        return {target: _mcas_value(question, target) for target in case.targets}
     quiet, values = replace(question, resampling=None), {}
+    if question.options.of == "mcas":
+        return {name: _mcas(quiet, _four_sides(question, name)).value for name in case.targets}
     for target in case.targets:
         sides = _sides(question, Case(case.modality, (target,)), "targets", "a", "b")
         values[target] = _estimate(association_score, quiet, sides).value
@@ -502,13 +464,9 @@ def _missing(question: Question, values: Mapping[str, float]) -> Iterator[str]:
 def _points(
     question: Question, place: Place, values: Mapping[str, float], ends: Intervals, of: str
 ) -> Iterator[Row]:
-    names = sorted(values)
-    x = np.array([question.figures.get(name, math.nan) for name in names])
-    y = np.array([values[name] for name in names])
-    smooth = _smoothed(x, y, question.options.span)
-    for name, figure, value, fitted in zip(names, x, y, smooth, strict=True):
+    for name, value in sorted(values.items()):
         low, high = ends.get(name, (math.nan, math.nan))
         yield Row.of(
             "outside", place, metric=of, figure=question.figure_name, subject=name,
-            outside=float(figure), value=float(value), low=low, high=high, fitted=float(fitted),
+            outside=question.figures.get(name, math.nan), value=value, low=low, high=high,
         )  # fmt: skip

@@ -18,6 +18,7 @@ from equipoise.audits.config_fields import (
     Share,
     TextsConfig,
     distinct,
+    several,
 )
 from equipoise.audits.config_images import PicturesConfig
 from equipoise.audits.config_yaml import nearest
@@ -25,14 +26,6 @@ from equipoise.audits.config_yaml import nearest
 Measure = Literal["max_skew", "min_skew", "skew_at_k", "ndkl", "retrieval_mad", "bias_at_k"]
 MEASURES: tuple[Measure, ...] = ("max_skew", "min_skew", "skew_at_k", "ndkl", "retrieval_mad")
 TARGETS = ("pool", "uniform")
-
-
-def _several(value: object) -> object:
-    if isinstance(value, list | tuple):
-        return value
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise ValueError("expected a whole number, or a list of whole numbers")
-    return (value,)
 
 
 def _desired(value: object) -> str | dict[str, float]:
@@ -157,7 +150,7 @@ class RankingConfig(Section):
     k: Annotated[
         tuple[Annotated[int, Field(ge=1)], ...],
         Field(strict=False, min_length=1),
-        BeforeValidator(_several),
+        BeforeValidator(several),
         AfterValidator(distinct),
     ] | None = None  # fmt: skip
     prefixes: Annotated[int, Field(ge=1)] | None = None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Sequence
 
 from equipoise.core import AuditResult
 from equipoise.report import plots
@@ -15,6 +16,7 @@ from equipoise.report.blocks import (
     Table,
     Words,
     distinct,
+    has,
     panels,
     points,
     rows,
@@ -23,7 +25,7 @@ from equipoise.report.blocks import (
     value_of,
 )
 from equipoise.report.plots import Axis, heat_map, tone
-from equipoise.report.text import interval, listed, number, percent, title
+from equipoise.report.text import count, interval, listed, number, percent, title
 
 MOST_ROWS, MOST_GROUPS = 20, 14
 _NAMED, _QUARTILES = 3, "first_quartile median third_quartile"
@@ -64,65 +66,62 @@ def curves(result: AuditResult) -> Section | None:
     return Section("curves", "Results at every K", blocks) if charts else None
 
 
-def share_map(cells: Sequence[Row], pool: Mapping[str, int], name: str) -> Chart:
-    """Draw each group's share of the first K, a row for each query.
+def queries(result: AuditResult) -> Section | None:
+    """Return shares of the first K by query, and the spread over queries."""
+    shares = [f for f in result.findings if f.metric == "max_skew" and f.by_group and has(f.value)]
+    charts = [
+        _share_map(panel, f"{model}, {scope(groups, version)}")
+        for (model, groups, version), panel in panels(
+            map(vars, shares), "model", "groups", "version"
+        ).items()
+        if len(panel[0]["by_group"]) <= MOST_GROUPS
+    ]
+    text = (
+        f"Share of each group in the first K: up to {MOST_ROWS} queries, largest excess over "
+        "chance first. In brackets: the group's share of all images that are ranked."
+    )
+    spread = rows(result, "query_distributions")
+    columns = {
+        "Metric": lambda row: title(row["metric"]), "Model": "model", "Attributes": scope_of,
+        "#Mean": "mean", "#SD": "sd", "#Lowest": "lowest",
+        "#Quartiles": lambda row: ", ".join(map(number, value_of(row, _QUARTILES))),
+        "#Highest": "highest", "Highest in": lambda row: listed(row["highest_queries"], _NAMED),
+        "Lowest in": lambda row: listed(row["lowest_queries"], _NAMED), "#Queries": "queries",
+        "#Not estimable": "not_estimable",
+    }  # fmt: skip
+    table = Table.of("Spread over queries", columns, spread, source="query_distributions")
+    if not charts and not spread:
+        return None
+    return Section.of(
+        "queries",
+        "Results by query",
+        text if charts else None,
+        charts,
+        *([table] if spread else ()),
+    )
 
-    Parameters
-    ----------
-    cells : sequence of mapping
-        Fields: query, group, share, tip; rows in the order of the map.
-    pool : mapping of str to int
-        Images of each group, which column titles show as shares.
-    name : str
-    """
-    total = max(1, sum(pool.values()))
-    names = {group: f"{group} ({100 * n / total:.0f} %)" for group, n in pool.items()}
+
+def _share_map(panel: Sequence[Row], name: str) -> Chart:
+    """Draw each group's share of the first K, a row for each query."""
+    panel = sorted(panel, key=lambda row: -row["excess"] if math.isfinite(row["excess"]) else 0.0)
+    cells = [(row["subject"] or "the query", each) for row in panel for each in row["by_group"]]
+    cells = cells[: MOST_ROWS * len(panel[0]["by_group"])]
+    pool = Counter[str]()
+    for _, each in cells:
+        pool[each.group] += each.n
+    names = {
+        group: f"{group} ({100 * n / max(1, pool.total()):.0f} %)" for group, n in pool.items()
+    }
     data = [
         {
-            "row": cell["query"], "column": names[cell["group"]], "value": cell["share"],
-            "shown": f"{100 * cell['share']:.0f} %", "tone": tone(cell["share"], 0.0, 1.0),
-            "tip": f"{cell['query']}, {cell['group']}: {percent(cell['share'])} of the first K, "
-            f"{cell['tip']}",
+            "row": query, "column": names[each.group], "value": each.value,
+            "shown": f"{100 * each.value:.0f} %", "tone": tone(each.value, 0.0, 1.0),
+            "tip": f"{query}, {each.group}: {percent(each.value)} of the first K, "
+            f"{count(each.n)} images in the pool",
         }
-        for cell in cells
+        for query, each in cells
+        if has(each.value)
     ]  # fmt: skip
     axis = Axis("share of the first K", percent=True)
     label = f"Shares of the first K by query: {name}"
     return heat_map(data, label, axis, columns=[*names.values()], title=name)
-
-
-def distributions(result: AuditResult, caption: str, *, within: bool | None = None) -> Table | None:
-    """Return the spread of every measure over queries, with its extremes by name.
-
-    Parameters
-    ----------
-    result : AuditResult
-    caption : str
-    within : bool, optional
-        Only measures that hold other attributes fixed, or only those that don't.
-    """
-    kept = [
-        row
-        for row in rows(result, "query_distributions")
-        if within is None or within == is_within(row)
-    ]
-    columns = {
-        "Metric": lambda row: title(row["metric"]),
-        "Model": "model",
-        "Attributes": scope_of,
-        "#Mean": "mean",
-        "#SD": "sd",
-        "#Lowest": "lowest",
-        "#Quartiles": lambda row: ", ".join(map(number, value_of(row, _QUARTILES))),
-        "#Highest": "highest",
-        "Highest in": lambda row: listed(row["highest_queries"], _NAMED),
-        "Lowest in": lambda row: listed(row["lowest_queries"], _NAMED),
-        "#Queries": "queries",
-        "#Not estimable": "not_estimable",
-    }
-    return Table.of(caption, columns, kept, source="query_distributions") if kept else None
-
-
-def is_within(row: Row) -> bool:
-    """Return whether a row holds other attributes fixed."""
-    return str(row["version"]).startswith("within")

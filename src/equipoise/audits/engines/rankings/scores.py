@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from equipoise.audits.columns import rows_of
+from equipoise.audits.columns import check_one_space, rows_of
 from equipoise.audits.outputs import average_prompts, prompts_of
 from equipoise.core.arrays import AnyArray, Floats, Integers, Objects
 from equipoise.core.errors import DataError
@@ -385,14 +385,7 @@ def _from_vectors(
     limit = data.max_unmatched
     vectors = load_vectors(own, images, what=f"{name} images", max_unmatched=limit)
     texts = load_vectors(asked, queries.items, what=f"{name} queries", max_unmatched=limit)
-    if vectors.dimension != texts.dimension:
-        raise DataError(
-            f"embeddings of {texts.dimension} numbers; those of the images have "
-            f"{vectors.dimension}",
-            file=texts.name,
-            expected="images and queries in one space",
-            fix="embed both with the same model, after its projection",
-        )
+    check_one_space(texts, vectors)
     names, means = vectors_by_subject(texts, queries)
     every = np.flatnonzero(vectors.usable)
     used, lost = with_query(every, images, names, queries.source, data)
