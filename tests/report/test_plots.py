@@ -12,7 +12,6 @@ from equipoise.report.plots import (
     heat_map,
     intervals,
     scatter,
-    symbols,
     tone,
 )
 
@@ -46,10 +45,6 @@ CHARTS = {
         [POINT | {"total": 0.4}], "words", SHARE, series=("m", "n"), stacked=True
     ),
     "heat map": lambda: heat_map([CELL], "words", SHARE, columns=("c",)),
-    "symbols": lambda: symbols(
-        [{"row": "r", "column": "c", "kind": "k", "symbol": "+", "tip": "t"}], "words",
-        columns=("c",), palette={"k": ("red", "circle")},
-    ),
 }  # fmt: skip
 
 

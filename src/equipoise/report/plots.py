@@ -356,25 +356,6 @@ def tone(value: float, low: float, high: float) -> str:
     return ("low", "low", "middle", "high", "high")[min(max(step, 0), 4)]
 
 
-def symbols(
-    rows: Rows, label: str, *, columns: Sequence[str], palette: Palette, title: str = ""
-) -> Chart:
-    """Draw a symbol in each cell, coloured by its kind.
-
-    Rows have the fields row, column, kind, symbol and tip; the palette gives colours by kind.
-    """
-    place = _grid(columns, -50)
-    scale = {"domain": [*palette], "range": [color for color, _ in palette.values()]}
-    color = {"field": "kind", "type": "nominal", "scale": scale, "legend": None}
-    cells = {"type": "rect", "fill": CHANCE, "fillOpacity": 0.25, "stroke": LINE}
-    marks = {"text": {"field": "symbol", "type": "nominal"}, "color": color}
-    layers = [
-        _layer(cells, place | _TIP),
-        _layer({"type": "text", "fontSize": 17, "fontWeight": "bold"}, place | marks | _TIP),
-    ]
-    return _chart(layers, rows, label, title, 30 * _count(rows, "row") + 8)
-
-
 def _grid(columns: Sequence[str], angle: int) -> Spec:
     across = {**_COLUMNS, "labelAngle": angle}
     return {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from equipoise.core import AuditResult
@@ -35,7 +34,6 @@ from equipoise.report.plots import (
     Palette,
     intervals,
     labelled_points,
-    symbols,
 )
 from equipoise.report.text import count, interval, listed, number, plural, source, title
 
@@ -146,29 +144,16 @@ def versions(result: AuditResult) -> Section | None:
     return Section.of("versions", "Effect of other choices", Words(described, "list"), key, *shown)
 
 
-def _matrix(panel: Sequence[Row], names: Sequence[str]) -> Chart:
-    subjects = _subjects(panel)
+def _matrix(panel: Sequence[Row], names: Sequence[str]) -> Table:
+    """Return the effect of each version on each concept, as a symbol and a word."""
     present = [name for name in names if name in {BASELINE, *distinct(panel, "version")}]
-    effects = {
-        (label, version): (effect, f"{label}, {version}, {effect}: {number(value)} {ends}")
-        for label, own in subjects.items()
-        for version, effect, value, ends in (
-            (BASELINE, _baseline_effect(own[0]), own[0]["baseline_value"], ""),
-            *((r["version"], r["effect"], r["value"], interval(r["low"], r["high"])) for r in own),
-        )
-    }
-    marks = [
-        {"row": label, "column": version, "kind": effect, "symbol": SYMBOLS[effect], "tip": tip}
-        for (label, version), (effect, tip) in effects.items()
-        if label in [*subjects][:MOST_ROWS]
-    ]
-    cells = [
-        (label, *(f"{SYMBOLS[effects[label, v][0]]} {effects[label, v][0]}" for v in present))
-        for label in subjects
-    ]
-    table = Table.of("Effect of each version", ["Concept", *present], cells, source="choices")
-    label = "Effect of each version on the difference of each concept, as symbols."
-    return replace(symbols(marks, label, columns=present, palette=_EFFECTS), table=table)
+    cells = []
+    for label, own in _subjects(panel).items():
+        effects = {row["version"]: row["effect"] for row in own}
+        effects[BASELINE] = _baseline_effect(own[0])
+        cells.append((label, *(f"{SYMBOLS[effects[one]]} {effects[one]}" for one in present)))
+    columns = ["Concept", *present]
+    return Table.of("Effect of each version", columns, cells, source="choices")
 
 
 def _baseline_effect(row: Row) -> str:
@@ -339,44 +324,20 @@ def _palette(names: Sequence[str]) -> Palette:
 
 
 def order(result: AuditResult) -> Section | None:
-    """Return which of two models has the larger disparity, and where that switches."""
+    """Return where a version reverses which of two models has the larger disparity."""
     compared = rows(result, "model_order")
     if not compared:
         return None
-    text = (
-        "By version: how much larger one model's disparity is than the other's, with the interval "
-        "of the paired difference. Tables list the versions that reverse the baseline's order."
-    )
-    blocks: list[Block] = []
     columns = {
-        "Concept": _subject, "Larger in the baseline": "baseline_larger",
-        "Version that reverses it": "version", "Larger": "larger", "#Difference": "difference",
-        "#Interval": "low high",
+        "Concept": _subject, "Metric": lambda row: title(row["metric"]), "Groups": "groups",
+        "Larger in the baseline": "baseline_larger", "Version that reverses it": "version",
+        "Larger": "larger", "#Difference": "difference", "#Interval": "low high",
     }  # fmt: skip
-    for (groups, metric, *models), panel in panels(compared, *_PLACE, "model_a", "model_b").items():
-        name = f"{title(metric)}: {listed(models)}, by {groups}"
-        switched = [row for row in panel if row["switches"]]
-        drawn = sorted(panels(panel, *_PAIR).values(), key=_order_weight)
-        plots = [_order_plot(own, models) for own in drawn if any(has(r["low"]) for r in own)]
-        caption = f"{plural(len(switched), 'reversed order')} of {listed(models)}"
-        table = Table.of(caption, columns, switched, source="model_order")
-        blocks += [Heading(name), table, Grid(tuple(plots[:MOST_PANELS]))]
-    return Section.of("order", "Model with the larger disparity", text, *blocks)
-
-
-def _order_weight(own: Sequence[Row]) -> tuple[bool, int]:
-    """Order subjects: the mean, then what switches most."""
-    return bool(own[0]["concept"]), -sum(row["switches"] for row in own)
-
-
-def _order_plot(own: Sequence[Row], models: Sequence[str]) -> Chart:
-    marks = labelled_points(own, "version", series="larger", value="difference")
-    name, palette = _subject(own[0]), {**_palette(models), "": (SOFT, "circle")}
-    axis = Axis(
-        f"← larger for {models[1]}   larger for {models[0]} →", domain=_reach(marks), zero=True
-    )
-    label = f"{name}: which of {listed(models)} has the larger disparity, by version."
-    return intervals(marks, label, axis, title=name, series=[models[0]], palette=palette)
+    switched = [row for row in compared if row["switches"]]
+    caption = f"{plural(len(switched), 'reversed order')} of {plural(len(compared), 'comparison')}"
+    text = "How much larger one model's disparity is than the other's, on the same images."
+    table = Table.of(caption, columns, switched, source="model_order")
+    return Section.of("order", "Model with the larger disparity", text, table)
 
 
 PAGE = Page(
