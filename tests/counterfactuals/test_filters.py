@@ -137,9 +137,8 @@ def test_the_thresholds_of_the_source_are_its_table_10(shared_dir):
     import json
 
     golden = json.loads((shared_dir / "goldens" / "social_counterfactuals.json").read_text())
-    assert {
-        name: dict(one.items()) for name, one in HOWARD_2024.items() if not isinstance(one, float)
-    } == golden["detectability_thresholds"]
+    found = {name: dict(one) for name, one in HOWARD_2024.items()}
+    assert found == golden["detectability_thresholds"]
 
 
 def test_the_summary_adds_up(candidates):
@@ -209,29 +208,35 @@ def test_a_table_that_cannot_be_candidates_is_told(column, change):
     assert (raised.value.file, raised.value.column) == ("x.csv", column)
 
 
-@pytest.mark.parametrize("bad", ["too few", "zero", "another space"])
-def test_vectors_that_do_not_fit_are_told(candidates, bad):
-    good, text = vectors(candidates), captions(candidates)
-    images = {"too few": good[:3], "zero": good * 0.0, "another space": good[:, :1]}[bad]
-    with pytest.raises(InputError, match=r"^(images|captions)[:,]"):
-        similarity_filter(candidates, images, text)
+def similar(given, change):
+    return similarity_filter(given, change(vectors(given)), captions(given))
+
+
+def content(given, share, unsafe):
+    return content_filter(given, np.full((given.images, 2), share), ("a", "b"), unsafe)
+
+
+def attributes(given, gender):
+    seen, texts = shown(given, [])
+    return attribute_filter(given, seen, texts | {"gender": gender}, {"race": 6, "gender": 6})
 
 
 @pytest.mark.parametrize(
-    ("share", "unsafe"),
-    [(0.5, ["gore"]), (0.5, []), (2.0, ["a"])],
-    ids=["unknown", "none", "share"],
+    ("call", "where"),
+    [
+        (lambda given: similar(given, lambda rows: rows[:3]), "images: shape"),
+        (lambda given: similar(given, lambda rows: rows * 0.0), "images, row 1"),
+        (lambda given: similar(given, lambda rows: rows[:, :1]), "captions: shape"),
+        (lambda given: content(given, 0.5, ["gore"]), "unsafe:"),
+        (lambda given: content(given, 0.5, []), "unsafe:"),
+        (lambda given: content(given, 2.0, ["a"]), "probabilities:"),
+        (lambda given: attributes(given, ((), ())), r"values\['gender'\]: '"),
+        (lambda given: attributes(given, (VALUES["gender"], [[1]])), r"values\['gender'\]: vec"),
+    ],
 )
-def test_content_that_does_not_fit_is_told(candidates, share, unsafe):
-    with pytest.raises(InputError, match=r"^(unsafe|probabilities):"):
-        content_filter(candidates, np.full((candidates.images, 2), share), ("a", "b"), unsafe)
-
-
-def test_values_without_vectors_are_told(candidates):
-    seen, texts = shown(candidates, [])
-    for values in ({"race": texts["race"]}, {**texts, "gender": (["male"], np.eye(5)[:1])}):
-        with pytest.raises(InputError, match=r"values\['gender'\]"):
-            attribute_filter(candidates, seen, values, {"race": 6, "gender": 6})
+def test_arrays_that_do_not_fit_are_refused(candidates, call, where):
+    with pytest.raises(InputError, match=f"^{where}"):
+        call(candidates)
 
 
 def test_the_evidence_says_what_everything_was_held_against(candidates):
@@ -284,14 +289,6 @@ def test_accuracy_is_that_on_labels_it_was_not_chosen_by():
         assert found.majority >= 0.5
     assert np.mean(agreement) > 0.55
     assert abs(np.mean(accuracy) - 0.5) < 0.06
-
-
-def test_the_interval_covers_the_accuracy_of_new_labels():
-    covered = 0
-    for seed in range(60):
-        found = learned_threshold(**labelled(seed, noise=0.15))
-        covered += found.low <= 0.85 <= found.high
-    assert covered >= 56
 
 
 def test_labels_of_one_caption_set_stay_in_one_fold():

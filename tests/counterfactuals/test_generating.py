@@ -7,11 +7,9 @@ import pyarrow as pa
 import pytest
 
 from equipoise.core.errors import InputError, ModelError
-from equipoise.counterfactuals import caption_sets, generate_prompts, generate_sets
+from equipoise.counterfactuals import generate_prompts, generate_sets
 from equipoise.counterfactuals.parts import request_captions
 from equipoise.evidence import decode
-from equipoise.models import Sampling
-from equipoise.planted.scenes.render import HUES, SUBJECTS
 from equipoise.stats.streams import stream
 from generator_models import Swatches, captions, prompts, swatch
 
@@ -204,40 +202,3 @@ def test_draws_depend_on_names_alone(tmp_path):
     assert not {*other.table["seed"].to_pylist()} & {*few.table["seed"].to_pylist()}
     draws = stream(3, "generation", few.table["set"][0].as_py(), 0)
     assert few.table["seed"][0].as_py() == int(draws.integers(2**63))
-
-
-NAME = "python:equipoise.planted.scenes.diffusion:load_generator"
-SETS = 2
-CAPTIONS = caption_sets(
-    SUBJECTS[:SETS], {"hue": HUES}, prefixes=["a"], template="{prefix} {attributes} {subject}"
-)
-SAMPLING = Sampling(steps=20, guidance=3.0)
-
-
-def made(store, share):
-    how = {"candidates": 1, "shared": (share, share), "shared_self": share}
-    return generate_sets(CAPTIONS, NAME, store, sampling=SAMPLING, **how)
-
-
-def images(found):
-    """Shape (sets, hues, height, width, 3)."""
-    places = {name: place for place, name in enumerate(found.pictures.ids)}
-    rows = [decode(found.pictures.read(places[one.as_py()])) for one in found.table["image_id"]]
-    return np.stack(rows).reshape(SETS, len(HUES), 32, 32, 3)
-
-
-@pytest.fixture(scope="module")
-def both(tmp_path_factory):
-    store = tmp_path_factory.mktemp("planted")
-    return [made(store, 0.0), made(store, 0.8)]
-
-
-def test_the_base_is_as_the_model_makes_it_alone(both):
-    alone, shared = (images(one).reshape(-1, 32, 32, 3) for one in both)
-    rows = both[1].table.to_pylist()
-    bases = [place for place, row in enumerate(rows) if row["caption_id"] == row["base"]]
-    assert len(bases) == SETS
-    moved = np.abs(alone.astype(int) - shared).max(axis=(1, 2, 3))
-    assert moved[bases].max() <= 1
-    assert np.delete(moved, bases).min() > 1
-    assert both[0].table["seed"].equals(both[1].table["seed"])

@@ -1,15 +1,12 @@
 """Association scores, WEAT, SC-WEAT, totals: goldens, invariances, null validity, bad input."""
 
 import math
-from collections.abc import Callable
 from itertools import product
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 from equipoise.core.errors import InputError
-from equipoise.core.estimate import Estimate
 from equipoise.metrics import (
     PairScores,
     association_score,
@@ -25,7 +22,6 @@ from goldens import cases
 from prediction_rows import part
 
 FEW = Bootstrap(replicates=100, permutations=100)
-Sets = dict[str, npt.NDArray[np.float64]]
 
 
 def sets(seed=0, n=6, m=5, d=7):
@@ -92,7 +88,7 @@ every = pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)
 
 
 @every
-def test_scale_of_embeddings_and_swapped_attributes(metric: Callable[..., Estimate]) -> None:
+def test_scale_of_embeddings_and_swapped_attributes(metric):
     given = sets(5)
     scale = np.random.default_rng(1).uniform(1e-3, 1e3, size=(6, 1))
     scaled = given | {"x": given["x"] * scale, "a": given["a"] * 1e-200}
@@ -109,7 +105,7 @@ def test_scale_of_embeddings_and_swapped_attributes(metric: Callable[..., Estima
 
 
 @every
-def test_precomputed_scores_of_pairs_give_the_same(metric: Callable[..., Estimate]) -> None:
+def test_precomputed_scores_of_pairs_give_the_same(metric):
     x, y, a, b = sets(9).values()
     matrix = cosine(np.concatenate([x, y]), np.concatenate([a, b]))
     places = np.arange(6), np.arange(6, 12), np.arange(5), np.arange(5, 10)
@@ -121,7 +117,7 @@ def test_precomputed_scores_of_pairs_give_the_same(metric: Callable[..., Estimat
 
 
 @every
-def test_p_values_are_valid_on_exchangeable_embeddings(metric: Callable[..., Estimate]) -> None:
+def test_p_values_are_valid_on_exchangeable_embeddings(metric):
     draws = [
         metric(*sets(seed, n=7, m=7).values(), resampling=Permutation(99), rng=seed).p_value
         for seed in range(1000, 1120)
@@ -246,12 +242,8 @@ def test_total_is_the_sum_of_absolute_scores():
     assert found.value == pytest.approx(sum(abs(one.value) for one in alone.values()), abs=1e-12)
     for one in found.parts:
         assert one.p_value == alone[one.subject].p_value
-    assert found.chance is not None
     assert found.chance.mean > 0
-    totals = [encoder(2, 8, strength) for strength in (0.0, 0.5, 1.5)]
-    assert [one.value for one in totals] == sorted(one.value for one in totals)
-    assert totals[2].p_value is not None
-    assert totals[2].p_value < 0.02
+    assert encoder(2, 8, 1.5).p_value < 0.02
 
 
 def test_encoders_are_compared_target_by_target():
@@ -268,7 +260,6 @@ def test_encoders_are_compared_target_by_target():
         sum(np.where(turn, -1, 1) * (sizes[1] - sizes[0]))
         for turn in product((False, True), repeat=4)
     ]
-    assert found.chance is not None
     assert found.chance.mean == pytest.approx(np.abs(swaps).mean())
     three = compare_encoders({"weak": weak, "strong": strong, "other": encoder(4, 6)})
     assert "random swaps" in three.null

@@ -99,7 +99,6 @@ def test_jackknife_is_the_one_that_deletes_each_image():
     half = stats.t.ppf(0.95, freedom) * error
     low, high = apart.ends(0.9)
     assert (low, high) == pytest.approx((apart.value - half, apart.value + half), rel=1e-9)
-    assert apart.chance is not None
     assert apart.chance.high == pytest.approx(stats.t.ppf(0.975, freedom) * error, rel=1e-9)
     turned = iss_difference({"b": sets["b"], "a": sets["a"]})
     assert (turned.value, turned.p_value) == (-apart.value, apart.p_value)
@@ -115,7 +114,6 @@ def test_intervals_cover_the_mean_of_the_population(shift):
 
 def test_chance_of_cross_is_the_pooled_mean_and_its_test_is_valid():
     found = iss_cross([cloud(5), cloud(6, 20)], resampling=Permutation(200), rng=3)
-    assert found.chance is not None
     assert found.chance.mean == iss_intra(np.concatenate([cloud(5), cloud(6, 20)])).value
     ps = [
         iss_cross([cloud(i, 10), cloud(1000 + i, 14)], resampling=Permutation(99)).p_value
@@ -197,13 +195,9 @@ def test_greedy_subset():
     ("call", "where"),
     [
         (lambda: iss_intra([[1.0, np.nan]]), ".*row 0"),
-        (lambda: iss_intra([1.0, 2.0]), r".*shape \(2,\)"),
-        (lambda: iss_intra(np.empty((0, 3))), r".*shape \(0, 3\)"),
-        (lambda: iss_intra([[1.0], [1.0, 2.0]]), ".*rows"),
         (lambda: iss_intra([["a"]]), ".*type"),
         (lambda: iss_cross([cloud(0)]), "sets: 1"),
         (lambda: iss_difference([cloud(0)]), "sets: 1"),
-        (lambda: iss_cross([]), "sets: 0"),
         (lambda: iss_cross([cloud(0), cloud(0, d=5)]), r"sets of different dimensions \[5, 6\]"),
         (lambda: iss_cross({"x": cloud(0), "y": [[1, 2, 3, 4, 5, np.inf]]}), r"sets\['y'\]"),
         (lambda: iss_cross([cloud(0), cloud(1)], resampling=Exact()), "resampling=Exact"),
