@@ -166,8 +166,6 @@ def test_progress_counts_what_is_there(tmp_path):
         {"candidates": 0},
         {"shared": (0.9, 0.1)},
         {"shared_self": 1.5},
-        {"part": 0},
-        {"max_failures": 1.5},
     ],
 )
 def test_settings_out_of_range(how, tmp_path):

@@ -17,7 +17,7 @@ from typing import Any, TypedDict, Unpack
 import pyarrow as pa
 
 from equipoise import __version__
-from equipoise.core.errors import InputError, ModelError
+from equipoise.core.errors import ModelError
 from equipoise.core.files import table_bytes
 from equipoise.counterfactuals.captions import CaptionSets
 from equipoise.counterfactuals.control import generate_controlled
@@ -77,20 +77,6 @@ class Settings:
     part: int = 64
     max_failures: float = 0.05
     progress: Progress | None = None
-
-    def __post_init__(self) -> None:
-        """Check the settings.
-
-        Raises
-        ------
-        InputError
-            When one is out of range.
-        """
-        if self.part < 1 or not 0 <= self.max_failures <= 1:
-            raise InputError(
-                f"part is {self.part} and max_failures {self.max_failures:g}; expected 1 or more, "
-                "and a share from 0 to 1"
-            )
 
 
 def generate_prompts(

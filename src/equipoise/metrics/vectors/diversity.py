@@ -424,7 +424,9 @@ def iss_difference(
             GroupValue(name, (name,), found.sums[a].count, spreads[a].value, *spreads[a](level))
             for a, name in ((a, found.names[a]) for a in pair)
         )
-        subject, reason = " − ".join(one.group for one in groups), _reason(one, found.bare)
+        subject = " − ".join(one.group for one in groups)
+        known = one.error > 0.0 or (found.bare and not math.isnan(one.value))
+        reason = "" if known else "too few images with a direction in a set, or all are alike"
         parts.append(
             found.part(
                 "iss_difference", subject, pair, one, level=level, held=held, by_group=groups,
@@ -454,15 +456,6 @@ def iss_difference(
         reason=part.reason,
         ends=differences[largest],
     )
-
-
-def _reason(one: Spread, bare: bool) -> str:
-    if math.isnan(one.value):
-        return f"{_FEW} in a set"
-    if bare or one.error > 0.0:
-        return ""
-    few = "fewer than three images with a direction in a set"
-    return few if math.isnan(one.error) else "the images of both sets are all alike"
 
 
 def diverse_subset(embeddings: Any, size: int) -> Integers:
