@@ -18,6 +18,23 @@ def images():
     return [*made, np.repeat(grey[:, :, None], 3, axis=2)]
 
 
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+def in_hub_cache(tmp_path, monkeypatch, folder=None):
+    """Keep a folder as owner/tiny in a cache of the hub of its own, without a network."""
+    import huggingface_hub
+
+    kept = tmp_path / "cache" / "models--owner--tiny"
+    if folder is not None:
+        (kept / "snapshots").mkdir(parents=True)
+        (kept / "snapshots" / COMMIT).symlink_to(folder)
+        (kept / "refs").mkdir()
+        (kept / "refs" / "main").write_text(COMMIT)
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+
+
 TEXTS = [
     "a photo of a doctor",
     "nurse",

@@ -91,27 +91,18 @@ def test_the_weights_have_the_least_variance_within_sets(clip, tmp_path):
 D = 12
 
 
-def planted(shown="axis", seed=0):
-    """Return sets whose age lies on an axis, or on one of each subject's own, or nowhere."""
-    rng = np.random.default_rng(seed)
-    vectors, owner, named, ages = [], [], [], []
-    for subject in range(5):
-        for number in range(8):
-            place = rng.standard_normal(D) * 0.1
-            place[subject] += 1.0
-            for age, sign in (("old", 1.0), ("young", -1.0)):
-                one = place + rng.standard_normal(D) * 0.02
-                axis = {"axis": 6, "own": 7 + subject, "nowhere": None}[shown]
-                if axis is not None:
-                    one[axis] += sign
-                vectors.append(one)
-                owner.append(str(subject))
-                named.append(f"{subject}-{number}")
-                ages.append(age)
-    columns = [np.array(one, dtype=object) for one in (owner, named, named)]
-    return unit_vectors(vectors), ImageSets(
-        vectors, *columns, {"age": np.array(ages, dtype=object)}
-    )
+def planted():
+    """Return sets of five subjects, each at a place of its own, whose age lies on one axis."""
+    rng = np.random.default_rng(0)
+    owner = np.repeat(np.arange(5), 16)
+    sign = np.tile([1.0, -1.0], 40)
+    places = 0.1 * rng.standard_normal((40, D)).repeat(2, axis=0)
+    vectors = places + np.eye(D)[owner] + 0.02 * rng.standard_normal((80, D))
+    vectors[:, 6] += sign
+    names = [str(subject) for subject in owner], [str(row // 2) for row in range(80)]
+    subject, own = (np.array(column, dtype=object) for column in names)
+    ages = np.where(sign > 0, "old", "young").astype(object)
+    return unit_vectors(vectors), ImageSets(vectors, subject, own, own, {"age": ages})
 
 
 def test_the_direction_is_that_of_the_axis():

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 
 import pytest
 from PIL import Image
@@ -155,3 +156,23 @@ def test_tables_that_do_not_fit(project, name, change, message):
     changed(project, name, change)
     with pytest.raises(DataError, match=message):
         load(load_config(project / "c.yaml"), base=project)
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [(None, "cannot be read: No such file"), (b"no image", "cannot be decoded: ")],
+)
+def test_an_image_that_cannot_be_used_is_told_before_a_model_is_loaded(
+    project, content, why, capsys
+):
+    photos, broken = project / "photos", project / "photos" / "0005.png"
+    source = photos.resolve()
+    photos.unlink()
+    shutil.copytree(source, photos)
+    broken.unlink()
+    if content is not None:
+        broken.write_bytes(content)
+    (project / "c.yaml").write_text(CONFIG.replace("clip-biased", "nothing-here"))
+    assert command(["mitigate", str(project / "c.yaml")]) == 2
+    assert f"column 'path', row 6: the image {broken} {why}" in capsys.readouterr().err
+    assert not (project / "mitigated").exists()

@@ -24,9 +24,8 @@ from mitigate.tiny import (
     texts,
     training,
 )
-from model_checkpoints import siglip
+from model_checkpoints import in_hub_cache, siglip
 
-COMMIT = "0123456789abcdef0123456789abcdef01234567"
 KINDS = ("open_clip", "open_clip_sigmoid", "siglip")
 RECIPES = (
     Contrastive(epochs=6, batch=8, learning_rate=1e-3, penalty=0.1, looks=2),
@@ -194,15 +193,7 @@ def test_a_model_named_by_architecture_and_file_is_written_with_its_settings(nam
 
 
 def test_a_model_of_a_hub_is_written_with_its_settings(named, tmp_path, monkeypatch):
-    import huggingface_hub
-
-    kept = tmp_path / "cache" / "models--owner--tiny"
-    (kept / "snapshots").mkdir(parents=True)
-    (kept / "snapshots" / COMMIT).symlink_to(named("open_clip").removeprefix("open_clip:"))
-    (kept / "refs").mkdir()
-    (kept / "refs" / "main").write_text(COMMIT)
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    in_hub_cache(tmp_path, monkeypatch, named("open_clip").removeprefix("open_clip:"))
     base = load_model("open_clip:hf-hub:owner/tiny", device="cpu")
     made = STILL.fit(base, training(), tmp_path / "made")
     images, _ = batch()

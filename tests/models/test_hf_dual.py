@@ -35,18 +35,6 @@ def pooled(output):
     return (vectors[:, 0] if vectors.ndim == 3 else vectors).numpy()
 
 
-def test_images_are_embedded_as_the_library_does(model, folder, family):
-    processor = transformers.AutoImageProcessor.from_pretrained(folder)
-    inputs = processor([Image.fromarray(image) for image in images()], return_tensors="pt")
-    with torch.inference_mode():
-        expected = pooled(own(folder, family).get_image_features(**inputs))
-    got = model.embed_images(images())
-    np.testing.assert_allclose(got, expected, atol=1e-5)
-    assert got.dtype == np.float32
-    assert got.shape == (7, model.info.dimension)
-    assert np.ptp(got, axis=0).max() > 1e-3
-
-
 @pytest.mark.parametrize("backend", ["pil", "torchvision"])
 def test_either_image_processor_of_the_library(folder, family, backend, monkeypatch):
     """Pillow's is what an installation without torchvision has."""
@@ -61,6 +49,9 @@ def test_either_image_processor_of_the_library(folder, family, backend, monkeypa
     with torch.inference_mode():
         expected = pooled(own(folder, family).get_image_features(**inputs))
     got = model.embed_images(images())
+    assert got.dtype == np.float32
+    assert got.shape == (7, model.info.dimension)
+    assert np.ptp(got, axis=0).max() > 1e-3
     if fast and backend == "pil":  # a grey level here and there
         assert cosines(got, expected).min() >= 0.9999
     else:
@@ -99,12 +90,3 @@ def test_capitals_make_no_difference_where_the_model_was_trained_without(model, 
     got = model.embed_texts(["A Photo of the Man", "a photo of the man"])
     np.testing.assert_array_equal(got[0], got[1])
     assert model.info.preprocessing["text"]["lowercase"] == ("siglip" in family)
-
-
-def test_nan_is_not_hidden(folder):
-    model = load_model(f"hf:{folder}", device="cpu")
-    with torch.no_grad():
-        next(p for n, p in model.model.named_parameters() if "vision" in n or "image" in n)[:] = (
-            torch.nan
-        )
-    assert np.isnan(model.embed_images(images()[:2])).all()

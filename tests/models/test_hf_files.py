@@ -9,13 +9,10 @@ import pytest
 
 from equipoise.core.errors import ModelError
 from equipoise.models import load_model
-from model_checkpoints import images
+from model_checkpoints import COMMIT, images, in_hub_cache
 
 torch = pytest.importorskip("torch", reason="could not import torch")
 transformers = pytest.importorskip("transformers", reason="could not import transformers")
-hub = pytest.importorskip("huggingface_hub", reason="could not import huggingface_hub")
-
-COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
 @pytest.fixture
@@ -112,28 +109,13 @@ def test_what_a_broken_folder_says(folder, damage, said):
         load(folder)
 
 
-@pytest.fixture
-def cache(tmp_path, monkeypatch):
-    """An empty local cache of the hub, and no network."""
-    monkeypatch.setattr(hub.constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(hub.constants, "HF_HUB_OFFLINE", True)
-    return tmp_path / "cache"
-
-
-def test_a_hub_id_comes_from_the_cache_with_its_commit(checkpoint, cache):
-    kept = cache / "models--owner--tiny-clip"
-    shutil.copytree(checkpoint("clip"), kept / "snapshots" / COMMIT)
-    (kept / "refs").mkdir()
-    (kept / "refs" / "main").write_text(COMMIT)
-    model = load_model("hf:owner/tiny-clip", device="cpu")
-    assert (model.info.name, model.info.revision) == ("hf:owner/tiny-clip", COMMIT)
+def test_a_hub_id_comes_from_the_cache_with_its_commit(checkpoint, tmp_path, monkeypatch):
+    in_hub_cache(tmp_path, monkeypatch, checkpoint("clip"))
+    model = load_model("hf:owner/tiny", device="cpu")
+    assert (model.info.name, model.info.revision) == ("hf:owner/tiny", COMMIT)
     assert model.info.key == load(checkpoint("clip")).info.key
-    again = load_model("hf:owner/tiny-clip", device="cpu", revision=COMMIT)
+    again = load_model("hf:owner/tiny", device="cpu", revision=COMMIT)
     assert again.info == model.info
-
-
-@pytest.mark.usefixtures("cache")
-def test_a_hub_id_that_cannot_be_fetched():
     with pytest.raises(ModelError, match="owner/absent at revision v1 .* could not be fetched"):
         load_model("hf:owner/absent", device="cpu", revision="v1")
 

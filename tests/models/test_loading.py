@@ -116,12 +116,6 @@ class TestPlacement:
         assert (put["pixels"].dtype, put["ids"].dtype) == (torch.bfloat16, torch.int64)
         assert put["n"] == [1]
 
-    def test_batches_of_a_gpu(self):
-        torch = pytest.importorskip("torch", reason="could not import torch")
-        assert Placement("cuda:1", "bfloat16", torch).batches().size == 256
-        assert Placement("cuda:1", "bfloat16", torch).batches(16).size == 16
-        assert Placement("cpu", "float32", torch).batches().size == 32
-
     def test_another_backend_is_given_float32(self):
         torch = pytest.importorskip("torch", reason="could not import torch")
         assert Placement("cpu", "bfloat16", torch).torch_dtype is torch.bfloat16

@@ -8,14 +8,13 @@ import pytest
 
 from equipoise.core.errors import ModelError
 from equipoise.models import load_model
-from model_checkpoints import OPEN_CLIP, PREPARE, TEXTS, images
+from model_checkpoints import COMMIT, OPEN_CLIP, PREPARE, TEXTS, images, in_hub_cache
 
 torch = pytest.importorskip("torch", reason="could not import torch")
 open_clip = pytest.importorskip("open_clip", reason="could not import open_clip")
 Image = pytest.importorskip("PIL.Image", reason="could not import pillow")
 
 WEIGHTS = "open_clip_model.safetensors"
-COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
 @pytest.fixture(scope="module")
@@ -59,15 +58,7 @@ def test_an_architecture_and_a_file(architecture, folder, model):
 @pytest.fixture
 def tagged(architecture, folder, tmp_path, monkeypatch):
     """A tag of the tiny architecture, whose weights are in the hub's cache; no network."""
-    import huggingface_hub
-
-    kept = tmp_path / "cache" / "models--owner--tiny"
-    (kept / "snapshots").mkdir(parents=True)
-    (kept / "snapshots" / COMMIT).symlink_to(folder)
-    (kept / "refs").mkdir()
-    (kept / "refs" / "main").write_text(COMMIT)
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    in_hub_cache(tmp_path, monkeypatch, folder)
     tag = {"hf_hub": "owner/tiny/", **PREPARE}
     monkeypatch.setitem(open_clip.pretrained._PRETRAINED, architecture, {"own": tag})
     return tag

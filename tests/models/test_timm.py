@@ -5,13 +5,11 @@ import pytest
 
 from equipoise.core.errors import ModelError
 from equipoise.models import load_model
-from model_checkpoints import LABELS, images
+from model_checkpoints import COMMIT, LABELS, images, in_hub_cache
 
 torch = pytest.importorskip("torch", reason="could not import torch")
 timm = pytest.importorskip("timm", reason="could not import timm")
 Image = pytest.importorskip("PIL.Image", reason="could not import pillow")
-
-COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
 @pytest.fixture(scope="module")
@@ -74,15 +72,7 @@ def test_a_name_and_a_file(resnet):
 
 
 def test_a_hub_id_comes_from_the_cache(folder, tmp_path, model, monkeypatch):
-    import huggingface_hub
-
-    kept = tmp_path / "models--owner--tiny"
-    (kept / "snapshots").mkdir(parents=True)
-    (kept / "snapshots" / COMMIT).symlink_to(folder)
-    (kept / "refs").mkdir()
-    (kept / "refs" / "main").write_text(COMMIT)
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    in_hub_cache(tmp_path, monkeypatch, folder)
     named = load_model("timm:hf-hub:owner/tiny", device="cpu")
     assert (named.info.revision, named.info.key) == (COMMIT, model.info.key)
     expected = r"^timm/resnet10t\.c3_in1k is no folder here, .* \(timm:path/to/folder\)"

@@ -440,7 +440,7 @@ def _edit(found: Found, units: list[tuple[int, int]], mode: Mode) -> UnitEdit:
     return UnitEdit(info.name, info.revision, info.weights_sha256, mode, tuple(layers))
 
 
-def sweep_units(  # noqa: PLR0913 - one keyword for each choice
+def sweep_units(
     found: Found,
     trial: Trial,
     counts: Sequence[int] = (1, 2, 4, 8, 16, 32),
@@ -450,7 +450,6 @@ def sweep_units(  # noqa: PLR0913 - one keyword for each choice
     random: int = 3,
     replicates: int = 1000,
     seed: int = 0,
-    level: float = 0.95,
 ) -> pa.Table:
     """Change more and more units, and measure the model each time.
 
@@ -466,7 +465,7 @@ def sweep_units(  # noqa: PLR0913 - one keyword for each choice
         See `choose_units`.
     random : int
         How often as many units are drawn at random, as a reference.
-    replicates, seed, level
+    replicates, seed
         Of the paired bootstrap over images or units.
 
     Returns
@@ -494,7 +493,6 @@ def sweep_units(  # noqa: PLR0913 - one keyword for each choice
         for chosen, edit in edits.items():
             after = trial.draws(edited(found.model, edit), replicates, seed)
             rows += [
-                {"units": len(edit), "chosen": chosen} | row
-                for row in change_rows(before, after, level)
+                {"units": len(edit), "chosen": chosen} | row for row in change_rows(before, after)
             ]
     return pa.Table.from_pylist(rows)

@@ -158,7 +158,6 @@ def compare_models(
     *,
     replicates: int = 1000,
     seed: int = 0,
-    level: float = 0.95,
 ) -> pa.Table:
     """Measure two dual encoders on the same images.
 
@@ -169,8 +168,6 @@ def compare_models(
     replicates : int
         Of the bootstrap over images or units.
     seed : int
-    level : float
-        Of the intervals.
 
     Returns
     -------
@@ -183,19 +180,17 @@ def compare_models(
     Chen & Dou 2022, "Measuring and Mitigating Bias in Vision-and-Language Models".
     """
     first, second = (trial.draws(model, replicates, seed) for model in (before, after))
-    return pa.Table.from_pylist(change_rows(first, second, level))
+    return pa.Table.from_pylist(change_rows(first, second))
 
 
-def change_rows(
-    before: Mapping[str, Floats], after: Mapping[str, Floats], level: float
-) -> list[dict[str, Any]]:
+def change_rows(before: Mapping[str, Floats], after: Mapping[str, Floats]) -> list[dict[str, Any]]:
     """Return each measure of `Trial.draws` before, after and their difference, with intervals."""
     rows = []
     for name, first in before.items():
         row: dict[str, Any] = {"measure": name}
         second = after[name]
         for what, draws in (("before", first), ("after", second), ("difference", second - first)):
-            low, high, _ = percentile(draws[1:], level)
+            low, high, _ = percentile(draws[1:], 0.95)
             row |= {what: float(draws[0]), f"{what}_low": float(low), f"{what}_high": float(high)}
         rows.append(row)
     return rows

@@ -142,15 +142,21 @@ class LibraryWeights:
 
     @classmethod
     def in_folder(
-        cls, asked: str, folder: Path, settings: str, names: Sequence[str], options: Options
+        cls, target: str, settings: str, names: Sequence[str], options: Options
     ) -> "LibraryWeights":
-        """Return the weights of a folder that holds a library's settings.
+        """Return the weights of a folder that holds a library's settings, or of ``hf-hub:id``.
 
         Raises
         ------
         ModelError
             If the settings or the weights are missing, or the weights are a pickle.
         """
+        asked, folder = target.removeprefix("hf-hub:"), Path(target)
+        if folder.is_dir():
+            without_revision(target, options)
+        else:
+            wanted = [one for one in names if options.allow_pickle or one.endswith(".safetensors")]
+            folder = fetched(asked, options, [settings, "*.json", "*.txt", *wanted])
         if not (folder / settings).is_file():
             raise ModelError(f"{asked} holds no {settings}.")
         weights = weights_file(asked, folder, names, options)

@@ -105,14 +105,8 @@ def load(target: str, options: Options) -> OpenClipEncoder:
 
 def _find(library: Any, target: str, options: Options) -> LibraryWeights:
     """Return which model a name is of, and from which files it is loaded; see `load`."""
-    if Path(target).is_dir():
-        without_revision(target, options)
-        return LibraryWeights.in_folder(target, Path(target), SETTINGS, WEIGHTS, options)
-    if target.startswith("hf-hub:"):
-        asked = target.removeprefix("hf-hub:")
-        kept = [SETTINGS, "*.json", "*.txt", *WEIGHTS[: 3 if options.allow_pickle else 2]]
-        folder = fetched(asked, options, kept)
-        return LibraryWeights.in_folder(asked, folder, SETTINGS, WEIGHTS, options)
+    if Path(target).is_dir() or target.startswith("hf-hub:"):
+        return LibraryWeights.in_folder(target, SETTINGS, WEIGHTS, options)
     architecture, _, rest = target.partition("/")
     config = library.get_model_config(architecture)
     if config is None:

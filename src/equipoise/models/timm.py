@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from equipoise.core.errors import ModelError
-from equipoise.models.hub import LibraryWeights, checked, fetched, without_revision
+from equipoise.models.hub import LibraryWeights, checked, without_revision
 from equipoise.models.preprocessing import of_timm, preparation, stacked
 from equipoise.models.registry import Options, Preview, adapter
 from equipoise.models.runtimes import place, timm
@@ -85,29 +85,22 @@ def load(target: str, options: Options) -> TowerClassifier:
 
 def _find(library: Any, target: str, options: Options) -> LibraryWeights:
     """Return which model a name is of, and from which files it is loaded; see `load`."""
-    if Path(target).is_dir():
-        without_revision(target, options)
-        return LibraryWeights.in_folder(target, Path(target), SETTINGS, WEIGHTS, options)
+    if Path(target).is_dir() or target.startswith("hf-hub:"):
+        return LibraryWeights.in_folder(target, SETTINGS, WEIGHTS, options)
     name, _, rest = target.partition("/")
-    if target.startswith("hf-hub:"):
-        asked = target.removeprefix("hf-hub:")
-    elif not library.is_model(name.partition(".")[0]):
+    if not library.is_model(name.partition(".")[0]):
         raise ModelError(
             f"timm has no model {name!r}. To do: name one of timm.list_models(pretrained=True)."
         )
-    elif rest:
+    if rest:
         if not Path(rest).is_file():
             raise ModelError(f"There is no file of weights {rest}.")
         without_revision(target, options)
         return LibraryWeights(name, checked(Path(rest), target, options))
-    else:
-        settings = library.get_pretrained_cfg(name)
-        asked = settings.hf_hub_id if settings else ""
-    if not asked:
+    settings = library.get_pretrained_cfg(name)
+    if not (settings and settings.hf_hub_id):
         raise ModelError(f"timm has no weights for {name}. To do: name a file: timm:{name}/path.")
-    names = [SETTINGS, *WEIGHTS[: 2 if options.allow_pickle else 1]]
-    folder = fetched(asked, options, names)
-    return LibraryWeights.in_folder(asked, folder, SETTINGS, WEIGHTS, options)
+    return LibraryWeights.in_folder(f"hf-hub:{settings.hf_hub_id}", SETTINGS, WEIGHTS, options)
 
 
 def _labels(library: Any, model: Any) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ from equipoise.stats.verdict import judge
 THRESHOLD = 0.01
 """Default for the least difference in accuracy that matters."""
 
+LEVEL = 0.95
 LEAST_FACES = 0.5
 """Share of a group's biased images that need a face for a verdict on mixed and noisy faces."""
 
@@ -38,14 +39,13 @@ class Gain(NamedTuple):
     method: str
 
 
-def gain(second: Floats, first: Floats, *, level: float = 0.95) -> Gain:
+def gain(second: Floats, first: Floats) -> Gain:
     """Compare two trainings, each repeated, on the same test images.
 
     Parameters
     ----------
     second, first : ndarray, shape (repeats, n)
         Whether each run is right on each image; runs of one number belong together.
-    level : float
 
     Returns
     -------
@@ -68,19 +68,19 @@ def gain(second: Floats, first: Floats, *, level: float = 0.95) -> Gain:
         freedom = images - 1
         over = f"{images} images; one training run, which says nothing of training again"
     error = math.sqrt(variance)
-    half = max(float(stats.t.ppf((1 + level) / 2, freedom)) * error, _unseen(images, level))
+    half = max(float(stats.t.ppf((1 + LEVEL) / 2, freedom)) * error, _unseen(images))
     p = float(2 * stats.t.sf(abs(value) / error, freedom)) if error else float(value == 0)
     low, high = max(value - half, -1.0), min(value + half, 1.0)
     return Gain(value, low, high, p, f"Student's t over {over}, paired")
 
 
-def _unseen(images: int, level: float = 0.95) -> float:
+def _unseen(images: int) -> float:
     """Return the largest share that may well be in none of n images."""
-    return float(1 - ((1 - level) / 2) ** (1 / images))
+    return float(1 - ((1 - LEVEL) / 2) ** (1 / images))
 
 
 def findings_of(
-    done: Experiment, *, threshold: float = THRESHOLD, alpha: float = 0.05, level: float = 0.95
+    done: Experiment, *, threshold: float = THRESHOLD, alpha: float = 0.05
 ) -> tuple[Finding, ...]:
     """Return a finding for each network and each arm but the biased one.
 
@@ -91,7 +91,7 @@ def findings_of(
     its trainings.
     """
     own = [
-        (network, arm, _finding(done, network, arm, threshold, level))
+        (network, arm, _finding(done, network, arm, threshold))
         for network in done.networks
         for arm in ARMS[1:]
     ]
@@ -123,9 +123,9 @@ def findings_of(
     return tuple(findings)
 
 
-def _finding(done: Experiment, network: str, arm: str, threshold: float, level: float) -> Finding:
+def _finding(done: Experiment, network: str, arm: str, threshold: float) -> Finding:
     first, second = done.right(network, ARMS[0]), done.right(network, arm)
-    change = gain(second, first, level=level)
+    change = gain(second, first)
     models = (f"{network} ({ARMS[0]})", f"{network} ({arm})")
     worse = models[0 if change.value > 0 else 1] if change.value else ""
     known = {
@@ -136,7 +136,7 @@ def _finding(done: Experiment, network: str, arm: str, threshold: float, level: 
     return Finding(
         audit="comparison", model=f"{models[1]} − {models[0]}", metric="accuracy", subject="",
         groups="", version="default", family=Family.COMPOSITE, value=change.value,
-        ci_low=change.low, ci_high=change.high, level=level, chance=0.0, chance_low=math.nan,
+        ci_low=change.low, ci_high=change.high, level=LEVEL, chance=0.0, chance_low=math.nan,
         chance_high=math.nan, excess=change.value, p_value=change.p_value, q_value=math.nan,
         threshold=threshold, n=first.shape[1], by_group=(), excluded=(),
         unit="image and training run", method=change.method,
