@@ -15,7 +15,6 @@ from equipoise.core.files import (
     read_regular,
     read_table,
     table_bytes,
-    write_table,
 )
 from equipoise.metrics.vector_rows import ChosenRows
 
@@ -79,14 +78,6 @@ def test_no_flipped_bit_changes_what_is_read(how, tmp_path):
         else:
             assert found.equals(expected, check_metadata=True), place
     assert noticed > len(whole) // 4
-
-
-def test_equal_tables_are_equal_bytes(tmp_path):
-    write_table(table(300), tmp_path / "a.parquet", row_group_size=7)
-    written = (tmp_path / "a.parquet").read_bytes()
-    assert written == table_bytes(table(300), row_group_size=7)
-    parts = pa.concat_tables([table(300).slice(0, 11), table(300).slice(11)])
-    assert written == table_bytes(parts, row_group_size=7)
 
 
 @pytest.mark.parametrize("size", [0, 100])

@@ -159,17 +159,6 @@ def test_bad_files_of_ids(name, tmp_path):
     assert place(error.value, tmp_path) == PLACES[f"ids: {name}"]
 
 
-@pytest.mark.parametrize("extension", [".npz", ".parquet"])
-def test_missing_files_and_directories(extension, tmp_path):
-    (tmp_path / f"embeddings{extension}").mkdir()
-    (tmp_path / f"vectors{extension}").touch()
-    for name, fix in (("embeddings", "inside"), ("vectrs", f"vectors{extension}")):
-        with pytest.raises(DataError) as raised:
-            load_vectors(ArraySource(tmp_path / f"{name}{extension}"), items())
-        assert raised.value.file == str(tmp_path / f"{name}{extension}")
-        assert fix in str(raised.value.fix)
-
-
 def test_a_pickle_in_an_npz_is_never_run(tmp_path):
     """The header alone tells that there are objects; the pickle itself is broken on purpose."""
     content = npy(np.array([[1]], dtype=object), allow_pickle=True)

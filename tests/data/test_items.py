@@ -1,10 +1,6 @@
 """Tables of items keep their order and say what is missing."""
 
-import json
-
-import numpy as np
 import polars as pl
-from hypothesis import given
 from hypothesis import strategies as st
 
 from equipoise.data import ItemSource, load_items
@@ -24,11 +20,3 @@ def test_items_are_in_the_order_of_the_table():
 
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"])).filter(str.strip)
-
-
-@given(st.lists(TEXT, unique=True, min_size=1))
-def test_any_text_that_is_not_blank_is_an_id(ids):
-    items = load_items(ItemSource(pl.DataFrame({"id": ids}), "id"))
-    assert items.ids.tolist() == ids
-    assert items.ids.dtype == np.object_
-    assert json.dumps({**items.counts, **items.inputs})

@@ -6,10 +6,9 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from equipoise.core.errors import DataError, RunError
+from equipoise.core.errors import DataError
 from equipoise.counterfactuals import generate_prompts, read_generated
 from equipoise.evidence import extract_embeddings, pictures_in_folder
-from equipoise.evidence.extraction import pending
 from equipoise.evidence.texts import embed_texts
 from generator_models import Swatches, prompts
 from picture_models import Means, write_pictures
@@ -52,12 +51,6 @@ def named(caught):
     return [str(record.args[0]) for record in caught.records if record.name == "equipoise"]
 
 
-def without_checksums(path):
-    """Write a part as it was written before there were checksums."""
-    table = pq.read_table(path)
-    pq.write_table(table, path, compression="none", use_dictionary=False)
-
-
 def test_a_damaged_part_is_named_and_computed_again(photos, store, caplog):
     pictures = pictures_in_folder(photos)
     first = extract_embeddings(pictures, Means(), store, part=2)
@@ -91,24 +84,6 @@ def test_a_damaged_part_without_its_images_is_refused(photos, store):
     with pytest.raises(DataError) as caught:
         extract_embeddings(pictures, Means(), store, part=8)
     assert caught.value.file == pictures.name
-
-
-def test_a_part_damaged_after_the_run_is_refused(photos, store):
-    found = extract_embeddings(pictures_in_folder(photos), Means(), store)
-    damage(found.parts[0], "embedding")
-    with pytest.raises(RunError, match=str(found.parts[0])):
-        _ = found.table
-
-
-def test_a_store_without_checksums_is_read(photos, store):
-    pictures = pictures_in_folder(photos)
-    first = extract_embeddings(pictures, Means(), store, part=8)
-    for part in first.parts:
-        without_checksums(part)
-    again = extract_embeddings(pictures, Means(), store, part=8)
-    assert again.computed == 0
-    assert again.table.equals(first.table)
-    assert pending(pictures, Means().info.name, "embeddings", store, part=8).to_do == 0
 
 
 def test_vectors_of_texts_are_computed_again(store, caplog):

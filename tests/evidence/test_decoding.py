@@ -43,15 +43,6 @@ def test_a_picture_is_turned_as_its_camera_was(kind, orientation):
     np.testing.assert_array_equal(decode(data, crop=np.array(box)), upright[1:2, :2])
 
 
-def test_a_damaged_orientation_is_none():
-    data = written(Image.fromarray(CORNERS), "PNG", exif=exif(6))
-    at = data.index(b"eXIf") + 4
-    length = struct.unpack(">I", data[at - 8 : at - 4])[0]
-    body = b"eXIf" + b"II*\0" + b"\xff" * (length - 4)
-    broken = data[: at - 4] + body + struct.pack(">I", zlib.crc32(body)) + data[at + length + 4 :]
-    np.testing.assert_array_equal(decode(broken), CORNERS)
-
-
 def test_what_is_transparent_shows_the_background():
     rgba = np.dstack([CORNERS, np.array([[255, 0, 128], [255, 255, 0]], np.uint8)])
     data = written(Image.fromarray(rgba), "PNG")
@@ -107,11 +98,6 @@ def png(bits, colour, rows):
     raw = b"".join(b"\0" + row.astype(">u2").tobytes() for row in rows)
     body = chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(raw)) + chunk(b"IEND", b"")
     return b"\x89PNG\r\n\x1a\n" + body
-
-
-def test_colours_of_16_bits_keep_the_upper_8():
-    rows = np.array([[[0, 256, 65_535], [511, 512, 40_000]]], np.uint16)
-    np.testing.assert_array_equal(decode(png(16, 2, rows)), rows >> 8)
 
 
 def tiff(photometric, values, bits=0, **more):
@@ -275,14 +261,6 @@ def test_a_picture_of_too_many_pixels_is_refused_before_it_is_decoded():
     assert decode(small, Decoding(max_pixels=60_000)).shape == (200, 300, 3)
 
 
-@pytest.mark.parametrize("side", [12_000, 60_000])
-def test_a_bomb_is_refused_whatever_pillow_thinks_of_it(side):
-    data = bytearray(written(Image.new("1", (8, 8)), "PNG"))
-    data[16:24] = struct.pack(">II", side, side)
-    data[29:33] = struct.pack(">I", zlib.crc32(data[12:29]))
-    assert "more than 89,478,485" in refusal(bytes(data))
-
-
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "GIF", "WEBP", "BMP", "TIFF", "PPM"])
 def test_a_truncated_file_is_refused(kind):
     noise = np.random.default_rng(0).integers(0, 256, (64, 64, 3), dtype=np.uint8)
@@ -303,11 +281,6 @@ def test_what_is_no_picture_is_said_to_be_none(data):
 def test_a_crop_that_leaves_the_picture_is_refused(crop):
     reason = refusal(written(Image.fromarray(CORNERS), "PNG"), crop=np.array(crop))
     assert "inside its 3 × 2 pixels" in reason
-
-
-@pytest.mark.parametrize("size", [(1, 20_000), (20_000, 1), (3, 303)])
-def test_a_strip_is_refused(size):
-    assert "strip" in refusal(written(Image.new("L", size), "PNG"))
 
 
 def test_a_crop_that_is_a_strip_is_refused_and_one_out_of_a_strip_is_not():

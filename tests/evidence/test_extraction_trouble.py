@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from equipoise.core.errors import DataError, ModelError, RunError
+from equipoise.core.errors import DataError, ModelError
 from equipoise.evidence import (
     extract_answers,
     extract_embeddings,
@@ -77,28 +77,6 @@ def test_a_failure_has_a_stage_and_a_reason(photos, store):
     expected = [means(np.asarray(Image.open(photos / name))) for name in kept]
     np.testing.assert_allclose(np.stack(found.table["embedding"].to_numpy()), expected, rtol=1e-6)
     assert [*failures] == sorted(failures)
-
-
-def test_a_pipe_among_the_images_is_a_failure(photos, store):
-    os.mkfifo(photos / "pipe.jpg")
-    (photos / "zero.png").symlink_to("/dev/zero")
-    found = extract_embeddings(pictures_in_folder(photos), Means(), store, max_failures=0.5)
-    assert found.failures.to_pylist() == [
-        {"image_id": name, "stage": "read",
-         "reason": f"it is no regular file: a {kind} ({photos / name})"}
-        for name, kind in (("pipe.jpg", "named pipe"), ("zero.png", "device"))
-    ]  # fmt: skip
-    assert found.table.num_rows == 12
-
-
-def test_failures_are_kept_and_told_again(photos, store):
-    (photos / "00002.png").write_bytes(b"no picture")
-    pictures = pictures_in_folder(photos)
-    first = extract_embeddings(pictures, Means(), store, part=5, max_failures=0.1)
-    again = extract_embeddings(pictures, Means(), store, part=5, max_failures=0.1)
-    assert again.computed == 0
-    assert again.failures.equals(first.failures)
-    assert again.failures.num_rows == 1
 
 
 def test_a_file_that_comes_back_is_read(photos, store):
@@ -265,18 +243,6 @@ def test_an_interrupt_is_obeyed_and_loses_no_finished_part(photos, store):
     assert parts <= {*found.parts}
 
 
-def test_what_a_kill_left_half_written_is_swept_away(photos, store):
-    pictures = pictures_in_folder(photos)
-    found = extract_embeddings(pictures, Means(), store, part=4)
-    half = found.folder / f"{found.parts[1].name}.partial"
-    found.parts[1].rename(half)
-    half.write_bytes(half.read_bytes()[:99])
-    again = extract_embeddings(pictures, Means(), store, part=4)
-    assert again.computed == 4
-    assert not half.exists()
-    assert again.table.num_rows == 12
-
-
 def test_a_model_that_loads_late_is_loaded_for_what_is_missing_and_says_once_that_it_cannot(
     photos, store
 ):
@@ -289,16 +255,6 @@ def test_a_model_that_loads_late_is_loaded_for_what_is_missing_and_says_once_tha
         extract_embeddings(pictures, Late(), store)
     extract_embeddings(pictures, Means(), store)
     assert extract_embeddings(pictures, Late(), store).computed == 0
-
-
-def test_a_wrong_folder_is_told_with_the_path_that_was_tried(tmp_path, store):
-    names = [f"{k:05d}.png" for k in range(40)]
-    pictures = pictures_of_table(names, names, root=tmp_path / "wrong", name="images.csv")
-    with pytest.raises(DataError) as caught:
-        extract_embeddings(pictures, Means(), store, part=8)
-    told = str(caught.value)
-    assert "8 of 40" in told
-    assert str(tmp_path / "wrong" / "00000.png") in told
 
 
 def read_only(monkeypatch, number=errno.EROFS):
@@ -336,15 +292,3 @@ def test_a_whole_store_is_read_from_a_read_only_disk(number, photos, store, monk
     assert again.table.equals(first.table)
     assert (again.inputs, again.failures) == (first.inputs, first.failures)
     assert {path: path.stat().st_mtime_ns for path in store.rglob("*")} == before
-
-
-def test_a_store_that_lacks_something_is_refused_on_a_read_only_disk(photos, store, monkeypatch):
-    pictures = pictures_in_folder(photos)
-    first = extract_embeddings(pictures, Means(), store, part=4)
-    first.parts[1].unlink()
-    with monkeypatch.context() as patch:
-        read_only(patch)
-        with pytest.raises(RunError, match="Read-only file system"):
-            extract_embeddings(pictures, Means(), store, part=4)
-        with pytest.raises(RunError, match="Read-only file system"):
-            extract_embeddings(pictures.take(range(3)), Means(), store, part=4)

@@ -101,15 +101,6 @@ def test_a_sound_jpeg_has_pillows_levels(kind):
         assert crop is None or found.base is None or found.base.nbytes == found.nbytes
 
 
-@pytest.mark.parametrize("orientation", range(1, 9))
-@pytest.mark.parametrize("mode", ["RGB", "L", "CMYK"])
-def test_each_turn_is_pillows(mode, orientation):
-    data = written(photo().convert(mode), exif=turned(orientation))
-    crop = np.array([3, 5, 100, 90])
-    np.testing.assert_array_equal(decode(data), by_pillow(data))
-    np.testing.assert_array_equal(decode(data, crop=crop), by_pillow(data, crop))
-
-
 @pytest.mark.parametrize("sampling", ["4:4:4", "4:2:2", "4:2:0"])
 @pytest.mark.parametrize("size", [(5, 7), (37, 61), (64, 48)])
 @pytest.mark.parametrize("progressive", [False, True])

@@ -51,11 +51,6 @@ def test_a_folder_without_pictures_is_refused(tmp_path, make, message):
     )
 
 
-def test_a_missing_folder_is_refused(tmp_path):
-    with pytest.raises(DataError, match=r"none: there is no such folder. To do: give the folder"):
-        pictures_in_folder(tmp_path / "none")
-
-
 def test_a_table_gives_its_pictures_in_the_order_of_ids(tmp_path):
     files(tmp_path, "one.png", "sub/two.png")
     outside = tmp_path.parent / f"{tmp_path.name}-outside.png"
@@ -108,22 +103,6 @@ def test_a_pipe_among_the_pictures_is_not_waited_for(tmp_path):
     for place in (1, 3):
         with pytest.raises(OSError, match="it is no regular file: a named pipe"):
             pictures.read(place)
-
-
-def test_a_pipe_that_a_row_names_is_not_waited_for(tmp_path):
-    os.mkfifo(tmp_path / "pipe.png")
-    rows = pa.array([{"bytes": None, "path": "pipe.png"}])
-    pq.write_table(pa.table({"image": rows}), tmp_path / "t.parquet")
-    with pytest.raises(OSError, match="it is no regular file: a named pipe"):
-        pictures_on_disk(tmp_path / "t.parquet").read(0)
-
-
-def test_a_table_that_is_a_pipe_is_not_waited_for(tmp_path):
-    pipe = tmp_path / "t.parquet"
-    os.mkfifo(pipe)
-    for path in (pipe, tmp_path):
-        with pytest.raises(DataError, match=re.escape(str(path))):
-            pictures_on_disk(path)
 
 
 def images(n, *, struct=True):

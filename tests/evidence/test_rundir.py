@@ -3,7 +3,6 @@
 import errno
 import hashlib
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -64,13 +63,6 @@ def test_a_failure_leaves_nothing_and_passes_through(tmp_path, failure):
     assert left(tmp_path) == []
 
 
-def test_an_empty_directory_is_used(tmp_path):
-    out = tmp_path / "one"
-    out.mkdir()
-    make(out)
-    assert is_run(out)
-
-
 def test_another_run_is_kept_unless_overwritten(tmp_path):
     out = tmp_path / "one"
     make(out, "first")
@@ -78,15 +70,6 @@ def test_another_run_is_kept_unless_overwritten(tmp_path):
     assert (out / "manifest.json").read_text() == "first"
     make(out, "second", overwrite=True)
     assert (out / "manifest.json").read_text() == "second"
-    assert left(tmp_path) == ["one"]
-
-
-def test_a_failed_overwrite_keeps_the_old_run(tmp_path):
-    out = tmp_path / "one"
-    make(out, "first")
-    with pytest.raises(KeyboardInterrupt):
-        make_and_fail(out, KeyboardInterrupt(), overwrite=True)
-    assert (out / "manifest.json").read_text() == "first"
     assert left(tmp_path) == ["one"]
 
 
@@ -210,42 +193,10 @@ def test_a_full_disk_is_said(tmp_path, writer):
     assert left(tmp_path) == []
 
 
-@pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS, errno.EFBIG, errno.EDQUOT])
-def test_a_place_that_cannot_be_written(tmp_path, monkeypatch, number):
-    def fails(*args, **kwargs):
-        raise OSError(number, os.strerror(number))
-
-    monkeypatch.setattr(Path, "mkdir", fails)
-    assert os.strerror(number) in refusal(tmp_path / "one")
-
-
-def test_a_name_that_is_too_long(tmp_path):
-    assert "too long" in refusal(tmp_path / ("x" * 300))
-
-
 def test_trouble_with_a_file_elsewhere_is_not_blamed_on_the_run(tmp_path):
     error = PermissionError(errno.EACCES, "Permission denied", str(tmp_path / "labels.csv"))
     with pytest.raises(PermissionError, match=r"labels\.csv"):
         make_and_fail(tmp_path / "one", error)
-
-
-def test_trouble_of_evidence_that_is_told_already_is_kept(tmp_path):
-    full = OSError(errno.ENOSPC, "No space left on device")
-    told = RunError("evidence: the disk is full. To do: free space and run again")
-    told.__cause__ = full
-    with pytest.raises(RunError, match="^evidence: the disk is full"):
-        make_and_fail(tmp_path / "one", told)
-
-
-def test_folders_made_for_a_run_that_failed_are_gone(tmp_path):
-    with pytest.raises(RuntimeError, match="no"), new_run(tmp_path / "runs" / "deep" / "one"):
-        raise RuntimeError("no")
-    assert list(tmp_path.iterdir()) == []
-    with new_run(tmp_path / "runs" / "one") as folder:
-        (folder / "manifest.json").write_text("{}")
-    with pytest.raises(RuntimeError, match="no"), new_run(tmp_path / "runs" / "two"):
-        raise RuntimeError("no")
-    assert [path.name for path in (tmp_path / "runs").iterdir()] == ["one"]
 
 
 KILLED = """

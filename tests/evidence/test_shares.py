@@ -5,9 +5,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from equipoise.core.errors import DataError, ModelError
+from equipoise.core.errors import ModelError
 from equipoise.evidence import extract_probabilities, pictures_in_folder
-from equipoise.evidence.asking import check_shares
 from equipoise.models import ModelInfo
 from picture_models import info, write_pictures
 
@@ -58,10 +57,3 @@ def test_rows_within_the_tolerance_are_taken(photos, tmp_path):
 def test_labels_that_hold_together_have_no_sum(photos, tmp_path):
     model = Fixed((0.9, 0.8), info(preprocessing={"probabilities": "sigmoid"}))
     assert extract_probabilities(pictures_in_folder(photos), model, tmp_path / "s").computed == 6
-
-
-def test_the_error_names_the_model_and_the_class():
-    with pytest.raises(DataError) as caught:
-        check_shares(info("m"), ("cat", "dog"), ("a", "b"), np.array([[0, 1], [-0.5, 1.5]]))
-    assert (caught.value.file, caught.value.column) == ("m", "cat")
-    assert caught.value.expected == "a number from 0 to 1"

@@ -1,7 +1,6 @@
 """Vectors of texts: computed once, whole on disk, and never another model's."""
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 
 from equipoise.core.errors import InputError, ModelError
@@ -62,34 +61,6 @@ def test_a_run_that_was_stopped_goes_on_with_the_next_part(tmp_path):
     assert not [*tmp_path.rglob("*.partial")]
 
 
-def test_another_model_reads_none_of_it(tmp_path):
-    embed_texts(WORDS, Encoder("a"), tmp_path)
-    model = Encoder("b")
-    assert embed_texts(WORDS, model, tmp_path).computed == len(WORDS)
-    assert len([*(tmp_path / "texts").iterdir()]) == 2
-
-
-@pytest.mark.parametrize("keep", [0, 10, -20])
-def test_a_file_that_is_not_whole_is_made_anew(tmp_path, keep):
-    first = embed_texts(WORDS, Encoder(), tmp_path)
-    (path,) = tmp_path.rglob("*.parquet")
-    path.write_bytes(path.read_bytes()[:keep])
-    again = embed_texts(WORDS, Encoder(), tmp_path)
-    assert again.computed == len(WORDS)
-    np.testing.assert_array_equal(first.vectors, again.vectors)
-    assert pq.read_table(path)["text"].to_pylist() == WORDS
-
-
-def test_a_file_of_other_texts_under_the_name_is_not_believed(tmp_path):
-    embed_texts(WORDS[:3], Encoder(), tmp_path)
-    (path,) = tmp_path.rglob("*.parquet")
-    embed_texts(WORDS[3:6], Encoder(), tmp_path)
-    (other,) = {*tmp_path.rglob("*.parquet")} - {path}
-    path.write_bytes(other.read_bytes())
-    found = embed_texts(WORDS[:3], Encoder(), tmp_path)
-    np.testing.assert_array_equal(found.vectors, Encoder().embed_texts(WORDS[:3]))
-
-
 def test_classes_are_embedded_by_their_prompts(tmp_path):
     made = prompts({"dog": ("dog", "puppy"), "cat": ("cat",)}, ("a {}", "the {}"))
     vectors, texts = embed_classes(made, Encoder(), tmp_path)
@@ -121,12 +92,3 @@ def test_numbers_that_are_not_finite_are_refused_and_not_kept(tmp_path):
     with pytest.raises(ModelError, match="'word 2' is not finite"):
         embed_texts(WORDS, Broken(), tmp_path)
     assert not [*tmp_path.rglob("*.parquet")]
-
-
-def test_a_model_that_leaves_texts_out_is_refused(tmp_path):
-    class Short(Encoder):
-        def embed_texts(self, texts):
-            return super().embed_texts(texts)[:-1]
-
-    with pytest.raises(ModelError, match=r"\(9, 3\)"):
-        embed_texts(WORDS, Short(), tmp_path)

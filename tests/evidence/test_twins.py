@@ -36,13 +36,6 @@ def test_images_with_the_same_bytes_are_counted_and_kept(photos, tmp_path):
         assert told == {"images": 5, "pictures": 2, "first": [[*one], [*four]]}
 
 
-def test_a_set_without_them_says_nothing(photos, tmp_path):
-    pictures = pictures_of_table(NAMES[:3], NAMES[:3], root=photos, name="t")
-    found = extract_embeddings(pictures, Means(), tmp_path / "s")
-    assert found.identical == ()
-    assert "identical" not in json.loads((found.folder / "manifest.json").read_text())
-
-
 def test_images_that_could_not_be_read_are_no_twins(photos, tmp_path):
     files = [*NAMES[:5], "no.png", "none.png", *NAMES[:2]]
     pictures = pictures_of_table(NAMES, files, root=photos, name="t")

@@ -8,7 +8,6 @@ from equipoise.evidence import (
     pictures_in_folder,
     pictures_of_table,
 )
-from equipoise.evidence.pictures import NotMade, sorted_by_id
 from picture_models import Means, write_pictures
 
 NAME = "python:picture_models:means"
@@ -19,11 +18,6 @@ def photos(tmp_path):
     folder = tmp_path / "photos"
     write_pictures(folder, 10)
     return folder
-
-
-def test_an_empty_store_leaves_everything_to_do(photos, tmp_path):
-    pictures = pictures_in_folder(photos)
-    assert pending(pictures, NAME, "embeddings", tmp_path / "none") == Pending(10, 0, 0, 0)
 
 
 def test_finished_parts_are_counted_also_of_a_run_that_was_stopped(photos, tmp_path):
@@ -48,15 +42,6 @@ def test_files_that_are_gone_are_counted(photos, tmp_path):
     extract_embeddings(pictures, Means(), tmp_path, part=4, max_failures=0.5)
     found = pending(pictures, NAME, "embeddings", tmp_path, part=4)
     assert (found.present, found.failed, found.to_do, found.gone) == (9, 1, 0, 1)
-
-
-def test_files_of_pictures_in_tables_or_yet_to_be_made_are_not_looked_for(tmp_path):
-    names = [*"ab"]
-    found = sorted_by_id("later", names, NotMade(), None)
-    assert pending(found, NAME, "embeddings", tmp_path) == Pending(2, 0, 0, None)
-    assert found.where(1) == "picture 1, not made yet"
-    with pytest.raises(OSError, match="picture 0 is not made yet"):
-        found.take([1]).read(0)
 
 
 def test_evidence_of_something_else_does_not_count(photos, tmp_path):
@@ -89,11 +74,3 @@ def _cropped(photos):
     names = [f"{k:05d}.png" for k in range(10)]
     crops = [[0, 0, 4, 4]] * 10
     return pictures_of_table(names, names, root=photos, name="t", crops=crops)
-
-
-def test_a_damaged_manifest_tells_nothing(photos, tmp_path):
-    pictures = pictures_in_folder(photos)
-    found = extract_embeddings(pictures, Means(), tmp_path)
-    for text in ("", "[]", "{"):
-        (found.folder / "manifest.json").write_text(text)
-        assert pending(pictures, NAME, "embeddings", tmp_path) == Pending(10, 0, 0, 0)

@@ -26,7 +26,7 @@ from equipoise.core.errors import InputError
 from equipoise.data import TEMPLATES, ArraySource, ItemSource
 
 if TYPE_CHECKING:
-    from equipoise.evidence.asking import RunOptions
+    from equipoise.evidence.working import RunOptions
 
 
 class Section(BaseModel):
@@ -457,7 +457,7 @@ class LoadConfig(Section):
 
     def options(self, every: ExtractionConfig) -> RunOptions:
         """Return how the model is loaded: as it says, else as the section `extraction` says."""
-        from equipoise.evidence.asking import RunOptions
+        from equipoise.evidence.working import RunOptions
 
         return RunOptions(
             device=self.device or every.device,

@@ -16,7 +16,7 @@ from typing import Any
 
 from equipoise import __version__
 from equipoise.core.errors import EquipoiseError, ModelError
-from equipoise.evidence.asking import RunOptions
+from equipoise.evidence.working import RunOptions
 from equipoise.models import ModelInfo
 from equipoise.models.protocols import Offer, offer_of
 from equipoise.models.registry import Options, Preview, find_adapter

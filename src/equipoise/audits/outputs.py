@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from equipoise.audits.config_images import PicturesConfig
     from equipoise.audits.images import Known
     from equipoise.audits.kinds import Progress
-    from equipoise.evidence.asking import RunOptions
     from equipoise.evidence.extraction import Extraction
     from equipoise.evidence.pictures import Pictures
+    from equipoise.evidence.working import RunOptions
     from equipoise.evidence.zero_shot import Prompts
     from equipoise.models.protocols import Offer
     from equipoise.models.registry import Preview

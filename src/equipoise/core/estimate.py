@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
-from types import MappingProxyType, ModuleType
+from types import MappingProxyType
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -139,9 +139,8 @@ class Estimate:
         Raises
         ------
         InputError
-            When the estimate has no parts, or pandas is not installed.
+            When the estimate has no parts.
         """
-        _module("pandas")
         return self._parts().to_pandas()
 
     def to_polars(self) -> Any:
@@ -152,7 +151,7 @@ class Estimate:
         InputError
             When the estimate has no parts.
         """
-        return _module("polars").from_arrow(self._parts())
+        return import_module("polars").from_arrow(self._parts())
 
     def _parts(self) -> pa.Table:
         if self.by is None:
@@ -161,13 +160,3 @@ class Estimate:
 
     def __float__(self) -> float:
         return self.value
-
-
-def _module(name: str) -> ModuleType:
-    """Import a data frame library by name: core itself depends on none."""
-    try:
-        return import_module(name)
-    except ModuleNotFoundError:
-        raise InputError(
-            f"{name} is not installed. To do: pip install {name}, or read `by`"
-        ) from None

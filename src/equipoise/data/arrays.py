@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -471,82 +471,62 @@ def _id_texts(values: AnyArray, place: str) -> pl.Series:
     )
 
 
-@dataclass(frozen=True, eq=False)
-class NumberColumns:
-    """The columns of numbers of a table.
+def number_columns(
+    opened: Opened, items: Items
+) -> tuple[tuple[str, ...], Callable[[str], AnyArray], tuple[str, ...]]:
+    """Choose columns of a table: those that the source names, or all of numbers beside the ids.
 
-    Attributes
-    ----------
-    table : OpenTable
-    missing : tuple of str
-        Texts that mean "missing".
-    chosen : mapping of str to str
-        Name to column.
-    held : mapping of str to ndarray
-        By column, of tables that are parsed whole.
+    Returns
+    -------
+    names : tuple of str
+    read : callable
+        Takes a name; returns the column in its stored float type, shape (rows,).
     left_out : tuple of str
-        Columns of text or lists that nobody asked for.
+        Columns of text or lists that nobody named.
+
+    Raises
+    ------
+    DataError
+        When a column is missing, or a cell of a named one is not a number.
     """
-
-    table: OpenTable
-    missing: tuple[str, ...]
-    chosen: Mapping[str, str]
-    held: Mapping[str, AnyArray]
-    left_out: tuple[str, ...]
-
-    @classmethod
-    def of(cls, opened: Opened, items: Items) -> NumberColumns:
-        """Choose the columns: those asked for, or all of numbers beside the ids.
-
-        Raises
-        ------
-        DataError
-            When a column is missing, or a cell of one asked for is not a number.
-        """
-        source, table = opened.given, opened.table
-        assert table is not None  # noqa: S101 - arrays have no columns
-        chosen, left = source.chosen, set()
-        if chosen is None:
-            chosen = {n: n for n in table.names if n != (source.id or items.id)}
-            left = {*table.lists} & {*chosen}
-        check_columns(table.names, chosen.values(), table.name)
-        wanted = tuple(c for c in dict.fromkeys(chosen.values()) if c not in left)
-        cells = {} if table.kinds else table.read(wanted)
-        if source.chosen is None:
-            left |= {
-                name
-                for name in wanted
-                if not (
-                    spells_numbers(cells[name], source.missing)
-                    if name in cells
-                    else is_numbers(table.kinds[name])
-                )
-            }
-        kept = {name: column for name, column in chosen.items() if column not in left}
-        if not kept:
-            raise DataError(
-                "there is no column of numbers",
-                file=table.name,
-                expected="a column of numbers beside the ids",
-                fix="name the columns as `columns:`; or one of lists as `column:`, with `names:`",
+    source, table = opened.given, opened.table
+    assert table is not None  # noqa: S101 - arrays have no columns
+    chosen, left = source.chosen, set()
+    if chosen is None:
+        chosen = {n: n for n in table.names if n != (source.id or items.id)}
+        left = {*table.lists} & {*chosen}
+    check_columns(table.names, chosen.values(), table.name)
+    wanted = tuple(c for c in dict.fromkeys(chosen.values()) if c not in left)
+    cells = {} if table.kinds else table.read(wanted)
+    if source.chosen is None:
+        left |= {
+            name
+            for name in wanted
+            if not (
+                spells_numbers(cells[name], source.missing)
+                if name in cells
+                else is_numbers(table.kinds[name])
             )
-        held = {
-            column: numbers_of(cells[column], table.name, column, source.missing)
-            for column in {*kept.values()} & {*cells}
         }
-        return cls(table, source.missing, kept, held, tuple(sorted(left)))
+    kept = {name: column for name, column in chosen.items() if column not in left}
+    if not kept:
+        raise DataError(
+            "there is no column of numbers",
+            file=table.name,
+            expected="a column of numbers beside the ids",
+            fix="name the columns as `columns:`; or one of lists as `column:`, with `names:`",
+        )
+    # Of a table that is parsed whole the numbers are kept; others are read on demand.
+    held = {
+        name: numbers_of(cells[column], table.name, column, source.missing)
+        for name, column in kept.items()
+        if column in cells
+    }
 
-    def column(self, name: str) -> AnyArray:
-        """Return one column in its stored float type, shape (rows,)."""
-        column = self.chosen[name]
-        if column in self.held:
-            return self.held[column]
-        return numbers_of(self.table.read((column,))[column], self.table.name, column, self.missing)
+    def read(name: str) -> AnyArray:
+        if name in held:
+            return held[name]
+        column = kept[name]
+        return numbers_of(table.read((column,))[column], table.name, column, source.missing)
 
-    def stacked(self) -> tuple[AnyArray, Booleans]:
-        """Return all columns beside each other, and which rows are empty in all of them."""
-        columns = [self.column(name) for name in self.chosen]
-        values = np.empty((len(columns[0]), len(columns)), np.result_type(*columns))
-        for place, column in enumerate(columns):
-            values[:, place] = column
-        return values, np.logical_and.reduce(np.isnan(values), axis=1)
+    return tuple(kept), read, tuple(sorted(left))

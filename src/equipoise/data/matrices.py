@@ -13,7 +13,7 @@ import numpy.typing as npt
 from equipoise.core import DataError, InputError
 from equipoise.core.arrays import AnyArray, Booleans, Floats, Integers, Objects
 from equipoise.core.files import Mapped
-from equipoise.data.arrays import ArraySource, NumberColumns, Opened, open_source
+from equipoise.data.arrays import ArraySource, Opened, number_columns, open_source
 from equipoise.data.labels import Items
 from equipoise.data.outputs import Outputs
 from equipoise.data.problems import EXAMPLES, check_columns, listed
@@ -180,8 +180,10 @@ def _stored(opened: Opened, items: Items) -> tuple[AnyArray, Booleans, dict[str,
         )
     if table is not None and (given.column or lists):
         return *table.vectors(given.column or lists[0]), {}
-    columns = NumberColumns.of(opened, items)
-    return *columns.stacked(), {"columns_left_out": [*columns.left_out]}
+    names, read, left_out = number_columns(opened, items)
+    values = np.column_stack([read(name) for name in names])
+    absent: Booleans = np.logical_and.reduce(np.isnan(values), axis=1)
+    return values, absent, {"columns_left_out": [*left_out]}
 
 
 def _look_over(stored: AnyArray, rows: Integers) -> tuple[Booleans, Booleans, bool]:
@@ -404,10 +406,9 @@ def _columns(opened: Opened, items: Items) -> Columns:
     if opened.table is not None and opened.given.column is not None:
         values, absent = opened.table.vectors(opened.given.column)
     if values is None:
-        columns = NumberColumns.of(opened, items)
-        rows = len(columns.column(next(iter(columns.chosen))))
-        none = np.zeros(rows, dtype=bool)
-        return tuple(columns.chosen), columns.column, none, columns.left_out
+        columns, read, left_out = number_columns(opened, items)
+        none = np.zeros(len(read(columns[0])), dtype=bool)
+        return columns, read, none, left_out
     places = (
         {name: place for place, name in enumerate(opened.source.names)}
         if isinstance(opened.source, Outputs)

@@ -249,26 +249,19 @@ MAX_BLOCK_BYTES = 2**31 - 1
 
 
 def _open_csv(content: bytes, name: str, encoding: str, delimiter: str) -> OpenTable:
-    if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n\0':
-        raise DataError(
-            f"the delimiter {show(delimiter)} cannot separate cells",
-            file=name,
-            expected="one ASCII character such as ',' or ';'",
-            fix="correct `delimiter:`",
-        )
     utf8 = to_utf8(content, name, encoding)
     start = utf8[:HEADER_BYTES].decode("utf-8", errors="replace").removeprefix("\ufeff")
     try:
         rows = csv.reader(io.StringIO(start, newline=""), delimiter=delimiter)
         header = next((row for row in rows if row), [])
-    except csv.Error:
+    except (csv.Error, TypeError, ValueError):
         header = []
     if not header or any("\0" in cell for cell in header):
         raise DataError(
             "the first line is not a header of column names",
             file=name,
             expected="a text file with column names in its first line",
-            fix="check that this is a CSV, and give `encoding:` if it is UTF-16",
+            fix="check that this is a CSV, and `delimiter:`; give `encoding:` if it is UTF-16",
         )
     marks = [mark for mark in ",;\t|" if len(header) == 1 and mark in header[0]]
     hint = f"cells look separated by {marks[0]!r}: give `delimiter: {marks[0]!r}`" if marks else ""

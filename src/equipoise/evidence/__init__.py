@@ -1,6 +1,5 @@
 """Run directories: evidence on disk, whole or not there at all."""
 
-from equipoise.evidence.asking import RunOptions
 from equipoise.evidence.decoding import Decoding, ImageError, decode
 from equipoise.evidence.extraction import (
     Extraction,
@@ -20,6 +19,7 @@ from equipoise.evidence.pictures import (
 from equipoise.evidence.predictions import read_predictions, write_predictions
 from equipoise.evidence.rundir import check_place, is_run, new_run, relist
 from equipoise.evidence.texts import Texts, embed_classes, embed_texts
+from equipoise.evidence.working import RunOptions
 from equipoise.evidence.zero_shot import (
     Prompts,
     ZeroShot,

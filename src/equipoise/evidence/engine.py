@@ -13,10 +13,9 @@ from queue import Empty, Full, Queue, SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from equipoise.core.errors import EquipoiseError, MissingExtraError, ModelError, RunError
-from equipoise.evidence.asking import Asked, Request, RunOptions, asked
 from equipoise.evidence.decoding import Decoding, ignore_warnings
 from equipoise.evidence.store import Outcome, Piece
-from equipoise.evidence.working import Worker
+from equipoise.evidence.working import Asked, Request, RunOptions, Worker, asked
 from equipoise.models import ModelInfo
 
 if TYPE_CHECKING:

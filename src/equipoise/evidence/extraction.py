@@ -20,7 +20,6 @@ import pyarrow.parquet as pq
 from equipoise import __version__
 from equipoise.core.errors import DataError, InputError, ModelError, RunError
 from equipoise.core.files import table_bytes
-from equipoise.evidence.asking import Request, RunOptions
 from equipoise.evidence.decoding import Decoding, quiet
 from equipoise.evidence.engine import Cluster, Native, engine_of, telling
 from equipoise.evidence.pictures import Files, Pictures, same_pictures
@@ -39,6 +38,7 @@ from equipoise.evidence.store import (
     write,
     write_manifest,
 )
+from equipoise.evidence.working import Request, RunOptions
 from equipoise.models.info import one_digest, sha256_of
 
 Progress = Callable[[str, int, int | None], None]

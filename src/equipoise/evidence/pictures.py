@@ -8,7 +8,6 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -22,6 +21,7 @@ from equipoise.core.arrays import Integers, Objects
 from equipoise.core.errors import DataError
 from equipoise.core.files import open_regular, read_regular, read_table
 from equipoise.data.formats.rows import row_files
+from equipoise.data.problems import check_ids
 
 SUFFIXES = frozenset(
     {
@@ -255,16 +255,8 @@ def sorted_by_id(
     """Return the pictures in the order of their ids, after a check that each is there once."""
     if not ids:
         raise DataError("there are no images", file=name)
-    if "" in ids:
-        raise DataError("the id is empty", file=name, row=ids.index("") + 1)
+    check_ids(pl.Series("", ids, dtype=pl.String), name, fix="give each image an id of its own")
     order = sorted(range(len(ids)), key=ids.__getitem__)
-    for before, after in pairwise(order):
-        if ids[before] == ids[after]:
-            raise DataError(
-                f"the id {ids[after]!r} stands in rows {before + 1} and {after + 1}",
-                file=name,
-                fix="give each image an id of its own",
-            )
     whole = np.empty(len(ids), dtype=object)
     whole[:] = ids
     return replace(Pictures(name, whole, source, crops).take(order), left_out=left_out)

@@ -16,13 +16,11 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from equipoise.core.errors import MissingExtraError, RunError
-from equipoise.core.files import read_table, table_bytes
-from equipoise.evidence.asking import COLUMNS, Asked
+from equipoise.core.files import read_table
 from equipoise.evidence.pictures import Pictures
 
 # What calls raise that a file system does not have.
@@ -217,7 +215,7 @@ def crops_digest(pictures: Pictures) -> str | None:
 
 
 _NAME = re.compile(r"part-(\d{5,})-([0-9a-f]{16})\.parquet")
-_FAILURES = b"equipoise.failures"
+FAILURES_KEY = b"equipoise.failures"
 
 FAILURES = pa.schema([("image_id", pa.string()), ("stage", pa.string()), ("reason", pa.string())])
 
@@ -287,20 +285,6 @@ def digest_of(key: str, pictures: Pictures, contents: Sequence[str]) -> str:
     return hashlib.sha256(json.dumps([key, rows]).encode()).hexdigest()[:16]
 
 
-def part_bytes(
-    asked: Asked, ids: Sequence[str], values: np.ndarray[Any, Any], failures: Sequence[Failure]
-) -> bytes:
-    """Return the Parquet file of a part: the same bytes for the same rows."""
-    column = COLUMNS[asked.table]
-    table = pa.table({"image_id": pa.array(ids, pa.string()), column: asked.arrow(values)})
-    told = json.dumps([asdict(failure) for failure in failures])
-    return table_bytes(
-        table.replace_schema_metadata({_FAILURES: told.encode()}),
-        compression="zstd" if asked.table == "answers" else "none",
-        use_dictionary=False,
-    )
-
-
 def failures_of(path: Path) -> list[Failure]:
     """Return the failures that a part tells.
 
@@ -310,9 +294,9 @@ def failures_of(path: Path) -> list[Failure]:
         When it is no part, or damaged.
     """
     metadata = pq.read_schema(path).metadata or {}
-    if _FAILURES not in metadata:
+    if FAILURES_KEY not in metadata:
         raise ValueError("no part of an extraction")
-    return [Failure(**failure) for failure in json.loads(metadata[_FAILURES])]
+    return [Failure(**failure) for failure in json.loads(metadata[FAILURES_KEY])]
 
 
 def is_sound(path: Path, images: int) -> bool:

@@ -15,8 +15,8 @@ import pyarrow as pa
 from equipoise.core.arrays import Floats, Floats32
 from equipoise.core.errors import InputError, ModelError
 from equipoise.core.files import read_table, table_bytes
-from equipoise.evidence.asking import RunOptions
 from equipoise.evidence.store import warn_of_damage, write
+from equipoise.evidence.working import RunOptions
 from equipoise.evidence.zero_shot import Prompts, class_vectors
 
 if TYPE_CHECKING:

@@ -157,13 +157,10 @@ class ZeroShot:
         Places of the classes of rank 1 to k; of equal ones the first class is ranked first.
     scores : ndarray of float64, shape (n, k)
         Probability of each of these, or cosine where there is no activation.
-    tied : int
-        Images whose two best classes are equal.
     """
 
     top: Integers
     scores: Floats
-    tied: int
 
 
 def activation_of(info: Mapping[str, Any]) -> Activation:
@@ -224,15 +221,12 @@ def zero_shot(
         raise InputError(f"k is {k}; expected at least 1")
     if activation not in get_args(Activation):
         raise InputError(f"activation={activation!r}: expected one of {get_args(Activation)}")
-    tops, scores, tied = [], [], 0
+    tops, scores = [], []
     for some in _cosines(images, classes):
         tops.append(best(some, k))
         values = _activated(some, scale, bias, activation)
         scores.append(np.take_along_axis(values, tops[-1], 1))
-        if some.shape[1] > 1:
-            two = -np.partition(-some, 1, axis=1)[:, :2]
-            tied += int((two[:, 0] == two[:, 1]).sum())
-    return ZeroShot(np.concatenate(tops), np.concatenate(scores), tied)
+    return ZeroShot(np.concatenate(tops), np.concatenate(scores))
 
 
 def concept_scores(

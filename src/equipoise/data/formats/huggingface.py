@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from equipoise.core import DataError
-from equipoise.data.cells import as_text
+from equipoise.data.cells import as_text, is_numbers, is_text
 from equipoise.data.files import hash_file
 from equipoise.data.formats.registry import RowPictures, data_format
 from equipoise.data.formats.rows import row_files
@@ -106,7 +106,7 @@ def _read(file: Path, wanted: Sequence[str]) -> tuple[pa.Schema, pa.Table, list[
         else:
             whole, schema = None, pq.read_schema(file)
         check_columns(schema.names, wanted, str(file))
-        plain = [one.name for one in schema if _is_plain(one.type)]
+        plain = [one.name for one in schema if is_text(one.type) or is_numbers(one.type)]
         table = (
             pq.read_table(file, columns=plain, partitioning=None, page_checksum_verification=True)
             if whole is None
@@ -122,12 +122,6 @@ def _read(file: Path, wanted: Sequence[str]) -> tuple[pa.Schema, pa.Table, list[
             fix="download or save the data set again",
         ) from None
     return schema, table, sorted({*schema.names} - {*plain})
-
-
-def _is_plain(kind: pa.DataType) -> bool:
-    texts = pa.types.is_string(kind) or pa.types.is_large_string(kind)
-    numbers = pa.types.is_integer(kind) or pa.types.is_floating(kind)
-    return bool(texts or numbers or pa.types.is_boolean(kind))
 
 
 def _classes(schema: pa.Schema) -> dict[str, list[str]]:

@@ -139,9 +139,7 @@ def _records(source: JsonFile) -> Iterator[tuple[str, Record]]:
     """Yield the id of each image with its record."""
     places = Places(source.name, "image")
     for record in source.records():
-        # Version 1.0 of the files has "id".
-        old = "image_id" not in record.fields and "id" in record.fields
-        image = record.id("id" if old else "image_id")
+        image = record.id("image_id")
         places.add(image, record.place)
         yield image, record
     if not len(places):
