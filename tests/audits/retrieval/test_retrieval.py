@@ -144,14 +144,6 @@ def test_with_sets_both_nulls_stand_side_by_side():
     assert beside.family is Family.DESCRIPTIVE
 
 
-def test_several_k_are_versions_and_marginals_too():
-    data = {"images": {"table": table(), "id": "image"}, "groups": [["race", "gender"]]}
-    result = run(data=data, ranking={"k": [6, 12]})
-    places = {(f.groups, f.version) for f in result.findings if f.metric == "ndkl"}
-    assert {("race × gender", "K = 6"), ("race × gender", "K = 12")} <= places
-    assert {("race", "within gender, K = 6"), ("gender", "within race, K = 12")} <= places
-
-
 def test_equal_scores_show_nobody_first():
     flat = pl.DataFrame({name: np.ones(N) for name in QUERIES})
     found = by_metric(run(models={"m": {"scores": {"file": flat}}}, queries=None))

@@ -7,10 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from equipoise.audits.engines.rankings.audit import POOL_ORDER
-from equipoise.audits.engines.rankings.page import CAVEAT, MOST_GROUPS, curves, queries
+from equipoise.audits.engines.rankings.page import CAVEAT, curves, queries
 from equipoise.core import AuditResult
 from equipoise.report.blocks import (
-    Grid,
     Page,
     Row,
     Section,
@@ -21,7 +20,7 @@ from equipoise.report.blocks import (
     scope,
     value_of,
 )
-from equipoise.report.plots import Axis, intervals, labelled_points
+from equipoise.report.plots import Axis, intervals
 from equipoise.report.text import count, interval, listed, number, source, title
 
 MEASURES = ("max_skew", "ndkl")
@@ -143,14 +142,6 @@ def people(result: AuditResult) -> Section | None:
     labels = [row for row in rows(result, "people") if row["n"]]
     if not labels:
         return None
-    charts = []
-    for (groups, metric, error), panel in panels(labels, "groups", "metric", "error").items():
-        own = [row for row in panel if row["group"]]
-        if 1 < len(own) <= MOST_GROUPS and error in ("", "any error"):
-            name = f"{title(metric)} by {groups}"
-            axis = Axis("share of the images", percent=True, domain=(0.0, 1.0))
-            marks = labelled_points(own, "group", percent=True)
-            charts.append(intervals(marks, f"{name}, with intervals", axis, title=name))
     text = (
         "Whether people find errors in images of one group more often is tested. Precision: of the "
         "images in which the attribute was detected, the share that show it. Recall: of the images "
@@ -166,8 +157,7 @@ def people(result: AuditResult) -> Section | None:
         "Attributes": "groups",
     }
     table = Table.of("People's labels of the images", columns, labels, source="people")
-    blocks = (Words((text,), "note"), Grid(tuple(charts)), table)
-    return Section("people", "People's labels", blocks)
+    return Section.of("people", "People's labels", text, table)
 
 
 PAGE = Page(

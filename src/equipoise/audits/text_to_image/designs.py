@@ -34,7 +34,7 @@ from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Family, GroupValue
 from equipoise.core.groups import Groups
 from equipoise.data import Items, ItemSource, Vectors, load_items
-from equipoise.metrics.counts.shares import TRANSPORT, corrected_shares, mean_share_mad, share_gap
+from equipoise.metrics.counts.shares import corrected_shares, mean_share_mad, share_gap
 from equipoise.stats.resampling import Bootstrap, Resampling
 
 if TYPE_CHECKING:
@@ -344,7 +344,6 @@ class ShareDesign(Design):
                 yield from self._against(target, estimate)
         if len(estimates) > 1 and any(each.estimable for each in estimates.values()):
             yield _tested(whole(mean_share_mad(estimates), self.place, Family.COMPOSITE))
-        yield self._note()
 
     def _shares(self, target: str, rows: Integers, resampling: Resampling | None) -> Estimate:
         made, share = self.made, self.share
@@ -409,19 +408,6 @@ class ShareDesign(Design):
         )
         for name, n in sorted(states.items()):
             yield Row.of("image_states", self.place, target=target, state=name, count=n)
-
-    def _note(self) -> str:
-        confusion = self.judged.confusion
-        if confusion is None:
-            return (
-                f"Shares of {self.share.of} are as the classifier says: without labelled images "
-                "its errors are not corrected."
-            )
-        return (
-            f"Shares of {self.share.of} are corrected by {int(confusion.labelled.sum())} labelled "
-            f"images. {TRANSPORT[0].upper()}{TRANSPORT[1:]} (transport): where labelled images are "
-            "of another style, shares are biased and no interval says so."
-        )
 
 
 def _by_class(estimate: Estimate, metric: str) -> tuple[GroupValue, ...]:

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from equipoise.audits.engines.associations.charts import (
     MOST_TARGETS,
     by_place,
-    by_target,
     parts_of_mcas,
     scores,
     section_of,
@@ -16,9 +15,8 @@ from equipoise.audits.engines.associations.charts import (
     where,
     xmcas_table,
 )
-from equipoise.audits.text_to_image.designs import ALL, OWN
+from equipoise.audits.text_to_image.designs import OWN
 from equipoise.core import AuditResult
-from equipoise.core.finding import Family
 from equipoise.report.blocks import (
     Block,
     Chart,
@@ -54,16 +52,13 @@ _UNCORRECTED = (
 _LEANING = (
     "MCAS of each target: how much closer its images and prompt are to images and texts of one "
     "group than to those of the other. Point: the value. Line: its interval. Grey band: 95 of 100 "
-    "random exchanges of the groups' images and texts."
+    "random exchanges of the groups' images and texts. Where marks of encoders lie apart, results "
+    "depend on the encoder."
 )
 _PLANE = (
     "Each mark is a target or a prompt of an attribute. To the sides: the group it is closer to "
     "(MCAS). Up: its similarity to the further group. Cosines of encoders have an offset of their "
     "own, so compare marks with those of the attributes. Lines: intervals. Names are in tooltips."
-)
-_ENCODERS = (
-    "MCAS of each target in the space of each encoder. Where marks of a row lie apart, the result "
-    "depends on the encoder."
 )
 _GUIDANCE = (
     "Guidance exaggerates what a prompt says. A line that leaves zero as guidance grows shows that "
@@ -154,12 +149,12 @@ def _states(result: AuditResult) -> Iterator[Block]:
 
 def leaning(result: AuditResult) -> Section | None:
     """Return MCAS of every target, left or right of 0, over its chance band."""
-    tested = (
+    leans = (
         finding
         for finding in result.findings
-        if finding.metric == "mcas" and finding.family is not Family.DESCRIPTIVE
+        if finding.metric == "mcas" and not finding.reason.startswith(OWN)
     )
-    return scores(result, tested, _LEANING)
+    return scores(result, leans, _LEANING)
 
 
 def plane(result: AuditResult) -> Section | None:
@@ -218,37 +213,6 @@ def _with_versions(result: AuditResult) -> list[Row]:
     ]
 
 
-def encoders(result: AuditResult) -> Section | None:
-    """Return MCAS of each target by encoder."""
-    every = [
-        row
-        for row in _with_versions(result)
-        if row["metric"] == "mcas" and row["by"] != ALL and not row["reason"].startswith(OWN)
-    ]
-    charts = [
-        _of_encoders(panel, f"{model}, {groups}" + (f", guidance {at}" if at != "nan" else ""))
-        for (model, groups, at), panel in panels(every, "model", "groups", "guidance").items()
-        if len(distinct(panel, "by")) > 1
-    ]
-    return section_of("encoders", "Results by encoder", _ENCODERS, charts)
-
-
-def _of_encoders(panel: Sequence[Row], name: str) -> Chart:
-    shown = [row for own in by_target(panel, "subject").values() for row in own]
-    marks = points(
-        shown,
-        lambda row: f"{row['subject']}, {row['by']}: {number(row['value'])} "
-        f"{interval(row['ci_low'], row['ci_high'])}",
-        "value", label="subject", series="by", low="ci_low", high="ci_high",
-    )  # fmt: skip
-    axis = Axis(sides(panel[0]["groups"]), zero=True)
-    chart = intervals(marks, name, axis, title=name, series=distinct(shown, "by"))
-    columns = {
-        "Target": "subject", "Encoder": "by", "#Value": "value", "#Interval": "ci_low ci_high",
-    }  # fmt: skip
-    return tabled(chart, columns, shown, "findings")
-
-
 def guidance(result: AuditResult) -> Section | None:
     """Return the results at each strength of guidance."""
     table = [
@@ -300,6 +264,6 @@ PAGE = Page(
     leads=("share_mad", "share_gap", "mcas", "xmcas"),
     by_group=("share_mad", "share_gap", "association_score"),
     subjects="targets",
-    sections=(shares, leaning, plane, parts, guidance, encoders),
+    sections=(shares, leaning, plane, parts, guidance),
     facts=facts,
 )

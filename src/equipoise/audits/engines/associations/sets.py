@@ -303,9 +303,7 @@ def _generated(question: Question, estimates: Mapping[str, Estimate]) -> Iterato
             direction=f"the images of {target} lean {size} than its texts",
         )  # fmt: skip
         # Chance level and p would answer another question.
-        signed = bias.parts[0]
-        ends = "" if math.isnan(signed.low) else f", {signed.low:.3g} to {signed.high:.3g}"
-        yield without_verdict(without_chance(described), f"{_NOT_EQUAL}{ends}")
+        yield without_verdict(without_chance(described), _NOT_EQUAL)
         yield finding_of(gain, place, Family.DESCRIPTIVE, subject=target)
     for target, own in both.items():
         bias_ends, gain_ends = (each.interval(question.level) for each in own)
@@ -377,10 +375,7 @@ def _xmcas(question: Question, target: str) -> Iterator[Result]:
     )
     neutral = math.atan(1.0 / (2 + len(options.further)))
     less = "less" if estimate.value < neutral else "more"
-    direction = (
-        f"{target} represents {' and '.join(options.further)} {less} than the neutral angle of "
-        f"{neutral:.3f}\u00a0rad ({math.degrees(neutral):.1f}°) does"
-    )
+    direction = f"{target} represents {' and '.join(options.further)} {less} than the neutral angle"
     yield finding_of(
         estimate, place, Family.DESCRIPTIVE, subject=target, direction=direction, **about(every)
     )

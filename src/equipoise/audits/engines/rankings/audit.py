@@ -304,17 +304,17 @@ def check_designs(designs: Sequence[RankingDesign], config: RankingAudit) -> Non
         for name, names in {each.name: each.groups.names for each in designs}.items()
     )
     largest = max((n for design in designs for n in design.pool_sizes), default=0)
-    if max(options.k or (0,)) > largest or (options.prefixes or 0) > largest:
+    if max(*(options.k or (0,)), options.prefixes or 0) > largest:
         raise InputError(
             f"ranking.k and ranking.prefixes: the largest pool has {largest} images with a group; "
             "expected smaller numbers"
         )
-    fits = [design for design in designs if design.has_desired]
-    try:
-        if isinstance(options.desired, Mapping):
+    if isinstance(options.desired, Mapping):
+        fits = [design for design in designs if design.has_desired]
+        try:
             given_shares(options.desired, (fits or designs)[0].groups)
-    except InputError as error:
-        raise InputError(f"ranking.{error}. Groups: {choices}") from None
+        except InputError as error:
+            raise InputError(f"ranking.{error}. Groups: {choices}") from None
     named = options.first, options.second
     default = options.measures == type(options).model_fields["measures"].default
     wanted = named != (None, None) or ("bias_at_k" in options.measures and not default)

@@ -180,10 +180,7 @@ def scores_by_subject(
 
 def _are_subjects(names: Sequence[str], subjects: Mapping[str, str | None]) -> bool:
     """Whether columns are named after subjects, and not after queries."""
-    known = {*subjects.values()}
-    of_queries = any(name in subjects and name not in known for name in names)
-    every = subjects.keys() <= {*names}
-    return not every and not of_queries and any(name in known for name in names)
+    return not subjects.keys() <= {*names} and {*names} <= {*subjects.values()}
 
 
 def _check_partners(
