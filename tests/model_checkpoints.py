@@ -124,35 +124,32 @@ def _words_tokenizer(length, **special):
     )
 
 
-def siglip(folder):
-    from transformers import SiglipConfig, SiglipImageProcessorPil, SiglipModel
+def _siglip(folder, family, processor, **vision):
+    import transformers
 
     tokenizer = _words_tokenizer(64, eos_token="</s>", pad_token="<pad>", unk_token="<unk>")
     text = TOWER | {"vocab_size": len(tokenizer), "max_position_embeddings": 64}
     text |= {"bos_token_id": 0, "eos_token_id": 0, "pad_token_id": 1}
-    config = SiglipConfig(
-        text_config=text, vision_config=TOWER | {"image_size": 32, "patch_size": 8}
+    config = getattr(transformers, f"{family}Config")(
+        text_config=text, vision_config=TOWER | {"patch_size": 8} | vision
     )
-    model = _seeded(SiglipModel, config)
+    model = _seeded(getattr(transformers, f"{family}Model"), config)
     model.logit_scale.data.fill_(2.0)
     model.logit_bias.data.fill_(-3.0)
-    return _save(folder, model, SiglipImageProcessorPil(size=SQUARE), tokenizer)
+    return _save(folder, model, processor, tokenizer)
+
+
+def siglip(folder):
+    from transformers import SiglipImageProcessorPil
+
+    return _siglip(folder, "Siglip", SiglipImageProcessorPil(size=SQUARE), image_size=32)
 
 
 def siglip2(folder):
-    from transformers import Siglip2Config, Siglip2ImageProcessorPil, Siglip2Model
+    from transformers import Siglip2ImageProcessorPil
 
-    tokenizer = _words_tokenizer(64, eos_token="</s>", pad_token="<pad>", unk_token="<unk>")
-    text = TOWER | {"vocab_size": len(tokenizer), "max_position_embeddings": 64}
-    text |= {"bos_token_id": 0, "eos_token_id": 0, "pad_token_id": 1}
-    config = Siglip2Config(
-        text_config=text, vision_config=TOWER | {"num_patches": 16, "patch_size": 8}
-    )
-    model = _seeded(Siglip2Model, config)
-    model.logit_scale.data.fill_(2.0)
-    model.logit_bias.data.fill_(-3.0)
     processor = Siglip2ImageProcessorPil(patch_size=8, max_num_patches=16)
-    return _save(folder, model, processor, tokenizer)
+    return _siglip(folder, "Siglip2", processor, num_patches=16)
 
 
 def _bert_tokenizer(length):

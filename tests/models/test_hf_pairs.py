@@ -3,8 +3,6 @@
 import numpy as np
 import pytest
 
-from equipoise.core.errors import InputError
-from equipoise.models import load_model
 from model_checkpoints import TEXTS, images
 
 torch = pytest.importorskip("torch", reason="could not import torch")
@@ -46,13 +44,3 @@ def test_pairs_are_scored_as_the_library_does(model, folder, family):
     assert got.dtype == np.float32
     assert np.ptp(got, axis=0).min() > 1e-4
     assert np.ptp(got, axis=1).min() > 1e-4
-
-
-def test_an_image_that_the_processor_cannot_take_is_named(
-    checkpoint,
-):
-    model = load_model(f"hf:{checkpoint('bridgetower')}", device="cpu")
-    narrow = np.zeros((90, 20, 3), dtype=np.uint8)
-    expected = r"^Image 1, 20 × 90 pixels, cannot be prepared for hf:.*: Size must contain"
-    with pytest.raises(InputError, match=expected):
-        model.score([IMAGES[0], narrow], TEXTS)

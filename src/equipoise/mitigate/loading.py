@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from equipoise.audits.config_fields import located
-from equipoise.audits.config_yaml import nearest
 from equipoise.core.arrays import Integers, Objects
 from equipoise.core.errors import ConfigError, DataError, InputError
 from equipoise.data import ItemSource, load_items, read_table
@@ -43,8 +42,6 @@ class Loaded:
     split : Split
     training : Training
         Of the subjects that are not withheld.
-    tables : tuple of TableImages
-        The images of every table, for `check_images`.
     inputs, counts : mapping
         For the manifest.
     """
@@ -52,7 +49,6 @@ class Loaded:
     test: Test
     split: Split
     training: Training
-    tables: tuple[TableImages, ...]
     inputs: Mapping[str, Mapping[str, Any]]
     counts: Mapping[str, Any]
 
@@ -75,18 +71,10 @@ def load(config: Config, *, base: Path = Path()) -> Loaded:
         # A recipe itself tells whether a model that is there is the one it would write.
         if not any((output / name / file).is_file() for file in (RECORD, SETTINGS)):
             refuse_occupied(output / name)
-    tables: list[TableImages] = []
     inputs: dict[str, Mapping[str, Any]] = {}
-
-    def read(about: ImagesConfig, what: str, *columns: str) -> tuple[TableImages, list[Objects]]:
-        images, values, digests = _read_images(about, columns, base, what)
-        tables.append(images)
-        inputs.update(digests)
-        return images, values
-
     about = config.images
     columns = (about.subject, about.set, about.caption)
-    pictures, values = read(about, "images", *columns, *about.attributes)
+    pictures, values = _read_images(about, (*columns, *about.attributes), base, "images", inputs)
     name = pictures.pictures.name
     try:
         attributes = dict(zip(about.attributes, values[3:], strict=True))
@@ -104,7 +92,7 @@ def load(config: Config, *, base: Path = Path()) -> Loaded:
     texts = _texts(config, images, base, inputs)
     zero_shot = []
     for name, labels in config.zero_shot.items():
-        pictures, (label,) = read(labels, name, labels.label)
+        pictures, (label,) = _read_images(labels, (labels.label,), base, name, inputs)
         made = prompts(sorted({*label.tolist()}), labels.templates)
         by_class: dict[str, list[str]] = {}
         for text, place in zip(made.texts, made.owner, strict=True):
@@ -112,7 +100,7 @@ def load(config: Config, *, base: Path = Path()) -> Loaded:
         zero_shot.append(ZeroShotSet(name, pictures, label, by_class))
     retrieval = []
     for name, captions in config.retrieval.items():
-        pictures, (caption,) = read(captions, name, captions.caption)
+        pictures, (caption,) = _read_images(captions, (captions.caption,), base, name, inputs)
         retrieval.append(RetrievalSet(name, pictures, caption, np.arange(len(caption))))
     split = _split(config, images)
     counts = {
@@ -125,7 +113,7 @@ def load(config: Config, *, base: Path = Path()) -> Loaded:
     training = training_of(
         texts, images, split.training, validation=config.validation, seed=config.seed
     )
-    return Loaded(test, split, training, tuple(tables), inputs, counts)
+    return Loaded(test, split, training, inputs, counts)
 
 
 def _texts(
@@ -167,9 +155,7 @@ def _split(config: Config, images: ImageSets) -> Split:
         return split_subjects(subjects, withheld=withheld, seed=config.seed)
     unknown = [name for name in withheld if name not in subjects]
     if unknown:
-        raise ConfigError(
-            f"withheld: {unknown[0]!r} is no subject of the images{nearest(unknown[0], subjects)}"
-        )
+        raise ConfigError(f"withheld: {unknown[0]!r} is no subject of the images")
     learned = tuple(name for name in subjects if name not in withheld)
     return Split(learned, tuple(sorted(withheld)))
 
@@ -225,7 +211,7 @@ class TableImages:
         )
 
 
-def check_images(tables: Sequence[TableImages], progress: Progress | None = None) -> None:
+def check_images(test: Test, progress: Progress | None = None) -> None:
     """Read and decode every image of some tables once.
 
     Raises
@@ -233,7 +219,8 @@ def check_images(tables: Sequence[TableImages], progress: Progress | None = None
     DataError
         When one cannot be read or decoded; names the first row of the first such table.
     """
-    for table in tables:
+    sets: tuple[Any, ...] = (test.images, *test.zero_shot, *test.retrieval)
+    for table in (each.images for each in sets):
         for done, place in enumerate(np.argsort(table.rows).tolist()):
             if progress is not None and done % _AT_ONCE == 0:
                 progress("checking images", done, len(table))
@@ -241,9 +228,13 @@ def check_images(tables: Sequence[TableImages], progress: Progress | None = None
 
 
 def _read_images(
-    config: ImagesConfig, columns: Sequence[str], base: Path, what: str
-) -> tuple[TableImages, list[Objects], Mapping[str, Mapping[str, Any]]]:
-    """Read a table of images, sorted by id: images, columns without a missing cell, and digests."""
+    config: ImagesConfig,
+    columns: Sequence[str],
+    base: Path,
+    what: str,
+    inputs: dict[str, Mapping[str, Any]],
+) -> tuple[TableImages, list[Objects]]:
+    """Read a table of images, sorted by id: images, and columns without a missing cell."""
     table = located(config.table, base)
     wanted = tuple(dict.fromkeys((config.path, *columns)))
     items = load_items(ItemSource(table, config.id, wanted), what=what)
@@ -267,4 +258,5 @@ def _read_images(
         column=config.path,
     )
     images = TableImages(pictures, order + 1, config.path)
-    return images, [items.columns[name][order] for name in columns], items.inputs
+    inputs.update(items.inputs)
+    return images, [items.columns[name][order] for name in columns]

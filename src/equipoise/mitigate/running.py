@@ -187,7 +187,7 @@ def run(
     RunError
         When something lies where a model is to be.
     """
-    check_images(loaded.tables, progress)
+    check_images(loaded.test, progress)
     encoder = _opened(config, config.model, base)
     floor = None if config.floor is None else _opened(config, config.floor, base)
     job = _Job(loaded.split, loaded.training, base / config.output)

@@ -71,7 +71,15 @@ def find_pipeline(asked: str, options: Options) -> Files:
         names += ["*.py"] if options.trust_remote_code else []
         folder = fetched(asked, options, names, ("*.fp16*", "*non_ema*"))
         revision = commit(folder)
-    index = _index(folder)
+    path = folder / INDEX
+    try:
+        index = dict(json.loads(path.read_text(encoding="utf-8")))
+        index["_class_name"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ModelError(
+            f"{path} names no pipeline ({error}). To do: name a folder that save_pretrained of a "
+            "pipeline of diffusers wrote."
+        ) from error
     _refuse_code(asked, index, options)
     weights = _weights(asked, folder, index, options)
     code = options.trust_remote_code
@@ -82,19 +90,6 @@ def find_pipeline(asked: str, options: Options) -> Files:
     return Files(
         asked, folder, index, digests({*settings}, folder) | found, one_digest(found), revision
     )
-
-
-def _index(folder: Path) -> dict[str, Any]:
-    path = folder / INDEX
-    try:
-        index = json.loads(path.read_text(encoding="utf-8"))
-        index["_class_name"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ModelError(
-            f"{path} names no pipeline ({error}). To do: name a folder that save_pretrained of a "
-            "pipeline of diffusers wrote."
-        ) from error
-    return dict(index)
 
 
 def _refuse_code(asked: str, index: Mapping[str, Any], options: Options) -> None:

@@ -625,8 +625,14 @@ class HfAnswerer:
         return [text for part in parts for text in part]
 
     def _answers(self, question: str, images: Sequence[Any]) -> list[str]:
-        prepare = self._conversation if self.family.chat else self._prompted
-        inputs = self.placement.put(prepare(pillow_images(images), question))
+        pictures, words = pillow_images(images), question.strip()
+        if self.family.chat:
+            given = self._conversation(pictures, words)
+        else:
+            prompts = [self.family.prompt.format(words)] * len(pictures)
+            text = {"text": prompts, "padding": True} if words else {}
+            given = self.processor(images=pictures, **text, return_tensors="pt")
+        inputs = self.placement.put(given)
         with self.placement.torch.inference_mode():
             tokens = self.model.generate(**inputs, **DECODING)
         config, start = self.model.config, 0
@@ -637,14 +643,6 @@ class HfAnswerer:
         texts = self.processor.batch_decode(tokens[:, start:], skip_special_tokens=True)
         return [text.strip() for text in texts]
 
-    def _prompted(self, images: list[Any], question: str) -> Any:
-        if not question.strip():
-            return self.processor(images=images, return_tensors="pt")
-        text = self.family.prompt.format(question.strip())
-        return self.processor(
-            images=images, text=[text] * len(images), padding=True, return_tensors="pt"
-        )
-
     def _conversation(self, images: list[Any], question: str) -> Any:
         conversations = [
             [
@@ -652,7 +650,7 @@ class HfAnswerer:
                     "role": "user",
                     "content": [
                         {"type": "image", "image": image},
-                        {"type": "text", "text": question.strip()},
+                        {"type": "text", "text": question},
                     ],
                 }
             ]

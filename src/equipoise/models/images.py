@@ -34,7 +34,24 @@ def as_rgb(images: Sequence[Any]) -> list[Image]:
         If one is of another form. What becomes of transparency, of CMYK and of 16 bits is decided
         where images are decoded, not here.
     """
-    return [_as_rgb(position, image) for position, image in enumerate(images)]
+    arrays = []
+    for position, image in enumerate(images):
+        mode = getattr(image, "mode", None)
+        if mode not in {None, "RGB", "L"}:
+            raise InputError(
+                f"Image {position} has mode {mode}; a model takes RGB or grey (L). "
+                "To do: image.convert('RGB'), with a background where it is transparent."
+            )
+        array = np.asarray(image)
+        if array.ndim == 2:
+            array = np.repeat(array[:, :, None], 3, axis=2)
+        if array.dtype != np.uint8 or array.ndim != 3 or array.shape[2] != 3 or 0 in array.shape:
+            raise InputError(
+                f"Image {position} is {array.dtype} of shape {np.shape(image)}, expected uint8 of "
+                "shape (height, width, 3) or (height, width)."
+            )
+        arrays.append(np.ascontiguousarray(array))
+    return arrays
 
 
 def pillow_images(images: Sequence[Any]) -> "list[PillowImage]":
@@ -46,21 +63,3 @@ def pillow_images(images: Sequence[Any]) -> "list[PillowImage]":
     from PIL import Image as pillow  # noqa: N813
 
     return [pillow.fromarray(image) for image in as_rgb(images)]
-
-
-def _as_rgb(position: int, image: Any) -> Image:
-    mode = getattr(image, "mode", None)
-    if mode is not None and mode not in {"RGB", "L"}:
-        raise InputError(
-            f"Image {position} has mode {mode}; a model takes RGB or grey (L). "
-            "To do: image.convert('RGB'), with a background where it is transparent."
-        )
-    array = np.asarray(image)
-    if array.ndim == 2:
-        array = np.repeat(array[:, :, None], 3, axis=2)
-    if array.dtype != np.uint8 or array.ndim != 3 or array.shape[2] != 3 or 0 in array.shape:
-        raise InputError(
-            f"Image {position} is {array.dtype} of shape {np.shape(image)}, expected uint8 of "
-            "shape (height, width, 3) or (height, width)."
-        )
-    return np.ascontiguousarray(array)
