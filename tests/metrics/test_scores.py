@@ -515,7 +515,7 @@ def test_effects(shift, effect):
     assert by(design_choices(versions, "base"), concept="c")["effect"] == effect
 
 
-def test_groups_are_matched_in_either_order_and_missing_ones_said():
+def test_groups_are_matched_by_name_and_missing_ones_said():
     versions = {"base": shifted(3, 0.9), "renamed": shifted(3, 0.9, ("b", "a"))}
     row = by(design_choices(versions, "base"), concept="c")
     # What was group a is now b: the difference of a and b has the other sign.

@@ -45,12 +45,6 @@ class Contrast:
         """1 where the first group has the larger value, -1 where the second has."""
         return math.copysign(1.0, self.value)
 
-    def reversed(self) -> Contrast:
-        """Return the contrast of the groups in the other order."""
-        # 0 - x, not -x: a difference of 0 stays 0 and does not become -0.
-        ends = 0.0 - self.high, 0.0 - self.low
-        return Contrast(0.0 - self.value, *ends, 0.0 - self.replicates, self.significant)
-
 
 Contrasts = Mapping[Key, Contrast]
 _UNKNOWN = Contrast(math.nan, math.nan, math.nan, np.full(1, np.nan))
@@ -92,13 +86,6 @@ def _of_version(results: ConceptResults, alpha: float) -> Contrasts:
             significant = one.low > 0 or one.high < 0 if results.hall else adjusted <= alpha
             found[key] = replace(one, significant=bool(significant))
     return found
-
-
-def matched(found: Contrasts, key: Key) -> Contrast:
-    """Find a contrast by its names, with the groups in either order."""
-    concept, a, b = key
-    other = found.get((concept, b, a))
-    return found.get(key) or (other.reversed() if other else _UNKNOWN)
 
 
 def reason_of(results: ConceptResults, key: Key) -> str:
@@ -187,7 +174,7 @@ def design_choices(versions: Versions, baseline: str, *, alpha: float = 0.05) ->
         if name == baseline:
             continue
         for key, old in contrasts[baseline].items():
-            new = matched(found, key)
+            new = found.get(key, _UNKNOWN)
             change, low, high = math.nan, math.nan, math.nan
             if not math.isnan(old.value + new.value):
                 change = old.sign * (new.value - old.value) + 0.0  # no -0.0
@@ -237,7 +224,7 @@ def robust_conclusions(versions: Versions, baseline: str, *, alpha: float = 0.05
     for key, old in contrasts[baseline].items():
         if math.isnan(old.value):
             continue
-        others = [matched(found, key) for found in contrasts.values()]
+        others = [found.get(key, _UNKNOWN) for found in contrasts.values()]
         known = [one for one in others if not math.isnan(one.value)]
         agreeing = sum(_conclusion(one, key) == _conclusion(old, key) for one in known)
         rows.append(
@@ -284,7 +271,7 @@ def model_order(models: Mapping[str, Versions], baseline: str, *, alpha: float =
     for a, b in combinations(models, 2):
         for key in found[a][baseline]:
             ordered = {
-                version: _order(matched(own, key), matched(found[b][version], key), alpha)
+                version: _order(own.get(key, _UNKNOWN), found[b][version].get(key, _UNKNOWN), alpha)
                 for version, own in found[a].items()
             }
             larger = {

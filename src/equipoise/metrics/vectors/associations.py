@@ -609,13 +609,8 @@ register(
         name="differential_association",
         title="Differential association",
         range="[-4, 4] for cosines; a sum within weat",
-        definition=(
-            "Association of a concept with images of two groups, minus that of another concept."
-        ),
-        direction=(
-            "Either: positive means the first concept is closer to the first group than the second "
-            "is."
-        ),
+        definition="Association of a concept with images of two groups, minus that of another.",
+        direction="Either: positive means the first concept is closer to the first group.",
         threshold=0.02,
         interval="percentile bootstrap over images, texts fixed",
         null="images of both groups are exchangeable",
@@ -635,28 +630,19 @@ register(
     _effect(
         name="weat",
         title="WEAT effect size",
-        definition=(
-            "Mean association score of targets x minus that of targets y, over the standard "
-            "deviation of both together."
-        ),
+        definition="Mean association score of x minus that of y, in standard deviations of both.",
         direction="Either: positive means x goes with a and y with b.",
         interval="percentile bootstrap over every set of two members or more that is not fixed",
         null="members of x and y are exchangeable; exact up to 200,000 partitions or 44 targets",
         reference="Caliskan et al. 2017; Steed & Caliskan 2021 (iEAT)",
-        errata=(
-            "The source counts partitions with a strictly larger statistic and so leaves out the "
-            "observed one, which is not valid. Here it counts."
-        ),
+        errata="The source leaves out the observed partition, which is not valid: here it counts.",
     )
 )
 register(
     _effect(
         name="sc_weat",
         title="SC-WEAT effect size",
-        definition=(
-            "Mean similarity of a target to set a minus that to set b, over the standard deviation "
-            "of its similarities to both."
-        ),
+        definition="Mean similarity to a minus that to b, in standard deviations of both.",
         direction="Either: positive goes with a, negative with b.",
         interval="percentile bootstrap over attributes",
         null="members of a and b are exchangeable",

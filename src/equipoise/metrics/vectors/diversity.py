@@ -537,9 +537,7 @@ register(
         threshold_reason=COSINE,
         direction="Higher: sets lie further apart.",
         chance="the mean distance over all pairs of images",
-        interval=(
-            "jackknife over the images of each set, Student's t with Welch's degrees of freedom"
-        ),
+        interval="jackknife over the images of each set, Welch's t",
         null="images are exchangeable between sets",
         reference=REFERENCE,
     )
@@ -554,9 +552,7 @@ register(
         definition="Mean distance 1 − cos between the images of one set and those of another.",
         direction="Higher: the two sets lie further apart.",
         chance="none: read it beside the diversity within both sets",
-        interval=(
-            "jackknife over the images of both sets, Student's t with Welch's degrees of freedom"
-        ),
+        interval="jackknife over the images of both sets, Welch's t",
         reference=REFERENCE,
     )
 )
@@ -568,15 +564,10 @@ register(
         group_metric="iss_intra",
         range="[-2, 2]",
         harm="either",
-        definition=(
-            "ISS intra of one set minus that of another; of more than two sets, the pair that "
-            "differs most."
-        ),
+        definition="ISS intra of one set minus that of another, for the pair that differs most.",
         threshold=0.02,
         threshold_reason=COSINE,
-        direction=(
-            "Either: negative means the first set's images are more alike, positive the second's."
-        ),
+        direction="Either: negative means the first set's images are more alike.",
         chance="0",
         interval="jackknife of both U-statistics, Student's t with Welch's degrees of freedom",
         null="both sets are equally diverse: Welch's t, two-sided, Bonferroni over pairs",

@@ -513,10 +513,7 @@ register(
         kinds=("associations", "text_to_image"),
         range="[-8, 8] for cosines",
         harm="either",
-        definition=(
-            "Sum of the four association scores II + ITP + ITA + TT of a concept's images and "
-            "prompt with two groups' images and texts."
-        ),
+        definition="II + ITP + ITA + TT: associations of a concept's images and prompt.",
         direction="Either: positive leans to the first group, negative to the second.",
         threshold=0.04,
         threshold_reason=COSINE,
@@ -525,10 +522,7 @@ register(
         null="images of both groups are exchangeable, and so are their texts",
         parameters={"resample_texts": "false: prompts are fixed"},
         reference="Mandal et al. 2023; Mandal 2024, chapters 6 and 8",
-        errata=(
-            "Chapter 8 of the source prints the range [-1, 1]; four differences of cosines reach "
-            "[-8, 8]."
-        ),
+        errata="Chapter 8 of the source prints the range [-1, 1]; four differences reach [-8, 8].",
     )
 )
 register(
@@ -544,10 +538,7 @@ register(
             "Angle θ = atan2(n, 1 − |MCAS| + k), with n the mean similarity to further groups over "
             "the four pairs of modalities and k an offset."
         ),
-        direction=(
-            "Either: below the neutral angle (18.43° for three groups) further groups are "
-            "represented less."
-        ),
+        direction="Either: below the neutral angle further groups are represented less.",
         chance="none: an angle compares no exchangeable groups",
         interval="percentile bootstrap over images",
         parameters={"offset": "0; estimate_offset estimates it"},
@@ -567,9 +558,7 @@ register(
         kinds=("associations",),
         range="[0, 8] for cosines",
         harm="either",
-        definition=(
-            "Mean |MCAS| of targets declared neutral: the denominator of θ is then 1 on average."
-        ),
+        definition="Mean |MCAS| of neutral targets: the denominator of θ is then 1 on average.",
         direction="Either: no harm by itself.",
         chance="none: a property of neutral targets",
         interval="percentile bootstrap over targets",
@@ -584,19 +573,13 @@ register(
         symbol="δ",
         kinds=("associations", "text_to_image"),
         range="[0, 2] for cosines",
-        definition=(
-            "| |II| − |TT| |: difference in size of the association in generated images and in "
-            "texts."
-        ),
+        definition="| |II| − |TT| |: difference in size of the association in images and texts.",
         direction="Higher: images add to the association of the texts, or lose it.",
         threshold=0.01,
         threshold_reason=COSINE,
         chance="above 0",
         interval="percentile bootstrap over images",
-        null=(
-            "groups are exchangeable, so neither images nor texts hold an association; audits "
-            "report no p-value"
-        ),
+        null="groups are exchangeable: images and texts have no association; no p in audits",
         reference="Mandal 2024, chapter 8",
     )
 )
@@ -607,15 +590,10 @@ register(
         symbol="α",
         kinds=("associations", "text_to_image"),
         range="[0, infinity)",
-        definition=(
-            "|(ITP + ITA) / (2 TT)|: association across modalities relative to that of the texts."
-        ),
+        definition="|(ITP + ITA) / (2 TT)|: association across modalities relative to texts.",
         direction="Higher: above 1 the association is amplified.",
         chance="none: TT is near 0 under the null and the quotient explodes",
-        interval=(
-            "percentile bootstrap over images; not estimable when the 95 % interval of TT contains "
-            "0"
-        ),
+        interval="percentile bootstrap over images; none when that of TT contains 0",
         reference="Mandal 2024, chapter 8",
     )
 )

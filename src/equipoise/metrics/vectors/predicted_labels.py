@@ -423,10 +423,7 @@ register(
         title="Label concentration",
         kinds=("associations", "answers"),
         unit="points",
-        definition=(
-            "Largest difference between groups in the share of images on the group's k most "
-            "frequent labels."
-        ),
+        definition="Largest difference between groups in the share of their k top labels.",
         direction="Higher: fewer labels describe one group's images.",
         threshold=0.05,
         threshold_reason=POINTS,

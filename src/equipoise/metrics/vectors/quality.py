@@ -263,10 +263,7 @@ def inception_score(
         n={"images": len(rows)},
         method=method,
         params={"classes": rows.shape[1]},
-        no_chance=(
-            "none: no groups are exchanged; the score of a classifier that says the same of every "
-            "image is 1, and it grows where images are few"
-        ),
+        no_chance="none: no groups are exchanged; the score grows where images are few",
         unit=owner.name,
         ends=ends,
     )
@@ -662,9 +659,7 @@ _frechet = partial(
     MetricSpec,
     kinds=("counterfactuals", "generation"),
     direction="Higher: the set lies further from the reference.",
-    reference=(
-        "Dowson & Landau 1982; Heusel et al. 2017 (FID); Chong & Forsyth 2020 (extrapolation)"
-    ),
+    reference="Dowson & Landau 1982; Heusel et al. 2017; Chong & Forsyth 2020 (extrapolation)",
 )
 register(
     _frechet(
@@ -672,10 +667,7 @@ register(
         title="Fréchet distance",
         symbol="FID",
         range="[0, ∞)",
-        definition=(
-            "|μ1 − μ2|² + tr(Σ1 + Σ2 − 2 (Σ1 Σ2)^½) of the normal distributions fitted to the "
-            "features of two sets of images."
-        ),
+        definition="|μ1 − μ2|² + tr(Σ1 + Σ2 − 2 (Σ1 Σ2)^½) of the features of two sets of images.",
         chance="none: it depends on the encoder and the number of images",
         interval="resampling spread, no confidence interval",
         parameters={"units": "images resampled together"},
@@ -686,10 +678,7 @@ register(
         name="frechet_distance_extrapolated",
         title="Fréchet distance, extrapolated",
         range="(−∞, ∞); below 0 by noise alone",
-        definition=(
-            "Limit of the Fréchet distance as both sets grow: the intercept of a line in 1 / "
-            "(share of images kept)."
-        ),
+        definition="Limit of the distance as both sets grow: the intercept of a line in 1 / share.",
         chance="none: it depends on the encoder",
     )
 )
@@ -709,9 +698,7 @@ register(
         chance="none: 1 for constant predictions, biased upward for few images",
         interval="resampling spread, no confidence interval",
         parameters={"units": "images resampled together"},
-        reference=(
-            "Salimans et al. 2016 (Inception score); Barratt & Sharma 2018 (what it leaves out)"
-        ),
+        reference="Salimans et al. 2016; Barratt & Sharma 2018 (what it leaves out)",
     )
 )
 _alike = partial(
@@ -721,17 +708,13 @@ _alike = partial(
     harm="lower",
     interval="percentile bootstrap over sets",
     chance="the value when images of a subject change places between sets",
-    reference=(
-        "Howard et al. 2024, SocialCounterfactuals, section 3 (members share pose, background)"
-    ),
+    reference="Howard et al. 2024, SocialCounterfactuals, section 3",
 )
 register(
     _alike(
         name="image_similarity",
         title="Similarity within sets",
-        definition=(
-            "Mean cosine of the pairs of images of a set, in an encoder's features; mean over sets."
-        ),
+        definition="Mean cosine of the pairs of images of a set, by features; mean over sets.",
         direction="Lower: members of a set share less.",
         parameters={
             "centred": "subtract the mean of all images: false",
