@@ -29,7 +29,6 @@ LABELS = {**GROUPED, "metric": "predicted_label_weat", "labels": "prompts",
 TREND = {**GROUPED, "metric": "trend", "positive": "good", "negative": "bad"}
 SALARY = {"table": "x.csv", "subject": "name", "value": "salary"}
 PAIRS = {"between": ["images", "words"], "file": "x.npy"}
-MANY = [f"w{k}" for k in range(1001)]
 
 
 def images(**changes):
@@ -60,18 +59,6 @@ def images(**changes):
             LABELS | {"label_column": "job"},
             {"data": images(table=IMAGES.with_columns(job=pl.lit("pilot")))}, "job",
             "'pilot'",
-        ),
-        (
-            measure("sc_weat", "all"),
-            {
-                "data": DATA | {"many": {"table": pl.DataFrame({"word": MANY}), "id": "word",
-                                         "kind": "text"}},
-                "models": {"m": {"embeddings": model()["embeddings"]
-                                 | {"many": {"file": np.ones((1001, 8))}}}},
-                "sets": {"all": {"many": MANY}, "doctor": {"words": ["he"]},
-                         "nurse": {"words": ["she"]}},
-            },
-            None, "1001 members of 'all'",
         ),
     ],
 )  # fmt: skip

@@ -486,8 +486,14 @@ class Similarity(ByQuery[Config, SimilarityData, Design]):
         resampling: Resampling | None,
     ) -> Measured:
         """Measure gaps, normalised similarities and hypotheses of one design."""
-        measured = measure_similarities(design, resampling)
-        return replace(measured, notes=(*_scale_notes(design),))
+        measured, name = measure_similarities(design, resampling), design.model
+        if design.scale is not None:
+            return measured
+        note = (
+            f"{name}: the logit scale is unknown, so gaps are in the model's own scores, which "
+            f"can't be compared between models. Set models.{name}.scale to get logits."
+        )
+        return replace(measured, notes=(note,))
 
     def details(
         self,
@@ -542,17 +548,3 @@ def _check_units(config: Config, images: Items) -> None:
                 expected=f"one {unit} in each {sets}",
                 fix="name the unit that holds whole sets, or leave data.unit out",
             )
-
-
-def _scale_notes(design: Design) -> Iterator[str]:
-    name, own, scale = design.model, design.scored.scale, design.scale
-    if scale is None:
-        yield (
-            f"{name}: the logit scale is unknown, so gaps are in the model's own scores, which "
-            f"can't be compared between models. Set models.{name}.scale to get logits."
-        )
-    elif own not in (None, scale):
-        yield (
-            f"{name}: models.{name}.scale, {scale:g}, replaces the model's own scale, {own:.4g}, "
-            "so gaps in logits are not those that the model itself sees."
-        )

@@ -109,16 +109,14 @@ class TextToImage(Audit[Config, TextToImageData, Design]):
         designs: Sequence[Design],
         tests: Mapping[str, int],
     ) -> Mapping[str, Any]:
-        """Return images by generator and guidance, and labelled images of the rarest class."""
-        images = []
-        for name, made in data.made.items():
-            for guidance in made.guidances:
-                here = slice(None) if guidance is None else made.guidance == guidance
-                states = made.state[here]
-                there = "to be made" if made.planned else int((states == IMAGE).sum())
-                images.append(
-                    {"generator": name, "guidance": guidance, "asked": len(states), "there": there}
-                )
+        """Return images by generator, and labelled images of the rarest class."""
+        images = [
+            {
+                "generator": name, "asked": len(made.state),
+                "there": "to be made" if made.planned else int((made.state == IMAGE).sum()),
+            }
+            for name, made in data.made.items()
+        ]  # fmt: skip
         rarest = {
             of: int(judged.confusion.labelled.min())
             for of, judged in data.judged.items()

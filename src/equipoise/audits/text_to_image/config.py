@@ -26,6 +26,7 @@ from equipoise.audits.config_fields import (
     Templates,
     among,
     distinct,
+    given_keys,
     one_state_each,
     only_one,
     several,
@@ -226,10 +227,10 @@ class GeneratorConfig(GeneratorSection):
     @model_validator(mode="after")
     def _one_source(self) -> GeneratorConfig:
         only_one(self, "model", "images")
-        fields = type(self).model_fields
-        for key in fields if self.model is None else ():
-            if key != "images" and getattr(self, key) != fields[key].get_default():
-                raise ValueError(f"{key!r} is about a model to run, and no 'model' is given")
+        keys = given_keys(self, [key for key in type(self).model_fields if key != "images"])
+        if self.model is None and any(keys.values()):
+            first = next(key for key, own in keys.items() if own)
+            raise ValueError(f"{first!r} is about a model to run, and no 'model' is given")
         for guidance in self.guidance if self.model is not None else ():
             self.sampling(guidance)
         return self

@@ -23,7 +23,6 @@ from equipoise.audits.engines.associations.spaces import (
     units_of,
 )
 from equipoise.audits.findings import Place, UncorrectedFinding, without_verdict
-from equipoise.core.errors import DataError
 from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Family
 from equipoise.core.parts import Part
@@ -49,8 +48,6 @@ from equipoise.stats.resampling import Resampling
 Intervals = Mapping[str, tuple[float, float]]
 Sides = dict[str, Side]
 
-# Members of a target that SC-WEAT measures one by one.
-MOST_MEMBERS = 1000
 _KINDS = (("images", "image"), ("texts", "text"))
 _NOT_EQUAL = (
     "not tested: its null, that groups are exchangeable, is not that both sizes are equal: read "
@@ -129,12 +126,6 @@ def measure_sc_weat(question: Question) -> Iterator[Result]:
     for case in question.cases:
         attribute_kind, target_kind = case.kinds
         members = space.chosen(case.targets[0], target_kind)
-        if len(members) > MOST_MEMBERS:
-            raise DataError(
-                f"sc_weat measures each of the {len(members)} members of {members.name!r}",
-                expected=f"at most {MOST_MEMBERS} members",
-                fix="ask for association_score, or name a smaller set",
-            )
         for row, name in enumerate(members.ids):
             member = members.only(np.arange(len(members)) == row)
             others = (space.chosen(each, attribute_kind, [member]) for each in options.attributes)
