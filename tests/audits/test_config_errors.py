@@ -5,7 +5,7 @@ import os
 import pytest
 
 from audits.configs import EXAMPLE, message, refusal, values, with_data, with_model
-from audits.running.worlds import associations, concepts, diversity, retrieval
+from audits.live_models.worlds import associations, concepts, diversity, retrieval
 from equipoise.audits.config import load_config, parse_config
 from equipoise.cli.generation import load_making
 from equipoise.core.errors import ConfigError

@@ -11,15 +11,17 @@ import pytest
 import yaml
 
 from audits.comparisons import images as predicted
-from audits.running import worlds
-from audits.running.fakes import Answerer
-from audits.running.worlds import CHOSEN, IMAGES, QUICK, TEXTS
+from audits.live_models import worlds
+from audits.live_models.fakes import Answerer
+from audits.live_models.worlds import CHOSEN, IMAGES, QUICK, TEXTS
 from equipoise import audits, report
 from equipoise.audits.kinds import KINDS, audit_of
+from equipoise.cli.runs import page_of
 from equipoise.core import AuditResult, DataError, Verdict
 from equipoise.report import GateRule, gate
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+DOCS = EXAMPLES.parent / "docs" / "audits"
 
 
 class Audited(NamedTuple):
@@ -47,16 +49,24 @@ def audited(request):
     return Audited(config, base, *(audits.run(config, base=base) for _ in range(2)))
 
 
-def test_the_same_config_gives_the_same_bytes(audited, tmp_path):
+def test_the_same_config_gives_the_same_bytes_and_the_page_of_the_docs(audited, tmp_path):
     folders = tmp_path / "first", tmp_path / "again"
     for folder, result in zip(folders, audited[2:], strict=True):
         folder.mkdir()
-        report.write(result, folder)
+        report.write(result, folder, page_of(result))
     for name in ("findings.parquet", "findings.json"):
         first, again = ((folder / name).read_bytes() for folder in folders)
         assert first == again, name
     read = report.read(folders[0])
     assert [repr(one) for one in read.findings] == [repr(one) for one in audited.result.findings]
+    page = (folders[0] / "report.html").read_text(encoding="utf-8")
+    kind = audited.config.audit
+    documented = (DOCS / f"{kind}.md").read_text(encoding="utf-8") if kind != "predictions" else ""
+    sections = [make(audited.result) for make in page_of(audited.result).sections]
+    assert any(sections)
+    for section in filter(None, sections):
+        assert f'id="{section.id}"' in page
+        assert kind == "predictions" or f"“{section.title}”" in documented
 
 
 def test_the_plan_names_the_models_and_groups_that_the_run_has(audited):

@@ -6,13 +6,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from equipoise import audits, report
+from equipoise import audits
 from equipoise.audits.config import AuditConfig
 from equipoise.audits.config_fields import RunConfig
 from equipoise.audits.config_images import PicturesConfig
 from equipoise.audits.kinds import KINDS, schema
 from equipoise.cli.app import app
-from equipoise.cli.runs import page_of
 
 ROOT = Path(__file__).resolve().parents[2]
 OTHERS = [kind for kind in KINDS if kind != "predictions"]
@@ -34,17 +33,6 @@ def documented(page):
     return {key for row in table_rows(page) for key in re.findall(r"`(\w+)`", row)}
 
 
-@pytest.fixture(scope="module", params=OTHERS)
-def example(request):
-    return ROOT / "examples" / request.param / "audit.yaml"
-
-
-@pytest.fixture(scope="module")
-def result(example):
-    """The example's audit, made once for the tests that read it."""
-    return audits.run(audits.load_config(example), base=example.parent)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_template_is_a_valid_configuration(kind, tmp_path):
     path = tmp_path / "audit.yaml"
@@ -62,24 +50,6 @@ def test_every_key_is_in_a_table_of_the_page(kind):
         if f"](../{elsewhere})" in text:
             shared |= keys_of(section) & documented(ROOT / "docs" / elsewhere)
     assert own <= documented(page) | shared
-
-
-def test_the_example_makes_a_report_in_the_words_of_its_kind(example, result, tmp_path):
-    config = audits.load_config(example)
-    declared = page_of(result)
-    report.write(result, tmp_path, declared)
-    page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    made = [section(result) for section in declared.sections]
-    assert any(one is not None for one in made)
-    documented = (ROOT / "docs" / "audits" / f"{config.audit}.md").read_text(encoding="utf-8")
-    for section in made:
-        if section is not None:
-            assert f'id="{section.id}"' in page
-            assert f"“{section.title}”" in documented
-    again = tmp_path / "again"
-    again.mkdir()
-    report.write(report.read(tmp_path), again)
-    assert (again / "findings.json").read_bytes() == (tmp_path / "findings.json").read_bytes()
 
 
 # Measured once on one core: the estimates are good for a factor of three, and stay so.

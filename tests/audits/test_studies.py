@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 import yaml
 
-from audits.running.worlds import make
+from audits.live_models.worlds import make
 from equipoise import audits
 from equipoise.cli.commands.new import STUDIES, new_command
 

@@ -1,27 +1,39 @@
-"""A small project in the working directory, and measuring faked: the commands are under test."""
+"""A small project in the working directory: one model that is right, one that fails a group."""
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from cli.project import CONFIG, data, result
-from equipoise import audits
 from equipoise.cli.app import run
+
+CONFIG = """\
+audit: predictions
+data: {table: labels.csv, id: id, target: y, groups: [g]}
+models:
+  good: {table: good.csv, prediction: p}
+  bad: {table: bad.csv, prediction: p}
+resampling: {replicates: 200}
+gate:
+  - {metric: worst_group_accuracy, min: 0.8}
+"""
+
+
+def write_csv(name, header, rows):
+    lines = [",".join(map(str, row)) for row in rows]
+    Path(name).write_text("\n".join([header, *lines]) + "\n")
 
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    rows = [f"{i},{'xy'[i % 2]},{'ab'[i // 2 % 2]}" for i in range(8)]
-    Path("labels.csv").write_text("id,y,g\n" + "\n".join(rows) + "\n")
-    Path("m.csv").write_text("id,p\n" + "\n".join(f"{i},x" for i in range(8)) + "\n")
+    rng = np.random.default_rng(0)
+    ids, truth, group = range(400), rng.integers(0, 2, 400), rng.integers(0, 2, 400)
+    wrong = (rng.random(400) < 0.6) & (group == 1)
+    write_csv("labels.csv", "id,y,g", zip(ids, truth, group, strict=True))
+    write_csv("good.csv", "id,p", zip(ids, truth, strict=True))
+    write_csv("bad.csv", "id,p", zip(ids, np.where(wrong, 1 - truth, truth), strict=True))
     Path("c.yaml").write_text(CONFIG)
-
-    def measured(ready, **_):
-        return result(ready.config)
-
-    monkeypatch.setattr(audits, "load", lambda config, base: data(), raising=False)
-    monkeypatch.setattr(audits, "run", measured, raising=False)
     return tmp_path
 
 

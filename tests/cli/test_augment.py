@@ -1,14 +1,11 @@
 """`equipoise augment`: drawn faces, one's own images, and what is wrong with a configuration."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from cli.faces_project import CONFIG, call, draw, rows_of, write_rows
-
-Command = Callable[..., tuple[int, str, str]]
 
 
 def damaged(folder):

@@ -1,7 +1,5 @@
 """Images of `equipoise augment`: what can't be used is named before training."""
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 from PIL import Image
@@ -13,8 +11,6 @@ from equipoise.cli.mitigation import parse
 from equipoise.core.errors import DataError
 from equipoise.mitigate.augmentation import Regions
 from equipoise.planted.faces import draw_faces
-
-Command = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture

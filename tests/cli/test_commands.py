@@ -2,26 +2,21 @@
 
 import csv
 import json
-from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.project import data, result
 from equipoise import audits
-from equipoise.audits.audit import Plan
 from equipoise.audits.config import load_config, parse_config
 from equipoise.audits.config_yaml import parse_yaml
-from equipoise.audits.predictions import comparison as images
 from equipoise.cli.commands.new import STUDIES, configuration
+from equipoise.core import AuditResult
 from equipoise.metrics.spec import SPECS
+from report.synthetic import finding, manifest
 
-Command = Callable[..., tuple[int, str, str]]
 NAMES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1)
 
 
@@ -78,79 +73,8 @@ def test_any_name_survives_the_template(answers):
     assert parse_config(values).data.target == answers["target"]
 
 
-def test_plan_shows_counts_and_tables(command, project, monkeypatch):
-    def planned(config, *, base):
-        groups = [{"group": "a\x1b[31m", "rows": 4, "compared": False}]
-        detectable = [{"cramers_v": float("nan"), "versions": ["default"]}]
-        return Plan((), {"rows": 8, "detectable": detectable}, groups, 3, 0.25)
-
-    monkeypatch.setattr(audits, "plan", planned)
-    code, out, err = command("plan", "c.yaml")
-    assert (code, err) == (0, "")
-    assert out == (
-        "rows: 8\n\ndetectable:\ncramers_v  versions\n---------  --------\n        –  default\n"
-        "\ngroups:\ngroup  rows  compared\n-----  ----  --------\na[31m     4  no\n"
-        "tests: 3\nseconds: 0.250\n"
-    )
-    facts = json.loads(command("plan", "c.yaml", "--json")[1])
-    assert facts["detectable"][0]["cramers_v"] == "NaN"
-
-
-def compared(**_):
-    difference = {
-        "metric": "accuracy", "subject": "", "groups": "g", "version": "default",
-        "model_a": "m", "model_b": "n", "value_a": 0.5, "value_b": 0.75, "difference": 0.25,
-        "low": 0.1, "high": 0.4, "p_value": 0.01, "q_value": 0.02, "n": 8,
-        "verdict": "disparity", "reason": "",
-    }  # fmt: skip
-    ranking = {
-        "metric": "accuracy", "groups": "g", "model": "n", "value": 0.75, "rank": 1,
-        "rank_low": 1.0, "rank_high": 2.0, "share_best": 0.9,
-    }  # fmt: skip
-    sentence = {
-        "groups": "g", "metric_a": "accuracy", "metric_b": "skewsize", "model_a": "m",
-        "model_b": "n", "sentence": "accuracy prefers n, skewsize m",
-    }  # fmt: skip
-    rows = {"differences": difference, "ranking": ranking, "disagreements": sentence}
-    config = load_config("c.yaml")
-    tables = {name: pa.Table.from_pylist([row]) for name, row in rows.items()}
-    return replace(result(config), tables=tables)
-
-
-@pytest.fixture
-def two_runs(command, project):
-    for name in ("one", "two"):
-        assert command("audit", "c.yaml", "--out", f"runs/{name}")[0] == 0
-    return project
-
-
-def test_compare_reads_runs_and_writes_one(command, two_runs, monkeypatch):
-    seen = {}
-
-    def compare(runs, *, progress):
-        seen.update(runs)
-        return compared()
-
-    monkeypatch.setattr(images, "compare", compare)
-    code, out, err = command("compare", "runs/one", "runs/two", "--out", "both")
-    assert (code, err) == (0, "")
-    assert [*seen] == ["one", "two"]
-    config, predictions = seen["one"]
-    assert config.data.target == "y"
-    assert predictions.ids.tolist() == data().ids.tolist()
-    assert "- accuracy prefers n, skewsize m" in out
-    row = next(line for line in out.splitlines() if line.startswith("accuracy")).split()
-    assert row[:4] == ["accuracy", "g", "m", "n"]
-    assert row[4:] == ["0.500", "0.750", "0.250", "0.100", "0.400", "difference"]
-    assert (two_runs / "both" / "report.html").is_file()
-    facts = json.loads(command("compare", "runs/one", "--out", "again", "--json")[1])
-    assert facts["ranking"][0]["model"] == "n"
-    assert facts["differences"][0]["verdict"] == "difference"
-    # The files of a run keep the one word of every kind.
-    written = json.loads((two_runs / "again" / "findings.json").read_text())
-    assert "disparity" in {one["verdict"] for one in written}
-    table = pq.read_table(two_runs / "again" / "tables" / "differences.parquet")
-    assert set(table["verdict"].to_pylist()) == {"disparity"}
+def result(**tables):
+    return AuditResult((finding(),), manifest(resolved={"audit": "predictions"}), tables)
 
 
 def _write_little(result, folder, page=None):
@@ -165,8 +89,8 @@ def test_demo_replaces_a_run_only_with_overwrite(command, project, monkeypatch):
             "planted": True, "found_effect_size": 0.81, "low": 0.79, "high": 0.83,
             "paper_effect_size": 0.79, "worst_group_accuracy": 0.31,
         }  # fmt: skip
-        tables = {"planted": pa.Table.from_pylist([planted])}
-        return replace(result(load_config("c.yaml")), tables=tables), data()
+        labelled = audits.load(load_config("c.yaml"))
+        return result(planted=pa.Table.from_pylist([planted])), labelled
 
     monkeypatch.setattr(audits, "demo", shown)
     monkeypatch.setattr("equipoise.report.write", _write_little)
@@ -195,9 +119,8 @@ def test_demo_of_scenes_writes_a_run_for_each_audit(command, project, monkeypatc
     def shown(**_):
         row = {"model": "biased", "subject": "hollow moon", "strength": 0.8, "gap": -1.6}
         table = pa.Table.from_pylist([row])
-        tables = {"planted_scenes": table, "planted_over_subjects": table}
-        one = result(load_config("c.yaml"))
-        return {kind: replace(one, tables=tables) for kind in kinds}
+        shown = result(planted_scenes=table, planted_over_subjects=table)
+        return dict.fromkeys(kinds, shown)
 
     kinds = ("retrieval", "associations", "similarity")
     monkeypatch.setattr(audits, "demo_scenes", shown)
@@ -223,7 +146,7 @@ def test_demo_of_mitigation_takes_models_and_a_seed(command, project, monkeypatc
 
     def shown(*, progress, **options):
         asked.append(options)
-        return result(load_config("c.yaml"))
+        return result()
 
     monkeypatch.setattr("equipoise.cli.mitigation_world.demonstrated", shown)
     monkeypatch.setattr("equipoise.cli.commands.mitigate.show", lambda *_, **__: None)

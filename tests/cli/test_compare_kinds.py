@@ -1,14 +1,12 @@
 """`equipoise compare` with runs of several kinds: a mitigation's gain and its price on one page."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from equipoise.cli.app import run
 
-Command = Callable[..., tuple[int, str, str]]
 PREDICTIONS = """
 audit: predictions
 data: {table: table.csv, id: id, target: y, groups: [g]}

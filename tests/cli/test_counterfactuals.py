@@ -1,15 +1,12 @@
 """`equipoise counterfactuals`: a config, what it would take, images, and files of them."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from equipoise.cli.generation import MakingConfig, load_making
 from equipoise.counterfactuals import read_generated
-
-Command = Callable[..., tuple[int, str, str]]
 
 SETS = """
 captions:

@@ -3,7 +3,6 @@
 import json
 import shutil
 import unicodedata
-from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -13,7 +12,6 @@ import yaml
 
 from equipoise.audits.kinds import KINDS
 
-Command = Callable[..., tuple[int, str, str]]
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 ATTACK = (
     "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'><svg/onload=alert(3)>"

@@ -1,14 +1,11 @@
 """A file of the user is kept; a file of equipoise is replaced with --overwrite only."""
 
 import os
-from collections.abc import Callable
 
 import pytest
 
 from equipoise import audits
 from equipoise.cli.outputs import JUNIT, REPORT
-
-Command = Callable[..., tuple[int, str, str]]
 
 NEW = {
     "new": ("new", "FILE"),
@@ -76,13 +73,13 @@ def test_a_file_of_the_user_is_kept(request, command, project, arguments):
 def test_a_file_of_its_own_kind_is_replaced_with_overwrite(command, project, arguments, kind):
     path = project / "deep" / "file"
     call = named(arguments, "deep/file")
-    assert command(*call)[0] == 0
+    assert command(*call)[0] != 2
     assert kind.matches(path)
     first = path.read_bytes()
     path.write_bytes(first + b"\n")
     assert command(*call)[0] == 2
     assert path.read_bytes() == first + b"\n"
-    assert command(*call, "--overwrite")[0] == 0
+    assert command(*call, "--overwrite")[0] != 2
     assert path.read_bytes() == first
 
 

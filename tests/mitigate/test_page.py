@@ -19,8 +19,8 @@ from equipoise.mitigate.page import (
 )
 from equipoise.report.blocks import Chart, Grid, Table
 from equipoise.report.rendering import render
+from report.synthetic import augmentation as experiment
 from report.synthetic import faces, finding
-from report.synthetic_large import augmentation as experiment
 
 NUMBERS = {
     "n": 24, "before": 0.8, "after": 0.5, "difference": -0.3, "low": -0.4, "high": -0.2,

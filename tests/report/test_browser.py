@@ -6,8 +6,7 @@ import subprocess
 import pytest
 
 from equipoise.report import render
-from report.synthetic import faces
-from report.synthetic_large import comparison, hostile, many_classes
+from report.synthetic import comparison, faces, hostile, many_classes
 
 OPTIONS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking",

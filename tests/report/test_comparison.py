@@ -11,11 +11,12 @@ import pytest
 from equipoise.core import AuditResult, Verdict
 from equipoise.report import render
 from equipoise.report.words import leading, oriented, pair_of, ranked, sentence
-from report.synthetic import NAN, faces
-from report.synthetic_large import (
+from report.synthetic import (
     COMPARED,
+    NAN,
     comparison,
     difference,
+    faces,
 )
 
 FOUND = {(f.metric, f.subject): f for f in comparison().findings}

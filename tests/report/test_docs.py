@@ -6,10 +6,10 @@ from pathlib import Path
 
 from equipoise.report import GateRule, render
 from equipoise.report.blocks import SYMBOLS
-from report.synthetic import faces
-from report.synthetic_large import (
+from report.synthetic import (
     augmentation,
     comparison,
+    faces,
     many_classes,
 )
 

@@ -4,33 +4,38 @@ import pytest
 
 from equipoise.core import Verdict
 from equipoise.report.words import figures, ranked, sentence
-from report.synthetic import NAN, faces, finding
+from report.synthetic import NAN, finding, group_values
 
-FACES = {(f.model, f.groups, f.metric, f.subject): f for f in faces().findings}
-
-
-def test_accuracy_gap_of_intersections_says_who_is_worse_off():
-    found = FACES["deepface", "race × gender", "accuracy_gap", ""]
-    assert sentence(found) == (
-        "Accuracy of deepface is 13.0\u00a0% (28 of 216) for Black, Female, 84.7 points below "
-        "Black, Male (97.7\u00a0%). The highest is 98.3\u00a0%, for Indian, Male."
-    )
+WOMEN = {("Black", "Female"): (28, 216), ("Indian", "Female"): (45, 196)}
+MEN = {("Black", "Male"): (212, 217), ("Indian", "Male"): (227, 231)}
 
 
-def test_counterpart_that_is_the_best_group_is_named_once():
-    found = FACES["facellm", "race", "accuracy_gap", ""]
-    assert sentence(found) == (
-        "Accuracy of facellm is 79.7\u00a0% (345 of 433) for Black, 14.0 points below "
-        "Latino_Hispanic (93.7\u00a0%)."
-    )
-
-
-def test_rate_of_a_class_names_the_class():
-    found = FACES["deepface", "race", "true_positive_rate", "Female"]
-    assert sentence(found) == (
-        "True positive rate of deepface for “Female” is 13.0\u00a0% (28 of 216) for Black, 38.2 "
-        "points below White (51.1\u00a0%)."
-    )
+@pytest.mark.parametrize(
+    ("changes", "cells", "expected"),
+    [
+        (
+            {},
+            WOMEN | MEN,
+            "Accuracy of deepface is 13.0\u00a0% (28 of 216) for Black, Female, 84.7 points below "
+            "Black, Male (97.7\u00a0%). The highest is 98.3\u00a0%, for Indian, Male.",
+        ),
+        (
+            {"model": "facellm"},
+            {("Black",): (345, 433), ("Indian",): (400, 427)},
+            "Accuracy of facellm is 79.7\u00a0% (345 of 433) for Black, 14.0 points below Indian "
+            "(93.7\u00a0%).",
+        ),
+        (
+            {"metric": "true_positive_rate", "subject": "Female"},
+            {("Black",): (28, 216), ("White",): (137, 268)},
+            "True positive rate of deepface for “Female” is 13.0\u00a0% (28 of 216) for Black, "
+            "38.2 points below White (51.1\u00a0%).",
+        ),
+    ],
+    ids=["intersections", "the best group is named once", "a class"],
+)
+def test_a_sentence_says_who_is_worse_off(changes, cells, expected):
+    assert sentence(finding(by_group=group_values(cells), **changes)) == expected
 
 
 @pytest.mark.parametrize(

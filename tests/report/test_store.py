@@ -11,8 +11,7 @@ import pytest
 from equipoise.core import RunError
 from equipoise.core.finding import findings_to_table
 from equipoise.report import read, write
-from report.synthetic import NAN, faces, finding
-from report.synthetic_large import comparison
+from report.synthetic import NAN, comparison, faces, finding
 
 HERE = Path(__file__).parent.parent
 

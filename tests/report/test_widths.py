@@ -4,10 +4,10 @@ import pytest
 
 from equipoise.report import render
 from report.browser import reaches
-from report.synthetic import faces
-from report.synthetic_large import (
+from report.synthetic import (
     augmentation,
     comparison,
+    faces,
     hostile,
     many_classes,
 )

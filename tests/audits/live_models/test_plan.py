@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from audits.running.worlds import KINDS, diversity, retrieval, written
+from audits.live_models.worlds import KINDS, diversity, retrieval, written
 from equipoise import audits
 from equipoise.audits.audit import Plan
 from equipoise.audits.model_cache import look_up

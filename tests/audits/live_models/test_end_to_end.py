@@ -1,12 +1,7 @@
 """From pictures and a model to a report, in one configuration and through the real command."""
 
-import errno
-import itertools
-import os
 import shutil
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -14,13 +9,10 @@ import pytest
 from click.testing import CliRunner
 from PIL import Image
 
-from audits.running.worlds import KINDS, diversity, retrieval, written
+from audits.live_models.worlds import KINDS, retrieval, written
 from equipoise import report
 from equipoise.cli.app import app, run
-from equipoise.core import AuditResult
 from equipoise.evidence import RunOptions
-
-Audit = Callable[[dict[str, Any], str], AuditResult]
 
 
 @pytest.fixture
@@ -147,43 +139,6 @@ def test_more_failures_than_allowed_stop_the_run_and_leave_no_report(world, caps
     assert not Path(out).exists()
     more = written(world, retrieval() | {"extraction": {"max_failures": 0.1}})
     assert run(["audit", str(more), "--out", out]) == 0
-
-
-def test_a_full_disk_is_one_error_and_the_same_command_goes_on(
-    world,
-    tmp_path,
-    monkeypatch,
-    capsys,
-):
-    config = written(world, diversity() | {"extraction": {"part": 16}})
-    real, calls = os.fsync, itertools.count()
-
-    def full(descriptor):
-        if next(calls) > 9:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        real(descriptor)
-
-    def outcome(name):
-        return run(["audit", str(config), "--out", str(tmp_path / name)])
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", full)
-        assert outcome("a") == 2
-    errors = capsys.readouterr().err
-    assert errors.count("No space left on device. To do: free space") == 1
-    assert "Traceback" not in errors
-    assert not (tmp_path / "a").exists()
-    kept = [*world.glob("evidence/embeddings/*/part-*")]
-    assert 0 < len(kept) < 6
-    assert outcome("a") == 0
-    evidence = {path.name: path.read_bytes() for path in world.glob("evidence/embeddings/*/*")}
-    shutil.rmtree(world / "evidence")
-    assert outcome("b") == 0
-    assert evidence == {
-        path.name: path.read_bytes() for path in world.glob("evidence/embeddings/*/*")
-    }
-    findings = [(tmp_path / name / "findings.parquet").read_bytes() for name in "ab"]
-    assert findings[0] == findings[1]
 
 
 def test_two_names_of_one_model_are_computed_once(audit, world):

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from audits.running import worlds
+from audits.live_models import worlds
 
 
 @pytest.fixture(scope="session")

@@ -5,8 +5,8 @@ import polars as pl
 import pytest
 from PIL import Image
 
-from audits.running import fakes
-from audits.running.worlds import CHOSEN, KINDS, associations, concepts, diversity
+from audits.live_models import fakes
+from audits.live_models.worlds import CHOSEN, KINDS, associations, concepts, diversity
 from equipoise import audits
 from equipoise.core.errors import ConfigError
 

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 import yaml
 
-from audits.running.worlds import CHOSEN
+from audits.live_models.worlds import CHOSEN
 from equipoise import audits
 from equipoise.audits.config_yaml import parse_yaml
 from equipoise.cli.app import run

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from audits.running.worlds import diversity, retrieval, written
+from audits.live_models.worlds import diversity, retrieval, written
 from equipoise import audits
 from equipoise.cli.app import run
 from equipoise.core import RunError

@@ -1,17 +1,12 @@
 """What is wrong with an audit is told before a model runs over a single picture."""
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 
-from audits.running.fakes import Classifier, Encoder
-from audits.running.worlds import CHOSEN, IMAGES, KINDS, diversity, retrieval
+from audits.live_models.fakes import Classifier, Encoder
+from audits.live_models.worlds import CHOSEN, IMAGES, KINDS, diversity, retrieval
 from equipoise import audits
 from equipoise.core.errors import DataError, EquipoiseError, ModelError
 from equipoise.evidence import RunOptions
-
-Change = Callable[[dict[str, Any]], Any]
 
 
 def predictions():

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from audits.running import fakes
+from audits.live_models import fakes
 from equipoise.audits.model_cache import (
     DEFERRED,
     Deferred,
