@@ -5,9 +5,9 @@ import pytest
 from PIL import Image
 
 from cli.faces_project import CONFIG, FACES, SHARES, call, draw, rows_of, write_rows
+from equipoise.audits.config import load_as
 from equipoise.cli import augmentation
 from equipoise.cli.augmentation import AugmentConfig, read_set
-from equipoise.cli.mitigation import parse
 from equipoise.core.errors import DataError
 from equipoise.mitigate.augmentation import Regions
 from equipoise.planted.faces import draw_faces
@@ -20,7 +20,7 @@ def project(tmp_path):
 
 
 def read(project):
-    config = parse(project / "config.yaml", AugmentConfig, new="")
+    config = load_as(project / "config.yaml", AugmentConfig)
     return read_set("biased", config.images.biased, config, project)
 
 

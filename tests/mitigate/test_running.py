@@ -7,9 +7,10 @@ import shutil
 import pytest
 from PIL import Image
 
+from equipoise.audits.config import load_as
 from equipoise.cli.app import run as command
-from equipoise.cli.mitigation import load_config
 from equipoise.core.errors import ConfigError, DataError
+from equipoise.mitigate.config import Config
 from equipoise.mitigate.loading import load
 from equipoise.models import load_model
 from equipoise.planted.scenes.embed import WEIGHTS
@@ -116,17 +117,17 @@ def test_a_plan_loads_no_model(project, capsys):
 def test_a_configuration_says_what_is_wrong(project, old, new, message):
     (project / "c.yaml").write_text(CONFIG.replace(old, new))
     with pytest.raises(ConfigError) as raised:
-        load_config(project / "c.yaml")
+        load_as(project / "c.yaml", Config)
     assert message in str(raised.value)
 
 
 def test_withheld_subjects_by_name(project):
     (project / "c.yaml").write_text(CONFIG.replace("0.34", "[solid circle]"))
-    found = load(load_config(project / "c.yaml"), base=project)
+    found = load(load_as(project / "c.yaml", Config), base=project)
     assert found.split.withheld == ("solid circle",)
     (project / "c.yaml").write_text(CONFIG.replace("0.34", "[nurse]"))
     with pytest.raises(ConfigError, match="^withheld: 'nurse' is no subject of the images"):
-        load(load_config(project / "c.yaml"), base=project)
+        load(load_as(project / "c.yaml", Config), base=project)
 
 
 def changed(project, name, change):
@@ -155,7 +156,7 @@ def first(**values):
 def test_tables_that_do_not_fit(project, name, change, message):
     changed(project, name, change)
     with pytest.raises(DataError, match=message):
-        load(load_config(project / "c.yaml"), base=project)
+        load(load_as(project / "c.yaml", Config), base=project)
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,6 @@ import json
 import re
 import subprocess
 
-from equipoise.core import Manifest
-from equipoise.report import render
-
-MANIFEST = Manifest({}, {}, {"equipoise": "0"}, "", False, {}, {}, 0, "", 0.0, {})
-
 # Frames are narrower than a browser's own window can be; a page's folds are opened in them.
 MEASURE = """<pre id="found"></pre><script>
 addEventListener("load", () => {
@@ -23,14 +18,6 @@ addEventListener("load", () => {
 </script>"""
 
 
-def seen(result, width, chromium, folder):
-    """Return the elements of a result's page, drawn in a window of a width in pixels."""
-    path = folder / "report.html"
-    page = render(result).replace('<details class="section"', '<details open class="section"')
-    path.write_text(page, encoding="utf-8")
-    return _dumped(path, width, chromium).split('<script type="application/json"')[0]
-
-
 def reaches(page, widths, chromium, folder):
     """Return how far a page reaches, in pixels, in a frame of each width, with its folds open."""
     frames = (
@@ -40,16 +27,11 @@ def reaches(page, widths, chromium, folder):
     path = folder / "frames.html"
     start = '<!doctype html><meta charset="utf-8"><style>iframe { border: 0; display: block }'
     path.write_text(f"{start}</style>{MEASURE}{''.join(frames)}", encoding="utf-8")
-    dumped = _dumped(path, max(widths) + 100, chromium)
-    (found,) = re.findall(r'<pre id="found">(.*?)</pre>', dumped)
-    return json.loads(found)
-
-
-def _dumped(path, width, chromium):
     options = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
-               f"--window-size={width},4000", "--virtual-time-budget=20000", "--dump-dom",
-               f"--user-data-dir={path.parent / str(width)}")  # fmt: skip
+               f"--window-size={max(widths) + 100},4000", "--virtual-time-budget=20000",
+               "--dump-dom", f"--user-data-dir={folder / 'profile'}")  # fmt: skip
     done = subprocess.run(
         [chromium, *options, path.as_uri()], capture_output=True, text=True, check=True, timeout=180
     )
-    return done.stdout
+    (found,) = re.findall(r'<pre id="found">(.*?)</pre>', done.stdout)
+    return json.loads(found)

@@ -496,8 +496,6 @@ def plan(config: AuditConfig, *, base: Path = Path()) -> Plan:
     DataError
         If a file can't be used.
     """
-    from equipoise.audits.model_cache import not_looked_up
-
     dry, audit = DryRun(config, base), audit_of(config.audit)
     data = audit.load(config, dry)
     designs = audit.designs(config, data)
@@ -521,7 +519,6 @@ def plan(config: AuditConfig, *, base: Path = Path()) -> Plan:
         tests=max(tests.values(), default=0),
         seconds=ceil(10 * (_START + seconds)) / 10,
         notes=(
-            *not_looked_up(runs),
             *dict.fromkeys(audit.notes(config, data, designs)),
             *(n for each in choices.values() for n in group_sizes.looking_missing(each.groups)),
         ),

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import ceil
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeVar
 from urllib.parse import quote
 
 from pydantic import (
@@ -56,6 +56,9 @@ from equipoise.data import (
 )
 from equipoise.metrics.spec import SPECS
 from equipoise.stats.resampling import Bootstrap, Resampling
+
+if TYPE_CHECKING:
+    from equipoise.report import GateRule
 
 _MAX_NAME = 200
 SchemaT = TypeVar("SchemaT", bound=BaseModel)
@@ -129,11 +132,18 @@ class GateConfig(Section):
     @model_validator(mode="after")
     def _bounded(self, info: ValidationInfo) -> GateConfig:
         check_metric(self.metric, info)
-        if self.min is None and self.max is None:
-            raise ValueError("neither 'min' nor 'max' is given; expected at least one of them")
-        if self.min is not None and self.max is not None and self.min > self.max:
-            raise ValueError(f"'min' {self.min} is above 'max' {self.max}")
+        try:
+            _ = self.as_rule
+        except ConfigError as error:
+            raise ValueError(str(error)) from None
         return self
+
+    @property
+    def as_rule(self) -> GateRule:
+        """The rule as the gate of the report takes it."""
+        from equipoise.report.gate import GateRule
+
+        return GateRule(**dict(self) | {"groups": group_name(self.groups or ()) or None})
 
 
 class ReportConfig(Section):
@@ -236,10 +246,11 @@ def group_name(attributes: tuple[str, ...]) -> str:
     return " × ".join(attributes)
 
 
-def file_names(models: Mapping[str, Any]) -> None:
+def file_names(models: Iterable[str]) -> None:
     """Refuse names of models that cannot be told apart as names of files."""
-    folded = {name.casefold() for name in models}
-    if len(folded) < len(models) or any(len(quote(name, safe="")) > _MAX_NAME for name in models):
+    names = [*models]
+    folded = {name.casefold() for name in names}
+    if len(folded) < len(names) or any(len(quote(name, safe="")) > _MAX_NAME for name in names):
         raise ValueError(
             f"models: expected names that differ in more than case, of up to {_MAX_NAME} characters"
         )
@@ -575,17 +586,17 @@ def load_config(path: str | Path) -> AuditConfig:
     ConfigError
         When it cannot be read, is not YAML, or has a key or value that is not allowed.
     """
-    return _checked(*read_values(path))
+    return _checked(*_read_values(path))
 
 
-def read_values(path: str | Path, *, new: str = "equipoise new") -> tuple[Any, str, Any]:
+def load_as(path: str | Path, schema: type[SchemaT]) -> SchemaT:
+    """Read a configuration file and check it against a schema; errors as of `load_config`."""
+    values, source, node = _read_values(path)
+    return _validated(values, schema, source, node)
+
+
+def _read_values(path: str | Path) -> tuple[Any, str, Any]:
     """Read a configuration file without checking its keys: values, source name, YAML node.
-
-    Parameters
-    ----------
-    path : str or Path
-    new : str
-        The command that writes such a file.
 
     Raises
     ------
@@ -597,7 +608,7 @@ def read_values(path: str | Path, *, new: str = "equipoise new") -> tuple[Any, s
         content = read_regular(path)
     except FileNotFoundError:
         raise ConfigError(
-            f"{source}: no such file. To do: create one with '{new} {source}'"
+            f"{source}: no such file. To do: create one with 'equipoise new {source}'"
         ) from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
@@ -606,37 +617,14 @@ def read_values(path: str | Path, *, new: str = "equipoise new") -> tuple[Any, s
     return values, source, node
 
 
-def validated(
-    values: Any,
-    model: type[SchemaT],
-    source: str,
-    node: Any,
-    *,
-    fix: str = "start from 'equipoise new'",
-    audit: str | None = None,
+def _validated(
+    values: Any, model: type[SchemaT], source: str, node: Any, audit: str | None = None
 ) -> SchemaT:
-    """Return checked values.
-
-    Parameters
-    ----------
-    values : mapping
-    model : type of BaseModel
-    source, node
-        See `read_values`.
-    fix : str
-        What to do about a file that is no mapping.
-    audit : str, optional
-        Kind of the audit, whose metrics are allowed.
-
-    Raises
-    ------
-    ConfigError
-        Naming each key that is wrong, what was given there and what is allowed.
-    """
+    """Return checked values; of an audit, its metrics alone are allowed."""
     if not isinstance(values, Mapping):
         raise ConfigError(
             f"{source}: {'empty' if values is None else 'not a mapping'}; expected the keys "
-            f"{', '.join(keys(model))}. To do: {fix}"
+            f"{', '.join(keys(model))}"
         )
     try:
         return model.model_validate(dict(values), context={"audit": audit})
@@ -650,7 +638,7 @@ def _checked(values: Any, source: str, node: Any) -> AuditConfig:
     # The schema of predictions says that `audit` is missing.
     audit = values.get("audit", "predictions") if isinstance(values, Mapping) else "predictions"
     if audit in names():
-        return validated(values, schema(audit), source, node, audit=audit)
+        return _validated(values, schema(audit), source, node, audit)
     line = line_of(node, ["audit"])
     raise ConfigError(
         f"{source}{f', line {line}' if line else ''}: audit: given {audit!r}; expected one of "

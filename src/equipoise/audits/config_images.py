@@ -46,7 +46,6 @@ from equipoise.data import (
     CaptionGroups,
     CollapseRows,
     CropBoxes,
-    DataFormat,
     IdsFrom,
     ItemSource,
     LeaveOutImages,
@@ -164,17 +163,22 @@ class RuleSection(Section):
         return self
 
 
-class CaptionGroupsRule(RuleSection):
+class GroupsRule(RuleSection):
+    """Groups by terms: what is looked for, and where the words are from."""
+
+    attribute: Name
+    groups: Terms
+    source: str = ""
+    version: str = ""
+
+
+class CaptionGroupsRule(GroupsRule):
     """Groups by terms in any caption, as whole words without case."""
 
     makes = CaptionGroups
     rule: Literal["caption_groups"]
-    attribute: Name
-    groups: Terms
     neutral: Labels = ()
     neutral_means: NeutralMeans = "nothing"
-    source: str = ""
-    version: str = ""
 
 
 class HallCaptionsRule(RuleSection):
@@ -187,16 +191,12 @@ class HallCaptionsRule(RuleSection):
     version: str = ""
 
 
-class BoxGroupsRule(RuleSection):
+class BoxGroupsRule(GroupsRule):
     """Groups by the labels of boxes, under a rule of size."""
 
     makes = BoxGroups
     rule: Literal["box_groups"]
-    attribute: Name
-    groups: Terms
     size: Size = EVERY_SIZE
-    source: str = ""
-    version: str = ""
 
 
 class HallBoxesRule(RuleSection):
@@ -209,16 +209,12 @@ class HallBoxesRule(RuleSection):
     version: str = ""
 
 
-class ValueGroupsRule(RuleSection):
+class ValueGroupsRule(GroupsRule):
     """Groups by the values of a column."""
 
     makes = ValueGroups
     rule: Literal["value_groups"]
-    attribute: Name
     column: Name
-    groups: Terms
-    source: str = ""
-    version: str = ""
 
 
 class ContinentsRule(RuleSection):
@@ -510,20 +506,12 @@ class PicturesConfig(CsvConfig):
             collapses = chosen is not None and chosen.takes("collapse")
             if isinstance(rule, CollapseRowsRule) and (place or not collapses):
                 raise ValueError(
-                    f"rules[{place}]: collapse_rows says how a format is read; expected it first, "
-                    f"with {_names(lambda one: one.takes('collapse'))}"
+                    f"rules[{place}]: collapse_rows is how a format is read; expected it first"
                 )
         if [rule.rule for rule in self.rules].count("ids_from") > 1:
             raise ValueError("rules: ids_from is there twice; expected one name for each image")
         if self.crop and self.crop.labels and not (chosen and chosen.boxes):
-            raise ValueError(
-                f"crop.labels: boxes are in {_names(lambda one: one.boxes)}; name the columns "
-                "'left', 'top', 'right' and 'bottom' of a table"
-            )
+            raise ValueError(f"crop.labels: no boxes are in {self.format or 'a table'}")
         if self.crop and self.crop.columns and self.table is None:
             raise ValueError("crop.left: columns go with 'table'; name 'labels' of boxes")
         return self
-
-
-def _names(fits: Callable[[DataFormat], bool]) -> str:
-    return " and ".join(name for name, one in FORMATS.items() if fits(one))

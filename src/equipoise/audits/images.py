@@ -358,11 +358,10 @@ def _check_columns(images: ImageSet, columns: Sequence[str], place: str) -> None
         raise ConfigError(f"{place}: rename the column {ID!r} of {images.name}, or name it as 'id'")
     for name in columns:
         if name not in images.columns:
-            have = [*images.columns]
+            have = ", ".join(images.columns) or "none"
             raise ConfigError(
                 f"{place}: {images.name} has no column {name!r}, and no rule makes one. There are: "
-                f"{', '.join(have) or 'none'}{nearest(name, have)}. To do: name one of these, or "
-                f"add to {place} what makes it: a rule, or of a folder a level"
+                f"{have}{nearest(name, images.columns)}"
             )
 
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
@@ -242,15 +242,3 @@ def _write_entry(path: Path, known: CacheEntry) -> None:
     except OSError:
         with suppress(OSError):  # also where a part of the path is no folder
             unfinished.unlink(missing_ok=True)
-
-
-def not_looked_up(runs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the note on models that need a library to be looked up."""
-    from equipoise.models.hub import is_installed
-
-    models = dict.fromkeys(one["runs"] for one in runs if one["runs"].startswith("hf:"))
-    if models and not is_installed():
-        yield (
-            f"huggingface_hub is not installed, so {', '.join(models)} was not looked up in the "
-            "hub's local cache, and an audit cannot run it. To do: pip install 'equipoise[hf]'."
-        )

@@ -8,6 +8,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import Field, model_validator
 
+from equipoise.audits.config import load_as
 from equipoise.audits.config_fields import (
     ExtractionConfig,
     Label,
@@ -18,7 +19,6 @@ from equipoise.audits.config_fields import (
     located,
 )
 from equipoise.audits.generation.config import CaptionsConfig, GeneratorConfig
-from equipoise.cli.mitigation import parse
 from equipoise.core.errors import InputError
 from equipoise.counterfactuals import prompt_table
 
@@ -124,8 +124,8 @@ class MakingConfig(Section):
 
 
 def load_making(path: Path) -> MakingConfig:
-    """Read and check a configuration; see `parse`."""
-    return parse(path, MakingConfig, new="'equipoise counterfactuals new'")
+    """Read and check a configuration; see `load_as`."""
+    return load_as(path, MakingConfig)
 
 
 Result = TypeVar("Result")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from equipoise.cli.mitigation import result_of
+from equipoise.cli.runs import result_of
 from equipoise.core.arrays import Objects
 from equipoise.core.errors import InputError
 from equipoise.mitigate.directions import DirectionRemoval, PromptEnsemble, SetShrinkage

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from equipoise import audits, report
 from equipoise.audits.config import AuditConfig
+from equipoise.audits.findings import manifest_of
 from equipoise.audits.kinds import home
 from equipoise.cli.terminal import Steps, say, say_table
 from equipoise.core import AuditResult, Finding
@@ -20,6 +21,9 @@ from equipoise.report.blocks import Page
 from equipoise.report.comparison_page import PAGE as COMPARISON
 from equipoise.report.text import interval, number, verdict_word
 from equipoise.report.words import compares, is_comparison, ranked, sentence
+
+if TYPE_CHECKING:
+    from equipoise.mitigate.running import Assessment
 
 
 def measure(config: AuditConfig, base: Path) -> tuple[AuditResult, Any]:
@@ -61,6 +65,15 @@ def _demonstrated(result: AuditResult, page: Page) -> Page:
     return replace(page, sections=(planted_scenes, *page.sections))
 
 
+def result_of(assessment: Assessment, *, notes: tuple[str, ...] = (), **record: Any) -> AuditResult:
+    """Return findings, tables and the record of a run; keywords as of `manifest_of`."""
+    from equipoise.mitigate.running import findings_of, notes_of, tables_of
+
+    notes = (*notes_of(assessment), *notes)
+    manifest = manifest_of(**record, seed=int(record["resolved"]["seed"]), notes=notes)
+    return AuditResult(findings_of(assessment), manifest, tables_of(assessment))
+
+
 def write(result: AuditResult, folder: Path) -> None:
     """Write a run with the page of its kind; see `report.write`."""
     report.write(result, folder, page_of(result))
@@ -76,33 +89,9 @@ def facts(result: AuditResult, run: Path) -> dict[str, Any]:
         "run": run,
         "report": run / "report.html",
         "verdicts": _verdicts(result.findings),
-        "findings": [_fact(finding) for finding in _overall(result)],
+        "findings": [asdict(one) | {"verdict": _word(one)} for one in _overall(result)],
         "notes": result.manifest.notes,
     }
-
-
-_FACTS = [
-    "model",
-    "metric",
-    "subject",
-    "groups",
-    "version",
-    "null",
-    "value",
-    "ci_low",
-    "ci_high",
-    "chance",
-    "excess",
-    "p_value",
-    "q_value",
-    "n",
-    "direction",
-    "reason",
-]
-
-
-def _fact(finding: Finding) -> dict[str, Any]:
-    return {name: getattr(finding, name) for name in _FACTS} | {"verdict": _word(finding)}
 
 
 def show(result: AuditResult, run: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import sys
 import threading
@@ -77,17 +76,9 @@ def say_json(value: Any) -> None:
 
     Everything outside ASCII is escaped, so that no label can act on a terminal.
     """
-    click.echo(json.dumps(_plain(value), indent=1, allow_nan=False))
+    from equipoise.report.store import plain  # heavy, and the help needs none
 
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    return value if value is None or isinstance(value, str | int | float) else str(value)
+    click.echo(json.dumps(plain(value), indent=1, allow_nan=False))
 
 
 def say_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

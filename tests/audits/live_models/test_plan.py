@@ -2,12 +2,11 @@
 
 import json
 import shutil
-import sys
 from dataclasses import replace
 
 import pytest
 
-from audits.live_models.worlds import KINDS, diversity, retrieval, written
+from audits.live_models.worlds import KINDS, diversity, written
 from equipoise import audits
 from equipoise.audits.audit import Plan
 from equipoise.audits.model_cache import look_up
@@ -93,19 +92,6 @@ def test_a_plan_knows_a_model_by_its_files(world):
     other = (WEIGHTS / "clip-null" / "model.safetensors").read_bytes()
     (world / "clip" / "model.safetensors").write_bytes(other)
     assert plan(diversity(), world).runs[0]["to_do"] == 96
-
-
-def test_a_plan_without_the_extra_says_what_was_not_looked_up(world, capsys, monkeypatch):
-    path = written(world, retrieval(model="hf:owner/clip"))
-    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    assert run(["plan", str(path)]) == 0
-    assert (
-        "note: huggingface_hub is not installed, so hf:owner/clip was not looked up in the hub's "
-        "local cache, and an audit cannot run it. To do: pip install 'equipoise[hf]'.\n"
-    ) in capsys.readouterr().out
-    monkeypatch.undo()
-    assert run(["plan", str(path), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["notes"] == []
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,9 +22,9 @@ from equipoise.cli.terminal import (
 )
 
 if TYPE_CHECKING:
-    from equipoise.audits.config import AuditConfig, GateConfig
+    from equipoise.audits.config import AuditConfig
     from equipoise.core import AuditResult
-    from equipoise.report import GateResult, GateRule
+    from equipoise.report import GateResult
 
 
 @click.command("plan")
@@ -58,7 +57,7 @@ def audit_command(config: Path, out: Path | None, overwrite: bool, as_json: bool
     CONFIG says which tables to read, see docs/config.md. The run appears when it is whole: a
     failure or Ctrl-C leaves nothing behind.
     """
-    from equipoise import audits, report
+    from equipoise import audits
     from equipoise.audits.config import load_config
     from equipoise.cli.runs import facts, measure, show, write
     from equipoise.evidence import new_run
@@ -70,7 +69,7 @@ def audit_command(config: Path, out: Path | None, overwrite: bool, as_json: bool
         write(result, folder)
         audits.save(checked, folder, data)
         (folder / "config.yaml").write_bytes(config.read_bytes())
-    outcome = report.gate(result, gate_rules(checked.gate)) if checked.gate else None
+    outcome = _gate(result, checked) if checked.gate else None
     if as_json:
         gate = None if outcome is None else gate_facts(outcome)
         say_json(facts(result, run) | {"gate": gate})
@@ -128,7 +127,7 @@ def check_command(
     result, config = _findings(target)
     if not config.gate:
         raise ConfigError(f"{target}: no gate rules. To do: list them under 'gate' in the config")
-    outcome = report.gate(result, gate_rules(config.gate))
+    outcome = _gate(result, config)
     if junit is not None:
         write_output(junit, report.junit(outcome), JUNIT, overwrite=overwrite)
     if as_json:
@@ -158,17 +157,10 @@ def _findings(target: Path) -> tuple[AuditResult, AuditConfig]:
     return measure(config, target.parent)[0], config
 
 
-def gate_rules(rules: Sequence[GateConfig]) -> list[GateRule]:
-    """Return the gate rules of a configuration as the report takes them."""
-    from equipoise.audits.config import group_name
-    from equipoise.report import GateRule
+def _gate(result: AuditResult, config: AuditConfig) -> GateResult:
+    from equipoise.report import gate
 
-    return [
-        GateRule(
-            **dict(rule) | {"groups": None if rule.groups is None else group_name(rule.groups)}
-        )
-        for rule in rules
-    ]
+    return gate(result, [rule.as_rule for rule in config.gate])
 
 
 def gate_facts(outcome: GateResult) -> dict[str, Any]:

@@ -38,12 +38,13 @@ def mitigate_command(config: Path, plan: bool, as_json: bool) -> None:
     the subjects that were withheld, before and after, with the price in accuracy and recall beside
     it. Nothing is written over a model; what was interrupted goes on where it stopped.
     """
-    from equipoise.cli.mitigation import load_config, result_of
-    from equipoise.cli.runs import write
+    from equipoise.audits.config import load_as
+    from equipoise.cli.runs import result_of, write
     from equipoise.evidence import new_run
     from equipoise.mitigate import loading, running
+    from equipoise.mitigate.config import Config
 
-    checked, base = load_config(config), config.parent
+    checked, base = load_as(config, Config), config.parent
     if plan:
         (say_json if as_json else say_values)(running.plan(checked, base=base))
         return
@@ -125,8 +126,8 @@ def augment_command(
     it faces are drawn, and a small convolutional network and a small ViT are trained, in minutes.
     What is trained is kept beside the run, so that a killed experiment goes on where it was.
     """
+    from equipoise.audits.config import load_as
     from equipoise.cli.augmentation import AugmentConfig, run_configured, run_drawn
-    from equipoise.cli.mitigation import parse
     from equipoise.cli.runs import facts, write
     from equipoise.evidence import new_run
     from equipoise.mitigate.augmentation import ARMS
@@ -144,7 +145,7 @@ def augment_command(
                     kept, images=images, repeats=repeats, networks=names, seed=0, progress=progress
                 )
             else:
-                checked = parse(config, AugmentConfig, new="the example in docs/augmentation.md")
+                checked = load_as(config, AugmentConfig)
                 result = run_configured(checked, config.parent, progress, note)
         write(result, folder)
     if as_json:
