@@ -317,8 +317,11 @@ def extracted(
             ledger.drop_others(done)
             _write_failures(folder, failures)
             stages = Counter(sorted(one.stage for one in failures))
-            counts = {"rows": rows, "failures": stages}
-            write_manifest(folder, about | {"whole": True} | counts | _told(identical))
+            counts: dict[str, Any] = {"rows": rows, "failures": stages}
+            if identical:
+                shared = {"images": sum(map(len, identical)), "pictures": len(identical)}
+                counts["identical"] = shared | {"first": [[*ids] for ids in identical[:_FIRST]]}
+            write_manifest(folder, about | {"whole": True} | counts)
         parts = tuple(ledger.path(outcome) for outcome in done)
         facts = {
             "sha256": one_digest({part.name: sha256_of(part) for part in parts}),
@@ -330,14 +333,6 @@ def extracted(
     return Extraction(
         folder, parts, engine.names, failure_table(failures), info, inputs, computed, identical
     )
-
-
-def _told(identical: Sequence[Sequence[str]]) -> dict[str, Any]:
-    """Say how many images share their bytes with another, and which are the first of them."""
-    if not identical:
-        return {}
-    counts = {"images": sum(map(len, identical)), "pictures": len(identical)}
-    return {"identical": counts | {"first": [[*ids] for ids in identical[:_FIRST]]}}
 
 
 def _done(ledger: Ledger, engine: Native | Cluster, key: str, settings: Settings) -> list[Outcome]:
