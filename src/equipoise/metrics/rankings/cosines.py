@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.core.arrays import AnyArray, Booleans, Floats, Floats32, Integers
+from equipoise.core.arrays import AnyArray, Floats, Floats32, Integers
 from equipoise.core.errors import InputError
 from equipoise.metrics.vector_rows import ChosenRows, Table, widened
 from equipoise.stats.compiled import compiled
@@ -40,11 +41,16 @@ def _hits(products: Floats32, inverse: Floats32, bar: Floats32, places: Integers
         room = many
 
 
-@dataclass(frozen=True, eq=False)
-class Search:
-    """A search for the items that may be among the k best of each query.
+def candidates(
+    queries: Floats32,
+    read: Callable[[int], tuple[Floats32, Floats32]],
+    items: int,
+    k: int,
+    error: float,
+) -> list[Integers | None]:
+    """Return the items that may be among the k best of each query, None where they are too many.
 
-    Attributes
+    Parameters
     ----------
     queries : ndarray of float32, shape (q, d)
         At most 512.
@@ -55,76 +61,50 @@ class Search:
     error : float
         How far a score in float32 may lie from the true one.
     """
+    crowded = np.zeros(len(queries), dtype=bool)
 
-    queries: Floats32
-    read: Callable[[int], tuple[Floats32, Floats32]]
-    items: int
-    k: int
-    error: float
+    def table(start: int) -> Floats32:
+        block, inverse = read(start)
+        return np.asarray((queries @ block.T) * inverse)
 
-    def __call__(self) -> list[Integers | None]:
-        """Return the places of each query's candidates, None where they are too many to tell."""
-        first, *later = self._rounds()
-        tables = each(self._table, first)
-        table = np.concatenate(tables, axis=1)
-        bar = np.array([self._bar(row) for row in table], dtype=np.float32)
-        places = np.concatenate(
-            [np.arange(start, min(start + BLOCK, self.items)) for start in first]
-        )
-        hits = _hits(table, np.ones(len(places), np.float32), bar, places)
-        crowded = np.zeros(len(bar), dtype=bool)
-        hits, bar = self._raised(hits, crowded)
-        for starts in later:
-            found = each(partial(self._scan, bar), starts)
-            query, place, score = (np.concatenate(one) for one in zip(hits, *found, strict=True))
-            hits, bar = self._raised((query, place, score), crowded)
-        edges = np.cumsum(np.bincount(hits[0], minlength=len(bar)))[:-1]
-        near = np.split(hits[1], edges)
-        return [None if full else one for one, full in zip(near, crowded.tolist(), strict=True)]
-
-    def _rounds(self) -> Iterator[list[int]]:
-        """Yield where the blocks of each round begin.
-
-        Every round takes blocks from everywhere, for data are often sorted.
-        """
-        starts = np.arange(0, self.items, BLOCK)
-        stride = max(1, self.items // max(_FIRST, 16 * self.k))
-        place = np.arange(len(starts))
-        turn = np.where(place % stride == 0, 0, np.where(place % 4 == 1, 1, 2))
-        for number in np.unique(turn).tolist():
-            yield starts[turn == number].tolist()
-
-    def _table(self, start: int) -> Floats32:
-        block, inverse = self.read(start)
-        return np.asarray((self.queries @ block.T) * inverse)
-
-    def _scan(self, bar: Floats32, start: int) -> Hits:
-        block, inverse = self.read(start)
-        places = np.arange(start, start + len(block))
-        return _hits(self.queries @ block.T, inverse, bar, places)
-
-    def _bar(self, scores: Floats32) -> float:
+    def bars(rows: Iterable[Floats32]) -> Floats32:
         """Return what a score must reach to be among the k best of all, by those of some."""
-        if len(scores) < self.k:
-            return -np.inf
-        last = np.partition(scores, len(scores) - self.k)[len(scores) - self.k]
-        return float(last) - 2.0 * self.error
+        last = (np.partition(row, -k)[-k] if len(row) >= k else -np.inf for row in rows)
+        return np.array([float(score) - 2.0 * error for score in last], dtype=np.float32)
 
-    def _raised(self, hits: Hits, crowded: Booleans) -> tuple[Hits, Floats32]:
+    def raised(hits: Hits) -> tuple[Hits, Floats32]:
         """Return hits by query that reach the bar they set, and the bar; marks crowded queries."""
         order = np.argsort(hits[0], kind="stable")
         query, place, score = hits[0][order], hits[1][order], hits[2][order]
         counts = np.bincount(query, minlength=len(crowded))
-        rows = np.split(score, np.cumsum(counts)[:-1])
-        bar = np.array([self._bar(row) for row in rows], dtype=np.float32)
         # Down to the next number, as rounding may have gone up.
-        bar = np.nextafter(bar, np.float32(-np.inf))
+        bar = np.nextafter(bars(np.split(score, np.cumsum(counts)[:-1])), np.float32(-np.inf))
         kept = score >= np.repeat(bar, counts)
         many = np.bincount(query[kept], minlength=len(crowded))
-        crowded |= many > max(_CROWD * self.items, 8 * self.k)
+        np.logical_or(crowded, many > max(_CROWD * items, 8 * k), out=crowded)
         bar[crowded] = np.inf
         kept &= ~np.repeat(crowded, counts)
         return (query[kept], place[kept], score[kept]), bar
+
+    def scan(bar: Floats32, start: int) -> Hits:
+        block, inverse = read(start)
+        return _hits(queries @ block.T, inverse, bar, np.arange(start, start + len(block)))
+
+    # Every round takes blocks from everywhere, for data are often sorted.
+    starts = np.arange(0, items, BLOCK)
+    place = np.arange(len(starts))
+    stride = max(1, items // max(_FIRST, 16 * k))
+    turn = np.where(place % stride == 0, 0, np.where(place % 4 == 1, 1, 2))
+    first, *later = (starts[turn == number].tolist() for number in np.unique(turn))
+    scores = np.concatenate(each(table, first), axis=1)
+    places = np.concatenate([np.arange(start, min(start + BLOCK, items)) for start in first])
+    hits, bar = raised(_hits(scores, np.ones(len(places), np.float32), bars(scores), places))
+    for some in later:
+        found = each(partial(scan, bar), some)
+        query, rows, score = (np.concatenate(one) for one in zip(hits, *found, strict=True))
+        hits, bar = raised((query, rows, score))
+    near = np.split(hits[1], np.cumsum(np.bincount(hits[0], minlength=len(bar)))[:-1])
+    return [None if full else one for one, full in zip(near, crowded.tolist(), strict=True)]
 
 
 Found = tuple[Integers, Floats]
@@ -192,16 +172,17 @@ class CosineScores:
         for start in range(0, len(queries), _QUERIES):
             held = queries[start : start + _QUERIES]
             unit = self.queries[held].astype(np.float32)
-            search = Search(unit, partial(self._block, rows), len(rows), k, self._error)
-            near = [rows if one is None else rows[one] for one in search()]
-            for some in each(partial(self._best, k), _together(held, near)):
-                found += some
+            # How far a score in float32 may lie from the true one, whatever the order of its sums.
+            error = (1.5 * int(self.items.shape[1]) + 16) * _HALF_ULP
+            some = candidates(unit, partial(self._block, rows), len(rows), k, error)
+            near = [rows if places is None else rows[places] for places in some]
+            # Queries with few candidates go together, as each call takes its time.
+            turns = np.cumsum([len(places) for places in near]) // (2 * BLOCK)
+            edges = [0, *(np.flatnonzero(np.diff(turns)) + 1).tolist(), len(near)]
+            parts = [[*zip(held[a:b], near[a:b], strict=True)] for a, b in pairwise(edges)]
+            for best in each(partial(self._best, k), parts):
+                found += best
         return found
-
-    @property
-    def _error(self) -> float:
-        """How far a score in float32 may lie from the true one, whatever the order of its sums."""
-        return (1.5 * int(self.items.shape[1]) + 16) * _HALF_ULP
 
     def _best(self, k: int, asked: Sequence[tuple[int, Integers]]) -> list[Found]:
         """Return the k best among the candidates of some queries, scored in float64."""
@@ -299,11 +280,10 @@ def cosine_scores(items: Any, queries: Any, *, names: Sequence[str] | None = Non
     bad = np.flatnonzero(~(np.isfinite(lengths) & (lengths > 0)))
     if len(bad):
         raise InputError(f"queries: vector {bad[0] + 1} is zero or not finite, and has no cosine")
-    given = tuple(str(name) for name in (range(len(asked)) if names is None else names))
-    if len(given) != len(asked) or len(set(given)) < len(given):
+    given = tuple(map(str, range(len(asked)) if names is None else names))
+    if len(given) != len(asked) or len({*given}) < len(given):
         raise InputError(
-            f"names: {len(given)} names, {len(set(given))} of them distinct; "
-            f"expected {len(asked)} distinct ones, one per query"
+            f"names: {len({*given})} distinct names; expected {len(asked)}, one per query"
         )
     return CosineScores(table, asked / lengths[:, None], given)
 
@@ -314,19 +294,12 @@ def _matrix(values: Any, what: str) -> Any:
         found = values if isinstance(values, ChosenRows) else np.asarray(values)
     except ValueError:
         raise InputError(f"{what}: vectors of different lengths; expected one shape") from None
-    if found.dtype.kind not in "fiu":
-        raise InputError(f"{what}: values of type {found.dtype}; expected real numbers")
-    if len(found.shape) != 2 or not found.size:
-        raise InputError(f"{what}: shape {found.shape}; expected (vectors, numbers), not empty")
+    if found.dtype.kind not in "fiu" or len(found.shape) != 2 or not found.size:
+        raise InputError(
+            f"{what}: {found.dtype} of shape {found.shape}; expected real numbers, (vectors, "
+            "numbers), not empty"
+        )
     return found
-
-
-def _together(queries: Sequence[int], near: Sequence[Integers]) -> list[list[tuple[int, Integers]]]:
-    """Put queries with few candidates together, for each call takes its time."""
-    every = np.cumsum([len(one) for one in near]) // (2 * BLOCK)
-    edges = np.flatnonzero(np.diff(every)) + 1
-    parts = np.split(np.arange(len(near)), edges)
-    return [[(queries[place], near[place]) for place in part.tolist()] for part in parts]
 
 
 # Sums that run side by side, added in one order: the same number on every machine.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from scipy.special import xlogy
@@ -303,10 +303,8 @@ def walk(codes: Any, wanted: Any, inverse: Any, growth: Any, logs: Any, found: A
                 found[2, draw, pool, i] = smallest
 
 
-def expected_max_skew(
-    sizes: Sequence[int], k: int, *, desired: Literal["pool", "uniform"] | Sequence[float] = "pool"
-) -> float:
-    """Exact mean of MaxSkew@K when K items of a pool are drawn at random.
+def expected_max_skew(sizes: Sequence[int], k: int) -> float:
+    """Exact mean of MaxSkew@K, with the pool's shares, when K items are drawn at random.
 
     Parameters
     ----------
@@ -314,8 +312,6 @@ def expected_max_skew(
         Items of each group in the pool.
     k : int
         At least 1, below the size of the pool.
-    desired : "pool", "uniform" or sequence of float
-        Desired share of each group.
 
     Returns
     -------
@@ -327,15 +323,11 @@ def expected_max_skew(
     InputError
         When k does not fit, or there are too many different results to go through them all.
     """
-    many = [int(size) for size in sizes]
+    many = tuple(map(int, sizes))
     if not 1 <= k < sum(many) or min(many) < 0:
         raise InputError(f"k={k}: expected at least 1 and fewer than the {sum(many)} items")
     shares = np.array(many, dtype=np.float64) / sum(many)
-    if not isinstance(desired, str):
-        shares = np.asarray(desired, dtype=np.float64)
-    elif desired == "uniform":
-        shares = (shares > 0) / (shares > 0).sum()
-    found = max_skew_distribution(tuple(many), int(k), tuple(shares.tolist()), work=_MOST_WORK)
+    found = max_skew_distribution(many, int(k), tuple(shares.tolist()), work=_MOST_WORK)
     if found is None:
         raise InputError("sizes: too many different results to go through them all")
     return float((found[0] * found[1]).sum())
