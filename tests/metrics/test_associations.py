@@ -1,7 +1,7 @@
 """Association scores, WEAT, SC-WEAT, totals: goldens, invariances, null validity, bad input."""
 
 import math
-from itertools import product
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -37,6 +37,20 @@ def cosine(first, second):
 
 def scores(w, a, b):
     return np.asarray(cosine(w, a).mean(axis=1) - cosine(w, b).mean(axis=1))
+
+
+def test_differential_association_is_held_against_every_exchange_of_images():
+    c1, c2 = np.random.default_rng(1).normal(size=(2, 3, 5))
+    first, second = np.random.default_rng(2).normal(size=(2, 4, 5)) + 0.3 * c1.mean(axis=0)
+    images = np.concatenate([first, second])
+    apart = cosine(images, c1).mean(axis=1) - cosine(images, c2).mean(axis=1)
+    every = [
+        apart[[*some]].mean() - np.delete(apart, some).mean() for some in combinations(range(8), 4)
+    ]
+    found = differential_association(c1, c2, first, second, resampling=Exact())
+    up, down = (np.mean(sign * np.array(every) >= sign * every[0] - 1e-12) for sign in (1, -1))
+    assert found.value == pytest.approx(every[0], abs=1e-12)
+    assert found.p_value == pytest.approx(min(1.0, 2 * min(up, down)), abs=1e-12)
 
 
 @pytest.mark.parametrize("case", cases("weat.json"))

@@ -93,6 +93,12 @@ def test_a_planted_difference_is_found_and_covered():
     assert covered >= 27
 
 
+def test_the_interval_of_a_clear_gap_lies_around_it():
+    found = rejection_gap(**sets(3, {"f": 0.9, "m": 0.8}, many=400), resampling=QUICK)
+    low, high = found.interval().low, found.interval().high
+    assert 0.0 < low < found.value < high < 0.3
+
+
 def test_strata_are_parts_and_add_up_to_the_whole():
     given = sets(0, {"f": 0.3, "m": 0.1})
     strata = np.where(np.arange(240) < 120, "race-gender", "physical-gender")

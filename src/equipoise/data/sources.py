@@ -395,7 +395,12 @@ def text_states(
 
 
 def outside_classes(
-    outside: Sequence[str], classes: Sequence[str], outputs: Outputs, of: str, reading: Reading
+    outside: Sequence[str],
+    classes: Sequence[str],
+    outputs: Outputs,
+    row: int | None,
+    of: str,
+    reading: Reading,
 ) -> DataError:
     """Return the error about labels that are no classes of the target."""
     near = {label: nearest(label, classes, least=MISSPELT) for label in outside}
@@ -410,6 +415,7 @@ def outside_classes(
         f"{len(outside)} labels are no classes of {of}: {listed(outside, MAX_OUTSIDE)}",
         file=outputs.source,
         column=outputs.column,
+        row=row,
         expected=f"one of {listed(classes)}",
         fix="; or ".join(fixes),
     )

@@ -92,7 +92,7 @@ def _amplified(name: str, panel: Sequence[Row]) -> Chart:
         lambda row: f"{row['target']}: diffusion bias {number(row['diffusion_bias'])}, "
         f"amplification {number(row['bias_amplification'])} "
         f"{interval(row['amplification_low'], row['amplification_high'])}",
-        series="model", name="target", x="diffusion_bias", y="bias_amplification",
+        "fitted", series="model", x="diffusion_bias", y="bias_amplification",
         y_low="amplification_low", y_high="amplification_high",
     )  # fmt: skip
     axes = Axis("diffusion bias"), Axis("bias amplification")

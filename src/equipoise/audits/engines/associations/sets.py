@@ -28,7 +28,7 @@ from equipoise.core.finding import Family
 from equipoise.core.parts import Part
 from equipoise.data.problems import listed
 from equipoise.metrics.values.alignment import alignment
-from equipoise.metrics.values.outside import correlation, score_summary
+from equipoise.metrics.values.outside import correlation, loess, score_summary
 from equipoise.metrics.vectors.associations import (
     association_score,
     compare_encoders,
@@ -296,13 +296,18 @@ def _generated(question: Question, estimates: Mapping[str, Estimate]) -> Iterato
         # Chance level and p would answer another question.
         yield without_verdict(without_chance(described), _NOT_EQUAL)
         yield finding_of(gain, place, Family.DESCRIPTIVE, subject=target)
-    for target, own in both.items():
+    x, y = np.array([[bias.value, gain.value] for bias, gain in both.values()]).reshape(-1, 2).T
+    known, fitted = np.isfinite(x) & np.isfinite(y), np.full(len(x), math.nan)
+    # A curve through three or four points shows nothing but these.
+    if known.sum() >= 5:
+        fitted[known] = loess(x[known], y[known])(x[known])
+    for (target, own), smooth in zip(both.items(), fitted.tolist(), strict=True):
         bias_ends, gain_ends = (each.interval(question.level) for each in own)
         yield Row.of(
             "amplification", place, target=target, category=categories[target],
             diffusion_bias=own[0].value, diffusion_low=bias_ends.low, diffusion_high=bias_ends.high,
             bias_amplification=own[1].value, amplification_low=gain_ends.low,
-            amplification_high=gain_ends.high, reason=own[1].reason,
+            amplification_high=gain_ends.high, fitted=smooth, reason=own[1].reason,
         )  # fmt: skip
 
 

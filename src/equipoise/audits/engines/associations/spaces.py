@@ -451,7 +451,7 @@ SCHEMAS: Mapping[str, str] = MappingProxyType(
     {
         "mcas_parts": "target category part #value #low #high",
         "amplification": "target category #diffusion_bias #diffusion_low #diffusion_high "
-        "#bias_amplification #amplification_low #amplification_high reason",
+        "#bias_amplification #amplification_low #amplification_high #fitted reason",
         "xmcas": "target part group #value #low #high #theta #neutral",
         "score_summaries": "metric category direction +targets #mean #sd",
         "labels": "group label +count #share",
