@@ -498,7 +498,7 @@ class _Join:
         if outside:
             of = f"the target {self.rows.column!r}"
             of += "" if recipe.name == "default" else f" in the version {recipe.name!r}"
-            wrong = (labels.codes >= len(allowed)).any(axis=1)
+            wrong = labels.codes.max(axis=1) >= len(allowed)
             rows = np.flatnonzero((self.positions >= 0) & wrong[self.positions])
             named = len(rows) > 0 and self.outputs.ordered and not self.outputs.live
             row = int(rows[0]) + 1 if named else None
