@@ -88,15 +88,6 @@ def test_a_model_that_looks_at_one_groups_region_is_found():
     assert "gallery" not in result.tables
 
 
-def test_boxes_are_shares_of_the_map_without_frames():
-    shares = table().with_columns((pl.col(name) / 100).alias(name) for name in "ltrb")
-    there = run(
-        models={"ours": {"maps": {"file": maps(women=0.5)}}},
-        data={"images": {"table": shares, "id": "image"}},
-    )
-    assert [one.value for one in there.findings] == [one.value for one in run().findings]
-
-
 def test_images_without_a_share_are_told():
     cells = maps(women=0.5)
     cells[0] = 0.0

@@ -106,14 +106,6 @@ def test_rare_answers_are_pooled_and_counted():
     assert "10 of 11 different answers are given too seldom" in notes
 
 
-def test_exchangeable_groups_show_nothing():
-    rng = np.random.default_rng(8)
-    said = rng.choice(["nurse", "doctor", "cook", "pilot"], size=2 * N).tolist()
-    result = run(images().select("id").with_columns(said=pl.Series(said)))
-    assert all(one.verdict is not Verdict.DISPARITY for one in result.findings)
-    assert "label_concentration" not in metrics_of(result)
-
-
 def test_answers_are_right_or_wrong_where_the_truth_is_known():
     truth = ["nurse"] * 60 + ["doctor"] * 40 + ["doctor"] * N
     result = run(JOBS, frame=images(job=truth), model=STATES, data={"target": "job"})

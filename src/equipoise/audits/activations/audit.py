@@ -171,7 +171,7 @@ class Activations(Audit["Config", ActivationData, Design]):
         designs: Sequence[Design],
         tests: Mapping[str, int],
     ) -> Mapping[str, Any]:
-        """Return images, maps of each model (of one cell before it runs), and comparisons."""
+        """Return images, and maps of each model (of one cell before it runs)."""
         return {
             "images": len(data.images),
             "models": [
@@ -180,16 +180,6 @@ class Activations(Audit["Config", ActivationData, Design]):
                     "rows": each.maps.shape[1], "columns": each.maps.shape[2],
                 }
                 for name, each in data.models.items()
-            ],
-            "comparisons": [
-                {
-                    "model": each.model, "region": each.region, "groups": each.groups.name,
-                    "with_region": len(each.rows), "compared": int(each.groups.usable.sum()),
-                    "smallest_groups": sorted(
-                        each.groups.counts[each.groups.usable].tolist()
-                    )[:2],
-                }
-                for each in designs
             ],
         }  # fmt: skip
 

@@ -21,7 +21,6 @@ def facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
         ("Images with a region and a map", f"{count(n)}, from {source(data)}"),
         ("Maps", _maps(result)),
         ("Resampled together", f"images of one {unit}" if unit else ""),
-        ("Chance", "shares: maps are exchanged between images; gaps: groups are exchanged"),
     )
 
 

@@ -54,7 +54,7 @@ from equipoise.stats.power import minimum_difference
 if TYPE_CHECKING:
     from equipoise.audits.answers.config import FigureConfig, ModelConfig
     from equipoise.audits.outputs import Models
-    from equipoise.data import Coded, Reading
+    from equipoise.data import Reading
     from equipoise.data.outputs import Outputs
     from equipoise.stats.resampling import Resampling
 
@@ -131,30 +131,25 @@ class AnswersDesign(LabelDesign):
         version = "" if self.version == "default" and self.question else self.version
         return ", ".join(part for part in (self.question, version) if part)
 
-    @cached_property
-    def answers(self) -> Coded:
-        """Answers of the rows."""
-        return self.label
-
     @property
     def different(self) -> int:
         """How many different answers there are."""
-        return int((self.answers.counts > 0).sum())
+        return int((self.label.counts > 0).sum())
 
     @cached_property
     def frequent(self) -> list[str]:
         """The answers that are compared by themselves, the most frequent first."""
-        return self.config.answers.frequent(self.answers)
+        return self.config.answers.frequent(self.label)
 
     @cached_property
     def silent(self) -> bool:
         """Whether no row of a group has an answer."""
-        return not ((self.answers.codes >= 0) & (self.groups.codes >= 0)).any()
+        return not ((self.label.codes >= 0) & (self.groups.codes >= 0)).any()
 
     @cached_property
     def by_answer(self) -> Counts:
         """Counts of answers by group, every answer by itself."""
-        return count(self.answers, self.answers, self.groups, units=self.units)
+        return count(self.label, self.label, self.groups, units=self.units)
 
     @cached_property
     def pooled(self) -> Counts:
@@ -162,8 +157,8 @@ class AnswersDesign(LabelDesign):
         if len(self.frequent) == self.different:
             return self.by_answer
         kept = {*self.frequent}
-        names = [name if name in kept else RARER for name in self.answers.vocabulary]
-        label = self.answers.relabel(names)
+        names = [name if name in kept else RARER for name in self.label.vocabulary]
+        label = self.label.relabel(names)
         return count(label, label, self.groups, units=self.units)
 
     @property
@@ -524,7 +519,7 @@ def _concentration(
     """Yield how far the answers of each group pile up on a few."""
     units = None if one.units is None else one.units.values
     estimate = label_concentration(
-        one.answers.values, one.groups, k=k, units=units, resampling=resampling,
+        one.label.values, one.groups, k=k, units=units, resampling=resampling,
         rng=one.config.resampling.seed,
     )  # fmt: skip
     share, skewness, *_ = estimate.parts

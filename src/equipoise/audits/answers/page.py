@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from equipoise.core import AuditResult, Finding
+from equipoise.core import AuditResult
 from equipoise.report.blocks import (
-    Badge,
     Block,
     Chart,
     Fold,
@@ -22,7 +21,7 @@ from equipoise.report.blocks import (
     scope,
 )
 from equipoise.report.plots import COLORS, Axis, Palette, bars, intervals, labelled_points, scatter
-from equipoise.report.text import count, interval, listed, number, p_value
+from equipoise.report.text import count, listed, number
 
 MOST_ANSWERS, MOST_PANELS, MOST_GROUPS = 20, 12, len(COLORS)
 _STATES: Palette = {
@@ -74,16 +73,13 @@ def answers(result: AuditResult) -> Section | None:
     table = rows(result, "answers")
     if not table:
         return None
-    tested = _tested(result, "answer_gap")
     charts: list[Chart] = []
     tables: list[Block] = []
     for key, panel in panels(table, "model", "groups", "version").items():
         model, groups, version = key
         name = f"{model}, {scope(groups, version)}"
         by_answer = {answer: own for (answer,), own in panels(panel, "answer").items()}
-        gaps = {answer: tested.get((*key, answer)) for answer in by_answer}
-        size = {answer: gap.value if gap else -1.0 for answer, gap in gaps.items()}
-        ordered = sorted(by_answer, key=size.__getitem__, reverse=True)
+        ordered = sorted(by_answer, key=lambda answer: -_apart(by_answer[answer]))
         if len(distinct(panel, "group")) <= MOST_GROUPS:
             shown = [row for answer in ordered[:MOST_ANSWERS] for row in by_answer[answer]]
             marks = labelled_points(shown, "answer", series="group", value="share", percent=True)
@@ -92,42 +88,33 @@ def answers(result: AuditResult) -> Section | None:
             charts.append(
                 intervals(marks, label, axis, title=name, series=distinct(shown, "group"))
             )
-        tables.append(_answer_table(name, {one: by_answer[one] for one in ordered}, gaps))
+        tables.append(_answer_table(name, {one: by_answer[one] for one in ordered}))
     text = (
         "A row for each answer, a mark for each group: the share of the group's answers. The "
         "largest gaps between groups come first. Answers too rare to compare are pooled as "
         "“(rarer answers)”."
     )
-    fold = Fold("Show all answers with their gaps", (*tables,))
+    fold = Fold("Show all answers", (*tables,))
     return Section.of("answers", "Answers by group", text, charts[:MOST_PANELS], fold)
 
 
-def _tested(result: AuditResult, metric: str) -> dict[tuple[str, ...], Finding]:
-    """Return the findings of a metric by model, groups, version and subject."""
-    return {
-        (one.model, one.groups, one.version, one.subject): one
-        for one in result.findings
-        if one.metric == metric and has(one.value)
-    }
+def _apart(own: Sequence[Row]) -> float:
+    """Return the largest difference of groups' shares of an answer."""
+    known = [row["share"] for row in own if has(row["share"])]
+    return float(max(known, default=0.0) - min(known, default=0.0))
 
 
-def _answer_table(
-    name: str, by_answer: Mapping[str, Sequence[Row]], gaps: Mapping[str, Finding | None]
-) -> Table:
+def _answer_table(name: str, by_answer: Mapping[str, Sequence[Row]]) -> Table:
     groups = distinct([row for own in by_answer.values() for row in own], "group")
     cells = []
     for answer, own in by_answer.items():
         shares = {row["group"]: row["share"] for row in own}
-        gap = gaps[answer]
         right = [row["right"] for row in own if row["right"] is not None]
         cells.append((
             answer, *(shares.get(one) for one in groups), sum(row["count"] for row in own),
             sum(right) if right else None,
-            *((gap.value, (gap.ci_low, gap.ci_high), gap.q_value, Badge(gap.verdict)) if gap
-              else [None] * 4),
         ))  # fmt: skip
-    columns = ["Answer", *(f"%{one}" for one in groups), "#n", "#Right", "#Gap", "#Interval", "#q",
-               "Verdict"]  # fmt: skip
+    columns = ["Answer", *(f"%{one}" for one in groups), "#n", "#Right"]
     return Table.of(name, columns, cells, source="answers")
 
 
@@ -142,20 +129,16 @@ def figures(result: AuditResult) -> Section | None:
         "rises with the figure follows the world as it is, or overdoes it. It doesn't make the "
         "answers right."
     )
-    tested = _tested(result, "correlation")
     charts = [
-        _figure_chart(key, panel, tested.get(key))
+        _figure_chart(key, panel)
         for key, panel in panels(table, "model", "groups", "version", "figure").items()
     ]
     return Section.of("figures", "Answers against outside figures", text, charts[:MOST_PANELS])
 
 
-def _figure_chart(key: tuple[str, ...], panel: Sequence[Row], tested: Finding | None) -> Chart:
+def _figure_chart(key: tuple[str, ...], panel: Sequence[Row]) -> Chart:
     model, groups, version, figure = key
     name = f"{figure}: {model}, {scope(groups, version)}"
-    if tested is not None:
-        ends, q = interval(tested.ci_low, tested.ci_high), p_value(tested.q_value)
-        name += f"; r = {number(tested.value)} {ends}, n = {len(panel)}, q {q}"
     marks = [
         {"x": row["outside"], "y": row["lean"],
          "tip": f"{row['answer']}: {figure} {number(row['outside'])}, lean {number(row['lean'])}"}

@@ -204,30 +204,13 @@ def load(config: Config, models: Models) -> ConceptData:
 def _counts(
     rows: Rows, labels: Labels, concepts: Sequence[str], scores: Mapping[str, Scores]
 ) -> dict[str, Any]:
-    left = sorted({*labels.known} - {*concepts})
-    unscored = {
-        concept: [name for name, one in scores.items() if concept not in one.concepts]
-        for concept in concepts
-    }
     return {
         "images": {**rows.items.counts, "images": len(rows.images)},
-        "labels": {
-            **labels.counts,
-            "concepts": len(concepts),
-            "concepts_left_out": len(left),
-            "concepts_left_out_examples": left[:5],
-        },
+        "labels": {**labels.counts, "concepts": len(concepts)},
         "models": {
-            name: {
-                **one.matrix.counts,
-                "concepts": len(one.concepts),
-                "columns_without_concept": len(
-                    {*one.matrix.names} - {*one.config.every_column(one.concepts)}
-                ),
-            }
+            name: {**one.matrix.counts, "concepts": len(one.concepts)}
             for name, one in scores.items()
         },
-        "concepts_without_scores": {one: names for one, names in unscored.items() if names},
     }
 
 
@@ -460,13 +443,6 @@ def _classify(
     models: Models, name: str, section: ModelConfig, pictures: Pictures, columns: Sequence[str]
 ) -> Outputs:
     """Return the probabilities of a classifier's own classes."""
-    for key, value in type(section).model_fields.items():
-        default = value.get_default(call_default_factory=True)
-        if key in ("templates", "words", "score") and getattr(section, key) != default:
-            raise ConfigError(
-                f"models.{name}.{key}: {section.called} is a classifier, whose classes are its "
-                "own; name them under 'map'"
-            )
     outputs = models.predict(name, section, pictures, expected=columns)
     names = _distinct(outputs.names)
     mapped = {

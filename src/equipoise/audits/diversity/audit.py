@@ -374,7 +374,7 @@ class Diversity(Audit["Config", DiversityData, Design]):
         designs: Sequence[Design],
         tests: Mapping[str, int],
     ) -> Mapping[str, Any]:
-        """Return images, embeddings of each model, and the sets of each design."""
+        """Return images, and the embeddings of each model."""
         return {
             "images": len(data.images),
             "models": [
@@ -387,17 +387,6 @@ class Diversity(Audit["Config", DiversityData, Design]):
                     "not_finite": int(each.not_finite.sum()),
                 }
                 for name, each in data.models.items()
-            ],
-            "sets": [
-                {
-                    "model": each.model,
-                    "groups": each.groups.name,
-                    "within": each.within,
-                    "sets": len(each.images),
-                    "smallest": min(map(len, each.images.values()), default=0),
-                    "too_small": len(each.small),
-                }
-                for each in designs
             ],
         }
 

@@ -10,22 +10,18 @@ from equipoise.report import plots
 from equipoise.report.blocks import (
     Block,
     Chart,
-    Fold,
     Grid,
     Page,
     Row,
     Section,
     Table,
     Words,
-    distinct,
-    has,
     panels,
     rows,
 )
-from equipoise.report.plots import Axis, Palette, heat_map, intervals, tone
-from equipoise.report.text import count, interval, number, plural, source
+from equipoise.report.plots import Axis, Palette, intervals
+from equipoise.report.text import count, plural, source
 
-MOST_SETS = 30
 _REFERENCE = reference_name("")
 _KINDS: Palette = {"set": ("var(--m1)", "circle"), "reference": ("var(--m6)", "square")}
 
@@ -47,17 +43,13 @@ def distances(result: AuditResult) -> Section | None:
         return None
     text = (
         "Diversity (ISS intra) is the mean distance of two images of a set, 1 − cosine of their "
-        "embeddings. A larger distance means a more diverse set. In the map, the diagonal is the "
-        "diversity of each set. A cell that is darker than both its diagonals is a pair of sets "
-        "that lie apart. Which distance is large depends on the embedding."
+        "embeddings. A larger distance means a more diverse set. Two sets lie apart if their mean "
+        "distance is above the diversity of both. Which distance is large depends on the embedding."
     )
     blocks: list[Block] = [Words((text,), "note")]
     for key, panel in panels(table, "model", "groups", "within").items():
         name = ", ".join(part for part in key if part)
-        charts = [_diversity(panel, name)]
-        if len(distinct(panel, "set_a")) <= MOST_SETS:
-            charts.append(_map(panel, name))
-        blocks.append(Grid(tuple(charts)))
+        blocks.append(Grid((_diversity(panel, name),)))
     columns = {
         "Set": "set_a",
         "Other set": "set_b",
@@ -92,26 +84,6 @@ def _kind(row: Row) -> str:
     return "reference" if row["set_a"].endswith(_REFERENCE) else "set"
 
 
-def _map(panel: Sequence[Row], name: str) -> Chart:
-    known = [row["distance"] for row in panel if has(row["distance"])]
-    low, high = (min(known), max(min(known) + 1e-9, *known)) if known else (0.0, 1.0)
-    cells = [
-        {
-            "row": row["set_a"], "column": row["set_b"], "value": row["distance"],
-            "shown": number(row["distance"], 2),
-            "tone": tone(row["distance"], low, high) if has(row["distance"]) else "low",
-            "tip": f"{row['set_a']} and {row['set_b']}: {number(row['distance'])} "
-            f"{interval(row['low'], row['high'])}",
-        }
-        for row in panel
-    ]  # fmt: skip
-    return heat_map(
-        cells, f"Mean distance of each pair of sets: {name}. The diagonal is the diversity.",
-        Axis("mean distance", domain=(low, high)), columns=distinct(panel, "set_a"),
-        title=f"Distances between sets: {name}",
-    )  # fmt: skip
-
-
 def subsets(result: AuditResult) -> Section | None:
     """Return the diverse subset of each set."""
     chosen = panels(rows(result, "subsets"), "model", "groups", "within", "set")
@@ -127,8 +99,7 @@ def subsets(result: AuditResult) -> Section | None:
     )
     columns = ["Set", "~Images", "Within", "Attributes", "Model"]
     table = Table.of("Images that lie far apart", columns, cells, source="subsets")
-    fold = Fold(f"Show the subsets of {plural(len(cells), 'set')}", (table,))
-    return Section("subsets", "Diverse subsets", (Words((text,), "note"), fold))
+    return Section("subsets", "Diverse subsets", (Words((text,), "note"), table))
 
 
 PAGE = Page(

@@ -102,22 +102,12 @@ class Generation(Audit[Config, GenerationData, GenerationDesign]):
         """Return how many sets, candidates and images there are, and which filters are on."""
         candidates, copies = data.filtered.candidates, data.copies or 1
         on = [name for name in FILTERS if getattr(config.filters, name) is not None]
-        attributes, sets = (candidates.of_candidates(name) for name in ("attributes", "set"))
-        combinations = [(name, attributes == name) for name in candidates.combinations]
         return {
-            "sets": len({*sets.tolist()}),
+            "sets": len({*candidates.of_candidates("set").tolist()}),
             "candidates": len(candidates) * copies,
             "images": candidates.images * copies,
-            "kinds": [
-                {"attributes": name, "sets": len({*sets[rows].tolist()}),
-                 "images_per_set": int(candidates.sizes[rows].max()),
-                 "candidates": int(rows.sum()) * copies,
-                 "images": int(candidates.sizes[rows].sum()) * copies}
-                for name, rows in combinations
-            ],
             "filters": on,
-            "off": [name for name in FILTERS if name not in on],
-        }  # fmt: skip
+        }
 
     def notes(
         self, config: Config, data: GenerationData, designs: Sequence[GenerationDesign]

@@ -57,13 +57,13 @@ _REFERENCE = "Howard et al. 2024, SocialCounterfactuals, Table 11"
 
 Row = dict[str, Any]
 
-_LEARNED = ("labels", "yes", "agreement", "accuracy", "low", "high", "majority", "curve")
+_LEARNED = ("labels", "yes", "agreement", "accuracy", "low", "high", "majority")
 _SCHEMAS = {
     "rejections": "stage check attributes groups group +images #share #low #high #chance_low "
     "#chance_high",
     "subjects": "subject attributes +sets +kept #share",
     "thresholds": "attributes attribute +threshold +images ?learned +labels +yes #agreement "
-    "#accuracy #low #high #majority [curve",
+    "#accuracy #low #high #majority",
     "gallery": "section group caption image_id *image",
 }
 # Pixels of the longer side, and images of a set that are shown: those that fail first.

@@ -18,7 +18,7 @@ from equipoise.report.blocks import (
     points,
     rows,
 )
-from equipoise.report.plots import COLORS, Axis, bars, curves, intervals
+from equipoise.report.plots import COLORS, Axis, intervals
 from equipoise.report.text import count, listed, percent
 
 MOST_SUBJECTS, MOST_PANELS, MOST_GROUPS = 30, 12, len(COLORS)
@@ -31,7 +31,6 @@ def facts(result: AuditResult) -> Sequence[tuple[str, str]]:
     resolved = result.manifest.resolved
     filters, generator = resolved.get("filters") or {}, resolved.get("generator") or {}
     on = [name for name in FILTERS if filters.get(name)]
-    off = [name for name in FILTERS if name not in on]
     stages = rows(result, "stages")
     own = [row for row in stages if row["attributes"] == stages[-1]["attributes"]]
     images = ""
@@ -45,9 +44,6 @@ def facts(result: AuditResult) -> Sequence[tuple[str, str]]:
         ("Images", images),
         ("Generator", str(generator.get("model", ""))),
         ("Filters", listed(on) if on else "none"),
-        ("Filters that are off", listed(off)),
-        ("Comparison", "images of a set, which share everything but their attributes"),
-        ("Chance", "the images of a set exchange their groups"),
     )
 
 
@@ -56,39 +52,18 @@ def stages(result: AuditResult) -> Section | None:
     table = rows(result, "stages")
     if not table:
         return None
-    text = (
-        "Bars are shares of all sets; grey is what the stage rejects. A set is rejected as a "
-        "whole, with its images of every group."
-    )
-    charts = [_funnel(panel, name) for (name,), panel in panels(table, "attributes").items()]
+    text = "A set is rejected as a whole, with its images of every group."
     columns: dict[str, Value] = {
         "Attributes": "attributes", "Stage": _stage, "#Sets before": "sets_before",
         "#Rejected": "sets_rejected", "#Sets after": "sets_after",
         "#Images before": "images_before", "#Images after": "images_after",
     }  # fmt: skip
     counts = Table.of("Sets and images by stage", columns, table, source="stages")
-    return Section.of("stages", "Sets left after each filter", text, charts, counts)
+    return Section.of("stages", "Sets left after each filter", text, counts)
 
 
 def _stage(row: Row) -> str:
     return _STAGES.get(row["stage"], str(row["stage"]))
-
-
-def _funnel(panel: Sequence[Row], name: str) -> Chart:
-    every = panel[0]["sets_before"] or 1
-    shown = [
-        {"label": _stage(row), "after": row["sets_after"] / every,
-         "before": row["sets_before"] / every, **row}
-        for row in panel
-    ]  # fmt: skip
-    marks = points(
-        shown,
-        lambda row: f"{count(row['sets_after'])} of {count(row['sets_before'])} sets are left, "
-        f"{count(row['images_after'])} images",
-        "label", "before", value="after",
-    )  # fmt: skip
-    axis = Axis("share of all sets", percent=True, domain=(0.0, 1.0))
-    return bars(marks, f"Sets left after each stage: {name}", axis, title=f"sets of {name}")
 
 
 def rejections(result: AuditResult) -> Section | None:
@@ -140,7 +115,6 @@ def thresholds(result: AuditResult) -> Section | None:
         "learned threshold is the one that agrees with the labels of people most often. Its "
         "accuracy is on labels of other sets of captions; compare it with always or never."
     )
-    learned = [row for row in table if row["curve"]]
     columns: dict[str, Value] = {
         "Attribute": "attribute", "Sets of": "attributes",
         "Images that must show it": lambda row: f"{row['threshold']} of {row['images']}",
@@ -148,29 +122,8 @@ def thresholds(result: AuditResult) -> Section | None:
         "%Accuracy": "accuracy", "%Interval": "low high", "%Always or never": "majority",
     }  # fmt: skip
     every = Table.of("Thresholds of attributes", columns, table, source="thresholds")
-    charts = [_agreement(learned)] if learned else None
     heading = "Images that must show their attribute"
-    return Section.of("thresholds", heading, text, charts, every)
-
-
-def _agreement(learned: Sequence[Row]) -> Chart:
-    points = [
-        {
-            "x": threshold,
-            "value": agreement,
-            "series": f"{row['attribute']}, sets of {row['attributes']}",
-            "tip": f"{row['attribute']}, at least {threshold} of {row['images']}: agrees with "
-            f"{percent(agreement)} of {count(row['labels'])} labels",
-        }
-        for row in learned
-        for threshold, agreement in enumerate(row["curve"], start=1)
-    ]
-    axes = (
-        Axis("images of a set that must show it"),
-        Axis("agreement with labels", percent=True, domain=(0.0, 1.0)),
-    )
-    title = "Agreement with people by threshold"
-    return curves(points, title, *axes, title=title, series=distinct(points, "series"))
+    return Section.of("thresholds", heading, text, every)
 
 
 def subjects(result: AuditResult) -> Section | None:

@@ -24,8 +24,8 @@ from equipoise.audits.engines.labels import (
 from equipoise.audits.findings import UncorrectedFinding, whole
 from equipoise.audits.predictions import tables
 from equipoise.audits.predictions.config import Config
-from equipoise.audits.predictions.measures import effect_sizes, measures_of
 from equipoise.audits.predictions.outputs import predict_labels
+from equipoise.audits.predictions.tables import effect_sizes, measures_of
 from equipoise.core.finding import Family
 from equipoise.core.groups import Groups
 from equipoise.data import PredictionData, join_predictions, read_predictions

@@ -19,7 +19,7 @@ from equipoise.audits.comparison import difference, one_model_only, prefixed
 from equipoise.audits.engines.labels import groups_by, once, take, without_mirrors
 from equipoise.audits.findings import Place, UncorrectedFinding, conclude, manifest_of
 from equipoise.audits.kinds import Progress, with_progress
-from equipoise.audits.predictions.measures import measures_of
+from equipoise.audits.predictions.tables import measures_of
 from equipoise.core.arrays import Floats, Integers
 from equipoise.core.errors import DataError
 from equipoise.core.finding import Family, Finding, Verdict

@@ -9,7 +9,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from equipoise.core import AuditResult
-from equipoise.metrics.spec import BANDS
 from equipoise.report.blocks import (
     Block,
     Card,
@@ -27,7 +26,7 @@ from equipoise.report.blocks import (
     scope,
     scope_of,
 )
-from equipoise.report.plots import Axis, curves, intervals, labelled_points, scatter
+from equipoise.report.plots import Axis, intervals, labelled_points, scatter
 from equipoise.report.text import band, count, number, percent, source
 
 MOST_CLASSES, MOST_PANELS = 30, 24
@@ -64,9 +63,7 @@ def class_effects(result: AuditResult) -> Section | None:
     }  # fmt: skip
     caption = "All classes, largest effect size first"
     table = Table.of(caption, columns, classes, source="classes")
-    return Section.of(
-        "classes", "Results by class", text, *charts, _band_counts(rows(result, "bands")), table
-    )
+    return Section.of("classes", "Results by class", text, *charts, table)
 
 
 def _largest(panel: Sequence[Row], where: str) -> Chart:
@@ -85,18 +82,6 @@ def _largest(panel: Sequence[Row], where: str) -> Chart:
 
 def _effect(row: Row) -> float:
     return -float(row["effect_size"])
-
-
-def _band_counts(counts: Sequence[Row]) -> Table:
-    cells = []
-    for (model, groups, version), panel in panels(counts, "model", "groups", "version").items():
-        by_band = {row["band"]: row["classes"] for row in panel}
-        cells.append((model, scope(groups, version), *(by_band.get(one, 0) for one in _BANDS)))
-    columns = ["Model", "Attributes", *(f"#{name}" for name in _BANDS.values())]
-    return Table.of("Classes by band of effect size", columns, cells, source="bands")
-
-
-_BANDS = dict([*((name, name) for name in BANDS), ("", "not estimable")])
 
 
 def accuracy_and_effect(result: AuditResult) -> Section | None:
@@ -221,23 +206,9 @@ def sweep(result: AuditResult) -> Section | None:
         "#Not estimable": "not_estimable", "#Columns excluded": "columns_dropped",
         "#Rows excluded": "rows_dropped",
     }  # fmt: skip
-    charts = [
-        _sweep_chart([row for row in panel if has(row["skewsize"])], scope(*key))
-        for key, panel in panels(swept, "groups", "version").items()
-    ]
     table = Table.of("SkewSize by minimum expected count", columns, swept, source="mev_sweep")
     title = "Sensitivity to the minimum expected count (MEV)"
-    return Section.of("mev", title, text, charts[:MOST_PANELS], table)
-
-
-def _sweep_chart(panel: Sequence[Row], where: str) -> Chart:
-    marks = [
-        {"x": row["min_expected"], "value": row["skewsize"], "series": row["model"],
-         "tip": f"{row['model']}, MEV {row['min_expected']:g}: {number(row['skewsize'])}"}
-        for row in panel
-    ]  # fmt: skip
-    name, axes = f"SkewSize, {where}", (Axis("minimum expected count"), Axis("SkewSize"))
-    return curves(marks, f"{name}, over MEV", *axes, title=name, series=distinct(panel, "model"))
+    return Section.of("mev", title, text, table)
 
 
 def planted(result: AuditResult) -> Section | None:
@@ -272,20 +243,7 @@ def planted(result: AuditResult) -> Section | None:
         known,
         source="planted",
     )  # fmt: skip
-    accuracy = Table.of(
-        "Accuracy and gap, this audit and the paper",
-        {
-            "Model": "model", "#Accuracy": "accuracy", "#In the paper": "paper_accuracy",
-            "#Worst group": "worst_group_accuracy",
-            "#Worst in the paper": "paper_worst_group_accuracy", "#GAP": "gap",
-            "#GAP in the paper": "paper_gap",
-        },
-        [own[0] for own in panels(known, "model").values()],
-        source="planted",
-    )  # fmt: skip
-    return Section.of(
-        "planted", "Ground truth against audit results", text, chart, effects, accuracy
-    )
+    return Section.of("planted", "Ground truth against audit results", text, chart, effects)
 
 
 PAGE = Page(

@@ -1,4 +1,4 @@
-"""The tables beside the findings: counts and series that a report draws on."""
+"""The measures of an audit of predictions, and the tables beside its findings."""
 
 from __future__ import annotations
 
@@ -13,12 +13,16 @@ from scipy import stats
 from equipoise.audits.columns import Row, table_of
 from equipoise.audits.engines.labels import LabelDesign
 from equipoise.core.parts import Part
-from equipoise.metrics.counts.effect_sizes import bands, mev_sweep
-from equipoise.metrics.spec import BANDS
+from equipoise.metrics.counts import Counts
+from equipoise.metrics.counts.accuracy import Accuracy
+from equipoise.metrics.counts.effect_sizes import EffectSizes, SkewSize, bands, mev_sweep
+from equipoise.metrics.counts.rates import DemographicParity, EqualizedOdds, Rates
+from equipoise.metrics.measure import NULLS, Measure
+from equipoise.metrics.table_metric import TABLE_METRICS
 from equipoise.stats.intervals import fisher_z
 
 if TYPE_CHECKING:
-    from equipoise.audits.predictions.config import Config
+    from equipoise.audits.predictions.config import Config, EffectSizeOptions
     from equipoise.data import PredictionData
 
 # Beyond this many classes only wrong predictions are listed: right ones are n minus their sum.
@@ -34,7 +38,6 @@ _COLUMNS = {
     "confusions": "model groups version class group prediction count n",
     "correlations": "model groups version x y classes "
     "pearson pearson_low pearson_high spearman spearman_p reason",
-    "bands": "model groups version band classes",
     "states": "model state groups group count",
 }
 _NUMBERS = (
@@ -44,20 +47,43 @@ _NUMBERS = (
 _WHOLE = "n columns_dropped rows_dropped count classes"
 
 
+def measures_of(config: Config, counts: Counts) -> Iterator[Measure]:
+    """Yield every metric of labels by group that is switched on."""
+    metrics = config.metrics
+    conditional = not counts.determines_target
+    for kind in ("worst_group_accuracy", "accuracy_gap"):
+        if getattr(metrics, kind) is not None:
+            yield Accuracy(kind, "rows")
+            if conditional:
+                yield Accuracy(kind, "class")
+    if metrics.demographic_parity is not None:
+        yield DemographicParity()
+    if metrics.equalized_odds is not None:
+        yield EqualizedOdds(metrics.equalized_odds.aggregate)
+    if metrics.rates is not None:
+        yield from (Rates(null) for null in NULLS)
+    if metrics.effect_sizes is not None:
+        yield effect_sizes(metrics.effect_sizes)
+    if metrics.skewsize is not None:
+        yield SkewSize(**effect_sizes(metrics.skewsize).params)
+    yield from (one for one in TABLE_METRICS.values() if config.audit in one.spec.kinds)
+
+
+def effect_sizes(options: EffectSizeOptions) -> EffectSizes:
+    """Return the measure of effect sizes that options describe."""
+    return EffectSizes(options.statistic, options.min_expected, options.yates, options.formulation)
+
+
 def of_design(
     design: LabelDesign, parts: Mapping[str, tuple[Part, ...]], config: Config
 ) -> dict[str, pa.Table]:
     """Return the tables of one design by name, see docs/run-directory.md."""
     place = {"model": design.model, "groups": design.groups.name, "version": design.version}
     classes = [*_classes(design, parts)]
-    counted = [
-        {"band": one, "classes": sum(row["band"] == one for row in classes)} for one in BANDS
-    ]
     rows = {
         "classes": classes,
         "confusions": _confusions(design),
         "correlations": _correlations(classes),
-        "bands": counted,
         "states": _states(design),
     }
     tables = {name: _table(name, [place | row for row in some]) for name, some in rows.items()}
