@@ -20,15 +20,10 @@ from equipoise.report.blocks import (
     rows,
     scope,
 )
-from equipoise.report.plots import COLORS, Axis, Palette, bars, intervals, labelled_points, scatter
+from equipoise.report.plots import COLORS, Axis, intervals, labelled_points, scatter
 from equipoise.report.text import count, listed, number
 
 MOST_ANSWERS, MOST_PANELS, MOST_GROUPS = 20, 12, len(COLORS)
-_STATES: Palette = {
-    "unknown": ("var(--s2)", "circle"),
-    "refused": ("var(--s4)", "circle"),
-    "missing": ("var(--soft)", "circle"),
-}
 
 
 def facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
@@ -47,25 +42,13 @@ def unanswered(result: AuditResult) -> Section | None:
     states = [row for row in rows(result, "answer_states") if row["state"] != "answered"]
     if not states:
         return None
-    panelled = panels(states, "model", "groups", "question")
-    charts = [_unanswered(key, panel) for key, panel in panelled.items()][:MOST_PANELS]
-    text = "No other number includes rows without an answer."
-    return Section.of("no-answer", "Images without an answer", text, charts)
-
-
-def _unanswered(key: tuple[str, ...], panel: Sequence[Row]) -> Chart:
-    name = ", ".join(part for part in key if part)
     columns = {
         "Group": "group", "State": "state", "%Share": "share", "#Images": "count", "#Of": "n",
+        "Model": "model", "Attributes": "groups", "Question": "question",
     }  # fmt: skip
-    marks = labelled_points(panel, "group", series="state", value="share", percent=True)
-    present = distinct(marks, "series")
-    chart = bars(
-        marks, f"Share without an answer by group: {name}", Axis("share", percent=True),
-        title=name, series=present, palette={state: _STATES[state] for state in present},
-        stacked=True,
-    )  # fmt: skip
-    return replace(chart, table=Table.of(name, columns, panel, source="answer_states"))
+    table = Table.of("Images without an answer by group", columns, states, source="answer_states")
+    text = "No other number includes rows without an answer."
+    return Section.of("no-answer", "Images without an answer", text, table)
 
 
 def answers(result: AuditResult) -> Section | None:

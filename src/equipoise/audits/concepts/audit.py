@@ -27,7 +27,7 @@ from equipoise.stats.power import minimum_difference
 from equipoise.stats.resampling import Bootstrap
 
 if TYPE_CHECKING:
-    from equipoise.audits.concepts.config import ChoicesConfig, RowsConfig
+    from equipoise.audits.concepts.config import RowsConfig
     from equipoise.audits.concepts.data import Rows
     from equipoise.audits.findings import UncorrectedFinding
     from equipoise.audits.group_sizes import Row
@@ -249,7 +249,6 @@ class Concepts(Audit[Config, ConceptData, Design]):
         findings += [finding for one in versions for finding in one.findings]
         notes = [
             "Only the baseline is tested. Versions show what other choices would find.",
-            *(note for one in versions if one.design for note in _unused_terms(data, one.design)),
             *(note for one in versions if one.design for note in _left_out(one.design)),
             *_notes_of_runs(runs),
         ]
@@ -524,20 +523,6 @@ def _detectable(design: Design, positives: Integers, tests: int) -> Row:
         smallest[0] * share, smallest[1] * share, _RATE, alpha=alpha, tests=tests
     )
     return row | {"positives": [*smallest], "true_positive_rate_difference": difference}
-
-
-def _unused_terms(data: ConceptData, design: Design) -> Iterator[str]:
-    """Name terms that no row has: perhaps a typing error."""
-    choices: ChoicesConfig = design.version.choices
-    for attribute in design.groups.attributes:
-        known = data.rows.items.coded[choices.columns.get(attribute, attribute)].vocabulary
-        terms = (one for values in choices.terms.get(attribute, {}).values() for one in values)
-        unused = [one for one in terms if one not in known]
-        if unused:
-            yield (
-                f"{design.groups.name}, {design.version.name}: no row has the values "
-                f"{listed(unused, _LISTED)} that the terms of {attribute} name."
-            )
 
 
 def _left_out(design: Design) -> Iterator[str]:

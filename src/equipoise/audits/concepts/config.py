@@ -12,8 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, mo
 
 from equipoise.audits.config import AuditConfig, ResamplingConfig, group_name
 from equipoise.audits.config_fields import (
-    Delimiter,
-    Encoding,
+    CsvConfig,
     Group,
     Label,
     Labels,
@@ -23,6 +22,7 @@ from equipoise.audits.config_fields import (
     Share,
     Templates,
     among,
+    as_text,
     distinct,
     ids_at,
     located,
@@ -36,27 +36,10 @@ _BY_KEY = ("terms", "columns", "where")
 _WORSE_WHEN_HIGHER = "false_positive_rate"
 
 
-def _matrix(value: object) -> object:
-    if isinstance(value, Path) or (isinstance(value, str) and value and "\0" not in value):
-        return Path(value)
-    if hasattr(value, "__array__") or hasattr(value, "__arrow_c_stream__"):
-        return value
-    raise ValueError(
-        "expected the path of a Parquet, CSV, .npy, .npz or .safetensors file, an array or a data "
-        "frame"
-    )
-
-
-def _matrix_as_text(value: Any) -> str:
-    return value.as_posix() if isinstance(value, Path) else "(in memory)"
-
-
 def _columns(value: object) -> object:
     return (value,) if isinstance(value, str | int) and not isinstance(value, bool) else value
 
 
-Matrix = Annotated[Any, BeforeValidator(_matrix), PlainSerializer(_matrix_as_text)]
-"""A file, relative to the configuration, an array or a data frame."""
 Text = Annotated[Label, Field(min_length=1)]
 Columns = Annotated[
     tuple[Text, ...],
@@ -93,7 +76,7 @@ class ImagesConfig(PicturesConfig):
         return self
 
 
-class MatrixConfig(Section):
+class MatrixConfig(CsvConfig):
     """Numbers by image and column: labels 0 and 1, or scores.
 
     Attributes
@@ -120,16 +103,13 @@ class MatrixConfig(Section):
         Of a CSV.
     """
 
-    file: Matrix | None = None
+    file: Annotated[Any, PlainSerializer(as_text)] = None
     array: Name | None = None
     id: Name | None = None
     ids: Name | None = None
     names: Labels = ()
     map: Map = Field(default_factory=dict)
     maps: Mapping[Name, Map] = Field(default_factory=dict)
-    missing: Labels = ("",)
-    encoding: Encoding = "utf-8"
-    delimiter: Delimiter = ","
 
     @property
     def mapped(self) -> tuple[str, ...]:
@@ -144,9 +124,7 @@ class MatrixConfig(Section):
             ids=ids_at(self.ids, base),
             id=self.id,
             names=self.names,
-            missing=self.missing,
-            encoding=self.encoding,
-            delimiter=self.delimiter,
+            **self.csv,
         )
 
     def columns(self, concepts: Iterable[str], name: str | None) -> list[tuple[str, ...]]:

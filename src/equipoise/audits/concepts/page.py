@@ -2,36 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from equipoise.core import AuditResult
 from equipoise.metrics.spec import spec_of
 from equipoise.report.blocks import (
-    Key,
     Page,
     Row,
     Section,
     Table,
     Words,
     distinct,
-    panels,
     rows,
 )
-from equipoise.report.text import count, interval, listed, number, plural, source, title
+from equipoise.report.text import count, listed, plural, source, title
 
-UNKNOWN, MOST_STATEMENTS = "not estimable", 40
-_VERBS = {
-    "surfaces": "is significant only under",
-    "explains": "is explained by",
-    "switches": "switches direction under",
-    "magnifies": "is larger under",
-    "shrinks": "is smaller under",
-    "lost power": "is no longer significant, perhaps by chance, under",
-}
+# Effects that change a conclusion come first.
+_EFFECTS = ("surfaces", "explains", "switches", "magnifies", "shrinks", "lost power")
 _METRICS = (
     "average_precision", "auroc", "true_positive_rate", "false_positive_rate", "precision", "f1",
 )  # fmt: skip
-_PLACE, _PAIR = ("groups", "metric"), ("concept", "group_a", "group_b")
 
 
 def facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
@@ -54,7 +42,7 @@ def _subject(row: Row) -> str:
 
 
 def versions(result: AuditResult) -> Section | None:
-    """Return each change of a conclusion in words, and the difference in every version."""
+    """Return the difference in every version, those that change a conclusion first."""
     choices = rows(result, "choices")
     if not choices:
         return None
@@ -62,48 +50,20 @@ def versions(result: AuditResult) -> Section | None:
         f"{row['version']}: {row['changes']}" for row in rows(result, "versions") if row["changes"]
     )
     key = (
-        "Larger and smaller mean by more than a quarter. Explained means no longer significant, "
-        "and the change isn't chance. What is not estimable confirms nothing."
+        "Surfaces: significant only in the version. Explains: no longer significant, and the "
+        "change isn't chance. Switches: other direction. Magnifies, shrinks: larger or smaller by "
+        "more than a quarter. Lost power: no longer significant, perhaps by chance. What is not "
+        "estimable confirms nothing."
     )
-    texts = [
-        _statement(own)
-        for effect in _VERBS
-        for own in panels(
-            (row for row in choices if row["effect"] == effect), "model", *_PLACE, *_PAIR
-        ).values()
-    ]
-    statements = tuple(texts[:MOST_STATEMENTS]) or ("No other choice changes a result.",)
+    order = sorted(choices, key=lambda row: row["effect"] not in _EFFECTS)
     columns = {
         "Concept": _subject, "Version": "version", "Effect": "effect", "#Difference": "value",
-        "#Interval": "low high", "#Baseline": "baseline_value", "Model": "model",
-        "Groups": "groups", "Metric": lambda row: title(row["metric"]),
+        "#Interval": "low high", "#Baseline": "baseline_value",
+        "Above 0 is worse for": lambda row: _worse(row, 1.0), "Model": "model",
+        "Groups": "groups", "Metric": lambda row: title(row["metric"]), "~Reason": "reason",
     }  # fmt: skip
-    table = Table.of("Difference in every version", columns, choices, source="choices")
-    return Section.of(
-        "versions", "Effect of other choices", Words(described, "list"), key,
-        Words(statements, "list"), table,
-    )  # fmt: skip
-
-
-def _statement(own: Sequence[Row]) -> str:
-    """Say what versions of one effect do to one disparity."""
-    first = own[0]
-    named = ", ".join(
-        f"“{row['version']}” ({number(row['value'], 2)} {interval(row['low'], row['high'], 2)})"
-        for row in own
-    )
-    text = (
-        f"{first['model']}, {first['concept'] or 'mean over concepts'}: the difference in "
-        f"{spec_of(first['metric']).label} between {first['group_a']} and {first['group_b']} "
-        f"{_VERBS[first['effect']]} {named}. Baseline: {number(first['baseline_value'], 2)}. "
-        f"Above 0 is worse for {_worse(first, 1.0)}."
-    )
-    means = (
-        f"Under “{row['version']}” the mean is {row['reason']}; that alone may change it."
-        for row in own
-        if row["reason"]
-    )
-    return " ".join([text, *means])
+    table = Table.of("Difference in every version", columns, order, source="choices")
+    return Section.of("versions", "Effect of other choices", Words(described, "list"), key, table)
 
 
 def _worse(row: Row, difference: float) -> str:
@@ -117,8 +77,6 @@ def robust(result: AuditResult) -> Section | None:
     conclusions = [row for row in rows(result, "robust") if row["concept"]]
     if not conclusions:
         return None
-    choices = [row for row in rows(result, "choices") if row["effect"] == UNKNOWN]
-    unknown = panels(choices, "model", *_PLACE, *_PAIR)
     text = (
         "Significant means that the version's own test says so; a finding's verdict says whether "
         "the difference is large enough to matter. A version that can't be estimated agrees with "
@@ -128,18 +86,11 @@ def robust(result: AuditResult) -> Section | None:
         "Concept": "concept", "Conclusion of the baseline": _conclusion,
         "#Versions": "versions", "#Agree": "agreeing", "#Not estimable": "not_estimable",
         "Model": "model", "Groups": "groups", "Metric": lambda row: title(row["metric"]),
-        "~Not estimable in": lambda row: "; ".join(
-            f"{one['version']} ({one['reason']})" for one in unknown.get(_key(row), ())
-        ),
     }  # fmt: skip
     caption = "Conclusions of the baseline, and how many versions agree"
     order = sorted(conclusions, key=lambda row: (not row["conclusion"], -row["share"]))
     table = Table.of(caption, columns, order, source="robust")
     return Section.of("robust", "Conclusions that hold in every version", text, table)
-
-
-def _key(row: Row) -> Key:
-    return tuple(str(row[name]) for name in ("model", *_PLACE, *_PAIR))
 
 
 def _conclusion(row: Row) -> str:

@@ -27,7 +27,6 @@ from equipoise.data import Items, Vectors, load_items, load_vectors
 from equipoise.metrics.measure import NO_INTERVAL
 from equipoise.metrics.vectors.diversity import (
     REFERENCE,
-    diverse_subset,
     iss_cross,
     iss_difference,
     iss_intra,
@@ -49,7 +48,6 @@ if TYPE_CHECKING:
 Sets = Mapping[str, "Table"]
 
 _DISTANCES = schema_of("model groups within set_a set_b #distance #low #high +n_a +n_b")
-_SUBSETS = schema_of("model groups within set +rank image_id")
 
 
 def _with_components(each: UncorrectedFinding, components: int | None) -> UncorrectedFinding:
@@ -348,23 +346,10 @@ class Diversity(Audit["Config", DiversityData, Design]):
         )
         where = {"model": design.model, "groups": design.groups.name, "within": design.within}
         distances = mean_distances(every, level=level).to_pylist() if every else []
-        subsets = [
-            where | {"set": name, "rank": rank, "image_id": image}
-            for name, images in (sets if options.subset else {}).items()
-            for rank, image in enumerate(
-                data.ids[
-                    design.images[name][diverse_subset(images, min(options.subset, len(images)))]
-                ].tolist(),
-                start=1,
-            )
-        ]
-        tables = {
-            "distances": pa.Table.from_pylist([where | row for row in distances], _DISTANCES),
-            "subsets": pa.Table.from_pylist(subsets, _SUBSETS),
-        }
+        table = pa.Table.from_pylist([where | row for row in distances], _DISTANCES)
         return Measured(
             tuple(_with_components(each, options.components) for each in findings),
-            {name: table for name, table in tables.items() if len(table)},
+            {"distances": table} if distances else {},
         )
 
     def details(

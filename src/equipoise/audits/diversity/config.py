@@ -110,13 +110,10 @@ class MetricsConfig(Section):
         Count the zero distances of images to themselves in ISS intra, as the source does.
     components : int, optional
         Principal components of all images to project on before.
-    subset : int
-        Images of the diverse subset that is listed for each set; 0 lists none.
     """
 
     include_self: bool = False
     components: Annotated[int, Field(ge=1)] | None = None
-    subset: Annotated[int, Field(ge=0, le=1000)] = 0
 
 
 class Config(AuditConfig):

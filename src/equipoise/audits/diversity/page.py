@@ -84,28 +84,10 @@ def _kind(row: Row) -> str:
     return "reference" if row["set_a"].endswith(_REFERENCE) else "set"
 
 
-def subsets(result: AuditResult) -> Section | None:
-    """Return the diverse subset of each set."""
-    chosen = panels(rows(result, "subsets"), "model", "groups", "within", "set")
-    if not chosen:
-        return None
-    cells = [
-        (name, ", ".join(str(row["image_id"]) for row in images), within, groups, model)
-        for (model, groups, within, name), images in chosen.items()
-    ]
-    text = (
-        "The images of each set that lie far apart, chosen one after the other. Use them to start "
-        "a diverse selection. They may leave out a whole cluster."
-    )
-    columns = ["Set", "~Images", "Within", "Attributes", "Model"]
-    table = Table.of("Images that lie far apart", columns, cells, source="subsets")
-    return Section("subsets", "Diverse subsets", (Words((text,), "note"), table))
-
-
 PAGE = Page(
     leads=("iss_difference", "iss_cross"),
     by_group=("iss_cross",),
     subjects="pairs of sets",
-    sections=(distances, subsets),
+    sections=(distances,),
     facts=facts,
 )

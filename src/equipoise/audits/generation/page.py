@@ -7,21 +7,17 @@ from collections.abc import Sequence
 from equipoise.audits.generation.config import FILTERS
 from equipoise.core import AuditResult
 from equipoise.report.blocks import (
-    Chart,
     Page,
     Row,
     Section,
     Table,
     Value,
     distinct,
-    panels,
-    points,
     rows,
 )
-from equipoise.report.plots import COLORS, Axis, intervals
-from equipoise.report.text import count, listed, percent
+from equipoise.report.text import count, listed
 
-MOST_SUBJECTS, MOST_PANELS, MOST_GROUPS = 30, 12, len(COLORS)
+MOST_SUBJECTS = 30
 _STAGES = {"complete": "every image exists", "attributes": "attributes shown",
            "best": "the best of each set"}  # fmt: skip
 
@@ -73,36 +69,17 @@ def rejections(result: AuditResult) -> Section | None:
         return None
     text = (
         "Images that fail a check themselves, of the sets that reached it. For pair similarity: "
-        "the share of an image's pairs. Lines are intervals; grey is where a group lies in 95 % of "
-        "random exchanges of the images of a set. A filter can be wrong, and more often for one "
+        "the share of an image's pairs. By chance: where a group lies in 95 % of random "
+        "exchanges of the images of a set. A filter can be wrong, and more often for one "
         "group: look at rejected images before you blame the generator."
     )
-    panelled = panels(table, "groups", "attributes")
-    charts = [
-        _rejected(panel, f"{groups}, sets of {attributes or 'all'}")
-        for (groups, attributes), panel in panelled.items()
-        if len(distinct(panel, "group")) <= MOST_GROUPS
-        and (not attributes or len(panelled) <= MOST_PANELS)
-    ]
     columns: dict[str, Value] = {
         "Check": "check", "Group": "group", "%Rejected": "share", "%Interval": "low high",
         "%By chance": "chance_low chance_high", "#Images": "images", "Groups": "groups",
         "Sets of": lambda row: row["attributes"] or "all",
     }  # fmt: skip
     shares = Table.of("Share of images that fail each check", columns, table, source="rejections")
-    return Section.of("rejections", "Rejected images by group", text, charts, shares)
-
-
-def _rejected(panel: Sequence[Row], name: str) -> Chart:
-    marks = points(
-        panel,
-        lambda row: f"{row['check']}, {row['group']}: {percent(row['share'])} of "
-        f"{count(row['images'])} images",
-        "low", "high", "chance_low", "chance_high", label="check", series="group", value="share",
-    )  # fmt: skip
-    label = f"Share of images that fail each check, by group: {name}"
-    axis = Axis("share of images rejected", percent=True)
-    return intervals(marks, label, axis, title=name, series=distinct(panel, "group"))
+    return Section.of("rejections", "Rejected images by group", text, shares)
 
 
 def thresholds(result: AuditResult) -> Section | None:

@@ -10,10 +10,7 @@ import pyarrow.compute as pc
 
 from equipoise.core import AuditResult
 from equipoise.report.blocks import (
-    Block,
-    Card,
     Chart,
-    Heading,
     Key,
     Page,
     Row,
@@ -27,7 +24,7 @@ from equipoise.report.blocks import (
     scope_of,
 )
 from equipoise.report.plots import Axis, intervals, labelled_points, scatter
-from equipoise.report.text import band, count, number, percent, source
+from equipoise.report.text import count, number, source
 
 MOST_CLASSES, MOST_PANELS = 30, 24
 _EFFECT = Axis("effect size", domain=(0.0, 1.0))
@@ -133,20 +130,24 @@ def hidden(result: AuditResult) -> Section | None:
     effect size first.
     """
     panelled = panels(rows(result, "classes"), "model", "groups", "version")
-    chosen = {key: high for key, panel in panelled.items() if (high := _both_high(panel))}
+    chosen = [row for panel in panelled.values() for row in _both_high(panel)]
     if not chosen:
         return None
-    mistakes = _mistakes(result, [row for high in chosen.values() for row in high])
+    mistakes = _mistakes(result, chosen)
     text = (
         f"Classes with an effect size of at least {MEDIUM} whose accuracy is at least {ACCURATE}, "
         "or at least the median of the model's classes. A good average hides that groups are "
         "mistaken for different things."
     )
-    blocks: list[Block] = []
-    for (model, groups, version), high in chosen.items():
-        blocks.append(Heading(f"{model}, {scope(groups, version)}"))
-        blocks += [_hidden_card(row, mistakes.get(_key(row), [])) for row in high]
-    return Section.of("hidden", "Disparities behind a good average", text, *blocks)
+    columns = ["Class", "%Accuracy", "#Effect size", "Group", "#n", "#Wrong", "%Share",
+               "Most frequent wrong predictions", "Model", "Attributes"]  # fmt: skip
+    cells = [
+        (row["class"], row["accuracy"], row["effect_size"], *cell, row["model"], scope_of(row))
+        for row in chosen
+        for cell in _wrong(mistakes.get(_key(row), []))
+    ]
+    table = Table.of("Wrong predictions by group", columns, cells, source="confusions")
+    return Section.of("hidden", "Disparities behind a good average", text, table)
 
 
 def _both_high(panel: Sequence[Row]) -> list[Row]:
@@ -172,43 +173,15 @@ def _mistakes(result: AuditResult, classes: Sequence[Row]) -> Mapping[Key, list[
     return panels(table.filter(wrong).to_pylist(), "model", "groups", "version", "class")
 
 
-def _hidden_card(row: Row, mistakes: Sequence[Row]) -> Card:
-    sentence = (
-        f"{row['model']} is right on {percent(row['accuracy'])} of the images of "
-        f"“{row['class']}”, but its mistakes depend on {scope_of(row)} "
-        f"(effect size {number(row['effect_size'], 2)}, {band(row['effect_size'])})."
-    )
-    line = f"GAP {number(row['gap'])} · worst group: {row['worst_group']}"
+def _wrong(mistakes: Sequence[Row]) -> list[tuple[str, int, int, float, str]]:
+    """Return rows, mistakes and the most frequent ones of each group, largest share first."""
     cells = []
     for (group,), own in panels(mistakes, "group").items():
         top = sorted(own, key=lambda r: (-r["count"], r["prediction"]))[:MOST_WRONG]
         n, wrong = own[0]["n"], sum(r["count"] for r in own)
         named = "; ".join(f"{r['prediction']} ({r['count']})" for r in top)
         cells.append((group, n, wrong, wrong / max(n, 1), named))
-    cells.sort(key=lambda cell: -cell[3])
-    columns = ["Group", "#n", "#Wrong", "%Share", "Most frequent wrong predictions"]
-    caption = f"Wrong predictions for “{row['class']}” by group, {row['model']}"
-    return Card(None, sentence, (line,), (Table.of(caption, columns, cells, source="confusions"),))
-
-
-def sweep(result: AuditResult) -> Section | None:
-    """Return how SkewSize depends on the minimum expected count."""
-    swept = rows(result, "mev_sweep")
-    if not swept:
-        return None
-    text = (
-        "Before an effect size is computed, predictions that are expected too rarely are excluded. "
-        "A strict minimum can exclude classes with few mistakes, and change SkewSize."
-    )
-    columns = {
-        "Model": "model", "Attributes": scope_of, "#MEV": "min_expected", "#SkewSize": "skewsize",
-        "#Mean effect size": "mean_effect_size", "#Classes": "classes",
-        "#Not estimable": "not_estimable", "#Columns excluded": "columns_dropped",
-        "#Rows excluded": "rows_dropped",
-    }  # fmt: skip
-    table = Table.of("SkewSize by minimum expected count", columns, swept, source="mev_sweep")
-    title = "Sensitivity to the minimum expected count (MEV)"
-    return Section.of("mev", title, text, table)
+    return sorted(cells, key=lambda cell: -cell[3])
 
 
 def planted(result: AuditResult) -> Section | None:
@@ -220,18 +193,6 @@ def planted(result: AuditResult) -> Section | None:
         "Training images of one class and colour were removed on purpose, so the truth is known: "
         "the effect size should be high for that class and near 0 for the others."
     )
-    both = [
-        {"label": f"{row['model']}, {row['class']}", "source": name, **values}
-        for row in known
-        for name, values in (
-            ("audit", {**row, "value": row["found_effect_size"]}),
-            ("paper", {"value": row["paper_effect_size"], "low": None, "high": None}),
-        )
-    ]
-    palette = {"audit": ("var(--m1)", "circle"), "paper": ("var(--soft)", "diamond")}
-    title = "Effect size by model and class: this audit, and the paper"
-    marks = labelled_points(both, "label", series="source")
-    chart = intervals(marks, title, _EFFECT, title=title, series=[*palette], palette=palette)
     effects = Table.of(
         "Effect size by class, this audit and the paper",
         {
@@ -243,7 +204,7 @@ def planted(result: AuditResult) -> Section | None:
         known,
         source="planted",
     )  # fmt: skip
-    return Section.of("planted", "Ground truth against audit results", text, chart, effects)
+    return Section.of("planted", "Ground truth against audit results", text, effects)
 
 
 PAGE = Page(
@@ -255,6 +216,6 @@ PAGE = Page(
         ("worst_group_accuracy", "skewsize"),
         ("accuracy_gap", "skewsize"),
     ),
-    sections=(planted, class_effects, accuracy_and_effect, hidden, sweep),
+    sections=(planted, class_effects, accuracy_and_effect, hidden),
     facts=facts,
 )  # fmt: skip
