@@ -55,33 +55,6 @@ def test_groups_that_do_not_determine_the_target_are_tested_within_class_too(
     assert ["all rows" in nulls[0], "within each true class" in nulls[1]] == [True, True]
 
 
-def test_ages_with_a_class_mapping(shared_dir):
-    folder = shared_dir / "data" / "fairface3k"
-    config = audits.parse_config(
-        {
-            "audit": "predictions",
-            "data": {
-                "table": str(folder / "labels.csv"),
-                "id": "image_id",
-                "target": "age",
-                "groups": ["gender", "race"],
-            },
-            "models": {
-                "facellm": {
-                    "table": str(folder / "facellm.csv"),
-                    "prediction": "age",
-                    "map": {"70+": "more than 70"},
-                }
-            },
-        }
-    )
-    result = audits.run(config)
-    skewsize = found(result, "facellm", "skewsize", "race")[0]
-    assert skewsize.verdict is Verdict.NONE
-    assert -3 < skewsize.value < 3
-    assert {one.subject for one in result.findings if one.metric == "cramers_v"} >= {"20-29"}
-
-
 def test_a_model_compared_with_another(loaded):
     config, base = loaded
     data = audits.load(config, base=base)

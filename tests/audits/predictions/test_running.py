@@ -84,26 +84,6 @@ def test_the_findings_are_those_of_a_table_of_what_the_model_says(folder):
     assert run.manifest.models["m"]["name"] == "python:fake:classifier"
 
 
-def test_failed_images_are_not_counted_as_rows_without_a_prediction(tmp_path):
-    painted(tmp_path)
-    (tmp_path / "pictures" / "p007.png").write_bytes(b"no picture")
-    table = pl.read_csv(tmp_path / "images.csv")[1:]
-    values = config(model=Encoder(), vocabulary=[*NAMES]).model_dump(mode="python")
-    values["models"] = {
-        "live": {"model": Encoder(), "vocabulary": [*NAMES]},
-        "file": {"table": table, "prediction": "shown"},
-    }
-    result = audits.run(audits.parse_config(values), base=tmp_path)
-    states = {
-        (row["model"], row["state"]): row["count"]
-        for row in result.tables["states"].to_pylist()
-        if not row["groups"]
-    }
-    assert states["live", "unmatched"] == states["file", "unmatched"] == 1
-    notes = [note for note in result.manifest.notes if "no prediction row" in note]
-    assert [note.split(":")[0] for note in notes] == ["file"]
-
-
 @pytest.mark.parametrize(
     ("vocabulary", "first"),
     [

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 # Seconds for an image in a permutation or replicate of a design, and for a design whatever its
 # size: rough guides, from the example.
 _SECONDS_PER_IMAGE, _SECONDS_PER_DESIGN = 4e-7, 0.15
-# A note names regions whose mean areas differ by more than this between groups.
-_APART = 0.05
 
 _NO_VERDICT = "where a model looks is no disparity in itself; the gap between groups is tested"
 _BESIDE = "stands beside the gap in the share itself, which is tested"
@@ -161,7 +159,7 @@ class Activations(Audit["Config", ActivationData, Design]):
                 for each in findings
             ),
             tables,
-            tuple(_notes(design, share, areas)),
+            tuple(_notes(design, share)),
         )
 
     def details(
@@ -235,15 +233,7 @@ def _pictures(design: Design, config: Config, data: ActivationData) -> Iterator[
             }
 
 
-def _notes(design: Design, share: Estimate, areas: Mapping[str, float]) -> Iterator[str]:
-    """Say which images have no share, and where regions are larger in one group."""
+def _notes(design: Design, share: Estimate) -> Iterator[str]:
+    """Say which images have no share."""
     for reason, n in share.excluded.items():
         yield f"{design.model}, {design.region}: {n} images have no share ({reason})."
-    known = sorted((area, name) for name, area in areas.items() if not np.isnan(area))
-    if known and known[-1][0] - known[0][0] > _APART:
-        (small, less), (large, more) = known[0], known[-1]
-        yield (
-            f"{design.model}, {design.region}: the region covers {large:.0%} of images of {more} "
-            f"and {small:.0%} of those of {less}, so more of any map lies in it. See the gap "
-            "beyond the area."
-        )

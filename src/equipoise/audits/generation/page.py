@@ -8,7 +8,6 @@ from equipoise.audits.generation.config import FILTERS
 from equipoise.core import AuditResult
 from equipoise.report.blocks import (
     Page,
-    Row,
     Section,
     Table,
     Value,
@@ -50,16 +49,14 @@ def stages(result: AuditResult) -> Section | None:
         return None
     text = "A set is rejected as a whole, with its images of every group."
     columns: dict[str, Value] = {
-        "Attributes": "attributes", "Stage": _stage, "#Sets before": "sets_before",
+        "Attributes": "attributes",
+        "Stage": lambda row: _STAGES.get(row["stage"], row["stage"]),
+        "#Sets before": "sets_before",
         "#Rejected": "sets_rejected", "#Sets after": "sets_after",
         "#Images before": "images_before", "#Images after": "images_after",
     }  # fmt: skip
     counts = Table.of("Sets and images by stage", columns, table, source="stages")
     return Section.of("stages", "Sets left after each filter", text, counts)
-
-
-def _stage(row: Row) -> str:
-    return _STAGES.get(row["stage"], str(row["stage"]))
 
 
 def rejections(result: AuditResult) -> Section | None:
