@@ -10,6 +10,7 @@ from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate
 from equipoise.core.groups import Groups
 from equipoise.metrics.counts.rates import demographic_parity, equalized_odds
+from equipoise.stats.intervals import simultaneous_gap
 from equipoise.stats.resampling import Bootstrap
 from prediction_rows import EXAMPLE, column, random_rows, rows_of
 
@@ -73,6 +74,22 @@ def test_agrees_with_fairlearn_on_two_classes(seed):
         odds = odds_of((y_true, y_pred, group), aggregate=ours, resampling=None)
         expected = equalized_odds_difference(y_true, y_pred, agg=theirs, **given)
         assert values(odds) == pytest.approx([expected, expected], abs=1e-12)
+
+
+@pytest.mark.parametrize(("aggregate", "together"), [("max", 1), ("mean", 2)])
+def test_ends_of_odds_are_those_of_both_conditions(aggregate, together):
+    y_true, y_pred, group = random_rows(0)
+    found = odds_of((y_true, y_pred, group), aggregate=aggregate).by.to_pylist()[0]
+    combine = getattr(np, aggregate)
+    ends = {}
+    for side, level in ((0, 1 - 0.05 / 2), (1, 1 - 0.05 / together)):
+        each = []
+        for rows in (y_true == 0, y_true != 0):
+            counts = [(y_pred[rows & (group == g)] == 0) for g in np.unique(group)]
+            sums = np.array([[one.sum(), len(one)] for one in counts], float).T
+            each.append(simultaneous_gap(*sums, level)[side])
+        ends[side] = combine(each)
+    assert (found["low"], found["high"]) == pytest.approx((ends[0], ends[1]), abs=1e-12)
 
 
 def test_attribute_that_determines_the_class_has_no_odds():

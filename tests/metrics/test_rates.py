@@ -64,6 +64,10 @@ def test_agrees_with_scikit_learn_in_every_class_and_group(seed):
         ours = part(found.by, "average_odds", str(label))
         assert [one["value"] for one in ours["by_group"]] == pytest.approx(odds, abs=1e-12)
         assert ours["value"] == pytest.approx(max(odds) - min(odds), abs=1e-12)
+    for null in ("class", "prediction", "rows"):
+        (one,) = measure(count(y_true, y_pred, group), [Rates(null)], None, 0)
+        largest = max(row["value"] for row in one.by.to_pylist())
+        assert one.value == pytest.approx(largest, abs=1e-12)
 
 
 def test_unlike_fairlearn_a_rate_without_positives_is_nan_with_a_note():

@@ -16,6 +16,7 @@ from equipoise.metrics.counts.shares import (
     mean_share_mad,
     share_gap,
 )
+from equipoise.stats.intervals import wilson
 from equipoise.stats.resampling import Bootstrap, Exact
 
 TWO = {"a": {"a": 90, "b": 10}, "b": {"a": 20, "b": 80}}
@@ -135,6 +136,14 @@ def test_intervals_grow_with_fewer_labelled_images_and_with_units():
 def _first(estimate):
     """The largest gap is one number with the interval of the shares."""
     return share_gap(estimate)
+
+
+def test_images_that_come_twice_in_a_unit_say_as_much_as_once():
+    said = np.tile(np.repeat(["a", "b"], [60, 40]), 2)
+    found = corrected_shares(said, TWO, units=np.tile(np.arange(100), 2), resampling=FEW)
+    raw, _ = (one for one in found.parts if one.metric == "raw_share")
+    low, high = wilson(60, 100)
+    assert (raw.low, raw.high) == pytest.approx((float(low), float(high)), abs=0.002)
 
 
 def test_equal_shares_are_at_the_level_of_chance_and_unequal_ones_are_not():

@@ -127,11 +127,12 @@ def test_one_group_alone():
 
 
 def test_minimum_of_many_ends_where_the_exact_limits_do():
-    s, n = [45, 48, 49], [50, 50, 50]
-    above = 1 - 0.95 ** (1 / 3)
-    exact = min(stats.beta.isf(above, a + 1, b - a) for a, b in zip(s, n, strict=True))
-    assert simultaneous_minimum(s, n)[1] == pytest.approx(exact)
-    assert simultaneous_minimum(s, n)[0] == wilson(45, 50)[0]
+    # Of two groups the limit of one alone is the wider.
+    for many, above in ((3, 1 - 0.95 ** (1 / 3)), (2, 0.025)):
+        s, n = [45, 48, 49][:many], [50] * many
+        exact = min(stats.beta.isf(above, a + 1, b - a) for a, b in zip(s, n, strict=True))
+        assert simultaneous_minimum(s, n)[1] == pytest.approx(exact)
+        assert simultaneous_minimum(s, n)[0] == wilson(45, 50)[0]
 
 
 def test_nothing_counted_is_nan_and_shapes_broadcast():
