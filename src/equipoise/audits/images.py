@@ -73,13 +73,13 @@ class Known:
     """
 
     section: PicturesConfig
-    table: NamedFrame | None = field(default=None, repr=False)
+    table: NamedFrame | None = None
     id: str = ""
-    labels: pl.DataFrame | None = field(default=None, repr=False)
+    labels: pl.DataFrame | None = None
     inputs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     counts: Mapping[str, Any] = field(default_factory=dict)
     steps: tuple[str, ...] = ()
-    locate: Callable[[], Pictures | None] = field(default=lambda: None, repr=False)
+    locate: Callable[[], Pictures | None] = lambda: None
 
     @property
     def name(self) -> str:

@@ -8,7 +8,7 @@ import os
 import secrets
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -40,8 +40,8 @@ class Deferred:
 
     info: ModelInfo
     labels: tuple[str, ...]
-    load: Callable[[], Any] = field(repr=False)
-    forget: Callable[[], None] = field(repr=False, default=lambda: None)
+    load: Callable[[], Any]
+    forget: Callable[[], None] = lambda: None
 
     @cached_property
     def model(self) -> Any:

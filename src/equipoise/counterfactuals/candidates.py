@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -41,10 +41,10 @@ class Candidates:
     """
 
     types: tuple[str, ...]
-    columns: dict[str, Objects] = field(repr=False)
-    state: Objects = field(repr=False)
-    starts: Integers = field(repr=False)
-    names: tuple[str, ...] = field(repr=False)
+    columns: dict[str, Objects]
+    state: Objects
+    starts: Integers
+    names: tuple[str, ...]
     left_out: int = 0
 
     def __len__(self) -> int:

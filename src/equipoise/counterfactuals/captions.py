@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from itertools import product
 from string import Formatter
@@ -91,7 +91,7 @@ class CaptionSets:
         Number of sets.
     """
 
-    table: pa.Table = field(repr=False)
+    table: pa.Table
     sets: int
 
     def __len__(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -66,16 +66,16 @@ class Check:
     """
 
     name: str
-    value: Floats = field(repr=False)
+    value: Floats
     threshold: float
-    rejected: Floats = field(repr=False)
-    checks: Floats = field(repr=False)
-    reason: Objects = field(repr=False)
-    set_value: Floats = field(repr=False)
-    set_threshold: Floats = field(repr=False)
-    passed: Booleans = field(repr=False)
+    rejected: Floats
+    checks: Floats
+    reason: Objects
+    set_value: Floats
+    set_threshold: Floats
+    passed: Booleans
     below: bool = False
-    pairs: tuple[Integers, Integers, Floats] | None = field(default=None, repr=False)
+    pairs: tuple[Integers, Integers, Floats] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -442,7 +442,7 @@ class Learned:
     low: float
     high: float
     majority: float
-    curve: tuple[float, ...] = field(repr=False)
+    curve: tuple[float, ...]
 
 
 def learned_threshold(

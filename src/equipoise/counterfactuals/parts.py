@@ -8,7 +8,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -60,8 +60,8 @@ class Group:
 
     name: str
     ids: tuple[str, ...]
-    prompts: tuple[str, ...] = field(repr=False)
-    sets: tuple[str | None, ...] = field(repr=False)
+    prompts: tuple[str, ...]
+    sets: tuple[str | None, ...]
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ class Piece:
     """Whole candidates that go into one part."""
 
     number: int
-    candidates: tuple[Candidate, ...] = field(repr=False)
+    candidates: tuple[Candidate, ...]
 
     def __len__(self) -> int:
         """Return the number of images."""
@@ -173,9 +173,9 @@ class Request:
     draws : Draws
     """
 
-    table: pa.Table = field(repr=False)
+    table: pa.Table
     id: str
-    groups: tuple[Group, ...] = field(repr=False)
+    groups: tuple[Group, ...]
     candidates: int
     draws: Draws
 

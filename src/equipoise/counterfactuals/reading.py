@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import compress
 from pathlib import Path
 from typing import Any
@@ -52,9 +52,9 @@ class Generated:
     """
 
     folder: Path
-    table: pa.Table = field(repr=False)
-    pictures: Pictures = field(repr=False)
-    info: Mapping[str, Any] = field(repr=False)
+    table: pa.Table
+    pictures: Pictures
+    info: Mapping[str, Any]
     inputs: Mapping[str, Mapping[str, Any]]
     computed: int = 0
 

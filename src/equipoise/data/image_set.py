@@ -144,11 +144,11 @@ class ImageSet:
 
     name: str
     format: str
-    ids: Objects = field(repr=False)
-    columns: Mapping[str, Coded] = field(repr=False)
-    labels: Pairs | None = field(repr=False)
-    captions: Captions | None = field(repr=False)
-    boxes: Boxes | None = field(repr=False)
+    ids: Objects
+    columns: Mapping[str, Coded]
+    labels: Pairs | None
+    captions: Captions | None
+    boxes: Boxes | None
     inputs: Mapping[str, Mapping[str, Any]]
     counts: Mapping[str, Any]
     steps: tuple[Step, ...] = ()

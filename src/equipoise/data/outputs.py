@@ -162,19 +162,19 @@ class Outputs:
     model: str
     content: Content
     source: str
-    ids: pl.Series = field(repr=False)
-    labels: Coded | None = field(default=None, repr=False)
-    values: AnyArray | None = field(default=None, repr=False)
+    ids: pl.Series
+    labels: Coded | None = None
+    values: AnyArray | None = None
     names: tuple[str, ...] = ()
     column: str | None = None
     ordered: bool = True
     rows: int = 0
-    requested: Objects | None = field(default=None, repr=False)
-    failed: Mapping[str, str] = field(default_factory=dict, repr=False)
+    requested: Objects | None = None
+    failed: Mapping[str, str] = field(default_factory=dict)
     on: str = "images"
-    info: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    inputs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
-    identical: tuple[tuple[str, ...], ...] = field(default=(), repr=False)
+    info: Mapping[str, Any] = field(default_factory=dict)
+    inputs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    identical: tuple[tuple[str, ...], ...] = ()
     pending: Mapping[str, Any] | None = None
     choices: Choices | None = None
 

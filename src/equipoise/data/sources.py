@@ -305,7 +305,7 @@ class Recipe:
     name: str
     mapping: Mapping[str, str]
     normalize: Normalization | None
-    classes: tuple[str, ...] = field(repr=False)
+    classes: tuple[str, ...]
 
     def __call__(self, text: str) -> str:
         """Return the label of a text."""

@@ -76,13 +76,13 @@ class Extraction:
     """
 
     folder: Path
-    parts: tuple[Path, ...] = field(repr=False)
+    parts: tuple[Path, ...]
     names: tuple[str, ...]
-    failures: pa.Table = field(repr=False)
-    info: Mapping[str, Any] = field(repr=False)
+    failures: pa.Table
+    info: Mapping[str, Any]
     inputs: Mapping[str, Mapping[str, Any]]
     computed: int
-    identical: tuple[tuple[str, ...], ...] = field(default=(), repr=False)
+    identical: tuple[tuple[str, ...], ...] = ()
 
     @cached_property
     def table(self) -> pa.Table:

@@ -6,7 +6,7 @@ import os
 import re
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Protocol
@@ -51,7 +51,7 @@ class Source(Protocol):
 class Files:
     """Pictures that are files of their own."""
 
-    paths: tuple[str, ...] = field(repr=False)
+    paths: tuple[str, ...]
 
     def read(self, place: int) -> bytes:
         """Return the bytes of one file; a pipe or a device is refused, not waited for."""
@@ -109,9 +109,9 @@ class Pictures:
     """
 
     name: str
-    ids: Objects = field(repr=False)
-    source: Source = field(repr=False)
-    crops: Integers | None = field(default=None, repr=False)
+    ids: Objects
+    source: Source
+    crops: Integers | None = None
     left_out: int = 0
 
     def __len__(self) -> int:
@@ -292,11 +292,11 @@ class Rows:
         The row of each picture.
     """
 
-    files: tuple[TableFile, ...] = field(repr=False)
-    starts: tuple[int, ...] = field(repr=False)
-    stretches: tuple[tuple[int, int], ...] = field(repr=False)
+    files: tuple[TableFile, ...]
+    starts: tuple[int, ...]
+    stretches: tuple[tuple[int, int], ...]
     column: str
-    places: tuple[int, ...] = field(repr=False)
+    places: tuple[int, ...]
 
     def read(self, place: int) -> bytes:
         """Return the bytes of one picture."""

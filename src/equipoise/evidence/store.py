@@ -12,7 +12,7 @@ import secrets
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -65,8 +65,8 @@ class Outcome:
     rows: int = 0
     computed: int = 0
     failures: tuple[Failure, ...] = ()
-    data: bytes | None = field(default=None, repr=False)
-    contents: bytes = field(default=b"", repr=False)
+    data: bytes | None = None
+    contents: bytes = b""
     trouble: str = ""
 
 

@@ -9,7 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from queue import SimpleQueue
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
@@ -114,10 +114,10 @@ class Asked:
 
     info: ModelInfo
     names: tuple[str, ...]
-    call: Callable[[Sequence[Any]], Any] = field(repr=False)
+    call: Callable[[Sequence[Any]], Any]
     width: int | None
     table: Table
-    open: Callable[[], Any] = field(default=lambda: None, repr=False)
+    open: Callable[[], Any] = lambda: None
 
     @property
     def batch(self) -> int:
@@ -376,8 +376,8 @@ class Worker:
     asked: Asked
     decoding: Decoding
     threads: int = 1
-    tell: Callable[[int], None] = field(default=lambda _: None, repr=False)
-    stopped: Callable[[], bool] = field(default=lambda: False, repr=False)
+    tell: Callable[[int], None] = lambda _: None
+    stopped: Callable[[], bool] = lambda: False
 
     def __call__(self, piece: Piece) -> Outcome:
         """Return the part of a piece, or that the one that lies there still holds."""

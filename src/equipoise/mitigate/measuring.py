@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -100,9 +100,9 @@ class ZeroShotSet:
     """
 
     name: str
-    images: Any = field(repr=False)
-    label: Objects = field(repr=False)
-    prompts: Mapping[str, Sequence[str]] = field(repr=False)
+    images: Any
+    label: Objects
+    prompts: Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,10 +122,10 @@ class RetrievalSet:
     """
 
     name: str
-    images: Any = field(repr=False)
-    caption: Objects = field(repr=False)
-    owner: Integers = field(repr=False)
-    about: Objects | None = field(default=None, repr=False)
+    images: Any
+    caption: Objects
+    owner: Integers
+    about: Objects | None = None
 
 
 @dataclass(frozen=True, eq=False)

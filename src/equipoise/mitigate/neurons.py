@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
@@ -54,10 +54,10 @@ class Recording:
         Axis of the units in the output of a layer: 1 (channels first) or -1.
     """
 
-    values: Floats32 = field(repr=False)
+    values: Floats32
     layers: tuple[str, ...]
-    layer: Integers = field(repr=False)
-    unit: Integers = field(repr=False)
+    layer: Integers
+    unit: Integers
     axes: Mapping[str, int]
 
 
@@ -161,9 +161,9 @@ class Selectivity:
     """
 
     groups: tuple[str, ...]
-    auroc: Floats = field(repr=False)
-    p_value: Floats = field(repr=False)
-    q_value: Floats = field(repr=False)
+    auroc: Floats
+    p_value: Floats
+    q_value: Floats
     names: tuple[str, ...]
 
     def strongest(self) -> list[tuple[int, int]]:
@@ -285,10 +285,10 @@ class Found:
         Group of each image, as a place in `selectivity.names`; -1 without one.
     """
 
-    model: Any = field(repr=False)
+    model: Any
     recording: Recording
     selectivity: Selectivity
-    codes: Integers32 = field(repr=False)
+    codes: Integers32
 
     @property
     def ranked(self) -> list[tuple[int, int]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -51,11 +51,11 @@ class ImageSets:
         Values by attribute; None where an image has none.
     """
 
-    images: Any = field(repr=False)
-    subject: Objects = field(repr=False)
-    set: Objects = field(repr=False)
-    caption: Objects = field(repr=False)
-    attributes: Mapping[str, Objects] = field(repr=False)
+    images: Any
+    subject: Objects
+    set: Objects
+    caption: Objects
+    attributes: Mapping[str, Objects]
 
     def __post_init__(self) -> None:
         owners: dict[str, str] = {}
@@ -237,8 +237,8 @@ class Training:
 
     texts: tuple[SubjectTexts, ...]
     validation: tuple[SubjectTexts, ...] = ()
-    images: ImageSets | None = field(default=None, repr=False)
-    validation_images: ImageSets | None = field(default=None, repr=False)
+    images: ImageSets | None = None
+    validation_images: ImageSets | None = None
 
     def __post_init__(self) -> None:
         watched = {texts.subject for texts in self.validation}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -41,11 +41,11 @@ class Trial:
         Images that are retrieved for a concept.
     """
 
-    images: Sequence[Any] = field(repr=False)
-    groups: Any = field(repr=False)
+    images: Sequence[Any]
+    groups: Any
     concepts: Mapping[str, Sequence[str]]
-    captions: Sequence[str] | None = field(default=None, repr=False)
-    units: Any = field(default=None, repr=False)
+    captions: Sequence[str] | None = None
+    units: Any = None
     k: int = 100
 
     def __post_init__(self) -> None:

@@ -46,8 +46,8 @@ class Files:
 
     asked: str
     folder: Path
-    index: Mapping[str, Any] = field(repr=False)
-    digests: Mapping[str, str] = field(repr=False)
+    index: Mapping[str, Any]
+    digests: Mapping[str, str]
     weights_sha256: str
     revision: str | None
 
@@ -216,9 +216,9 @@ class DiffusersGenerator:
     """
 
     info: ModelInfo
-    pipeline: Any = field(repr=False)
-    placement: Placement = field(repr=False)
-    _batches: dict[int, Batches] = field(default_factory=dict, init=False, repr=False)
+    pipeline: Any
+    placement: Placement
+    _batches: dict[int, Batches] = field(default_factory=dict, init=False)
 
     def generate(
         self, prompts: Sequence[str], *, seeds: Sequence[int], sampling: Sampling

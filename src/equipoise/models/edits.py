@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -121,11 +121,11 @@ class Insides:
     """
 
     model: Any
-    torch: Any = field(repr=False)
-    module: Any = field(repr=False)
+    torch: Any
+    module: Any
     recipe: Recipe | None
     backend: str
-    prepared: Callable[[Sequence[Any]], Mapping[str, Any]] = field(repr=False)
+    prepared: Callable[[Sequence[Any]], Mapping[str, Any]]
 
     @property
     def name(self) -> str:
@@ -296,9 +296,9 @@ class Edited:
     """
 
     info: ModelInfo
-    base: Any = field(repr=False)
+    base: Any
     edit: UnitEdit
-    inside: Insides = field(repr=False)
+    inside: Insides
 
     @contextmanager
     def changed(self) -> Iterator[None]:

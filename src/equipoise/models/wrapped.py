@@ -389,9 +389,9 @@ class Matching:
 
     attributes: Mapping[str, tuple[Said, ...]]
     weights: tuple[float, ...]
-    gate: Floats32 = field(repr=False)
-    offset: Floats32 = field(repr=False)
-    directions: Floats32 = field(repr=False)
+    gate: Floats32
+    offset: Floats32
+    directions: Floats32
 
     @staticmethod
     def of(given: Mapping[str, Any], numbers: Mapping[str, Floats32], dimension: int) -> Matching:

@@ -72,6 +72,9 @@ def test_concepts_take_the_classes_of_a_classifier_through_its_map(world):
     np.testing.assert_array_equal(found, expected)
     result = audits.run(audits.parse_config(values), base=world)
     assert {one.subject for one in result.findings} - {""} == {*CHOSEN[:2]}
+    values["models"]["m"]["score"] = "logit"
+    with pytest.raises(ConfigError, match=r"^models\.m\.score"):
+        audits.plan(audits.parse_config(values), base=world)
 
 
 def test_concepts_score_pairs_with_the_prompts_of_their_words(world):

@@ -217,12 +217,12 @@ class Mapped:
         Overlays by place among the images with a map.
     """
 
-    used: Integers = field(repr=False)
-    maps: AnyArray = field(repr=False)
-    boxes: Mapping[str, Floats] = field(repr=False)
-    frames: Floats | None = field(repr=False)
+    used: Integers
+    maps: AnyArray
+    boxes: Mapping[str, Floats]
+    frames: Floats | None
     without: int
-    pictures: Mapping[int, bytes] = field(default_factory=dict, repr=False)
+    pictures: Mapping[int, bytes] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)

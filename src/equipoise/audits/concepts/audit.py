@@ -63,7 +63,7 @@ class Cut:
         Rows that take no part, by the first reason that applies.
     """
 
-    groups: Groups = field(repr=False)
+    groups: Groups
     excluded: dict[str, int]
 
     @property
@@ -95,9 +95,9 @@ class Design:
     config: Config
     model: str
     version: Version
-    baseline: Cut = field(repr=False)
-    cut: Cut = field(repr=False)
-    metrics: Mapping[Metric, Key] = field(repr=False)
+    baseline: Cut
+    cut: Cut
+    metrics: Mapping[Metric, Key]
     measured: tuple[Metric, ...]
     concepts: int
 

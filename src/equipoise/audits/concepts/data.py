@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -58,10 +58,10 @@ class Rows:
         What is resampled and exchanged as a whole, where that is not the row.
     """
 
-    items: Items = field(repr=False)
-    images: Items = field(repr=False)
-    image: Integers = field(repr=False)
-    units: Coded | None = field(repr=False)
+    items: Items
+    images: Items
+    image: Integers
+    units: Coded | None
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -89,8 +89,8 @@ class Labels:
     config: LabelsConfig
     name: str
     known: tuple[str, ...]
-    read: Callable[[str], Booleans] = field(repr=False)
-    without: Booleans = field(repr=False)
+    read: Callable[[str], Booleans]
+    without: Booleans
     inputs: Mapping[str, Mapping[str, Any]]
     counts: Mapping[str, Any]
 
@@ -116,7 +116,7 @@ class Scores:
     """
 
     config: MatrixConfig
-    matrix: Matrix = field(repr=False)
+    matrix: Matrix
     concepts: tuple[str, ...]
 
     @property
@@ -443,6 +443,13 @@ def _classify(
     models: Models, name: str, section: ModelConfig, pictures: Pictures, columns: Sequence[str]
 ) -> Outputs:
     """Return the probabilities of a classifier's own classes."""
+    for key in ("templates", "words", "score"):
+        default = type(section).model_fields[key].get_default(call_default_factory=True)
+        if getattr(section, key) != default:
+            raise ConfigError(
+                f"models.{name}.{key}: {section.called} is a classifier, whose classes are its "
+                "own; name them under 'map'"
+            )
     outputs = models.predict(name, section, pictures, expected=columns)
     names = _distinct(outputs.names)
     mapped = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -56,8 +56,8 @@ class Run:
     design: Design
     metric: Metric
     against: Metric
-    results: ConceptResults = field(repr=False)
-    estimate: Estimate = field(repr=False)
+    results: ConceptResults
+    estimate: Estimate
     same_as: str = ""
 
     @property

@@ -78,12 +78,12 @@ class GenerationData:
         In a dry run of a generator: candidates that each of `filtered` stands for.
     """
 
-    filtered: Filtered = field(repr=False)
+    filtered: Filtered
     learned: Mapping[tuple[str, str], Learned]
-    pictures: Pictures | None = field(repr=False)
+    pictures: Pictures | None
     store: Path
-    inputs: Mapping[str, Mapping[str, Any]] = field(repr=False)
-    counts: Mapping[str, Any] = field(repr=False)
+    inputs: Mapping[str, Mapping[str, Any]]
+    counts: Mapping[str, Any]
     copies: int | None = None
 
     @property
@@ -128,8 +128,8 @@ class Images:
         exist.
     """
 
-    table: pa.Table = field(repr=False)
-    pictures: Pictures | None = field(repr=False)
+    table: pa.Table
+    pictures: Pictures | None
     inputs: Mapping[str, Mapping[str, Any]]
     file: str = ""
     copies: int | None = None

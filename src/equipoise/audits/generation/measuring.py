@@ -97,11 +97,11 @@ class GenerationDesign:
     """
 
     model: str
-    groups: Groups = field(repr=False)
+    groups: Groups
     position: int
-    stage: Stage = field(repr=False)
-    check: Check = field(repr=False)
-    data: GenerationData = field(repr=False)
+    stage: Stage
+    check: Check
+    data: GenerationData
 
     # A set varies in some attributes only: images without the others aren't missing them.
     lacking: Mapping[str, int] = field(default_factory=dict)

@@ -210,6 +210,7 @@ class Predictions(Audit[Config, PredictionData, Design]):
     ) -> Iterable[str]:
         """Return the notes on the data and on how groups and classes go together."""
         yield from _rows_left_out(data)
+        yield from _unused(data)
         for design in designs:
             yield from _of_groups(design, config.data.target)
         for design in designs:
@@ -323,6 +324,17 @@ def _rows_left_out(data: PredictionData) -> Iterator[str]:
         for state, what in _STATES.items():
             if n := model.rows(state):
                 yield f"{name}: {n} labelled rows {what}."
+
+
+def _unused(data: PredictionData) -> Iterator[str]:
+    """Name entries of class mappings that no row used: perhaps a typing error."""
+    facts_of = {"data": data.counts["labels"]}
+    for model, counts in data.counts["models"].items():
+        for version, facts in counts["versions"].items():
+            facts_of[f"{model}, {version}"] = facts
+    for where, facts in facts_of.items():
+        if labels := facts.get("map_unused"):
+            yield f"{where}: no row has the label of map entries {', '.join(labels)}."
 
 
 _STATES = {

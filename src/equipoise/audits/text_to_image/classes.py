@@ -43,7 +43,7 @@ class Judged:
     inputs : mapping
     """
 
-    outcomes: Mapping[str, Objects] = field(repr=False)
+    outcomes: Mapping[str, Objects]
     confusion: Confusion | None
     inputs: Mapping[str, Mapping[str, Any]]
 

@@ -75,7 +75,7 @@ class Design(ABC):
     model: str
     guidance: float | None
     config: Config
-    data: TextToImageData = field(repr=False)
+    data: TextToImageData
     lacking: Mapping[str, int] = field(default_factory=dict, kw_only=True)
 
     @property

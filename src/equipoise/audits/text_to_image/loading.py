@@ -66,8 +66,8 @@ class Batch:
     """
 
     name: str
-    rows: Sequence[Mapping[str, Any]] = field(repr=False)
-    pictures: Pictures | None = field(repr=False)
+    rows: Sequence[Mapping[str, Any]]
+    pictures: Pictures | None
     place: str
     prefix: str = ""
 
@@ -98,7 +98,7 @@ class GeneratedImages:
 
     items: Items
     seeded: bool
-    batches: tuple[Batch, ...] = field(repr=False)
+    batches: tuple[Batch, ...]
     planned: bool = False
 
     @cached_property

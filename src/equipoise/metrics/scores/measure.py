@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, Literal, get_args
 
@@ -173,11 +173,11 @@ class Concepts:
 
     scores: Source
     labels: Source
-    rows: Integers = field(repr=False)
+    rows: Integers
     groups: Groups
     names: tuple[str, ...]
     units: Units | None
-    keys: Words = field(repr=False)
+    keys: Words
     excluded: dict[str, int]
 
     def block(self, start: int, stop: int) -> tuple[AnyArray, Booleans]:
@@ -300,7 +300,7 @@ class ConceptResults:
 
     choices: Choices
     names: tuple[str, ...]
-    groups: Groups = field(repr=False)
+    groups: Groups
     observed: Floats
     positives: Integers
     reasons: tuple[tuple[str, ...], ...]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -276,7 +276,7 @@ class LabelCounts:
     order: Integers
     groups: Groups
     table: Floats
-    sampler: Sampler = field(repr=False)
+    sampler: Sampler
     excluded: Mapping[str, int]
     unit: str
 

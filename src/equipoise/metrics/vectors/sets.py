@@ -55,7 +55,7 @@ class PairScores:
         Row i, column j: the similarity of target i and attribute j.
     """
 
-    scores: npt.ArrayLike = field(repr=False)
+    scores: npt.ArrayLike
 
     def __call__(self, targets: Any, attributes: Any) -> Floats:
         """Return the scores of chosen rows and columns.
@@ -96,11 +96,11 @@ class Members:
     """
 
     name: str
-    stored: Table = field(repr=False)
-    rows: Integers = field(repr=False)
-    scale: Floats | None = field(default=None, repr=False)
-    largest: Floats | None = field(default=None, repr=False)
-    units: tuple[str, ...] | None = field(default=None, repr=False)
+    stored: Table
+    rows: Integers
+    scale: Floats | None = None
+    largest: Floats | None = None
+    units: tuple[str, ...] | None = None
     dropped: Mapping[str, int] = field(default_factory=dict)
 
     def __len__(self) -> int:

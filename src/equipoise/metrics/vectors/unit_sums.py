@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -104,7 +104,7 @@ class UnitSums:
         Rows of length 0: they have no direction and take no part.
     """
 
-    total: Floats = field(repr=False)
+    total: Floats
     count: int
     zeros: int
 

@@ -130,10 +130,10 @@ class Side:
     """
 
     name: str
-    things: Table = field(repr=False)
-    ids: tuple[str, ...] = field(repr=False)
-    numbers: Integers = field(default_factory=lambda: np.arange(0), repr=False)
-    units: tuple[str, ...] = field(default=(), repr=False)
+    things: Table
+    ids: tuple[str, ...]
+    numbers: Integers = field(default_factory=lambda: np.arange(0))
+    units: tuple[str, ...] = ()
     clustered: bool = False
     excluded: Mapping[str, int] = field(default_factory=dict)
 
@@ -337,7 +337,7 @@ class Question:
 
     audit: str
     options: MeasureConfig
-    space: Space = field(repr=False)
+    space: Space
     seed: int
     level: float
     resampling: Resampling | None = None
