@@ -7,6 +7,7 @@ import importlib
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec, resolve_name
 from pathlib import Path
 from typing import Any, cast
@@ -23,7 +24,7 @@ _INSTALLED = frozenset({"site-packages", "dist-packages"})
 def source_digests(modules: Iterable[str]) -> dict[str, str]:
     """Return the SHA-256 of the files of modules, and of the local modules that they import.
 
-    An import is found in the source, wherever it stands. A module
+    An import is found in the source, wherever it stands, and no module is imported for it. A module
     is local when it belongs to a package of `modules`, or is not installed. Imports by a computed
     name are not found.
 
@@ -62,15 +63,27 @@ def _installed(name: str) -> bool:
 
 
 def _file(name: str) -> Path | None:
-    """Return the file of a module, None where it has none; packages around it are imported."""
+    """Return the file of a module, None where it has none."""
     path = getattr(sys.modules.get(name), "__file__", None)
     if path is None:
-        try:
-            spec = find_spec(name)
-        except (ImportError, ValueError, AttributeError):
-            return None
+        spec = _spec(name)
         path = spec.origin if spec else None
     return Path(path) if path and Path(path).is_file() else None
+
+
+def _spec(name: str) -> ModuleSpec | None:
+    """Find a module without importing the packages around it: their code may fail."""
+    top, *inner = name.split(".")
+    try:
+        spec = find_spec(top)
+    except (ImportError, ValueError):
+        return None
+    for end in range(len(inner)):
+        if spec is None or spec.submodule_search_locations is None:
+            return None
+        within = [*spec.submodule_search_locations]
+        spec = PathFinder.find_spec(".".join([top, *inner[: end + 1]]), within)
+    return spec
 
 
 def _imports(name: str, path: Path) -> Iterator[str]:
