@@ -265,7 +265,7 @@ def test_weights_outside_the_folder_of_a_graph_are_refused(at, folder):
     (folder / "weights").write_bytes(bytes(24))
     path = folder / "inner" / "model.onnx"
     path.write_bytes(model.SerializeToString())
-    with pytest.raises(ModelError, match="is not a model that onnxruntime can load"):
+    with pytest.raises(ModelError, match="outside its folder|there is no such file"):
         load_onnx_classifier(path, ["a", "b"])
 
 
