@@ -237,6 +237,15 @@ def _judged(draft: UncorrectedFinding, q: float, testing: TestingConfig) -> Find
 _LIBRARIES = ("numpy", "scipy", "numba", "polars", "pyarrow", "narwhals", "pydantic", "onnxruntime")
 
 
+def versions_of(libraries: Iterable[str]) -> dict[str, str]:
+    """Return the version of equipoise, and of those libraries that are installed."""
+    versions = {"equipoise": __version__}
+    for name in libraries:
+        with suppress(PackageNotFoundError):
+            versions[name] = version(name)
+    return versions
+
+
 def manifest_of(
     *,
     config: Mapping[str, Any],
@@ -249,10 +258,6 @@ def manifest_of(
     base: Path | None = None,
 ) -> Manifest:
     """Describe a run that has just ended; `base` is the folder whose git commit is recorded."""
-    versions = {"equipoise": __version__, "python": platform.python_version()}
-    for name in _LIBRARIES:
-        with suppress(PackageNotFoundError):
-            versions[name] = version(name)
     commit, changes = "", ""
     if base is not None:
         with suppress(OSError, subprocess.SubprocessError):
@@ -261,7 +266,7 @@ def manifest_of(
     return Manifest(
         config=config,
         resolved=resolved,
-        versions=versions,
+        versions=versions_of(_LIBRARIES) | {"python": platform.python_version()},
         commit=commit,
         dirty=bool(changes),
         inputs=inputs,

@@ -10,11 +10,10 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from equipoise import __version__
+from equipoise.audits.findings import versions_of
 from equipoise.core.errors import EquipoiseError, ModelError
 from equipoise.evidence.working import RunOptions
 from equipoise.models import ModelInfo
@@ -204,16 +203,12 @@ def _entry_path(name: str, options: RunOptions, store: Path, *, fetch: bool = Tr
         return None
     if facts is None:
         return None
-    libraries = {"equipoise": __version__}
-    for library in _LIBRARIES:
-        with suppress(PackageNotFoundError):
-            libraries[library] = version(library)
     identity = {
         "form": _FORM,
         "prefix": adapter.prefix,
         "asked": asdict(options),
         "facts": facts,
-        "by": libraries,
+        "by": versions_of(_LIBRARIES),
     }
     key = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
     return store / "models" / f"{key[:32]}.json"
