@@ -37,6 +37,13 @@ def table_of(
     return pa.Table.from_pylist([*rows], schema)
 
 
+def placed(table: pa.Table, place: Mapping[str, str]) -> pa.Table:
+    """Return a table with the same text in every row of new columns before the others."""
+    for position, (name, value) in enumerate(place.items()):
+        table = table.add_column(position, name, pa.array([value] * len(table), pa.string()))
+    return table
+
+
 def schema_of(columns: str) -> pa.Schema:
     """Return a schema from names that are separated by spaces.
 

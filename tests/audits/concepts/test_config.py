@@ -54,8 +54,8 @@ def test_a_version_starts_from_the_choices():
     assert [*found["b"].choices.where] == ["box", "year"]
     assert found["c"].choices.terms["gender"] == {}
     assert [*found["c"].choices.terms["skin"]] == ["dark"]
-    assert found["b"].changed == ("where.year",)
-    assert found["c"].changed == ("terms.gender", "columns.skin")
+    assert [*found["b"].changes] == ["where"]
+    assert found["c"].description == "terms: {gender: {}}; columns: {skin: tone}"
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,6 @@ def test_the_source_s_protocol_has_no_verdict_and_says_why():
     assert {one.verdict for one in result.findings} == {Verdict.NONE}
     assert all("interval against 0" in one.reason for one in result.findings)
     assert not any(math.isnan(one.ci_low) for one in result.findings)
-    assert any("the rule of its source" in note for note in result.manifest.notes)
 
 
 def test_the_plan_says_what_there_is_and_what_is_too_rare():

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from equipoise.audits import group_sizes
 from equipoise.audits.audit import Audit, Measured, audit_kind
+from equipoise.audits.columns import numbers_of
 from equipoise.audits.concepts import results
 from equipoise.audits.concepts.config import Config, Version
 from equipoise.audits.concepts.data import ConceptData, load
 from equipoise.audits.concepts.results import Run
 from equipoise.audits.config import group_name
+from equipoise.audits.config import resampling_of as usual_resampling
 from equipoise.audits.findings import rate_and_gap
 from equipoise.core.arrays import Booleans, Integers, Integers32
 from equipoise.core.errors import DataError
@@ -32,8 +34,6 @@ if TYPE_CHECKING:
     from equipoise.audits.findings import UncorrectedFinding
     from equipoise.audits.group_sizes import Row
     from equipoise.audits.outputs import Models
-    from equipoise.data import Coded
-    from equipoise.metrics.scores.measure import ConceptResults
     from equipoise.stats.resampling import Resampling
 
 Key = tuple[object, ...]
@@ -85,11 +85,9 @@ class Design:
     version : Version
     baseline, cut : Cut
         The rows of the baseline, and of this version.
-    metrics : mapping of Metric to Key
-        Metrics of the version, the one that stands for it first; equal keys have equal numbers.
-    measured : tuple of Metric
-        Those that no earlier version has measured.
     concepts : int
+    measured : dict of Key to Run
+        What earlier versions of the model and groups have measured.
     """
 
     config: Config
@@ -97,9 +95,8 @@ class Design:
     version: Version
     baseline: Cut
     cut: Cut
-    metrics: Mapping[Metric, Key]
-    measured: tuple[Metric, ...]
     concepts: int
+    measured: dict[Key, Run]
 
     @property
     def groups(self) -> Groups:
@@ -114,7 +111,7 @@ class Design:
     @property
     def tests(self) -> int:
         """About how many tests of concepts the baseline makes; versions aren't tested."""
-        if self.version.changed:
+        if self.version.changes:
             return 0
         pairs = self._pairs
         return len(self.config.metrics) * self.concepts * (pairs if pairs < 2 else 1 + pairs)
@@ -136,23 +133,36 @@ class Design:
 
     def seconds(self, _: int) -> float:
         """About how long it takes to measure."""
-        resampling = self.resampling
+        resampling, rows = self.resampling, int((self.cut.groups.codes >= 0).sum())
         if resampling is None:
             return 0.0
-        rows, shuffled = int((self.cut.groups.codes >= 0).sum()), 0
-        if self.version.choices.prevalence != "hall":
-            shuffled = permutations_of(resampling, rows=rows, concepts=self.concepts)
-        drawn = self.config.resampling.replicates * _SECONDS_PER_ROW
-        passes = 1.0 + 0.2 * (len(self.metrics) - 1)
-        return rows * self.concepts * passes * (drawn + shuffled * _SECONDS_PER_SHUFFLED)
+        shuffled = permutations_of(resampling, rows=rows, concepts=self.concepts)
+        drawn = resampling.replicates * _SECONDS_PER_ROW
+        return rows * self.concepts * (drawn + shuffled * _SECONDS_PER_SHUFFLED)
+
+    @property
+    def keys(self) -> dict[Metric, Key]:
+        """Metrics, the one that stands for the version first; equal keys have equal numbers."""
+        choices, version = self.version.choices, self.version
+        # A version that is another metric says nothing about the others.
+        rest = () if [*version.changes] == ["metric"] else self.config.metrics
+        others = (metric for metric in rest if metric != self.config.primary)
+        terms = tuple(
+            (name, choices.columns.get(name, name), tuple(choices.terms.get(name, {}).items()))
+            for name in self.baseline.groups.attributes
+        )
+        sample = (choices.map, choices.unlabelled, tuple(choices.where.items()), terms)
+        return {
+            metric: (*sample, _comparable(choices_of(self.config, version), metric))
+            for metric in dict.fromkeys((version.metric, *others))
+        }
 
 
 @dataclass(frozen=True)
 class MeasuredVersion(Measured):
-    """What a design gave: the results of each metric by key, and the findings of hit rates."""
+    """What a design gave, with a run for each of its metrics."""
 
-    design: Design | None = None
-    results: Mapping[Key, ConceptResults] = field(default_factory=dict)
+    runs: tuple[Run, ...] = ()
 
 
 @audit_kind("concepts")
@@ -179,22 +189,22 @@ class Concepts(Audit[Config, ConceptData, Design]):
         file, designs = data.rows.items.name, []
         for model, scores in data.models.items():
             for attributes in config.data.groups:
-                seen: set[Key] = set()
-                baseline: Cut | None = None
-                for version in config.every_version:
-                    cut = _cut(config, data, model, attributes, version)
-                    if baseline is None:
-                        baseline = cut
-                        name = f"groups {group_name(attributes)}: fewer than two groups"
-                        others = "groups or terms"
-                        group_sizes.check_two(cut.groups, name, "rows", file=file, others=others)
+                measured: dict[Key, Run] = {}
+                cuts = [
+                    (version, _cut(config, data, model, attributes, version))
+                    for version in config.every_version
+                ]
+                baseline = cuts[0][1]
+                name = f"groups {group_name(attributes)}: fewer than two groups"
+                group_sizes.check_two(
+                    baseline.groups, name, "rows", file=file, others="groups or terms"
+                )
+                for version, cut in cuts:
                     _check_rows(cut, version, file)
-                    keys = _metrics(config, version, model, attributes)
-                    fresh = tuple(metric for metric in keys if keys[metric] not in seen)
-                    seen |= {*keys.values()}
-                    concepts = len(scores.concepts)
                     designs.append(
-                        Design(config, model, version, baseline, cut, keys, fresh, concepts)
+                        Design(
+                            config, model, version, baseline, cut, len(scores.concepts), measured
+                        )
                     )
         return designs
 
@@ -206,53 +216,21 @@ class Concepts(Audit[Config, ConceptData, Design]):
         resampling: Resampling | None,
     ) -> MeasuredVersion:
         """Measure a version with every metric whose numbers no earlier version has."""
-        if not design.measured:
-            return MeasuredVersion(design=design)
-        version, model, cut = design.version, data.models[design.model], design.cut
-        labels = data.labels.by_image(model.concepts, version.choices.map)
-        scores = model.by_image(version.choices.map)
-        if data.rows.items is not data.rows.images:
-            labels, scores = labels[data.rows.image], scores[data.rows.image]
-        units = None if data.rows.units is None else data.rows.units.values
-        findings: list[UncorrectedFinding] = []
-        if config.hit_rate is not None and not version.changed:
-            tests = len(config.models) * len(config.data.groups)
-            estimate = concept_hit_rate(
-                scores, labels, cut.groups, k=config.hit_rate, units=units,
-                resampling=resampling_of(config, tests), rng=config.resampling.seed,
-            )  # fmt: skip
-            findings += rate_and_gap(estimate, results.place_of(design, "default"))
-        measured = concept_metrics(
-            scores,
-            labels,
-            cut.groups,
-            design.measured,
-            choices_of(config, version),
-            unlabelled=version.choices.unlabelled,
-            concepts=model.concepts,
-            units=units,
-            resampling=design.resampling,
-            rng=config.resampling.seed,
-        )
-        numbers = {
-            design.metrics[metric]: replace(one, excluded=_excluded(one, cut))
-            for metric, one in measured.items()
-        }
-        return MeasuredVersion(tuple(findings), design=design, results=numbers)
+        keys = design.keys
+        fresh = [metric for metric, key in keys.items() if key not in design.measured]
+        hit_rate = _measure(data, design, fresh) if fresh else []
+        runs = tuple(replace(design.measured[key], design=design) for key in keys.values())
+        findings = [finding for run in runs for finding in results.findings(run)]
+        tables, notes = results.tables(runs), (*_left_out(design), *_not_compared(runs[0]))
+        return MeasuredVersion((*findings, *hit_rate), tables, notes, runs)
 
     def combine(self, config: Config, data: ConceptData, measured: Sequence[Measured]) -> Measured:
         """Compare versions with the baseline, and models with each other."""
-        versions = [one for one in measured if isinstance(one, MeasuredVersion)]
-        runs = [*_runs(config, versions)]
-        tables = results.tables(config, runs)
-        findings = [*results.findings(config, runs)]
-        findings += [finding for one in versions for finding in one.findings]
-        notes = [
-            "Only the baseline is tested. Versions show what other choices would find.",
-            *(note for one in versions if one.design for note in _left_out(one.design)),
-            *_notes_of_runs(runs),
-        ]
-        return Measured(tuple(findings), tables, tuple(notes))
+        every = Measured.together(measured)
+        runs = [run for one in measured if isinstance(one, MeasuredVersion) for run in one.runs]
+        note = "Only the baseline is tested. Versions show what other choices would find."
+        tables = {**every.tables, **results.comparisons(config, runs)}
+        return replace(every, tables=tables, notes=(note, *every.notes))
 
     def details(
         self,
@@ -267,24 +245,26 @@ class Concepts(Audit[Config, ConceptData, Design]):
         positives of the median concept in the two smallest groups, and the smallest difference of
         two true positive rates, from 80 % down, that they would show with a power of 80 %.
         """
-        first = [one for one in designs if one.model == next(iter(data.models))]
-        positives = [(one, _positives(data, one)) for one in first]
-        most = max(tests.values())
+        versions, detectable = [], []
+        for design in designs:
+            if design.model == designs[0].model:
+                positives = _positives(data, design)
+                versions.append(_version(design, positives))
+                if not design.version.changes:
+                    detectable.append(_detectable(design, positives, max(tests.values())))
         return {
             "images": len(data.rows.images),
             "rows": len(data.rows),
             "models": [
                 {
                     "model": name,
-                    "concepts": len(one.concepts),
-                    "images_without_scores": int(one.without.sum()),
+                    "concepts": len(scores.concepts),
+                    "images_without_scores": int(scores.without.sum()),
                 }
-                for name, one in data.models.items()
+                for name, scores in data.models.items()
             ],
-            "versions": [_version(one, some) for one, some in positives],
-            "detectable": [
-                _detectable(one, some, most) for one, some in positives if not one.version.changed
-            ],
+            "versions": versions,
+            "detectable": detectable,
         }
 
     def notes(self, config: Config, data: ConceptData, designs: Sequence[Design]) -> Iterator[str]:
@@ -306,13 +286,10 @@ class Concepts(Audit[Config, ConceptData, Design]):
 
 def resampling_of(config: Config, tests: int) -> Bootstrap | None:
     """Return the resampling object of a config, fine enough for the tests."""
-    options = config.resampling
-    if options.method == "none":
+    usual = usual_resampling(config, tests)
+    if not isinstance(usual, Bootstrap):
         return None
-    finest = config.testing.alpha / (10 * max(tests, 1))
-    if options.permutations is not None:
-        finest = max(finest, 1.0 / options.permutations)
-    return Bootstrap(options.replicates, options.permutations or 1000, options.level, finest)
+    return replace(usual, permutations=config.resampling.permutations or 1000)
 
 
 def choices_of(config: Config, version: Version) -> Choices:
@@ -328,23 +305,41 @@ def choices_of(config: Config, version: Version) -> Choices:
     )
 
 
-def _metrics(
-    config: Config, version: Version, model: str, attributes: tuple[str, ...]
-) -> dict[Metric, Key]:
-    """Return the metrics of a version, the one that stands for it first, with their keys."""
-    choices = version.choices
-    rest = tuple(one for one in config.metrics if one != config.primary)
-    if version.changed == ("metric",):
-        # A version that is another metric says nothing about the others.
-        rest = ()
-    first = choices.metric or config.primary
-    terms = tuple(
-        (name, choices.columns.get(name, name), tuple(choices.terms.get(name, {}).items()))
-        for name in attributes
+def _measure(
+    data: ConceptData, design: Design, metrics: Sequence[Metric]
+) -> list[UncorrectedFinding]:
+    """Keep the runs of some metrics, and return the findings of the baseline's hit rate."""
+    config, version, cut = design.config, design.version, design.cut
+    model, seed = data.models[design.model], config.resampling.seed
+    labels = data.labels.by_image(model.concepts, version.choices.map)
+    scores = model.by_image(version.choices.map)
+    if data.rows.items is not data.rows.images:
+        labels, scores = labels[data.rows.image], scores[data.rows.image]
+    units = None if data.rows.units is None else data.rows.units.values
+    measured = concept_metrics(
+        scores,
+        labels,
+        cut.groups,
+        metrics,
+        choices_of(config, version),
+        unlabelled=version.choices.unlabelled,
+        concepts=model.concepts,
+        units=units,
+        resampling=design.resampling,
+        rng=seed,
     )
-    sample = (model, choices.map, choices.unlabelled, tuple(choices.where.items()), terms)
-    names = (first, *(one for one in rest if one != first))
-    return {metric: (*sample, _comparable(choices_of(config, version), metric)) for metric in names}
+    for metric, found in measured.items():
+        # The cut says why rows have no group.
+        excluded = {why: n for why, n in found.excluded.items() if why != "missing group"}
+        numbers = replace(found, excluded=cut.excluded | excluded)
+        design.measured[design.keys[metric]] = Run(design, numbers, summarise(numbers))
+    if config.hit_rate is None or version.changes:
+        return []
+    drawn = resampling_of(config, len(config.models) * len(config.data.groups))
+    estimate = concept_hit_rate(
+        scores, labels, cut.groups, k=config.hit_rate, units=units, resampling=drawn, rng=seed
+    )
+    return rate_and_gap(estimate, results.place_of(design, "default"))
 
 
 def _comparable(choices: Choices, metric: Metric) -> Choices:
@@ -357,45 +352,17 @@ def _comparable(choices: Choices, metric: Metric) -> Choices:
     return replace(choices, validation=0.5) if choices.ranked else choices
 
 
-def _runs(config: Config, measured: Sequence[MeasuredVersion]) -> Iterator[Run]:
-    """Yield every metric of every design; equal numbers are summarised once."""
-    known: dict[Key, Run] = {}
-    for one in measured:
-        if one.design is None:
-            continue
-        design = one.design
-        for place, (metric, key) in enumerate(design.metrics.items()):
-            against = metric if place else config.primary
-            if key in one.results:
-                found = one.results[key]
-                known[key] = Run(design, metric, against, found, summarise(found))
-                yield known[key]
-            else:
-                first = known[key]
-                name = first.design.version.name
-                yield Run(design, metric, against, first.results, first.estimate, name)
-
-
-def _excluded(found: ConceptResults, cut: Cut) -> dict[str, int]:
-    """Say why rows have no group, in place of that they have none."""
-    rest = {name: n for name, n in found.excluded.items() if name != "missing group"}
-    return {**cut.excluded, **rest}
-
-
 def _groups(
     config: Config, data: ConceptData, attributes: Sequence[str], version: Version
 ) -> Groups:
-    labels: dict[str, Any] = {name: _levels(data.rows, name, version) for name in attributes}
+    labels: dict[str, Any] = {}
+    for name in attributes:
+        column = data.rows.items.coded[version.choices.columns.get(name, name)]
+        if terms := version.choices.terms.get(name):
+            group = {value: term for term, values in terms.items() for value in values}
+            column = column.relabel([group.get(value) for value in column.vocabulary])
+        labels[name] = column
     return Groups.of(labels, min_size=config.data.min_group_size)
-
-
-def _levels(rows: Rows, attribute: str, version: Version) -> Coded:
-    column = rows.items.coded[version.choices.columns.get(attribute, attribute)]
-    terms = version.choices.terms.get(attribute)
-    if not terms:
-        return column
-    group = {value: name for name, values in terms.items() for value in values}
-    return column.relabel([group.get(value) for value in column.vocabulary])
 
 
 def _cut(
@@ -431,31 +398,12 @@ def _inside(rows: Rows, column: str, bounds: RowsConfig) -> Booleans:
     """Return the rows whose cell is inside the bounds; a missing cell is not."""
     coded = rows.items.coded[column]
     if bounds.values:
-        allowed = [text in bounds.values for text in coded.vocabulary]
-    elif bounds.min is None and bounds.max is None:
-        return np.ones(len(rows), dtype=np.bool_)
-    else:
-        low = -np.inf if bounds.min is None else bounds.min
-        high = np.inf if bounds.max is None else bounds.max
-        allowed = [low <= number <= high for number in _numbers(rows, column)]
-    return np.array([*allowed, False])[coded.codes]
-
-
-def _numbers(rows: Rows, column: str) -> Iterator[float]:
-    coded = rows.items.coded[column]
-    for code, text in enumerate(coded.vocabulary):
-        try:
-            yield float(text)
-        except ValueError:
-            raise DataError(
-                f"{text!r} is no number",
-                file=rows.items.name,
-                column=column,
-                row=int(np.argmax(coded.codes == code)) + 1,
-                expected="a number, because 'where' has a bound on the column",
-                fix="correct the cell, list its text under data.images.missing, or name the "
-                "texts allowed under 'values'",
-            ) from None
+        return np.array([*(text in bounds.values for text in coded.vocabulary), False])[coded.codes]
+    inside: Booleans = np.ones(len(rows), dtype=np.bool_)
+    for bound, compare in ((bounds.min, np.greater_equal), (bounds.max, np.less_equal)):
+        if bound is not None:
+            inside &= compare(numbers_of(rows.items, column), bound)
+    return inside
 
 
 def _repeats(rows: Rows, codes: Integers32, taken: Booleans) -> Booleans:
@@ -526,30 +474,22 @@ def _detectable(design: Design, positives: Integers, tests: int) -> Row:
 
 
 def _left_out(design: Design) -> Iterator[str]:
-    """Say which rows and groups a version leaves out; the base says it of the baseline's groups."""
-    version, groups = design.version, design.cut.groups
+    """Say which rows a version leaves out; the base says which of the baseline have no group."""
+    version = design.version
     for reason, count in design.cut.excluded.items():
-        if reason != _NO_GROUP or version.changed:
+        if reason != _NO_GROUP or version.changes:
             model = f"{design.model}, " if reason == _UNSCORED else ""
-            yield f"{model}{groups.name}, {version.name}: {count} rows left out ({reason})."
-    few = [name for name, usable in zip(groups.names, groups.usable, strict=True) if not usable]
-    if few and version.changed:
-        yield f"{groups.name}, {version.name}: too few rows to compare: {listed(few, _LISTED)}."
+            yield f"{model}{design.groups.name}, {version.name}: {count} rows left out ({reason})."
 
 
-def _notes_of_runs(runs: Sequence[Run]) -> Iterator[str]:
-    for run in runs:
-        found = run.results
-        none = np.isnan(found.observed[:, found.groups.usable]).all(axis=1)
-        lacking = [found.names[place] for place in np.flatnonzero(none)]
-        if lacking and run.metric == run.against:
-            yield (
-                f"{run.design.model}, {run.design.groups.name}, {run.design.version.name}: in "
-                f"{len(lacking)} of {len(found.names)} concepts fewer than two groups take part, "
-                f"and they are not compared: {listed(lacking, _LISTED)}."
-            )
-    if any(run.results.hall for run in runs):
+def _not_compared(run: Run) -> Iterator[str]:
+    """Say in which concepts fewer than two groups take part."""
+    numbers, design = run.results, run.design
+    none = np.isnan(numbers.observed[:, numbers.groups.usable]).all(axis=1)
+    lacking = [numbers.names[place] for place in np.flatnonzero(none)]
+    if lacking:
         yield (
-            "Under the protocol of fixed samples (hall) a difference is significant where its "
-            "interval excludes 0: the rule of its source, without a p-value."
+            f"{design.model}, {design.groups.name}, {design.version.name}: in {len(lacking)} of "
+            f"{len(numbers.names)} concepts fewer than two groups take part, and they are not "
+            f"compared: {listed(lacking, _LISTED)}."
         )

@@ -26,6 +26,7 @@ from equipoise.audits.config_fields import (
     distinct,
     ids_at,
     located,
+    several,
 )
 from equipoise.audits.config_images import PicturesConfig
 from equipoise.data import ArraySource
@@ -36,15 +37,11 @@ _BY_KEY = ("terms", "columns", "where")
 _WORSE_WHEN_HIGHER = "false_positive_rate"
 
 
-def _columns(value: object) -> object:
-    return (value,) if isinstance(value, str | int) and not isinstance(value, bool) else value
-
-
 Text = Annotated[Label, Field(min_length=1)]
 Columns = Annotated[
     tuple[Text, ...],
     Field(strict=False, min_length=1),
-    BeforeValidator(_columns),
+    BeforeValidator(several),
     AfterValidator(distinct),
 ]
 """One column, or several of which the largest counts."""
@@ -300,16 +297,10 @@ class ChoicesConfig(Section):
         return self
 
     @property
-    def keys(self) -> tuple[str, ...]:
-        """Keys that are set, those of mappings with the key within ("where.box_share")."""
-        return tuple(
-            name
-            for key in type(self).model_fields
-            if key in self.model_fields_set
-            for name in (
-                [f"{key}.{one}" for one in getattr(self, key)] if key in _BY_KEY else [key]
-            )
-        )
+    def changes(self) -> dict[str, Any]:
+        """What is set, as the config writes it."""
+        dumped = self.model_dump(mode="json", exclude_unset=True)
+        return {key: value for key, value in dumped.items() if value != {}}
 
 
 def _changes(value: Any) -> Any:
@@ -335,23 +326,22 @@ class Version:
     name : str
     choices : ChoicesConfig
         With everything that it does not change taken from the baseline.
-    changed : tuple of str
-        Keys that it changes; none of the baseline.
+    metric : str
+        The metric that stands for it.
+    changes : mapping of str to object
+        What it changes, as the config writes it; nothing of the baseline.
     """
 
     name: str
     choices: ChoicesConfig
-    changed: tuple[str, ...] = ()
-
-    @property
-    def place(self) -> str:
-        """Where the configuration has it."""
-        return f"versions.{self.name}" if self.changed else "choices"
+    metric: Metric
+    changes: Mapping[str, Any]
 
     @property
     def description(self) -> str:
         """The changes in words."""
-        return "; ".join(_described(self.choices, key) for key in self.changed)
+        texts = (f"{k}: {json.dumps(v, ensure_ascii=False)}" for k, v in self.changes.items())
+        return "; ".join(texts).replace('"', "")
 
 
 class Config(AuditConfig):
@@ -372,17 +362,17 @@ class Config(AuditConfig):
     @property
     def every_version(self) -> tuple[Version, ...]:
         """The baseline, and the versions as declared."""
-        versions = [Version(BASELINE, self.choices)]
-        for name, changes in self.versions.items():
+        versions = [Version(BASELINE, self.choices, self.primary, {})]
+        for name, version in self.versions.items():
             if name == BASELINE:
                 raise ValueError(f"versions: {name!r} names the choices; expected another name")
-            if not changes.keys:
+            if not version.changes:
                 raise ValueError(f"versions.{name}: changes nothing; expected at least one choice")
-            values = {key: getattr(changes, key) for key in changes.model_fields_set}
+            values = {key: getattr(version, key) for key in version.model_fields_set}
             for key in values.keys() & {*_BY_KEY}:
                 values[key] = {**getattr(self.choices, key), **values[key]}
             choices = self.choices.model_copy(update=values)
-            versions.append(Version(name, choices, changes.keys))
+            versions.append(Version(name, choices, choices.metric or self.primary, version.changes))
         return tuple(versions)
 
     @property
@@ -429,24 +419,17 @@ class Config(AuditConfig):
     @model_validator(mode="after")
     def _versions_fit(self) -> Config:
         for version in self.every_version:
-            choices, metric = version.choices, version.choices.metric or self.primary
+            choices = version.choices
+            place = f"versions.{version.name}" if version.changes else "choices"
             if choices.prevalence == "hall" and choices.ratio != int(choices.ratio):
                 raise ValueError(
-                    f"{version.place}: ratio {choices.ratio} under prevalence 'hall'; expected a "
-                    "whole number of negatives to draw for each positive"
+                    f"{place}: ratio {choices.ratio} under prevalence 'hall'; expected a whole "
+                    "number of negatives to draw for each positive"
                 )
-            if (metric == _WORSE_WHEN_HIGHER) != (self.primary == _WORSE_WHEN_HIGHER):
+            if (version.metric == _WORSE_WHEN_HIGHER) != (self.primary == _WORSE_WHEN_HIGHER):
                 raise ValueError(
-                    f"{version.place}: metric {metric!r} beside {self.primary!r} in the baseline; "
+                    f"{place}: metric {version.metric!r} beside {self.primary!r} in the baseline; "
                     "of false_positive_rate higher is worse, of the others lower, so that "
                     "directions cannot be compared. To do: list it under 'metrics'"
                 )
         return self
-
-
-def _described(choices: ChoicesConfig, key: str) -> str:
-    """Return a choice as the config writes it."""
-    head, _, within = key.partition(".")
-    value = choices.model_dump(mode="json", include={head}, exclude_unset=True)[head]
-    text = json.dumps(value[within] if within else value, ensure_ascii=False)
-    return f"{key}: {text}".replace('"', "")

@@ -9,10 +9,9 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 
 from equipoise.audits.concepts.config import LabelsConfig
-from equipoise.audits.config_fields import located
+from equipoise.audits.config_fields import given_keys, located
 from equipoise.audits.images import ID, labels_of
 from equipoise.audits.outputs import average_prompts, filled_in
 from equipoise.core.arrays import AnyArray, Booleans, Integers, Objects
@@ -27,6 +26,7 @@ from equipoise.data import (
     read_table,
     synset_text,
 )
+from equipoise.data.labels import without
 from equipoise.data.problems import check_columns, listed
 from equipoise.data.tables import NamedFrame
 
@@ -35,9 +35,7 @@ if TYPE_CHECKING:
     from equipoise.audits.images import Known
     from equipoise.audits.outputs import Models
     from equipoise.data.outputs import Outputs
-    from equipoise.evidence.pictures import Pictures
 
-_ROW = "\x1frow"
 # Names that an error lists.
 _LISTED = 5
 
@@ -170,9 +168,16 @@ def load(config: Config, models: Models) -> ConceptData:
     images = models.read_images(config.data.images, config.columns)
     rows = models.once("rows", lambda: _read_rows(config, images, models))
     labels = _open_labels(config, images, rows.images, models)
-    unlabelled = [one for one in config.concepts if one not in labels.known]
-    if unlabelled:
-        raise _without_labels("'concepts'", unlabelled, labels)
+    named = {"concepts": config.concepts}
+    named |= {f"models.{name}.map or maps": one.mapped for name, one in config.models.items()}
+    for place, names in named.items():
+        if unlabelled := [name for name in names if name not in labels.known]:
+            raise DataError(
+                f"{place}: {listed(unlabelled, _LISTED)} without labels",
+                file=labels.name,
+                expected=f"some of {listed(sorted(labels.known))}",
+                fix="correct the names, or remove them",
+            )
     matrices = {
         name: load_matrix(
             section.source(models.base)
@@ -198,13 +203,7 @@ def load(config: Config, models: Models) -> ConceptData:
     inputs: dict[str, Mapping[str, Any]] = {**rows.items.inputs, **labels.inputs}
     for matrix in matrices.values():
         inputs |= matrix.inputs
-    return ConceptData(rows, labels, scores, inputs, _counts(rows, labels, concepts, scores))
-
-
-def _counts(
-    rows: Rows, labels: Labels, concepts: Sequence[str], scores: Mapping[str, Scores]
-) -> dict[str, Any]:
-    return {
+    counts = {
         "images": {**rows.items.counts, "images": len(rows.images)},
         "labels": {**labels.counts, "concepts": len(concepts)},
         "models": {
@@ -212,6 +211,7 @@ def _counts(
             for name, one in scores.items()
         },
     }
+    return ConceptData(rows, labels, scores, inputs, counts)
 
 
 def _read_rows(config: Config, images: Known, models: Models) -> Rows:
@@ -244,13 +244,12 @@ def _several_rows(source: ItemSource, unit: str | None) -> Rows:
             expected="the id of an image in every row",
             fix="fill it in, or remove the row",
         )
-    numbers = pl.Series(_ROW, np.arange(1, table.rows + 1)).cast(pl.String)
-    frame = pl.DataFrame([numbers, *(table.texts[name].alias(name) for name in source.columns)])
-    read = load_items(ItemSource(frame, _ROW, source.columns, source.missing), what=table.name)
-    items = replace(read, name=table.name, inputs={table.name: table.digest})
-    ids = np.array(image.vocabulary, dtype=object)
-    images = Items(table.name, source.id, ids, {}, items.inputs, {"rows": len(ids)})
-    return Rows(items, images, image.codes.astype(np.int64), items.coded[unit] if unit else image)
+    ids, inputs = np.array(image.vocabulary, dtype=object), {table.name: table.digest}
+    images = Items(table.name, source.id, ids, {}, inputs, {"rows": len(ids)})
+    coded = {name: without(Coded.of(table.texts[name]), source.missing) for name in source.columns}
+    missing = {name: int((column.codes < 0).sum()) for name, column in coded.items()}
+    items = replace(images, coded=coded, counts={"rows": table.rows, "missing": missing})
+    return Rows(items, images, image.codes.astype(np.int64), coded[unit] if unit else image)
 
 
 def _open_labels(config: Config, images: Known, items: Items, models: Models) -> Labels:
@@ -270,17 +269,12 @@ def _open_labels(config: Config, images: Known, items: Items, models: Models) ->
     )
 
     def read(column: str) -> Booleans:
-        values = matrix.take([column])[:, 0]
-        wrong = ~np.isin(values, (0, 1)) & (matrix.rows >= 0)
-        if wrong.any():
-            raise _no_label(matrix, column, section.id or items.id, values, wrong)
+        values = matrix.labels(column)
+        _check_finite(matrix, column, values, section.id or items.id)
         return np.asarray(values == 1)
 
-    known = _known(section, matrix.names)
-    without = np.asarray(matrix.rows < 0)
-    return Labels(
-        section, matrix.name, known, cache(read), without, matrix.inputs, matrix.counts
-    )  # fmt: skip
+    known, absent = _known(section, matrix.names), np.asarray(matrix.rows < 0)
+    return Labels(section, matrix.name, known, cache(read), absent, matrix.inputs, matrix.counts)
 
 
 def _known(section: LabelsConfig, columns: Iterable[str]) -> tuple[str, ...]:
@@ -288,20 +282,6 @@ def _known(section: LabelsConfig, columns: Iterable[str]) -> tuple[str, ...]:
     merged = {column for some in section.map.values() for column in some} - {*section.map}
     plain = (column for column in columns if column not in merged)
     return tuple(dict.fromkeys([*plain, *section.mapped]))
-
-
-def _no_label(
-    matrix: Matrix, column: str, id_column: str, values: AnyArray, wrong: Booleans
-) -> DataError:
-    image = int(np.argmax(wrong))
-    return DataError(
-        f"{int(wrong.sum())} labels are not 0 or 1, the first {values[image]:g} of {id_column} "
-        f"{matrix.ids[image]!r}",
-        file=matrix.name,
-        column=column,
-        row=int(matrix.rows[image]) + 1,
-        expected="0 where the concept is absent and 1 where it is shown",
-    )
 
 
 def _listed_labels(config: Config, table: Any, key: str, concept: str, images: Items) -> Labels:
@@ -314,7 +294,8 @@ def _listed_labels(config: Config, table: Any, key: str, concept: str, images: I
         encoding=section.encoding,
         delimiter=section.delimiter,
     )
-    shown, owner = Coded.of(read.texts[concept]), Coded.of(read.texts[key])
+    shown = without(Coded.of(read.texts[concept]), section.missing)
+    owner = Coded.of(read.texts[key])
     place = {one: index for index, one in enumerate(images.ids.tolist())}
     lookup = np.array([*(place.get(one, -1) for one in owner.vocabulary), -1], dtype=np.int64)
     image = lookup[owner.codes]
@@ -329,38 +310,21 @@ def _listed_labels(config: Config, table: Any, key: str, concept: str, images: I
             expected=f"at most a share of {limit:g} (data.max_unmatched)",
             fix="check that both tables name images alike, or raise data.max_unmatched",
         )
-    missing = [code for code, text in enumerate(shown.vocabulary) if text in section.missing]
-    empty = (shown.codes < 0) | np.isin(shown.codes, missing)
-    used = ~unknown & ~empty
-    names = tuple(text for text in shown.vocabulary if text not in section.missing)
 
     def column(name: str) -> Booleans:
-        check_columns(names, [name], read.name)
+        check_columns(shown.vocabulary, [name], read.name)
         flags: Booleans = np.zeros(len(images), dtype=np.bool_)
-        flags[image[used & (shown.codes == shown.vocabulary.index(name))]] = True
+        flags[image[~unknown & (shown.codes == shown.vocabulary.index(name))]] = True
         return flags
 
-    pairs = len(np.unique(np.stack([image[used], shown.codes[used]]), axis=1).T)
     counts = {
         "rows": read.rows,
-        "pairs": pairs,
-        "repeated": int(used.sum()) - pairs,
-        "empty": int(empty.sum()),
+        "empty": int((shown.codes < 0).sum()),
         "rows_without_item": int(unknown.sum()),
-        "images_without_any": len(images) - len(np.unique(image[used])),
     }
-    none: Booleans = np.zeros(len(images), dtype=np.bool_)
+    known, absent = _known(section, shown.vocabulary), np.zeros(len(images), dtype=np.bool_)
     inputs = {read.name: read.digest}
-    return Labels(section, read.name, _known(section, names), cache(column), none, inputs, counts)
-
-
-def _without_labels(place: str, names: Sequence[str], labels: Labels) -> DataError:
-    return DataError(
-        f"{place} names {listed(names, _LISTED)}, of which there are no labels",
-        file=labels.name,
-        expected=f"some of {listed(sorted(labels.known))}",
-        fix=f"correct the names in {place}, or remove them",
-    )
+    return Labels(section, read.name, known, cache(column), absent, inputs, counts)
 
 
 def _scores(
@@ -368,11 +332,6 @@ def _scores(
 ) -> Scores:
     """Return the scores of a model for every concept that it has, checked."""
     section = config.models[name]
-    unlabelled = sorted({*section.mapped} - {*labels.known})
-    if unlabelled:
-        key = next((one for one, some in section.maps.items() if {*unlabelled} & {*some}), None)
-        place = f"models.{name}.map" if key is None else f"models.{name}.maps.{key}"
-        raise _without_labels(place, unlabelled, labels)
     scored = tuple(one for one in concepts if one in section.mapped or one in matrix.names)
     lacking = [one for one in config.concepts if one not in scored]
     if lacking or not scored:
@@ -384,33 +343,32 @@ def _scores(
         )
     if config.hit_rate is not None and config.hit_rate > len(scored):
         raise DataError(
-            f"hit_rate {config.hit_rate} is above the number of concepts measured for models."
-            f"{name}, {len(scored)}",
+            f"hit_rate {config.hit_rate} is above the number of concepts of models.{name}",
             file=matrix.name,
             expected=f"a hit_rate of 1 to {len(scored)}",
-            fix="lower hit_rate, or remove it",
         )
-    _check_finite(matrix, section.every_column(scored), section.id or str(config.data.images.id))
+    wrong = {**matrix.counts["missing"], **matrix.counts["infinite"]}
+    for column in section.every_column(scored):
+        # Reading a column that there is not says so.
+        if column in wrong or column not in matrix.names:
+            values, key = matrix.take([column])[:, 0], section.id or str(config.data.images.id)
+            _check_finite(matrix, column, values, key)
     return Scores(section, matrix, scored)
 
 
-def _check_finite(matrix: Matrix, columns: Iterable[str], id_column: str) -> None:
-    """Refuse scores that are missing or infinite in images that have scores."""
-    wrong = {**matrix.counts["missing"], **matrix.counts["infinite"]}
-    for column in columns:
-        # Reading a column that there is not says so.
-        if column in matrix.names and column not in wrong:
-            continue
-        bad = ~np.isfinite(matrix.take([column])[:, 0]) & (matrix.rows >= 0)
+def _check_finite(matrix: Matrix, column: str, values: AnyArray, id_column: str) -> None:
+    """Refuse numbers that are missing or infinite in images that have a row."""
+    bad = ~np.isfinite(values) & (matrix.rows >= 0)
+    if bad.any():
         image = int(np.argmax(bad))
         raise DataError(
-            f"{int(bad.sum())} scores are missing or infinite, the first of {id_column} "
+            f"{int(bad.sum())} numbers are missing or infinite, the first of {id_column} "
             f"{matrix.ids[image]!r}",
             file=matrix.name,
             column=column,
             row=int(matrix.rows[image]) + 1,
             expected="a finite number for every image that has a row",
-            fix="score the image, or remove its row: images without scores are counted",
+            fix="fill it in, or remove the row: images without a row are counted",
         )
 
 
@@ -424,64 +382,40 @@ def _run(
     ConfigError
         When the model can't score images, lacks a class or a scale, or has no prompts.
     """
+    from equipoise.evidence.zero_shot import concept_scores
+
     pictures = images.need_pictures(name)
     columns = section.every_column(concepts)
     capability = models.capability(name, section, "encoder", "classifier", "scorer")
     if capability == "classifier":
-        return _classify(models, name, section, pictures, columns)
+        for key, given in given_keys(section, ("templates", "words", "score")).items():
+            if given:
+                raise ConfigError(
+                    f"models.{name}.{key}: {section.called} is a classifier, whose classes are "
+                    "its own; name them under 'map'"
+                )
+        outputs = models.predict(name, section, pictures, expected=columns)
+        names = _distinct(outputs.names)
+        return replace(outputs, names=names, source=f"models.{name}.model")
     words = {one: section.words.get(one) or (_word(one),) for one in columns}
     prompts = filled_in(words, section.templates, place=f"models.{name}")
     if capability == "scorer":
         return average_prompts(models.score_pairs(name, section, pictures, prompts.texts), prompts)
     outputs = models.embed_images(name, section, pictures)
     texts = models.embed_texts(name, section, prompts, on="concepts")
-    values = _similarities(name, section, outputs, texts).astype(np.float32, copy=False)
-    return replace(outputs, content="scores", values=values, names=prompts.names)
-
-
-def _classify(
-    models: Models, name: str, section: ModelConfig, pictures: Pictures, columns: Sequence[str]
-) -> Outputs:
-    """Return the probabilities of a classifier's own classes."""
-    for key in ("templates", "words", "score"):
-        default = type(section).model_fields[key].get_default(call_default_factory=True)
-        if getattr(section, key) != default:
-            raise ConfigError(
-                f"models.{name}.{key}: {section.called} is a classifier, whose classes are its "
-                "own; name them under 'map'"
-            )
-    outputs = models.predict(name, section, pictures, expected=columns)
-    names = _distinct(outputs.names)
-    mapped = {
-        column
-        for mapping in (section.map, *section.maps.values())
-        for some in mapping.values()
-        for column in some
-    }
-    lacking = [one for one in columns if one in mapped and one not in names]
-    if lacking:
-        raise DataError(
-            f"{section.called} has no class {lacking[0]!r}",
-            file=f"models.{name}.map",
-            expected=f"one of {listed(names)}",
-        )
-    return replace(outputs, names=names, source=f"models.{name}.model")
-
-
-def _similarities(name: str, section: ModelConfig, images: Outputs, texts: Outputs) -> AnyArray:
-    from equipoise.evidence.zero_shot import concept_scores
-
-    scale, bias = images.info.get("scale"), images.info.get("bias")
+    scale = outputs.info.get("scale")
     if scale is None and section.score != "cosine":
         raise ConfigError(
             f"models.{name}.score: {section.called} has no scale of its own for a {section.score};"
             " expected 'cosine'"
         )
-    if images.planned:
-        return np.broadcast_to(np.float32(0.5), (len(images.ids), len(texts.ids)))
-    return concept_scores(
-        images.numbers, texts.numbers, scale=scale or 1.0, bias=bias or 0.0, of=section.score
-    )
+    values: AnyArray = np.broadcast_to(np.float32(0.5), (len(outputs.ids), len(texts.ids)))
+    if not outputs.planned:
+        values = concept_scores(
+            outputs.numbers, texts.numbers, scale=scale or 1.0,
+            bias=outputs.info.get("bias") or 0.0, of=section.score,
+        ).astype(np.float32, copy=False)  # fmt: skip
+    return replace(outputs, content="scores", values=values, names=prompts.names)
 
 
 def _word(column: str) -> str:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from equipoise.audits.columns import Row, table_of
+from equipoise.audits.columns import Row, placed, table_of
 from equipoise.audits.concepts.config import BASELINE
-from equipoise.audits.findings import Place, UncorrectedFinding, whole
+from equipoise.audits.findings import Place, UncorrectedFinding, whole, without_verdict
 from equipoise.audits.findings import parts as part_findings
 from equipoise.core.estimate import Estimate
-from equipoise.core.finding import Family, Finding, GroupValue
+from equipoise.core.finding import Family, GroupValue
 from equipoise.metrics.scores.cells import Metric
 from equipoise.metrics.scores.choices import design_choices, model_order, robust_conclusions
 from equipoise.metrics.scores.disparity import HALL_RULE
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from equipoise.audits.concepts.audit import Design
     from equipoise.audits.concepts.config import Config
 
-Comparison = tuple[str, str, str]
-"""Model, groups and metric."""
-
 _DIFFERENCE = "concept_difference"
 _OF_VERSIONS = (
     "a version of the baseline's comparison, which is tested; tables/choices.parquet says what "
@@ -39,36 +36,22 @@ _OF_VERSIONS = (
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """One metric of one design.
-
-    Attributes
-    ----------
-    design : Design
-    metric : str
-    against : str
-        The metric of the baseline that it is compared with.
-    results : ConceptResults
-    estimate : Estimate
-    same_as : str
-        The version that has these numbers already; "" where there is none.
-    """
+    """One metric of one design."""
 
     design: Design
-    metric: Metric
-    against: Metric
     results: ConceptResults
     estimate: Estimate
-    same_as: str = ""
 
     @property
-    def baseline(self) -> bool:
-        """Whether versions are compared with it."""
-        return not self.design.version.changed
+    def metric(self) -> Metric:
+        """The metric."""
+        return self.results.choices.metric
 
     @property
-    def place(self) -> Comparison:
-        """Model, groups, and the metric of the baseline."""
-        return self.design.model, self.design.groups.name, self.against
+    def against(self) -> Metric:
+        """The metric of the baseline that it is compared with."""
+        first = self.metric == self.design.version.metric
+        return self.design.config.primary if first else self.metric
 
 
 def place_of(design: Design, version: str) -> Place:
@@ -77,106 +60,77 @@ def place_of(design: Design, version: str) -> Place:
     return Place("concepts", design.model, design.groups.name, version, level)
 
 
-def findings(config: Config, runs: Sequence[Run]) -> Iterator[UncorrectedFinding]:
-    """Yield the findings of each run: the mean over concepts, its pairs, then each concept."""
-    for run in runs:
-        of_concepts = part_findings(run.estimate, place_of(run.design, run.design.version.name))
-        yield _settled(run, _mean(run, of_concepts))
-        # The pairs of the mean come first, then every concept with its pairs behind it.
-        concept = null = ""
-        for one in of_concepts:
-            pair = one.finding.metric == _DIFFERENCE and len(run.results.pairs) > 1
-            if one.finding.metric == run.metric:
-                concept, pair = one.finding.subject, False
-                null = run.results.null_differences(run.results.names.index(concept))[1]
-            elif not pair:
-                continue
-            draft = _pair(run, one, concept, config.primary) if pair else one
-            if concept:
-                draft = replace(draft, finding=replace(draft.finding, null=null))
-            yield _settled(run, draft, concept if pair else "")
-
-
-def _mean(run: Run, of_concepts: Sequence[UncorrectedFinding]) -> UncorrectedFinding:
-    """Return the finding about the mean over concepts, with the groups that differ most."""
-    pairs = [one.finding for one in of_concepts if one.finding.metric == _DIFFERENCE]
-    means = [one for one in pairs[: len(run.results.pairs)] if not math.isnan(one.value)]
+def findings(run: Run) -> Iterator[UncorrectedFinding]:
+    """Yield the mean over concepts and its pairs of groups, then each concept and its pairs."""
+    results, place = run.results, place_of(run.design, run.design.version.name)
+    drafts, pairs = part_findings(run.estimate, place), len(results.pairs)
+    means = [one.finding for one in drafts[:pairs] if not math.isnan(one.finding.value)]
     widest = max(means, key=lambda one: abs(one.value), default=None)
-    place = place_of(run.design, run.design.version.name)
     by_group = widest.by_group if widest else ()
-    return whole(run.estimate, place, Family.COMPOSITE, metric=run.metric, by_group=by_group)
-
-
-def _pair(run: Run, one: UncorrectedFinding, concept: str, primary: str) -> UncorrectedFinding:
-    """Name the metric of a pair, where several metrics have pairs of one name."""
-    subject = one.finding.subject
-    if run.metric != primary:
-        subject = f"{subject} ({spec_of(run.metric).label})"
-    family = Family.LEAF if concept else Family.COMPOSITE
-    # The sign says which group has the larger value: neither side is harmless.
-    return UncorrectedFinding(replace(one.finding, subject=subject, family=family), "either")
-
-
-def _settled(run: Run, one: UncorrectedFinding, pair_of: str = "") -> UncorrectedFinding:
-    """Give a finding its direction, and its family: only the baseline is tested."""
-    finding = one.finding
-    known = not math.isnan(finding.value)
-    why = finding.reason or (_why_untested(run, finding, pair_of) if known else "")
-    tested = run.baseline and not run.results.hall and not (why and known)
-    family = finding.family if tested else Family.DESCRIPTIVE
-    settled = replace(
-        finding,
-        direction=_direction(run, finding.by_group),
-        family=family,
-        p_value=math.nan if family is Family.DESCRIPTIVE else finding.p_value,
-        reason=why,
+    yield _settled(
+        run, whole(run.estimate, place, Family.COMPOSITE, metric=run.metric, by_group=by_group)
     )
-    return replace(one, finding=settled)
+    # The only pair of groups repeats its concept.
+    several = pairs > 1
+    for draft in drafts[:pairs] if several else ():
+        yield _settled(run, _pair(run, draft, Family.COMPOSITE))
+    for index in range(len(results.names)):
+        # The second part of a concept is its prevalence.
+        concept, _, *own = drafts[pairs + index * (pairs + 2) :][: pairs + 2]
+        null = results.null_differences(index)[1]
+        repeats = int((~np.isnan(results.observed[index])).sum()) == 2
+        yield _settled(run, replace(concept, finding=replace(concept.finding, null=null)))
+        for draft in own if several else ():
+            pair = _pair(run, draft, Family.LEAF)
+            yield _settled(run, replace(pair, finding=replace(pair.finding, null=null)), repeats)
 
 
-def _why_untested(run: Run, finding: Finding, pair_of: str) -> str:
+def _pair(run: Run, draft: UncorrectedFinding, family: Family) -> UncorrectedFinding:
+    """Name the metric of a pair, where several metrics have pairs of one name."""
+    subject = draft.finding.subject
+    if run.metric != run.design.config.primary:
+        subject = f"{subject} ({spec_of(run.metric).label})"
+    # The sign says which group has the larger value: neither side is harmless.
+    return UncorrectedFinding(replace(draft.finding, subject=subject, family=family), "either")
+
+
+def _settled(run: Run, draft: UncorrectedFinding, repeats: bool = False) -> UncorrectedFinding:
+    """Give a finding its direction; only those of the baseline that repeat none are tested."""
+    finding = replace(draft.finding, direction=_direction(run, draft.finding.by_group))
+    draft = replace(draft, finding=finding)
     if run.results.hall:
-        return HALL_RULE
-    if not run.baseline:
-        same = run.same_as
-        return f"the same numbers as in version {same}" if same else _OF_VERSIONS
-    if math.isnan(finding.p_value):
-        return "no null hypothesis was drawn: resampling.method is none"
-    if pair_of:
-        groups = run.results.observed[run.results.names.index(pair_of)]
-        if (~np.isnan(groups)).sum() == 2:
-            return f"the same comparison as that of {pair_of}, which is tested"
-    return ""
+        why = HALL_RULE
+    elif run.design.version.changes:
+        why = _OF_VERSIONS
+    elif math.isnan(finding.value):
+        return draft
+    elif math.isnan(finding.p_value):
+        why = "no null hypothesis was drawn: resampling.method is none"
+    elif repeats:
+        why = "the same comparison as that of the concept, which is tested"
+    else:
+        return draft
+    return without_verdict(draft, why)
 
 
 def _direction(run: Run, by_group: Sequence[GroupValue]) -> str:
     """Say which group is worse off, with the prevalence of the concept beside the metric."""
-    known = [one for one in by_group if not math.isnan(one.value)]
+    known = sorted(
+        (one for one in by_group if not math.isnan(one.value)),
+        key=lambda one: one.value,
+        reverse=spec_of(run.metric).harm == "higher",
+    )
     if len({one.value for one in known}) < 2:
         return ""
-    sign = -1 if spec_of(run.metric).harm == "higher" else 1
-    last = min(known, key=lambda one: sign * one.value)
-    first = max(known, key=lambda one: sign * one.value)
-    version = "" if run.baseline else f", in version “{run.design.version.name}”"
-    return (
-        f"worse for {last.group}: {spec_of(run.metric).label} {last.value:.3f} ({last.note}), "
-        f"against {first.value:.3f} ({first.note}) for {first.group}{version}"
+    (worst, shown), (best, held_against) = (
+        (one.group, f"{one.value:.3f} ({one.note})") for one in (known[0], known[-1])
     )
+    label = spec_of(run.metric).label
+    return f"worse for {worst}: {label} {shown}, against {held_against} for {best}"
 
 
-def tables(config: Config, runs: Sequence[Run]) -> dict[str, pa.Table]:
-    """Return every table of a run by name, see docs/audits/concepts.md."""
-    versions = [
-        {
-            "version": version.name,
-            "changes": version.description,
-            "metric": version.choices.metric or config.primary,
-            "prevalence": version.choices.prevalence,
-            "ratio": version.choices.ratio,
-        }
-        for version in config.every_version
-    ]
-    keys = [[*version.changed] for version in config.every_version]
+def tables(runs: Sequence[Run]) -> dict[str, pa.Table]:
+    """Return the tables of one design by name, see docs/audits/concepts.md."""
     return {
         "concepts": table_of(
             (row for run in runs for row in _pairs(run)),
@@ -191,10 +145,6 @@ def tables(config: Config, runs: Sequence[Run]) -> dict[str, pa.Table]:
             number="value low high prevalence",
             whole="positives n",
         ),
-        "versions": table_of(
-            versions, "version changes metric prevalence ratio", number="ratio"
-        ).add_column(2, "keys", pa.array(keys, pa.list_(pa.string()))),
-        **_comparisons(config, runs),
     }
 
 
@@ -205,40 +155,34 @@ _VALUES = (
 )
 
 
-def _comparisons(config: Config, runs: Sequence[Run]) -> dict[str, pa.Table]:
-    """Return what choices do to the disparities; nothing without replicates or versions."""
-    if config.resampling.method == "none" or len(config.every_version) < 2:
-        return {}
-    alpha = config.testing.alpha
+def comparisons(config: Config, runs: Sequence[Run]) -> dict[str, pa.Table]:
+    """Return what versions change, and what that does to the disparities, by name."""
+    every = config.every_version
+    changes = [{"version": one.name, "changes": one.description} for one in every]
+    parts: dict[str, list[pa.Table]] = {"versions": [table_of(changes, "version changes")]}
     by_groups: dict[tuple[str, str], dict[str, dict[str, ConceptResults]]] = {}
-    for run in runs:
-        model, groups, metric = run.place
-        models = by_groups.setdefault((groups, metric), {})
-        models.setdefault(model, {})[run.design.version.name] = run.results
-    kinds = {"choices": design_choices, "robust": robust_conclusions}
-    parts: dict[str, list[pa.Table]] = {}
+    for run in runs if config.resampling.method != "none" and len(every) > 1 else ():
+        models = by_groups.setdefault((run.design.groups.name, run.against), {})
+        models.setdefault(run.design.model, {})[run.design.version.name] = run.results
+    alpha = config.testing.alpha
     for (groups, metric), models in by_groups.items():
         place = {"groups": groups, "metric": metric}
         for model, versions in models.items():
-            for name, compare in kinds.items():
+            for name, compare in (("choices", design_choices), ("robust", robust_conclusions)):
                 table = compare(versions, BASELINE, alpha=alpha)
-                parts.setdefault(name, []).append(_placed({"model": model, **place}, table))
+                parts.setdefault(name, []).append(placed(table, {"model": model} | place))
         if len(models) > 1:
             order = model_order(models, BASELINE, alpha=alpha)
-            parts.setdefault("model_order", []).append(_placed(place, order))
+            parts.setdefault("model_order", []).append(placed(order, place))
     return {name: pa.concat_tables(some) for name, some in parts.items()}
 
 
-def _placed(place: Mapping[str, str], table: pa.Table) -> pa.Table:
-    for position, (name, value) in enumerate(place.items()):
-        table = table.add_column(position, name, pa.array([value] * len(table), pa.string()))
-    return table
-
-
 def _where(run: Run) -> Row:
-    model, groups, _ = run.place
-    version = run.design.version.name
-    return {"model": model, "groups": groups, "version": version, "metric": run.metric}
+    design = run.design
+    return {
+        "model": design.model, "groups": design.groups.name, "version": design.version.name,
+        "metric": run.metric,
+    }  # fmt: skip
 
 
 def _pairs(run: Run) -> Iterator[Row]:
