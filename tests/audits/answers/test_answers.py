@@ -163,7 +163,7 @@ def test_the_lean_of_answers_is_held_against_figures():
 @pytest.mark.parametrize(
     ("table", "changes", "column", "row"),
     [
-        (JOBS, {"figures": figures(("nurse", 0.9), ("nurse", 0.8))}, "job", 2),
+        (JOBS, {"figures": figures(("nurse", 0.9), ("nurse", 0.8))}, "job", None),
         (
             questions().with_columns(
                 question=pl.when(pl.int_range(pl.len()) != 4).then("question")

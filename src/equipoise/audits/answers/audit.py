@@ -15,14 +15,15 @@ import pyarrow as pa
 
 from equipoise.audits.answers.config import Config
 from equipoise.audits.audit import Audit, Measured, audit_kind
-from equipoise.audits.columns import Row, table_of
+from equipoise.audits.columns import Row, numbers_of, table_of
 from equipoise.audits.config import group_name
 from equipoise.audits.config_fields import located
 from equipoise.audits.config_yaml import nearest
 from equipoise.audits.engines.labels import (
     LabelDesign,
-    check_groups,
-    groups_by,
+    compared,
+    groups_of,
+    notes_of_rows,
     state_gap,
     widest_part,
 )
@@ -35,12 +36,19 @@ from equipoise.audits.findings import (
     without_verdict,
 )
 from equipoise.audits.outputs import NOT_YET_KNOWN
-from equipoise.core.arrays import AnyArray, Objects
+from equipoise.core.arrays import Objects
 from equipoise.core.errors import ConfigError, DataError
 from equipoise.core.finding import Family
 from equipoise.core.groups import Groups
 from equipoise.core.wording import shortened
-from equipoise.data import PredictionData, join_predictions, read_predictions, read_table
+from equipoise.data import (
+    ItemSource,
+    PredictionData,
+    join_predictions,
+    load_items,
+    read_predictions,
+    read_table,
+)
 from equipoise.data.labels import read_labels
 from equipoise.metrics.counts import Counts, count
 from equipoise.metrics.counts.accuracy import Accuracy
@@ -49,10 +57,9 @@ from equipoise.metrics.counts.rates import DemographicParity
 from equipoise.metrics.measure import measure
 from equipoise.metrics.values.outside import correlation
 from equipoise.metrics.vectors.predicted_labels import ASIDE, label_concentration, spread
-from equipoise.stats.power import minimum_difference
 
 if TYPE_CHECKING:
-    from equipoise.audits.answers.config import FigureConfig, ModelConfig
+    from equipoise.audits.answers.config import ModelConfig
     from equipoise.audits.outputs import Models
     from equipoise.data import Reading
     from equipoise.data.outputs import Outputs
@@ -63,14 +70,6 @@ RARER = "(rarer answers)"
 
 # Seconds for a design and for a cell of a resampled table: rough guides, from the example.
 _SECONDS_PER_DESIGN, _SECONDS_PER_CELL = 0.15, 2e-7
-_STATES = {
-    "unmatched": "have no row of answers and are not used",
-    "unknown": "were answered with “do not know”",
-    "refused": "were refused",
-    "missing": "have an empty answer",
-}
-
-
 _RATES = {"unknown": "unknown_rate", "refused": "refused_rate", "missing": "empty_rate"}
 # Raw texts that are listed for each answer, and answers that a note lists.
 _TEXTS, _LISTED = 5, 10
@@ -211,36 +210,44 @@ class Answers(Audit[Config, AnswersData, AnswersDesign]):
         rows = join_predictions(truth, outputs, max_unmatched=data.max_unmatched)
         inputs, figures = dict(rows.inputs), {}
         for name, figure in config.figures.items():
-            figures[name], digest = _figures(figure, base)
-            inputs |= digest
+            table = located(figure.table, base)
+            items = load_items(
+                ItemSource(table, figure.subject, (figure.value,), **figure.csv), what="figures"
+            )
+            values = zip(items.ids, numbers_of(items, figure.value).tolist(), strict=True)
+            figures[name] = {answer: value for answer, value in values if not math.isnan(value)}
+            inputs |= items.inputs
         return AnswersData(rows, asked, figures, inputs, rows.counts)
 
     def groups(self, config: Config, data: AnswersData) -> list[Groups]:
         """Return the groups of all images."""
-        size = config.data.min_group_size
-        return [groups_by(attributes, data.rows, size) for attributes in config.data.groups]
+        return groups_of(config.data, data.rows)
 
     def designs(self, config: Config, data: AnswersData) -> list[AnswersDesign]:
-        """Return every combination of model, question, version and groups."""
+        """Return every combination of model, question, version and groups.
+
+        Raises
+        ------
+        ConfigError
+            When the first group of a figure is not compared.
+        """
         designs: list[AnswersDesign] = []
-        size = config.data.min_group_size
-        for key, (model, question) in data.asked.items():
-            labels = data.rows.models[key]
-            rows = labels.state != "unmatched"
-            groups = [groups_by(names, data.rows, size, rows) for names in config.data.groups]
-            last = [*labels.versions][-1]
-            for version in labels.versions:
-                for each in groups:
-                    first = all(one.model != model for one in designs)
-                    designs.append(
-                        AnswersDesign(
-                            model, version, each, data.rows, rows, config=config, key=key,
-                            question=question, leads=version == last, first=first,
-                        )
-                    )  # fmt: skip
-        check_groups((design.groups for design in designs), data.rows)
-        for design in designs:
-            _check_figures(design)
+        for key, version, groups, rows in compared(config.data, data.rows):
+            model, question = data.asked[key]
+            design = AnswersDesign(
+                model, version, groups, data.rows, rows, config=config, key=key,
+                question=question, leads=version == [*data.rows.models[key].versions][-1],
+                first=all(one.model != model for one in designs),
+            )  # fmt: skip
+            designs.append(design)
+            usable = [groups.names[code] for code in np.flatnonzero(groups.usable)]
+            for name in design.figures:
+                first = config.figures[name].first
+                if first not in usable:
+                    raise ConfigError(
+                        f"figures.{name}.first: given {first!r}. Allowed: {', '.join(usable)}"
+                        f"{nearest(first, usable)}"
+                    )
         return designs
 
     def measure(
@@ -270,19 +277,19 @@ class Answers(Audit[Config, AnswersData, AnswersDesign]):
         Per model, question and groups: the smallest difference in the share of an answer of 10 %
         that the two smallest groups would show with a power of 80 %.
         """
-        leading, first = [one for one in designs if one.leads], designs[0].groups.name
-        alpha, detectable = config.testing.alpha, []
-        for one in leading:
-            sizes = np.sort(one.groups.counts[one.groups.usable]).tolist()
-            many, least = max(tests[one.model], 1), None
-            if len(sizes) > 1:
-                least = minimum_difference(sizes[0], sizes[1], 0.1, alpha=alpha, tests=many)
-            place = {"model": one.model, "question": one.question, "groups": one.groups.name}
-            detectable.append(place | {"share_difference": least})
+        leading, alpha = [one for one in designs if one.leads], config.testing.alpha
         return {
             "rows": len(data.ids),
-            "models": [_model(one) for one in leading if one.groups.name == first],
-            "detectable": detectable,
+            "models": [_model(one) for one in leading if one.groups.name == designs[0].groups.name],
+            "detectable": [
+                {
+                    "model": one.model,
+                    "question": one.question,
+                    "groups": one.groups.name,
+                    "share_difference": one.detectable(0.1, alpha, max(tests[one.model], 1)),
+                }
+                for one in leading
+            ],
         }
 
     def notes(
@@ -293,12 +300,7 @@ class Answers(Audit[Config, AnswersData, AnswersDesign]):
             "Shares of an answer are of the rows that have one; rows without an answer are "
             "compared by themselves."
         )
-        for key in data.asked:
-            model = data.rows.models[key]
-            yield from (f"{key}: {n} rows {what}." for state, what in _STATES.items()
-                        if (n := model.rows(state)))  # fmt: skip
-            if n := model.without_label:
-                yield f"{key}: {n} answers are about no image of the table."
+        yield from notes_of_rows(data.rows.models)
         options = config.metrics.label_concentration
         for one in designs:
             different, pooled = one.different, one.different - len(one.frequent)
@@ -325,19 +327,6 @@ def _model(one: AnswersDesign) -> dict[str, Any]:
     if raw.coded.vocabulary == (NOT_YET_KNOWN,):
         counts = dict.fromkeys(counts)
     return {"model": one.model, "question": one.question} | counts
-
-
-def _check_figures(design: AnswersDesign) -> None:
-    """Refuse a figure whose first group is not compared."""
-    groups = design.groups
-    usable = [name for name, large in zip(groups.names, groups.usable, strict=True) if large]
-    for name in design.figures:
-        first = design.config.figures[name].first
-        if first not in usable:
-            raise ConfigError(
-                f"figures.{name}.first: given {first!r}. Allowed: {', '.join(usable)}"
-                f"{nearest(first, usable)}"
-            )
 
 
 def _ask(
@@ -377,7 +366,6 @@ def _read(
             column=column,
             row=int(empty[0]) + 1,
             expected="the name of the question in every row",
-            fix="fill it in, or leave `by_question:` out where there is one question only",
         )
     frame = pl.DataFrame(dict(read.texts))
     for question in questions.unique().sort().to_list():
@@ -385,35 +373,6 @@ def _read(
         outputs = read_predictions(part, model=f"{name}, {question}", id_column=id_column)
         # Parts of one table are no files of their own.
         yield question, replace(outputs, inputs={read.name: read.digest})
-
-
-def _figures(
-    figure: FigureConfig, base: Path
-) -> tuple[dict[str, float], dict[str, Mapping[str, Any]]]:
-    read = read_table(
-        located(figure.table, base),
-        texts=(figure.subject,),
-        numbers=(figure.value,),
-        role="figures",
-        encoding=figure.encoding,
-        delimiter=figure.delimiter,
-    )
-    figures: dict[str, float] = {}
-    rows = zip(read.texts[figure.subject], read.numbers[figure.value], strict=True)
-    for row, (name, value) in enumerate(rows):
-        if name is None or value is None or not np.isfinite(value):
-            continue
-        if name in figures:
-            raise DataError(
-                f"{name!r} has two figures",
-                file=read.name,
-                column=figure.subject,
-                row=row + 1,
-                expected="every answer once",
-                fix="remove one of the rows",
-            )
-        figures[name] = value
-    return figures, {read.name: read.digest}
 
 
 def _measure_design(
@@ -534,21 +493,18 @@ def _unanswered(
     one: AnswersDesign, place: Place, resampling: Resampling | None
 ) -> Iterator[UncorrectedFinding]:
     """Yield whether a group is left without an answer more often than another, and how."""
-    states = one.state
+    states, seed = one.state, one.config.resampling.seed
     kinds = [state for state in _RATES if (states == state).any()]
     if one.config.metrics.unanswered_rate is None or not kinds:
         return
-    without: AnyArray = np.where(states == "answered", "answered", "unanswered")
-    rates = {"unanswered_rate": (without, "unanswered")}
-    rates |= {_RATES[state]: (np.where(states == state, state, "other"), state) for state in kinds}
-    seed = one.config.resampling.seed
-    for metric, (labels, state) in rates.items():
-        counts = count(labels, labels, one.groups, units=one.units)
-        draft = state_gap(counts, state, metric, place, resampling, seed)
+    rates = {"unanswered": ("unanswered_rate", states != "answered")}
+    rates |= {state: (_RATES[state], states == state) for state in kinds}
+    for state, (metric, rows) in rates.items():
+        draft = state_gap(one, state, rows, metric, place, resampling, seed)
         about = direction(metric, "", draft.finding.by_group)
         finding = replace(draft.finding, subject="", family=Family.COMPOSITE, direction=about)
         draft = replace(draft, finding=finding)
-        same = metric != "unanswered_rate" and len(kinds) == 1
+        same = state != "unanswered" and len(kinds) == 1
         why = "the same rows as unanswered_rate, which is tested"
         yield without_verdict(draft, why) if same else draft
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,22 +14,24 @@ from equipoise.audits.findings import (
     Place,
     UncorrectedFinding,
     parts,
-    rate_and_gap,
     whole,
     without_verdict,
 )
 from equipoise.audits.group_sizes import check_two, lacking
-from equipoise.core.arrays import Booleans, Integers, Objects
+from equipoise.core.arrays import AnyArray, Booleans, Integers, Objects
 from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Family, Finding
 from equipoise.core.groups import Groups
 from equipoise.core.parts import Part
 from equipoise.data import Coded, ModelPredictions, PredictionData, Predictions
 from equipoise.metrics.counts import Counts, count
-from equipoise.metrics.counts.accuracy import HitRate, hits
 from equipoise.metrics.counts.rates import DemographicParity
 from equipoise.metrics.measure import Measure, measure
+from equipoise.stats.power import minimum_difference
 from equipoise.stats.resampling import Resampling
+
+if TYPE_CHECKING:
+    from equipoise.audits.config import LabelledImagesConfig
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,6 +123,11 @@ class LabelDesign:
             name = f"{self.version}, probabilities"
             yield name, count(target, columns, self.groups, weights=weights, units=units)
 
+    def detectable(self, share: float, alpha: float, tests: int) -> float:
+        """Return the smallest difference from a share that the two smallest groups would show."""
+        first, second = np.sort(self.groups.counts[self.groups.usable])[:2].tolist()
+        return minimum_difference(first, second, share, alpha=alpha, tests=tests)
+
     def place(self, audit: str, level: float, version: str | None = None) -> Place:
         """Return where numbers of this design are measured."""
         return Place(audit, self.model, self.groups.name, version or self.version, level)
@@ -131,28 +138,54 @@ def take(coded: Coded, rows: Booleans | Integers) -> Coded:
     return Coded(coded.codes[rows], coded.vocabulary)
 
 
-def groups_by(
-    attributes: Sequence[str], data: PredictionData, min_size: int, rows: Booleans | None = None
-) -> Groups:
-    """Return the groups of rows, all unless given, by one or several attributes."""
-    known = data.coded_attributes
-    labels: dict[str, Any] = {
-        name: known[name] if rows is None else take(known[name], rows) for name in attributes
-    }
-    return Groups.of(labels, min_size=min_size)
+def groups_of(
+    section: LabelledImagesConfig, data: PredictionData, rows: Booleans | None = None
+) -> list[Groups]:
+    """Return the groups of rows, all unless given, for each choice of attributes."""
+    kept: Any = slice(None) if rows is None else rows
+    known = {name: take(one, kept) for name, one in data.coded_attributes.items()}
+    return [
+        Groups.of({name: known[name] for name in names}, min_size=section.min_group_size)
+        for names in section.groups
+    ]
 
 
-def check_groups(groups: Iterable[Groups], data: PredictionData) -> None:
-    """Refuse choices of groups of which fewer than two are large enough to compare.
+def compared(
+    section: LabelledImagesConfig, data: PredictionData
+) -> Iterator[tuple[str, str, Groups, Booleans]]:
+    """Yield every key of `data.models` with its versions, groups, and rows with an output.
 
     Raises
     ------
     DataError
-        With the sizes of the groups.
+        When fewer than two groups are large enough to compare.
     """
-    for each in groups:
-        which = f"groups {each.name}: fewer than two groups"
-        check_two(each, which, "rows", file=next(iter(data.inputs)))
+    for key, model in data.models.items():
+        rows = np.asarray(model.state != "unmatched")
+        every = groups_of(section, data, rows)
+        for version in model.versions:
+            for groups in every:
+                which = f"groups {groups.name}: fewer than two groups"
+                check_two(groups, which, "rows", file=next(iter(data.inputs)))
+                yield key, version, groups, rows
+
+
+_STATES = {
+    "unmatched": "have no output of the model and are not used",
+    "missing": "have an empty output",
+    "unknown": "were answered with “do not know”",
+    "refused": "were refused",
+}
+
+
+def notes_of_rows(models: Mapping[str, ModelPredictions]) -> Iterator[str]:
+    """Yield how many rows have no label, or no output that counts."""
+    for name, model in models.items():
+        if model.without_label:
+            yield f"{name}: {model.without_label} outputs have no labelled row and are not used."
+        for state, what in _STATES.items():
+            if n := model.rows(state):
+                yield f"{name}: {n} labelled rows {what}."
 
 
 def findings_of(
@@ -172,11 +205,9 @@ def _findings(estimate: Estimate, place: Place) -> Iterator[UncorrectedFinding]:
     """Yield the findings of an estimate: the whole, and its parts where it has several."""
     if estimate.metric in ("worst_group_accuracy", "accuracy_gap"):
         yield whole(estimate, place, Family.COMPOSITE, by_group=estimate.parts[0].by_group)
-    elif estimate.metric == "skewsize":
-        yield whole(estimate, place, Family.DESCRIPTIVE)
     elif estimate.metric == "rates":
         yield from parts(estimate, place)
-    elif estimate.by is None:
+    elif estimate.by is None or estimate.metric == "skewsize":
         tested = estimate.chance is not None
         yield whole(estimate, place, Family.COMPOSITE if tested else Family.DESCRIPTIVE)
     else:
@@ -193,39 +224,21 @@ def _findings(estimate: Estimate, place: Place) -> Iterator[UncorrectedFinding]:
         yield from parts(estimate, place)
 
 
-def hit_rate_findings(
-    design: LabelDesign, k: int, place: Place, resampling: Resampling | None, seed: int
-) -> list[UncorrectedFinding]:
-    """Return the hit rate and its gap between groups, where the model gives several labels."""
-    top = design.predictions.coded_top
-    if top is None:
-        return []
-    k = min(k, top.codes.shape[1])
-    counts = hits(
-        design.target.values,
-        take(top, design.rows).values,
-        design.groups,
-        k=k,
-        units=None if design.units is None else design.units.values,
-    )
-    return rate_and_gap(measure(counts, [HitRate(k)], resampling, seed)[0], place)
-
-
 def state_gap(
-    counts: Counts,
+    design: LabelDesign,
     state: str,
+    rows: Booleans,
     metric: str,
     place: Place,
     resampling: Resampling | None,
     seed: int,
 ) -> UncorrectedFinding:
-    """Return the gap between groups in the share of rows in a state, such as "refused".
-
-    `counts` are those of the states of the rows as if they were labels.
-    """
+    """Return the gap between groups in the share of the rows that are in a state."""
+    labels: AnyArray = np.where(rows, state, "other")
+    counts = count(labels, labels, design.groups, units=design.units)
     estimate = measure(counts, [DemographicParity()], resampling, seed)[0]
-    found = parts(estimate, place, metric=metric)
-    return next(each for each in found if each.finding.subject == state)
+    gaps = parts(estimate, place, metric=metric)
+    return next(each for each in gaps if each.finding.subject == state)
 
 
 def widest_part(some: Sequence[Part]) -> Part:
@@ -290,25 +303,19 @@ def _mirror(finding: Finding, classes: Sequence[str]) -> str:
     return ""
 
 
-def same_numbers_once(drafts: Iterable[UncorrectedFinding]) -> Iterator[UncorrectedFinding]:
-    """Take the verdict from findings whose groups have the numbers of an earlier finding.
-
-    An intersection with an attribute that determines the target splits no class: within a class
-    its groups are those of the other attributes.
-    """
-    yield from once((draft, _numbers(draft.finding)) for draft in drafts)
-
-
-def once(drafts: Iterable[tuple[UncorrectedFinding, Hashable]]) -> Iterator[UncorrectedFinding]:
+def once(
+    drafts: Iterable[UncorrectedFinding], behind: Iterable[Hashable]
+) -> Iterator[UncorrectedFinding]:
     """Take the verdict from drafts that stand on the same numbers as one of other groups before.
 
     Parameters
     ----------
-    drafts : iterable of (UncorrectedFinding, hashable)
-        With the numbers that each stands on; None where they are not known.
+    drafts : iterable of UncorrectedFinding
+    behind : iterable of hashable
+        The numbers that each stands on; None where they are not known.
     """
     seen: dict[Hashable, str] = {}
-    for draft, numbers in drafts:
+    for draft, numbers in zip(drafts, behind, strict=True):
         finding = draft.finding
         if finding.family is Family.DESCRIPTIVE or numbers is None:
             yield draft
@@ -318,7 +325,12 @@ def once(drafts: Iterable[tuple[UncorrectedFinding, Hashable]]) -> Iterator[Unco
         yield draft if same else without_verdict(draft, f"the same numbers as for {groups}")
 
 
-def _numbers(finding: Finding) -> tuple[object, ...] | None:
+def numbers_behind(finding: Finding) -> tuple[object, ...] | None:
+    """Return the numbers of a finding's groups.
+
+    An intersection with an attribute that determines the target splits no class: within a class
+    its groups are those of the other attributes.
+    """
     if not finding.by_group:
         return None
     behind = sorted((one.n, one.value) for one in finding.by_group if one.n)

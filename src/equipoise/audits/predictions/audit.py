@@ -10,18 +10,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from equipoise.audits.audit import Audit, Measured, audit_kind
-from equipoise.audits.config import resampling_of
+from equipoise.audits.config import group_name, resampling_of
 from equipoise.audits.engines.labels import (
     LabelDesign,
-    check_groups,
+    compared,
     findings_of,
-    groups_by,
-    hit_rate_findings,
-    same_numbers_once,
+    groups_of,
+    notes_of_rows,
+    numbers_behind,
+    once,
     state_gap,
+    take,
     without_mirrors,
 )
-from equipoise.audits.findings import UncorrectedFinding, whole
+from equipoise.audits.findings import UncorrectedFinding, rate_and_gap, whole
 from equipoise.audits.predictions import tables
 from equipoise.audits.predictions.config import Config
 from equipoise.audits.predictions.outputs import predict_labels
@@ -31,15 +33,10 @@ from equipoise.core.groups import Groups
 from equipoise.data import PredictionData, join_predictions, read_predictions
 from equipoise.data.labels import read_labels
 from equipoise.data.problems import listed
-from equipoise.metrics.counts import count
-from equipoise.metrics.counts.accuracy import Accuracy
+from equipoise.metrics.counts.accuracy import Accuracy, HitRate, hits
 from equipoise.metrics.counts.effect_sizes import SkewSize
 from equipoise.metrics.measure import Measure, measure
-from equipoise.stats.power import (
-    minimum_difference,
-    minimum_effect_size,
-    sample_size_for_difference,
-)
+from equipoise.stats.power import minimum_effect_size, sample_size_for_difference
 
 if TYPE_CHECKING:
     from equipoise.audits.kinds import Progress
@@ -112,27 +109,15 @@ class Predictions(Audit[Config, PredictionData, Design]):
 
     def groups(self, config: Config, data: PredictionData) -> list[Groups]:
         """Return the groups of all labelled images."""
-        return [
-            groups_by(attributes, data, config.data.min_group_size)
-            for attributes in config.data.groups
-        ]
+        return groups_of(config.data, data)
 
     def designs(self, config: Config, data: PredictionData) -> list[Design]:
         """Return every combination of model, version and groups."""
-        designs = []
-        for model in config.models:
-            rows = data.models[model].state != "unmatched"
-            groups = [
-                groups_by(attributes, data, config.data.min_group_size, rows)
-                for attributes in config.data.groups
-            ]
-            designs += [
-                Design(model, version, each, data, rows, first=each is groups[0])
-                for version in data.models[model].versions
-                for each in groups
-            ]
-        check_groups((design.groups for design in designs), data)
-        return designs
+        first = group_name(config.data.groups[0])
+        return [
+            Design(model, version, groups, data, rows, first=groups.name == first)
+            for model, version, groups, rows in compared(config.data, data)
+        ]
 
     def measure(
         self,
@@ -143,11 +128,14 @@ class Predictions(Audit[Config, PredictionData, Design]):
     ) -> Measured:
         """Measure one design with everything that the config asks for."""
         metrics, seed, level = config.metrics, config.resampling.seed, config.resampling.level
-        place = design.place(self.name, level)
-        counts = design.counts
-        findings = [*self._accuracy(config, design)]
-        measures = [*measures_of(config, counts)]
-        tested, parts = findings_of(counts, measures, place, resampling, seed)
+        place, counts = design.place(self.name, level), design.counts
+        findings: list[UncorrectedFinding] = []
+        if metrics.accuracy is not None and design.first:
+            # Over all labelled rows, whatever their groups.
+            drawn = resampling_of(config, 1)
+            estimate = measure(design.overall, [Accuracy("accuracy", None)], drawn, seed)[0]
+            findings.append(whole(estimate, replace(place, groups=""), Family.DESCRIPTIVE))
+        tested, parts = findings_of(counts, [*measures_of(config, counts)], place, resampling, seed)
         findings += without_mirrors(
             tested, classes=counts.classes, determined=counts.determines_target
         )
@@ -157,25 +145,19 @@ class Predictions(Audit[Config, PredictionData, Design]):
                 there = design.place(self.name, level, version)
                 both: list[Measure] = [effects, SkewSize(**effects.params)]
                 findings += findings_of(ranked, both, there, resampling, seed)[0]
-        if metrics.hit_rate is not None:
-            findings += hit_rate_findings(design, metrics.hit_rate.k, place, resampling, seed)
-        if metrics.unanswered_rate is not None:
-            states = np.where(design.state == "answered", "answered", "unanswered")
-            if "unanswered" in states:
-                rows = count(np.full(len(states), "any"), states, design.groups, units=design.units)
-                gap = state_gap(rows, "unanswered", "unanswered_rate", place, resampling, seed)
-                findings.append(gap)
+        top = design.predictions.coded_top
+        if metrics.hit_rate is not None and top is not None:
+            k, labels = min(metrics.hit_rate.k, top.codes.shape[1]), take(top, design.rows).values
+            units = None if design.units is None else design.units.values
+            counted = hits(design.target.values, labels, design.groups, k=k, units=units)
+            findings += rate_and_gap(measure(counted, [HitRate(k)], resampling, seed)[0], place)
+        unanswered = design.state != "answered"
+        if metrics.unanswered_rate is not None and unanswered.any():
+            metric = "unanswered_rate"
+            findings.append(
+                state_gap(design, "unanswered", unanswered, metric, place, resampling, seed)
+            )
         return Measured(tuple(findings), tables.of_design(design, parts, config))
-
-    def _accuracy(self, config: Config, design: Design) -> Iterator[UncorrectedFinding]:
-        """Measure a model's accuracy over all its labelled rows, whatever their groups."""
-        if config.metrics.accuracy is None or not design.first:
-            return
-        measures = [Accuracy("accuracy", None)]
-        resampling, seed = resampling_of(config, 1), config.resampling.seed
-        estimate = measure(design.overall, measures, resampling, seed)[0]
-        place = design.place(self.name, config.resampling.level)
-        yield whole(estimate, replace(place, groups=""), Family.DESCRIPTIVE)
 
     def combine(
         self, config: Config, data: PredictionData, measured: Sequence[Measured]
@@ -183,7 +165,8 @@ class Predictions(Audit[Config, PredictionData, Design]):
         """Show numbers that several groups share once, and count the states of all rows."""
         states = Measured(tables={"states": tables.states_of_models(data)})
         every = Measured.together([states, *measured])
-        return replace(every, findings=tuple(same_numbers_once(every.findings)))
+        behind = (numbers_behind(draft.finding) for draft in every.findings)
+        return replace(every, findings=tuple(once(every.findings, behind)))
 
     def details(
         self,
@@ -209,12 +192,23 @@ class Predictions(Audit[Config, PredictionData, Design]):
         self, config: Config, data: PredictionData, designs: Sequence[Design]
     ) -> Iterable[str]:
         """Return the notes on the data and on how groups and classes go together."""
-        yield from _rows_left_out(data)
+        yield from notes_of_rows(data.models)
         yield from _unused(data)
         for design in designs:
-            yield from _of_groups(design, config.data.target)
-        for design in designs:
-            yield from _may_be_outside(design, config.data.target)
+            if design.counts.determines_target:
+                yield (
+                    f"{design.groups.name}: the groups determine the target, so accuracy is "
+                    "tested over all rows only, not also within each true class. Differences "
+                    "between them say which classes are found less often."
+                )
+            facts = data.counts["models"][design.model]["versions"][design.version]
+            if outside := facts.get("choices_outside"):
+                yield (
+                    f"{design.model}: no row has {listed(outside, _LISTED)} as data.target, "
+                    f"{config.data.target}, and these are classes of the model. Where it predicts "
+                    "one, the audit stops after it has run: map them under its `map:`, or set "
+                    "`open_vocabulary: true`."
+                )
 
     def save(self, folder: Path, data: PredictionData) -> None:
         """Write the labels and predictions of every image, which `compare` pairs."""
@@ -257,89 +251,32 @@ def _model(name: str, data: PredictionData) -> Row:
 
 
 def _detectable(design: LabelDesign, config: Config, tests: int) -> Row:
-    alpha, accuracy = config.testing.alpha, _accuracy(design)
-    sizes = np.sort(design.groups.counts[design.groups.usable]).tolist()
-    threshold, apart, wanted = config.testing.threshold("accuracy_gap") or 0.05, None, None
-    if len(sizes) > 1:
-        apart = minimum_difference(sizes[0], sizes[1], accuracy, alpha=alpha, tests=tests)
-        wanted = sample_size_for_difference(accuracy, threshold, alpha=alpha, tests=tests)
-    return {
-        "model": design.model, "version": design.version, "groups": design.groups.name,
-        "accuracy_difference": apart, "rows_per_group_wanted": wanted,
-        "cramers_v": _detectable_v(design, alpha, tests) if len(sizes) > 1 else None,
-    }  # fmt: skip
-
-
-def _accuracy(design: LabelDesign) -> float:
-    counts = design.overall
-    right = counts.table[counts.truth == counts.prediction].sum()
+    alpha, overall, counts = config.testing.alpha, design.overall, design.counts
+    right = overall.table[overall.truth == overall.prediction].sum() / overall.table.sum()
     # Away from 0 and 1, where a difference could go one way only.
-    return float(np.clip(right / counts.table.sum(), 0.05, 0.95))
-
-
-def _detectable_v(design: LabelDesign, alpha: float, tests: int) -> float | None:
-    counts = design.counts
+    accuracy = float(np.clip(right, 0.05, 0.95))
+    threshold, effect = config.testing.threshold("accuracy_gap") or 0.05, None
     by_class = counts.by_truth(counts.table[None])[0][counts.targets]
     n, groups = by_class.sum(axis=1), (by_class > 0).sum(axis=1)
-    place = int(n.argmin())
-    labels = min(len(counts.targets), len(counts.classes))
-    if groups[place] < 2 or labels < 2:
-        return None
-    df, divisor = (int(groups[place]) - 1) * (labels - 1), min(int(groups[place]), labels) - 1
-    return minimum_effect_size(int(n[place]), df, divisor, alpha=alpha, tests=tests)
-
-
-def _may_be_outside(design: LabelDesign, target: str) -> Iterator[str]:
-    """Say that a model that is yet to run knows classes that the data do not have."""
-    counts = design.data.counts["models"][design.model]["versions"][design.version]
-    outside = counts.get("choices_outside", ())
-    if outside:
-        yield (
-            f"{design.model}: no row has {listed(outside, _LISTED)} as data.target, {target}, "
-            "and these are classes of the model. Where it predicts one, the audit stops after "
-            f"it has run: map them under models.{design.model}.map, or set "
-            f"models.{design.model}.open_vocabulary: true."
-        )
-
-
-def _of_groups(design: LabelDesign, target: str) -> Iterator[str]:
-    # Who is misgendered is asked by groups of the very gender that is predicted.
-    if target in design.groups.attributes:
-        yield (
-            f"{design.groups.name}: {target} is the target and makes groups, so differences "
-            "between these say which classes are found less often. That is bias against people "
-            f"only where {target} is an attribute of people, such as gender."
-        )
-    if design.counts.determines_target:
-        yield (
-            f"{design.groups.name}: the groups determine the target, so accuracy is tested over "
-            "all rows only, not also within each true class."
-        )
-
-
-def _rows_left_out(data: PredictionData) -> Iterator[str]:
-    for name, model in data.models.items():
-        if model.without_label:
-            yield f"{name}: {model.without_label} predictions have no label and are not used."
-        for state, what in _STATES.items():
-            if n := model.rows(state):
-                yield f"{name}: {n} labelled rows {what}."
+    place, labels = int(n.argmin()), len(counts.targets)
+    if min(labels, smallest := int(groups[place])) > 1:
+        df, divisor = (smallest - 1) * (labels - 1), min(smallest, labels) - 1
+        effect = minimum_effect_size(int(n[place]), df, divisor, alpha=alpha, tests=tests)
+    return {
+        "model": design.model, "version": design.version, "groups": design.groups.name,
+        "accuracy_difference": design.detectable(accuracy, alpha, tests),
+        "rows_per_group_wanted": sample_size_for_difference(
+            accuracy, threshold, alpha=alpha, tests=tests
+        ),
+        "cramers_v": effect,
+    }  # fmt: skip
 
 
 def _unused(data: PredictionData) -> Iterator[str]:
     """Name entries of class mappings that no row used: perhaps a typing error."""
     facts_of = {"data": data.counts["labels"]}
     for model, counts in data.counts["models"].items():
-        for version, facts in counts["versions"].items():
-            facts_of[f"{model}, {version}"] = facts
+        facts_of |= {f"{model}, {name}": facts for name, facts in counts["versions"].items()}
     for where, facts in facts_of.items():
         if labels := facts.get("map_unused"):
             yield f"{where}: no row has the label of map entries {', '.join(labels)}."
-
-
-_STATES = {
-    "unmatched": "have no prediction row and are not used",
-    "missing": "have an empty prediction and are left out of accuracy",
-    "unknown": 'were answered with "unknown" and are left out of accuracy',
-    "refused": "were refused and are left out of accuracy",
-}

@@ -16,7 +16,7 @@ import pyarrow as pa
 from equipoise.audits import group_sizes
 from equipoise.audits.columns import Row, table_of
 from equipoise.audits.comparison import difference, one_model_only, prefixed
-from equipoise.audits.engines.labels import groups_by, once, take, without_mirrors
+from equipoise.audits.engines.labels import groups_of, once, take, without_mirrors
 from equipoise.audits.findings import Place, UncorrectedFinding, conclude, manifest_of
 from equipoise.audits.kinds import Progress, with_progress
 from equipoise.audits.predictions.tables import measures_of
@@ -141,7 +141,9 @@ def compare(runs: Runs, *, progress: Progress | None = None) -> AuditResult:
         some, order = _compared(name, joint, measures, config)
         contrasts += some
         ranking += order
-    judged = conclude(once((one.draft, one.behind) for one in contrasts), config.testing)
+    judged = conclude(
+        once((one.draft for one in contrasts), (one.behind for one in contrasts)), config.testing
+    )
     findings = tuple(replace(one, reason=_of_differences(one.reason)) for one in judged)
     manifest = _manifest(runs, common, joints, perf_counter() - started)
     tables = _tables([*zip(contrasts, findings, strict=True)], ranking)
@@ -208,9 +210,8 @@ def _joints(common: Common) -> Iterator[tuple[str, Joint, Sequence[Measure]]]:
     if config.metrics.accuracy is not None:
         everything = Groups(("all",), (("all",),), np.zeros(len(rows), np.int32))
         yield "", common.joint(everything), (Accuracy("accuracy", None),)
-    for attributes in config.data.groups:
-        groups = groups_by(attributes, common.data, config.data.min_group_size).take(rows)
-        joint = common.joint(groups)
+    for groups in groups_of(config.data, common.data):
+        joint = common.joint(groups.take(rows))
         yield groups.name, joint, [*_measures(config, joint.counts)]
 
 

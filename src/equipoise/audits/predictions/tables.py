@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from scipy import stats
 
-from equipoise.audits.columns import Row, table_of
+from equipoise.audits.columns import Row, placed, table_of
 from equipoise.audits.engines.labels import LabelDesign
 from equipoise.core.parts import Part
 from equipoise.metrics.counts import Counts
@@ -95,9 +95,7 @@ def of_design(
             yates=options.yates,
             formulation=options.formulation,
         )
-        for position, (name, value) in enumerate(place.items()):
-            sweep = sweep.add_column(position, name, pa.array([value] * len(sweep), pa.string()))
-        tables["mev_sweep"] = sweep
+        tables["mev_sweep"] = placed(sweep, place)
     return tables
 
 
