@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 from time import perf_counter
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+from scipy.stats import rankdata
 
 from equipoise.audits import group_sizes
 from equipoise.audits.columns import Row, table_of
@@ -30,13 +32,13 @@ from equipoise.data import Coded
 from equipoise.metrics.counts import Counts
 from equipoise.metrics.counts.accuracy import Accuracy
 from equipoise.metrics.counts.chi_square import Layout
-from equipoise.metrics.counts.effect_sizes import NO_TEST, EffectTables, SkewSize, no_skewness
+from equipoise.metrics.counts.effect_sizes import NO_TEST, EffectTables, SkewSize
 from equipoise.metrics.counts.paired import Joint, Pair, Seen, join
 from equipoise.metrics.counts.rates import EqualizedOdds, Rates
 from equipoise.metrics.measure import Measure
 from equipoise.metrics.spec import spec_of
 from equipoise.metrics.table_metric import TableMetric
-from equipoise.report.words import COMPARISON
+from equipoise.report.words import COMPARISON, pair_of
 from equipoise.report.words import Pair as ModelPair
 from equipoise.stats.chance import band, p_value
 from equipoise.stats.intervals import percentile
@@ -52,9 +54,13 @@ Numbers = dict[str, Floats]
 DESCRIBED = "skewsize"
 
 
+Contrast = tuple[UncorrectedFinding, Hashable]
+"""The difference of two models, and what it was read from: equal ones are equal comparisons."""
+
+
 @dataclass(frozen=True, eq=False)
 class Common:
-    """What is compared: the images that all runs have, with every model's labels.
+    """What is compared: the images that every model of all runs answered.
 
     Attributes
     ----------
@@ -63,7 +69,7 @@ class Common:
     data : PredictionData
         Of the first run: true classes and attributes follow it.
     rows : ndarray of int
-        Rows of `data` whose images every run has.
+        Rows of `data` with these images.
     labels : mapping of str to Coded
         Best predictions of each model on those rows.
     """
@@ -73,35 +79,18 @@ class Common:
     rows: Integers
     labels: Mapping[str, Coded]
 
-    @property
-    def answered(self) -> int:
-        """How many rows are compared: those with a label and an answer of every model."""
-        codes = [self.data.coded_target.codes[self.rows]]
-        codes += [one.codes for one in self.labels.values()]
-        return int(np.all([one >= 0 for one in codes], axis=0).sum())
-
-    def joint(self, groups: Groups) -> Joint:
-        """Return the counts of all models by group."""
-        unit = self.data.coded_unit
+    def joints(self) -> Iterator[tuple[str, Joint, Sequence[Measure]]]:
+        """Yield counts and measures without groups, then for each choice of groups."""
+        config, unit = self.config, self.data.coded_unit
         units = None if unit is None else take(unit, self.rows)
-        return join(take(self.data.coded_target, self.rows), self.labels, groups, units=units)
-
-
-@dataclass(frozen=True, eq=False)
-class Contrast:
-    """The difference of two models in one number, as a finding.
-
-    Attributes
-    ----------
-    draft : UncorrectedFinding
-    pair : Pair
-    behind : hashable
-        What the number was read from: equal ones are equal comparisons.
-    """
-
-    draft: UncorrectedFinding
-    pair: ModelPair
-    behind: Hashable
+        count = partial(join, take(self.data.coded_target, self.rows), self.labels, units=units)
+        if config.metrics.accuracy is not None:
+            codes = np.zeros(len(self.rows), np.int32)
+            joint = count(groups=Groups(("all",), (("all",),), codes))
+            yield "", joint, (Accuracy("accuracy", None),)
+        for groups in groups_of(config.data, self.data):
+            joint = count(groups=groups.take(self.rows))
+            yield groups.name, joint, [*_measures(config, joint.counts)]
 
 
 def compare(runs: Runs, *, progress: Progress | None = None) -> AuditResult:
@@ -134,23 +123,21 @@ def compare(runs: Runs, *, progress: Progress | None = None) -> AuditResult:
     started = perf_counter()
     common = _common(runs)
     config = common.config
-    joints = [*_joints(common)]
+    joints = [*common.joints()]
     contrasts: list[Contrast] = []
     ranking: list[Row] = []
     for name, joint, measures in with_progress(joints, progress, "comparing"):
         some, order = _compared(name, joint, measures, config)
         contrasts += some
         ranking += order
-    judged = conclude(
-        once((one.draft for one in contrasts), (one.behind for one in contrasts)), config.testing
-    )
-    findings = tuple(replace(one, reason=_of_differences(one.reason)) for one in judged)
+    drafts = once((draft for draft, _ in contrasts), (behind for _, behind in contrasts))
+    findings = conclude(drafts, config.testing)
     manifest = _manifest(runs, common, joints, perf_counter() - started)
-    tables = _tables([*zip(contrasts, findings, strict=True)], ranking)
     sizes = (
         row for name, one, _ in joints if name for row in group_sizes.sizes_of(one.counts.groups)
     )
-    return AuditResult(findings, manifest, {**tables, "group_sizes": group_sizes.table(sizes)})
+    tables = {**_tables(findings, ranking), "group_sizes": group_sizes.table(sizes)}
+    return AuditResult(findings, manifest, tables)
 
 
 def _common(runs: Runs) -> Common:
@@ -184,14 +171,16 @@ def _common(runs: Runs) -> Common:
     labels = dict(_labels(runs, rows))
     if len(labels) < 2:
         raise one_model_only(labels)
-    common = Common(config, data, rows[first], labels)
-    if not common.answered:
+    codes = [data.coded_target.codes[rows[first]], *(one.codes for one in labels.values())]
+    answered = np.all([one >= 0 for one in codes], axis=0)
+    if not answered.any():
         raise DataError(
             f"no image has a label and an answer of every model: {', '.join(labels)}",
             expected="models that answered the same images",
             fix="leave out the model whose answers are missing, or audit it on the same images",
         )
-    return common
+    labels = {name: take(one, answered) for name, one in labels.items()}
+    return Common(config, data, rows[first][answered], labels)
 
 
 def _labels(runs: Runs, rows: Mapping[str, Integers]) -> Iterator[tuple[str, Coded]]:
@@ -201,18 +190,7 @@ def _labels(runs: Runs, rows: Mapping[str, Integers]) -> Iterator[tuple[str, Cod
             name = model if models.count(model) == 1 else f"{run}: {model}"
             for version, labels in predicted.versions.items():
                 full = name if len(predicted.versions) == 1 else f"{name} ({version})"
-                yield full, Coded(labels.coded.codes[rows[run]], labels.coded.vocabulary)
-
-
-def _joints(common: Common) -> Iterator[tuple[str, Joint, Sequence[Measure]]]:
-    """Yield counts and measures without groups, then for each set of groups of the config."""
-    config, rows = common.config, common.rows
-    if config.metrics.accuracy is not None:
-        everything = Groups(("all",), (("all",),), np.zeros(len(rows), np.int32))
-        yield "", common.joint(everything), (Accuracy("accuracy", None),)
-    for groups in groups_of(config.data, common.data):
-        joint = common.joint(groups.take(rows))
-        yield groups.name, joint, [*_measures(config, joint.counts)]
+                yield full, take(labels.coded, rows[run])
 
 
 def _measures(config: Config, counts: Counts) -> Iterator[Measure]:
@@ -268,15 +246,19 @@ def _measure(
     measures: Sequence[Measure], views: Sequence[Seen], blocks: Iterable[Floats]
 ) -> list[list[Numbers]]:
     """Return the numbers of every view by measure, block by block: all tables may not fit."""
-    kept: list[list[list[Floats]]] = [[[] for _ in measures] for _ in views]
+    values = []
     for block in blocks:
-        for view, own in zip(views, kept, strict=True):
-            tables = view.tables(block)
-            for one, values in zip(measures, own, strict=True):
-                values.append(one(view.counts, tables))
+        tables = [view.tables(block) for view in views]
+        values.append([
+            [one(view.counts, table) for one in measures]
+            for view, table in zip(views, tables, strict=True)
+        ])  # fmt: skip
     return [
-        [_by_subject(*each, view.counts) for each in zip(measures, own, strict=True)]
-        for view, own in zip(views, kept, strict=True)
+        [
+            _by_subject(one, [block[at][place] for block in values], view.counts)
+            for place, one in enumerate(measures)
+        ]
+        for at, view in enumerate(views)
     ]
 
 
@@ -351,14 +333,15 @@ def _contrasts(
         if subject and np.isnan(values).all():
             continue
         metric = _metric(one, subject)
-        reason = _reason(joint, one, models, values)
         worse, lower = "", spec_of(metric).value_harm == "lower"
         if values[0] < values[1] or values[1] < values[0]:
             worse = names[(values[1] < values[0]) == lower]
-        part = Part(
-            metric, subject, values[1] - values[0], n=round(joint.counts.table.sum()),
-            reason=reason or (NO_TEST if metric == DESCRIBED else ""),
-        )  # fmt: skip
+        unknown = [model for model, value in zip(names, values, strict=True) if math.isnan(value)]
+        reason = NO_TEST if metric == DESCRIBED else ""
+        if unknown:
+            reason = f"no value of {', '.join(unknown)}, as the audit explains"
+        n = round(joint.counts.table.sum())
+        part = Part(metric, subject, values[1] - values[0], n=n, reason=reason)
         models_pair = ModelPair(*names, values, worse)
         place = Place(COMPARISON, models_pair.name, name, "default", config.resampling.level)
         draft = _draft(
@@ -366,21 +349,7 @@ def _contrasts(
             null=null[1] - null[0],
         )  # fmt: skip
         (draft,) = without_mirrors([draft], classes=classes, determined=determined)
-        yield Contrast(draft, models_pair, (metric, subject, names, behind))
-
-
-def _reason(joint: Joint, one: Measure, models: tuple[int, int], values: Sequence[float]) -> str:
-    """Say why a difference has no value, model by model."""
-    reasons = []
-    for model, value in zip(models, values, strict=True):
-        if np.isnan(value):
-            why = "no value, as its audit explains"
-            if isinstance(one, SkewSize):
-                seen = joint.alone(model)
-                effects, _ = one.numbers(seen.counts, seen.tables(joint.counts.table[None]))
-                why = no_skewness(int((~np.isnan(effects)).sum()))
-            reasons.append(f"{joint.models[model]}: {why}")
-    return "; ".join(reasons)
+        yield draft, (metric, subject, names, behind)
 
 
 def _draft(
@@ -409,19 +378,11 @@ def _draft(
     return difference(part, pair, place, family=family, unit=unit, method=method, null=text)
 
 
-def _of_differences(reason: str) -> str:
-    """Speak of differences: a comparison of models judges no disparity between groups."""
-    words = (("excess over chance", "difference"), ("disparity", "difference"))
-    for old, new in (*words, ("chance plus or minus", "plus or minus")):
-        reason = reason.replace(old, new)
-    return reason
-
-
 def _manifest(
     runs: Runs, common: Common, joints: Sequence[tuple[str, Joint, object]], seconds: float
 ) -> Manifest:
     """Describe the comparison: settings of the first run, inputs of all."""
-    used, several = common.answered, len(runs) > 1
+    used, several = len(common.rows), len(runs) > 1
     notes = [f"Compared on the {used} images that have a label and an answer of every model."]
     for run, (_, data) in runs.items():
         if left := len(data.ids) - used:
@@ -445,9 +406,7 @@ def _manifest(
     )  # fmt: skip
 
 
-def _tables(
-    judged: Sequence[tuple[Contrast, Finding]], ranking: Sequence[Row]
-) -> dict[str, pa.Table]:
+def _tables(findings: Sequence[Finding], ranking: Sequence[Row]) -> dict[str, pa.Table]:
     """Return the tables `differences`, `ranking` and `disagreements`.
 
     A metric whose findings repeat others, or follow from base rates, ranks nobody and disagrees
@@ -455,19 +414,20 @@ def _tables(
     """
     repeats = {
         (one.metric, one.groups)
-        for _, one in judged
+        for one in findings
         if one.family is Family.DESCRIPTIVE and one.metric != DESCRIBED and not one.subject
     }
+    compared = [(one, pair) for one in findings if (pair := pair_of(one))]
     differences = [
         {
             "metric": one.metric, "subject": one.subject, "groups": one.groups,
-            "version": one.version, "model_a": contrast.pair.first, "model_b": contrast.pair.second,
-            "value_a": contrast.pair.values[0], "value_b": contrast.pair.values[1],
+            "version": one.version, "model_a": pair.first, "model_b": pair.second,
+            "value_a": pair.values[0], "value_b": pair.values[1],
             "difference": one.value, "low": one.ci_low, "high": one.ci_high,
             "p_value": one.p_value, "q_value": one.q_value, "n": one.n,
             "verdict": str(one.verdict), "reason": one.reason,
         }
-        for contrast, one in judged
+        for one, pair in compared
     ]  # fmt: skip
     ranking = [row for row in ranking if (row["metric"], row["groups"]) not in repeats]
     return {
@@ -485,7 +445,7 @@ def _tables(
             whole="rank",
         ),
         "disagreements": table_of(
-            _disagreements(judged), "groups metric_a metric_b model_a model_b sentence"
+            _disagreements(compared), "groups metric_a metric_b model_a model_b sentence"
         ),
     }
 
@@ -494,10 +454,14 @@ def _ranking(
     about: Row, models: Sequence[str], values: Floats, replicates: Floats
 ) -> Iterator[Row]:
     """Yield the rank of each model by its value, and the ranks of paired replicates."""
-    lower = spec_of(about["metric"]).value_harm == "lower"
-    ranks, drawn = _ranks(values[None], lower=lower)[0], _ranks(replicates, lower=lower)
+    sign = -1 if spec_of(about["metric"]).value_harm == "lower" else 1
+    # 1 is best; ties share the best rank, NaN has none.
+    ranks, *drawn = rankdata(
+        sign * np.concatenate([values[None], replicates]),
+        method="min", axis=1, nan_policy="omit",
+    )  # fmt: skip
     for place in np.argsort(ranks, kind="stable").tolist():
-        known = drawn[:, place][~np.isnan(drawn[:, place])]
+        known = np.array([rank[place] for rank in drawn if not math.isnan(rank[place])])
         low, high = np.quantile(known, (0.025, 0.975)).tolist() if len(known) else [math.nan] * 2
         yield about | {
             "model": models[place],
@@ -509,41 +473,32 @@ def _ranking(
         }
 
 
-def _ranks(values: Floats, *, lower: bool) -> Floats:
-    """Rank models (r, models), 1 is best; ties share the best rank, NaN has none."""
-    signed = -values if lower else values
-    better = (signed[:, None, :] < signed[:, :, None]).sum(axis=2)
-    return np.where(np.isnan(values), np.nan, 1.0 + better)
-
-
-def _disagreements(judged: Sequence[tuple[Contrast, Finding]]) -> Iterator[Row]:
+def _disagreements(compared: Sequence[tuple[Finding, ModelPair]]) -> Iterator[Row]:
     """Yield pairs of metrics that call opposite models better, both with a verdict of difference.
 
     Accuracy over all images is held against every set of groups, other metrics against those of
     their own groups.
     """
     sure = [
-        (contrast, one)
-        for contrast, one in judged
+        (one, pair)
+        for one, pair in compared
         if one.verdict is Verdict.DISPARITY and not one.subject
     ]
-    for (first, a), (second, b) in combinations(sure, 2):
+    for (a, first), (b, second) in combinations(sure, 2):
         together = a.model == b.model and a.groups in ("", b.groups)
-        if together and first.pair.worse != second.pair.worse:
+        if together and first.worse != second.worse:
             yield {
                 "groups": b.groups,
                 "metric_a": a.metric,
                 "metric_b": b.metric,
-                "model_a": first.pair.first,
-                "model_b": first.pair.second,
-                "sentence": f"{_prefers(first)}; {_prefers(second)}.",
+                "model_a": first.first,
+                "model_b": first.second,
+                "sentence": f"{_prefers(a, first)}; {_prefers(b, second)}.",
             }
 
 
-def _prefers(contrast: Contrast) -> str:
-    one, (low, high) = contrast.draft.finding, contrast.pair.values
+def _prefers(one: Finding, pair: ModelPair) -> str:
     over = f" over {one.groups}" if one.groups else ""
-    better, values = contrast.pair.first, f"{low:.3f} against {high:.3f}"
-    if contrast.pair.worse == better:
-        better, values = contrast.pair.second, f"{high:.3f} against {low:.3f}"
-    return f"{spec_of(one.metric).label}{over} prefers {better} ({values})"
+    sides = zip((pair.first, pair.second), pair.values, strict=True)
+    (better, value), (_, other) = sorted(sides, key=lambda side: side[0] == pair.worse)
+    return f"{spec_of(one.metric).label}{over} prefers {better} ({value:.3f} against {other:.3f})"
