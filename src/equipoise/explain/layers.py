@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from equipoise.core.errors import ModelError
 from equipoise.models.edits import Insides
@@ -49,13 +49,6 @@ class Layer:
         return output if self.form == "channels first" else output.permute(0, 3, 1, 2)
 
 
-class _Seen(NamedTuple):
-    """The output of a layer, and how often it ran."""
-
-    output: Any
-    times: int
-
-
 def find_layer(
     inside: Insides,
     run: Callable[[], Any],
@@ -88,18 +81,27 @@ def find_layer(
     """
     if name is not None:
         inside.layer(name)
-    seen, score = _outputs(inside, run)
+    outputs, score = _outputs(inside, run)
     if name is not None:
-        return _named(inside, name, seen, size)
-    torch = inside.torch
-    for place in reversed([one for one in seen if one.startswith(tower)]):
-        layer = _placed(place, inside.layer(place), seen[place], size)
+        layer = _placed(name, inside.layer(name), outputs.get(name), size)
+        if layer is None:
+            raise ModelError(
+                f"{inside.name}: layer {name!r} doesn't run once for an image, or gives nothing "
+                "that lies over the image. To do: name another layer."
+            )
+        return layer
+    for place in reversed([one for one in outputs if one.startswith(tower)]):
+        layer = _placed(place, inside.layer(place), outputs[place], size)
         if layer is None or not _is_usual(layer):
             continue
-        (slope,) = torch.autograd.grad(
-            score.sum(), seen[place].output, retain_graph=True, allow_unused=True
+        (slope,) = inside.torch.autograd.grad(
+            score.sum(), outputs[place], retain_graph=True, allow_unused=True
         )
-        if slope is not None and _every_place_counts(layer.reshape(slope)):
+        if slope is None:
+            continue
+        # Of most places: the score does not depend on those behind a dead unit.
+        counts = layer.reshape(slope).abs().sum(dim=(0, 1)) > 0
+        if counts.double().mean() > 0.5:
             return layer
     raise ModelError(
         f"{inside.name} has no layer with one vector for each place of an image. "
@@ -107,48 +109,34 @@ def find_layer(
     )
 
 
-def _outputs(inside: Insides, run: Callable[[], Any]) -> tuple[dict[str, _Seen], Any]:
-    """Return what every layer gave, in the order in which they finished."""
-    seen: dict[str, _Seen] = {}
+def _outputs(inside: Insides, run: Callable[[], Any]) -> tuple[dict[str, Any], Any]:
+    """Return outputs in the order in which layers finish, None if one runs again; and the score."""
+    outputs: dict[str, Any] = {}
 
     def keep(name: str, _module: Any, _inputs: Any, output: Any) -> None:
-        times = seen.pop(name).times if name in seen else 0
-        seen[name] = _Seen(output, times + 1)
+        again = name in outputs
+        outputs.pop(name, None)
+        outputs[name] = None if again else output
 
     with ExitStack() as stack:
         for name, layer in inside.module.named_modules():
             if name:
                 stack.callback(layer.register_forward_hook(partial(keep, name)).remove)
-        return seen, run()
+        return outputs, run()
 
 
-def _named(inside: Insides, name: str, seen: Mapping[str, _Seen], size: tuple[int, int]) -> Layer:
-    if name not in seen or seen[name].times > 1:
-        raise ModelError(
-            f"{inside.name} doesn't run its layer {name!r} once for an image. To do: name another "
-            "layer."
-        )
-    layer = _placed(name, inside.layer(name), seen[name], size)
-    if layer is None:
-        raise ModelError(
-            f"{inside.name}: what the layer {name!r} gives has no places of the image. "
-            "To do: name an earlier layer."
-        )
-    return layer
-
-
-def _placed(name: str, module: Any, seen: _Seen, size: tuple[int, int]) -> Layer | None:
+def _placed(name: str, module: Any, output: Any, size: tuple[int, int]) -> Layer | None:
     """Return a layer whose output lies over the image; None of any other."""
-    shape = tuple(getattr(seen.output, "shape", ()))
-    if seen.times > 1 or not getattr(seen.output, "requires_grad", False):
+    shape = tuple(getattr(output, "shape", ()))
+    if len(shape) not in (3, 4) or not output.requires_grad:
         return None
     if len(shape) == 4:
         last = shape[1] == shape[2] and shape[2] != shape[3]
-        grid = shape[1:3] if last else shape[2:]
+        rows, columns = grid = shape[1:3] if last else shape[2:]
         form = "channels last" if last else "channels first"
-        return Layer(name, module, form, grid) if _lies_over(grid, size) else None
-    if len(shape) != 3:
-        return None
+        # Rows and columns are in the proportion of the image, within a cell.
+        lies_over = min(grid) > 1 and abs(rows * size[1] / size[0] - columns) <= 1.0 + 1e-9
+        return Layer(name, module, form, grid) if lies_over else None
     # The layer was found on one image, so an axis of length 1 is that of images.
     first = shape[1] == 1 < shape[0]
     tokens = shape[0] if first else shape[1]
@@ -158,13 +146,6 @@ def _placed(name: str, module: Any, seen: _Seen, size: tuple[int, int]) -> Layer
             form = "tokens first" if first else "tokens"
             return Layer(name, module, form, patches, prefix)
     return None
-
-
-def _lies_over(grid: tuple[int, int], size: tuple[int, int]) -> bool:
-    """Whether rows and columns are in the proportion of the image, within a cell."""
-    rows, columns = grid
-    wide = rows * size[1] / size[0]
-    return min(grid) > 1 and abs(wide - columns) <= 1.0 + 1e-9
 
 
 def _grid(patches: int, size: tuple[int, int]) -> tuple[int, int] | None:
@@ -185,8 +166,3 @@ def _is_usual(layer: Layer) -> bool:
     if any(word in kind for word in ("pool", "identity", "drop")):
         return False
     return not (layer.form == "channels last" and "linear" in kind)
-
-
-def _every_place_counts(slope: Any) -> bool:
-    """Whether the score depends on most places: of those behind a dead unit it does not."""
-    return bool((slope.abs().sum(dim=(0, 1)) > 0).double().mean() > 0.5)

@@ -125,14 +125,27 @@ def activation_maps(
     ----------
     Selvaraju et al. 2017, "Grad-CAM"; Mandal 2024, chapters 4 and 5.
     """
-    arrays, asked = as_rgb(images), _asked(targets, len(images))
+    arrays = as_rgb(images)
+    asked = (targets,) * len(arrays) if isinstance(targets, str) else tuple(targets)
     if method not in METHODS:
         raise InputError(f"there is no method {method!r}; expected one of {', '.join(METHODS)}")
     if not arrays:
         raise InputError("images: none; expected at least one")
+    if len(asked) != len(arrays):
+        raise InputError(
+            f"targets: {len(asked)} for {len(arrays)} images; expected one each, or one for all"
+        )
     scored = scoring(model, asked, question=question)
     with _pixels_alone(scored):
-        found = _layer(scored, arrays[0], asked[0], layer)
+        inputs = _inputs(scored, arrays[:1])
+        height, width = inputs["pixel_values"].requires_grad_(True).shape[-2:]
+        found = find_layer(
+            scored.inside,
+            lambda: scored.score(inputs, asked[:1]),
+            (int(height), int(width)),
+            name=layer,
+            tower=scored.tower,
+        )
         parts = [
             _batch(scored, found, method, arrays[start : start + batch],
                    asked[start : start + batch])
@@ -143,13 +156,6 @@ def activation_maps(
     return ActivationMaps(
         np.concatenate(parts), frames, asked, found.name, method, scored.what, recipe is not None
     )
-
-
-def _asked(targets: str | Sequence[str], n: int) -> tuple[str, ...]:
-    asked = (targets,) * n if isinstance(targets, str) else tuple(targets)
-    if len(asked) != n:
-        raise InputError(f"targets: {len(asked)} for {n} images; expected one each, or one for all")
-    return asked
 
 
 @contextmanager
@@ -163,19 +169,6 @@ def _pixels_alone(scored: Scoring) -> Iterator[None]:
     finally:
         for weight in weights:
             weight.requires_grad_(True)
-
-
-def _layer(scored: Scoring, image: Any, target: str, name: str | None) -> Layer:
-    inputs = _inputs(scored, [image])
-    size = tuple(inputs["pixel_values"].shape[-2:])
-    inputs["pixel_values"].requires_grad_(True)
-    return find_layer(
-        scored.inside,
-        lambda: scored.score(inputs, [target]),
-        (int(size[0]), int(size[1])),
-        name=name,
-        tower=scored.tower,
-    )
 
 
 def _inputs(scored: Scoring, images: Sequence[Any]) -> dict[str, Any]:
@@ -203,29 +196,20 @@ def _batch(
         def forward(self, pixels: Any) -> Any:
             return scored.score({**others, "pixel_values": pixels}, targets)
 
+    try:
+        library = getattr(import_module("pytorch_grad_cam"), METHODS[method])
+    except ImportError as error:
+        raise MissingExtraError("grad-cam", "explain") from error
     with torch.enable_grad():
-        cam = _library(method)(
-            model=Opinion(),
-            target_layers=[layer.module],
-            reshape_transform=layer.reshape,
+        cam = library(
+            model=Opinion(), target_layers=[layer.module], reshape_transform=layer.reshape
         )
         try:
             pixels = inputs["pixel_values"].requires_grad_(True)
-            found = cam(pixels, targets=[_itself] * len(images))
+            found = cam(pixels, targets=[lambda score: score] * len(images))
         finally:
             cam.activations_and_grads.release()
     return _coarse(np.asarray(found, dtype=np.float32))
-
-
-def _itself(score: Any) -> Any:
-    return score
-
-
-def _library(method: str) -> Any:
-    try:
-        return getattr(import_module("pytorch_grad_cam"), METHODS[method])
-    except ImportError as error:
-        raise MissingExtraError("grad-cam", "explain") from error
 
 
 def _coarse(maps: Floats32) -> Floats32:

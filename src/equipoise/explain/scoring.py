@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -146,24 +146,19 @@ def _match(model: HfPairScorer) -> Score:
 
 
 def _likelihood(model: HfAnswerer, inside: Insides, question: str) -> Score:
-    kinds: Mapping[str, Callable[..., Any]] = {
-        "blip-vqa": _answered,
-        "blip-caption": _captioned,
-    }
-    follow = kinds.get(model.family.name)
-    if follow is None:
+    family, question = model.family.name, question.strip()
+    if family not in ("blip-vqa", "blip-caption"):
         raise ModelError(
-            f"{inside.name} is a {model.family.name}, whose answers cannot be followed back to "
-            f"pixels here. To do: name a {' or '.join(kinds)} model."
+            f"{inside.name} is a {family}, whose answers cannot be followed back to pixels here. "
+            "To do: name a blip-vqa or blip-caption model."
         )
-    if bool(question.strip()) != (follow is _answered):
+    if bool(question) != (family == "blip-vqa"):
         raise InputError(f"{inside.name}: only models of blip-vqa need a question")
 
     def score(inputs: Tensors, asked: Sequence[str]) -> Any:
         tokens = _answer_tokens(model, inside.torch, asked)
-        logits = follow(model, inputs, tokens, question)
-        told = logits[:, :-1].log_softmax(dim=-1)
-        each = told.gather(2, tokens["input_ids"][:, 1:, None])[:, :, 0]
+        likely = _logits(model, inputs, tokens, question)[:, :-1].log_softmax(dim=-1)
+        each = likely.gather(2, tokens["input_ids"][:, 1:, None])[:, :, 0]
         return (each * tokens["attention_mask"][:, 1:]).sum(dim=1)
 
     return score
@@ -185,25 +180,21 @@ def _answer_tokens(model: HfAnswerer, torch: Any, answers: Sequence[str]) -> Ten
     }
 
 
-def _answered(model: HfAnswerer, inputs: Tensors, answer: Tensors, question: str) -> Any:
-    seen = model.model.vision_model(pixel_values=inputs["pixel_values"]).last_hidden_state
-    text = model.family.prompt.format(question.strip())
-    asked = model.processor.tokenizer([text] * len(seen), return_tensors="pt")
-    mask = asked["attention_mask"].to(seen.device)
-    states = model.model.text_encoder(
-        input_ids=asked["input_ids"].to(seen.device),
-        attention_mask=mask,
-        encoder_hidden_states=seen,
-        encoder_attention_mask=seen.new_ones(seen.shape[:2]).long(),
-    ).last_hidden_state
+def _logits(model: HfAnswerer, inputs: Tensors, answer: Tensors, question: str) -> Any:
+    """Return the logits of each token of the answer to a question, or of a caption without one."""
+    states = model.model.vision_model(pixel_values=inputs["pixel_values"]).last_hidden_state
+    mask = states.new_ones(states.shape[:2]).long()
+    if question:
+        text = model.family.prompt.format(question)
+        asked = model.processor.tokenizer([text] * len(states), return_tensors="pt")
+        own = asked["attention_mask"].to(states.device)
+        states = model.model.text_encoder(
+            input_ids=asked["input_ids"].to(states.device),
+            attention_mask=own,
+            encoder_hidden_states=states,
+            encoder_attention_mask=mask,
+        ).last_hidden_state
+        mask = own
     return model.model.text_decoder(
         **answer, encoder_hidden_states=states, encoder_attention_mask=mask
-    ).logits
-
-
-def _captioned(model: HfAnswerer, inputs: Tensors, answer: Tensors, _: str) -> Any:
-    seen = model.model.vision_model(pixel_values=inputs["pixel_values"]).last_hidden_state
-    mask = seen.new_ones(seen.shape[:2]).long()
-    return model.model.text_decoder(
-        **answer, encoder_hidden_states=seen, encoder_attention_mask=mask
     ).logits

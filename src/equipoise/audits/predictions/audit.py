@@ -203,11 +203,12 @@ class Predictions(Audit[Config, PredictionData, Design]):
                 )
             facts = data.counts["models"][design.model]["versions"][design.version]
             if outside := facts.get("choices_outside"):
+                key = f"models.{design.model}"
                 yield (
                     f"{design.model}: no row has {listed(outside, _LISTED)} as data.target, "
                     f"{config.data.target}, and these are classes of the model. Where it predicts "
-                    "one, the audit stops after it has run: map them under its `map:`, or set "
-                    "`open_vocabulary: true`."
+                    f"one, the audit stops after it has run: map them under {key}.map, or set "
+                    f"{key}.open_vocabulary: true."
                 )
 
     def save(self, folder: Path, data: PredictionData) -> None:
