@@ -57,6 +57,7 @@ from equipoise.metrics.counts.rates import DemographicParity
 from equipoise.metrics.measure import measure
 from equipoise.metrics.values.outside import correlation
 from equipoise.metrics.vectors.predicted_labels import ASIDE, label_concentration, spread
+from equipoise.report.text import listed
 
 if TYPE_CHECKING:
     from equipoise.audits.answers.config import ModelConfig
@@ -258,7 +259,34 @@ class Answers(Audit[Config, AnswersData, AnswersDesign]):
         resampling: Resampling | None,
     ) -> Measured:
         """Measure one design with everything that the config asks for."""
-        return _measure_design(design, data.figures, resampling)
+        place = design.place(self.name, config.resampling.level, design.shown)
+        drafts: list[UncorrectedFinding] = []
+        if not design.silent:
+            drafts += map(_spread_aside, _answered(design, place, resampling))
+        if not design.leads:
+            why = "raw texts, shown beside their normalised form, which is tested"
+            shown = (without_verdict(draft, why) for draft in drafts if not draft.finding.subject)
+            return Measured(tuple(shown))
+        question = replace(place, version=design.question or "default")
+        drafts = [*_unanswered(design, question, resampling), *drafts]
+        points: list[Row] = []
+        notes = []
+        for name in design.figures:
+            compared, some, lost = _against_figure(design, place, name, data.figures[name])
+            drafts += compared
+            points += some
+            if lost:
+                notes.append(
+                    f"{design.model}, {place.version}: {name} has no figure for {len(lost)} "
+                    f"answers: {listed([*map(shortened, lost)], _LISTED)}."
+                )
+        tables = {"answer_states": _state_table(design)}
+        if not design.silent:
+            tables["answers"] = _answer_table(design)
+        if points:
+            columns = "model groups version figure first answer n outside lean"
+            tables["figures"] = table_of(points, columns, number="outside lean", whole="n")
+        return Measured(tuple(drafts), tables, tuple(notes))
 
     def combine(self, config: Config, data: AnswersData, measured: Sequence[Measured]) -> Measured:
         """Add the raw texts behind each answer."""
@@ -373,40 +401,6 @@ def _read(
         outputs = read_predictions(part, model=f"{name}, {question}", id_column=id_column)
         # Parts of one table are no files of their own.
         yield question, replace(outputs, inputs={read.name: read.digest})
-
-
-def _measure_design(
-    one: AnswersDesign, figures: Mapping[str, Mapping[str, float]], resampling: Resampling | None
-) -> Measured:
-    """Measure one design with everything that the config asks for."""
-    place = one.place("answers", one.config.resampling.level, one.shown)
-    drafts = [] if one.silent else [*map(_spread_aside, _answered(one, place, resampling))]
-    if not one.leads:
-        why = "raw texts, shown beside their normalised form, which is tested"
-        shown = (without_verdict(draft, why) for draft in drafts if not draft.finding.subject)
-        return Measured(tuple(shown))
-    asked = replace(place, version=one.question or "default")
-    drafts = [*_unanswered(one, asked, resampling), *drafts]
-    points: list[Row] = []
-    notes = []
-    for name in one.figures:
-        compared, some, lost = _against_figure(one, place, name, figures[name])
-        drafts += compared
-        points += some
-        if lost:
-            where = ", ".join(part for part in (one.model, place.version) if part)
-            more = ", …" if len(lost) > _LISTED else ""
-            notes.append(
-                f"{where}: {name} has no figure for {len(lost)} answers: "
-                f"{', '.join(map(shortened, lost[:_LISTED]))}{more}."
-            )
-    tables = {"answer_states": _state_table(one)}
-    if not one.silent:
-        tables["answers"] = _answer_table(one)
-    if points:
-        columns = "model groups version figure first answer n outside lean"
-        tables["figures"] = table_of(points, columns, number="outside lean", whole="n")
-    return Measured(tuple(drafts), tables, tuple(notes))
 
 
 def _spread_aside(draft: UncorrectedFinding) -> UncorrectedFinding:

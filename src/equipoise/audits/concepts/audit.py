@@ -247,25 +247,32 @@ class Concepts(Audit[Config, ConceptData, Design]):
         """
         versions, detectable = [], []
         for design in designs:
-            if design.model == designs[0].model:
-                positives = _positives(data, design)
-                versions.append(_version(design, positives))
-                if not design.version.changes:
-                    detectable.append(_detectable(design, positives, max(tests.values())))
+            if design.model != designs[0].model:
+                continue
+            groups, positives = design.cut.groups, _positives(data, design)
+            choices = choices_of(config, design.version)
+            compared = sum("" in reasons_of(groups, one, choices) for one in positives)
+            versions.append({
+                "version": design.version.name,
+                "groups": groups.name,
+                "rows": int((groups.codes >= 0).sum()),
+                "concepts_compared": compared,
+                "concepts_too_rare": len(positives) - compared,
+            })  # fmt: skip
+            if not design.version.changes:
+                detectable.append(_detectable(design, positives, max(tests.values())))
+        models = [
+            {
+                "model": name,
+                "concepts": len(one.concepts),
+                "images_without_scores": int(one.without.sum()),
+            }
+            for name, one in data.models.items()
+        ]
         return {
-            "images": len(data.rows.images),
-            "rows": len(data.rows),
-            "models": [
-                {
-                    "model": name,
-                    "concepts": len(scores.concepts),
-                    "images_without_scores": int(scores.without.sum()),
-                }
-                for name, scores in data.models.items()
-            ],
-            "versions": versions,
-            "detectable": detectable,
-        }
+            "images": len(data.rows.images), "rows": len(data.rows), "models": models,
+            "versions": versions, "detectable": detectable,
+        }  # fmt: skip
 
     def notes(self, config: Config, data: ConceptData, designs: Sequence[Design]) -> Iterator[str]:
         """Return, for each model, the labelled concepts that it does not score."""
@@ -442,35 +449,16 @@ def _positives(data: ConceptData, design: Design) -> Integers:
     return np.stack([*counted])
 
 
-def _version(design: Design, positives: Integers) -> Row:
-    groups, choices = design.cut.groups, choices_of(design.config, design.version)
-    compared = sum("" in reasons_of(groups, one, choices) for one in positives)
-    return {
-        "version": design.version.name,
-        "groups": groups.name,
-        "changes": design.version.description,
-        "rows": int((groups.codes >= 0).sum()),
-        "groups_compared": int(groups.usable.sum()),
-        "concepts_compared": compared,
-        "concepts_too_rare": len(positives) - compared,
-    }
-
-
 def _detectable(design: Design, positives: Integers, tests: int) -> Row:
-    groups = design.cut.groups
+    groups, options = design.cut.groups, design.config.testing
     sizes = np.sort(positives[:, groups.usable], axis=1)
+    smallest = sizes[np.argsort(sizes[:, 0], kind="stable")[len(sizes) // 2], :2]
     row: Row = {"groups": groups.name, "positives": None, "true_positive_rate_difference": None}
-    if sizes.shape[1] < 2:
-        return row
-    middle = sizes[np.argsort(sizes[:, 0], kind="stable")[len(sizes) // 2]]
-    smallest = int(middle[0]), int(middle[1])
-    if not smallest[0]:
-        return row
-    share, alpha = 1 - design.version.choices.validation, design.config.testing.alpha
-    difference = minimum_difference(
-        smallest[0] * share, smallest[1] * share, _RATE, alpha=alpha, tests=tests
-    )
-    return row | {"positives": [*smallest], "true_positive_rate_difference": difference}
+    if smallest[0]:
+        first, second = (smallest * (1 - design.version.choices.validation)).tolist()
+        difference = minimum_difference(first, second, _RATE, alpha=options.alpha, tests=tests)
+        row |= {"positives": smallest.tolist(), "true_positive_rate_difference": difference}
+    return row
 
 
 def _left_out(design: Design) -> Iterator[str]:

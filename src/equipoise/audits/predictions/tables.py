@@ -11,7 +11,7 @@ import pyarrow as pa
 from scipy import stats
 
 from equipoise.audits.columns import Row, placed, table_of
-from equipoise.audits.engines.labels import LabelDesign
+from equipoise.audits.engines.labels import LabelDesign, take
 from equipoise.core.parts import Part
 from equipoise.metrics.counts import Counts
 from equipoise.metrics.counts.accuracy import Accuracy
@@ -184,23 +184,18 @@ def states_of_models(data: PredictionData) -> pa.Table:
     """Return the states of all rows of each model, as the table `states`."""
     rows: list[Row] = []
     for name, model in data.models.items():
-        states = _counted(model.state)
-        if model.without_label:
-            states["without label"] = model.without_label
+        states = model.coded_state.sizes() | {"without label": model.without_label}
         everywhere = {"model": name, "groups": "", "group": ""}
-        rows += [everywhere | {"state": state, "count": n} for state, n in states.items()]
+        rows += [everywhere | {"state": state, "count": n} for state, n in states.items() if n]
     return _table("states", rows)
 
 
 def _states(design: LabelDesign) -> Iterator[Row]:
-    state = design.state
-    if (state == "answered").all() or design.version != next(iter(design.labels.versions)):
+    if (design.state == "answered").all() or design.version != next(iter(design.labels.versions)):
         return
+    codes = design.groups.codes
+    state = take(design.labels.coded_state, design.rows)
     for group, name in enumerate(design.groups.names):
-        for label, n in _counted(state[design.groups.codes == group]).items():
-            yield {"group": name, "state": label, "count": n}
-
-
-def _counted(states: Any) -> dict[str, int]:
-    names, counts = np.unique(states.astype(str), return_counts=True)
-    return dict(zip(names.tolist(), counts.tolist(), strict=True))
+        for label, n in take(state, codes == group).sizes().items():
+            if n:
+                yield {"group": name, "state": label, "count": n}
