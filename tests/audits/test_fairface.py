@@ -58,7 +58,7 @@ def test_groups_that_do_not_determine_the_target_are_tested_within_class_too(
 def test_notes_name_what_determines_the_target_and_what_has_no_label(result):
     text = "\n".join(result.manifest.notes)
     assert "race × gender: the groups determine the target" in text
-    assert "deepface: 2 predictions have no label and are not used." in text
+    assert "deepface: 2 outputs have no labelled row and are not used." in text
     (parity,) = found(result, "deepface", "demographic_parity", "race × gender")
     assert parity.verdict is Verdict.NONE
 

@@ -200,7 +200,14 @@ class Concepts(Audit[Config, ConceptData, Design]):
                     baseline.groups, name, "rows", file=file, others="groups or terms"
                 )
                 for version, cut in cuts:
-                    _check_rows(cut, version, file)
+                    if not (cut.groups.codes >= 0).any():
+                        why = ", ".join(f"{reason}: {n}" for reason, n in cut.excluded.items())
+                        raise DataError(
+                            f"{cut.groups.name}, version {version.name!r}: no row is left ({why})",
+                            file=file,
+                            expected="rows that take part in every version",
+                            fix=f"correct the version ({version.description}), or remove it",
+                        )
                     designs.append(
                         Design(
                             config, model, version, baseline, cut, len(scores.concepts), measured
@@ -424,19 +431,6 @@ def _repeats(rows: Rows, codes: Integers32, taken: Booleans) -> Booleans:
     repeated[places] = True
     repeated[places[first]] = False
     return repeated
-
-
-def _check_rows(cut: Cut, version: Version, file: str) -> None:
-    """Refuse a version in which no row takes part."""
-    if (cut.groups.codes >= 0).any():
-        return
-    why = ", ".join(f"{reason}: {count}" for reason, count in cut.excluded.items())
-    raise DataError(
-        f"groups {cut.groups.name}, version {version.name!r}: no row is left ({why})",
-        file=file,
-        expected="rows that take part in every version",
-        fix=f"change what the version changes ({version.description}), or remove it",
-    )
 
 
 def _positives(data: ConceptData, design: Design) -> Integers:

@@ -187,27 +187,27 @@ def _where(run: Run) -> Row:
 
 def _pairs(run: Run) -> Iterator[Row]:
     """Yield a row for each concept ("" for their mean) and pair of groups."""
-    found, several = run.results, len(run.results.pairs)
+    found, pairs = run.results, run.results.pairs
     parts = [part for part in run.estimate.parts if part.metric == _DIFFERENCE]
     # Means are corrected by themselves.
     q_values = np.concatenate([
         benjamini_hochberg(np.array([part.p_value for part in some], dtype=np.float64))
-        for some in (parts[:several], parts[several:])
+        for some in (parts[: len(pairs)], parts[len(pairs) :])
     ])  # fmt: skip
-    concepts = [None, *range(len(found.names))]
-    places = ((concept, pair) for concept in concepts for pair in found.pairs)
-    for (concept, pair), part, q in zip(places, parts, q_values.tolist(), strict=True):
+    for place, (part, q) in enumerate(zip(parts, q_values.tolist(), strict=True)):
+        # The mean over concepts stands before them.
+        concept, pair = place // len(pairs) - 1, pairs[place % len(pairs)]
         row = _where(run) | {
-            "concept": "" if concept is None else found.names[concept],
+            "concept": "" if concept < 0 else found.names[concept],
             "difference": part.value, "low": part.low, "high": part.high,
             "chance_low": part.chance_low, "chance_high": part.chance_high,
             "p_value": part.p_value, "q_value": q, "reason": part.reason,
-            "threshold": math.nan if concept is None else float(found.thresholds[concept]),
+            "threshold": math.nan if concept < 0 else float(found.thresholds[concept]),
         }  # fmt: skip
         for side, group, own in zip("ab", pair, part.by_group, strict=True):
             row |= {f"group_{side}": own.group, f"value_{side}": own.value}
             row[f"prevalence_{side}"] = math.nan
-            if concept is not None:
+            if concept >= 0:
                 shown = _shown_by(found, concept, group)
                 row[f"prevalence_{side}"] = shown["prevalence"]
                 row[f"positives_{side}"] = shown["positives"]

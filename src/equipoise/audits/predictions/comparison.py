@@ -132,7 +132,7 @@ def compare(runs: Runs, *, progress: Progress | None = None) -> AuditResult:
         ranking += order
     drafts = once((draft for draft, _ in contrasts), (behind for _, behind in contrasts))
     findings = conclude(drafts, config.testing)
-    manifest = _manifest(runs, common, joints, perf_counter() - started)
+    manifest = _manifest(runs, common, perf_counter() - started)
     sizes = (
         row for name, one, _ in joints if name for row in group_sizes.sizes_of(one.counts.groups)
     )
@@ -378,9 +378,7 @@ def _draft(
     return difference(part, pair, place, family=family, unit=unit, method=method, null=text)
 
 
-def _manifest(
-    runs: Runs, common: Common, joints: Sequence[tuple[str, Joint, object]], seconds: float
-) -> Manifest:
+def _manifest(runs: Runs, common: Common, seconds: float) -> Manifest:
     """Describe the comparison: settings of the first run, inputs of all."""
     used, several = len(common.rows), len(runs) > 1
     notes = [f"Compared on the {used} images that have a label and an answer of every model."]
@@ -390,12 +388,6 @@ def _manifest(
             notes.append(f"{of}{left} of {len(data.ids)} labelled images are not compared.")
     if several:
         notes.append(f"Groups, metrics, thresholds and seed are those of run {next(iter(runs))}.")
-    notes += [
-        f"{name}: the groups determine the target, so demographic parity follows from the base "
-        "rates and is compared without a verdict."
-        for name, joint, _ in joints
-        if joint.counts.determines_target
-    ]
     inputs, counts = common.data.inputs, common.data.counts
     if several:
         inputs = prefixed({run: data.inputs for run, (_, data) in runs.items()})

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from statistics import median
+from collections.abc import Iterator, Sequence
 
-import pyarrow as pa
-import pyarrow.compute as pc
+import polars as pl
 
 from equipoise.core import AuditResult
 from equipoise.report.blocks import (
     Chart,
-    Key,
     Page,
     Row,
     Section,
@@ -120,6 +117,7 @@ def _scatters(classes: Sequence[Row]) -> Iterator[Chart]:
 
 MEDIUM, ACCURATE = 0.3, 0.8
 MOST_HIDDEN, MOST_WRONG = 8, 3
+_PANEL = ("model", "groups", "version")
 
 
 def hidden(result: AuditResult) -> Section | None:
@@ -129,59 +127,40 @@ def hidden(result: AuditResult) -> Section | None:
     median of the model's classes if that is lower: at most eight a model and grouping, largest
     effect size first.
     """
-    panelled = panels(rows(result, "classes"), "model", "groups", "version")
-    chosen = [row for panel in panelled.values() for row in _both_high(panel)]
-    if not chosen:
+    if "classes" not in result.tables:
         return None
-    mistakes = _mistakes(result, chosen)
+    accuracy, effect, count = map(pl.col, ("accuracy", "effect_size", "count"))
+    known = pl.DataFrame(result.tables["classes"]).filter(accuracy.is_finite() & effect.is_finite())
+    enough = pl.min_horizontal(accuracy.median().over(_PANEL), pl.lit(ACCURATE))
+    chosen = known.filter((effect >= MEDIUM) & (accuracy >= enough)).filter(
+        effect.rank("ordinal", descending=True).over(_PANEL) <= MOST_HIDDEN
+    )
+    top = pl.format("{} ({})", "prediction", count).head(MOST_WRONG)
+    wrong = (
+        pl.DataFrame(result.tables["confusions"])
+        .filter(pl.col("prediction") != pl.col("class"))
+        .join(chosen.select(*_PANEL, "class", accuracy, effect), on=[*_PANEL, "class"])
+        .sort(count, "prediction", descending=[True, False])
+        .group_by(*_PANEL, "class", "group", maintain_order=True)
+        .agg(pl.first("n", "accuracy", "effect_size"), wrong=count.sum(), top=top.str.join("; "))
+        .with_columns(share=pl.col("wrong") / pl.col("n"))
+        .sort(effect, *_PANEL, "class", "share", descending=[True] + [False] * 4 + [True])
+    )
+    if not len(wrong):
+        return None
     text = (
         f"Classes with an effect size of at least {MEDIUM} whose accuracy is at least {ACCURATE}, "
         "or at least the median of the model's classes. A good average hides that groups are "
         "mistaken for different things."
     )
-    columns = ["Class", "%Accuracy", "#Effect size", "Group", "#n", "#Wrong", "%Share",
-               "Most frequent wrong predictions", "Model", "Attributes"]  # fmt: skip
-    cells = [
-        (row["class"], row["accuracy"], row["effect_size"], *cell, row["model"], scope_of(row))
-        for row in chosen
-        for cell in _wrong(mistakes.get(_key(row), []))
-    ]
-    table = Table.of("Wrong predictions by group", columns, cells, source="confusions")
+    columns = {
+        "Class": "class", "%Accuracy": "accuracy", "#Effect size": "effect_size",
+        "Group": "group", "#n": "n", "#Wrong": "wrong", "%Share": "share",
+        "Most frequent wrong predictions": "top", "Model": "model", "Attributes": scope_of,
+    }  # fmt: skip
+    caption, every = "Wrong predictions by group", wrong.iter_rows(named=True)
+    table = Table.of(caption, columns, every, source="confusions")
     return Section.of("hidden", "Disparities behind a good average", text, table)
-
-
-def _both_high(panel: Sequence[Row]) -> list[Row]:
-    known = [row for row in panel if has(row["accuracy"]) and has(row["effect_size"])]
-    if not known:
-        return []
-    enough = min(median(row["accuracy"] for row in known), ACCURATE)
-    high = [row for row in known if row["effect_size"] >= MEDIUM and row["accuracy"] >= enough]
-    return sorted(high, key=_effect)[:MOST_HIDDEN]
-
-
-def _key(row: Row) -> Key:
-    return tuple(str(row[name]) for name in ("model", "groups", "version", "class"))
-
-
-def _mistakes(result: AuditResult, classes: Sequence[Row]) -> Mapping[Key, list[Row]]:
-    """Return the wrong predictions of some classes only: the table may have millions of rows."""
-    table = result.tables["confusions"]
-    names = pa.array(sorted({row["class"] for row in classes}), table.schema.field("class").type)
-    wrong = pc.and_(
-        pc.is_in(table["class"], value_set=names), pc.not_equal(table["prediction"], table["class"])
-    )
-    return panels(table.filter(wrong).to_pylist(), "model", "groups", "version", "class")
-
-
-def _wrong(mistakes: Sequence[Row]) -> list[tuple[str, int, int, float, str]]:
-    """Return rows, mistakes and the most frequent ones of each group, largest share first."""
-    cells = []
-    for (group,), own in panels(mistakes, "group").items():
-        top = sorted(own, key=lambda r: (-r["count"], r["prediction"]))[:MOST_WRONG]
-        n, wrong = own[0]["n"], sum(r["count"] for r in own)
-        named = "; ".join(f"{r['prediction']} ({r['count']})" for r in top)
-        cells.append((group, n, wrong, wrong / max(n, 1), named))
-    return sorted(cells, key=lambda cell: -cell[3])
 
 
 def planted(result: AuditResult) -> Section | None:
