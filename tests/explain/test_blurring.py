@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from equipoise.explain.blurring import BLOCKS, WHOLE, blurred
+from equipoise.explain.overlays import BLOCKS, WHOLE, blurred
 
 NOISE = np.random.default_rng(0).integers(0, 256, (60, 120, 3), dtype=np.uint8)
 

@@ -1,20 +1,27 @@
-"""A map laid over its image, as a small picture."""
+"""Pictures to show: a map laid over its image, and faces blurred beyond recognition."""
 
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from equipoise.core.arrays import Floats32
+from equipoise.core.arrays import AnyArray, Bytes, Floats32
 from equipoise.core.errors import MissingExtraError
-from equipoise.explain.blurring import blurred
 from equipoise.models.images import as_rgb
 
 SIDE = 176
 """Longer side of an overlay in pixels."""
+
+BLOCKS = 6
+"""Blocks of one colour along the longer side of what is blurred."""
+
+WHOLE = (0.0, 0.0, 1.0, 1.0)
+"""The box of a whole picture."""
+
 
 # From nothing to all: dark blue, purple, orange, yellow, in equal steps of lightness.
 _RAMP = np.array([(13, 8, 135), (126, 3, 168), (204, 71, 120), (248, 149, 64), (240, 249, 33)])
@@ -79,3 +86,36 @@ def overlay(
     data = io.BytesIO()
     drawn.save(data, "JPEG", quality=_QUALITY)
     return data.getvalue()
+
+
+def blurred(pixels: AnyArray, boxes: Sequence[Sequence[float]]) -> Bytes:
+    """Return a picture in which boxes are blocks of their mean colour.
+
+    Parameters
+    ----------
+    pixels : ndarray of uint8, shape (height, width, 3)
+        Not changed.
+    boxes : sequence of four float each
+        Left, top, right and bottom as shares of the picture, rounded outwards to whole pixels.
+        One that is not known (NaN) is the whole picture: what is to be hidden may be anywhere.
+
+    Returns
+    -------
+    ndarray of uint8
+        Of the same shape. A box has at most `BLOCKS` by `BLOCKS` colours.
+    """
+    found = np.array(pixels, dtype=np.uint8)
+    height, width = found.shape[:2]
+    for box in boxes:
+        left, top, right, bottom = np.clip(WHOLE if np.isnan(box).any() else box, 0.0, 1.0)
+        rows = slice(math.floor(top * height), math.ceil(bottom * height))
+        _coarsen(found[rows, math.floor(left * width) : math.ceil(right * width)])
+    return found
+
+
+def _coarsen(part: Bytes) -> None:
+    side = max(1, math.ceil(max(part.shape[:2]) / BLOCKS))
+    for top in range(0, part.shape[0], side):
+        for left in range(0, part.shape[1], side):
+            block = part[top : top + side, left : left + side]
+            block[:] = np.rint(block.mean(axis=(0, 1)))

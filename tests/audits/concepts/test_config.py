@@ -67,8 +67,6 @@ def test_a_version_starts_from_the_choices():
         ({"versions": {"a": {"metric": "false_positive_rate"}}}, "versions.a: metric"),
         ({"choices": {"terms": {"gendr": {"M": ["man"]}}}}, "choices.terms: given 'gendr'"),
         ({"choices": {"terms": {"gender": {"M": ["x"], "F": ["x"]}}}}, "terms.gender: 'x'"),
-        ({"choices": {"where": {"box": {"min": 2, "max": 1}}}}, "choices.where.box: 'min' 2.0"),
-        ({"gate": [{"metric": "concept_disparity", "max": 0.1}]}, "gate[0].metric"),
         ({"data": BASE["data"] | {"labels": {}}}, "data: labels.file: required"),
     ],
 )

@@ -431,8 +431,7 @@ def _overlays(
 
     Regions that are to be blurred are; an image without one of them is blurred as a whole.
     """
-    from equipoise.explain.blurring import WHOLE
-    from equipoise.explain.overlays import overlay
+    from equipoise.explain.overlays import WHOLE, overlay
 
     assert mapped.frames is not None  # noqa: S101 - maps of a live model have frames
     ids = images.ids[mapped.used].tolist()

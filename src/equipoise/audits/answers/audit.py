@@ -521,8 +521,7 @@ def _against_figure(
     config, counts = one.config, one.by_answer
     first, normal = config.figures[name].first, config.models[one.model].normalize
     if normal is not None:
-        steps = normal.steps
-        known = {steps(answer): figure for answer, figure in known.items()}
+        known = {normal.steps(answer): figure for answer, figure in known.items()}
     table = counts.by_prediction(counts.observed)[0]
     mine = table[:, one.groups.names.index(first)]
     rest = [large and other != first for other, large
@@ -530,9 +529,9 @@ def _against_figure(
     others = table[:, rest].sum(axis=1)
     place_row = {**_place(one), "figure": name, "first": first}
     points: list[Row] = []
-    lost, frequent = [], {*one.frequent}
+    lost = []
     for answer, a, b in zip(counts.classes, mine.tolist(), others.tolist(), strict=True):
-        if answer not in frequent or a + b == 0:
+        if answer not in one.frequent or a + b == 0:
             continue
         if answer not in known:
             lost.append(answer)
@@ -546,15 +545,13 @@ def _against_figure(
     estimate = correlation(leans, outside, level=config.resampling.level)
     verb = "rises" if estimate.value > 0 else "falls"
     about = "" if math.isnan(estimate.value) else f"the lean to {first} {verb} with {name}"
-    drafts = [whole(estimate, place, Family.COMPOSITE)]
-    drafts += [
-        without_verdict(draft, "beside Pearson's correlation, which is tested")
-        for draft in parts(estimate, place)
-        if draft.finding.metric == "spearman"
-    ]
+    _, spearman = parts(estimate, place)
     drafts = [
         replace(draft, finding=replace(draft.finding, subject=name, direction=about))
-        for draft in drafts
+        for draft in (
+            whole(estimate, place, Family.COMPOSITE),
+            without_verdict(spearman, "beside Pearson's correlation, which is tested"),
+        )
     ]
     return drafts, points, sorted(lost)
 
@@ -587,16 +584,16 @@ def _answer_table(one: AnswersDesign) -> pa.Table:
 def _state_table(one: AnswersDesign) -> pa.Table:
     """Count what became of the rows of each group, whichever states occur."""
     states, rows = one.state, []
+    kinds = [state for state in ("answered", *_RATES) if (states == state).any()]
     for group, name in enumerate(one.groups.names):
         mine = states[one.groups.codes == group]
-        for state in ("answered", *_RATES):
+        for state in kinds:
             n = int((mine == state).sum())
-            if (states == state).any():
-                rows.append({
-                    "model": one.model, "groups": one.groups.name, "question": one.question,
-                    "group": name, "state": state, "count": n, "n": len(mine),
-                    "share": n / len(mine) if len(mine) else None,
-                })  # fmt: skip
+            rows.append({
+                "model": one.model, "groups": one.groups.name, "question": one.question,
+                "group": name, "state": state, "count": n, "n": len(mine),
+                "share": n / len(mine) if len(mine) else None,
+            })  # fmt: skip
     columns = "model groups question group state count n share"
     return table_of(rows, columns, number="share", whole="count n")
 

@@ -410,10 +410,12 @@ def _cut(
 
 def _inside(rows: Rows, column: str, bounds: RowsConfig) -> Booleans:
     """Return the rows whose cell is inside the bounds; a missing cell is not."""
-    coded = rows.items.coded[column]
-    if bounds.values:
-        return np.array([*(text in bounds.values for text in coded.vocabulary), False])[coded.codes]
     inside: Booleans = np.ones(len(rows), dtype=np.bool_)
+    if bounds.values:
+        coded = rows.items.coded[column]
+        inside = np.array([*(text in bounds.values for text in coded.vocabulary), False])[
+            coded.codes
+        ]
     for bound, compare in ((bounds.min, np.greater_equal), (bounds.max, np.less_equal)):
         if bound is not None:
             inside &= compare(numbers_of(rows.items, column), bound)

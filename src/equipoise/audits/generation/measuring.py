@@ -32,7 +32,7 @@ from equipoise.core.parts import Part, parts_to_table
 from equipoise.counterfactuals.filtered import BEST, evidence
 from equipoise.counterfactuals.filters import of_combination
 from equipoise.evidence.decoding import ImageError, decode
-from equipoise.explain.blurring import WHOLE, blurred
+from equipoise.explain.overlays import WHOLE, blurred
 from equipoise.metrics.building import Percentile
 from equipoise.metrics.spec import make_estimate
 from equipoise.metrics.values.rejections import rejection_gap
