@@ -305,20 +305,27 @@ class Answers(Audit[Config, AnswersData, AnswersDesign]):
         Per model, question and groups: the smallest difference in the share of an answer of 10 %
         that the two smallest groups would show with a power of 80 %.
         """
-        leading, alpha = [one for one in designs if one.leads], config.testing.alpha
-        return {
-            "rows": len(data.ids),
-            "models": [_model(one) for one in leading if one.groups.name == designs[0].groups.name],
-            "detectable": [
-                {
-                    "model": one.model,
-                    "question": one.question,
-                    "groups": one.groups.name,
-                    "share_difference": one.detectable(0.1, alpha, max(tests[one.model], 1)),
+        models, detectable = [], []
+        for one in designs:
+            if not one.leads:
+                continue
+            place = {"model": one.model, "question": one.question}
+            many = max(tests[one.model], 1)
+            difference = one.detectable(0.1, config.testing.alpha, many)
+            detectable.append(place | {"groups": one.groups.name, "share_difference": difference})
+            if one.groups.name == designs[0].groups.name:
+                answered = int((one.state == "answered").sum())
+                counts: dict[str, int | None] = {
+                    "answered": answered,
+                    "unanswered": len(one.state) - answered,
+                    "without_answers": len(one.rows) - len(one.state),
+                    "different_answers": one.different,
+                    "compared": len(one.frequent),
                 }
-                for one in leading
-            ],
-        }
+                raw = next(iter(one.labels.versions.values()))
+                known = raw.coded.vocabulary != (NOT_YET_KNOWN,)
+                models.append(place | (counts if known else dict.fromkeys(counts)))
+        return {"rows": len(data.ids), "models": models, "detectable": detectable}
 
     def notes(
         self, config: Config, data: AnswersData, designs: Sequence[AnswersDesign]
@@ -341,20 +348,6 @@ class Answers(Audit[Config, AnswersData, AnswersDesign]):
                     f"{one.key}: {pooled} of {different} different answers are given too seldom "
                     "to be compared by themselves, and are pooled."
                 )
-
-
-def _model(one: AnswersDesign) -> dict[str, Any]:
-    answered, raw = int((one.state == "answered").sum()), next(iter(one.labels.versions.values()))
-    counts: dict[str, int | None] = {
-        "answered": answered,
-        "unanswered": len(one.state) - answered,
-        "without_answers": len(one.rows) - len(one.state),
-        "different_answers": one.different,
-        "compared": len(one.frequent),
-    }
-    if raw.coded.vocabulary == (NOT_YET_KNOWN,):
-        counts = dict.fromkeys(counts)
-    return {"model": one.model, "question": one.question} | counts
 
 
 def _ask(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from equipoise.core import AuditResult
 from equipoise.report.blocks import (
-    Block,
     Chart,
     Fold,
     Page,
@@ -19,6 +18,7 @@ from equipoise.report.blocks import (
     panels,
     rows,
     scope,
+    scope_of,
 )
 from equipoise.report.plots import COLORS, Axis, intervals, labelled_points, scatter
 from equipoise.report.text import count, listed, number
@@ -57,27 +57,29 @@ def answers(result: AuditResult) -> Section | None:
     if not table:
         return None
     charts: list[Chart] = []
-    tables: list[Block] = []
-    for key, panel in panels(table, "model", "groups", "version").items():
-        model, groups, version = key
-        name = f"{model}, {scope(groups, version)}"
-        by_answer = {answer: own for (answer,), own in panels(panel, "answer").items()}
-        ordered = sorted(by_answer, key=lambda answer: -_apart(by_answer[answer]))
-        if len(distinct(panel, "group")) <= MOST_GROUPS:
-            shown = [row for answer in ordered[:MOST_ANSWERS] for row in by_answer[answer]]
+    every: list[Row] = []
+    for (model, groups, version), panel in panels(table, "model", "groups", "version").items():
+        by_answer = panels(panel, "answer").values()
+        ordered = sorted(by_answer, key=_apart, reverse=True)
+        every += [row for own in ordered for row in own]
+        series = distinct(panel, "group")
+        if len(series) <= MOST_GROUPS:
+            shown = [row for own in ordered[:MOST_ANSWERS] for row in own]
             marks = labelled_points(shown, "answer", series="group", value="share", percent=True)
+            name = f"{model}, {scope(groups, version)}"
             label = f"Share of each group's answers: {name}"
             axis = Axis("share of the group's answers", percent=True)
-            charts.append(
-                intervals(marks, label, axis, title=name, series=distinct(shown, "group"))
-            )
-        tables.append(_answer_table(name, {one: by_answer[one] for one in ordered}))
+            charts.append(intervals(marks, label, axis, title=name, series=series))
     text = (
         "A row for each answer, a mark for each group: the share of the group's answers. The "
         "largest gaps between groups come first. Answers too rare to compare are pooled as "
         "“(rarer answers)”."
     )
-    fold = Fold("Show all answers", (*tables,))
+    columns = {
+        "Answer": "answer", "Group": "group", "%Share": "share", "#n": "count", "#Of": "n",
+        "#Right": "right", "Model": "model", "Attributes": scope_of,
+    }  # fmt: skip
+    fold = Fold("Show all answers", (Table.of("All answers", columns, every, source="answers"),))
     return Section.of("answers", "Answers by group", text, charts[:MOST_PANELS], fold)
 
 
@@ -85,20 +87,6 @@ def _apart(own: Sequence[Row]) -> float:
     """Return the largest difference of groups' shares of an answer."""
     known = [row["share"] for row in own if has(row["share"])]
     return float(max(known, default=0.0) - min(known, default=0.0))
-
-
-def _answer_table(name: str, by_answer: Mapping[str, Sequence[Row]]) -> Table:
-    groups = distinct([row for own in by_answer.values() for row in own], "group")
-    cells = []
-    for answer, own in by_answer.items():
-        shares = {row["group"]: row["share"] for row in own}
-        right = [row["right"] for row in own if row["right"] is not None]
-        cells.append((
-            answer, *(shares.get(one) for one in groups), sum(row["count"] for row in own),
-            sum(right) if right else None,
-        ))  # fmt: skip
-    columns = ["Answer", *(f"%{one}" for one in groups), "#n", "#Right"]
-    return Table.of(name, columns, cells, source="answers")
 
 
 def figures(result: AuditResult) -> Section | None:

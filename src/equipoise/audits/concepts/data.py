@@ -19,7 +19,6 @@ from equipoise.core.errors import ConfigError, DataError, InputError
 from equipoise.data import (
     Coded,
     Items,
-    ItemSource,
     Matrix,
     load_items,
     load_matrix,
@@ -27,7 +26,7 @@ from equipoise.data import (
     synset_text,
 )
 from equipoise.data.labels import without
-from equipoise.data.problems import check_columns, listed
+from equipoise.data.problems import check_columns, check_ids, listed
 from equipoise.data.tables import NamedFrame
 
 if TYPE_CHECKING:
@@ -218,15 +217,10 @@ def _read_rows(config: Config, images: Known, models: Models) -> Rows:
     """Read the table of images with every column that a version uses."""
     section = config.data.images
     source = images.source(models.base, config.columns)
-    if section.several_rows:
-        return _several_rows(source, section.unit)
-    items = load_items(source, what="images")
-    units = items.coded[section.unit] if section.unit else None
-    return Rows(items, items, np.arange(len(items)), units)
-
-
-def _several_rows(source: ItemSource, unit: str | None) -> Rows:
-    """Read a table in which an image may have several rows."""
+    if not section.several_rows:
+        items = load_items(source, what="images")
+        units = items.coded[section.unit] if section.unit else None
+        return Rows(items, items, np.arange(len(items)), units)
     table = read_table(
         source.table,
         texts=(source.id, *source.columns),
@@ -234,22 +228,15 @@ def _several_rows(source: ItemSource, unit: str | None) -> Rows:
         encoding=source.encoding,
         delimiter=source.delimiter,
     )
+    check_ids(table.texts[source.id], table.name, unique=False)
     image = Coded.of(table.texts[source.id])
-    if (image.codes < 0).any():
-        raise DataError(
-            "the id is empty",
-            file=table.name,
-            column=source.id,
-            row=int(np.argmax(image.codes < 0)) + 1,
-            expected="the id of an image in every row",
-            fix="fill it in, or remove the row",
-        )
     ids, inputs = np.array(image.vocabulary, dtype=object), {table.name: table.digest}
-    images = Items(table.name, source.id, ids, {}, inputs, {"rows": len(ids)})
+    distinct = Items(table.name, source.id, ids, {}, inputs, {"rows": len(ids)})
     coded = {name: without(Coded.of(table.texts[name]), source.missing) for name in source.columns}
     missing = {name: int((column.codes < 0).sum()) for name, column in coded.items()}
-    items = replace(images, coded=coded, counts={"rows": table.rows, "missing": missing})
-    return Rows(items, images, image.codes.astype(np.int64), coded[unit] if unit else image)
+    items = replace(distinct, coded=coded, counts={"rows": table.rows, "missing": missing})
+    units = coded[section.unit] if section.unit else image
+    return Rows(items, distinct, image.codes.astype(np.int64), units)
 
 
 def _open_labels(config: Config, images: Known, items: Items, models: Models) -> Labels:

@@ -104,8 +104,7 @@ class LabelDesign:
     @cached_property
     def overall(self) -> Counts:
         """Counts without groups: every row with a true class and a label."""
-        everything = Groups(("all",), (("all",),), np.zeros(int(self.rows.sum()), np.int32))
-        return count(self.target, self.label, everything, units=self.units)
+        return count(self.target, self.label, one_group(int(self.rows.sum())), units=self.units)
 
     def ranked(self) -> Iterator[tuple[str, Counts]]:
         """Yield counts of the top k labels and of probabilities, where the model gives them."""
@@ -136,6 +135,11 @@ class LabelDesign:
 def take(coded: Coded, rows: Booleans | Integers) -> Coded:
     """Return some rows of coded labels; the vocabulary is kept."""
     return Coded(coded.codes[rows], coded.vocabulary)
+
+
+def one_group(n: int) -> Groups:
+    """Return the groups of rows that are all in one."""
+    return Groups(("all",), (("all",),), np.zeros(n, np.int32))
 
 
 def groups_of(

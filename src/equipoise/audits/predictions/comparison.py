@@ -18,14 +18,13 @@ from scipy.stats import rankdata
 from equipoise.audits import group_sizes
 from equipoise.audits.columns import Row, table_of
 from equipoise.audits.comparison import difference, one_model_only, prefixed
-from equipoise.audits.engines.labels import groups_of, once, take, without_mirrors
+from equipoise.audits.engines.labels import groups_of, once, one_group, take, without_mirrors
 from equipoise.audits.findings import Place, UncorrectedFinding, conclude, manifest_of
 from equipoise.audits.kinds import Progress, with_progress
 from equipoise.audits.predictions.tables import measures_of
 from equipoise.core.arrays import Floats, Integers
 from equipoise.core.errors import DataError
 from equipoise.core.finding import Family, Finding, Verdict
-from equipoise.core.groups import Groups
 from equipoise.core.parts import Part
 from equipoise.core.result import AuditResult, Manifest
 from equipoise.data import Coded
@@ -85,8 +84,7 @@ class Common:
         units = None if unit is None else take(unit, self.rows)
         count = partial(join, take(self.data.coded_target, self.rows), self.labels, units=units)
         if config.metrics.accuracy is not None:
-            codes = np.zeros(len(self.rows), np.int32)
-            joint = count(groups=Groups(("all",), (("all",),), codes))
+            joint = count(groups=one_group(len(self.rows)))
             yield "", joint, (Accuracy("accuracy", None),)
         for groups in groups_of(config.data, self.data):
             joint = count(groups=groups.take(self.rows))
