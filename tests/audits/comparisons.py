@@ -2,7 +2,6 @@
 
 import math
 from functools import cache
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -34,9 +33,6 @@ def images(n=600, kinds=3, seed=0):
             **answers,
         }
     )
-
-
-Run = tuple[audits.AuditConfig, Any]
 
 
 def run(frame, *models, **more):

@@ -1,9 +1,10 @@
-"""A configuration file in the working directory."""
+"""A configuration file in the working directory, and pictures of one colour each."""
 
 from pathlib import Path
 
 import pytest
 
+from audits.predictions.models import painted
 from equipoise.audits.config import load_config
 
 
@@ -18,3 +19,11 @@ def load(tmp_path, monkeypatch):
         return load_config("c.yaml")
 
     return loaded
+
+
+@pytest.fixture(scope="session")
+def colours(tmp_path_factory):
+    """Return a folder of pictures with their table."""
+    folder = tmp_path_factory.mktemp("colours")
+    painted(folder)
+    return folder

@@ -138,7 +138,7 @@ def test_an_interval_stays_within_what_a_bounded_number_can_differ_by(before, me
     np.testing.assert_allclose([finding.ci_low, finding.ci_high], wanted, rtol=1e-12)
 
 
-HUES, FRAMES = ("red", "blue", "green"), ("level", "upright")
+HUES = ("red", "blue", "green")
 
 
 @pytest.fixture(scope="module")
@@ -146,40 +146,23 @@ def planted():
     return run_of("counterfactuals")
 
 
-def sized(levels, groups):
-    return [
-        {"groups": groups, "group": ", ".join(one), "levels": [*one], "n": 9, "usable": True}
-        for one in levels
-    ]
-
-
-def made(
-    planted, numbers, *, queries = (),
-    hues = HUES, **other,
-):  # fmt: skip
+def made(planted, numbers):
     """A run with NDKL over frames within hues: a number per part, by its name."""
     own = next(f for f in planted.findings if f.metric == "ndkl" and f.version == "within hue")
-    place = {"groups": "frame", "version": "within hue", "model": "one"} | other
     found = [
-        replace(own, subject=name, value=value, **place) for name, value in numbers.items()
-    ]  # fmt: skip
-    asked = [
-        replace(own, subject=name, groups="hue × frame", version="default", model="one")
-        for name in queries
+        replace(own, subject=name, value=value, groups="frame", model="one")
+        for name, value in numbers.items()
     ]
-    rows = sized([(hue, frame) for hue in hues for frame in FRAMES], "hue × frame")
-    table = pa.Table.from_pylist(rows)
-    return AuditResult((*found, *asked), planted.manifest, {"group_sizes": table})
+    rows = [{"groups": "frame", "group": name} for name in ("level", "upright")]
+    tables = {"group_sizes": pa.Table.from_pylist(rows)}
+    return AuditResult(tuple(found), planted.manifest, tables)
 
 
-def compared(one, two, version="within hue"):
-    result = audits.compare_results({"a": one, "b": two})
-    return next(f for f in result.findings if f.version == version)
+def compared(one, two):
+    return audits.compare_results({"a": one, "b": two}).findings[0]
 
 
-def test_the_parts_of_a_subject_are_averaged_before_subjects_are_paired(
-    planted,
-):
+def test_the_parts_of_a_subject_are_averaged_before_subjects_are_paired(planted):
     rng = np.random.default_rng(4)
     names = [f"s{index}" for index in range(8)]
     numbers = rng.uniform(0, 1, (2, 8, 3)) + rng.uniform(0, 1, (2, 8, 1))

@@ -1,8 +1,6 @@
 """Maps of activations: over every kind of model, and over what a model really reads."""
 
 import dataclasses
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
@@ -10,15 +8,13 @@ import pytest
 from equipoise.core.errors import InputError, ModelError
 from equipoise.explain import METHODS, activation_maps
 from equipoise.explain.frames import frame_of, framed
-from equipoise.metrics import activation_share, activation_share_gap
+from equipoise.metrics import activation_share
 from equipoise.models.preprocessing import Recipe
 from equipoise.planted.scenes.render import render
 from model_checkpoints import TEXTS, images
 from tools.planted.measures import load_cnn
 from tools.planted.modules import module_classifier
 from tools.planted.readers import LABELS, READS, draw_agreeing, glyph_boxes
-
-Made = Callable[[str], Any]
 
 SEEN = {
     "clip": "vision_model.encoder.layers.1.layer_norm1",
@@ -101,22 +97,6 @@ def test_a_model_that_reads_the_frame_is_told_from_one_that_reads_the_glyph(read
     assert glyph.low > 2.0 * frame.high
 
 
-def test_a_group_whose_region_is_looked_at_less_is_found(reader):
-    """Maps of both readers in one set, as of a model that looks at the glyph in one group only."""
-    factors = draw_agreeing(120, seed=2)
-    pictures, boxes = render(factors), glyph_boxes(factors)
-    targets = [LABELS[side] for side in factors.frame]
-    both = [activation_maps(reader(reads), pictures, targets) for reads in READS]
-    group = np.where(np.arange(120) % 2, "glyph", "frame")
-    maps = np.where((group == "glyph")[:, None, None], both[0].maps, both[1].maps)
-    gap = activation_share_gap(maps, both[0].boxes(boxes), group)
-    assert gap.interval().low > 0.3
-    assert gap.p_value is not None
-    assert gap.p_value < 0.01
-    by_group = {one.group: one.value for one in gap.parts[0].by_group}
-    assert by_group["glyph"] - by_group["frame"] == pytest.approx(gap.value)
-
-
 def test_what_is_no_module_of_torch_is_refused():
     with pytest.raises(ModelError, match=r"cnn-null\.onnx has no layers"):
         activation_maps(load_cnn("null"), render(draw_agreeing(1, seed=0)), "solid disc")
@@ -177,13 +157,10 @@ def test_arguments_are_checked(more, message, checkpoint):
         activation_maps(checkpoint("vit"), given.pop("images"), given.pop("targets"), **given)
 
 
-def test_a_question_is_needed_by_a_model_that_answers_and_refused_by_one_that_captions(
-    checkpoint,
-):
+@pytest.mark.parametrize(("family", "question"), [("blip_vqa", ""), ("blip_caption", "who ?")])
+def test_only_a_model_that_answers_takes_a_question(family, question, checkpoint):
     with pytest.raises(InputError):
-        activation_maps(checkpoint("blip_vqa"), some(1), "doctor")
-    with pytest.raises(InputError):
-        activation_maps(checkpoint("blip_caption"), some(1), "doctor", question="who ?")
+        activation_maps(checkpoint(family), some(1), "doctor", question=question)
 
 
 RECIPE = Recipe(32, "bicubic", (32, 32), False, True, (0.0,) * 3, (1.0,) * 3)

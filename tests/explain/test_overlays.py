@@ -3,9 +3,10 @@
 import io
 
 import numpy as np
+import pytest
 from PIL import Image
 
-from equipoise.explain.overlays import SIDE, overlay
+from equipoise.explain.overlays import BLOCKS, SIDE, WHOLE, blurred, overlay
 
 GREY = np.full((60, 120, 3), 128, dtype=np.uint8)
 
@@ -49,7 +50,7 @@ def stripes():
 
 def test_what_is_hidden_is_blurred_below_the_map():
     image, map_ = stripes(), np.zeros((2, 4), dtype=np.float32)
-    frame, left, right = (0, 0, SIDE, SIDE // 2), (0, 0, 0.5, 1.0), (0.5, 0, 1.0, 1.0)
+    frame, left = (0, 0, SIDE, SIDE // 2), (0, 0, 0.5, 1.0)
     seen = pixels(overlay(image, map_, frame))
     found = pixels(overlay(image, map_, frame, hidden=[left]))
     contrast = found.max(axis=1).mean() - found.min(axis=1).mean()
@@ -58,7 +59,23 @@ def test_what_is_hidden_is_blurred_below_the_map():
     assert np.ptp(inside, axis=1).max() < 40  # and none where they are hidden
     assert np.ptp(outside, axis=1).min() > 150
     assert np.abs(outside - seen[:, SIDE // 2 + 8 :]).max() < 30
-    both = pixels(overlay(image, map_, frame, hidden=[left, right]))
-    unknown = pixels(overlay(image, map_, frame, hidden=[(np.nan,) * 4]))
-    for whole in (both, unknown):
-        assert np.ptp(whole, axis=1).max() < 40
+
+
+NOISE = np.random.default_rng(0).integers(0, 256, (60, 120, 3), dtype=np.uint8)
+
+
+def test_a_box_becomes_blocks_of_its_mean_colours_and_the_rest_stays():
+    before = NOISE.copy()
+    found = blurred(NOISE, [(0.25, 0.0, 0.5, 0.5)])  # 30 by 30 pixels: blocks of 5
+    assert (before == NOISE).all()
+    inside, rest = found[:30, 30:60], np.ones((60, 120), dtype=bool)
+    rest[:30, 30:60] = False
+    assert (found[rest] == NOISE[rest]).all()
+    assert len(np.unique(inside.reshape(-1, 3), axis=0)) == BLOCKS**2
+    blocks = NOISE[:30, 30:60].reshape(6, 5, 6, 5, 3).mean(axis=(1, 3))
+    assert (inside == np.rint(blocks).repeat(5, axis=0).repeat(5, axis=1)).all()
+
+
+@pytest.mark.parametrize("missing", [(np.nan,) * 4, (0.1, np.nan, 0.2, 0.3)])
+def test_a_box_that_is_not_known_is_the_whole_picture(missing):
+    assert (blurred(NOISE, [missing]) == blurred(NOISE, [WHOLE])).all()

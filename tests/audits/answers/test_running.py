@@ -1,7 +1,6 @@
 """Answers of a model that is asked: the same findings as from a table of what it says."""
 
 import polars as pl
-import pytest
 
 from audits.predictions.models import NAMES, info, painted, seen
 from equipoise import audits
@@ -21,13 +20,6 @@ class Assistant:
         return [f"It is {NAMES[place]}." for place in seen(images).argmax(axis=1)]
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("colours")
-    painted(folder)
-    return folder
-
-
 def config(**model):
     images = {"table": "images.csv", "id": "id", "path": "file", "root": "pictures"}
     return audits.parse_config(
@@ -45,10 +37,10 @@ def numbers(result):
     return [repr([getattr(one, name) for name in NUMBERS]) for one in kept]
 
 
-def test_the_findings_are_those_of_a_table_of_what_the_model_says(folder):
-    asked = audits.run(config(model=Assistant(), question=COLOUR), base=folder)
-    table = pl.read_csv(folder / "images.csv").rename({"shown": "said"})
-    told = audits.run(config(table=table, answer="said"), base=folder)
+def test_the_findings_are_those_of_a_table_of_what_the_model_says(colours):
+    asked = audits.run(config(model=Assistant(), question=COLOUR), base=colours)
+    table = pl.read_csv(colours / "images.csv").rename({"shown": "said"})
+    told = audits.run(config(table=table, answer="said"), base=colours)
     assert numbers(asked) == numbers(told)
     green = next(one for one in asked.findings if (one.metric, one.subject)
                  == ("answer_gap", "green"))  # fmt: skip

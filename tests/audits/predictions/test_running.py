@@ -3,19 +3,12 @@
 import polars as pl
 import pytest
 
-from audits.predictions.models import NAMES, Answerer, Classifier, Encoder, Scorer, painted
+from audits.predictions.models import NAMES, Answerer, Classifier, Encoder, Scorer
 from equipoise import audits
 from equipoise.core import ConfigError, DataError
 
 MAP = {"crimson": "red", "lime": "green", "navy": "blue"}
 WORDS = {"red": ["red", "deep red"], "green": ["green"], "blue": ["blue"]}
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("colours")
-    painted(folder)
-    return folder
 
 
 def config(**model):
@@ -30,14 +23,14 @@ def config(**model):
     )
 
 
-def predictions(folder, **model):
+def predictions(colours, **model):
     """The first-ranked labels of the last version, in the order of the table."""
-    data = audits.load(config(**model), base=folder)
+    data = audits.load(config(**model), base=colours)
     return [*[*data.models["m"].versions.values()][-1].label]
 
 
-def shown(folder):
-    return pl.read_csv(folder / "images.csv")["shown"].to_list()
+def shown(colours):
+    return pl.read_csv(colours / "images.csv")["shown"].to_list()
 
 
 def finding(result, metric):
@@ -54,26 +47,26 @@ def finding(result, metric):
     ],
     ids=["encoder", "encoder with a bias", "scorer", "classifier"],
 )
-def test_what_a_model_sees_in_pictures_is_what_it_predicts(folder, model):
-    assert predictions(folder, **model) == shown(folder)
+def test_what_a_model_sees_in_pictures_is_what_it_predicts(colours, model):
+    assert predictions(colours, **model) == shown(colours)
 
 
-def test_answers_are_brought_to_classes_and_unknown_ones_counted(folder):
+def test_answers_are_brought_to_classes_and_unknown_ones_counted(colours):
     asked = {
         "model": Answerer(), "question": "Which colour is it?", "normalize": {},
         "unknown": ["i do not know"],
     }  # fmt: skip
-    expected = [None if colour == "blue" else colour for colour in shown(folder)]
-    assert predictions(folder, **asked) == expected
-    data = audits.load(config(**asked), base=folder)
+    expected = [None if colour == "blue" else colour for colour in shown(colours)]
+    assert predictions(colours, **asked) == expected
+    data = audits.load(config(**asked), base=colours)
     assert [*data.models["m"].versions] == ["raw", "normalised"]
     assert data.counts["models"]["m"]["states"]["unknown"] == expected.count(None)
 
 
-def test_the_findings_are_those_of_a_table_of_what_the_model_says(folder):
-    run = audits.run(config(model=Classifier(), map=MAP, k=1), base=folder)
-    table = pl.read_csv(folder / "images.csv").rename({"shown": "said"})
-    told = audits.run(config(table=table, prediction="said"), base=folder)
+def test_the_findings_are_those_of_a_table_of_what_the_model_says(colours):
+    run = audits.run(config(model=Classifier(), map=MAP, k=1), base=colours)
+    table = pl.read_csv(colours / "images.csv").rename({"shown": "said"})
+    told = audits.run(config(table=table, prediction="said"), base=colours)
     numbers = ("metric", "subject", "value", "ci_low", "ci_high", "chance", "q_value", "verdict")
     rows = [
         [repr([getattr(one, name) for name in numbers]) for one in result.findings]
@@ -101,12 +94,12 @@ def test_a_vocabulary_may_come_from_a_lexicon_or_a_file(tmp_path, vocabulary, fi
         assert read == {"red": ("crimson", "scarlet"), "blue": ("navy",)}
 
 
-def test_a_vocabulary_of_a_file_has_two_classes(folder, tmp_path):
+def test_a_vocabulary_of_a_file_has_two_classes(colours, tmp_path):
     path = tmp_path / "words.csv"
     path.write_text("class,word\nred,red\n,x\nred,\n")
     vocabulary = {"file": path, "column": "class", "words": "word"}
     with pytest.raises(DataError) as raised:
-        audits.plan(config(model=Encoder(), vocabulary=vocabulary), base=folder)
+        audits.plan(config(model=Encoder(), vocabulary=vocabulary), base=colours)
     assert (raised.value.file, raised.value.column) == (str(path), "class")
 
 
@@ -129,6 +122,6 @@ LEXICON = {"lexicon": "mandal_2024_words"}
         {"model": "hf:x", "vocabulary": LEXICON | {"list": "occupation"}},
     ],
 )
-def test_a_section_that_cannot_work_is_refused(folder, model):
+def test_a_section_that_cannot_work_is_refused(colours, model):
     with pytest.raises(ConfigError, match="models.m"):
-        audits.run(config(**model), base=folder)
+        audits.run(config(**model), base=colours)
