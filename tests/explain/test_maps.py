@@ -7,7 +7,7 @@ import pytest
 
 from equipoise.core.errors import InputError, ModelError
 from equipoise.explain import METHODS, activation_maps
-from equipoise.explain.frames import frame_of, framed
+from equipoise.explain.maps import frame_of, framed
 from equipoise.metrics import activation_share
 from equipoise.models.preprocessing import Recipe
 from equipoise.planted.scenes.render import render

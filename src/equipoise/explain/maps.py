@@ -13,10 +13,10 @@ import numpy.typing as npt
 
 from equipoise.core.arrays import Floats, Floats32
 from equipoise.core.errors import InputError, MissingExtraError, ModelError
-from equipoise.explain.frames import frame_of, framed
 from equipoise.explain.layers import Layer, find_layer
 from equipoise.explain.scoring import Scoring, scoring
 from equipoise.models.images import as_rgb
+from equipoise.models.preprocessing import Recipe
 
 METHODS = {
     "gradcam": "GradCAM",
@@ -75,6 +75,23 @@ class ActivationMaps:
             From 0 to 1 inside what the model saw; NaN stays NaN.
         """
         return framed(np.asarray(boxes, dtype=np.float64), self.frames)
+
+
+def frame_of(recipe: Recipe | None, height: int, width: int) -> tuple[float, float, float, float]:
+    """Return what a model sees of an image: left, top, right, bottom, in the image's pixels."""
+    if recipe is None:
+        return 0.0, 0.0, float(width), float(height)
+    high, wide = recipe.resized(height, width)
+    top, left = recipe.corner(high, wide)
+    rows, columns = recipe.crop or (high, wide)
+    down, across = height / high, width / wide
+    return left * across, top * down, (left + columns) * across, (top + rows) * down
+
+
+def framed(boxes: Floats, frames: Floats) -> Floats:
+    """Return boxes in pixels of images as shares of what was seen of them, (n, 4)."""
+    corner, size = frames[:, [0, 1, 0, 1]], frames[:, 2:] - frames[:, :2]
+    return np.asarray((boxes - corner) / np.tile(size, 2))
 
 
 def activation_maps(

@@ -318,7 +318,7 @@ def boxes_of(images: Items, region: RegionConfig) -> Floats:
 def _mapped(
     read: Sequence[Vectors], grid: tuple[int, int] | None, boxes: Mapping[str, Floats]
 ) -> Mapped:
-    from equipoise.explain.frames import framed
+    from equipoise.explain.maps import framed
 
     cells, edges = read[0], None
     used = np.flatnonzero((cells.rows >= 0) & ~cells.not_finite)

@@ -196,10 +196,11 @@ class Answers(Audit[Config, AnswersData, AnswersDesign]):
         asked: dict[str, tuple[str, str]] = {}
         outputs: dict[str, tuple[Outputs, Reading]] = {}
         for name, section in config.models.items():
-            if section.model is None:
-                answered = _read(name, section, labels.id, base)
-            else:
-                answered = _ask(models, name, section, images.need_pictures(name))
+            answered = (
+                _read(name, section, labels.id, base)
+                if section.model is None
+                else _ask(models, name, section, images.need_pictures(name))
+            )
             for question, answers in answered:
                 key = f"{name}, {question}" if question else name
                 asked[key] = name, question
@@ -419,8 +420,19 @@ def _answered(
         excluded = (*draft.finding.excluded, *dropped)
         yield replace(draft, finding=replace(draft.finding, direction=about, excluded=excluded))
     yield from gaps
-    if metrics.label_concentration is not None and one.different > metrics.label_concentration.k:
-        yield from _concentration(one, place, metrics.label_concentration.k, resampling)
+    options = metrics.label_concentration
+    if options is not None and one.different > options.k:
+        # How far the answers of each group pile up on a few.
+        units = None if one.units is None else one.units.values
+        estimate = label_concentration(
+            one.label.values, one.groups, k=options.k, units=units, resampling=resampling, rng=seed
+        )
+        share, *_ = estimate.parts
+        shows = f"share of the {options.k} most frequent answers"
+        yield whole(estimate, place, Family.COMPOSITE, by_group=share.by_group, shows=shows)
+        for draft in parts(estimate, place):
+            if one.leads and draft.finding.metric == "label_skewness":
+                yield without_verdict(draft, "a shape of counts, without a chance level")
     if metrics.accuracy is not None and one.config.data.target is not None:
         overall = measure(one.overall, [Accuracy("accuracy", None)], resampling, seed)[0]
         gap = measure(one.counts, [Accuracy("accuracy_gap", "rows")], resampling, seed)[0]
@@ -457,23 +469,6 @@ def _gaps(
         if len(own) == len(counts.classes) == 2 and finding.subject == own[1].subject:
             why = f"the same gap as of {shortened(own[0].subject)}, which is tested"
         yield without_verdict(named, why) if why else named
-
-
-def _concentration(
-    one: AnswersDesign, place: Place, k: int, resampling: Resampling | None
-) -> Iterator[UncorrectedFinding]:
-    """Yield how far the answers of each group pile up on a few."""
-    units = None if one.units is None else one.units.values
-    estimate = label_concentration(
-        one.label.values, one.groups, k=k, units=units, resampling=resampling,
-        rng=one.config.resampling.seed,
-    )  # fmt: skip
-    share, skewness, *_ = estimate.parts
-    shows = f"share of the {k} most frequent answers"
-    yield whole(estimate, place, Family.COMPOSITE, by_group=share.by_group, shows=shows)
-    for draft in parts(estimate, place):
-        if one.leads and draft.finding.metric == skewness.metric:
-            yield without_verdict(draft, "a shape of counts, without a chance level")
 
 
 def _unanswered(

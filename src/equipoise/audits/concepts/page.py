@@ -33,7 +33,6 @@ def facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
         ("Concepts", listed(concepts, 12)),
         ("Metrics", listed([title(one) for one in distinct(measured, "metric")])),
         ("Prevalence", config.get("choices", {}).get("prevalence", "")),
-        ("Versions", listed(distinct(rows(result, "versions"), "version"), 12)),
     )
 
 

@@ -184,7 +184,17 @@ class Predictions(Audit[Config, PredictionData, Design]):
         return {
             "rows": len(data.ids),
             "classes": len(data.classes),
-            "models": [_model(name, data) for name in data.models],
+            "models": [
+                {
+                    "model": name,
+                    "answered": int((one.state == "answered").sum()),
+                    "unanswered": int((~np.isin(one.state, ("answered", "unmatched"))).sum()),
+                    "without_prediction": int((one.state == "unmatched").sum()),
+                    "without_label": one.without_label,
+                    "versions": [*one.versions],
+                }
+                for name, one in data.models.items()
+            ],
             "detectable": [_detectable(each, config, tests[each.model]) for each in designs],
         }
 
@@ -236,19 +246,6 @@ class Predictions(Audit[Config, PredictionData, Design]):
             assert isinstance(config, Config)  # noqa: S101 - the kind decides the schema
             pairs[name] = config, read_predictions(folders[name])
         return compare(pairs, progress=progress)
-
-
-def _model(name: str, data: PredictionData) -> Row:
-    state = data.models[name].state
-    answered, unmatched = int((state == "answered").sum()), int((state == "unmatched").sum())
-    return {
-        "model": name,
-        "answered": answered,
-        "unanswered": len(state) - answered - unmatched,
-        "without_prediction": unmatched,
-        "without_label": data.models[name].without_label,
-        "versions": [*data.models[name].versions],
-    }
 
 
 def _detectable(design: LabelDesign, config: Config, tests: int) -> Row:

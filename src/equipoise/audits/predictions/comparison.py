@@ -244,19 +244,17 @@ def _measure(
     measures: Sequence[Measure], views: Sequence[Seen], blocks: Iterable[Floats]
 ) -> list[list[Numbers]]:
     """Return the numbers of every view by measure, block by block: all tables may not fit."""
-    values = []
+    kept: list[list[list[Floats]]] = [[] for _ in views]
     for block in blocks:
-        tables = [view.tables(block) for view in views]
-        values.append([
-            [one(view.counts, table) for one in measures]
-            for view, table in zip(views, tables, strict=True)
-        ])  # fmt: skip
+        for view, own in zip(views, kept, strict=True):
+            tables = view.tables(block)
+            own.append([one(view.counts, tables) for one in measures])
     return [
         [
-            _by_subject(one, [block[at][place] for block in values], view.counts)
+            _by_subject(one, [block[place] for block in own], view.counts)
             for place, one in enumerate(measures)
         ]
-        for at, view in enumerate(views)
+        for view, own in zip(views, kept, strict=True)
     ]
 
 
