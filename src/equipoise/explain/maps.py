@@ -46,8 +46,8 @@ class ActivationMaps:
         the map lies over that.
     targets : tuple of n str
         What was asked for.
-    layer, method, what : str
-        The layer, how its activations were weighed, and what was followed back.
+    layer, method : str
+        The layer, and how its activations were weighed.
     exact : bool
         Whether `frames` follow from the model's own preparation; where that is not known, the
         whole image is taken.
@@ -58,7 +58,6 @@ class ActivationMaps:
     targets: tuple[str, ...]
     layer: str
     method: str
-    what: str
     exact: bool
 
     def boxes(self, boxes: npt.ArrayLike) -> Floats:
@@ -171,7 +170,7 @@ def activation_maps(
     recipe = scored.inside.recipe
     frames = np.array([frame_of(recipe, *array.shape[:2]) for array in arrays])
     return ActivationMaps(
-        np.concatenate(parts), frames, asked, found.name, method, scored.what, recipe is not None
+        np.concatenate(parts), frames, asked, found.name, method, recipe is not None
     )
 
 

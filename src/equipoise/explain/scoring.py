@@ -29,15 +29,12 @@ class Scoring:
         The model's torch module.
     score : callable
         From tensors of n images and their targets to n numbers.
-    what : str
-        What the number is, in words.
     tower : str
         Name of the part that sees images alone; empty where that is the whole module.
     """
 
     inside: Insides
     score: Score
-    what: str
     tower: str
 
 
@@ -73,24 +70,23 @@ def scoring(model: Any, targets: Sequence[str], *, question: str = "") -> Scorin
     weight = next(iter(inside.module.parameters()))
     if weight.dtype != inside.torch.float32:
         raise ModelError(f"{inside.name}: maps of activations need float32. To do: dtype: float32.")
-    score, what = _score(model, inside, targets, question)
     tower = ""
     if isinstance(model, PairScorer) or not isinstance(model, DualEncoder | Classifier):
         # Texts run through the same module.
         layers = dict(inside.module.named_modules())
         tower = next((name for name in SEEING if name in layers), "")
-    return Scoring(inside, score, what, tower)
+    return Scoring(inside, _score(model, inside, targets, question), tower)
 
 
-def _score(model: Any, inside: Insides, targets: Sequence[str], question: str) -> tuple[Score, str]:
+def _score(model: Any, inside: Insides, targets: Sequence[str], question: str) -> Score:
     if isinstance(model, DualEncoder):
-        return _cosine(model, inside, targets), "cosine of image and text"
+        return _cosine(model, inside, targets)
     if isinstance(model, HfPairScorer):
-        return _match(model), "logit of a match, less that of no match"
+        return _match(model)
     if isinstance(model, HfAnswerer):
-        return _likelihood(model, inside, question), "log-likelihood of the answer"
+        return _likelihood(model, inside, question)
     if isinstance(model, Classifier):
-        return _logit(model, inside, targets), "logit of the label"
+        return _logit(model, inside, targets)
     raise ModelError(
         f"{inside.name} is of a kind whose opinion cannot be followed back to pixels here. "
         "To do: name a classifier, a dual encoder, or a matching or answering model of BLIP."

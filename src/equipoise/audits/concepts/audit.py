@@ -228,7 +228,7 @@ class Concepts(Audit[Config, ConceptData, Design]):
         hit_rate = _measure(data, design, fresh) if fresh else []
         runs = tuple(replace(design.measured[key], design=design) for key in keys.values())
         findings = [finding for run in runs for finding in results.findings(run)]
-        tables, notes = results.tables(runs), (*_left_out(design), *_not_compared(runs[0]))
+        tables, notes = results.tables(runs), tuple(_left_out(design))
         return MeasuredVersion((*findings, *hit_rate), tables, notes, runs)
 
     def combine(self, config: Config, data: ConceptData, measured: Sequence[Measured]) -> Measured:
@@ -464,16 +464,3 @@ def _left_out(design: Design) -> Iterator[str]:
         if reason != _NO_GROUP or version.changes:
             model = f"{design.model}, " if reason == _UNSCORED else ""
             yield f"{model}{design.groups.name}, {version.name}: {count} rows left out ({reason})."
-
-
-def _not_compared(run: Run) -> Iterator[str]:
-    """Say in which concepts fewer than two groups take part."""
-    numbers, design = run.results, run.design
-    none = np.isnan(numbers.observed[:, numbers.groups.usable]).all(axis=1)
-    lacking = [numbers.names[place] for place in np.flatnonzero(none)]
-    if lacking:
-        yield (
-            f"{design.model}, {design.groups.name}, {design.version.name}: in {len(lacking)} of "
-            f"{len(numbers.names)} concepts fewer than two groups take part, and they are not "
-            f"compared: {listed(lacking, _LISTED)}."
-        )
