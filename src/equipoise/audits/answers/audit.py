@@ -36,7 +36,7 @@ from equipoise.audits.findings import (
     without_verdict,
 )
 from equipoise.audits.outputs import NOT_YET_KNOWN
-from equipoise.core.arrays import Objects
+from equipoise.core.arrays import Floats, Objects
 from equipoise.core.errors import ConfigError, DataError
 from equipoise.core.finding import Family
 from equipoise.core.groups import Groups
@@ -551,10 +551,9 @@ def _place(one: AnswersDesign) -> Row:
 def _answer_table(one: AnswersDesign) -> pa.Table:
     counts, rows = one.pooled, []
     table = counts.by_prediction(counts.observed)[0]
-    totals, right = table.sum(axis=0), None
+    totals, right = table.sum(axis=0), dict[str, Floats]()
     if one.data.classes:
-        hits = one.counts.hits(one.counts.observed)[0]
-        right = {name: hits[place] for place, name in enumerate(one.counts.classes)}
+        right = dict(zip(one.counts.classes, one.counts.hits(one.counts.observed)[0], strict=True))
     for place in np.argsort(-table.sum(axis=1), kind="stable").tolist():
         answer = counts.classes[place]
         for group, name in enumerate(counts.groups.names):
@@ -562,8 +561,7 @@ def _answer_table(one: AnswersDesign) -> pa.Table:
             rows.append(_place(one) | {
                 "answer": answer, "group": name, "count": n, "n": total,
                 "share": n / total if total else None,
-                "right": None if right is None else round(right[answer][group])
-                if answer in right else 0,
+                "right": round(right[answer][group]) if answer in right else 0 if right else None,
             })  # fmt: skip
     columns = "model groups version answer group count n right share"
     return table_of(rows, columns, number="share", whole="count n right")
