@@ -99,9 +99,7 @@ def test_states_are_counted_and_a_group_refused_more_often_is_a_finding():
     refused = int((frame["answer"] == "I cannot help").sum())
     unanswered = pick(result, "unanswered_rate", "unanswered")
     assert unanswered.verdict is Verdict.DISPARITY
-    assert f"m: {refused} labelled rows were refused and are left out of accuracy." in (
-        result.manifest.notes
-    )
+    assert any(f"m: {refused} labelled rows were refused" in note for note in result.manifest.notes)
     states = {
         row["state"]: row["count"]
         for row in result.tables["states"].to_pylist()
@@ -163,7 +161,7 @@ def test_groups_by_the_target_itself_are_told(groups):
     """Meant where people are the classes: who is misgendered, by gender."""
     frame = images()
     notes = audits.plan(configured(frame, data={"groups": groups})).notes
-    assert ["target" in note for note in notes] == [True, True]
+    assert ["attribute of people" in note for note in notes] == [True]
     assert audits.plan(configured(frame)).notes == ()
 
 

@@ -207,7 +207,7 @@ def test_limitations_name_binary_labels_and_absent_groups():
     assert "Groups are perceived" in text
     assert "Female or Male only" in text
     assert "Roma (n = 3)" in text
-    assert "the groups determine the target" in text
+    assert "only where the target is an attribute of people" in text
 
 
 def test_columns_of_a_table_show_values_by_their_type_and_title():

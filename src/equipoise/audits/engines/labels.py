@@ -176,9 +176,9 @@ def compared(
 
 _STATES = {
     "unmatched": "have no output of the model and are not used",
-    "missing": "have an empty output",
-    "unknown": "were answered with “do not know”",
-    "refused": "were refused",
+    "missing": "have an empty output and count in no accuracy or share",
+    "unknown": "were answered with “do not know” and count in no accuracy or share",
+    "refused": "were refused and count in no accuracy or share",
 }
 
 

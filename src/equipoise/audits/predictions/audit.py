@@ -209,7 +209,8 @@ class Predictions(Audit[Config, PredictionData, Design]):
                 yield (
                     f"{design.groups.name}: the groups determine the target, so accuracy is "
                     "tested over all rows only, not also within each true class. Differences "
-                    "between them say which classes are found less often."
+                    "between them say which classes are found less often: bias against people "
+                    "only where the target is an attribute of people, such as gender."
                 )
             facts = data.counts["models"][design.model]["versions"][design.version]
             if outside := facts.get("choices_outside"):
