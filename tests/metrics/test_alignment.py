@@ -60,7 +60,7 @@ def test_alignment_reads_mappings_and_counts_what_is_left_out():
 @pytest.mark.parametrize(
     ("preferences", "hypothesis", "keywords", "where"),
     [
-        ([1.0], [1.0, 2.0], {}, r"preferences \(1,\) and hypothesis \(2,\)"),
+        ([1.0], [1.0, 2.0], {}, r"\(1,\) and \(2,\)"),
         ({"a": 1.0}, [1.0], {}, "preferences and hypothesis"),
         ([1.0], [0.0], {}, "alignment: 0 subjects"),
         ([1.0, 2.0], [0.0, 1.0], {"statistic": "rank"}, "alignment: 2 subjects"),
@@ -156,7 +156,7 @@ def test_incomplete_and_constant_pairs():
     for x, y in (([1, 2], [1, 2]), ([1, 1, 1], [1, 2, 3])):
         assert correlation(x, y).reason
         assert math.isnan(correlation(x, y).value)
-    with pytest.raises(InputError, match=r"^x \(2,\) and y \(1,\)"):
+    with pytest.raises(InputError, match=r"^\(2,\) and \(1,\)"):
         correlation([1, 2], [1])
     with pytest.raises(InputError, match="^r=2, n=9"):
         correlation_p_value(2, 9)
@@ -172,7 +172,7 @@ def test_loess_is_weighted_least_squares_of_the_nearest():
         line = np.polyfit(x, y, 1, w=np.sqrt(weight))
         assert found(at)[0] == pytest.approx(np.polyval(line, at), abs=1e-9)
     x = np.array([3.0, 1.0, 2.0, 2.0, 5.0])
-    assert loess(x, 2 * x + 1).fitted == pytest.approx(2 * np.sort(x) + 1)
+    assert loess(x, 2 * x + 1)(x) == pytest.approx(2 * x + 1)
     assert loess([1, 1, 1, 2], [1, 2, 3, 9], span=0.5)(1.0)[0] == 2.0
     with pytest.raises(InputError, match="^span=0"):
         loess(x, x, span=0)

@@ -11,10 +11,10 @@ from sklearn.decomposition import PCA
 from sklearn.metrics.pairwise import cosine_distances
 
 from equipoise.core.errors import InputError
-from equipoise.metrics import diverse_subset, iss_cross, iss_difference, iss_intra, mean_distances
+from equipoise.metrics import iss_cross, iss_difference, iss_intra, mean_distances
 from equipoise.metrics.vectors import unit_sums
 from equipoise.metrics.vectors.diversity import project
-from equipoise.metrics.vectors.unit_sums import UnitSums, exchanged
+from equipoise.metrics.vectors.unit_sums import exchanged
 from equipoise.stats.resampling import Exact, Permutation
 from equipoise.stats.shuffling import keys, shuffle
 from goldens import Golden
@@ -104,10 +104,14 @@ def test_jackknife_is_the_one_that_deletes_each_image():
     assert (turned.value, turned.p_value) == (-apart.value, apart.p_value)
 
 
+def sum_of(rows):
+    return unit_sums.unit_sums([rows], ["rows"])[0]
+
+
 @pytest.mark.parametrize("shift", [0.0, 1.5])
 def test_intervals_cover_the_mean_of_the_population(shift):
     # E cos of independent images is the squared length of the mean unit vector.
-    truth = 1.0 - float((UnitSums.of(cloud(99, 400_000, 4, shift)).mean ** 2).sum())
+    truth = 1.0 - float((sum_of(cloud(99, 400_000, 4, shift)).mean ** 2).sum())
     intervals = [iss_intra(cloud(seed, 25, 4, shift)).interval() for seed in range(300)]
     assert np.mean([one.low <= truth <= one.high for one in intervals]) > 0.92
 
@@ -179,18 +183,6 @@ def test_too_few_or_equal_images_have_no_value_or_no_interval():
     assert same.reason
 
 
-def test_greedy_subset():
-    rows = np.array([[1, 0], [1, 0.1], [0, 0], [-1, 0], [0, 1.0]])
-    assert diverse_subset(rows, 4).tolist()[:2] == [3, 0]
-    assert 2 not in diverse_subset(rows, 4)
-    best = max(mean_off_diagonal(rows[list(c)]) for c in combinations([0, 1, 3, 4], 3))
-    assert mean_off_diagonal(rows[diverse_subset(rows, 3)]) == pytest.approx(best)
-    many = cloud(0, 200)
-    chosen = diverse_subset(many, 10)
-    assert len({*chosen.tolist()}) == 10
-    assert iss_intra(many[chosen]).value > iss_intra(many).value
-
-
 @pytest.mark.parametrize(
     ("call", "where"),
     [
@@ -202,7 +194,6 @@ def test_greedy_subset():
         (lambda: iss_cross({"x": cloud(0), "y": [[1, 2, 3, 4, 5, np.inf]]}), r"sets\['y'\]"),
         (lambda: iss_cross([cloud(0), cloud(1)], resampling=Exact()), "resampling=Exact"),
         (lambda: project({"x": cloud(0)}, 7), "components=7"),
-        (lambda: diverse_subset(cloud(0), 31), "size=31: expected 1 to 30"),
         (lambda: exchanged([np.ones((1, 2))] * 65537, [1] * 65537, 1, 0), "sets: 65537"),
     ],
 )
@@ -220,11 +211,11 @@ def unit(rows):
 @pytest.mark.parametrize("kind", ["float16", "float32", "float64", ">f4", "uint8", "longdouble"])
 def test_sums_are_those_of_numpy_for_every_type(kind):
     rows = (100 * np.abs(cloud(3, 150, 70))).astype(kind)
-    found = UnitSums.of(rows)
+    found = sum_of(rows)
     assert found.total == pytest.approx(unit(rows).sum(axis=0), rel=1e-13)
     assert (found.count, found.zeros) == (150, 0)
     for other in (rows.astype(np.float64), np.asfortranarray(rows), np.repeat(rows, 2, 1)[:, ::2]):
-        assert (UnitSums.of(other).total == found.total).all()
+        assert (sum_of(other).total == found.total).all()
 
 
 @pytest.mark.usefixtures("small_spans")

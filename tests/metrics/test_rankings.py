@@ -581,3 +581,9 @@ def test_ranked_vectors_without_a_cosine_are_named(own, value):
     assert max_skew(scores, groups, k=3, queries=owner, resampling=None).value > 0
     with pytest.raises(InputError, match="^queries: 'z' is no query"):
         max_skew(scores, groups, k=3, queries=["z"] * 40, resampling=None)
+
+
+def test_ties_of_one_query_do_not_count_an_image_without_a_group_in_another():
+    scores = np.array([[6.0, 5, 4, 3, 2, 1], [1, 1, 1, 1, 1, 1]])
+    found = bias_at_k(scores, ["a", "b", "a", "b", "a", None], k=2, resampling=FEW)
+    assert [part["value"] for part in parts(found)] == pytest.approx([0.0, 0.2])

@@ -76,7 +76,6 @@ from equipoise.metrics.vectors.associations import (
     weat,
 )
 from equipoise.metrics.vectors.diversity import (
-    diverse_subset,
     iss_cross,
     iss_difference,
     iss_intra,
@@ -139,7 +138,6 @@ __all__ = [
     "detector_recall",
     "differential_association",
     "diffusion_bias",
-    "diverse_subset",
     "effect_sizes",
     "equalized_odds",
     "estimate_offset",

@@ -197,8 +197,13 @@ def make_estimate(
     harm: Harm | None = None,
     **fields: Unpack[EstimateFields],
 ) -> Estimate:
-    """Return an estimate with the reference of its metric, and its harm unless `harm` is set."""
+    """Return an estimate with the reference of its metric, and its harm unless `harm` is set.
+
+    Counts of 0 are left out of `excluded`.
+    """
     spec = SPECS[metric]
+    if "excluded" in fields:
+        fields["excluded"] = {why: n for why, n in fields["excluded"].items() if n}
     return Estimate(
         metric, value, n, method, spec.reference, harm=harm or spec.harm or "either", **fields
     )

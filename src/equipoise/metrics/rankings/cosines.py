@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 from equipoise.core.arrays import AnyArray, Floats, Floats32, Integers
 from equipoise.core.errors import InputError
-from equipoise.metrics.vector_rows import ChosenRows, Table, widened
+from equipoise.metrics.vector_rows import Table, widened
+from equipoise.metrics.vectors.sets import embedding_table
 from equipoise.stats.compiled import compiled
 from equipoise.stats.threads import each
 
@@ -65,7 +66,7 @@ def candidates(
 
     def table(start: int) -> Floats32:
         block, inverse = read(start)
-        return np.asarray((queries @ block.T) * inverse)
+        return (queries @ block.T) * inverse
 
     def bars(rows: Iterable[Floats32]) -> Floats32:
         """Return what a score must reach to be among the k best of all, by those of some."""
@@ -210,7 +211,7 @@ class CosineScores:
 
     def _score(self, owner: Integers, rows: Integers) -> Floats:
         dots, lengths = self._products(owner, rows, self._vectors(rows))
-        return np.asarray(dots / lengths)
+        return dots / lengths
 
     def _products(
         self, owner: Integers, rows: Integers, vectors: AnyArray
@@ -271,7 +272,8 @@ def cosine_scores(items: Any, queries: Any, *, names: Sequence[str] | None = Non
         When shapes do not fit, numbers are not real, a query's vector is zero or not finite, or
         names repeat.
     """
-    table, asked = _matrix(items, "items"), _matrix(queries, "queries").astype(np.float64)
+    table = embedding_table(items, "items")
+    asked = embedding_table(queries, "queries")[:].astype(np.float64)
     if table.shape[1] != asked.shape[1]:
         raise InputError(
             f"queries: vectors of {asked.shape[1]} numbers; expected {table.shape[1]}, as in items"
@@ -286,20 +288,6 @@ def cosine_scores(items: Any, queries: Any, *, names: Sequence[str] | None = Non
             f"names: {len({*given})} distinct names; expected {len(asked)}, one per query"
         )
     return CosineScores(table, asked / lengths[:, None], given)
-
-
-def _matrix(values: Any, what: str) -> Any:
-    """Return an array, or rows of one that are taken where they are read, after a check."""
-    try:
-        found = values if isinstance(values, ChosenRows) else np.asarray(values)
-    except ValueError:
-        raise InputError(f"{what}: vectors of different lengths; expected one shape") from None
-    if found.dtype.kind not in "fiu" or len(found.shape) != 2 or not found.size:
-        raise InputError(
-            f"{what}: {found.dtype} of shape {found.shape}; expected real numbers, (vectors, "
-            "numbers), not empty"
-        )
-    return found
 
 
 # Sums that run side by side, added in one order: the same number on every machine.

@@ -146,7 +146,7 @@ def weighted_mean(weights: Floats, values: Floats) -> Floats:
 
 def exchange_of(pools: Pools, tops: Tops, *, sets: bool) -> LabelExchange:
     """Prepare draws of the labels of the best items, within sets or within pools."""
-    stratum = pools.member if sets and pools.member is not None else pools.block
+    stratum = pools.block if pools.member is None or not sets else pools.member
     return LabelExchange.of(pools.groups.codes, stratum, tops.items)
 
 
@@ -158,11 +158,10 @@ def estimates(
     for tops in {id(one.tops): one.tops for one in measures}.values():
         alike = [one for one in measures if one.tops is tops]
         pools = alike[0].pools
-        observed = Drawn(pools.groups.codes[tops.items][None], tops, len(pools.groups))
+        observed = Drawn.of(pools.groups, tops)
         every = [s for one in alike for s in (one.statistic, *(b.statistic for b in one.beside))]
-        sets = pools.member is not None
-        main = _draws(pools, observed, every, resampling, rng, sets=sets)
-        first = [one.statistic for one in alike] if sets else []
+        main = _draws(pools, observed, every, resampling, rng, sets=pools.paired)
+        first = [one.statistic for one in alike] if pools.paired else []
         pooled = _draws(pools, observed, first, resampling, rng, sets=False)
         for one in alike:
             draws = [next(main) for _ in (one, *one.beside)]
@@ -240,9 +239,8 @@ def _estimate(
 
     reasons = map(measure.left_out, range(len(pools.pools)))
     left_out = Counter(f"queries with {why}" for why in reasons if why)
-    absent = int((pools.sizes == 0).all(axis=0).sum())
     null: dict[str, Any] = {"null": "pool order"}
-    if pools.member is not None:
+    if pools.paired:
         null = {"null": "order within sets", "items_without_set": pools.without_set}
     why = "no query can be estimated: " + measure.left_out(0) if not len(tops.pool) else _FEW
     no_chance = "nothing to exchange" if resampling else "no resampling was asked for"
@@ -262,7 +260,7 @@ def _estimate(
         **against.fields("not estimable" if math.isnan(value) else no_chance),
         harm=measure.harm,
         by=parts,
-        excluded={**pools.excluded, **left_out, **({"empty groups": absent} if absent else {})},
+        excluded={**pools.excluded, **left_out, "empty groups": pools.empty},
         unit="query",
         reason=why if math.isnan(value) else "",
         ends=ends,
@@ -272,7 +270,7 @@ def _estimate(
 def _exact(measure: Measure) -> dict[int, Distribution]:
     """Return exact chance by place in `tops`, of the pools that have it."""
     found: dict[int, Distribution] = {}
-    if measure.exact is not None and measure.pools.member is None:
+    if measure.exact is not None and not measure.pools.paired:
         for place in np.flatnonzero(measure.tops.ties == 0).tolist():
             one = measure.exact(int(measure.tops.pool[place]))
             found |= {} if one is None else {place: one}

@@ -117,7 +117,7 @@ def max_skew(  # noqa: PLR0913 - one keyword for each choice
     ----------
     Geyik et al. 2019, KDD; Howard et al. 2024.
     """
-    pools = pools_of(scores, groups, queries=queries, within=within, sets=sets, units=units)
+    pools = pools_of(scores, groups, queries, within, sets, units)
     return estimates([_extreme("max_skew", Ranking.of(pools, k), k, desired)], resampling, rng)[0]
 
 
@@ -156,7 +156,7 @@ def min_skew(  # noqa: PLR0913 - one keyword for each choice
     ----------
     Geyik et al. 2019, KDD.
     """
-    pools = pools_of(scores, groups, queries=queries, within=within, sets=sets, units=units)
+    pools = pools_of(scores, groups, queries, within, sets, units)
     return estimates([_extreme("min_skew", Ranking.of(pools, k), k, desired)], resampling, rng)[0]
 
 
@@ -199,7 +199,7 @@ def skew_at_k(  # noqa: PLR0913 - one keyword for each choice
     ----------
     Geyik et al. 2019, KDD.
     """
-    pools = pools_of(scores, groups, queries=queries, within=within, sets=sets, units=units)
+    pools = pools_of(scores, groups, queries, within, sets, units)
     return estimates([_skew_of(Ranking.of(pools, k), k, desired, group)], resampling, rng)[0]
 
 
@@ -242,7 +242,7 @@ def ndkl(  # noqa: PLR0913 - one keyword for each choice
     ----------
     Geyik et al. 2019, KDD; Howard et al. 2024.
     """
-    pools = pools_of(scores, groups, queries=queries, within=within, sets=sets, units=units)
+    pools = pools_of(scores, groups, queries, within, sets, units)
     return estimates([_ndkl(Ranking.of(pools, k), k, desired)], resampling, rng)[0]
 
 
@@ -287,7 +287,7 @@ def bias_at_k(  # noqa: PLR0913 - one keyword for each choice
     ----------
     Wang et al. 2021, EMNLP; Howard et al. 2024.
     """
-    pools = pools_of(scores, groups, queries=queries, within=within, sets=sets, units=units)
+    pools = pools_of(scores, groups, queries, within, sets, units)
     return estimates([_bias(Ranking.of(pools, k), k, desired, first, second)], resampling, rng)[0]
 
 
@@ -328,7 +328,7 @@ def retrieval_mad(  # noqa: PLR0913 - one keyword for each choice
     ----------
     Chen & Dou 2022, Table 1.
     """
-    pools = pools_of(scores, groups, queries=queries, within=within, sets=sets, units=units)
+    pools = pools_of(scores, groups, queries, within, sets, units)
     return estimates([_mad(Ranking.of(pools, k), k)], resampling, rng)[0]
 
 
@@ -386,7 +386,7 @@ def retrieval_measures(  # noqa: PLR0913 - one keyword for each choice
         As these functions; and where a measure is unknown or `resampling` is Exact, which only
         `max_skew` alone can be.
     """
-    pools = pools_of(scores, groups, queries=queries, within=within, sets=sets, units=units)
+    pools = pools_of(scores, groups, queries, within, sets, units)
     ranking = Ranking.of(pools, k, k if prefixes is None else prefixes)
     requests: dict[str, Callable[[], Measure]] = {
         "max_skew": lambda: _extreme("max_skew", ranking, k, desired),
@@ -539,16 +539,7 @@ def _opposed(groups: Groups, first: str | None, second: str | None) -> tuple[str
     return first, second
 
 
-_CURVES = pa.schema(
-    [
-        ("metric", pa.string()),
-        ("query", pa.string()),
-        ("k", pa.int64()),
-        *((name, pa.float64()) for name in ("value", "low", "high")),
-        *((name, pa.float64()) for name in ("chance", "chance_low", "chance_high")),
-        ("queries", pa.int64()),
-    ]
-)
+_BANDS = ("chance", "chance_low", "chance_high")
 
 
 def retrieval_curves(  # noqa: PLR0913 - one keyword for each choice
@@ -587,22 +578,23 @@ def retrieval_curves(  # noqa: PLR0913 - one keyword for each choice
     """
     if isinstance(resampling, Exact):
         raise InputError("resampling=Exact: not available for curves; use Permutation()")
-    pools = pools_of(scores, groups, queries=queries, within=within, sets=sets, units=units)
+    pools = pools_of(scores, groups, queries, within, sets, units)
     tops = Ranking.of(pools, k).tops(k)
     if not len(tops.pool):
         raise InputError(f"k={k}: no pool of several groups has more than {k} items")
     shares = desired_shares(desired, pools)[tops.pool]
     compared = (shares > 0) & pools.groups.usable
 
-    def walk(codes: Integers32) -> dict[str, Floats]:
-        found = prefixes(Drawn(codes, tops, len(pools.groups)), shares, k, compared)
+    def walk(drawn: Drawn) -> dict[str, Floats]:
+        found = prefixes(drawn, shares, k, compared)
         skew = {name: found[name] for name in ("max_skew", "min_skew")}
         return {**skew, "ndkl": discounted(found["kl"])}
 
     def means(codes: Integers32) -> dict[str, Floats]:
-        return {name: each.mean(axis=1) for name, each in walk(codes).items()}
+        drawn = Drawn(codes, tops, len(pools.groups))
+        return {name: each.mean(axis=1) for name, each in walk(drawn).items()}
 
-    observed = {name: one[0] for name, one in walk(pools.groups.codes[tops.items][None]).items()}
+    observed = {name: one[0] for name, one in walk(Drawn.of(pools.groups, tops)).items()}
     null: dict[str, Floats] = {}
     exchange = exchange_of(pools, tops, sets=True)
     if resampling is not None and exchange.moves:
@@ -618,7 +610,7 @@ def retrieval_curves(  # noqa: PLR0913 - one keyword for each choice
             columns["low"], columns["high"], _ = percentile(boot, level)
         if metric in null:
             bands = np.array([(one.mean, one.low, one.high) for one in map(band, null[metric].T)])
-            columns |= zip(("chance", "chance_low", "chance_high"), bands.T, strict=True)
+            columns |= zip(_BANDS, bands.T, strict=True)
         tables.append(_curve(metric, "", len(values), columns))
     names = [pools.pools[index].name for index in tops.pool.tolist() if len(pools.pools) > 1]
     for metric, values in observed.items():
@@ -630,8 +622,8 @@ def retrieval_curves(  # noqa: PLR0913 - one keyword for each choice
 def _curve(metric: str, query: str, queries: int, columns: Mapping[str, Floats]) -> pa.Table:
     many = len(columns["value"])
     named = {"metric": [metric] * many, "query": [query] * many, "k": np.arange(1, many + 1)}
-    numbers = {name: columns.get(name, np.full(many, math.nan)) for name in _CURVES.names[3:9]}
-    return pa.table({**named, **numbers, "queries": [queries] * many}, schema=_CURVES)
+    numbers = {name: np.full(many, math.nan) for name in ("value", "low", "high", *_BANDS)}
+    return pa.table({**named, **numbers, **columns, "queries": [queries] * many})
 
 
 def query_distribution(estimate: Estimate) -> dict[str, Any]:

@@ -92,6 +92,16 @@ class Pools:
         row = self.table if self.table.ndim == 1 else self.table[query]
         return row if len(items) == len(row) else row[items]
 
+    @property
+    def paired(self) -> bool:
+        """Whether there are counterfactual sets."""
+        return self.member is not None
+
+    @property
+    def empty(self) -> int:
+        """Groups without an item in any pool."""
+        return int((self._blocks == 0).all(axis=0).sum())
+
     @cached_property
     def counts(self) -> dict[str, int]:
         """Items per group name, each counted once."""
@@ -101,7 +111,6 @@ class Pools:
 def pools_of(
     scores: Any,
     groups: Any,
-    *,
     queries: Any = None,
     within: Any = None,
     sets: Any = None,
@@ -138,18 +147,17 @@ def pools_of(
     level = None if levels is None else levels.codes
     names, owner = _queries(queries, table)
     codes, sets_of = (None, ()) if sets is None else encode(sets, what="sets")
-    columns = {"groups": found.codes, "within": level, "queries": owner, "sets": codes}
-    for what, column in columns.items():
+    kept, excluded = np.ones(count, dtype=np.bool_), {}
+    for what, required, column in (
+        ("groups", "a group", found.codes),
+        ("within", "a value of within", level),
+        ("queries", "a query", owner),
+        ("sets", "", codes),
+    ):
         if column is not None and len(column) != count:
             raise InputError(f"{what}: {len(column)} items; expected {count}, as in scores")
-    kept, excluded = np.ones(count, dtype=np.bool_), {}
-    for what, column in (
-        ("a group", found.codes),
-        ("a value of within", level),
-        ("a query", owner),
-    ):
-        if column is not None:
-            excluded[f"items without {what}"] = int((kept & (column < 0)).sum())
+        if column is not None and required:
+            excluded[f"items without {required}"] = int((kept & (column < 0)).sum())
             kept &= column >= 0
     if not kept.any():
         raise InputError("no item has a group and a query; expected at least one")
@@ -167,7 +175,7 @@ def pools_of(
         without = int((codes[kept] < 0).sum())
     return Pools(
         tuple(_pools(block, names, levels, each_own=owner is not None)), table, found, block,
-        member, _units(units, names, owner), {why: n for why, n in excluded.items() if n}, without,
+        member, _units(units, names, owner), excluded, without,
     )  # fmt: skip
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, Literal
 
 import numpy as np
 from scipy.special import gammaln
 
-from equipoise.core.arrays import Booleans, Floats, Integers
+from equipoise.core.arrays import Floats
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Ends, Estimate, no_ends
 from equipoise.metrics.building import Percentile, replicates_text
@@ -72,8 +71,7 @@ def recall_at_k(
     if isinstance(resampling, Exact):
         raise InputError("resampling=Exact: recall compares no groups; use Bootstrap()")
     hits = recall_hits(scores, relevant, k=k, to=to)
-    places = _places(units, len(hits))
-    ends, method = _interval(hits, places, resampling, rng)
+    ends, method = _interval(hits, units, resampling, rng)
     return make_estimate(
         metric="recall_at_k",
         value=float(hits.mean()),
@@ -104,7 +102,23 @@ def recall_hits(scores: Any, relevant: Any, *, k: int, to: Direction = "images")
     InputError
         As `recall_at_k`.
     """
-    table, right = _checked(scores, relevant)
+    table, right = np.asarray(scores, dtype=np.float64), np.asarray(relevant)
+    if table.ndim != 2 or not table.size:
+        raise InputError(f"scores: shape {table.shape}; expected (images, texts), at least one")
+    if not np.isfinite(table).all():
+        raise InputError("scores: expected finite numbers; look at the model's vectors")
+    images, texts = table.shape
+    if (
+        right.shape == (texts,)
+        and right.dtype.kind in "iu"
+        and {*right.tolist()} <= {*range(images)}
+    ):
+        right = np.arange(images)[:, None] == right
+    if right.shape != table.shape or right.dtype != bool:
+        raise InputError(
+            f"relevant: {right.dtype} of shape {right.shape}; expected bool of shape "
+            f"{table.shape}, or {texts} places of images from 0 to {images - 1}"
+        )
     if to not in ("images", "texts"):
         raise InputError(f"to is {to!r}; expected 'images' or 'texts'")
     if to == "images":
@@ -134,55 +148,28 @@ def _found(slots: Any, own: Any, other: Any) -> Floats:
     return found
 
 
-def _checked(scores: Any, relevant: Any) -> tuple[Floats, Booleans]:
-    table, given = np.asarray(scores, dtype=np.float64), np.asarray(relevant)
-    if table.ndim != 2 or not table.size:
-        raise InputError(f"scores: shape {table.shape}; expected (images, texts), at least one")
-    if not np.isfinite(table).all():
-        raise InputError("scores: expected finite numbers; look at the model's vectors")
-    if given.ndim == 1 and given.dtype.kind in "iu" and len(given) == table.shape[1]:
-        if given.min() < 0 or given.max() >= len(table):
-            raise InputError(
-                f"relevant: places of images from {given.min()} to {given.max()}; expected 0 to "
-                f"{len(table) - 1}"
-            )
-        return table, np.arange(len(table))[:, None] == given
-    if given.shape != table.shape or given.dtype != bool:
-        raise InputError(
-            f"relevant: {given.dtype} of shape {given.shape}; expected bool of shape "
-            f"{table.shape}, or {table.shape[1]} places of images"
-        )
-    return table, given
-
-
-def _places(units: Any, n: int) -> Integers | None:
-    if units is None:
-        return None
-    names = np.asarray(units).astype(str)
-    if names.shape != (n,):
-        raise InputError(f"units: shape {names.shape}; expected {n}, one for each query")
-    return np.unique(names, return_inverse=True)[1].astype(np.int64)
-
-
 def _interval(
-    hits: Floats, places: Integers | None, resampling: Resampling | None, rng: int
+    hits: Floats, units: Any, resampling: Resampling | None, rng: int
 ) -> tuple[Ends, str]:
+    place = np.arange(len(hits))
+    if units is not None:
+        place = np.unique(np.asarray(units).astype(str), return_inverse=True)[1]
+    if place.shape != hits.shape:
+        raise InputError(f"units: shape {place.shape}; expected {len(hits)}, one for each query")
     if resampling is None:
         return no_ends, NO_INTERVAL
-    whole = bool(((hits == 0) | (hits == 1)).all())
-    if places is None and whole:
+    if units is None and ((hits == 0) | (hits == 1)).all():
         return ClosedForm(wilson, (hits.sum(), float(len(hits)))), "Wilson interval"
     if not isinstance(resampling, Bootstrap):
         return no_ends, "none: ties or units; use Bootstrap()"
-    place = np.arange(len(hits)) if places is None else places
     sums, sizes = np.bincount(place, hits), np.bincount(place).astype(np.float64)
-    units = len(sums)
-    drawn = stream(rng, "recall").multinomial(
-        units, np.full(units, 1.0 / units), size=resampling.replicates
+    many = len(sums)
+    shares = np.full(many, 1.0 / many)
+    drawn = stream(rng, "recall").multinomial(many, shares, size=resampling.replicates)
+    replicates = (drawn * sums).sum(axis=1) / (drawn * sizes).sum(axis=1)
+    return Percentile(replicates), replicates_text(
+        replicates, "queries" if units is None else "units"
     )
-    replicates = (drawn * sums).sum(axis=1) / np.maximum((drawn * sizes).sum(axis=1), math.ulp(1.0))
-    named = "queries" if places is None else "units"
-    return Percentile(replicates), replicates_text(replicates, named)
 
 
 register(

@@ -13,6 +13,7 @@ from scipy.stats import binom
 
 from equipoise.core.arrays import Booleans, Floats, Integers32
 from equipoise.core.errors import InputError
+from equipoise.core.groups import Groups
 from equipoise.metrics.rankings.pools import Tops
 from equipoise.stats.compiled import compiled
 
@@ -39,6 +40,11 @@ class Drawn:
     tops: Tops
     groups: int
 
+    @classmethod
+    def of(cls, groups: Groups, tops: Tops) -> Drawn:
+        """Return the observed groups as one draw; places without an item have the first group."""
+        return cls(np.where(tops.items < 0, 0, groups.codes[tops.items])[None], tops, len(groups))
+
     @cached_property
     def shares(self) -> Floats:
         """Expected share of each group in the first k, shape (draws, pools, groups)."""
@@ -46,7 +52,7 @@ class Drawn:
         flat = np.arange(draws * pools)[:, None] * self.groups + self.codes.reshape(-1, width)
         weights = np.broadcast_to(self.tops.weights, self.codes.shape)
         found = np.bincount(flat.ravel(), weights.ravel(), minlength=draws * pools * self.groups)
-        return np.asarray(found.reshape(draws, pools, self.groups) / self.tops.k)
+        return found.reshape(draws, pools, self.groups) / self.tops.k
 
     def expected(self, rows: slice, pool: int, k: int) -> Floats:
         """Return expected counts of each prefix, shape (draws, k, groups): linear over a tie."""
@@ -67,7 +73,7 @@ Statistic = Callable[[Drawn], Floats]
 def skews(shares: Floats, desired: Floats) -> Floats:
     """Return ln(share / desired share): -inf for a share of 0, NaN where none is desired."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(np.log(shares / np.where(desired > 0, desired, np.nan)))
+        return np.log(shares / np.where(desired > 0, desired, np.nan))
 
 
 def extreme_skew(desired: Floats, compared: Booleans, *, largest: bool = True) -> Statistic:
@@ -115,7 +121,7 @@ def contrast(shares: Floats, first: int, second: int) -> Floats:
     """Return (a − b) / (a + b) of two groups along the last axis; 0 when both are 0."""
     a, b = shares[..., first], shares[..., second]
     both = a + b
-    return np.asarray(np.where(both > 0, (a - b) / np.where(both > 0, both, 1.0), 0.0))
+    return np.where(both > 0, (a - b) / np.where(both > 0, both, 1.0), 0.0)
 
 
 def divergence(desired: Floats) -> Statistic:
@@ -124,7 +130,7 @@ def divergence(desired: Floats) -> Statistic:
     def statistic(drawn: Drawn) -> Floats:
         k = drawn.tops.k
         if drawn.tops.tied.any():
-            return np.asarray(discounted(prefixes(drawn, desired, k)["kl"])[..., k - 1])
+            return discounted(prefixes(drawn, desired, k)["kl"])[..., k - 1]
         weights = 1.0 / np.log2(np.arange(2.0, k + 2))
         found = np.empty(drawn.codes.shape[:2])
         codes = np.ascontiguousarray(drawn.codes[..., :k])
@@ -152,7 +158,7 @@ def discounted_shares(drawn: Drawn) -> Floats:
 def discounted(kl: Floats) -> Floats:
     """Return NDKL up to each place from KL of each prefix, along the last axis."""
     weights = 1.0 / np.log2(np.arange(2, kl.shape[-1] + 2))
-    return np.asarray(np.cumsum(kl * weights, axis=-1) / np.cumsum(weights))
+    return np.cumsum(kl * weights, axis=-1) / np.cumsum(weights)
 
 
 def prefixes(
@@ -402,4 +408,4 @@ def _at_most(
         for count in counts.tolist():
             grown[:, count:] += sums[:, : k + 1 - count] * mass[:, count : count + 1]
         sums = grown
-    return np.asarray(sums[:, k] / binom.pmf(k, sum(sizes), chance))
+    return sums[:, k] / binom.pmf(k, sum(sizes), chance)

@@ -115,7 +115,7 @@ class Regions:
         found = np.zeros(len(self))
         for y, x, sign in corners:
             found += sign * self._at(owners, y, x)
-        return np.asarray(np.clip(found, 0.0, 1.0))
+        return np.clip(found, 0.0, 1.0)
 
     def _at(self, owners: Integers, y: int, x: int) -> Floats:
         """Return how much of each map lies above and left of a point: exact between corners."""
@@ -125,7 +125,7 @@ class Regions:
             + self.cumulated[owners, line, column + 1] * across
             for line in (row, row + 1)
         )
-        return np.asarray(above * (1 - down) + below * down)
+        return above * (1 - down) + below * down
 
     @cached_property
     def _places(self) -> list[tuple[Integers, Floats]]:

@@ -145,9 +145,7 @@ def _pairs(
         names = sorted({*preferences} & {*hypothesis}, key=str)
         excluded["in one of preferences and hypothesis only"] = len({*preferences} ^ {*hypothesis})
         preferences, hypothesis = ([one[n] for n in names] for one in (preferences, hypothesis))
-    first, second, excluded["no finite number"] = pairs_of(
-        preferences, hypothesis, ("preferences", "hypothesis")
-    )
+    first, second, excluded["no finite number"] = pairs_of(preferences, hypothesis)
     if not ranked:
         second = np.sign(second)
         excluded["no direction in the hypothesis"] = int((second == 0).sum())
@@ -158,7 +156,7 @@ def _pairs(
             f"alignment: {len(first)} subjects with a preference and a hypothesis; "
             f"expected at least {least}"
         )
-    return first, second, {why: n for why, n in excluded.items() if n}
+    return first, second, excluded
 
 
 def _aligned(values: Floats, expected: Floats, *, ranked: bool) -> Floats:
@@ -287,7 +285,7 @@ def favourite_gap(
         n={"concepts": len(own)},
         method=bootstrap_method(boot, resampling, "concepts", without),
         **held.fields("no resampling was asked for"),
-        excluded={why: n for why, n in excluded.items() if n},
+        excluded=excluded,
         unit="concept",
         reason=same if constant else "",
         ends=ends_of(boot),

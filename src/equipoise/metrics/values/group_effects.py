@@ -20,7 +20,7 @@ from equipoise.metrics.rankings.exchange import (
     of_shuffled,
 )
 from equipoise.metrics.rankings.pools import Pools
-from equipoise.metrics.values.units import unit_codes
+from equipoise.metrics.values.units import unit_codes, varies
 from equipoise.stats.draws import Exchange
 from equipoise.stats.streams import place_keys, stream, unit_keys, unit_times
 from equipoise.stats.threads import added, each
@@ -91,7 +91,7 @@ class Block:
     def inverse(self) -> Floats:
         """What sums of centred scores of the kept groups are multiplied with."""
         whole = laplacian(self.counts).sum(axis=0)[np.ix_(self.kept, self.kept)]
-        return np.asarray(np.linalg.inv(_anchored(whole[None])[0]))
+        return np.linalg.inv(_anchored(whole[None])[0])
 
     @cached_property
     def plain(self) -> Floats:
@@ -128,61 +128,42 @@ class Block:
             What each image is resampled with; the same for all images of a set.
         replicates, rng : int
         """
-        step = max(1, _CELLS // replicates)
+        step, shape = max(1, _CELLS // replicates), (replicates, self.groups)
+        members = np.flatnonzero(~self.loose)
+        names, first = np.unique(self.stratum[members], return_index=True)
+        # Sets of one make-up add the same, times how often they were drawn.
+        makeups, which = np.unique(self.counts[names], axis=0, return_inverse=True)
+        first, which = members[first], which.reshape(-1)
 
         def add(start: int) -> list[Floats]:
             held = slice(start, start + step)
             weights = unit_times(keys[held], replicates, rng)[:, 1:].T.astype(np.float64)
-            return [*self._sums(weights, held), self._of_sets(weights, held)]
+            sums, many = np.zeros((2, replicates, len(self.scores), self.groups)), np.zeros(shape)
+            for index, chosen in enumerate((~self.loose[held], self.loose[held])):
+                for group in range(self.groups):
+                    rows = np.flatnonzero(chosen & (self.codes[held] == group))
+                    part = weights[:, rows]
+                    sums[index, :, :, group] = part @ self.centred[held][rows]
+                    many[:, group] = part.sum(axis=1) * index
+            whole = np.zeros((*shape, self.groups))
+            # A set is drawn where the first of its images is.
+            here = np.flatnonzero((first >= start) & (first < start + step))
+            drawn = weights[:, first[here] - start]
+            size = max(1, _CELLS // max(self.groups**2, len(here)))
+            for place in range(0, len(makeups), size):
+                some = makeups[place : place + size]
+                times = drawn @ (which[here, None] == place + np.arange(len(some)))
+                whole += np.tensordot(times, laplacian(some), axes=1)
+            return [*sums, many, whole]
 
-        members, loose, many, whole = added(add, range(0, len(self.items), step))
+        inside, loose, many, whole = added(add, range(0, len(self.items), step))
         if self.loose.any():
             with np.errstate(invalid="ignore", divide="ignore"):
                 mean = loose.sum(axis=2) / many.sum(axis=1)[:, None]
             loose -= many[:, None] * np.nan_to_num(mean)[..., None]
             whole += laplacian(many)
         inner = whole[:, self.kept[:, None], self.kept]
-        return self._placed(_solved(inner, (members + loose)[..., self.kept]))
-
-    def _sums(self, weights: Floats, held: slice) -> tuple[Floats, Floats, Floats]:
-        """Add up scores of members of sets and of loose images, and count the loose ones."""
-        shape = len(weights), self.groups
-        sums = np.zeros((2, shape[0], len(self.scores), self.groups))
-        many = np.zeros(shape)
-        for index, chosen in enumerate((~self.loose[held], self.loose[held])):
-            for group in range(self.groups):
-                rows = np.flatnonzero(chosen & (self.codes[held] == group))
-                if len(rows):
-                    part = weights[:, rows]
-                    sums[index, :, :, group] = part @ self.centred[held][rows]
-                    many[:, group] = part.sum(axis=1) if index else 0.0
-        return sums[0], sums[1], many
-
-    @cached_property
-    def _patterns(self) -> tuple[Integers, Floats, Integers]:
-        """The first image of each set, make-ups of sets, and which of them each set has."""
-        members = np.flatnonzero(~self.loose)
-        names, first = np.unique(self.stratum[members], return_index=True)
-        patterns, which = np.unique(self.counts[names], axis=0, return_inverse=True)
-        return members[first], patterns, which.reshape(-1)
-
-    def _of_sets(self, weights: Floats, held: slice) -> Floats:
-        """Add up what sets of one make-up give, times how often they were drawn.
-
-        A set is drawn where the first of its images is.
-        """
-        found = np.zeros((len(weights), self.groups, self.groups))
-        first, patterns, which = self._patterns
-        here = np.flatnonzero((first >= held.start) & (first < held.stop))
-        if not len(here):
-            return found
-        drawn = weights[:, first[here] - held.start]
-        size = max(1, _CELLS // max(self.groups**2, len(here)))
-        for start in range(0, len(patterns), size):
-            part = patterns[start : start + size]
-            times = drawn @ (which[here, None] == start + np.arange(len(part)))
-            found += np.tensordot(times, laplacian(part), axes=1)
-        return found
+        return self._placed(_solved(inner, (inside + loose)[..., self.kept]))
 
     def _placed(self, effects: Floats) -> Floats:
         found = np.full((*effects.shape[:2], self.groups), np.nan)
@@ -267,9 +248,7 @@ class UnitExchange:
     @property
     def moves(self) -> bool:
         """Whether any exchange changes anything."""
-        order = np.lexsort((self.exchange.group, self.exchange.pool))
-        pool, group = self.exchange.pool[order], self.exchange.group[order]
-        return bool(((pool[1:] == pool[:-1]) & (group[1:] != group[:-1])).any())
+        return bool(varies(self.exchange.pool, self.exchange.group).any())
 
     def evaluate(
         self, function: Callable[[Integers32], Result], draws: int, seed: int, name: str
@@ -392,8 +371,6 @@ class Effects:
         Images of all blocks, one after the other.
     alone : int
         Images whose set holds no other group: they compare nothing.
-    paired : bool
-        Whether there are counterfactual sets.
     clusters : ndarray of int64, shape (n,), or None
         Unit of each image.
     keys : ndarray of uint64, shape (n,)
@@ -404,7 +381,6 @@ class Effects:
     blocks: tuple[Block, ...]
     items: Integers
     alone: int
-    paired: bool
     clusters: Integers | None
     keys: Words
 
@@ -432,14 +408,14 @@ class Effects:
         if member is not None and units is not None:
             rows = items[member[items] >= 0]
             unit = np.unique(keys[rows], return_inverse=True)[1]
-            split = np.flatnonzero(_several(member[rows], unit))
+            split = np.flatnonzero(varies(member[rows], unit))
             if len(split):
                 raise InputError(
                     f"clusters: set {names[split[0]]!r} has images of several units; expected "
                     "each set within one unit, since sets are resampled whole"
                 )
         alone = sum(out for _, out in made)
-        return cls(pools, blocks, items, alone, sets is not None, units, keys)
+        return cls(pools, blocks, items, alone, units, keys)
 
     @cached_property
     def known(self) -> Integers:
@@ -449,14 +425,10 @@ class Effects:
     @cached_property
     def effects(self) -> Floats:
         """Effects, (pools, groups); NaN where there are none."""
-        return self._with(paired=True)
+        return self.observed(paired=True)
 
-    @property
-    def plain(self) -> Floats:
-        """Effects by plain means, whatever the sets, (pools, groups)."""
-        return self._with(paired=False)
-
-    def _with(self, *, paired: bool) -> Floats:
+    def observed(self, *, paired: bool) -> Floats:
+        """Return effects, (pools, groups); without `paired` by plain means, whatever the sets."""
         found = np.full(self.pools.sizes.shape, np.nan)
         for block, one in zip(self.blocks, self._measured(np.asarray, paired=paired), strict=True):
             found[one.places] = one(block.codes[None], block.groups)[0]
@@ -512,7 +484,7 @@ class Effects:
             effects are plain means.
         """
         sets, units = (None, None) if over_pools else (self.pools.member, self.clusters)
-        measured = self._measured(function, paired=self.paired and not over_pools)
+        measured = self._measured(function, paired=self.pools.paired and not over_pools)
         codes = usable_codes(self.pools)
         return exchanged(measured, self.pools, codes, sets, units, draws, rng, name)
 
@@ -541,7 +513,7 @@ def _block(
     member = np.full(len(items), -1) if sets is None else sets[items]
     loose = member < 0
     stratum = np.unique(member, return_inverse=True)[1]
-    several = _several(stratum, codes[items])
+    several = varies(stratum, codes[items])
     first = pools.scores(places[0])[chosen].astype(np.float64)
     # By score and group, so that permuted rows give the same draws.
     order = np.lexsort((codes[items], first))
@@ -555,15 +527,6 @@ def _block(
         strata.astype(np.int64), loose[order], len(pools.groups),
     )  # fmt: skip
     return made, len(items) - len(order)
-
-
-def _several(stratum: Integers | Integers32, codes: Integers | Integers32) -> Booleans:
-    """Whether each set holds several groups."""
-    many = int(stratum.max(initial=-1)) + 1
-    low, high = np.full(many, np.iinfo(np.int32).max), np.full(many, -1)
-    np.minimum.at(low, stratum, codes)
-    np.maximum.at(high, stratum, codes)
-    return np.asarray(low < high)
 
 
 def image_keys(items: Sequence[Integers], many: int, sets: Any, clusters: Any) -> Words:

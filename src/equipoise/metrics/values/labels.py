@@ -40,16 +40,16 @@ class Share:
     Attributes
     ----------
     hits, total : int
-    replicates : ndarray or None
+    resampling : Bootstrap, Permutation, Exact or None
+        None: there is no interval.
+    replicates : ndarray, optional
         Shares of resampled units; None: rows are independent.
-    interval : bool
-        Whether there is one.
     """
 
     hits: int
     total: int
-    replicates: Floats | None
-    interval: bool
+    resampling: Resampling | None = DEFAULT
+    replicates: Floats | None = None
 
     @classmethod
     def of(
@@ -58,14 +58,14 @@ class Share:
         """Count the hits among the rows that are kept, and resample units."""
         found = int((hits & kept).sum()), int(kept.sum())
         if not units.named or not isinstance(resampling, Bootstrap) or not found[1]:
-            return cls(*found, None, resampling is not None)
+            return cls(*found, resampling)
         # Units draw by their names, so only those of the rows need be drawn.
         present, codes = np.unique(units.codes[kept], return_inverse=True)
         here = Units(codes, [units.names[one] for one in present.tolist()])
         sums = [np.bincount(codes, hits[kept]), np.bincount(codes)]
         drawn = np.einsum("ru,ku->kr", here.times(resampling.replicates, seed), np.stack(sums))
         with np.errstate(invalid="ignore", divide="ignore"):
-            return cls(*found, drawn[0] / drawn[1], True)
+            return cls(*found, resampling, drawn[0] / drawn[1])
 
     @property
     def value(self) -> float:
@@ -74,7 +74,7 @@ class Share:
 
     def __call__(self, level: float) -> tuple[float, float]:
         """Return the ends: Wilson's, and never narrower than those of resampled units."""
-        if not self.total or not self.interval:
+        if not self.total or self.resampling is None:
             return math.nan, math.nan
         low, high = (float(one) for one in wilson(self.hits, self.total, level))
         if self.replicates is None:
@@ -82,19 +82,16 @@ class Share:
         below, above, _ = percentile(self.replicates, level)
         return min(low, float(below)), max(high, float(above))
 
-    def part(
-        self, metric: str, subject: str, resampling: Resampling | None, **columns: str
-    ) -> Part:
+    def part(self, metric: str, subject: str, **columns: Any) -> Part:
         """Return the share as a part."""
         return number(
             metric,
             self.value,
             subject=subject,
             ends=self,
-            level=level_of(resampling),
+            level=level_of(self.resampling),
             n=self.total,
-            reason=columns.get("reason", ""),
-            shows=columns.get("shows", ""),
+            **columns,
         )
 
 
@@ -105,15 +102,6 @@ def share_method(units: Units, resampling: Resampling | None) -> str:
     if units.named and isinstance(resampling, Bootstrap):
         return f"Wilson, widened to the percentiles of {resampling.replicates} resamples of units"
     return "Wilson"
-
-
-def _mirrored(good: Part) -> Part:
-    """Return the share of any error where every image is good."""
-    by_group = (
-        replace(group, value=0.0, low=1.0 - group.high, high=1.0 - group.low)
-        for group in good.by_group
-    )
-    return replace(good, subject=ANY, by_group=tuple(by_group))
 
 
 def label_errors(
@@ -170,31 +158,31 @@ def label_errors(
         demographic_parity(None, one, groups, units=units, resampling=resampling, rng=rng)
         for one in (either, found)
     )
-    # Without an error, all there is to compare is how often images are good: always.
-    gaps = [
-        one if wrong.any() else _mirrored(one)
-        for one in whole.parts
-        if not wrong.any() or (one.metric == whole.metric and one.subject == ANY)
-    ]
-    kinds = [name for name in names if name != good]
-    owner = Units.of(units, len(codes))
+    gaps = {one.subject: one for one in (*each.parts, *whole.parts) if one.metric == whole.metric}
+    if not wrong.any():
+        # All there is to compare is how often images are good: always.
+        mirrored = (
+            replace(group, value=0.0, low=1.0 - group.high, high=1.0 - group.low)
+            for group in gaps[good].by_group
+        )
+        gaps[ANY] = replace(gaps[good], by_group=tuple(mirrored))
+    kinds, owner = (ANY, *(name for name in names if name != good)), Units.of(units, len(codes))
     rates = [
         Share.of(wrong if name == ANY else found == name, known, owner, resampling, rng).part(
-            "label_error_rate", name, resampling
+            "label_error_rate", name
         )
-        for name in (ANY, *kinds)
+        for name in kinds
     ]
-    level = level_of(resampling)
-    own = {one.subject: one for one in each.parts if one.metric == each.metric}
-    gaps += [own[name] for name in kinds if name in own]
     shown = [
         replace(
-            one,
+            gaps[name],
             metric="label_error_gap",
+            subject=name,
             shows=SHOWS,
-            by_group=tuple(_widened(group, level) for group in one.by_group),
+            by_group=tuple(_widened(group, resampling) for group in gaps[name].by_group),
         )
-        for one in gaps
+        for name in kinds
+        if name in gaps
     ]
     return replace(
         whole,
@@ -207,14 +195,14 @@ def label_errors(
     )
 
 
-def _widened(group: GroupValue, level: float) -> GroupValue:
+def _widened(group: GroupValue, resampling: Resampling | None) -> GroupValue:
     """Return a share with an interval not narrower than Wilson's, which resampled units may give.
 
     Where no label of a group is an error, none is in any resample.
     """
     if math.isnan(group.low) or not group.n:
         return group
-    low, high = (float(one) for one in wilson(round(group.value * group.n), group.n, level))
+    low, high = Share(round(group.value * group.n), group.n)(level_of(resampling))
     return replace(group, low=min(low, group.low), high=max(high, group.high))
 
 
@@ -312,8 +300,7 @@ def _agreement(
             raise InputError(f"groups: {len(made.codes)} images; expected {n}")
         for code, name in enumerate(made.names):
             own = Share.of(hits, chosen & (made.codes == code), owner, resampling, rng)
-            parts.append(own.part(metric, name, resampling, reason="" if own.total else nothing))
-    left = n - share.total
+            parts.append(own.part(metric, name, reason="" if own.total else nothing))
     return make_estimate(
         metric=metric,
         value=share.value,
@@ -321,7 +308,7 @@ def _agreement(
         method=share_method(owner, resampling),
         no_chance="none: it is held against people's labels, not against other groups",
         by=parts_to_table(parts) if parts else None,
-        excluded={f"images in which {nothing}": left} if left else {},
+        excluded={f"images in which {nothing}": n - share.total},
         unit=owner.name,
         reason="" if share.total else nothing,
         ends=share,

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -68,7 +67,7 @@ def correlation(x: Any, y: Any, *, level: float = 0.95) -> Estimate:
         p_value=one.p_value if known else None,
         null="the pairs are independent and normal: t distribution with n - 2 degrees of freedom",
         by=parts_to_table(parts),
-        excluded={"no two finite numbers": dropped} if dropped else {},
+        excluded={"no two finite numbers": dropped},
         unit="pair",
         reason=one.reason,
         ends=ClosedForm(fisher_z, (one.value, n)) if known else no_ends,
@@ -97,51 +96,8 @@ def correlation_p_value(r: float, n: int) -> float:
     return float(2.0 * stdtr(n - 2, -abs(r) * math.sqrt((n - 2) / ((1.0 - r) * (1.0 + r)))))
 
 
-@dataclass(frozen=True, eq=False)
-class Loess:
-    """Local linear regression with tricube weights (LOESS of degree 1, without robustness steps).
-
-    Attributes
-    ----------
-    x, y : ndarray, shape (n,)
-        The data, sorted by x.
-    span : float
-        Share of the data that each fit sees.
-    """
-
-    x: Floats
-    y: Floats
-    span: float
-
-    def __call__(self, at: Any) -> Floats:
-        """Return the fitted values at points (m,); beyond the data the line is extended."""
-        points = np.atleast_1d(np.asarray(at, dtype=np.float64))
-        return np.array([self._at(point) for point in points])
-
-    @property
-    def fitted(self) -> Floats:
-        """Fitted values at the data, in the order of `x`."""
-        return self(self.x)
-
-    def _at(self, point: float) -> float:
-        near = max(2, math.ceil(self.span * len(self.x) - 1e-9))
-        distance = np.abs(self.x - point)
-        reach = float(np.partition(distance, near - 1)[near - 1])
-        if reach == 0.0:
-            return float(self.y[distance == 0.0].mean())
-        weight = np.clip(1.0 - (distance / reach) ** 3, 0.0, None) ** 3
-        total = weight.sum()
-        centre, level = (weight @ self.x) / total, (weight @ self.y) / total
-        apart = self.x - centre
-        squares = float(weight @ apart**2)
-        # All weight on one place: there is no slope to fit.
-        if squares <= 1e-14 * total * reach**2:
-            return float(level)
-        return float(level + (weight @ (apart * self.y)) / squares * (point - centre))
-
-
-def loess(x: Any, y: Any, *, span: float = 2.0 / 3.0) -> Loess:
-    """Smooth y over x by local linear regression.
+def loess(x: Any, y: Any, *, span: float = 2.0 / 3.0) -> Callable[[Any], Floats]:
+    """Smooth y over x by local linear regression, of degree 1, without robustness steps.
 
     Parameters
     ----------
@@ -153,8 +109,8 @@ def loess(x: Any, y: Any, *, span: float = 2.0 / 3.0) -> Loess:
 
     Returns
     -------
-    Loess
-        A function of points; `.fitted` are its values at the data.
+    callable
+        From points (m,) to fitted values; beyond the data the line is extended.
 
     Raises
     ------
@@ -170,16 +126,32 @@ def loess(x: Any, y: Any, *, span: float = 2.0 / 3.0) -> Loess:
     first, second, _ = pairs_of(x, y)
     if len(first) < 3:
         raise InputError(f"loess: {len(first)} pairs of finite numbers; expected at least 3")
-    return Loess(first, second, span)
+    near = max(2, math.ceil(span * len(first) - 1e-9))
+
+    def fit(point: float) -> float:
+        distance = np.abs(first - point)
+        reach = float(np.partition(distance, near - 1)[near - 1])
+        if reach == 0.0:
+            return float(second[distance == 0.0].mean())
+        # Tricube weights.
+        weight = np.clip(1.0 - (distance / reach) ** 3, 0.0, None) ** 3
+        total = weight.sum()
+        centre, level = (weight @ first) / total, (weight @ second) / total
+        apart = first - centre
+        squares = float(weight @ apart**2)
+        # All weight on one place: there is no slope to fit.
+        if squares <= 1e-14 * total * reach**2:
+            return float(level)
+        return float(level + (weight @ (apart * second)) / squares * (point - centre))
+
+    return lambda points: np.array([fit(point) for point in np.atleast_1d(points)])
 
 
-def pairs_of(x: Any, y: Any, names: tuple[str, str] = ("x", "y")) -> tuple[Floats, Floats, int]:
+def pairs_of(x: Any, y: Any) -> tuple[Floats, Floats, int]:
     """Return pairs of finite numbers in order, and how many others there are."""
     first, second = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     if first.ndim != 1 or first.shape != second.shape:
-        raise InputError(
-            f"{names[0]} {first.shape} and {names[1]} {second.shape}: expected as many numbers"
-        )
+        raise InputError(f"{first.shape} and {second.shape}: expected as many numbers in both")
     known = np.isfinite(first) & np.isfinite(second)
     first, second = first[known], second[known]
     # In one order, so that neither values nor draws depend on the order given.
@@ -242,7 +214,6 @@ def score_summary(scores: Mapping[str, float], categories: Mapping[str, str]) ->
                 Part("mean", category + suffix, mean, n=n, reason="" if n else "no target"),
                 Part("sd", category + suffix, spread, n=n, reason=few),
             ]
-    dropped = len(scores) - len(known)
     return make_estimate(
         metric="score_summary",
         value=float(np.mean([*known.values()])),
@@ -250,7 +221,7 @@ def score_summary(scores: Mapping[str, float], categories: Mapping[str, str]) ->
         method="none: targets are declared, not drawn",
         no_chance="a summary over declared targets",
         by=parts_to_table(parts),
-        excluded={"no finite score": dropped} if dropped else {},
+        excluded={"no finite score": len(scores) - len(known)},
         unit="target",
     )
 

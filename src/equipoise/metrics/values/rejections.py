@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.core.arrays import Booleans, Floats, Integers
+from equipoise.core.arrays import AnyArray, Booleans, Floats, Integers
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Ends, Estimate, no_ends
 from equipoise.core.groups import Groups
@@ -29,7 +29,7 @@ from equipoise.metrics.building import (
 )
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL, Draws
 from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
-from equipoise.metrics.values.units import unit_codes
+from equipoise.metrics.values.units import unit_codes, varies
 from equipoise.stats.draws import Exchange, block_sizes
 from equipoise.stats.intervals import percentile, simultaneous_gap, wilson
 from equipoise.stats.resampling import (
@@ -62,8 +62,8 @@ class Rejections:
         Its set: the images among which groups are exchanged.
     cluster : sequence of str, length n
         What is resampled together.
-    stratum : ndarray of int64, shape (n,)
-        Index into `strata`.
+    cell : ndarray of int64, shape (n,)
+        Its stratum, and within that its group.
     strata : tuple of str
     resampling : Bootstrap, Permutation or None
     seed : int
@@ -73,80 +73,61 @@ class Rejections:
     values: Integers
     unit: Integers
     cluster: list[str]
-    stratum: Integers
+    cell: Integers
     strata: tuple[str, ...]
     resampling: Resampling | None
     seed: int
 
     @property
-    def _cell(self) -> Integers:
-        """Stratum and group of each image, as one number."""
-        return self.stratum * len(self.groups) + self.groups.codes
-
-    @property
-    def _shape(self) -> tuple[int, int]:
-        return len(self.strata), len(self.groups)
-
-    def _count(self, cell: Integers, values: Integers) -> Integers:
-        """Add values (n, k) up by cell, shape (strata, groups, k)."""
-        # Sums of whole numbers below 2^53 are exact.
-        return _sums(cell, values, math.prod(self._shape)).reshape(*self._shape, -1)
-
-    @cached_property
-    def totals(self) -> Integers:
-        """Rejections and checks by stratum and group, (strata, groups, 2)."""
-        return self._count(self._cell, self.values)
-
-    @cached_property
-    def images(self) -> Integers:
-        """Images by stratum and group, shape (strata, groups)."""
-        return self._count(self._cell, np.ones((len(self.unit), 1), dtype=np.int64))[..., 0]
+    def cells(self) -> int:
+        """Number of strata times that of groups."""
+        return len(self.strata) * len(self.groups)
 
     @cached_property
     def boot(self) -> Floats | None:
-        """Counts on resampled clusters, shape (replicates, strata, groups, 2)."""
+        """Counts on resampled clusters, shape (replicates, cells * 2)."""
         if not isinstance(self.resampling, Bootstrap):
             return None
-        cells = math.prod(self._shape)
+        cells = self.cells
         names, cluster = np.unique(self.cluster, return_inverse=True)
-        counts = _sums(cluster * cells + self._cell, self.values, len(names) * cells)
+        counts = _sums(cluster * cells + self.cell, self.values, len(names) * cells)
         units, rows = unit_keys(names.tolist()), counts.reshape(len(names), cells * 2)
         found = []
         for start, size in block_sizes(self.resampling.replicates, max(len(names), cells)):
             times = unit_counts(self.seed, units, range(start, start + size))
             # Products and sums of whole numbers below 2^53 are exact in any order.
             found.append(times.astype(np.float64) @ rows)
-        return np.concatenate(found).reshape(-1, *self._shape, 2)
+        return np.concatenate(found)
 
     @cached_property
     def null(self) -> Floats | None:
-        """Counts with groups exchanged, (permutations, strata, groups, 2); None without draws.
+        """Counts with groups exchanged, (permutations, cells, 2); None without draws.
 
         Nothing can exchange where no set has images of two groups, and no sets of one group each.
         """
         if self.resampling is None:
             return None
-        exchange = Exchange.of(self.groups.codes.astype(np.int64), self.unit, self.stratum)
-        many, pools = len(exchange.pool), int(exchange.pool.max()) + 1
+        stratum, group = np.divmod(self.cell, len(self.groups))
+        exchange = Exchange.of(group, self.unit, stratum)
+        many = len(exchange.pool)
         values, cells = _sums(exchange.carrier, self.values, many), np.empty(many, dtype=np.int64)
-        cells[exchange.carrier] = self._cell
-        if not _varies(exchange.pool, exchange.group, pools).any():
+        cells[exchange.carrier] = self.cell
+        if not varies(exchange.pool, exchange.group).any():
             return None
         # Where all members of a pool have the same counts, an exchange changes nothing.
-        moves = np.any([_varies(exchange.pool, column, pools) for column in values.T], axis=0)
+        moves = np.any([varies(exchange.pool, column) for column in values.T], axis=0)
         chosen = moves[exchange.pool]
-        fixed = self._count(cells[~chosen], values[~chosen])
+        fixed = _sums(cells[~chosen], values[~chosen], self.cells)
         pool, cells, values = exchange.pool[chosen], cells[chosen], values[chosen]
         order = np.lexsort((values[:, 1], values[:, 0], cells, pool))
         starts = np.append(np.flatnonzero(np.diff(pool[order], prepend=-1)), len(order))
         draws = null_draws(self.resampling, _MOVES // max(len(cells), 1))
-        found = np.zeros((draws, math.prod(self._shape), 2), dtype=np.int64)
-        found += fixed.reshape(1, -1, 2)
+        found = np.tile(fixed, (draws, 1, 1))
         if len(cells):
             # Labels are shuffled further from line to line: every order is as likely again.
             streams = keys(self.seed, "rejections", many=draws)
             add_relabelled(streams, starts, cells[order], values[order], found)
-        return found.reshape(draws, *self._shape, 2).astype(np.float64)
+        return found.astype(np.float64)
 
     def __call__(self, stratum: int | None) -> tuple[Draws, Ends, Iterator[Part]]:
         """Return draws, ends and parts of one stratum or of all (None).
@@ -154,19 +135,22 @@ class Rejections:
         The draws have the gap and every group's share.
         """
         chosen = slice(None) if stratum is None else slice(stratum, stratum + 1)
-        images, totals = self.images[chosen].sum(axis=0), self.totals[chosen].sum(axis=0)
+        observed = np.column_stack([self.values, np.ones_like(self.cell)])
+        shape = -1, len(self.strata), len(self.groups)
+        counts = _sums(self.cell, observed, self.cells).reshape(*shape[1:], 3)[chosen].sum(axis=0)
+        totals, images = counts[:, :2], counts[:, 2]
         compared = images >= max(self.groups.min_size, 1)
         # Rejected images of each group; several checks of an image count as one.
         successes = totals[:, 0] / np.maximum(totals[:, 1], 1) * images
 
-        def numbers(counts: Floats) -> Floats:
-            some = counts[:, chosen].sum(axis=1)
+        def numbers(counts: AnyArray) -> Floats:
+            some = counts.reshape(*shape, 2)[:, chosen].sum(axis=1)
             with np.errstate(invalid="ignore", divide="ignore"):
                 shares = some[..., 0] / some[..., 1]
             return np.column_stack([gaps(shares, compared), shares])
 
         draws = Draws(
-            numbers(self.totals[None].astype(np.float64))[0],
+            numbers(_sums(self.cell, self.values, self.cells))[0],
             None if self.boot is None else numbers(self.boot),
             None if self.null is None else numbers(self.null),
             level=level_of(self.resampling),
@@ -207,14 +191,6 @@ def _sums(places: Integers, values: Integers, many: int) -> Integers:
     """Add columns of values (n, k) up by place, shape (many, k)."""
     found = [np.bincount(places, weights=column, minlength=many) for column in values.T]
     return np.stack(found, axis=1).astype(np.int64)
-
-
-def _varies(pool: Integers, values: Integers, pools: int) -> Booleans:
-    bounds = np.iinfo(np.int64)
-    lowest, highest = np.full(pools, bounds.max), np.full(pools, bounds.min)
-    np.minimum.at(lowest, pool, values)
-    np.maximum.at(highest, pool, values)
-    return np.asarray(lowest < highest)
 
 
 def _gap_ends(draws: Draws, compared: Booleans, successes: Floats, images: Floats) -> Ends:
@@ -304,19 +280,19 @@ def rejection_gap(
     kept = np.flatnonzero(~unknown & ~without)
     if not len(kept):
         raise InputError("rejected: no image was checked and has a group; expected at least one")
-    alone = np.arange(n)
-    unit, _ = unit_codes(alone if sets is None else sets, n, "sets")
-    together = (
-        alone if clusters is None and sets is None else sets if clusters is None else clusters
-    )
-    cluster, names = unit_codes(together, n, "clusters")
+    resampled = "cluster" if clusters is not None else "set" if sets is not None else "image"
+    sets = np.arange(n) if sets is None else sets
+    unit, _ = unit_codes(sets, n, "sets")
+    cluster, names = unit_codes(sets if clusters is None else clusters, n, "clusters")
     stratum, labels = encode(np.full(n, "all") if strata is None else strata, what="strata")
     if (stratum < 0).any():
         raise InputError(f"strata, row {int(np.argmax(stratum < 0)) + 1}: missing")
-    own, blocks = [names[one] for one in cluster[kept].tolist()], stratum[kept].astype(np.int64)
-    rows = Rejections(of.take(kept), values[kept], unit[kept], own, blocks, labels, resampling, rng)
-    left_out = {"not checked": unknown, "missing group": without & ~unknown}
-    counts = {why: int(some.sum()) for why, some in left_out.items() if some.any()}
+    own, cells = [names[one] for one in cluster[kept].tolist()], stratum * len(of) + of.codes
+    groups = of.take(kept)
+    rows = Rejections(
+        groups, values[kept], unit[kept], own, cells[kept].astype(np.int64), labels, resampling, rng
+    )
+    counts = {"not checked": int(unknown.sum()), "missing group": int((without & ~unknown).sum())}
     draws, ends, _ = rows(None)
     value, held = float(draws.observed[0]), against_chance(draws, 0, "higher")
     no_chance = "nothing to exchange" if resampling else "no resampling was asked for"
@@ -330,13 +306,13 @@ def rejection_gap(
     return make_estimate(
         metric="rejection_gap",
         value=value,
-        n=sizes(rows.groups),
+        n=sizes(groups),
         method=method,
         params={"strata": list(labels), "sets": len(np.unique(rows.unit))},
         **held.fields("not estimable" if math.isnan(value) else no_chance),
         by=lambda: parts_to_table(one for some in strata_of for one in rows(some)[2]),
-        excluded=excluded_of(rows.groups, counts),
-        unit="cluster" if clusters is not None else "set" if sets is not None else "image",
+        excluded=excluded_of(groups, counts),
+        unit=resampled,
         reason=_FEW if math.isnan(value) else "",
         ends=ends,
     )

@@ -65,8 +65,6 @@ class Concepts:
     pools : Pools
     known : ndarray of int64
         Indices of the pools that have a value.
-    paired : bool
-        Whether there are counterfactual sets.
     clustered : bool
         Whether images have units.
     resampling : Bootstrap, Permutation or None
@@ -76,7 +74,6 @@ class Concepts:
     metric: str
     pools: Pools
     known: Integers
-    paired: bool
     clustered: bool
     resampling: Resampling | None
     rng: int
@@ -84,7 +81,7 @@ class Concepts:
     @property
     def unit(self) -> str:
         """What intervals of single concepts resample."""
-        return "unit" if self.clustered else "set" if self.paired else "image"
+        return "unit" if self.clustered else "set" if self.pools.paired else "image"
 
     @property
     def several(self) -> bool:
@@ -99,7 +96,7 @@ class Concepts:
     def draws(self, each: Floats, null: Floats | None, *, pooled: bool = False) -> Draws:
         """Put the mean over concepts first, and each concept after it."""
         known, text = self.known, _UNITS if self.clustered else _IMAGES
-        text = _IMAGES if pooled else _SETS if self.paired else text
+        text = _IMAGES if pooled else _SETS if self.pools.paired else text
         return Draws(
             observed=np.append(each[known].mean() if len(known) else np.nan, each),
             null=None if null is None else np.insert(null, 0, null[:, known].mean(axis=1), axis=1),
@@ -121,7 +118,7 @@ class Concepts:
         present = self.pools.sizes[index] > 0
         if (present & self.pools.groups.usable).sum() < 2:
             return "fewer than two groups with rows enough"
-        return "all scores are equal" + ", or no set holds two groups" * self.paired
+        return "all scores are equal" + ", or no set holds two groups" * self.pools.paired
 
     def parts(
         self,
@@ -168,9 +165,8 @@ class Concepts:
                 method = "none: one unit of queries"
                 if self.weights is not None:
                     method = replicates_text(self.weights, "queries")
-        if self.paired:
+        if pools.paired:
             params = {**params, "items_without_set": pools.without_set}
-        counts = {**excluded, "empty groups": int((pools.sizes == 0).all(axis=0).sum())}
         no_chance = "nothing to exchange" if self.resampling else "no resampling was asked for"
         return make_estimate(
             metric=self.metric,
@@ -180,18 +176,11 @@ class Concepts:
             params={"queries": len(pools.pools), **params},
             **against_chance(draws, 0, "higher").fields("not estimable" if none else no_chance),
             by=parts_to_table(parts),
-            excluded={**pools.excluded, **{why: many for why, many in counts.items() if many}},
+            excluded={**pools.excluded, **excluded, "empty groups": pools.empty},
             unit="query" if self.several else self.unit,
             reason=self.reason(0) if none else "",
             ends=self.mean_ends(draws.observed[1:]) if self.several else ends(0),
         )
-
-
-def _places(blocks: Sequence[Exchanged]) -> list[Integers]:
-    """Return the places of all blocks, and their items."""
-    none = np.empty(0, dtype=np.int64)
-    places, items = [one.places for one in blocks], [one.items for one in blocks]
-    return [np.concatenate([none, *places]), np.concatenate([none, *items])]
 
 
 def normalized_similarity_mad(  # noqa: PLR0913 - one keyword for each choice
@@ -241,11 +230,11 @@ def normalized_similarity_mad(  # noqa: PLR0913 - one keyword for each choice
     Chen & Dou 2022, Table 1 (ddof 0; a sum, as its tables have it).
     """
     _check_similarity(resampling)
-    pools = pools_of(scores, groups, queries=queries, within=within, sets=sets, units=units)
+    pools = pools_of(scores, groups, queries, within, sets, units)
     codes, shape = pools.groups.codes, pools.sizes.shape
     unit = None if clusters is None else unit_codes(clusters, len(codes), "clusters")[0]
-    blocks = [Exchanged(*block, _means) for block in _standardised(pools)]
-    known, items = _places(blocks)
+    blocks = [*_standardised(pools)]
+    known = np.concatenate([np.empty(0, dtype=np.int64), *(one.places for one in blocks)])
     p, boot, null = np.full(shape, np.nan), None, None
     for one in blocks:
         p[one.places] = one(codes[one.items][None], shape[1])[0]
@@ -260,10 +249,10 @@ def normalized_similarity_mad(  # noqa: PLR0913 - one keyword for each choice
             boot[:, one.places] = _resampled(one, codes, keys, resampling.replicates, rng)
     if resampling is not None:
         blocks = [replace(one, statistic=_mad_of(compared[one.places])) for one in blocks]
-        many = permutations(resampling, len(items))
+        many = permutations(resampling, sum(len(one.items) for one in blocks))
         null = exchanged(blocks, pools, codes, pools.member, unit, many, rng, "similarity")
-    metric, paired = "normalized_similarity_mad", sets is not None
-    concepts = Concepts(metric, pools, known, paired, unit is not None, resampling, rng)
+    metric, paired = "normalized_similarity_mad", pools.paired
+    concepts = Concepts(metric, pools, known, unit is not None, resampling, rng)
     draws = concepts.draws(each, null)
 
     def ends(index: int) -> Ends:
@@ -290,8 +279,8 @@ def normalized_similarity_mad(  # noqa: PLR0913 - one keyword for each choice
     )
 
 
-def _standardised(pools: Pools) -> Iterator[tuple[Integers, Integers, Floats]]:
-    """Yield pools of the same images: their places, the images and their standardised scores."""
+def _standardised(pools: Pools) -> Iterator[Exchanged]:
+    """Yield the standardised scores of pools of the same images."""
     blocks: dict[int, dict[int, AnyArray]] = {}
     for index, one in enumerate(pools.pools):
         several = (pools.groups.usable & (pools.sizes[index] > 0)).sum() > 1
@@ -310,13 +299,13 @@ def _standardised(pools: Pools) -> Iterator[tuple[Integers, Integers, Floats]]:
                 # By score and group, so that permuted rows give the same draws.
                 order = np.lexsort((pools.groups.codes[items], row))
             by_image[:, column] = row[order]
-        yield places, items[order], by_image
+        yield Exchanged(places, items[order], by_image, _means)
 
 
 def _means(sums: Floats, counts: Floats) -> Floats:
     """Return sums (draws, groups, concepts) over counts, shape (draws, concepts, groups)."""
     with np.errstate(invalid="ignore"):
-        return np.asarray((sums / counts[..., None]).transpose(0, 2, 1))
+        return (sums / counts[..., None]).transpose(0, 2, 1)
 
 
 def _mad_of(compared: Booleans) -> Callable[[Floats, Floats], Floats]:
@@ -413,13 +402,13 @@ def similarity_gap(  # noqa: PLR0913 - one keyword for each choice
     346-363 (simultaneous intervals).
     """
     _check_similarity(resampling, scale)
-    pools = pools_of(scores, groups, queries=queries, within=within, sets=sets, units=units)
+    pools = pools_of(scores, groups, queries, within, sets, units)
     effects = Effects.of(pools, sets, clusters, scale or 1.0)
-    metric, paired = "logit_gap" if scale else "similarity_gap", sets is not None
-    concepts = Concepts(metric, pools, effects.known, paired, clusters is not None, resampling, rng)
-    null = boot = None
-    many = permutations(resampling, len(effects.items)) if resampling else 0
+    metric = "logit_gap" if scale else "similarity_gap"
+    concepts = Concepts(metric, pools, effects.known, clusters is not None, resampling, rng)
+    null, boot, many = None, None, 0
     if resampling is not None:
+        many = permutations(resampling, len(effects.items))
         null = effects.exchanged(gaps, many, rng, "similarity gap")
     if isinstance(resampling, Bootstrap) and len(effects.known):
         boot = effects.resampled(resampling.replicates, rng)
@@ -437,9 +426,9 @@ def similarity_gap(  # noqa: PLR0913 - one keyword for each choice
     def parts() -> Iterator[Part]:
         yield from concepts.parts(draws, ends, by_group, effects.sizes.sum(axis=1).tolist())
         yield from _group_effects(concepts, effects, by_group)
-        if len(effects.known) and paired and resampling is not None:
+        if len(effects.known) and pools.paired and resampling is not None:
             again = effects.exchanged(gaps, many, rng, "similarity pool", over_pools=True)
-            pooled = concepts.draws(gaps(effects.plain), again, pooled=True)
+            pooled = concepts.draws(gaps(effects.observed(paired=False)), again, pooled=True)
             ends_of_mean = concepts.mean_ends(pooled.observed[1:])
             held, n = against_chance(pooled, 0, "higher"), int(effects.sizes.sum())
             yield part(f"{metric}_pool_order", "", pooled, 0, ends=ends_of_mean, held=held, n=n)
@@ -448,10 +437,10 @@ def similarity_gap(  # noqa: PLR0913 - one keyword for each choice
         draws,
         ends,
         n=dict(zip(pools.groups.names, counts.tolist(), strict=True)),
-        params={"scale": scale, **({"compared": "within sets"} if paired else {})},
+        params={"scale": scale, **({"compared": "within sets"} if pools.paired else {})},
         excluded={
             "queries without two groups to compare": len(pools.pools) - len(effects.known),
-            "images whose set holds one group": effects.alone if paired else 0,
+            "images whose set holds one group": effects.alone * pools.paired,
         },
         over=f"simultaneous over pairs of groups, bootstrap over {concepts.unit}s",
         parts=parts(),

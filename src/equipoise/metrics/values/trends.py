@@ -111,7 +111,7 @@ class Images:
             own, units = unit[rows], coded["units"][1]
         return cls(
             coded["regions"][1], coded["groups"][1], total[rows], region[rows], group[rows], own,
-            units, {why: count for why, count in excluded.items() if count},
+            units, excluded,
         )  # fmt: skip
 
     def sums(self, group: Integers, weight: Floats) -> Floats:

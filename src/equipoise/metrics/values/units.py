@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.core.arrays import Floats, Integers
+from equipoise.core.arrays import AnyArray, Booleans, Floats, Integers
 from equipoise.core.errors import InputError
 from equipoise.core.labels import encode
 from equipoise.stats.streams import unit_counts, unit_keys
@@ -29,6 +29,15 @@ def unit_codes(labels: Any, n: int, what: str) -> tuple[Integers, tuple[str, ...
     found = codes.astype(np.int64)
     found[alone] = len(names) + np.arange(len(alone))
     return found, (*names, *(f"row {row}" for row in alone.tolist()))
+
+
+def varies(places: AnyArray, values: AnyArray) -> Booleans:
+    """Whether the values of each place differ, shape (places,)."""
+    many, bounds = int(places.max(initial=-1)) + 1, np.iinfo(np.int64)
+    low, high = np.full(many, bounds.max), np.full(many, bounds.min)
+    np.minimum.at(low, places, values)
+    np.maximum.at(high, places, values)
+    return low < high
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,9 +65,8 @@ class Units:
         InputError
             When there is not one unit per row.
         """
-        if units is not None:
-            return cls(*unit_codes(units, count, "units"))
-        return cls(np.arange(count), [f"row {place}" for place in range(count)], named=False)
+        labels = np.full(count, None) if units is None else units
+        return cls(*unit_codes(labels, count, "units"), named=units is not None)
 
     @property
     def name(self) -> str:

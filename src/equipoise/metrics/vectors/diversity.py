@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from scipy import special
 
-from equipoise.core.arrays import AnyArray, Floats, Integers
+from equipoise.core.arrays import AnyArray, Floats
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Chance, Estimate
 from equipoise.core.finding import Excluded, GroupValue
@@ -26,7 +26,6 @@ from equipoise.metrics.vectors.sets import embedding_table
 from equipoise.metrics.vectors.unit_sums import (
     UnitSums,
     exchanged,
-    projections,
     scatters,
     unit_sums,
 )
@@ -116,8 +115,7 @@ class Sets:
     @property
     def excluded(self) -> dict[str, int]:
         """Images without a direction."""
-        zeros = sum(one.zeros for one in self.sums)
-        return {"zero vectors": zeros} if zeros else {}
+        return {"zero vectors": sum(one.zeros for one in self.sums)}
 
     @cached_property
     def means(self) -> Floats:
@@ -204,9 +202,10 @@ def project(sets: Mapping[str, Any], components: int) -> dict[str, AnyArray]:
     InputError
         When `components` does not fit, or sets are not as in `iss_cross`.
     """
-    arrays = {x: np.asarray(embedding_table(one, f"sets[{x!r}]")) for x, one in sets.items()}
-    known = {name: (one != 0).any(axis=1) for name, one in arrays.items()}
-    rows = np.concatenate([one[known[name]].astype(np.float64) for name, one in arrays.items()])
+    arrays = [np.asarray(embedding_table(one, f"sets[{x!r}]")) for x, one in sets.items()]
+    every = np.concatenate([one.astype(np.float64) for one in arrays])
+    directed = (every != 0).any(axis=1)
+    rows = every[directed]
     if not 1 <= components <= min(rows.shape):
         raise InputError(
             f"components={components}: expected 1 to {min(rows.shape)}, "
@@ -214,14 +213,9 @@ def project(sets: Mapping[str, Any], components: int) -> dict[str, AnyArray]:
         )
     centred = rows - rows.mean(axis=0)
     _, _, axes = np.linalg.svd(centred, full_matrices=False)
-    projected = centred @ axes[:components].T
-    found, start = {}, 0
-    for name, directed in known.items():
-        many = int(directed.sum())
-        found[name] = np.zeros((len(directed), components))
-        found[name][directed] = projected[start : start + many]
-        start += many
-    return found
+    found = np.zeros((len(every), components))
+    found[directed] = centred @ axes[:components].T
+    return dict(zip(sets, np.split(found, np.cumsum([*map(len, arrays)])[:-1]), strict=True))
 
 
 def iss_intra(
@@ -456,49 +450,6 @@ def iss_difference(
         reason=part.reason,
         ends=differences[largest],
     )
-
-
-def diverse_subset(embeddings: Any, size: int) -> Integers:
-    """Choose images greedily so that the mean distance within the chosen is large.
-
-    Starts with the image that is furthest from all others on average, then adds the one with
-    the largest summed distance to those chosen. Ties go to the lower row.
-
-    Parameters
-    ----------
-    embeddings : array-like, shape (n, d)
-        Rows of zeros are never chosen.
-    size : int
-        How many to choose, from 1 to the number of rows that are not zero.
-
-    Returns
-    -------
-    ndarray of int64, shape (size,)
-        Rows in the order chosen: a prefix is the choice of a smaller size. Its diversity is
-        `iss_intra(embeddings[rows])`.
-
-    Raises
-    ------
-    InputError
-        When the array is not (n, d) real finite numbers or `size` does not fit.
-
-    References
-    ----------
-    Hassin, Rubinstein & Tamir 1997, Operations Research Letters 21, 133-137.
-    """
-    array = np.asarray(embedding_table(embeddings))
-    sums = UnitSums.of(array)
-    if not 1 <= size <= sums.count:
-        raise InputError(f"size={size}: expected 1 to {sums.count}, the rows that are not zero")
-    rows = np.flatnonzero((array != 0).any(axis=1))
-    chosen = [int(np.argmin(projections(array, sums.total)))]
-    cosines = np.zeros(len(rows))
-    for _ in range(size - 1):
-        newest = UnitSums.of(array[rows[chosen[-1]]][None]).total
-        cosines += projections(array, newest)
-        cosines[chosen[-1]] = np.inf
-        chosen.append(int(np.argmin(cosines)))
-    return np.asarray(rows[np.array(chosen)])
 
 
 register(

@@ -498,12 +498,12 @@ def _components_of(estimate: Estimate) -> Components:
 
 
 def _signed(drawn: Floats) -> Floats:
-    return np.asarray(np.abs(drawn[:, 0]) - np.abs(drawn[:, 3]))
+    return np.abs(drawn[:, 0]) - np.abs(drawn[:, 3])
 
 
 def _quotient(drawn: Floats) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(np.abs((drawn[:, 1] + drawn[:, 2]) / (2.0 * drawn[:, 3])))
+        return np.abs((drawn[:, 1] + drawn[:, 2]) / (2.0 * drawn[:, 3]))
 
 
 register(

@@ -279,7 +279,7 @@ def _difference(first: Integers, second: Integers, n: int, m: int, bits: int) ->
     """Return the means of a set minus those of the other, of sums in fixed point."""
     low = (first - second) / n if n == m else first / n - second / m
     # In two steps, for 2^-bits may be no float.
-    return np.asarray(low * math.ldexp(1.0, -bits // 2) * math.ldexp(1.0, -bits - -bits // 2))
+    return low * math.ldexp(1.0, -bits // 2) * math.ldexp(1.0, -bits - -bits // 2)
 
 
 def count_partitions(first: int, second: int) -> int:

@@ -248,7 +248,7 @@ def predicted_label_weat(  # noqa: PLR0913 - one keyword for each choice
         **held.fields("no resampling was asked for, or there is no value"),
         harm=HARM[alternative],
         by=parts_to_table(parts),
-        excluded={why: count for why, count in excluded.items() if count},
+        excluded=excluded,
         unit=counted.unit,
         reason=missing if math.isnan(observed[0]) else "",
         ends=ends_of(boot, 0),
@@ -326,7 +326,7 @@ class LabelCounts:
             )
             rows, ones, keys = np.arange(many), np.ones(many), unit_keys(unit_names)
             sampler = ItemSampler(outcome, rows, ones, group, own, keys, table.shape)
-        excluded = {"missing label, group or unit": n - many} if many < n else {}
+        excluded = {"missing label, group or unit": n - many}
         name = "image" if units is None else "unit"
         return cls(names, order, kept, table, sampler, excluded, name)
 

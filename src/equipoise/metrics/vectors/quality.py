@@ -392,7 +392,7 @@ def set_similarity(
         chance=chance,
         no_chance="" if chance else "no resampling was asked for, or nothing to exchange",
         by=parts_to_table(parts),
-        excluded={reason: count for reason, count in excluded.items() if count},
+        excluded=excluded,
         unit="set",
         reason="" if len(used) else "no set has two images",
         ends=ends,
@@ -528,10 +528,9 @@ def subject_accuracy(
         others = np.bincount(closest[mine & ~hits], minlength=len(called))
         taken = f"taken for {called[int(others.argmax())]} most" if others.any() else ""
         share = Share.of(hits, mine, owner, resampling, rng)
-        parts.append(share.part("subject_accuracy", called[index], resampling, shows=taken))
+        parts.append(share.part("subject_accuracy", called[index], shows=taken))
     chance, whole = 1.0 / len(called), Share.of(hits, kept, owner, resampling, rng)
     lows = {one.subject: one.value if math.isnan(one.low) else one.low for one in parts}
-    left_out = int((~kept).sum())
     return make_estimate(
         metric="subject_accuracy",
         value=whole.value,
@@ -544,7 +543,7 @@ def subject_accuracy(
         },
         no_chance=f"none by groups: an encoder that guesses has {chance:.3g}",
         by=parts_to_table(parts),
-        excluded={"images without a subject's text": left_out} if left_out else {},
+        excluded={"images without a subject's text": int((~kept).sum())},
         unit=owner.name,
         ends=whole,
     )
@@ -627,7 +626,7 @@ def _split(pixels: Any, place: int) -> tuple[Bytes, tuple[int, int]]:
 def _places(height: int, width: int) -> Integers:
     """Return the cell of every pixel, shape (height, width)."""
     rows, columns = (np.arange(count) * CELLS // count for count in (height, width))
-    return np.asarray(rows[:, None] * CELLS + columns)
+    return rows[:, None] * CELLS + columns
 
 
 def _means(image: Bytes, band: tuple[int, int]) -> Floats:
@@ -638,7 +637,7 @@ def _means(image: Bytes, band: tuple[int, int]) -> Floats:
     counts = np.bincount(place, minlength=CELLS * CELLS)
     values = image[kept].astype(np.float64) / 127.5 - 1.0
     sums = [np.bincount(place, weights=one, minlength=CELLS * CELLS) for one in values.T]
-    return np.asarray((np.stack(sums, axis=1) / np.maximum(counts, 1)[:, None]).ravel())
+    return (np.stack(sums, axis=1) / np.maximum(counts, 1)[:, None]).ravel()
 
 
 def _edges(image: Bytes, band: tuple[int, int]) -> Floats:

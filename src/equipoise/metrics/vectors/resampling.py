@@ -220,7 +220,6 @@ class Space:
                 f"{name}: {why}": count
                 for name, one in self.sets.items()
                 for why, count in one.dropped.items()
-                if count
             },
             unit="row" if all(one.units is None for one in self.sets.values()) else "unit",
             reason=reason,

@@ -69,7 +69,7 @@ class PairScores:
         if min(np.min(one, initial=0) for one in chosen) < 0:
             raise InputError("scores: an index is negative")
         try:
-            return np.asarray(matrix[np.ix_(*chosen)])
+            return matrix[np.ix_(*chosen)]
         except (IndexError, ValueError) as error:
             raise InputError(f"scores: shape {matrix.shape}: {error}") from None
 
@@ -149,7 +149,7 @@ class Members:
         for _, rows in self.blocks():
             # In two steps, for 2^bits may be no float.
             add_whole(rows, math.ldexp(1.0, bits // 2), math.ldexp(1.0, bits - bits // 2), whole)
-        return np.asarray(np.ldexp(whole.astype(np.float64), -bits) / len(self))
+        return np.ldexp(whole.astype(np.float64), -bits) / len(self)
 
     def dots(self, direction: Floats) -> Floats:
         """Inner products with one direction (d,), each in one fixed order: shape (n,)."""
@@ -174,17 +174,12 @@ class Members:
             rows = in_range(rows, self.largest[places])
         if self.scale is None:
             return rows.astype(np.float64, copy=False)
-        return np.asarray(rows * self.scale[places, None])
+        return rows * self.scale[places, None]
 
 
 def plain_members(vectors: Floats, name: str = "") -> Members:
     """Return vectors (n, d) as a set, as they are."""
     return Members(name, vectors, np.arange(len(vectors)))
-
-
-def exact_mean(vectors: Floats) -> Floats:
-    """Mean over rows, the same for rows in any order."""
-    return plain_members(vectors).mean
 
 
 def similarities(first: Floats, second: Floats) -> Floats:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +11,7 @@ import numpy.typing as npt
 from equipoise.core.arrays import AnyArray, Floats, Integers
 from equipoise.core.errors import InputError
 from equipoise.metrics.vector_rows import Table, float_rows, in_range, inverse_lengths, project
-from equipoise.metrics.vectors.sets import embedding_table, kernel_rows
+from equipoise.metrics.vectors.sets import kernel_rows
 from equipoise.stats.compiled import compiled
 from equipoise.stats.shuffling import keys, shuffle
 from equipoise.stats.threads import each
@@ -108,17 +107,6 @@ class UnitSums:
     count: int
     zeros: int
 
-    @classmethod
-    def of(cls, embeddings: Any) -> UnitSums:
-        """Sum a set, array-like (n, d) of any real type; memory-mapped arrays are read in blocks.
-
-        Raises
-        ------
-        InputError
-            When the array is not numeric of shape (n, d) or holds NaN or infinite numbers.
-        """
-        return unit_sums([embedding_table(embeddings)], ["embeddings"])[0]
-
     @property
     def mean(self) -> Floats:
         """Mean unit vector, shape (d,); NaN for an empty set."""
@@ -179,20 +167,6 @@ def scatters(sets: Sequence[Table], means: Floats) -> list[Floats]:
         total += np.einsum("ni,nj->ij", apart, apart)
 
     return _accumulated(sets, ["embeddings"] * len(sets), centres.shape, add)
-
-
-def projections(embeddings: Table, direction: Floats) -> Floats:
-    """Return each non-zero row's unit vector times a direction, shape (m,)."""
-
-    def along(span: range) -> Floats:
-        found = []
-        for rows, scale in blocks(embeddings, "embeddings", span):
-            products = np.empty((len(rows), 1))
-            project(rows, scale, direction[None], products)
-            found.append(products[scale > 0, 0])
-        return np.concatenate(found)
-
-    return np.concatenate(each(along, _spans(embeddings)))
 
 
 def exchanged(sets: Sequence[Table], counts: Sequence[int], permutations: int, seed: int) -> Floats:
