@@ -124,7 +124,7 @@ def cosine(a, b):
 
 def tower_of(model, pixels):
     """Return a loaded model's vectors of batches of 32, of pixels that are prepared."""
-    parts = [model.tower({"pixel_values": some})[0].numpy() for some in pixels.split(32)]
+    parts = [model.tower.run({"pixel_values": some})[0].numpy() for some in pixels.split(32)]
     return np.concatenate(parts)
 
 

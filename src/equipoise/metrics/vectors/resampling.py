@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cache, reduce
 from typing import Any
 
 import numpy as np
@@ -102,12 +102,17 @@ class Space:
     def near(self, targets: Sequence[str], attributes: Sequence[str]) -> Callable[[Weights], Near]:
         """Return what gives mean similarities (replicates, targets) of resampled attributes.
 
-        These are fewer numbers than mean vectors where targets are fewer than dimensions.
+        These are fewer numbers than mean vectors where targets are fewer than dimensions. Nothing
+        is computed before the first replicates.
         """
-        every = np.concatenate([self[name].vectors for name in targets])
-        similar = {name: plain_members(self[name].similarities(every)) for name in attributes}
+
+        @cache
+        def similar() -> dict[str, Members]:
+            every = np.concatenate([self[name].vectors for name in targets])
+            return {name: plain_members(self[name].similarities(every)) for name in attributes}
+
         return lambda weights: {
-            name: mean_vectors(weights[name], rows) for name, rows in similar.items()
+            name: mean_vectors(weights[name], rows) for name, rows in similar().items()
         }
 
     def replicates(self, statistic: Statistic, *, few: bool = False) -> Floats | None:
