@@ -18,6 +18,7 @@ from equipoise.stats.resampling import (
     Resampling,
     level_of,
     null_draws,
+    resolution_of,
 )
 
 Statistic = Callable[[Counts, Floats], Floats]
@@ -68,6 +69,22 @@ class Draws:
     null_text: str = ""
     resolution: float = 0.0
     intervals: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        resampling: Resampling | None,
+        observed: Floats,
+        boot: Floats | None = None,
+        null: Floats | None = None,
+        hypothesis: str = "",
+    ) -> Draws:
+        """Return draws with the level and the resolution of their resampling."""
+        text = "" if null is None else f"{hypothesis}; {len(null)} permutations"
+        finest = resolution_of(resampling)
+        return cls(
+            observed, boot, null, None, level_of(resampling), text, finest, resampling is not None
+        )
 
 
 class Measure:

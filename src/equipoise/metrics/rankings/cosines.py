@@ -148,9 +148,7 @@ class CosineScores:
 
     def of_query(self, query: int, rows: Integers) -> Floats:
         """Return the scores of items for one query, shape (rows,)."""
-        blocks = np.split(rows, range(BLOCK, len(rows), BLOCK))
-        owner = np.full(min(len(rows), BLOCK), query)
-        return np.concatenate([self._score(owner[: len(held)], held) for held in blocks])
+        return self._scores(np.full(len(rows), query), rows)
 
     def best(self, queries: Sequence[int], rows: Integers, k: int) -> list[Found]:
         """Find the k best of some items for each query, all that tie with the k-th included.
@@ -190,10 +188,9 @@ class CosineScores:
         lengths = [len(near) for _, near in asked]
         owner = np.repeat([query for query, _ in asked], lengths)
         rows = np.concatenate([near for _, near in asked])
-        blocks = (slice(start, start + BLOCK) for start in range(0, len(rows), BLOCK))
-        every = np.concatenate([self._score(owner[held], rows[held]) for held in blocks])
+        every = np.split(self._scores(owner, rows), np.cumsum(lengths[:-1]))
         found = []
-        for (_, near), scores in zip(asked, np.split(every, np.cumsum(lengths[:-1])), strict=True):
+        for (_, near), scores in zip(asked, every, strict=True):
             kept = scores >= np.partition(scores, len(near) - k)[len(near) - k]
             found.append((near[kept], scores[kept]))
         return found
@@ -208,6 +205,11 @@ class CosineScores:
                 return vectors, 1.0 / np.sqrt(squares)
         _, lengths = self._products(np.zeros(len(held), np.int64), held, vectors)
         return (vectors / lengths[:, None]).astype(np.float32), np.ones(len(held), np.float32)
+
+    def _scores(self, owner: Integers, rows: Integers) -> Floats:
+        """Score rows for the query of each, block by block."""
+        blocks = (np.split(one, range(BLOCK, len(rows), BLOCK)) for one in (owner, rows))
+        return np.concatenate([*map(self._score, *blocks)])
 
     def _score(self, owner: Integers, rows: Integers) -> Floats:
         dots, lengths = self._products(owner, rows, self._vectors(rows))

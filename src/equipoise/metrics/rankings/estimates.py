@@ -33,9 +33,7 @@ from equipoise.stats.resampling import (
     Bootstrap,
     Exact,
     Resampling,
-    level_of,
     null_draws,
-    resolution_of,
 )
 from equipoise.stats.streams import unit_counts, unit_keys
 
@@ -179,7 +177,7 @@ def _draws(
     sets: bool,
 ) -> Iterator[Draws]:
     """Yield each statistic: the mean over pools first, and each pool after it."""
-    tops, null, text = observed.tops, None, ""
+    tops, null = observed.tops, None
     if statistics and resampling and not isinstance(resampling, Exact) and len(tops.pool):
         exchange = exchange_of(pools, tops, sets=sets)
         if exchange.moves:
@@ -191,18 +189,15 @@ def _draws(
 
             blocks = exchange.evaluate(block, many, rng, "retrieval")
             null = [np.concatenate(values) for values in zip(*blocks, strict=True)]
-            text = f"{SET_ORDER if sets else POOL_ORDER}; {many} permutations"
     weights = query_weights(pools, tops.pool, resampling, rng)
     for place, statistic in enumerate(statistics):
         values = statistic(observed)[0]
-        yield Draws(
-            observed=np.append(values.mean() if len(values) else np.nan, values),
-            boot=None if weights is None else weighted_mean(weights, values)[:, None],
-            null=None if null is None else np.column_stack([null[place].mean(axis=1), null[place]]),
-            level=level_of(resampling),
-            null_text=text,
-            resolution=resolution_of(resampling),
-            intervals=resampling is not None,
+        yield Draws.of(
+            resampling,
+            np.append(values.mean() if len(values) else np.nan, values),
+            None if weights is None else weighted_mean(weights, values)[:, None],
+            None if null is None else np.column_stack([null[place].mean(axis=1), null[place]]),
+            SET_ORDER if sets else POOL_ORDER,
         )
 
 

@@ -586,9 +586,8 @@ def retrieval_curves(  # noqa: PLR0913 - one keyword for each choice
     compared = (shares > 0) & pools.groups.usable
 
     def walk(drawn: Drawn) -> dict[str, Floats]:
-        found = prefixes(drawn, shares, k, compared)
-        skew = {name: found[name] for name in ("max_skew", "min_skew")}
-        return {**skew, "ndkl": discounted(found["kl"])}
+        kl, largest, smallest = prefixes(drawn, shares, k, compared)
+        return {"max_skew": largest, "min_skew": smallest, "ndkl": discounted(kl)}
 
     def means(codes: Integers32) -> dict[str, Floats]:
         drawn = Drawn(codes, tops, len(pools.groups))
@@ -670,14 +669,14 @@ def _quantile(values: Floats, share: float) -> float:
     return below + (place - math.floor(place)) * (above - below)
 
 
+_ranked = partial(
+    MetricSpec, kinds=("retrieval", "counterfactuals"), interval=OVER_QUERIES, null=RANDOM_ORDER
+)
 _skew = partial(
-    MetricSpec,
-    kinds=("retrieval", "counterfactuals"),
+    _ranked,
     unit="log ratio",
     threshold=0.22,
     threshold_reason="ln 1.25, the ratio of the four-fifths rule",
-    interval=OVER_QUERIES,
-    null=RANDOM_ORDER,
     parameters={"k": "images that count", "desired": "pool, uniform or shares"},
     reference="Geyik et al. 2019, KDD (Skew@K, MaxSkew@K, MinSkew@K)",
 )
@@ -743,10 +742,9 @@ register(
     )
 )
 register(
-    MetricSpec(
+    _ranked(
         name="ndkl",
         title="NDKL",
-        kinds=("retrieval", "counterfactuals"),
         range="[0, ln(1 / smallest desired share)]",
         definition=(
             "Mean over the prefixes 1..k of the Kullback-Leibler divergence of the groups' shares "
@@ -759,8 +757,6 @@ register(
             "far above 0, since the first prefixes hold few items: 0.35 for prefixes 1 to 144 and "
             "12 groups of 50 images. Howard et al. print 0.34 to 0.37 for pre-trained CLIP"
         ),
-        interval=OVER_QUERIES,
-        null=RANDOM_ORDER,
         parameters={
             "k": "the last prefix; Howard et al. take the square of their K",
             "desired": "pool, uniform or shares",
@@ -769,10 +765,9 @@ register(
     )
 )
 register(
-    MetricSpec(
+    _ranked(
         name="bias_at_k",
         title="Bias@K",
-        kinds=("retrieval", "counterfactuals"),
         range="[−1, 1]",
         harm="either",
         definition=(
@@ -783,8 +778,6 @@ register(
         threshold_reason=SHARES,
         direction="Either: positive shows the first group more, negative the second.",
         chance="about the contrast of both groups' shares of the pool",
-        interval=OVER_QUERIES,
-        null=RANDOM_ORDER,
         parameters={
             "k": "images that count",
             "first": "group counted as positive",
@@ -796,11 +789,10 @@ register(
     )
 )
 register(
-    MetricSpec(
+    _ranked(
         name="retrieval_mad",
         title="Spread of retrieval shares",
         symbol="MAD",
-        kinds=("retrieval", "counterfactuals"),
         range="[0, 2)",
         definition=(
             "Sum over groups of |p_j − mean of p|, with p_j the share of group j in the top K, "
@@ -810,8 +802,6 @@ register(
         threshold_reason=SHARES,
         direction="Higher: groups are shown less equally.",
         chance="above 0, and far above for unequal pools: it compares with equal shares",
-        interval=OVER_QUERIES,
-        null=RANDOM_ORDER,
         parameters={"k": "images that count: 100"},
         reference=(
             "Chen & Dou 2022, 'Measuring and Mitigating Bias in Vision-and-Language Models', Table "

@@ -76,6 +76,15 @@ def skews(shares: Floats, desired: Floats) -> Floats:
         return np.log(shares / np.where(desired > 0, desired, np.nan))
 
 
+def extremes(
+    shares: Floats, desired: Floats, compared: Booleans, *, largest: bool = True
+) -> Floats:
+    """Return the largest or smallest skew over compared groups; NaN of fewer than two."""
+    end, reduce = (-np.inf, np.max) if largest else (np.inf, np.min)
+    found = reduce(np.where(compared, skews(shares, desired), end), axis=-1)
+    return np.where(compared.sum(axis=-1) > 1, found, np.nan)
+
+
 def extreme_skew(desired: Floats, compared: Booleans, *, largest: bool = True) -> Statistic:
     """Return the largest or smallest Skew@K over the groups that are compared.
 
@@ -85,13 +94,7 @@ def extreme_skew(desired: Floats, compared: Booleans, *, largest: bool = True) -
     compared : ndarray of bool, shape (pools, groups)
     largest : bool
     """
-    end, reduce = (-np.inf, np.max) if largest else (np.inf, np.min)
-
-    def statistic(drawn: Drawn) -> Floats:
-        found = reduce(np.where(compared, skews(drawn.shares, desired), end), axis=2)
-        return np.where(compared.sum(axis=1) > 1, found, np.nan)
-
-    return statistic
+    return lambda drawn: extremes(drawn.shares, desired, compared, largest=largest)
 
 
 def group_skew(desired: Floats, group: int) -> Statistic:
@@ -130,7 +133,7 @@ def divergence(desired: Floats) -> Statistic:
     def statistic(drawn: Drawn) -> Floats:
         k = drawn.tops.k
         if drawn.tops.tied.any():
-            return discounted(prefixes(drawn, desired, k)["kl"])[..., k - 1]
+            return discounted(prefixes(drawn, desired, k)[0])[..., k - 1]
         weights = 1.0 / np.log2(np.arange(2.0, k + 2))
         found = np.empty(drawn.codes.shape[:2])
         codes = np.ascontiguousarray(drawn.codes[..., :k])
@@ -161,10 +164,8 @@ def discounted(kl: Floats) -> Floats:
     return np.cumsum(kl * weights, axis=-1) / np.cumsum(weights)
 
 
-def prefixes(
-    drawn: Drawn, desired: Floats, k: int, compared: Booleans | None = None
-) -> dict[str, Floats]:
-    """Return statistics of every prefix 1..k, each of shape (draws, pools, k).
+def prefixes(drawn: Drawn, desired: Floats, k: int, compared: Booleans | None = None) -> Floats:
+    """Return statistics of every prefix 1..k, shape (statistics, draws, pools, k).
 
     Parameters
     ----------
@@ -177,51 +178,38 @@ def prefixes(
 
     Returns
     -------
-    dict
-        "kl" in nats, "max_skew" and "min_skew".
+    ndarray
+        KL in nats; then, with `compared`, MaxSkew and MinSkew.
     """
-    tied = drawn.tops.tied
-    names = ("kl",) if compared is None else ("kl", "max_skew", "min_skew")
+    found = np.empty((1 if compared is None else 3, *drawn.codes.shape[:2], k))
     used = np.zeros(desired.shape, dtype=bool) if compared is None else compared
-    found = {name: np.empty((*drawn.codes.shape[:2], k)) for name in names}
-    plain = np.flatnonzero(~tied)
+    plain = np.flatnonzero(~drawn.tops.tied)
     if len(plain):
         part = _counted(drawn.codes[:, plain, :k], desired[plain], used[plain])
-        for name in names:
-            found[name][:, plain] = part[name]
-    for index in np.flatnonzero(tied).tolist():
+        found[:, :, plain] = part[: len(found)]
+    for index in np.flatnonzero(drawn.tops.tied).tolist():
         size = max(1, _COUNTS // (drawn.codes.shape[2] * desired.shape[1]))
         for start in range(0, len(drawn.codes), size):
             rows = slice(start, start + size)
-            expected = drawn.expected(rows, index, k)
-            part = _of_expected(expected, desired[index], None if compared is None else used[index])
-            for name in names:
-                found[name][rows, index] = part[name]
+            shares = drawn.expected(rows, index, k) / np.arange(1, k + 1)[:, None]
+            with np.errstate(divide="ignore", invalid="ignore"):
+                each = np.where(shares > 0, shares * np.log(shares / desired[index]), 0.0)
+            found[0, rows, index] = np.maximum(each.sum(axis=2), 0.0)
+            if compared is not None:
+                found[1, rows, index] = extremes(shares, desired[index], used[index])
+                found[2, rows, index] = extremes(shares, desired[index], used[index], largest=False)
     return found
 
 
-def _counted(codes: Integers32, desired: Floats, used: Booleans) -> dict[str, Floats]:
-    """Statistics of every prefix where no scores tie, see `prefixes`."""
+def _counted(codes: Integers32, desired: Floats, used: Booleans) -> Floats:
+    """Return the three statistics of every prefix where no scores tie, see `prefixes`."""
     inverse = 1.0 / np.where(used, desired, np.nan)
     found = np.empty((3, *codes.shape))
     growth, logs, wanted = _logarithms(codes.shape[2], desired)
     walk(np.ascontiguousarray(codes), wanted, inverse, growth, logs, found)
     with np.errstate(divide="ignore"):
-        skew = np.log(found[1:] / np.arange(1, codes.shape[2] + 1))
-    skew = np.where((used.sum(axis=1) < 2)[None, :, None], np.nan, skew)
-    return {"kl": found[0], "max_skew": skew[0], "min_skew": skew[1]}
-
-
-def _of_expected(expected: Floats, desired: Floats, compared: Booleans | None) -> dict[str, Floats]:
-    shares = expected / np.arange(1, expected.shape[1] + 1)[:, None]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        each = np.where(shares > 0, shares * np.log(shares / desired), 0.0)
-    found = {"kl": np.maximum(each.sum(axis=2), 0.0)}
-    if compared is not None:
-        known = skews(shares, desired)
-        for name, end, reduce in (("max_skew", -np.inf, np.max), ("min_skew", np.inf, np.min)):
-            extreme = reduce(np.where(compared, known, end), axis=2)
-            found[name] = extreme if compared.sum() > 1 else np.full_like(extreme, np.nan)
+        found[1:] = np.log(found[1:] / np.arange(1, codes.shape[2] + 1))
+    found[1:, :, used.sum(axis=1) < 2] = np.nan
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -277,9 +277,7 @@ def _drawn(
         for line in null:
             exchanged = regions.exchanged(generator.permutation(n))
             line[:] = [_mean(exchanged[one]) for one in members]
-    text = f"{_NULL}; {0 if null is None else len(null)} permutations"
-    finest = resampling.resolution
-    return Draws(observed, boot, null, None, resampling.level, text, finest, intervals=True)
+    return Draws.of(resampling, observed, boot, null, _NULL)
 
 
 def activation_share_gap(
@@ -353,12 +351,11 @@ def activation_share_gap(
     )
 
 
+_share = partial(MetricSpec, kinds=("activations",), unit="share", reference=REFERENCE)
 register(
-    MetricSpec(
+    _share(
         name="activation_share",
         title="Share of the map in a region",
-        kinds=("activations",),
-        unit="share",
         harm="either",
         definition=(
             "Share of a class activation map inside a box, cells on its edge in part; mean over "
@@ -369,15 +366,12 @@ register(
         interval="percentile bootstrap over images or units",
         null="maps are exchangeable between images",
         parameters={"boxes": "the region", "method": "how activations are weighted: gradcam"},
-        reference=REFERENCE,
     )
 )
 register(
-    MetricSpec(
+    _share(
         name="region_area",
         title="Area of a region",
-        kinds=("activations",),
-        unit="share",
         harm=None,
         definition=(
             "Share of the image that a box covers, mean over images: the share of a map that "
@@ -385,14 +379,12 @@ register(
         ),
         direction="Neither: a property of the data.",
         chance="none: it describes the data",
-        reference=REFERENCE,
     )
 )
 register(
-    MetricSpec(
+    _share(
         name="activation_share_gap",
         title="Gap in the share of the map",
-        kinds=("activations",),
         range="[0, 1], beyond the area [0, 2]",
         unit="points",
         group_label="share of the map",

@@ -26,7 +26,7 @@ from equipoise.metrics.building import (
 )
 from equipoise.metrics.measure import DEFAULT
 from equipoise.metrics.spec import MetricSpec, make_estimate, register
-from equipoise.metrics.values.outside import pairs_of
+from equipoise.metrics.values.outside import correlations, pairs_of
 from equipoise.metrics.vectors.partitions import (
     MOST_PARTITIONS,
     against_exchanged,
@@ -101,7 +101,7 @@ def alignment(
             drawn, text, weights, finest = _orders(
                 ranks, MOST_PARTITIONS, many, resampling, rng, "subjects"
             )
-            null = _correlations(rankdata(values)[None], drawn.astype(np.float64))
+            null = correlations(rankdata(values)[None], drawn.astype(np.float64))
             held = against(
                 null, value, "higher", f"{_NULL}; {text}", weights=weights, resolution=finest,
                 scale=1.0,
@@ -163,17 +163,7 @@ def _aligned(values: Floats, expected: Floats, *, ranked: bool) -> Floats:
     """Mean preference in the direction expected, or rank correlation, of each row."""
     if not ranked:
         return np.asarray((values * expected).mean(axis=1))
-    return _correlations(rankdata(values, axis=1), rankdata(expected, axis=1))
-
-
-def _correlations(first: Floats, second: Floats) -> Floats:
-    """Pearson correlations of rows, NaN where a row is constant."""
-    a = first - first.mean(axis=1, keepdims=True)
-    b = second - second.mean(axis=1, keepdims=True)
-    norms = np.sqrt((a * a).sum(axis=1) * (b * b).sum(axis=1))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        found = (a * b).sum(axis=1) / norms
-    return np.asarray(np.clip(found, -1.0, 1.0))
+    return correlations(rankdata(values, axis=1), rankdata(expected, axis=1))
 
 
 def _against_signs(

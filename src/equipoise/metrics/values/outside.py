@@ -159,14 +159,23 @@ def pairs_of(x: Any, y: Any) -> tuple[Floats, Floats, int]:
     return first[order], second[order], int((~known).sum())
 
 
+def correlations(first: Floats, second: Floats) -> Floats:
+    """Pearson correlations of rows, NaN where a row is constant."""
+    a = first - first.mean(axis=1, keepdims=True)
+    b = second - second.mean(axis=1, keepdims=True)
+    norms = np.sqrt((a * a).sum(axis=1) * (b * b).sum(axis=1))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found = (a * b).sum(axis=1) / norms
+    return np.asarray(np.clip(found, -1.0, 1.0))
+
+
 def _part(kind: str, x: Floats, y: Floats, level: float) -> Part:
     n = len(x)
     if n < 3:
         return Part(kind, "", math.nan, n=n, reason="fewer than three pairs")
     if x[0] == x[-1] or (y == y[0]).all():
         return Part(kind, "", math.nan, n=n, reason="all x or all y are equal")
-    a, b = x - x.mean(), y - y.mean()
-    r = float(np.clip((a * b).sum() / math.sqrt((a * a).sum() * (b * b).sum()), -1.0, 1.0))
+    r = float(correlations(x[None], y[None])[0])
     low, high = fisher_z(r, n, level, kind="spearman" if kind == "spearman" else "pearson")
     return Part(kind, "", r, float(low), float(high), p_value=correlation_p_value(r, n), n=n)
 

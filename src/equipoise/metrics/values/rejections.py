@@ -36,9 +36,7 @@ from equipoise.stats.resampling import (
     Bootstrap,
     Exact,
     Resampling,
-    level_of,
     null_draws,
-    resolution_of,
 )
 from equipoise.stats.shuffling import add_relabelled, keys
 from equipoise.stats.streams import unit_counts, unit_keys
@@ -149,14 +147,12 @@ class Rejections:
                 shares = some[..., 0] / some[..., 1]
             return np.column_stack([gaps(shares, compared), shares])
 
-        draws = Draws(
+        draws = Draws.of(
+            self.resampling,
             numbers(_sums(self.cell, self.values, self.cells))[0],
             None if self.boot is None else numbers(self.boot),
             None if self.null is None else numbers(self.null),
-            level=level_of(self.resampling),
-            null_text="" if self.null is None else f"{_NULL}; {len(self.null)} permutations",
-            resolution=resolution_of(self.resampling),
-            intervals=self.resampling is not None,
+            _NULL,
         )
         ends = _gap_ends(draws, compared, successes, images.astype(np.float64))
         low = high = np.full(len(images), math.nan)

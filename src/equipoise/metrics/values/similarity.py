@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import combinations
@@ -40,7 +40,7 @@ from equipoise.metrics.values.group_effects import Effects, Exchanged, exchanged
 from equipoise.metrics.values.units import unit_codes
 from equipoise.stats.chance import band
 from equipoise.stats.intervals import percentile
-from equipoise.stats.resampling import Bootstrap, Exact, Resampling, level_of, resolution_of
+from equipoise.stats.resampling import Bootstrap, Exact, Resampling, level_of
 from equipoise.stats.streams import unit_times
 from equipoise.stats.threads import added
 
@@ -97,14 +97,10 @@ class Concepts:
         """Put the mean over concepts first, and each concept after it."""
         known, text = self.known, _UNITS if self.clustered else _IMAGES
         text = _IMAGES if pooled else _SETS if self.pools.paired else text
-        return Draws(
-            observed=np.append(each[known].mean() if len(known) else np.nan, each),
-            null=None if null is None else np.insert(null, 0, null[:, known].mean(axis=1), axis=1),
-            level=level_of(self.resampling),
-            null_text="" if null is None else f"{text}; {len(null)} permutations",
-            resolution=resolution_of(self.resampling),
-            intervals=self.resampling is not None,
-        )
+        if null is not None:
+            null = np.insert(null, 0, null[:, known].mean(axis=1), axis=1)
+        observed = np.append(each[known].mean() if len(known) else np.nan, each)
+        return Draws.of(self.resampling, observed, None, null, text)
 
     def mean_ends(self, each: Floats) -> Ends:
         """Return the ends of a mean over concepts, none for one."""
@@ -120,41 +116,37 @@ class Concepts:
             return "fewer than two groups with rows enough"
         return "all scores are equal" + ", or no set holds two groups" * self.pools.paired
 
-    def parts(
+    def estimate(  # noqa: PLR0913 - one keyword for each choice
         self,
         draws: Draws,
         ends: Callable[[int], Ends],
         by_group: Sequence[tuple[GroupValue, ...]],
-        n: Sequence[int],
+        images: Sequence[int],
+        *,
+        n: Mapping[str, int],
+        params: Mapping[str, Any],
+        excluded: Mapping[str, int],
+        over: str,
         shows: str = "",
-    ) -> Iterator[Part]:
-        """Yield a part per concept."""
-        for index, pool in enumerate(self.pools.pools):
-            yield part(
+        further: Iterable[Part] = (),
+    ) -> Estimate:
+        """Return the mean over concepts; `over` says what one concept's interval resamples."""
+        pools, value = self.pools, float(draws.observed[0])
+        parts = [
+            part(
                 self.metric,
                 pool.name,
                 draws,
                 index + 1,
                 ends=ends(index),
                 held=against_chance(draws, index + 1, "higher"),
-                n=n[index],
+                n=images[index],
                 by_group=by_group[index],
                 reason=self.reason(index),
                 shows=shows,
             )
-
-    def estimate(
-        self,
-        draws: Draws,
-        ends: Callable[[int], Ends],
-        n: Mapping[str, int],
-        params: Mapping[str, Any],
-        excluded: Mapping[str, int],
-        over: str,
-        parts: Iterator[Part],
-    ) -> Estimate:
-        """Return the mean over concepts; `over` says what one concept's interval resamples."""
-        pools, value = self.pools, float(draws.observed[0])
+            for index, pool in enumerate(pools.pools)
+        ]
         none = math.isnan(value)
         method = "none: use Bootstrap()"
         if self.resampling is None or none:
@@ -175,7 +167,7 @@ class Concepts:
             method=method,
             params={"queries": len(pools.pools), **params},
             **against_chance(draws, 0, "higher").fields("not estimable" if none else no_chance),
-            by=parts_to_table(parts),
+            by=parts_to_table([*parts, *further]),
             excluded={**pools.excluded, **excluded, "empty groups": pools.empty},
             unit="query" if self.several else self.unit,
             reason=self.reason(0) if none else "",
@@ -251,8 +243,8 @@ def normalized_similarity_mad(  # noqa: PLR0913 - one keyword for each choice
         blocks = [replace(one, statistic=_mad_of(compared[one.places])) for one in blocks]
         many = permutations(resampling, sum(len(one.items) for one in blocks))
         null = exchanged(blocks, pools, codes, pools.member, unit, many, rng, "similarity")
-    metric, paired = "normalized_similarity_mad", pools.paired
-    concepts = Concepts(metric, pools, known, unit is not None, resampling, rng)
+    by_units = unit is not None
+    concepts = Concepts("normalized_similarity_mad", pools, known, by_units, resampling, rng)
     draws = concepts.draws(each, null)
 
     def ends(index: int) -> Ends:
@@ -260,22 +252,22 @@ def normalized_similarity_mad(  # noqa: PLR0913 - one keyword for each choice
             return no_ends
         return Percentile(deviation(boot[:, index], compared[index]))
 
-    by_group = []
-    for index, sizes in enumerate(pools.sizes):
-        low = high = np.full(shape[1], np.nan)
-        if boot is not None and index in known:
-            low, high, _ = percentile(boot[:, index], draws.level)
-        notes = np.where(sizes > 0, "", "not in the pool").tolist()
-        by_group.append(group_rows(pools.groups, sizes, p[index], low, high, notes))
-    ranked = [len(one.items) for one in pools.pools]
+    low, high = np.full((2, *shape), np.nan)
+    if boot is not None:
+        low[known], high[known], _ = percentile(boot[:, known], draws.level)
+    notes = np.where(pools.sizes > 0, "", "not in the pool").tolist()
+    rows = zip(pools.sizes, p, low, high, notes, strict=True)
+    by_group = [group_rows(pools.groups, *row) for row in rows]
     return concepts.estimate(
         draws,
         ends,
+        by_group,
+        [len(one.items) for one in pools.pools],
         n=pools.counts,
-        params={"null": "images within sets" if paired else "images within pools"},
+        params={"null": "images within sets" if pools.paired else "images within pools"},
         excluded={"queries with one group or equal scores": len(pools.pools) - len(known)},
         over=f"percentile bootstrap over {concepts.unit}s",
-        parts=concepts.parts(draws, ends, by_group, ranked, "normalised similarity"),
+        shows="normalised similarity",
     )
 
 
@@ -423,19 +415,20 @@ def similarity_gap(  # noqa: PLR0913 - one keyword for each choice
     each = pools.groups.codes[np.unique(effects.items)]
     counts = np.bincount(each, minlength=len(pools.groups))
 
-    def parts() -> Iterator[Part]:
-        yield from concepts.parts(draws, ends, by_group, effects.sizes.sum(axis=1).tolist())
-        yield from _group_effects(concepts, effects, by_group)
-        if len(effects.known) and pools.paired and resampling is not None:
-            again = effects.exchanged(gaps, many, rng, "similarity pool", over_pools=True)
-            pooled = concepts.draws(gaps(effects.observed(paired=False)), again, pooled=True)
-            ends_of_mean = concepts.mean_ends(pooled.observed[1:])
-            held, n = against_chance(pooled, 0, "higher"), int(effects.sizes.sum())
-            yield part(f"{metric}_pool_order", "", pooled, 0, ends=ends_of_mean, held=held, n=n)
-
+    further = [*_group_effects(concepts, effects, by_group)]
+    if len(effects.known) and pools.paired and resampling is not None:
+        again = effects.exchanged(gaps, many, rng, "similarity pool", over_pools=True)
+        pooled = concepts.draws(gaps(effects.observed(paired=False)), again, pooled=True)
+        ends_of_mean = concepts.mean_ends(pooled.observed[1:])
+        held, n = against_chance(pooled, 0, "higher"), int(effects.sizes.sum())
+        further.append(
+            part(f"{metric}_pool_order", "", pooled, 0, ends=ends_of_mean, held=held, n=n)
+        )
     return concepts.estimate(
         draws,
         ends,
+        by_group,
+        effects.sizes.sum(axis=1).tolist(),
         n=dict(zip(pools.groups.names, counts.tolist(), strict=True)),
         params={"scale": scale, **({"compared": "within sets"} if pools.paired else {})},
         excluded={
@@ -443,7 +436,7 @@ def similarity_gap(  # noqa: PLR0913 - one keyword for each choice
             "images whose set holds one group": effects.alone * pools.paired,
         },
         over=f"simultaneous over pairs of groups, bootstrap over {concepts.unit}s",
-        parts=parts(),
+        further=further,
     )
 
 

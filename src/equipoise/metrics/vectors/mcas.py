@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from operator import itemgetter
 from typing import Any
 
@@ -14,8 +15,8 @@ from equipoise.core.arrays import Floats
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate, Harm, no_ends
 from equipoise.core.parts import parts_to_table
-from equipoise.metrics.building import NOTHING, Against, Percentile, ends_of, number
-from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
+from equipoise.metrics.building import NOTHING, Against, bootstrap_method, ends_of, number
+from equipoise.metrics.measure import DEFAULT
 from equipoise.metrics.spec import COSINE, MetricSpec, make_estimate, register
 from equipoise.metrics.vectors.partitions import MOST_PARTITIONS, Exchanged, against_exchanged
 from equipoise.metrics.vectors.resampling import Space, Statistic, Weights, row_dots
@@ -217,14 +218,13 @@ def _exchanged(space: Space) -> Exchanged | None:
     images, texts = found
     if images is None or texts is None or space.resampling is None:
         return None
-    exact = isinstance(space.resampling, Exact)
     limit = space.resampling.limit if isinstance(space.resampling, Exact) else MOST_PARTITIONS
     whole, many = images.enumerated and texts.enumerated, images.partitions * texts.partitions
     if whole and many <= limit:
         first = np.repeat(images.null, len(texts.null), axis=0)
         null = np.concatenate([first, np.tile(texts.null, (len(images.null), 1))], axis=1)
         text = f"all {many} enumerated"
-    elif exact:
+    elif isinstance(space.resampling, Exact):
         raise InputError(
             f"resampling=Exact: {images.partitions} partitions of images times "
             f"{texts.partitions} of texts, more than {limit}; use Permutation()"
@@ -392,19 +392,18 @@ def estimate_offset(
     values = np.sort(np.abs(np.asarray(mcas_values, dtype=np.float64)))
     if values.ndim != 1 or not len(values) or not np.isfinite(values).all():
         raise InputError("mcas_values: expected finite numbers, one per neutral target, (n,)")
-    ends, method = no_ends, NO_INTERVAL if resampling is None else "none: use Bootstrap()"
+    boot = None
     if isinstance(resampling, Bootstrap) and len(values) > 1:
         size = (resampling.replicates, len(values))
         draws = stream(rng, "bootstrap", "targets").integers(len(values), size=size)
-        ends = Percentile(values[draws].mean(axis=1))
-        method = f"percentile bootstrap over targets, {resampling.replicates} replicates"
+        boot = values[draws].mean(axis=1)
     return make_estimate(
         metric="offset",
         value=float(values.mean()),
         n={"targets": len(values)},
-        method=method,
+        method=bootstrap_method(boot, resampling, "targets"),
         no_chance="a property of neutral targets: it compares no groups",
-        ends=ends,
+        ends=ends_of(boot),
     )
 
 
@@ -506,11 +505,13 @@ def _quotient(drawn: Floats) -> Floats:
         return np.abs((drawn[:, 1] + drawn[:, 2]) / (2.0 * drawn[:, 3]))
 
 
+_mcas = partial(
+    MetricSpec, kinds=("associations", "text_to_image"), reference="Mandal 2024, chapter 8"
+)
 register(
-    MetricSpec(
+    _mcas(
         name="mcas",
         title="MCAS",
-        kinds=("associations", "text_to_image"),
         range="[-8, 8] for cosines",
         harm="either",
         definition="II + ITP + ITA + TT: associations of a concept's images and prompt.",
@@ -526,11 +527,10 @@ register(
     )
 )
 register(
-    MetricSpec(
+    _mcas(
         name="xmcas",
         title="xMCAS",
         symbol="θ",
-        kinds=("associations", "text_to_image"),
         range="[-pi, pi] radians",
         unit="degrees",
         harm="either",
@@ -551,7 +551,7 @@ register(
     )
 )
 register(
-    MetricSpec(
+    _mcas(
         name="offset",
         title="Offset of xMCAS",
         symbol="k",
@@ -567,11 +567,10 @@ register(
     )
 )
 register(
-    MetricSpec(
+    _mcas(
         name="diffusion_bias",
         title="Diffusion bias",
         symbol="δ",
-        kinds=("associations", "text_to_image"),
         range="[0, 2] for cosines",
         definition="| |II| − |TT| |: difference in size of the association in images and texts.",
         direction="Higher: images add to the association of the texts, or lose it.",
@@ -580,20 +579,17 @@ register(
         chance="above 0",
         interval="percentile bootstrap over images",
         null="groups are exchangeable: images and texts have no association; no p in audits",
-        reference="Mandal 2024, chapter 8",
     )
 )
 register(
-    MetricSpec(
+    _mcas(
         name="bias_amplification",
         title="Bias amplification",
         symbol="α",
-        kinds=("associations", "text_to_image"),
         range="[0, infinity)",
         definition="|(ITP + ITA) / (2 TT)|: association across modalities relative to texts.",
         direction="Higher: above 1 the association is amplified.",
         chance="none: TT is near 0 under the null and the quotient explodes",
         interval="percentile bootstrap over images; none when that of TT contains 0",
-        reference="Mandal 2024, chapter 8",
     )
 )

@@ -16,7 +16,7 @@ from equipoise.core.errors import InputError
 from equipoise.core.estimate import Ends, Estimate, no_ends
 from equipoise.core.labels import encode
 from equipoise.core.parts import Part, parts_to_table
-from equipoise.metrics.building import Percentile
+from equipoise.metrics.building import Percentile, bootstrap_method, ends_of
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.spec import MetricSpec, make_estimate, register
 from equipoise.metrics.values.labels import Share, share_method
@@ -364,14 +364,12 @@ def set_similarity(
     unit, own = rows[kept] / lengths[kept, None], members[kept]
     means, counts = _set_means(unit, own, len(names))
     used = np.flatnonzero(counts > 1)
-    value, ends, chance = float(means[used].mean()) if len(used) else math.nan, no_ends, None
-    method = NO_INTERVAL if resampling is None else "none: fewer than two sets"
+    value, boot, chance = float(means[used].mean()) if len(used) else math.nan, None, None
     if isinstance(resampling, Bootstrap) and len(used) > 1:
         many, keys = resampling.replicates, unit_keys([names[one] for one in used])
         times = unit_counts(rng, keys, range(many)).astype(np.float64)
         with np.errstate(invalid="ignore", divide="ignore"):
-            ends = Percentile(np.einsum("rs,s->r", times, means[used]) / times.sum(axis=1))
-        method = f"percentile bootstrap over sets, {many} replicates"
+            boot = np.einsum("rs,s->r", times, means[used]) / times.sum(axis=1)
     if resampling is not None and len(used):
         null = _exchanged_sets(unit, own, block[kept], len(names), resampling.permutations, rng)
         chance = band(null, method=f"images change places between sets; {len(null)} permutations")
@@ -387,7 +385,7 @@ def set_similarity(
         metric=metric,
         value=value,
         n={"images": len(unit)},
-        method=method,
+        method=bootstrap_method(boot, resampling, "sets", "none: fewer than two sets"),
         params={"centred": centred, "sets": len(used)},
         chance=chance,
         no_chance="" if chance else "no resampling was asked for, or nothing to exchange",
@@ -395,7 +393,7 @@ def set_similarity(
         excluded=excluded,
         unit="set",
         reason="" if len(used) else "no set has two images",
-        ends=ends,
+        ends=ends_of(boot),
     )
 
 

@@ -238,12 +238,6 @@ def blocks(array: Table, name: str, span: range) -> Iterator[tuple[AnyArray, Flo
         yield rows, scale
 
 
-def _spans(array: Table) -> list[range]:
-    """Cut rows into spans that do not depend on the number of threads."""
-    step = max(1, _CHUNK // array.shape[1])
-    return [range(start, min(start + step, len(array))) for start in range(0, len(array), step)]
-
-
 def _accumulated(
     sets: Sequence[Table],
     names: Sequence[str],
@@ -259,7 +253,13 @@ def _accumulated(
             add(index, rows, scale, total)
         return total
 
-    works = [(index, span) for index, one in enumerate(sets) for span in _spans(one)]
+    # Spans do not depend on the number of threads.
+    step = max(1, _CHUNK // sets[0].shape[1])
+    works = [
+        (index, range(start, min(start + step, len(one))))
+        for index, one in enumerate(sets)
+        for start in range(0, len(one), step)
+    ]
     totals = [np.zeros(shape) for _ in sets]
     for (index, _), total in zip(works, each(over, works), strict=True):
         totals[index] += total
