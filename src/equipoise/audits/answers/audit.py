@@ -388,6 +388,7 @@ def _read(
             column=column,
             row=int(empty[0]) + 1,
             expected="the name of the question in every row",
+            fix="name the question, or remove the row",
         )
     frame = pl.DataFrame(dict(read.texts))
     for question in questions.unique().sort().to_list():

@@ -233,6 +233,12 @@ class RowsConfig(Section):
     max: float | None = None
     values: Labels = ()
 
+    @model_validator(mode="after")
+    def _not_empty(self) -> RowsConfig:
+        if self.min is not None and self.max is not None and self.min > self.max:
+            raise ValueError(f"'min' {self.min} is above 'max' {self.max}")
+        return self
+
 
 class ChoicesConfig(Section):
     """How disparities are measured; of a version, what differs.

@@ -333,6 +333,7 @@ def _scores(
             f"hit_rate {config.hit_rate} is above the number of concepts of models.{name}",
             file=matrix.name,
             expected=f"a hit_rate of 1 to {len(scored)}",
+            fix="lower hit_rate, or remove it",
         )
     wrong = {**matrix.counts["missing"], **matrix.counts["infinite"]}
     for column in section.every_column(scored):
