@@ -67,6 +67,7 @@ def test_a_version_starts_from_the_choices():
         ({"versions": {"a": {"metric": "false_positive_rate"}}}, "versions.a: metric"),
         ({"choices": {"terms": {"gendr": {"M": ["man"]}}}}, "choices.terms: given 'gendr'"),
         ({"choices": {"terms": {"gender": {"M": ["x"], "F": ["x"]}}}}, "terms.gender: 'x'"),
+        ({"choices": {"where": {"box": {"min": 2, "max": 1}}}}, "choices.where.box: 'min' 2.0"),
         ({"data": BASE["data"] | {"labels": {}}}, "data: labels.file: required"),
     ],
 )

@@ -110,7 +110,6 @@ def mapped(column, **concept):
 
 BOX = {"min_positives": 20, "where": {"box": {"min": 0.05}}}
 FAR = {"small": {"where": {"box": {"max": 1}}}, "large": {"where": {"box": {"min": 9}}}}
-UPSIDE_DOWN = {"none": {"where": {"box": {"min": 0.3, "max": 0.1}}}}
 NOBODY = {"gender": {"A": ["a"], "B": ["nobody"]}}
 LABELS, SCORES, IMAGES = "labels (data frame)", "scores of m (data frame)", "images (data frame)"
 
@@ -134,7 +133,6 @@ LABELS, SCORES, IMAGES = "labels (data frame)", "scores of m (data frame)", "ima
         (changed("images", "box", 399, "large") | {"choices": BOX}, IMAGES, "box", 400),
         (small(choices={"terms": NOBODY}), IMAGES, None, None),
         (values(data(box=[0.2] * 400), versions=FAR), IMAGES, None, None),
-        (values(data(box=[0.2] * 400), versions=UPSIDE_DOWN), IMAGES, None, None),
         (small(hit_rate=5), SCORES, None, None),
     ],
 )  # fmt: skip
