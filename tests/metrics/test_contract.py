@@ -245,6 +245,11 @@ def test_the_seed_decides_the_draws_and_none_leaves_the_value_alone(name):
     first, again = (measured(name, CASES[name]) for _ in range(2))
     assert str(numbers(first)) == str(numbers(again))
     assert first.by == again.by or str(first.parts) == str(again.parts)
+    drawn, seed = np.random.default_rng(8), int(np.random.default_rng(8).integers(1 << 63))
+    expected = str(numbers(measured(name, CASES[name], rng=seed)))
+    assert [str(numbers(measured(name, CASES[name], rng=drawn))) for _ in range(2)] == [
+        expected
+    ] * 2
     bare = measured(name, CASES[name], resampling=None)
     assert bare.value == first.value
     assert (bare.chance, bare.p_value) == (None, None)

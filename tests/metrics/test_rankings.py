@@ -67,7 +67,7 @@ def test_goldens_of_the_pool(golden):
     assert shown(parts(found)[0]) == pytest.approx(skews, abs=1e-12)
     assert [p["value"] for p in parts(found, "group_skew")] == pytest.approx(skews, abs=1e-12)
     assert min_skew(*data, k=k, resampling=None).value == pytest.approx(min(skews), abs=1e-12)
-    mad = retrieval_mad(*data, k, resampling=None)
+    mad = retrieval_mad(*data, k=k, resampling=None)
     assert mad.value == pytest.approx(golden["retrieval_mad"], abs=1e-12)
     if "ndkl_pool_prefix_k" in golden:
         prefix = ndkl(*data, k=k, resampling=None)
@@ -106,7 +106,7 @@ def test_agrees_with_plain_loops(seed, many, k, ties, target):
         plain.ndkl(scores, groups, k, many, target), abs=1e-12
     )
     counts = plain.expected_counts(scores, groups, k, many)
-    assert retrieval_mad(scores, groups, k, resampling=None).value == pytest.approx(
+    assert retrieval_mad(scores, groups, k=k, resampling=None).value == pytest.approx(
         plain.mad([c / k for c in counts]), abs=1e-12
     )
     a, b = counts[:2]
@@ -142,11 +142,11 @@ def test_many_queries_are_each_as_alone_and_their_mean(seed, ties):
 def test_ties_share_the_places_left_and_are_counted():
     scores = [3, 2, 2, 2, 2, 1, 1]
     groups = ["a", "a", "b", "b", "b", "a", "a"]
-    found = retrieval_mad(scores, groups, 3, resampling=None)
+    found = retrieval_mad(scores, groups, k=3, resampling=None)
     # One place for the first, two for the four that tie: half each.
     assert shown(parts(found)[0]) == pytest.approx([1.5 / 3, 1.5 / 3])
     assert (found.params["tied_items"], found.params["queries_with_ties"]) == (4, 1)
-    fits = retrieval_mad(scores, groups, 5, resampling=None)
+    fits = retrieval_mad(scores, groups, k=5, resampling=None)
     assert fits.params["tied_items"] == 0
 
 

@@ -13,8 +13,9 @@ units : array-like (n,)
 resampling : Bootstrap, Permutation, Exact or None
     How the interval, the chance level and the p-value are made; see `equipoise.stats`. None gives
     the value alone.
-rng : int
-    Seed of the random streams. Results do not depend on the number of threads.
+rng : int or numpy.random.Generator
+    Seed of the random streams; of a generator the present state, which a call does not change.
+    Results do not depend on the number of threads.
 
 Groups with fewer rows than `min_size` of `Groups.of` (`min_group_size` in a config) are counted
 among the excluded and not compared. docs/metrics has definitions, ranges and references.

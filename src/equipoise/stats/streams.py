@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from copy import deepcopy
 from hashlib import blake2b
 from operator import index
 from typing import Any
@@ -22,17 +23,28 @@ _LOW = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
 
 
-def stream(seed: int, *names: str | int) -> np.random.Generator:
+Seed = int | np.random.Generator
+"""What streams derive from: a number, or a generator, of which the present state counts."""
+
+
+def seed_of(rng: Seed) -> int:
+    """Return a seed as a number: a generator's next one, while it stays as it is."""
+    if isinstance(rng, np.random.Generator):
+        return int(deepcopy(rng).integers(1 << 63))
+    return index(rng)
+
+
+def stream(seed: Seed, *names: str | int) -> np.random.Generator:
     """Return the generator that belongs to a seed and names; equal names, equal numbers."""
     return np.random.Generator(np.random.Philox(key=int.from_bytes(_digest(seed, names, 16))))
 
 
-def unit_uniforms(seed: int, name: str, units: Words, replicates: range) -> Floats:
+def unit_uniforms(seed: Seed, name: str, units: Words, replicates: range) -> Floats:
     """Return one uniform number per replicate and unit, a function of their names alone.
 
     Parameters
     ----------
-    seed, name : int, str
+    seed, name : int or Generator, str
         Key of the stream.
     units : ndarray of uint64, shape (units,)
         Keys of the units, see `unit_keys`.
@@ -52,7 +64,7 @@ def unit_uniforms(seed: int, name: str, units: Words, replicates: range) -> Floa
     return ((words[0] >> np.uint64(5)) * 67108864.0 + (words[1] >> np.uint64(6))) / 2.0**53
 
 
-def stream_key(seed: int, name: str) -> tuple[int, int]:
+def stream_key(seed: Seed, name: str) -> tuple[int, int]:
     """Return the key of `unit_uniforms` for `philox`: two 32-bit words."""
     key = int.from_bytes(_digest(seed, (name,), 8))
     return key & 0xFFFFFFFF, key >> 32
@@ -93,10 +105,10 @@ def philox(counter: list[Words], key: tuple[int, int]) -> list[Words]:
     return [c0, c1, c2, c3]
 
 
-def _digest(seed: int, names: tuple[str | int, ...], size: int) -> bytes:
+def _digest(seed: Seed, names: tuple[str | int, ...], size: int) -> bytes:
     # A numpy integer must name the same stream as Python's own.
     plain = (name if isinstance(name, str) else index(name) for name in names)
-    return blake2b(repr((int(seed), *plain)).encode(), digest_size=size).digest()
+    return blake2b(repr((seed_of(seed), *plain)).encode(), digest_size=size).digest()
 
 
 # P(at most k) of a Poisson variable with mean 1.
@@ -106,13 +118,13 @@ _REACHED = np.ceil(np.ldexp(_POISSON, 53)).astype(np.uint64)
 _UNITS_AT_ONCE = 4096
 
 
-def unit_counts(seed: int, keys: Words, replicates: range) -> Integers:
+def unit_counts(seed: Seed, keys: Words, replicates: range) -> Integers:
     """Return how often each unit counts in some replicates, shape (replicates, units)."""
     uniforms = unit_uniforms(seed, "bootstrap", keys, replicates)
     return np.searchsorted(_POISSON, uniforms, side="right")
 
 
-def unit_times(keys: Words, replicates: int, seed: int, *, first: int = 0) -> Bytes:
+def unit_times(keys: Words, replicates: int, seed: Seed, *, first: int = 0) -> Bytes:
     """Return how often each unit counts, shape (n, 1 + replicates): once, and in each replicate.
 
     The numbers are those of `unit_counts`, turned and packed: for many units in compiled loops.

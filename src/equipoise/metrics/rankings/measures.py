@@ -294,8 +294,8 @@ def bias_at_k(  # noqa: PLR0913 - one keyword for each choice
 def retrieval_mad(  # noqa: PLR0913 - one keyword for each choice
     scores: Any,
     groups: Any,
-    k: int = 100,
     *,
+    k: int = 100,
     queries: Any = None,
     within: Any = None,
     sets: Any = None,

@@ -24,7 +24,7 @@ from equipoise.metrics.values.units import Units
 from equipoise.metrics.vectors.sets import embedding_table
 from equipoise.stats.chance import band
 from equipoise.stats.resampling import Bootstrap, Exact, Resampling
-from equipoise.stats.streams import stream, unit_counts, unit_keys
+from equipoise.stats.streams import seed_of, stream, unit_counts, unit_keys
 
 THRESHOLD, MARGIN = 0.95, 0.1
 """Cosine from which the encoder takes two subjects' texts for one; and how far above chance its
@@ -143,7 +143,7 @@ def frechet_distance(
     if isinstance(resampling, Bootstrap):
         work = sum(k * d * min(k, d) + 10 * min(k, d) ** 3 for k in (n, m))
         many = min(resampling.replicates, max(_FEWEST, int(_MOST_WORK / work)))
-        times = [one.times(many, rng + place) for place, one in enumerate(owners)]
+        times = [one.times(many, seed_of(rng) + place) for place, one in enumerate(owners)]
         ends = MovedPercentile(value, [*map(distance, zip(*times, strict=True))], 0.0)
         method = (
             f"{_SPREAD}: percentiles of {many} resamples of the {owners[0].name}s of both sets, "
