@@ -11,7 +11,7 @@ from equipoise.core.groups import Groups
 from equipoise.core.parts import parts_from_table
 from equipoise.metrics import accuracy, accuracy_gap, worst_group_accuracy
 from equipoise.stats.intervals import simultaneous_minimum, simultaneous_shortfall, wilson
-from equipoise.stats.resampling import Bootstrap, Exact, Permutation
+from equipoise.stats.resampling import Bootstrap, Permutation
 
 METRICS = (accuracy, worst_group_accuracy, accuracy_gap)
 TESTED = (worst_group_accuracy, accuracy_gap)
@@ -76,8 +76,8 @@ def rearranged(null):
 
 @pytest.mark.parametrize("null", ["rows", "class"])
 @pytest.mark.parametrize("function", TESTED)
-def test_exact_is_brute_force_over_all_permutations(function, null):
-    found = function(TRUTH, LABEL, GROUP, null=null, resampling=Exact())
+def test_chance_is_that_of_all_permutations(function, null):
+    found = function(TRUTH, LABEL, GROUP, null=null, resampling=Permutation(40_000))
     values = []
     for group in rearranged(null):
         shares = [(TRUTH == LABEL)[group == one].mean() for one in (0, 1)]
@@ -85,10 +85,9 @@ def test_exact_is_brute_force_over_all_permutations(function, null):
         values.append(gap if function is accuracy_gap else -min(shares))
     observed = found.value if function is accuracy_gap else -found.value
     expected = np.mean([value >= observed - 1e-12 for value in values])
-    assert found.p_value == pytest.approx(expected, abs=1e-12)
+    assert found.p_value == pytest.approx(expected, abs=0.01)
     assert found.chance is not None
-    assert abs(found.chance.mean) == pytest.approx(abs(np.mean(values)), abs=1e-12)
-    assert found.null.endswith("every rearrangement enumerated; exact")
+    assert abs(found.chance.mean) == pytest.approx(abs(np.mean(values)), abs=0.005)
 
 
 def test_intervals_are_the_closed_forms():

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from equipoise.core.errors import InputError
 from equipoise.metrics import activation_share, activation_share_gap
 from equipoise.metrics.values.activation import Regions
-from equipoise.stats.resampling import Bootstrap, Exact, Permutation
+from equipoise.stats.resampling import Bootstrap, Permutation
 
 QUICK = Bootstrap(200, 200)
 
@@ -127,7 +127,6 @@ WORLD = world(10)
         ({"boxes": WORLD[1][:1]}, "boxes: shape"),
         ({"boxes": [[0.5, 0, 0.5, 1]] * 10}, "boxes: box 0"),
         ({"groups": WORLD[2][:3]}, "groups: 3 labels for 10"),
-        ({"resampling": Exact()}, "resampling=Exact"),
     ],
 )
 def test_bad_input(changes, where):

@@ -11,7 +11,7 @@ from scipy.stats import pearsonr, spearmanr
 
 from equipoise.core.errors import InputError
 from equipoise.metrics import alignment, correlation, correlation_p_value, favourite_gap, loess
-from equipoise.stats.resampling import Bootstrap, Exact, Permutation
+from equipoise.stats.resampling import Bootstrap, Permutation
 from prediction_rows import part
 
 
@@ -65,7 +65,6 @@ def test_alignment_reads_mappings_and_counts_what_is_left_out():
         ([1.0], [0.0], {}, "alignment: 0 subjects"),
         ([1.0, 2.0], [0.0, 1.0], {"statistic": "rank"}, "alignment: 2 subjects"),
         ([1.0], [1.0], {"statistic": "sum"}, "statistic='sum'"),
-        (range(12), range(12), {"statistic": "rank", "resampling": Exact()}, "resampling=Exact"),
     ],
 )
 def test_bad_alignment(preferences, hypothesis, keywords, where):
@@ -125,9 +124,6 @@ def test_concepts_without_a_favourite_gap():
     assert math.isnan(one.interval().low)
     with pytest.raises(InputError, match="^favourites: "):
         favourite_gap(EFFECTS, {"nurse": "robot"})
-    many = {f"c{i}": EFFECTS["nurse"] for i in range(9)}
-    with pytest.raises(InputError, match="^resampling=Exact: 9 "):
-        favourite_gap(many, dict.fromkeys(many, "man"), resampling=Exact(1000))
 
 
 @given(st.integers(0, 1000), st.integers(4, 30))

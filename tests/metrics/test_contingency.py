@@ -14,7 +14,7 @@ from scipy.stats.contingency import association
 
 from equipoise.core.errors import InputError
 from equipoise.metrics.counts.effect_sizes import cramers_v, phi, tschuprows_t
-from equipoise.stats.resampling import Exact
+from equipoise.stats.resampling import Permutation
 
 GOLDENS = json.loads((Path(__file__).parent / "goldens" / "contingency.json").read_text())
 WIDE = [[20, 10, 5], [11, 14, 3]]
@@ -105,12 +105,12 @@ def permuted_values(table):
 
 
 @pytest.mark.parametrize("table", [[[3, 1], [1, 2]], [[2, 1], [0, 4]], [[3, 0, 1], [0, 1, 2]]])
-def test_exact_chance_is_every_permutation(table):
+def test_chance_is_that_of_every_permutation(table):
     values = permuted_values(np.array(table))
-    found = cramers_v(table, resampling=Exact())
+    found = cramers_v(table, resampling=Permutation(40_000))
     assert found.chance is not None
-    assert found.p_value == pytest.approx((values >= found.value - 1e-9).mean(), abs=1e-12)
-    assert found.chance.mean == pytest.approx(values.mean(), abs=1e-12)
+    assert found.p_value == pytest.approx((values >= found.value - 1e-9).mean(), abs=0.01)
+    assert found.chance.mean == pytest.approx(values.mean(), abs=0.01)
     squares = (values**2).mean() * np.sum(table)
     assert found.params["chance_chi2"] == pytest.approx(squares, rel=1e-12)
 
@@ -159,8 +159,3 @@ def test_fractions_have_a_value_and_no_chance():
 def test_bad_tables(table):
     with pytest.raises(InputError, match="^table: expected finite counts"):
         cramers_v(table)
-
-
-def test_too_many_tables_to_enumerate():
-    with pytest.raises(InputError, match=r"resampling=Exact: more than 3 rearrangements of the gr"):
-        cramers_v(WIDE, resampling=Exact(limit=3))

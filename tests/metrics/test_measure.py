@@ -12,7 +12,7 @@ from equipoise.core.estimate import Estimate
 from equipoise.metrics.counts import Null, count
 from equipoise.metrics.counts.accuracy import Accuracy
 from equipoise.metrics.measure import Draws, Measure, measure
-from equipoise.stats.resampling import Bootstrap, Exact, Permutation
+from equipoise.stats.resampling import Bootstrap, Permutation
 
 Floats = np.ndarray
 
@@ -89,28 +89,13 @@ def test_permutations_grow_to_the_resolution_within_the_budget(
 
 
 @pytest.mark.parametrize(
-    "more", [{"units": [0, 0, 1, 1]}, {"weights": [[0.9, 0.1]] * 4}], ids=["units", "weights"]
-)
-def test_exact_needs_independent_rows(more):
-    label = [0, 1, 1, 0] if "units" in more else [[0, 1]] * 4
-    counts = count([0, 0, 1, 1], label, [0, 1, 0, 1], **more)
-    message = (
-        "^resampling=Exact: needs independent rows with one prediction each; "
-        r"use Permutation\(\) for units, top-k or probabilities$"
-    )
-    with pytest.raises(InputError, match=message):
-        measure(counts, [Accuracy("accuracy_gap", "rows")], Exact())
-
-
-@pytest.mark.parametrize(
     ("make", "message"),
     [
         (lambda: Bootstrap(0), "^replicates=0: expected a whole number of at least 1; pass resam"),
         (lambda: Bootstrap(10, 0), "^permutations=0: expected a whole number of at least 1"),
         (lambda: Permutation(1.5), "^replicates=1.5: expected a whole number of at least 1"),
         (lambda: Permutation(math.inf), "^replicates=inf: expected a whole number"),
-        (lambda: Exact(-1), "^limit=-1: expected a whole number of at least 1"),
-        (lambda: Exact(level=1.0), "^level=1.0: expected a confidence level between 0 and 1$"),
+        (lambda: Permutation(level=1.0), "^level=1.0: expected a confidence level"),
         (lambda: Bootstrap(level=0.0), "^level=0.0: expected a confidence level between 0 and 1$"),
         (lambda: Permutation(level=math.nan), "^level=nan: expected a confidence level"),
         (lambda: Bootstrap(resolution=0.0), "^resolution=0.0: expected a p-value above 0, at most"),

@@ -8,7 +8,7 @@ from scipy.stats import kurtosis, skew
 
 from equipoise.core.errors import InputError
 from equipoise.metrics import label_concentration, predicted_label_weat, weat
-from equipoise.stats.resampling import Bootstrap, Exact, Permutation
+from equipoise.stats.resampling import Bootstrap, Permutation
 
 FEW = Bootstrap(replicates=200, permutations=200)
 VOCABULARY = [f"word {i:02}" for i in range(20)]
@@ -110,7 +110,6 @@ def test_predicted_labels_give_the_weat_of_the_chosen(seed):
         ({"embeddings": np.eye(20, 6)}, "embeddings: "),
         ({"first": "w"}, "groups: .*first='w'"),
         ({"alternative": "up"}, "alternative='up'"),
-        ({"resampling": Exact()}, "resampling=Exact: "),
         ({"units": ["u"]}, "units: 1 names"),
     ],
 )

@@ -16,7 +16,7 @@ from equipoise.metrics import (
     set_similarity,
 )
 from equipoise.planted.scenes.sets import render_sets
-from equipoise.stats import Bootstrap, Exact
+from equipoise.stats import Bootstrap
 
 
 def features(n, d, seed=0, shift=0.0):
@@ -195,7 +195,6 @@ def test_edges_are_counted_by_direction_and_cell_whatever_the_colour():
         (lambda: set_similarity(np.eye(5), ["a"] * 5, of="colour"), "of='colour'"),
         (lambda: set_similarity(np.eye(5), ["a"] * 4), "vectors, sets and strata"),
         (lambda: set_similarity(np.eye(5), ["a"] * 5, strata=["a"]), "vectors, sets and strata"),
-        (lambda: set_similarity(np.eye(5), ["a"] * 5, resampling=Exact()), "resampling=Exact"),
         (lambda: background_layout([np.zeros((9, 9))]), "images: image 1 is float64"),
         (lambda: pose_layout([np.zeros((3, 9, 3), np.uint8)]), "images: image 1 is uint8"),
     ],

@@ -11,7 +11,7 @@ from equipoise.core.errors import InputError
 from equipoise.metrics import recall_at_k
 from equipoise.metrics.rankings.recall import recall_hits
 from equipoise.stats.intervals import wilson
-from equipoise.stats.resampling import Exact, Permutation
+from equipoise.stats.resampling import Permutation
 
 
 def random(seed, images=30, texts=40):
@@ -62,7 +62,6 @@ def test_texts_of_one_image_are_resampled_together():
         ({"relevant": np.full(40, 30)}, "relevant"),
         ({"relevant": np.zeros((30, 40), bool)}, "40 queries"),
         ({"units": ["a"]}, "units"),
-        ({"resampling": Exact()}, "resampling=Exact"),
     ],
 )
 def test_bad_input(change, argument):

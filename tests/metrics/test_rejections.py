@@ -7,7 +7,7 @@ import pytest
 
 from equipoise.core import InputError
 from equipoise.metrics.values.rejections import rejection_gap
-from equipoise.stats.resampling import Bootstrap, Exact, Permutation
+from equipoise.stats.resampling import Bootstrap, Permutation
 
 QUICK = Bootstrap(replicates=200, permutations=200)
 
@@ -132,7 +132,6 @@ def test_unchecked_images_and_images_without_a_group_are_counted():
         ({"checks": [1]}, r"checks: shape \(1,\); expected \(2,\), as rejected"),
         ({"strata": ["a", None]}, r"strata, row 2: missing"),
         ({"groups": [None, None]}, r"no image was checked and has a group"),
-        ({"resampling": Exact()}, r"resampling=Exact: not available for rejections"),
     ],
 )
 def test_what_cannot_be_measured_is_told(given, message):

@@ -30,7 +30,7 @@ from equipoise.metrics.scores.disparity import (
     concept_metrics,
 )
 from equipoise.metrics.scores.measure import Choices
-from equipoise.stats.resampling import Bootstrap, Exact, Permutation
+from equipoise.stats.resampling import Bootstrap, Permutation
 from goldens import cases
 
 GOLDEN = cases("concepts.json")
@@ -279,7 +279,6 @@ DATA = world(0, n=40, concepts=2)
         ({"prevalence_ratio": 2.5, "prevalence": "hall"}, "prevalence_ratio=2.5"),
         ({"min_positives": 0}, "min_positives=0"),
         ({"validation": 1.0}, "validation=1.0"),
-        ({"resampling": Exact()}, "resampling=Exact"),
     ],
 )
 def test_bad_input(change, argument):

@@ -17,7 +17,7 @@ from equipoise.metrics.counts.shares import (
     share_gap,
 )
 from equipoise.stats.intervals import wilson
-from equipoise.stats.resampling import Bootstrap, Exact
+from equipoise.stats.resampling import Bootstrap
 
 TWO = {"a": {"a": 90, "b": 10}, "b": {"a": 20, "b": 80}}
 FEW = Bootstrap(300, 300)
@@ -235,7 +235,6 @@ KNOWN = corrected_shares(EVEN, TWO, resampling=None)
         (({"a": 1}, TWO), {"classes": ["a"]}, r"classes: \['a'\]"),
         (({"a": 1}, {"a": {"a": 0}, "b": {"b": 0}}), {}, "confusion: no labelled image"),
         ((EVEN, TWO), {"method": "guess"}, "method: 'guess'"),
-        ((EVEN, TWO), {"resampling": Exact()}, "resampling=Exact"),
     ],
 )
 def test_refused_counts(arguments, options, message):

@@ -13,7 +13,7 @@ from equipoise.core.groups import Groups
 from equipoise.metrics import normalized_similarity_mad, similarity_gap
 from equipoise.metrics.rankings.pools import pools_of
 from equipoise.metrics.values import group_effects
-from equipoise.stats.resampling import Bootstrap, Exact, Permutation
+from equipoise.stats.resampling import Bootstrap, Permutation
 from goldens import Golden, cases
 
 TABLE_1 = Golden("chen_dou_table_1.json")
@@ -197,7 +197,6 @@ def test_equal_scores_and_less_resampling():
     [
         ({"scale": 0.0}, "scale=0.0"),
         ({"scale": math.nan}, "scale=nan"),
-        ({"resampling": Exact()}, "resampling=Exact"),
         ({"clusters": ["a"]}, "clusters: 1 rows; expected 60"),
     ],
 )

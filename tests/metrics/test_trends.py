@@ -7,7 +7,7 @@ import pytest
 
 from equipoise.core.errors import InputError
 from equipoise.metrics import ImageSimilarities, gender_difference, trend
-from equipoise.stats.resampling import Bootstrap, Exact, Permutation
+from equipoise.stats.resampling import Bootstrap, Permutation
 from mandal_tables import A2
 
 # Mandal 2024, Table A.2: mean similarities of images of men and women from nine regions.
@@ -104,5 +104,3 @@ def test_bad_similarities(similarities, lists, where):
 def test_gender_difference_needs_two_groups_and_draws():
     with pytest.raises(InputError, match="^groups: "):
         gender_difference(ONE, ["w"], [])
-    with pytest.raises(InputError, match="^resampling=Exact: "):
-        gender_difference(images(0), *LISTS, resampling=Exact())

@@ -40,7 +40,7 @@ class Draw:
         Of the planted bias, in [0, 1].
     images, sample : int
         Size of the world, and which sample of it.
-    resampling : Bootstrap, Permutation, Exact or None
+    resampling : Bootstrap, Permutation or None
     """
 
     strength: float

@@ -10,7 +10,7 @@ weights : array-like (n, k)
 units : array-like (n,)
     Names of the units that repeat, such as an image or a person: rows of a unit are resampled
     together. A row without a name is a unit of its own.
-resampling : Bootstrap, Permutation, Exact or None
+resampling : Bootstrap, Permutation or None
     How the interval, the chance level and the p-value are made; see `equipoise.stats`. None gives
     the value alone.
 rng : int or numpy.random.Generator

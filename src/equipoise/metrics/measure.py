@@ -8,13 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from equipoise.core.arrays import Floats
-from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate, no_ends
 from equipoise.metrics.counts import Counts, Null
-from equipoise.stats.draws import exact_tables
 from equipoise.stats.resampling import (
     Bootstrap,
-    Exact,
     Resampling,
     level_of,
     null_draws,
@@ -123,7 +120,7 @@ def measure(
     ----------
     counts : Counts
     measures : sequence of Measure
-    resampling : Bootstrap, Permutation, Exact or None
+    resampling : Bootstrap, Permutation or None
         None gives values alone.
     rng : int
         Seed of the random streams.
@@ -145,14 +142,14 @@ def measure(
         wanted = [place for place, one in enumerate(measures) if one.null == null]
         if resampling is None or not wanted:
             continue
-        tables, weights = _null_tables(counts, null, resampling, rng)
+        affordable = MAX_DRAWN_CELLS // max(counts.sampler.effort, 1)
+        many = null_draws(resampling, affordable)
+        tables = counts.sampler.permute(counts.strata(null), many, rng)
         for place, values in _numbers(counts, measures, wanted, tables):
-            how = f"{len(values)} permutations"
             drawn[place] = replace(
                 drawn[place],
                 null=values,
-                weights=weights,
-                null_text=f"{text}; {how if weights is None else 'every rearrangement enumerated'}",
+                null_text=f"{text}; {len(values)} permutations",
                 resolution=resampling.resolution,
             )
     found = [one.estimate(counts, some) for one, some in zip(measures, drawn, strict=True)]
@@ -160,22 +157,6 @@ def measure(
         for one in found:
             vars(one).update(ends=no_ends, method=NO_INTERVAL)
     return found
-
-
-def _null_tables(
-    counts: Counts, null: Null, resampling: Resampling, rng: int
-) -> tuple[Iterable[Floats], Floats | None]:
-    strata = counts.strata(null)
-    if not isinstance(resampling, Exact):
-        affordable = MAX_DRAWN_CELLS // max(counts.sampler.effort, 1)
-        return counts.sampler.permute(strata, null_draws(resampling, affordable), rng), None
-    if not counts.independent:
-        raise InputError(
-            "resampling=Exact: needs independent rows with one prediction each; "
-            "use Permutation() for units, top-k or probabilities"
-        )
-    tables, weights = exact_tables(counts.table, strata, limit=resampling.limit)
-    return [tables], weights
 
 
 def _numbers(

@@ -20,14 +20,13 @@ from equipoise.stats.power import (
     power_of_difference,
     sample_size_for_difference,
 )
-from equipoise.stats.resampling import Bootstrap, Exact, Permutation, Resampling
+from equipoise.stats.resampling import Bootstrap, Permutation, Resampling
 from equipoise.stats.verdict import judge
 
 __all__ = [
     "Association",
     "Bootstrap",
     "ClosedForm",
-    "Exact",
     "PValue",
     "Permutation",
     "Resampling",

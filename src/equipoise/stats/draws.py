@@ -13,17 +13,14 @@ each.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
 import numpy as np
-from scipy.special import gammaln
 
 from equipoise.core.arrays import Booleans, Floats, Integers, Words
-from equipoise.core.errors import InputError
 from equipoise.stats.streams import stream, unit_counts
 
 # Measured costs in nanoseconds: of drawing a cell, of shuffling one count of a row, of each
@@ -430,67 +427,3 @@ def _by_size(cells: Integers) -> tuple[Integers, Integers]:
     if _CELL * small.sum() - _ROW * cells[small].sum() < _CALLS:
         small[:] = False
     return np.flatnonzero((cells > 0) & ~small), np.flatnonzero(small)
-
-
-def exact_tables(table: Floats, strata: Integers, *, limit: int) -> tuple[Floats, Floats]:
-    """Enumerate all rearrangements of groups within strata of a count table.
-
-    Parameters
-    ----------
-    table : ndarray, shape (outcomes, groups)
-        Whole counts of independent rows.
-    strata : ndarray of int, shape (outcomes,)
-        Groups are exchangeable within each stratum.
-    limit : int
-        The most tables that are enumerated.
-
-    Returns
-    -------
-    tables : ndarray, shape (tables, outcomes, groups)
-    weights : ndarray, shape (tables,)
-        Probability of each table when groups are exchangeable; sums to 1.
-
-    Raises
-    ------
-    InputError
-        When there are more than `limit` tables.
-    """
-    order = group_order(table)
-    counts = table[:, order].astype(np.int64)
-    members = [np.flatnonzero(strata == name) for name in np.unique(strata)]
-    parts: list[tuple[Integers, Floats]] = []
-    for rows in members:
-        before = math.prod(len(weights) for _, weights in parts)
-        parts.append(_stratum(counts[rows], limit // before, limit))
-    total = math.prod(len(weights) for _, weights in parts)
-    tables, weights, index = np.zeros((total, *table.shape)), np.ones(total), np.arange(total)
-    for rows, (some, mass) in zip(members, parts, strict=True):
-        index, pick = np.divmod(index, len(mass))
-        tables[:, rows[:, None], order] = some[pick]
-        weights *= mass[pick]
-    return tables, weights
-
-
-def _stratum(table: Integers, most: int, limit: int) -> tuple[Integers, Floats]:
-    """Fill the table cell by cell: all partial tables at once, each of which can be completed."""
-    tables = np.zeros((1, *table.shape), dtype=np.int64)
-    left = table.sum(axis=0)[None]
-    for outcome, total in enumerate(table.sum(axis=1).tolist()):
-        wanted = np.full(len(tables), total)
-        for group in range(table.shape[1]):
-            low = np.maximum(wanted - left[:, group + 1 :].sum(axis=1), 0)
-            many = np.minimum(left[:, group], wanted) - low + 1
-            if many.sum() > most:
-                raise InputError(
-                    f"resampling=Exact: more than {limit} rearrangements of the groups; "
-                    "use Permutation(), or Exact(limit=...) with a larger limit"
-                )
-            source = np.repeat(np.arange(len(many)), many)
-            step = np.arange(len(source)) - np.repeat(np.cumsum(many) - many, many)
-            here = low[source] + step
-            tables, left, wanted = tables[source], left[source], wanted[source] - here
-            tables[:, outcome, group] = here
-            left[:, group] -= here
-    logs = -gammaln(tables + 1.0).sum(axis=(1, 2))
-    weights = np.exp(logs - logs.max())
-    return tables, weights / weights.sum()

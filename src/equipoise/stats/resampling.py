@@ -62,36 +62,13 @@ class Permutation:
         return self.replicates
 
 
-@dataclass(frozen=True)
-class Exact:
-    """Chance level and p-value over every rearrangement; an error where there are too many.
-
-    Attributes
-    ----------
-    limit : int
-        The most rearrangements that are enumerated.
-    """
-
-    limit: int = 200_000
-    level: float = 0.95
-
-    def __post_init__(self) -> None:
-        _check(self.level, limit=self.limit)
-
-    # An enumerated p-value is never approximated; its chance level may be drawn.
-    resolution = 0.0
-    permutations = DEFAULT_REPLICATES
-
-
-Resampling = Bootstrap | Permutation | Exact
+Resampling = Bootstrap | Permutation
 
 
 def null_draws(resampling: Resampling, affordable: float = math.inf) -> int:
     """Return how many draws resolve the finest p-value, within what is affordable."""
-    least = resampling.permutations
-    if isinstance(resampling, Exact):
-        return least
-    return max(least, int(min(math.ceil(1.0 / resampling.resolution), affordable)))
+    finest = math.ceil(1.0 / resampling.resolution)
+    return max(resampling.permutations, int(min(finest, affordable)))
 
 
 def level_of(resampling: Resampling | None) -> float:

@@ -68,7 +68,7 @@ def accuracy(
     ----------
     y_true, y_pred, groups, weights, units
         See `equipoise.metrics.counts.count`.
-    resampling : Bootstrap, Permutation, Exact or None
+    resampling : Bootstrap, Permutation or None
         None gives the value alone.
     rng : int
         Seed.
@@ -260,7 +260,7 @@ def hit_rate(
         See `equipoise.metrics.counts.count`.
     k : int
         How many of the predictions count.
-    resampling : Bootstrap, Permutation, Exact or None
+    resampling : Bootstrap, Permutation or None
         None gives the value alone.
     rng : int
         Seed.

@@ -51,7 +51,7 @@ def rate_comparisons(
         See `equipoise.metrics.counts.count`.
     reference : str, optional
         Display name of the reference group, such as "White, Male".
-    resampling : Bootstrap, Permutation, Exact or None
+    resampling : Bootstrap, Permutation or None
         Gives the level of the intervals; Bootstrap also resamples units where rows are not
         independent. None leaves the intervals NaN.
     rng : int

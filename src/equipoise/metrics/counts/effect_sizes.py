@@ -105,7 +105,7 @@ def effect_sizes(  # noqa: PLR0913 - the public signature
     formulation : "separation", "sufficiency" or "independence"
         One table per true class (of groups by predicted labels), one per predicted label (of
         groups by true classes), or one of all rows (of groups by predicted labels).
-    resampling : Bootstrap, Permutation, Exact or None
+    resampling : Bootstrap, Permutation or None
         None gives the values alone; parts then have no interval.
     rng : int
         Seed.
@@ -424,7 +424,7 @@ def skewsize(  # noqa: PLR0913 - the public signature
     ----------
     y_true, y_pred, groups, statistic, min_expected, yates, formulation, weights, units
         As in `effect_sizes`.
-    resampling : Bootstrap, Permutation, Exact or None
+    resampling : Bootstrap, Permutation or None
         None gives the value alone; only Bootstrap gives a resampling spread.
     rng : int
         Seed.
@@ -615,7 +615,7 @@ def cramers_v(
     bias_corrected : bool
         Bergsma's correction: 0 is as likely to be passed from above as from below under
         independence. Its interval is that of the uncorrected V.
-    resampling : Bootstrap, Permutation, Exact or None
+    resampling : Bootstrap, Permutation or None
         None gives the value alone.
     rng : int
         Seed.

@@ -29,7 +29,7 @@ from equipoise.metrics.measure import DEFAULT
 from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
 from equipoise.stats.draws import ItemSampler, TableSampler, block_sizes, group_order
 from equipoise.stats.intervals import mean_t, percentile, wilson
-from equipoise.stats.resampling import Bootstrap, Exact, Resampling, level_of, null_draws
+from equipoise.stats.resampling import Bootstrap, Resampling, level_of, null_draws
 from equipoise.stats.streams import stream, unit_keys, unit_uniforms
 
 
@@ -260,10 +260,6 @@ class _Paired:
         if _work(sizes, many) <= _EXACT_WORK:
             values, weights = _enumerated(sizes, many)
             return values / self.most, weights, f"{null}; every swap enumerated"
-        if isinstance(resampling, Exact):
-            raise InputError(
-                "resampling=Exact: too many different swaps of the two models; use Permutation()"
-            )
         draws = null_draws(resampling)
         swapped = stream(rng, "swap").binomial(many, 0.5, size=(draws, len(many)))
         values = ((2 * swapped - many) * sizes).sum(axis=1)
@@ -371,7 +367,7 @@ def accuracy_difference(
         data; with repeated training, one row per run, as many for both.
     units : array-like, shape (n,), optional
         Names of the units that repeat: their images are resampled and swapped together.
-    resampling : Bootstrap, Permutation, Exact or None
+    resampling : Bootstrap, Permutation or None
         None gives the value alone. The interval needs Bootstrap.
     rng : int
         Seed.
@@ -390,8 +386,7 @@ def accuracy_difference(
     Raises
     ------
     InputError
-        When lengths or numbers of runs differ, no image is complete, or Exact is asked for where
-        there are too many rearrangements.
+        When lengths or numbers of runs differ, or no image is complete.
 
     References
     ----------

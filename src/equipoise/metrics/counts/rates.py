@@ -430,7 +430,7 @@ def rates(
     ----------
     y_true, y_pred, groups, weights, units
         See `equipoise.metrics.counts.count`.
-    resampling : Bootstrap, Permutation, Exact or None
+    resampling : Bootstrap, Permutation or None
         None gives the values alone.
     rng : int
         Seed.
@@ -535,7 +535,7 @@ def demographic_parity(
         Predicted labels. None, NaN and "" are missing.
     groups, units
         See `equipoise.metrics.counts.count`.
-    resampling : Bootstrap, Permutation, Exact or None
+    resampling : Bootstrap, Permutation or None
         None gives the value alone.
     rng : int
         Seed.
@@ -606,7 +606,7 @@ def equalized_odds(
         See `equipoise.metrics.counts.count`.
     aggregate : "max" or "mean"
         How the two D_k make EO(c). `mean` reproduces the tables of the SkewSize paper.
-    resampling : Bootstrap, Permutation, Exact or None
+    resampling : Bootstrap, Permutation or None
         None gives the value alone.
     rng : int
         Seed.

@@ -22,7 +22,6 @@ from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
 from equipoise.stats.intervals import wilson
 from equipoise.stats.resampling import (
     Bootstrap,
-    Exact,
     Resampling,
     level_of,
     null_draws,
@@ -497,7 +496,7 @@ def corrected_shares(  # noqa: PLR0913 - one keyword for each choice
         Above this condition number of the rates, nothing is estimated.
     min_labelled : int
         Labelled images that every class needs.
-    resampling : Bootstrap, Permutation, Exact or None
+    resampling : Bootstrap, Permutation or None
         None gives values alone.
     rng : int
         Seed.
@@ -518,8 +517,8 @@ def corrected_shares(  # noqa: PLR0913 - one keyword for each choice
     Raises
     ------
     InputError
-        When labels and units differ in number, a count is no whole number, fewer than two classes
-        are left, or Exact is asked for.
+        When labels and units differ in number, a count is no whole number, or fewer than two
+        classes are left.
 
     Notes
     -----
@@ -530,8 +529,6 @@ def corrected_shares(  # noqa: PLR0913 - one keyword for each choice
     ----------
     Rogan & Gladen 1978; Saerens, Latinne & Decaestecker 2002; Mandal 2024.
     """
-    if isinstance(resampling, Exact):
-        raise InputError("resampling=Exact: shares are drawn; use Bootstrap()")
     said = _predicted(predicted, units)
     known = Confusion.of_counts(confusion) if isinstance(confusion, Mapping) else confusion
     every = (*said.counts,) if known is None else known.classes

@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 
 from equipoise.core.arrays import Floats, Integers, Integers32
-from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate, Harm
 from equipoise.core.parts import SCHEMA, parts_to_table
 from equipoise.metrics.building import (
@@ -31,7 +30,6 @@ from equipoise.metrics.rankings.statistics import Drawn, Statistic
 from equipoise.metrics.spec import make_estimate
 from equipoise.stats.resampling import (
     Bootstrap,
-    Exact,
     Resampling,
     null_draws,
 )
@@ -44,10 +42,6 @@ POOL_ORDER = "the order within each pool is random"
 SET_ORDER = "the order within each counterfactual set is random"
 _NO_INTERVAL = "none: use Bootstrap() and queries of several units"
 _FEW = "fewer than two groups with rows enough"
-_EXACT = (
-    "resampling=Exact: only for max_skew of one query without sets, without a tie at place k "
-    "and with few enough results; use Permutation()"
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,7 +172,7 @@ def _draws(
 ) -> Iterator[Draws]:
     """Yield each statistic: the mean over pools first, and each pool after it."""
     tops, null = observed.tops, None
-    if statistics and resampling and not isinstance(resampling, Exact) and len(tops.pool):
+    if statistics and resampling and len(tops.pool):
         exchange = exchange_of(pools, tops, sets=sets)
         if exchange.moves:
             many = permutations(resampling, tops.items.size)
@@ -210,8 +204,6 @@ def _estimate(
 ) -> Estimate:
     pools, tops, value = measure.pools, measure.tops, float(draws[0].observed[0])
     exact = _exact(measure) if resampling is not None else {}
-    if isinstance(resampling, Exact) and (len(exact) != 1 or len(tops.pool) != 1):
-        raise InputError(_EXACT)
     ends, against = ends_of(draws[0].boot, 0), against_chance(draws[0], 0, measure.harm)
     if len(exact) == len(tops.pool) == 1:
         against = against_chance(_enumerated(draws[0], 0, exact[0]), 0, measure.harm)

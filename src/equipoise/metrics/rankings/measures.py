@@ -50,7 +50,7 @@ from equipoise.metrics.rankings.statistics import (
 from equipoise.metrics.spec import OVER_QUERIES, RANDOM_ORDER, SHARES, SPECS, MetricSpec, register
 from equipoise.stats.chance import band
 from equipoise.stats.intervals import percentile
-from equipoise.stats.resampling import Exact, Resampling, level_of
+from equipoise.stats.resampling import Resampling, level_of
 
 
 def max_skew(  # noqa: PLR0913 - one keyword for each choice
@@ -94,7 +94,7 @@ def max_skew(  # noqa: PLR0913 - one keyword for each choice
         members within each set; those of a random order of the pool stand in `.by`.
     units : array-like, optional
         Unit of each query, shaped as `queries`: its queries are resampled together.
-    resampling : Bootstrap, Permutation, Exact or None
+    resampling : Bootstrap, Permutation or None
         None gives the value alone.
     rng : int
         Seed.
@@ -110,8 +110,8 @@ def max_skew(  # noqa: PLR0913 - one keyword for each choice
     Raises
     ------
     InputError
-        When shapes do not fit, a score is not finite, k is below 1, `desired` does not fit, or
-        Exact is asked for and not feasible.
+        When shapes do not fit, a score is not finite, k is below 1, or `desired` does not
+        fit.
 
     References
     ----------
@@ -383,8 +383,7 @@ def retrieval_measures(  # noqa: PLR0913 - one keyword for each choice
     Raises
     ------
     InputError
-        As these functions; and where a measure is unknown or `resampling` is Exact, which only
-        `max_skew` alone can be.
+        As these functions; and where a measure is unknown.
     """
     pools = pools_of(scores, groups, queries, within, sets, units)
     ranking = Ranking.of(pools, k, k if prefixes is None else prefixes)
@@ -574,10 +573,8 @@ def retrieval_curves(  # noqa: PLR0913 - one keyword for each choice
     Raises
     ------
     InputError
-        As `max_skew`; also when no pool is large enough, or for Exact.
+        As `max_skew`; also when no pool is large enough.
     """
-    if isinstance(resampling, Exact):
-        raise InputError("resampling=Exact: not available for curves; use Permutation()")
     pools = pools_of(scores, groups, queries, within, sets, units)
     tops = Ranking.of(pools, k).tops(k)
     if not len(tops.pool):

@@ -14,7 +14,7 @@ from equipoise.metrics.building import Percentile, replicates_text
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.spec import MetricSpec, make_estimate, register
 from equipoise.stats.intervals import ClosedForm, wilson
-from equipoise.stats.resampling import Bootstrap, Exact, Resampling
+from equipoise.stats.resampling import Bootstrap, Resampling
 from equipoise.stats.streams import stream
 
 Direction = Literal["images", "texts"]
@@ -61,15 +61,13 @@ def recall_at_k(
     Raises
     ------
     InputError
-        When shapes do not fit, a score is not finite, k is out of range, a query has nothing
-        relevant, or `resampling` is Exact.
+        When shapes do not fit, a score is not finite, k is out of range, or a query has nothing
+        relevant.
 
     References
     ----------
     Karpathy & Fei-Fei 2015, "Deep Visual-Semantic Alignments", section 4.1.
     """
-    if isinstance(resampling, Exact):
-        raise InputError("resampling=Exact: recall compares no groups; use Bootstrap()")
     hits = recall_hits(scores, relevant, k=k, to=to)
     ends, method = _interval(hits, units, resampling, rng)
     return make_estimate(

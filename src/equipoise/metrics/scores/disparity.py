@@ -42,7 +42,7 @@ from equipoise.metrics.scores.measure import (
 from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
 from equipoise.stats.chance import band
 from equipoise.stats.intervals import percentile
-from equipoise.stats.resampling import Exact, Resampling
+from equipoise.stats.resampling import Resampling
 
 
 def _pairwise_ends(replicates: Floats | None) -> Ends:
@@ -284,8 +284,6 @@ def concept_metrics(  # noqa: PLR0913 - as in concept_disparity
     dict of metric to ConceptResults
         In the order of `metrics`, for `design_choices`.
     """
-    if isinstance(resampling, Exact):
-        raise InputError("resampling=Exact: not available for concepts; use Bootstrap()")
     choices = choices or Choices()
     for metric in metrics:
         replace(choices, metric=metric)

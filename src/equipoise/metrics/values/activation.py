@@ -20,7 +20,7 @@ from equipoise.metrics.building import against_chance, bootstrap_method, ends_of
 from equipoise.metrics.measure import DEFAULT, Draws
 from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
 from equipoise.metrics.values.similarity import similarity_gap
-from equipoise.stats.resampling import Bootstrap, Exact, Resampling
+from equipoise.stats.resampling import Bootstrap, Resampling
 from equipoise.stats.streams import stream, unit_keys, unit_times
 
 REFERENCE = "Selvaraju et al. 2017 (Grad-CAM); Mandal 2024, chapters 4 and 5"
@@ -139,12 +139,8 @@ class Regions:
         return found
 
 
-def _read(
-    maps: Any, boxes: Any, groups: Any, units: Any, resampling: Resampling | None
-) -> tuple[Regions, Groups, list[str]]:
+def _read(maps: Any, boxes: Any, groups: Any, units: Any) -> tuple[Regions, Groups, list[str]]:
     """Return maps with their boxes, and the groups and units of the images with a share."""
-    if isinstance(resampling, Exact):
-        raise InputError("resampling=Exact: not available for maps; use Permutation()")
     regions, given = Regions.of(maps, boxes), len(np.asarray(boxes))
     found = Groups.of(np.full(given, "all") if groups is None else groups)
     names = [*map(str, range(given) if units is None else units)]
@@ -194,14 +190,13 @@ def activation_share(
     Raises
     ------
     InputError
-        When shapes do not fit, a map is negative or not finite, a box ends before it begins, or
-        `resampling` is Exact.
+        When shapes do not fit, a map is negative or not finite, or a box ends before it begins.
 
     References
     ----------
     Selvaraju et al. 2017, "Grad-CAM"; Mandal 2024, chapters 4 and 5.
     """
-    regions, found, names = _read(maps, boxes, groups, units, resampling)
+    regions, found, names = _read(maps, boxes, groups, units)
     members = [np.ones(len(regions), dtype=np.bool_)]
     if groups is not None:
         members += [found.codes == code for code in range(len(found))]
@@ -321,7 +316,7 @@ def activation_share_gap(
     ----------
     Mandal 2024, chapters 4 and 5; Hothorn, Bretz & Westfall 2008 (simultaneous intervals).
     """
-    regions, kept, names = _read(maps, boxes, groups, units, resampling)
+    regions, kept, names = _read(maps, boxes, groups, units)
     clusters = None if units is None else names
     if len(regions) < 2:
         raise InputError("maps and boxes: fewer than two images have a region and a map")

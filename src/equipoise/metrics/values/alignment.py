@@ -33,7 +33,7 @@ from equipoise.metrics.vectors.partitions import (
     exchange,
     permutations,
 )
-from equipoise.stats.resampling import Bootstrap, Exact, Resampling, null_draws
+from equipoise.stats.resampling import Bootstrap, Resampling, null_draws
 from equipoise.stats.streams import stream
 
 _NULL = "the hypothesis is exchangeable over subjects"
@@ -60,7 +60,7 @@ def alignment(
         labour statistics). 0 is no direction.
     statistic : "mean" or "rank"
         "mean": mean of preference times sign of the hypothesis; "rank": Spearman's correlation.
-    resampling : Bootstrap, Permutation, Exact or None
+    resampling : Bootstrap, Permutation or None
         None gives the value alone.
     rng : int
         Seed.
@@ -189,13 +189,9 @@ def _orders(
     values: Floats | Integers, limit: int, draws: int, resampling: Resampling, seed: int, name: str
 ) -> tuple[Floats | Integers, str, float | None, float]:
     """Return values in every order, or in some; what they are; their weights; and a resolution."""
-    many, exact = math.factorial(len(values)), isinstance(resampling, Exact)
-    if many <= (resampling.limit if isinstance(resampling, Exact) else limit):
+    many = math.factorial(len(values))
+    if many <= limit:
         return np.array([*orderings(values)]), f"all {many} orders", 1.0, 0.0
-    if exact:
-        raise InputError(
-            f"resampling=Exact: {len(values)} {name} have {many} orders; use Permutation()"
-        )
     tiled = np.tile(values, (draws, 1))
     drawn = stream(seed, "permutation", name).permuted(tiled, axis=1)
     return drawn, f"{draws} permutations", None, resampling.resolution
@@ -216,7 +212,7 @@ def favourite_gap(
         Mean similarities, or effects of groups; NaN: not compared.
     favourites : mapping of concept to group
         Declared before: a stereotype, labour statistics, what was planted.
-    resampling : Bootstrap, Permutation, Exact or None
+    resampling : Bootstrap, Permutation or None
         None gives the value alone.
     rng : int
         Seed.
@@ -233,7 +229,7 @@ def favourite_gap(
     Raises
     ------
     InputError
-        When no concept is left, or with Exact there are too many orders.
+        When no concept is left.
     """
     both = [name for name in sorted(favourites) if name in effects]
     gaps = preferences(effects, {name: favourites[name] for name in both})

@@ -40,7 +40,7 @@ class Share:
     Attributes
     ----------
     hits, total : int
-    resampling : Bootstrap, Permutation, Exact or None
+    resampling : Bootstrap, Permutation or None
         None: there is no interval.
     replicates : ndarray, optional
         Shares of resampled units; None: rows are independent.
@@ -125,7 +125,7 @@ def label_errors(
         The label without an error; all others are errors.
     units : array-like, shape (n,), optional
         What is resampled together, such as the counterfactual set or the labeller.
-    resampling : Bootstrap, Permutation, Exact or None
+    resampling : Bootstrap, Permutation or None
         None gives the value alone.
     rng : int
         Seed.
@@ -227,7 +227,7 @@ def detector_precision(
         Values of the attribute, each a part of its own.
     units : array-like, shape (n,), optional
         What is resampled together.
-    resampling : Bootstrap, Permutation, Exact or None
+    resampling : Bootstrap, Permutation or None
         None gives the value alone.
     rng : int
         Seed.

@@ -34,7 +34,6 @@ from equipoise.stats.draws import Exchange, block_sizes
 from equipoise.stats.intervals import percentile, simultaneous_gap, wilson
 from equipoise.stats.resampling import (
     Bootstrap,
-    Exact,
     Resampling,
     null_draws,
 )
@@ -257,15 +256,12 @@ def rejection_gap(
     Raises
     ------
     InputError
-        When lengths differ, a count is not from 0 to `checks`, no image has a group, or
-        `resampling` is Exact.
+        When lengths differ, a count is not from 0 to `checks`, or no image has a group.
 
     References
     ----------
     Howard et al. 2024, SocialCounterfactuals, section 3.3.
     """
-    if isinstance(resampling, Exact):
-        raise InputError("resampling=Exact: not available for rejections; use Permutation()")
     values, of = _values(rejected, checks), Groups.of(groups)
     n = len(values)
     given = {"groups": of.codes, "sets": sets, "clusters": clusters, "strata": strata}

@@ -40,7 +40,7 @@ from equipoise.metrics.values.group_effects import Effects, Exchanged, exchanged
 from equipoise.metrics.values.units import unit_codes
 from equipoise.stats.chance import band
 from equipoise.stats.intervals import percentile
-from equipoise.stats.resampling import Bootstrap, Exact, Resampling, level_of
+from equipoise.stats.resampling import Bootstrap, Resampling, level_of
 from equipoise.stats.streams import unit_times
 from equipoise.stats.threads import added
 
@@ -215,13 +215,12 @@ def normalized_similarity_mad(  # noqa: PLR0913 - one keyword for each choice
     Raises
     ------
     InputError
-        When shapes do not fit, a score is not finite, or `resampling` is Exact.
+        When shapes do not fit, or a score is not finite.
 
     References
     ----------
     Chen & Dou 2022, Table 1 (ddof 0; a sum, as its tables have it).
     """
-    _check_similarity(resampling)
     pools = pools_of(scores, groups, queries, within, sets, units)
     codes, shape = pools.groups.codes, pools.sizes.shape
     unit = None if clusters is None else unit_codes(clusters, len(codes), "clusters")[0]
@@ -331,13 +330,6 @@ def _resampled(one: Exchanged, codes: Integers32, keys: Words, replicates: int, 
     return np.asarray(np.round(found, _DECIMALS))
 
 
-def _check_similarity(resampling: Resampling | None, scale: float | None = None) -> None:
-    if isinstance(resampling, Exact):
-        raise InputError("resampling=Exact: not available for similarities; use Permutation()")
-    if scale is not None and not (math.isfinite(scale) and scale > 0):
-        raise InputError(f"scale={scale}: expected a number above 0, or None for no logits")
-
-
 def similarity_gap(  # noqa: PLR0913 - one keyword for each choice
     scores: Any,
     groups: Any,
@@ -385,15 +377,16 @@ def similarity_gap(  # noqa: PLR0913 - one keyword for each choice
     Raises
     ------
     InputError
-        When shapes do not fit, a score is not finite, `scale` is not above 0, a set has images of
-        several units, or `resampling` is Exact.
+        When shapes do not fit, a score is not finite, `scale` is not above 0, or a set has images
+        of several units.
 
     References
     ----------
     Chen & Dou 2022 (similarity by group); Hothorn, Bretz & Westfall 2008, Biometrical Journal 50,
     346-363 (simultaneous intervals).
     """
-    _check_similarity(resampling, scale)
+    if scale is not None and not (math.isfinite(scale) and scale > 0):
+        raise InputError(f"scale={scale}: expected a number above 0, or None for no logits")
     pools = pools_of(scores, groups, queries, within, sets, units)
     effects = Effects.of(pools, sets, clusters, scale or 1.0)
     metric = "logit_gap" if scale else "similarity_gap"

@@ -31,7 +31,7 @@ from equipoise.metrics.measure import DEFAULT
 from equipoise.metrics.spec import MetricSpec, make_estimate, register
 from equipoise.metrics.vectors.partitions import permutations
 from equipoise.stats.draws import Exchange
-from equipoise.stats.resampling import Bootstrap, Exact, Resampling, level_of, resolution_of
+from equipoise.stats.resampling import Bootstrap, Resampling, level_of, resolution_of
 from equipoise.stats.streams import stream, unit_counts, unit_keys
 
 _BLOCK = 64
@@ -185,7 +185,7 @@ def trend(
     similarities : ImageSimilarities
     positive, negative : sequence of str
         Words of each kind; each word once.
-    resampling : Bootstrap, Permutation, Exact or None
+    resampling : Bootstrap, Permutation or None
         None gives the value alone. The interval needs Bootstrap.
     rng : int
         Seed.
@@ -241,14 +241,12 @@ def gender_difference(
     Raises
     ------
     InputError
-        As `trend`; or there are fewer than two groups, or Exact is asked for.
+        As `trend`; or there are fewer than two groups.
 
     References
     ----------
     Mandal 2024, chapter 4.
     """
-    if isinstance(resampling, Exact):
-        raise InputError("resampling=Exact: not for gender_difference; use Permutation()")
     signs = dict.fromkeys(_signs(positive, negative), 1.0)
     images = Images.of(similarities, signs)
     if len(images.groups) < 2:

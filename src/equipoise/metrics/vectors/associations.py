@@ -27,7 +27,7 @@ from equipoise.metrics.vectors.partitions import (
 )
 from equipoise.metrics.vectors.resampling import Space, Statistic, Weights, row_dots
 from equipoise.metrics.vectors.sets import Similarity
-from equipoise.stats.resampling import Exact, Resampling, level_of
+from equipoise.stats.resampling import Resampling, level_of
 from equipoise.stats.streams import stream
 
 # A standard deviation that is rounding only, relative to the largest score.
@@ -64,7 +64,7 @@ def association_score(
         Names of the units that members repeat within (a person, a prompt).
     fixed : collection of set names
         Sets that the interval takes as given, such as declared lists of words.
-    resampling : Bootstrap, Permutation, Exact or None
+    resampling : Bootstrap, Permutation or None
         None gives the value alone. The interval needs Bootstrap.
     rng : int
         Seed.
@@ -79,7 +79,7 @@ def association_score(
     Raises
     ------
     InputError
-        See `equipoise.metrics.vectors.sets.embed`; or Exact has too many partitions.
+        See `equipoise.metrics.vectors.sets.embed`.
 
     References
     ----------
@@ -500,7 +500,7 @@ def compare_encoders(
     encoders : mapping of str to Estimate
         What `total_absolute_association` gave for each encoder, with the same targets and seed:
         their replicates then resample the same images, and differences are paired.
-    resampling : Bootstrap, Permutation, Exact or None
+    resampling : Bootstrap, Permutation or None
         None gives values alone. Intervals come from the estimates.
     rng : int
         Seed.
@@ -568,11 +568,6 @@ def _swapped(sizes: Floats, value: float, resampling: Resampling | None, seed: i
         first = np.where(swaps, sizes[1], sizes[0]).sum(axis=1)
         null = np.stack([first, sizes.sum() - first], axis=1)
         weights, text = 1.0, f"all {len(null)} swaps enumerated"
-    elif isinstance(resampling, Exact):
-        raise InputError(
-            f"resampling=Exact: {encoders} encoders and {targets} targets are too many to "
-            "enumerate; use Permutation()"
-        )
     else:
         draws = permutations(sizes.size, resampling)
         tiled = np.broadcast_to(sizes.T, (draws, targets, encoders))

@@ -29,7 +29,7 @@ from equipoise.metrics.vectors.unit_sums import (
     scatters,
     unit_sums,
 )
-from equipoise.stats.resampling import Exact, Resampling, level_of
+from equipoise.stats.resampling import Resampling, level_of
 
 REFERENCE = "Mandal 2024, chapter 3 (image similarity score)"
 _NULL = "both sets are equally diverse: Welch's t of the jackknifed difference, two-sided"
@@ -234,7 +234,7 @@ def iss_intra(
     include_self : bool
         Count the n zero distances of images to themselves, as the source's Algorithm 1 does:
         lowers the value by the factor (n - 1) / n.
-    resampling : Bootstrap, Permutation, Exact or None
+    resampling : Bootstrap, Permutation or None
         None gives the value alone. Otherwise the interval is a closed form: nothing is drawn.
 
     Returns
@@ -295,15 +295,13 @@ def iss_cross(
     Raises
     ------
     InputError
-        When there are fewer than two sets, dimensions differ, a set is not (n, d) real finite
-        numbers, or `resampling` is Exact.
+        When there are fewer than two sets, dimensions differ, or a set is not (n, d) real
+        finite numbers.
 
     References
     ----------
     Mandal 2024, chapter 3.
     """
-    if isinstance(resampling, Exact):
-        raise InputError("resampling=Exact: not available for iss_cross; use Permutation()")
     found = Sets.of(sets, resampling, least=2)
     many = len(found.names)
     weights = (1.0 - np.eye(many)) / (many * (many - 1) / 2)
@@ -385,7 +383,7 @@ def iss_difference(
     ----------
     sets : sequence or mapping of name to array-like (n_s, d)
         Two or more sets of independent images in one space, of any sizes.
-    resampling : Bootstrap, Permutation, Exact or None
+    resampling : Bootstrap, Permutation or None
         None gives values alone. Otherwise intervals and tests are closed forms.
 
     Returns

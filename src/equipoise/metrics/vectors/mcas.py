@@ -21,7 +21,7 @@ from equipoise.metrics.spec import COSINE, MetricSpec, make_estimate, register
 from equipoise.metrics.vectors.partitions import MOST_PARTITIONS, Exchanged, against_exchanged
 from equipoise.metrics.vectors.resampling import Space, Statistic, Weights, row_dots
 from equipoise.metrics.vectors.sets import Similarity
-from equipoise.stats.resampling import Bootstrap, Exact, Resampling
+from equipoise.stats.resampling import Bootstrap, Resampling
 from equipoise.stats.streams import stream
 
 # Attribute kind and target set of each component.
@@ -218,17 +218,11 @@ def _exchanged(space: Space) -> Exchanged | None:
     images, texts = found
     if images is None or texts is None or space.resampling is None:
         return None
-    limit = space.resampling.limit if isinstance(space.resampling, Exact) else MOST_PARTITIONS
     whole, many = images.enumerated and texts.enumerated, images.partitions * texts.partitions
-    if whole and many <= limit:
+    if whole and many <= MOST_PARTITIONS:
         first = np.repeat(images.null, len(texts.null), axis=0)
         null = np.concatenate([first, np.tile(texts.null, (len(images.null), 1))], axis=1)
         text = f"all {many} enumerated"
-    elif isinstance(space.resampling, Exact):
-        raise InputError(
-            f"resampling=Exact: {images.partitions} partitions of images times "
-            f"{texts.partitions} of texts, more than {limit}; use Permutation()"
-        )
     else:
         # Exchanges of images and of texts are independent of each other.
         whole = False

@@ -15,13 +15,12 @@ from typing import Literal
 import numpy as np
 
 from equipoise.core.arrays import Floats, Integers, Words
-from equipoise.core.errors import InputError
 from equipoise.core.estimate import Chance, Harm
 from equipoise.metrics.building import NOTHING, Against, against
 from equipoise.stats.chance import PValue, band, mirrored_band, mirrored_p_value, p_value
 from equipoise.stats.compiled import compiled
 from equipoise.stats.draws import Exchange
-from equipoise.stats.resampling import Exact, Resampling, null_draws
+from equipoise.stats.resampling import Resampling, null_draws
 from equipoise.stats.shuffling import add_exchanged, draw_subsets, keys
 from equipoise.stats.threads import each
 
@@ -213,8 +212,7 @@ def exchange(
     ----------
     first, second : ndarray, shape (n, k)
         k numbers of each member.
-    resampling : Bootstrap, Permutation or Exact
-        Exact forbids drawing partitions at random.
+    resampling : Bootstrap or Permutation
     seed, name : int, str
         Key of the random stream.
     units : tuple of two sequences of str, optional
@@ -223,7 +221,7 @@ def exchange(
     Raises
     ------
     InputError
-        When Exact is asked for and there are too many partitions, or members repeat within units.
+        When units do not fit the members.
     """
     pooled, n, m = np.concatenate([first, second]), len(first), len(second)
     most = float(np.abs(pooled).sum(axis=0).max(initial=0.0))
@@ -232,26 +230,18 @@ def exchange(
     whole = np.rint(np.ldexp(pooled, bits)).astype(np.int64)
     scale = float(np.ldexp(np.abs(whole).sum(axis=0).max(), -bits)) * (1 / n + 1 / m)
     if units is not None:
-        if isinstance(resampling, Exact):
-            raise InputError("resampling=Exact: not for members of units; use Permutation()")
         draws = permutations(n + m, resampling)
         observed, drawn = _exchange_units(whole, n, units, draws, (seed, "partition", name, "unit"))
         observed, drawn = np.ldexp(observed, -bits), np.ldexp(drawn, -bits)
         text = f"{draws} random exchanges of units"
         return Exchanged(observed, drawn, False, 0, text, scale, resampling.resolution)
     partitions = count_partitions(n, m)
-    limit = resampling.limit if isinstance(resampling, Exact) else MOST_PARTITIONS
     ordered = whole[np.lexsort(whole.T[::-1])]
-    enumerated = partitions <= min(limit, MOST_COUNTED - 1)
+    enumerated = partitions <= MOST_PARTITIONS
     halved = not enumerated and n + m <= MOST_HALVED and whole.shape[1] == 1
     if enumerated:
         sums = _all_sums(ordered, n, mirrored=n == m)
         text = f"all {partitions} partitions enumerated"
-    elif isinstance(resampling, Exact) and not halved:
-        raise InputError(
-            f"resampling=Exact: {partitions} or more partitions of {n} and {m} members, more than "
-            f"{limit}; use Permutation()"
-        )
     else:
         draws = permutations(n + m, resampling)
         # Through the smaller set.

@@ -32,7 +32,7 @@ from equipoise.metrics.spec import COHEN, POINTS, MetricSpec, make_estimate, reg
 from equipoise.metrics.vectors.partitions import HARM, Alternative, permutations
 from equipoise.metrics.vectors.sets import Similarity, embed
 from equipoise.stats.draws import ItemSampler, Sampler, TableSampler
-from equipoise.stats.resampling import Bootstrap, Exact, Resampling, level_of
+from equipoise.stats.resampling import Bootstrap, Resampling, level_of
 from equipoise.stats.streams import unit_keys
 
 # Why percentiles of replicates are no confidence interval.
@@ -95,7 +95,7 @@ def label_concentration(
     Raises
     ------
     InputError
-        When lengths differ, k is below 1, a label is not in the vocabulary, or Exact is asked for.
+        When lengths differ, k is below 1, or a label is not in the vocabulary.
 
     References
     ----------
@@ -202,8 +202,8 @@ def predicted_label_weat(  # noqa: PLR0913 - one keyword for each choice
     Raises
     ------
     InputError
-        When there are not two groups, a label is not in the vocabulary or has no embedding, lengths
-        differ, or Exact is asked for.
+        When there are not two groups, a label is not in the vocabulary or has no embedding, or
+        lengths differ.
 
     References
     ----------
@@ -352,14 +352,7 @@ class LabelCounts:
         """Return numbers of tables (r, labels, groups), observed and resampled.
 
         The first number is held against groups exchanged between images.
-
-        Raises
-        ------
-        InputError
-            When Exact is asked for.
         """
-        if isinstance(resampling, Exact):
-            raise InputError("resampling=Exact: not for predicted labels; use Permutation()")
         observed, boot = statistic(self.table[None])[0], None
         if resampling is None:
             return observed, boot, NOTHING

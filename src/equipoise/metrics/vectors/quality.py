@@ -23,7 +23,7 @@ from equipoise.metrics.values.labels import Share, share_method
 from equipoise.metrics.values.units import Units
 from equipoise.metrics.vectors.sets import embedding_table
 from equipoise.stats.chance import band
-from equipoise.stats.resampling import Bootstrap, Exact, Resampling
+from equipoise.stats.resampling import Bootstrap, Resampling
 from equipoise.stats.streams import seed_of, stream, unit_counts, unit_keys
 
 THRESHOLD, MARGIN = 0.95, 0.1
@@ -88,7 +88,7 @@ def frechet_distance(
         Of the images they are compared with, in the same space.
     units : array-like, shape (n,), optional
         Features that are resampled together, such as those of a counterfactual set.
-    resampling : Bootstrap, Permutation, Exact or None
+    resampling : Bootstrap, Permutation or None
         None gives the value alone. Where dimensions are many, fewer replicates are made than
         asked for; the method says how many.
     rng : int
@@ -218,7 +218,7 @@ def inception_score(
         Of a classifier, or of a dual encoder's zero-shot classes; rows sum to 1.
     units : array-like, shape (n,), optional
         What is resampled together.
-    resampling : Bootstrap, Permutation, Exact or None
+    resampling : Bootstrap, Permutation or None
         None gives the value alone.
     rng : int
         Seed.
@@ -326,7 +326,7 @@ def set_similarity(
         for vectors that all point one way, such as colours.
     of : str
         What the vectors describe: "pose", "background" or "" (the image).
-    resampling : Bootstrap, Permutation, Exact or None
+    resampling : Bootstrap, Permutation or None
         Bootstrap over sets. None gives the value alone.
     rng : int
         Seed.
@@ -349,8 +349,6 @@ def set_similarity(
     """
     if of not in ("", "pose", "background"):
         raise InputError(f"of={of!r}: expected 'pose', 'background' or ''")
-    if isinstance(resampling, Exact):
-        raise InputError("resampling=Exact: not available; use Bootstrap()")
     rows = np.asarray(embedding_table(vectors, "vectors"), dtype=np.float64)
     members, names = encode(sets, what="sets")
     block = np.zeros(len(rows), np.int64) if strata is None else encode(strata, what="strata")[0]
@@ -488,7 +486,7 @@ def subject_accuracy(
         A subject is told from the others where its accuracy's interval lies above 1 / m + margin.
     units : array-like, shape (n,), optional
         What is resampled together, such as the counterfactual set.
-    resampling : Bootstrap, Permutation, Exact or None
+    resampling : Bootstrap, Permutation or None
         None gives the value alone.
     rng : int
         Seed.

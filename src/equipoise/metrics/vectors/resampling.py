@@ -52,7 +52,7 @@ class Space:
         None: the cosine.
     fixed : collection of str
         Sets that intervals take as given.
-    resampling : Bootstrap, Permutation, Exact or None
+    resampling : Bootstrap, Permutation or None
     seed : int
     """
 

@@ -107,7 +107,7 @@ def augmentation_experiment(  # noqa: PLR0913 - the parts of an experiment
         Of every network.
     schedules : mapping of str to Schedule, optional
         Of single networks, in place of `schedule`.
-    resampling : Bootstrap, Permutation, Exact or None
+    resampling : Bootstrap, Permutation or None
         Of the associations; Bootstrap() unless given.
     seed : int
     progress : callable, optional
