@@ -96,6 +96,20 @@ def _count_below(rising: Any, first: Any, scale: Any, score: Any) -> Any:
     return base
 
 
+@compiled("void(int32[::1], int32[::1], boolean[::1], int64[:,::1], int32[::1])")
+def choose(order: Any, codes: Any, labels: Any, quota: Any, chosen: Any) -> None:
+    """Choose the first rows of each group and label in an order, until `quota` is used up."""
+    many = 0
+    for row in order:
+        if many == len(chosen):
+            break
+        label = np.int64(labels[row])
+        if quota[codes[row], label] > 0:
+            quota[codes[row], label] -= 1
+            chosen[many] = row
+            many += 1
+
+
 @compiled("void(uint32[::1], uint32[::1], int64[::1], uint32[:,::1], int64, float64[:,::1])")
 def fixed_draws(positive: Any, negative: Any, draw: Any, state: Any, many: Any, found: Any) -> None:
     """Draw positives and negatives with replacement, and measure each replicate.
@@ -139,6 +153,14 @@ def _draw(pool: Any, many: Any, measured: Any, state: Any, drawn: Any, counts: A
         _indices(state, len(pool), drawn)
         size = min(len(drawn), many - done)
         done += size
+        # A loop without a branch while all draws are measured.
+        if seen + size <= measured:
+            for place in range(size):
+                row = pool[drawn[place]]
+                counts[row >> np.uint32(2)] += np.int32(1)
+                seen += np.int64((row >> np.uint32(1)) & np.uint32(1))
+                predicted += np.int64(row & np.uint32(1))
+            continue
         for place in range(size):
             row = pool[drawn[place]]
             counts[row >> np.uint32(2)] += np.int32(1)

@@ -19,6 +19,7 @@ from equipoise.metrics.scores.cells import (
     RANKED,
     Metric,
     best_f1_threshold,
+    choose,
     fixed_prevalence,
     metric_of,
     metric_of_sums,
@@ -194,7 +195,8 @@ class Concepts:
         )
         names = self.names[start:stop]
         _refuse(~np.isfinite(scores), scores, "scores", names, self.rows)
-        _refuse((labels != 0) & (labels != 1), labels, "labels", names, self.rows)
+        if labels.dtype != np.bool_:
+            _refuse((labels != 0) & (labels != 1), labels, "labels", names, self.rows)
         return scores, labels.astype(np.bool_, copy=False)
 
 
@@ -551,9 +553,9 @@ class ConceptRun:
         counts = np.stack([self.data.groups.counts - positives, positives], axis=1)
         share = np.floor(self.choices.validation * counts + 0.5).astype(np.int64)
         quota[compared] = share[compared]
-        side = 2 * self.codes[self.by_key] + labels[self.by_key]
-        rows = [self.by_key[side == place][:many] for place, many in enumerate(quota.ravel())]
-        return np.concatenate(rows), quota
+        rows = np.empty(quota.sum(), dtype=np.int32)
+        choose(self.by_key, self.codes, labels, quota.copy(), rows)
+        return rows, quota
 
     def _draw(
         self, positives: Integers, tuned: Integers, compared: list[int]
