@@ -260,8 +260,9 @@ def kernel_rows(rows: AnyArray) -> AnyArray:
     """Return rows as contiguous float32 or float64: as they are where that is so, else a copy."""
     if rows.dtype == np.float16:
         return widened(rows)
-    kind = rows.dtype if rows.dtype in (np.float32, np.float64) else np.float64
-    return np.require(rows, dtype=kind, requirements=["C", "A"])
+    if rows.dtype not in (np.float32, np.float64):
+        return rows.astype(np.float64, order="C")
+    return rows if rows.flags.carray else np.require(rows, requirements=["C", "A"])
 
 
 def shared_members(first: Members, second: Members) -> int:
@@ -272,8 +273,8 @@ def shared_members(first: Members, second: Members) -> int:
         np.concatenate([rows[:, 0].copy() for _, rows in one.blocks()]).round(12)
         for one in (first, second)
     ]
-    both = np.intersect1d(heads[0], heads[1])
-    if not len(both):
+    both = [*{*heads[0].tolist()}.intersection(heads[1].tolist())]
+    if not both:
         return 0
     known, others = (
         np.round(one.take(np.flatnonzero(np.isin(head, both))), 12) + 0.0
