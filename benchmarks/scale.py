@@ -113,11 +113,11 @@ def audit(config, run):
 
     checked = audits.load_config(config)
     with new_run(run) as folder:
-        data = step("load", lambda: audits.load(checked, base=config.parent))
-        result = step("measure", lambda: audits.run(checked, base=config.parent, data=data))
+        inputs = step("load", lambda: audits.prepare(checked, base=config.parent))
+        result = step("measure", lambda: audits.run(inputs, base=config.parent))
         step("report", lambda: report.write(result, folder))
         if checked.audit == "predictions":
-            step("evidence", lambda: write_predictions(folder, data))
+            step("evidence", lambda: write_predictions(folder, inputs.data))
     return {
         "seconds": round(perf_counter() - started, 3),
         "processor_seconds": round(process_time(), 3),

@@ -41,7 +41,7 @@ def tables():
         }
     )
     data = load(config)
-    found = dict(run(config, data=data).tables) | dict(compare({"": (config, data)}).tables)
+    found = dict(run(config).tables) | dict(compare({"": (config, data)}).tables)
     planted = {
         "planted": _PLANTED,
         "planted_scenes": PLANTED,

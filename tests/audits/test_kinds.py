@@ -36,7 +36,7 @@ def documented(page):
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_template_is_a_valid_configuration(kind, tmp_path):
     path = tmp_path / "audit.yaml"
-    done = CliRunner().invoke(app, ["new", str(path), "--audit", kind, "--no-ask"])
+    done = CliRunner().invoke(app, ["new", str(path), "--audit", kind])
     assert done.exit_code == 0, done.output
     assert audits.load_config(path).audit == kind
 

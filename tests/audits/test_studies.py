@@ -29,7 +29,7 @@ def world(tmp_path_factory):
 
 def run(study, world):
     path = world / f"{study}.yaml"
-    new_command.callback(path, None, None, study, False)
+    new_command.callback(path, None, study, False)
     values = yaml.safe_load(path.read_text(encoding="utf-8"))
     assert values["models"] == {"clip": {"model": REAL}}
     values["models"]["clip"]["model"] = "hf:clip"

@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -31,7 +30,6 @@ def test_an_audit_writes_a_whole_run(command, project):
     assert "note: Groups are as the data label them" in out
     assert "verdicts of bad: " in out
     assert "report: runs/one/report.html" in out
-    assert "Gate: 2 checks, 1 breached, 0 could not be checked." in out
     gap = next(one for one in found if (one.model, one.metric) == ("bad", "accuracy_gap"))
     row = next(line for line in out.splitlines() if line.startswith("bad    g       accuracy_gap"))
     assert row.split()[3] == f"{gap.value:.3f}"
@@ -39,7 +37,6 @@ def test_an_audit_writes_a_whole_run(command, project):
     told = json.loads(command("audit", "c.yaml", "--out", "r", "--json")[1])
     assert (told["run"], told["report"]) == ("r", "r/report.html")
     assert gap.value in [row["value"] for row in told["findings"]]
-    assert told["gate"]["passed"] is False
 
 
 def test_another_run_is_refused_before_anything_is_measured(command, project, monkeypatch):
@@ -54,7 +51,6 @@ def test_another_run_is_refused_before_anything_is_measured(command, project, mo
     assert command("audit", "c.yaml", "--out", "r", "--overwrite")[0] == 0
 
 
-@pytest.mark.parametrize("target", ["run", "c.yaml"])
 @pytest.mark.parametrize(
     ("rule", "code", "said"),
     [
@@ -63,16 +59,16 @@ def test_another_run_is_refused_before_anything_is_measured(command, project, mo
         ("skewsize, max: 1", 2, "NOT ESTIMABLE: skewsize ≤ 1: good, g: "),
     ],
 )
-def test_check_holds_the_rules_and_names_what_breaks(command, project, target, rule, code, said):
+def test_check_holds_the_rules_and_names_what_breaks(command, project, rule, code, said):
     Path("c.yaml").write_text(CONFIG.replace("worst_group_accuracy, min: 0.8", rule))
     assert command("audit", "c.yaml", "--out", "run")[0] == 0
-    got, out, err = command("check", target, "--junit", "gate.xml")
+    got, out, err = command("check", "run", "--junit", "gate.xml")
     assert (got, err) == (code, "")
     assert said in out
     suite = ET.parse("gate.xml").getroot()
     outcomes = [suite.get(name) for name in ("tests", "failures", "errors")]
     assert outcomes == ["2", str(int(code == 1)), str(2 * (code == 2))]
-    got, out, err = command("check", target, "--json")
+    got, out, err = command("check", "run", "--json")
     assert (got, err, json.loads(out)["passed"]) == (code, "", code == 0)
 
 
@@ -91,9 +87,6 @@ def test_a_report_is_written_again(command, project):
     page.unlink()
     assert command("report", "r") == (0, "report: r/report.html\n", "")
     assert page.read_bytes() == first
-    told = json.loads(command("report", "r", "--out", "p.html", "--json")[1])
-    assert told == {"run": "r", "report": "p.html"}
-    assert (project / "p.html").read_bytes() == first
     page.write_text(page.read_text().replace("</body>", "</body> "))
     assert "'report.html'" in command("audit", "c.yaml", "--out", "r", "--overwrite")[2]
     assert command("report", "r")[0] == 0
@@ -109,14 +102,10 @@ def test_from_a_plan_to_a_comparison(command, project):
         assert command("audit", "c.yaml", "--out", f"runs/{name}")[0] == 0
     code, out, err = command("compare", "runs/one", "runs/two", "--out", "both")
     assert (code, err) == (0, "")
-    rows = [line.split() for line in out.splitlines() if line.startswith("accuracy ")]
-    assert "difference" in [row[-1] for row in rows]
+    assert ": worse for one: bad." in out
     told = json.loads(command("compare", "runs/one", "--out", "again", "--json")[1])
     assert {row["model"] for row in told["ranking"]} == {"good", "bad"}
-    assert "difference" in {row["verdict"] for row in told["differences"]}
-    # The files of a run keep the one word of every kind.
-    table = pq.read_table(project / "again" / "tables" / "differences.parquet")
-    assert "difference" not in table["verdict"].to_pylist()
+    assert "difference" in told["verdicts"]
 
 
 @pytest.mark.parametrize(
@@ -138,13 +127,12 @@ def test_from_a_plan_to_a_comparison(command, project):
 def test_a_bad_input_is_one_error_and_leaves_nothing(command, project, old, new, said):
     Path("c.yaml").write_text(CONFIG.replace(old, new))
     before = sorted(project.iterdir())
-    for arguments in (["audit", "c.yaml", "--out", "runs/r"], ["check", "c.yaml"]):
-        code, out, err = command(*arguments)
-        assert (code, out) == (2, "")
-        assert err.startswith("error: ")
-        assert said in err
-        assert "unexpected" not in err
-        assert len(err.splitlines()) == 1
+    code, out, err = command("audit", "c.yaml", "--out", "runs/r")
+    assert (code, out) == (2, "")
+    assert err.startswith("error: ")
+    assert said in err
+    assert "unexpected" not in err
+    assert len(err.splitlines()) == 1
     assert sorted(set(project.iterdir()) - {project / "runs"}) == before
     assert [*project.glob("runs/*")] == []
 
@@ -181,9 +169,9 @@ def test_no_table_makes_a_traceback(
         )
     else:
         Path("c.yaml").write_text(CONFIG.replace("resampling: {replicates: 200}\n", extra))
-    code = run(["check", "c.yaml"])
+    code = run(["audit", "c.yaml", "--overwrite"])
     out, err = capsys.readouterr()
-    assert code in (0, 1, 2)
+    assert code in (0, 2)
     assert "unexpected" not in err
     assert "Traceback" not in err + out
     assert "\x1b" not in err + out

@@ -6,18 +6,13 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from equipoise import audits
-from equipoise.audits.config import load_config, parse_config
-from equipoise.audits.config_yaml import parse_yaml
-from equipoise.cli.commands.new import STUDIES, configuration
+from equipoise.audits.config import load_config
+from equipoise.cli.commands.new import STUDIES
 from equipoise.core import AuditResult
 from equipoise.metrics.spec import SPECS
 from report.synthetic import finding, manifest
-
-NAMES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1)
 
 
 def test_new_writes_a_configuration_that_reads(command, project):
@@ -27,16 +22,6 @@ def test_new_writes_a_configuration_that_reads(command, project):
     config = load_config("sub/mine.yaml")
     assert config.data.groups == (("group",),)
     assert json.loads(command("new", "--json")[1]) == {"config": "equipoise.yaml"}
-
-
-def test_new_asks(command, project, monkeypatch):
-    answers = iter(["l.csv", "id", "age: exact", "race, gender", "my #1", "p.csv", "p"])
-    monkeypatch.setattr("click.prompt", lambda *args, **kwargs: next(answers))
-    assert command("new", "a.yaml", "--ask")[0] == 0
-    config = load_config("a.yaml")
-    assert config.data.target == "age: exact"
-    assert config.data.groups == (("race",), ("gender",), ("race", "gender"))
-    assert [*config.models] == ["my #1"]
 
 
 @pytest.mark.parametrize("study", [*STUDIES])
@@ -61,18 +46,6 @@ def read_csv(path, column):
         return [row[column] for row in csv.DictReader(file)]
 
 
-@given(
-    st.fixed_dictionaries(dict.fromkeys(("labels", "id", "target", "table", "prediction"), NAMES))
-)
-def test_any_name_survives_the_template(answers):
-    text = configuration(answers | {"groups": "a,b", "model": "m"})
-    values = parse_yaml(text.encode("utf-8", "surrogatepass"), "c")[0]
-    assert values["data"]["table"] == answers["labels"]
-    assert values["data"]["id"] == answers["id"]
-    assert values["models"]["m"]["prediction"] == answers["prediction"]
-    assert parse_config(values).data.target == answers["target"]
-
-
 def result(**tables):
     return AuditResult((finding(),), manifest(resolved={"audit": "predictions"}), tables)
 
@@ -84,11 +57,7 @@ def _write_little(result, folder, page=None):
 
 def test_demo_replaces_a_run_only_with_overwrite(command, project, monkeypatch):
     def shown(**_):
-        planted = {
-            "model": "without_green_heart", "removed": "green heart", "class": "heart",
-            "planted": True, "found_effect_size": 0.81, "low": 0.79, "high": 0.83,
-            "paper_effect_size": 0.79, "worst_group_accuracy": 0.31,
-        }  # fmt: skip
+        planted = {"model": "biased", "removed": "green heart", "found_effect_size": 0.81}
         labelled = audits.load(load_config("c.yaml"))
         return result(planted=pa.Table.from_pylist([planted])), labelled
 
@@ -97,11 +66,8 @@ def test_demo_replaces_a_run_only_with_overwrite(command, project, monkeypatch):
     for more in ((), ("--overwrite",)):
         code, out, _ = command("demo", *more)
         assert code == 0
-        row = next(line for line in out.splitlines() if line.startswith("without_green_heart"))
-        assert row.split() == [
-            "without_green_heart", "heart", "green", "heart", "0.810", "0.790", "0.830", "0.790",
-            "0.310",
-        ]  # fmt: skip
+        row = next(line for line in out.splitlines() if line.startswith("biased"))
+        assert row.split()[:5] == ["biased", "–", "green", "heart", "0.810"]
         assert "report: runs/demo/report.html" in out
     assert json.loads(command("demo", "--overwrite", "--json")[1])["run"] == "runs/demo"
     code, _, err = command("demo")
@@ -119,8 +85,7 @@ def test_demo_of_scenes_writes_a_run_for_each_audit(command, project, monkeypatc
     def shown(**_):
         row = {"model": "biased", "subject": "hollow moon", "strength": 0.8, "gap": -1.6}
         table = pa.Table.from_pylist([row])
-        shown = result(planted_scenes=table, planted_over_subjects=table)
-        return dict.fromkeys(kinds, shown)
+        return dict.fromkeys(kinds, result(planted_scenes=table))
 
     kinds = ("retrieval", "associations", "similarity")
     monkeypatch.setattr(audits, "demo_scenes", shown)
@@ -134,7 +99,7 @@ def test_demo_of_scenes_writes_a_run_for_each_audit(command, project, monkeypatc
         assert (project / "runs" / "demo-scenes" / kind / "manifest.json").exists()
     told = json.loads(command("demo", "--world", "scenes", "--overwrite", "--json")[1])
     assert told["associations"]["run"] == "runs/demo-scenes/associations"
-    assert told["over_subjects"][0]["gap"] == -1.6
+    assert told["planted"][0]["gap"] == -1.6
     with monkeypatch.context() as patch:
         patch.setattr(audits, "demo_scenes", lambda **_: pytest.fail("measured"))
         assert command("demo", "--world", "scenes")[0] == 2

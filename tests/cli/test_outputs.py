@@ -5,7 +5,7 @@ import os
 import pytest
 
 from equipoise import audits
-from equipoise.cli.outputs import JUNIT, REPORT
+from equipoise.cli.outputs import JUNIT
 
 NEW = {
     "new": ("new", "FILE"),
@@ -13,11 +13,7 @@ NEW = {
     "new of a study": ("new", "FILE", "--study", "predicted-labels"),
     "counterfactuals new": ("counterfactuals", "new", "FILE"),
 }
-REPLACED = {
-    "report": (("report", "r", "--out", "FILE"), REPORT),
-    "check of a run": (("check", "r", "--junit", "FILE"), JUNIT),
-    "check of a configuration": (("check", "c.yaml", "--junit", "FILE"), JUNIT),
-}
+CHECK = ("check", "r", "--junit", "FILE")
 FOLDERS = {
     "audit": ("audit", "c.yaml", "--out", "FILE"),
     "compare": ("compare", "r", "--out", "FILE"),
@@ -46,7 +42,7 @@ def unmeasured(monkeypatch):
     monkeypatch.setattr(run_drawn, lambda *_, **__: pytest.fail("trained"))
 
 
-EVERY = NEW | {name: arguments for name, (arguments, _) in REPLACED.items()}
+EVERY = NEW | {"check": CHECK}
 
 
 @pytest.mark.usefixtures("run")
@@ -57,30 +53,23 @@ def test_a_file_of_the_user_is_kept(request, command, project, arguments):
     thesis.write_text("mine")
     (project / "link").symlink_to("thesis")
     (project / "dangling").symlink_to("nowhere")
-    flags = ((),) if arguments in NEW.values() else ((), ("--overwrite",))
     for name in ("thesis", "link", "dangling", "r"):
-        for more in flags:
-            code, out, err = command(*named(arguments, name), *more)
-            assert (code, out) == (2, "")
-            assert err.startswith(f"error: {name}: exists already")
+        code, out, err = command(*named(arguments, name))
+        assert (code, out) == (2, "")
+        assert err.startswith(f"error: {name}: exists already")
     assert thesis.read_text() == "mine"
     assert (project / "dangling").is_symlink()
     assert not [path for path in project.iterdir() if path.name.endswith(".partial")]
 
 
 @pytest.mark.usefixtures("run")
-@pytest.mark.parametrize(("arguments", "kind"), REPLACED.values(), ids=REPLACED)
-def test_a_file_of_its_own_kind_is_replaced_with_overwrite(command, project, arguments, kind):
+def test_a_junit_file_of_an_earlier_check_is_replaced(command, project):
     path = project / "deep" / "file"
-    call = named(arguments, "deep/file")
-    assert command(*call)[0] != 2
-    assert kind.matches(path)
-    first = path.read_bytes()
-    path.write_bytes(first + b"\n")
-    assert command(*call)[0] == 2
-    assert path.read_bytes() == first + b"\n"
-    assert command(*call, "--overwrite")[0] != 2
-    assert path.read_bytes() == first
+    for _ in range(2):
+        assert command(*named(CHECK, "deep/file"))[0] == 1
+        assert JUNIT in path.read_bytes()
+        first = path.read_bytes()
+        path.write_bytes(first + b"\n")
 
 
 @pytest.mark.usefixtures("run", "unmeasured")

@@ -94,14 +94,7 @@ def test_what_is_no_file_is_not_waited_for(tmp_path, monkeypatch):
     Path("link").symlink_to("pipe")
     with socket.socket(socket.AF_UNIX) as bound:
         bound.bind("socket")
-        for name, kind in {
-            "pipe": "a named pipe",
-            "link": "a named pipe",
-            "socket": "a socket",
-            os.devnull: "a device",
-            "/dev/zero": "a device",
-        }.items():
+        for name in ("pipe", "link", "socket", os.devnull, "/dev/zero"):
             with pytest.raises(IrregularFileError) as raised:
                 read_regular(name)
-            assert raised.value.strerror == f"it is no regular file: {kind}"
             assert raised.value.filename == name

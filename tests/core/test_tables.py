@@ -3,9 +3,6 @@
 import math
 from dataclasses import fields, replace
 
-import pandas as pd
-import polars as pl
-
 from equipoise.core import Estimate, Excluded, Family, Finding, GroupValue, Verdict
 from equipoise.core.finding import SCHEMA, findings_from_table, findings_to_table
 from equipoise.core.parts import SCHEMA as PARTS
@@ -50,13 +47,6 @@ def test_parts_come_back_from_their_table():
 def estimate(**changes):
     made = Estimate("accuracy", 0.7, {"x": 3}, "Wilson interval", "a paper")
     return replace(made, **changes)
-
-
-def test_parts_as_data_frames():
-    found = estimate(by=parts_to_table([Part("tpr", "cat", 0.5)]))
-    assert isinstance(found.to_pandas(), pd.DataFrame)
-    assert isinstance(found.to_polars(), pl.DataFrame)
-    assert found.to_pandas()["value"].tolist() == found.to_polars()["value"].to_list() == [0.5]
 
 
 TABLE = parts_to_table([Part("gap", "one", 0.5)])

@@ -65,7 +65,7 @@ def test_what_was_lowered_lies_over_what_it_cost(change, place):
     (chart,) = grids[0].charts
     assert isinstance(chart, Chart)
     assert chart.title == "NDKL, hue"
-    (mark,) = chart.data["rows"]
+    (mark,) = chart.rows
     assert (mark["x"], mark["y"]) == (pytest.approx(place), -1.0)
     biases, utilities = blocks(section, Table)
     assert biases.rows[0][:4] == ("<b>ensemble", "NDKL", "hue", "0.800")

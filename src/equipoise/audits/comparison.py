@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from itertools import combinations
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -344,11 +344,13 @@ def together(results: Sequence[AuditResult]) -> AuditResult:
         return first
     manifests = [one.manifest for one in results]
     note = "Runs of several kinds: q-values are corrected within each kind."
+    merged: dict[str, Any] = {
+        field: {key: value for one in manifests for key, value in getattr(one, field).items()}
+        for field in ("inputs", "counts", "models")
+    }
     manifest = replace(
         first.manifest,
-        inputs={k: v for one in manifests for k, v in one.inputs.items()},
-        counts={k: v for one in manifests for k, v in one.counts.items()},
-        models={k: v for one in manifests for k, v in one.models.items()},
+        **merged,
         seconds=round(sum(one.seconds for one in manifests), 3),
         notes=(*dict.fromkeys(text for one in manifests for text in one.notes), note),
     )

@@ -45,13 +45,11 @@ from equipoise.audits.kinds import names, schema
 from equipoise.core.errors import ConfigError, DataError
 from equipoise.core.files import read_regular
 from equipoise.data import (
-    LEXICONS,
     ItemSource,
     LabelSource,
     Normalization,
     PredictionSource,
     Reading,
-    lexicon,
     read_table,
 )
 from equipoise.metrics.spec import SPECS
@@ -439,10 +437,6 @@ class VocabularyConfig(Section):
     ----------
     classes : mapping of str to list of str
         Class to its words.
-    lexicon : str
-        A lexicon of the package, with `list`.
-    list : str
-        A list of words in the lexicon; points lead into its sections.
     file : path or data frame
         A table with a row per class, or per word of a class.
     column : str
@@ -454,8 +448,6 @@ class VocabularyConfig(Section):
     """
 
     classes: Annotated[Mapping[Label, Labels], Field(min_length=_FEWEST)] | None = None
-    lexicon: Name | None = None
-    list: Name | None = None
     file: Table | None = None
     column: Name | None = None
     words: Name | None = None
@@ -464,12 +456,10 @@ class VocabularyConfig(Section):
 
     @model_validator(mode="after")
     def _one_source(self) -> VocabularyConfig:
-        source = only_one(self, "classes", "lexicon", "file")
+        source = only_one(self, "classes", "file")
         for name, words in (self.classes or {}).items():
             if not name or not words or "" in words:
                 raise ValueError(f"classes: {name!r} has the words {[*words]}; expected words")
-        if self.lexicon is not None:
-            listed_words(self.lexicon, self.list)
         if source == "file" and self.column is None:
             raise ValueError("'column' is missing: the column of the file that names the class")
         return self
@@ -484,8 +474,6 @@ class VocabularyConfig(Section):
         """
         if self.classes is not None:
             return self.classes
-        if self.lexicon is not None:
-            return {word: (word,) for word in listed_words(self.lexicon, self.list)}
         column = str(self.column)
         table = read_table(
             located(self.file, base),
@@ -510,37 +498,6 @@ class VocabularyConfig(Section):
         return {name: tuple(some) for name, some in found.items()}
 
 
-def listed_words(name: str, path: str | None) -> tuple[str, ...]:
-    """Return a list of words of a lexicon.
-
-    Parameters
-    ----------
-    name : str
-        Of the lexicon.
-    path : str or None
-        Of the list: "occupations", or "targets.occupations.men" within sections.
-
-    Raises
-    ------
-    ValueError
-        When there is no such lexicon or list; it names those that there are.
-    """
-    among("lexicon", name, [*LEXICONS])
-    lists = _lists(lexicon(name).content)
-    among("list", str(path), sorted(lists))
-    return tuple(dict.fromkeys(lists[str(path)]))
-
-
-def _lists(content: Mapping[str, Any], before: str = "") -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for name, value in content.items():
-        if isinstance(value, Mapping):
-            found |= _lists(value, f"{before}{name}.")
-        elif isinstance(value, list) and all(isinstance(word, str) for word in value):
-            found[f"{before}{name}"] = value
-    return found
-
-
 def _short_forms(value: object) -> object:
     if isinstance(value, list | tuple):
         if len({*map(str, value)}) < len(value):
@@ -552,7 +509,7 @@ def _short_forms(value: object) -> object:
 
 
 Vocabulary = Annotated[VocabularyConfig, BeforeValidator(_short_forms)]
-"""Classes to choose between: a list, class to words, a lexicon or a file."""
+"""Classes to choose between: a list, class to words, or a file."""
 
 
 def parse_config(values: Any, *, source: str = "configuration") -> AuditConfig:

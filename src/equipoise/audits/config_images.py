@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from inspect import signature
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     AfterValidator,
     BeforeValidator,
     Field,
     PlainSerializer,
+    SerializeAsAny,
+    create_model,
     model_validator,
 )
 
@@ -23,7 +26,6 @@ from equipoise.audits.config_fields import (
     Name,
     Names,
     Section,
-    Share,
     Table,
     among,
     as_text,
@@ -89,25 +91,14 @@ Several = Annotated[
 Terms = Annotated[Mapping[Name, Several], Field(min_length=1)]
 """Group to what makes an image one of it."""
 
-NeutralMeans = Literal["nothing", "no group"]
-
 
 class BoxSizeConfig(Section):
-    """How large a box has to be.
-
-    Attributes
-    ----------
-    name : str
-    pixels : float
-        Smaller boxes, in square pixels, are ignored.
-    ignored, needed : float
-        Shares of the image: smaller boxes are ignored; a group needs a box of at least this.
-    """
+    """How large a box has to be: the numbers of `BoxSize`."""
 
     name: Name
-    pixels: Annotated[float, Field(ge=0)] = 0.0
-    ignored: Share = 0.0
-    needed: Share = 0.0
+    pixels: float = 0.0
+    ignored: float = 0.0
+    needed: float = 0.0
 
     @model_validator(mode="after")
     def _fits(self) -> BoxSizeConfig:
@@ -116,15 +107,13 @@ class BoxSizeConfig(Section):
 
     def size(self) -> BoxSize:
         """Return the size."""
-        return BoxSize(self.name, self.pixels, self.ignored, self.needed)
+        return BoxSize(**dict(self))
 
 
-Size = Annotated[BoxSizeConfig, BeforeValidator(_named_size)]
-EVERY_SIZE = BoxSizeConfig(name=ALL_BOXES.name)
-
-
-def leave_out_images(why: str, ids: Sequence[str], file: Path | None) -> LeaveOutImages:
+def leave_out_images(why: str, ids: Sequence[str] = (), file: Path | None = None) -> LeaveOutImages:
     """Return the rule that leaves out images by their ids, or those of a file, one a line."""
+    if (file is None) == (not ids):
+        raise InputError("expected either 'ids' or 'file'")
     if file is not None:
         content = read_whole(file, ".txt", "the id of an image in every line")
         lines = map(str.strip, utf8_text(content, str(file)).splitlines())
@@ -132,13 +121,56 @@ def leave_out_images(why: str, ids: Sequence[str], file: Path | None) -> LeaveOu
     return LeaveOutImages(frozenset(ids), why)
 
 
-class RuleSection(Section):
+_MAKES: Mapping[str, Callable[..., Rule | CollapseRows]] = {
+    "caption_groups": CaptionGroups,
+    "hall_captions": hall_captions,
+    "box_groups": BoxGroups,
+    "hall_boxes": hall_boxes,
+    "value_groups": ValueGroups,
+    "continents": continents,
+    "band_groups": BandGroups,
+    "income_bands": income_bands,
+    "collapse_rows": CollapseRows,
+    "ids_from": IdsFrom,
+    "leave_out_images": leave_out_images,
+    "leave_out_labels": lambda labels, why: LeaveOutLabels(frozenset(labels), why),
+    "leave_out_unlabelled": LeaveOutUnlabelled,
+    "leave_out_visual_genome": lambda file: leave_out_visual_genome(
+        read_visual_genome_images(file)
+    ),
+    "class_mapping": lambda file, name=None: read_class_mapping(file, name=name),
+}
+"""What makes each rule. Its parameters are the keys of the rule in a config."""
+
+_PARAMETERS: Mapping[str, Any] = {
+    "attribute": Name,
+    "bounds": Annotated[tuple[float, ...], Field(strict=False, min_length=1)],
+    "by": Literal["id", "file"],
+    "column": Name,
+    "file": FilePath | None,
+    "groups": Terms,
+    "ids": Labels,
+    "labels": Several,
+    "name": Name | None,
+    "names": Annotated[tuple[Label, ...], Field(strict=False, min_length=1)],
+    "neutral": Labels,
+    "neutral_means": Literal["nothing", "no group"],
+    "parents_and_children": bool,
+    "scheme": Literal["levels", "quartiles"],
+    "size": Annotated[BoxSizeConfig, BeforeValidator(_named_size)],
+    "source": str,
+    "version": str,
+    "why": Name,
+}
+"""What a parameter of a rule may be, by its name."""
+
+
+class RuleConfig(Section):
     """A declared choice: the name of its rule, and its parameters as in `equipoise.data`."""
 
-    makes: ClassVar[Callable[..., Any]]
     rule: str
 
-    def made(self, base: Path) -> Rule:
+    def made(self, base: Path) -> Any:
         """Return the rule; a file is read relative to `base`.
 
         Raises
@@ -148,196 +180,39 @@ class RuleSection(Section):
         DataError
             When a file cannot be read.
         """
-        given = {name: getattr(self, name) for name in type(self).model_fields if name != "rule"}
+        given = dict(self)
         if given.get("file") is not None:
             given["file"] = base / given["file"]
         if "size" in given:
             given["size"] = given["size"].size()
-        rule: Rule = type(self).makes(**given)
-        return rule
+        return _MAKES[given.pop("rule")](**given)
 
     @model_validator(mode="after")
     def _can_be_made(self) -> Self:
-        if "file" not in type(self).model_fields:
+        if getattr(self, "file", None) is None:
             self.made(Path())
         return self
 
 
-class GroupsRule(RuleSection):
-    """Groups by terms: what is looked for, and where the words are from."""
-
-    attribute: Name
-    groups: Terms
-    source: str = ""
-    version: str = ""
-
-
-class CaptionGroupsRule(GroupsRule):
-    """Groups by terms in any caption, as whole words without case."""
-
-    makes = CaptionGroups
-    rule: Literal["caption_groups"]
-    neutral: Labels = ()
-    neutral_means: NeutralMeans = "nothing"
+def _section(name: str, makes: Callable[..., Any]) -> type[RuleConfig]:
+    fields: dict[str, Any] = {
+        key: (_PARAMETERS[key], ... if one.default is one.empty else one.default)
+        for key, one in signature(makes).parameters.items()
+    }
+    fields["rule"] = (Literal[name], ...)
+    if "size" in fields:
+        fields["size"] = (fields["size"][0], BoxSizeConfig(name=ALL_BOXES.name))
+    return create_model(name, __base__=RuleConfig, **fields)
 
 
-class HallCaptionsRule(RuleSection):
-    """Perceived gender by captions of COCO, as in Hall et al. 2023."""
-
-    makes = hall_captions
-    rule: Literal["hall_captions"]
-    parents_and_children: bool = True
-    neutral_means: NeutralMeans = "nothing"
-    version: str = ""
+RULES: Mapping[str, type[RuleConfig]] = {name: _section(name, one) for name, one in _MAKES.items()}
 
 
-class BoxGroupsRule(GroupsRule):
-    """Groups by the labels of boxes, under a rule of size."""
-
-    makes = BoxGroups
-    rule: Literal["box_groups"]
-    size: Size = EVERY_SIZE
-
-
-class HallBoxesRule(RuleSection):
-    """Perceived gender by boxes of Visual Genome, as in Hall et al. 2023."""
-
-    makes = hall_boxes
-    rule: Literal["hall_boxes"]
-    size: Size = EVERY_SIZE
-    parents_and_children: bool = True
-    version: str = ""
-
-
-class ValueGroupsRule(GroupsRule):
-    """Groups by the values of a column."""
-
-    makes = ValueGroups
-    rule: Literal["value_groups"]
-    column: Name
-
-
-class ContinentsRule(RuleSection):
-    """Countries by continent (United Nations, M49)."""
-
-    makes = continents
-    rule: Literal["continents"]
-    column: Name = "country"
-    attribute: Name = "continent"
-    version: str = ""
-
-
-class BandGroupsRule(RuleSection):
-    """Groups by bands of a number."""
-
-    makes = BandGroups
-    rule: Literal["band_groups"]
-    attribute: Name
-    column: Name
-    bounds: Annotated[tuple[float, ...], Field(strict=False, min_length=1)]
-    names: Annotated[tuple[Label, ...], Field(strict=False, min_length=1)]
-    source: str = ""
-    version: str = ""
-
-
-class IncomeBandsRule(RuleSection):
-    """Households by monthly income."""
-
-    makes = income_bands
-    rule: Literal["income_bands"]
-    scheme: Literal["levels", "quartiles"] = "levels"
-    column: Name = "income"
-    attribute: Name = "income band"
-    version: str = ""
-
-
-class IdsFromRule(RuleSection):
-    """Images are named by a column."""
-
-    makes = IdsFrom
-    rule: Literal["ids_from"]
-    column: Name
-
-
-class LeaveOutImagesRule(RuleSection):
-    """Images of some ids are left out: listed, or one a line in a file."""
-
-    makes = leave_out_images
-    rule: Literal["leave_out_images"]
-    why: Name
-    ids: Labels = ()
-    file: FilePath | None = None
-
-    @model_validator(mode="after")
-    def _one_list(self) -> LeaveOutImagesRule:
-        only_one(self, "ids", "file")
-        return self
-
-
-class LeaveOutLabelsRule(RuleSection):
-    """Some labels are left out."""
-
-    makes = staticmethod(lambda labels, why: LeaveOutLabels(frozenset(labels), why))
-    rule: Literal["leave_out_labels"]
-    labels: Several
-    why: Name
-
-
-class LeaveOutUnlabelledRule(RuleSection):
-    """Images without a label are left out."""
-
-    makes = LeaveOutUnlabelled
-    rule: Literal["leave_out_unlabelled"]
-
-
-class LeaveOutVisualGenomeRule(RuleSection):
-    """Images of Visual Genome are left out of COCO, by `image_data.json`."""
-
-    makes = staticmethod(lambda file: leave_out_visual_genome(read_visual_genome_images(file)))
-    rule: Literal["leave_out_visual_genome"]
-    file: FilePath
-
-
-class ClassMappingRule(RuleSection):
-    """Labels become the classes of a model, by a file."""
-
-    makes = staticmethod(lambda file, name: read_class_mapping(file, name=name))
-    rule: Literal["class_mapping"]
-    file: FilePath
-    name: Name | None = None
-
-
-class CollapseRowsRule(Section):
-    """Rows of one photograph of Dollar Street are one image: how it is read, so before others."""
-
-    rule: Literal["collapse_rows"]
-    by: Literal["id", "file"] = "id"
-
-    @property
-    def collapse(self) -> CollapseRows:
-        """What the reader is told."""
-        return CollapseRows(self.by)
-
-
-RuleConfig = Annotated[
-    CaptionGroupsRule
-    | HallCaptionsRule
-    | BoxGroupsRule
-    | HallBoxesRule
-    | ValueGroupsRule
-    | ContinentsRule
-    | BandGroupsRule
-    | IncomeBandsRule
-    | CollapseRowsRule
-    | IdsFromRule
-    | LeaveOutImagesRule
-    | LeaveOutLabelsRule
-    | LeaveOutUnlabelledRule
-    | LeaveOutVisualGenomeRule
-    | ClassMappingRule,
-    Field(discriminator="rule"),
-]
-"""A rule, told apart by its name."""
+def _rule(value: object) -> object:
+    if not isinstance(value, Mapping):
+        return value
+    among("rule", str(value.get("rule")), [*RULES])
+    return RULES[str(value["rule"])].model_validate(dict(value))
 
 
 CORNERS = ("left", "top", "right", "bottom")
@@ -457,7 +332,10 @@ class PicturesConfig(CsvConfig):
     format: Annotated[str, AfterValidator(_format)] | None = None
     files: Files = None
     options: Mapping[Name, Any] | None = None
-    rules: Annotated[tuple[RuleConfig, ...], Field(strict=False)] = ()
+    rules: Annotated[
+        tuple[Annotated[SerializeAsAny[RuleConfig], BeforeValidator(_rule)], ...],
+        Field(strict=False),
+    ] = ()
     crop: CropConfig | None = None
 
     @property
@@ -504,7 +382,7 @@ class PicturesConfig(CsvConfig):
         chosen = FORMATS.get(self.format or "")
         for place, rule in enumerate(self.rules):
             collapses = chosen is not None and chosen.takes("collapse")
-            if isinstance(rule, CollapseRowsRule) and (place or not collapses):
+            if rule.rule == "collapse_rows" and (place or not collapses):
                 raise ValueError(
                     f"rules[{place}]: collapse_rows is how a format is read; expected it first"
                 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -10,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from equipoise.audits.audit import load, run
+from equipoise.audits.audit import prepare, run
 from equipoise.audits.columns import schema_of
 from equipoise.audits.config import parse_config
 from equipoise.audits.kinds import Progress, with_progress
 from equipoise.core.arrays import Floats32
-from equipoise.core.finding import Finding
 from equipoise.core.result import AuditResult
 from equipoise.planted.colours.models import SOURCE, VARIANTS, predict_table
 from equipoise.planted.colours.render import SHAPES, render_test_set
@@ -74,8 +72,8 @@ def demo(*, progress: Progress | None = None) -> tuple[AuditResult, PredictionDa
             "report": {"title": "The planted colour world"},
         }
     )
-    data: PredictionData = load(config)
-    result = run(config, data=data, progress=progress)
+    inputs = prepare(config)
+    result = run(inputs, progress=progress)
     notes = (
         f"The images are drawn, the models are small, and their bias was planted: {PER_CELL} "
         "held-out images of every shape in every colour, run live. Class is the shape, group is "
@@ -84,29 +82,19 @@ def demo(*, progress: Progress | None = None) -> tuple[AuditResult, PredictionDa
         *(f"{variant.name}: {variant.truth}" for variant in VARIANTS),
     )
     planted = pa.Table.from_pylist([*_planted(result)], _PLANTED)
-    return _with(result, {"planted": planted}, notes), data
+    return _with(result, {"planted": planted}, notes), inputs.data
 
 
 _PLANTED = schema_of(
     "model removed strength class ?planted #found_effect_size #low #high #paper_effect_size "
-    "#accuracy #worst_group_accuracy #gap #demographic_parity #equalized_odds #paper_accuracy "
-    "#paper_worst_group_accuracy #paper_gap"
+    "#demographic_parity #equalized_odds"
 )
 
 
 def _planted(result: AuditResult) -> Iterator[dict[str, Any]]:
-    found = {
-        (one.model, one.metric, one.subject): one
-        for one in result.findings
-        if one.metric != "accuracy" or not one.groups
-    }
+    found = {(one.model, one.metric, one.subject): one for one in result.findings}
     for variant in VARIANTS:
-        name, paper = variant.name, variant.published
-        printed = {
-            "paper_accuracy": paper.accuracy,
-            "paper_worst_group_accuracy": paper.worst_group_accuracy,
-            "paper_gap": paper.gap,
-        }
+        name = variant.name
         for place, shape in enumerate(SHAPES):
             effect = found[name, "cramers_v", shape]
             yield {
@@ -118,13 +106,9 @@ def _planted(result: AuditResult) -> Iterator[dict[str, Any]]:
                 "found_effect_size": effect.value,
                 "low": effect.ci_low,
                 "high": effect.ci_high,
-                "paper_effect_size": paper.effect_sizes[place],
+                "paper_effect_size": variant.published.effect_sizes[place],
                 "demographic_parity": found[name, "demographic_parity", shape].value,
                 "equalized_odds": found[name, "equalized_odds", shape].value,
-                "accuracy": found[name, "accuracy", ""].value,
-                "worst_group_accuracy": found[name, "worst_group_accuracy", ""].value,
-                "gap": found[name, "accuracy_gap", ""].value,
-                **{key: math.nan if value is None else value for key, value in printed.items()},
             }
 
 
@@ -160,9 +144,9 @@ def demo_scenes(*, progress: Progress | None = None) -> dict[str, AuditResult]:
     Returns
     -------
     dict of str to AuditResult
-        By kind of audit: retrieval, associations and similarity. Each has the tables
-        `planted_scenes` (what was planted for each subject and attribute, and the similarity gap
-        and NDKL found) and `planted_over_subjects` (whether the two go together).
+        By kind of audit: retrieval, associations and similarity. Each has the table
+        `planted_scenes`: what was planted for each subject and attribute, and the similarity gap
+        and NDKL found.
 
     Raises
     ------
@@ -185,13 +169,8 @@ def demo_scenes(*, progress: Progress | None = None) -> dict[str, AuditResult]:
             _similarity(scenes, embedded),
         )
     ]
-    over_subjects = [*_over_subjects(embedded, audited[-1].findings)]
-    tables = {
-        "planted_scenes": pa.Table.from_pylist([*_planted_scenes(embedded)], PLANTED),
-        "planted_over_subjects": pa.Table.from_pylist(over_subjects, OVER_SUBJECTS),
-    }
-    notes = tuple(_scene_notes(over_subjects))
-    return {one.findings[0].audit: _with(one, tables, notes) for one in audited}
+    tables = {"planted_scenes": pa.Table.from_pylist([*_planted_scenes(embedded)], PLANTED)}
+    return {one.findings[0].audit: _with(one, tables, _SCENE_NOTES) for one in audited}
 
 
 def _with(
@@ -303,61 +282,15 @@ def _planted_scenes(embedded: Mapping[str, Embedded]) -> Iterator[dict[str, Any]
                 }
 
 
-OVER_SUBJECTS = schema_of(
-    "model attribute #favourite_gap #p_value #rank_gap #rank_ndkl #mean_gap #largest_gap "
-    "#largest_excess"
+_SCENE_NOTES = (
+    "The images are drawn, the models are small, and their bias was planted: "
+    f"{SETS_PER_SUBJECT} sets of 12 images for each of {len(SUBJECTS)} subjects, embedded "
+    f"live. Of one model, {BIASED.name}, each subject has a favourite hue and frame, "
+    "with strengths from 0 to 0.9.",
+    "A trained model has small preferences of its own: tests within a subject can find them "
+    f"in the model {CLIPS[1]}, too. What tells the two apart is their size, and whether they "
+    "follow the planted favourites: the audit of similarity tests both over subjects.",
 )
-
-
-def _over_subjects(
-    embedded: Mapping[str, Embedded], findings: Sequence[Finding]
-) -> Iterator[dict[str, Any]]:
-    """Yield what the audit of similarity found over subjects: the gaps of any two values, too."""
-    for name, one in embedded.items():
-        for found in one.found:
-            own = [f for f in findings if (f.model, f.groups) == (name, found.attribute)]
-            by_metric = {f.metric: f for f in own if f.metric in ("favourite_gap", "alignment")}
-            average, *gaps = (f for f in own if (f.metric, f.version) == ("logit_gap", "default"))
-            yield {
-                "model": name,
-                "attribute": found.attribute,
-                "favourite_gap": by_metric["favourite_gap"].value,
-                "p_value": by_metric["favourite_gap"].p_value,
-                "rank_gap": by_metric["alignment"].value,
-                "rank_ndkl": found.rank_correlation_ndkl,
-                "mean_gap": average.value,
-                "largest_gap": max(gap.value for gap in gaps),
-                "largest_excess": max(gap.excess for gap in gaps),
-            }
-
-
-def _scene_notes(over_subjects: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    yield (
-        "The images are drawn, the models are small, and their bias was planted: "
-        f"{SETS_PER_SUBJECT} sets of 12 images for each of {len(SUBJECTS)} subjects, embedded "
-        f"live. Of one model, {BIASED.name}, each subject has a favourite hue and frame, "
-        "with strengths from 0 to 0.9."
-    )
-    yield (
-        "A trained model has small preferences of its own: tests within a subject can find them "
-        f"in the model {CLIPS[1]}, too. What tells the two apart is their size, and whether they "
-        "follow the planted favourites."
-    )
-    for row in over_subjects:
-        where = f"{row['model']}, {row['attribute']}: over subjects, "
-        if row["model"] == BIASED.name:
-            yield (
-                f"{where}planted strength and similarity gap correlate by rank at "
-                f"{row['rank_gap']:.2f}, strength and NDKL at {row['rank_ndkl']:.2f}."
-            )
-        else:
-            yield (
-                f"{where}the favourites of {BIASED.name} lie {row['favourite_gap']:z.2f} logits "
-                f"above other values (of practical size: {THRESHOLD}); with favourites permuted "
-                f"over subjects, p = {row['p_value']:.2f}. Gaps of any two values average "
-                f"{row['mean_gap']:.2f} over subjects, and the largest is {row['largest_gap']:.2f};"
-                f" beyond what chance gives, the largest is {row['largest_excess']:.2f}."
-            )
 
 
 def planted_scenes(result: AuditResult) -> Section:
@@ -375,36 +308,13 @@ def planted_scenes(result: AuditResult) -> Section:
     )
     every = panels(found, "attribute").items()
     charts = [_chart(attribute, panel) for (attribute,), panel in every]
-    models = Table.of(
-        "Over subjects: do preferences follow what was planted in the biased model?",
-        _MODELS,
-        rows(result, "planted_over_subjects"),
-        source="planted_over_subjects",
-    )
-    subjects = Table.of(
-        "Planted strength and results by subject", _SUBJECTS, found, source="planted_scenes"
-    )
-    title = "Ground truth by subject"
-    return Section.of("scenes", title, intro, charts, gap, _OVER, models, subjects)
-
-
-_SUBJECTS = {
-    "Subject": "subject", "Model": "model", "Attribute": "attribute", "Favourite": "favourite",
-    "#Planted": "strength", "#Gap": "gap", "#NDKL": "ndkl",
-}  # fmt: skip
-_MODELS = {
-    "Model": "model", "Attribute": "attribute", "#Favourites": "favourite_gap", "#p": "p_value",
-    "#Rank of gap": "rank_gap", "#Rank of NDKL": "rank_ndkl", "#Mean gap": "mean_gap",
-    "#Largest gap": "largest_gap", "#Beyond chance": "largest_excess",
-}  # fmt: skip
-
-
-_OVER = (
-    "Favourites: mean gap over subjects, tested by permuting the favourites. Rank of gap, of NDKL: "
-    "rank correlation with the planted strength. Mean and largest gap: between any two values. "
-    "Beyond chance: how far a gap exceeds noise. A trained model has small preferences of its own; "
-    "planted ones are larger and follow the favourites."
-)
+    columns = {
+        "Subject": "subject", "Model": "model", "Attribute": "attribute",
+        "Favourite": "favourite", "#Planted": "strength", "#Gap": "gap", "#NDKL": "ndkl",
+    }  # fmt: skip
+    caption = "Planted strength and results by subject"
+    subjects = Table.of(caption, columns, found, source="planted_scenes")
+    return Section.of("scenes", "Ground truth by subject", intro, charts, gap, subjects)
 
 
 def _chart(attribute: str, found: Sequence[Row]) -> Chart:

@@ -17,7 +17,7 @@ from typing import Any
 
 from equipoise import __version__
 from equipoise.audits.config import TestingConfig
-from equipoise.core.estimate import Estimate, Harm
+from equipoise.core.estimate import Chance, Estimate, Harm
 from equipoise.core.finding import Excluded, Family, Finding, GroupValue, Verdict
 from equipoise.core.parts import Part
 from equipoise.core.result import Manifest
@@ -63,7 +63,7 @@ def whole(
     metric.
     """
     interval = estimate.interval(place.level)
-    chance = estimate.chance
+    chance = estimate.chance or Chance(math.nan, math.nan, math.nan, "")
     finding = Finding(
         audit=place.audit,
         model=place.model,
@@ -76,9 +76,9 @@ def whole(
         ci_low=interval.low,
         ci_high=interval.high,
         level=place.level,
-        chance=math.nan if chance is None else chance.mean,
-        chance_low=math.nan if chance is None else chance.low,
-        chance_high=math.nan if chance is None else chance.high,
+        chance=chance.mean,
+        chance_low=chance.low,
+        chance_high=chance.high,
         excess=estimate.excess,
         p_value=math.nan if estimate.p_value is None else estimate.p_value,
         q_value=math.nan,

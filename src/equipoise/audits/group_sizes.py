@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import compress
 from typing import Any
 
 import numpy as np
-import polars as pl
 import pyarrow as pa
 
+from equipoise.audits.columns import schema_of
 from equipoise.core.arrays import AnyArray, Objects
 from equipoise.core.errors import DataError
 from equipoise.core.groups import Groups
@@ -131,13 +132,13 @@ def lacking(codes: Mapping[str, AnyArray]) -> dict[str, int]:
     """
     missing = np.stack([each < 0 for each in codes.values()], axis=1)
     kinds, counts = np.unique(missing, axis=0, return_counts=True)
-    found = {
-        tuple(name for name, lacks in zip(codes, kind, strict=True) if lacks): n
+    found = [
+        (tuple(compress(codes, kind)), n)
         for kind, n in zip(kinds.tolist(), counts.tolist(), strict=True)
-    }
+    ]
     return {
-        f"{' and '.join(names)} missing": found[names]
-        for names in sorted(found, key=lambda names: (len(names), names))
+        f"{' and '.join(names)} missing": n
+        for names, n in sorted(found, key=lambda one: (len(one[0]), one[0]))
         if names
     }
 
@@ -177,10 +178,7 @@ def table(rows: Iterable[Row]) -> pa.Table:
 Members = Mapping[str, Mapping[str, Collection[str]]]
 """Ids of the images of every group, by what makes the groups."""
 
-FAILURES = pa.schema(
-    [(name, pa.string()) for name in ("model", "on", "groups", "group", "stage")]
-    + [(name, pa.int64()) for name in ("n", "of")]
-)
+FAILURES = schema_of("model on groups group stage +n +of")
 """Per model, what it ran on, group ("" are all images) and stage ("read", "decode" or "model"): how
 many failed of how many."""
 
@@ -244,42 +242,3 @@ def count_failures(
         for name, group, ids in by_group
         if ids
     ]  # fmt: skip
-
-
-def failure_notes(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield how many images each model failed on, and whether groups differ in it."""
-    if not rows:
-        return
-    table = pl.from_dicts([*rows], infer_schema_length=None)
-    lost = table.group_by("model", "on", "groups", "group", maintain_order=True).agg(
-        pl.col("n").sum(), pl.col("of").first()
-    )
-    for (model, on, groups), own in lost.group_by("model", "on", "groups", maintain_order=True):
-        where = str(model) if on == "images" else f"{model}, {on}"
-        ranked = own.sort(pl.col("n") / pl.col("of"), maintain_order=True).rows(named=True)
-        few, many = ranked[0], ranked[-1]
-        if not groups:
-            yield f"{where}: {many['n']} of {many['of']} images failed and are in no number."
-        elif few["n"] * many["of"] < many["n"] * few["of"]:
-            yield (
-                f"{where}, {groups}: {many['n']} of the {many['of']} images of {many['group']} "
-                f"failed, and {few['n']} of the {few['of']} of {few['group']}."
-            )
-
-
-def count_identical(identical: Sequence[Sequence[str]], members: Members) -> dict[str, Any]:
-    """Count the images that share their bytes with another, in all and by group.
-
-    Parameters
-    ----------
-    identical : sequence of sequences of str
-        The ids that stand for one picture together.
-    members : Members
-        Ids of the images of every group.
-    """
-    ids = {each for several in identical for each in several}
-    groups = {
-        name: {group: len(ids.intersection(own)) for group, own in groups.items()}
-        for name, groups in members.items()
-    }
-    return {"images": len(ids), "pictures": len(identical), "groups": groups}

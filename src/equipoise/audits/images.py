@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from equipoise.audits.config_fields import located
-from equipoise.audits.config_images import CORNERS, CollapseRowsRule, PicturesConfig, RuleSection
+from equipoise.audits.config_images import CORNERS, PicturesConfig
 from equipoise.audits.config_yaml import nearest
 from equipoise.core.arrays import Integers
 from equipoise.core.errors import ConfigError, DataError, InputError
@@ -103,9 +103,7 @@ class Known:
             return self.section.source(base, tuple(columns))
         return ItemSource(self.table, self.id, tuple(columns), missing=())
 
-    def need_pictures(
-        self, model: str, *, place: str = "data.images", why: str | None = None
-    ) -> Pictures:
+    def need_pictures(self, model: str, *, place: str = "data.images") -> Pictures:
         """Return where the pixels are that a model runs on.
 
         Parameters
@@ -113,8 +111,6 @@ class Known:
         model : str
         place : str
             The section's place in the config.
-        why : str, optional
-            The key that needs pictures; that of the model unless given.
 
         Raises
         ------
@@ -123,7 +119,7 @@ class Known:
         """
         if self.pictures is None:
             raise ConfigError(
-                f"{place}: {why or f'models.{model}.model'} runs on the pictures, and nothing says "
+                f"{place}: models.{model}.model runs on the pictures, and nothing says "
                 "where they are. To do: name the folder of the files under 'root', or for a table "
                 "the column of files under 'path'"
             )
@@ -158,7 +154,7 @@ def known(
     rules = {
         index: rule.made(base)
         for index, rule in enumerate(section.rules)
-        if isinstance(rule, RuleSection)
+        if rule.rule != "collapse_rows"
     }
     images = _read(section, base, columns, [*rules.values()])
     with _placed(f"{place}.path", "name the column of files"):
@@ -400,7 +396,8 @@ def _read(
         return _read_folder(base / section.folder, section.levels)
     if section.format is not None:
         first = next(iter(section.rules), None)
-        collapse = {"collapse": first.collapse} if isinstance(first, CollapseRowsRule) else {}
+        collapses = first is not None and first.rule == "collapse_rows"
+        collapse = {"collapse": first.made(base)} if first and collapses else {}
         files = section.files
         places = (
             {role: base / path for role, path in files.items()}

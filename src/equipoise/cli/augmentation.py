@@ -153,7 +153,7 @@ class AugmentConfig(TrainingConfig):
 
 Detector = Callable[[Sequence[Image]], Regions]
 
-_AT_ONCE, _LISTED = 64, 20
+_AT_ONCE = 64
 _CLOSE = 0.05
 """Shares of a group among the images of two labels that are about the same."""
 
@@ -168,7 +168,7 @@ class Read:
         In the order of the ids.
     inputs : mapping
     counts : mapping
-        Rows, and those left out by reason; failures by group, and the first of them.
+        Rows, and those left out by reason; failures by group.
     notes : tuple of str
     """
 
@@ -224,7 +224,6 @@ def read_set(
     counts = {
         **items.counts, "without a label, group or path": without,
         "cannot be used, by group": by_group,
-        "cannot be used": {sources[place]: failed[place] for place in [*failed][:_LISTED]},
     }  # fmt: skip
     notes = []
     if without:
@@ -340,12 +339,7 @@ _DRAWN = (
 )
 
 
-def run_configured(
-    config: AugmentConfig,
-    base: Path,
-    progress: Progress | None,
-    warn: Callable[[str], None] | None = None,
-) -> AuditResult:
+def run_configured(config: AugmentConfig, base: Path, progress: Progress | None) -> AuditResult:
     """Run the experiment that a configuration describes.
 
     Parameters
@@ -354,8 +348,6 @@ def run_configured(
     base : Path
         Folder of relative paths.
     progress : callable, optional
-    warn : callable, optional
-        Called with each note about the images, before anything is trained.
     """
     began = perf_counter()
     check_networks(config.networks, config.size)
@@ -365,9 +357,6 @@ def run_configured(
     }
     faces = {name: read.faces for name, read in sets.items()}
     notes = (*(note for read in sets.values() for note in read.notes), *_sizes(faces))
-    if warn is not None:
-        for text in notes:
-            warn(text)
     inputs = {key: about for read in sets.values() for key, about in read.inputs.items()}
     counts = {name: read.counts for name, read in sets.items()}
     folder = base / config.store / "augmentation"

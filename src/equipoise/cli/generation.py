@@ -8,7 +8,6 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import Field, model_validator
 
-from equipoise.audits.config import load_as
 from equipoise.audits.config_fields import (
     ExtractionConfig,
     Label,
@@ -16,7 +15,9 @@ from equipoise.audits.config_fields import (
     Section,
     Share,
     Table,
+    given_keys,
     located,
+    only_one,
 )
 from equipoise.audits.generation.config import CaptionsConfig, GeneratorConfig
 from equipoise.core.errors import InputError
@@ -50,10 +51,7 @@ class PromptsConfig(Section):
 
     @model_validator(mode="after")
     def _one_source(self) -> PromptsConfig:
-        if (self.table is None) == (self.template is None):
-            raise ValueError(
-                "expected either a 'table' of prompts, or a 'template' and its 'values'"
-            )
+        only_one(self, "table", "template")
         if self.table is not None and self.values:
             raise ValueError("'values' are of a 'template', and a table is given")
         if self.template is not None:
@@ -113,19 +111,11 @@ class MakingConfig(Section):
 
     @model_validator(mode="after")
     def _one_kind(self) -> MakingConfig:
-        if (self.captions is None) == (self.prompts is None):
-            raise ValueError("expected either 'captions' in sets, or 'prompts'")
-        if self.prompts is not None:
-            fields = GeneratorConfig.model_fields
-            for key in _OF_SETS:
-                if getattr(self.generator, key) != fields[key].get_default():
+        if only_one(self, "captions", "prompts") == "prompts":
+            for key, own in given_keys(self.generator, _OF_SETS).items():
+                if own:
                     raise ValueError(f"generator.{key} is of captions, and 'prompts' are given")
         return self
-
-
-def load_making(path: Path) -> MakingConfig:
-    """Read and check a configuration; see `load_as`."""
-    return load_as(path, MakingConfig)
 
 
 Result = TypeVar("Result")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
 from time import perf_counter
@@ -12,7 +11,6 @@ import numpy as np
 
 from equipoise.cli.runs import result_of
 from equipoise.core.arrays import Objects
-from equipoise.core.errors import InputError
 from equipoise.mitigate.directions import DirectionRemoval, PromptEnsemble, SetShrinkage
 from equipoise.mitigate.matching import VALUE, MatchedPrompts
 from equipoise.mitigate.measuring import RetrievalSet, Test, ZeroShotSet
@@ -38,33 +36,15 @@ LOOKED = (
     "floor, by the point estimate, and set_shrinkage did not: docs/mitigation.md tells what came "
     "out."
 )
-LATE = (SetShrinkage, MatchedPrompts)
-"""Recipes that a look at withheld subjects of the shipped models changed."""
+SIZE = {"training_sets": 4, "test_sets": 20, "per_cell": 2, "folds": 4}
+"""Sets of a subject to learn from, and to be measured on; balanced images of a subject, hue and
+frame; folds."""
 
 SAID = {
     "hue": tuple(template.format(f"{VALUE} {PLACE}") for template in TEMPLATES),
     "frame": tuple(template.format(f"{PLACE} with {VALUE} bars") for template in TEMPLATES),
 }
 """Captions of a subject with one attribute alone."""
-
-
-@dataclass(frozen=True)
-class Size:
-    """Size of the experiment.
-
-    Attributes
-    ----------
-    training_sets, test_sets : int
-        Counterfactual sets of each subject: to learn from, and to be measured on.
-    per_cell : int
-        Balanced images of each subject, hue and frame, for accuracy and retrieval.
-    folds : int
-    """
-
-    training_sets: int = 4
-    test_sets: int = 20
-    per_cell: int = 2
-    folds: int = 4
 
 
 def recipes() -> tuple[Recipe, ...]:
@@ -84,8 +64,6 @@ def recipes() -> tuple[Recipe, ...]:
 def demonstrated(
     *,
     models: Path | None = None,
-    size: Size = Size(),
-    chosen: tuple[Recipe, ...] | None = None,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> AuditResult:
@@ -95,9 +73,6 @@ def demonstrated(
     ----------
     models : Path, optional
         Folder with ``clip-biased`` and ``clip-null``; the shipped ones unless given.
-    size : Size
-    chosen : tuple of Recipe, optional
-        `recipes` unless given.
     seed : int
         Of the images, folds, training and resampling. No two seeds below 100 share an image.
     progress : callable, optional
@@ -106,33 +81,22 @@ def demonstrated(
     -------
     AuditResult
         With the tables of `equipoise.mitigate.running.tables_of`.
-
-    Raises
-    ------
-    InputError
-        If either model is not there.
     """
     began, apart = perf_counter(), 100 * seed
-    tried = recipes() if chosen is None else chosen
+    tried = recipes()
     folder = WEIGHTS if models is None else models
-    for name in CLIPS:
-        if not (folder / f"clip-{name}" / "config.json").is_file():
-            raise InputError(
-                f"{folder}: no model in clip-{name}. To do: name a folder with clip-biased and "
-                "clip-null; docs/planted-scenes.md says how to train them in a checkout"
-            )
     base, floor = (load_clip(name, weights=folder) for name in CLIPS)
-    tested = image_sets(render_sets(size.test_sets, seed=apart + 2), seed=apart + 2)
-    balanced = render_balanced(size.per_cell, seed=apart + 1)
+    tested = image_sets(render_sets(SIZE["test_sets"], seed=apart + 2), seed=apart + 2)
+    balanced = render_balanced(SIZE["per_cell"], seed=apart + 1)
     texts = {subject: subject_texts(subject) for subject in SUBJECTS}
     assessment = cross_fit(
         base,
         tried,
         texts,
-        image_sets(render_sets(size.training_sets, seed=apart + 11), seed=apart + 11),
+        image_sets(render_sets(SIZE["training_sets"], seed=apart + 11), seed=apart + 11),
         Test(tested, texts, (zero_shot_set(balanced),), (retrieval_set(balanced),)),
         floor=floor,
-        count=size.folds,
+        count=SIZE["folds"],
         seed=seed,
         progress=progress,
     )
@@ -143,17 +107,17 @@ def demonstrated(
         "world": "scenes",
         "report": {"title": "The planted scenes: what lowers a disparity, and what it costs"},
         "models": {name: {"weights_sha256": digest} for name, digest in weights.items()},
-        "size": asdict(size),
+        "size": SIZE,
         "recipes": {recipe.name: recipe.model_dump() for recipe in tried},
         "seed": seed,
     }
     return result_of(
         assessment,
-        notes=(LOOKED,) if any(isinstance(recipe, LATE) for recipe in tried) else (),
+        notes=(LOOKED,),
         config=config,
         resolved=config,
         inputs={},
-        counts={"subjects": len(SUBJECTS), "folds": size.folds},
+        counts={"subjects": len(SUBJECTS), "folds": SIZE["folds"]},
         seconds=perf_counter() - began,
     )
 

@@ -10,11 +10,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from equipoise import audits, report
-from equipoise.audits.config import AuditConfig
+from equipoise import report
 from equipoise.audits.findings import manifest_of
 from equipoise.audits.kinds import home
-from equipoise.cli.terminal import Steps, say, say_table
+from equipoise.cli.terminal import say, say_table
 from equipoise.core import AuditResult, Finding
 from equipoise.core.wording import shortened
 from equipoise.report.blocks import Page
@@ -24,21 +23,6 @@ from equipoise.report.words import compares, is_comparison, ranked, sentence
 
 if TYPE_CHECKING:
     from equipoise.mitigate.running import Assessment
-
-
-def measure(config: AuditConfig, base: Path) -> tuple[AuditResult, Any]:
-    """Return the result of an audit and the data it is about.
-
-    Parameters
-    ----------
-    config : AuditConfig
-    base : Path
-        What paths in the configuration are relative to.
-    """
-    with Steps() as progress:
-        ready = audits.prepare(config, base=base, progress=progress)
-        data = audits.load(ready, base=base)
-        return audits.run(ready, base=base, data=data, progress=progress), data
 
 
 def page_of(result: AuditResult) -> Page:

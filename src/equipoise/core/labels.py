@@ -183,22 +183,22 @@ def natural(name: str) -> tuple[int, float, str]:
     return (0, number, name) if math.isfinite(number) else (1, 0.0, name)
 
 
-def in_order(texts: Sequence[str] | pa.Array) -> tuple[tuple[str, ...], Integers]:
+def in_order(texts: Sequence[str]) -> tuple[tuple[str, ...], Integers]:
     """Return distinct texts sorted as by `natural`, and the place of each text among them.
 
-    Quick where few of them are numbers, and quicker where they are in Arrow's memory.
+    Quick where few of them are numbers.
     """
     from pyarrow.compute import not_equal, sort_indices
 
-    column = _sortable(texts)
+    try:
+        column = pa.array(texts, pa.large_string())
+    except UnicodeEncodeError:  # As in `_coded_objects`; such bytes have that order, too.
+        column = pa.array([one.encode(errors="surrogatepass") for one in texts], pa.large_binary())
     order, new = sort_indices(column), np.ones(len(column), dtype=bool)
     ordered = column.take(order)
     new[1:] = not_equal(ordered[1:], ordered[:-1]).to_numpy(zero_copy_only=False)
     indices, places = order.to_numpy(), np.empty(len(column), dtype=np.int64)
-    if isinstance(texts, pa.Array):
-        names = ordered.filter(pa.array(new)).to_numpy(zero_copy_only=False).tolist()
-    else:
-        names = [texts[one] for one in indices[new].tolist()]
+    names = [texts[one] for one in indices[new].tolist()]
     places[indices] = np.cumsum(new) - 1
     # No finite number begins with a letter, and trying costs more than sorting.
     upper, lower = (slice(bisect_left(names, a), bisect_left(names, z)) for a, z in ("A[", "a{"))
@@ -209,16 +209,6 @@ def in_order(texts: Sequence[str] | pa.Array) -> tuple[tuple[str, ...], Integers
         moved = np.append(numbers, np.delete(np.arange(len(names)), numbers))
         names, places = [names[one] for one in moved.tolist()], np.argsort(moved)[places]
     return tuple(names), places
-
-
-def _sortable(texts: Sequence[str] | pa.Array) -> pa.Array:
-    """Return texts in a form that Arrow sorts by code points."""
-    if isinstance(texts, pa.Array):
-        return texts
-    try:
-        return pa.array(texts, pa.large_string())
-    except UnicodeEncodeError:  # As in `_coded_objects`; such bytes have that order, too.
-        return pa.array([one.encode(errors="surrogatepass") for one in texts], pa.large_binary())
 
 
 def _sorted(labels: Encoded, key: Callable[[str], Any]) -> tuple[Integers32, tuple[str, ...]]:

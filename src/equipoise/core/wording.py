@@ -13,18 +13,6 @@ def shortened(text: str, most: int = _MOST) -> str:
     return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
 
 
-def images(n: int, many: str, one: str) -> str:
-    """Return a number of images and what is said of them.
-
-    Parameters
-    ----------
-    n : int
-    many, one : str
-        What is said of several, or none; and of one: "have no age", "has no age".
-    """
-    return f"1 image {one}" if n == 1 else f"{n} images {many}"
-
-
 def number(value: float | None, digits: int = 3) -> str:
     """Return a number for a table: fixed decimals, "–" where there is none.
 

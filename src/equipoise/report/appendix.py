@@ -27,7 +27,7 @@ from equipoise.report.blocks import (
     parameters_text,
     rows,
 )
-from equipoise.report.text import count, listed, number, plural, title
+from equipoise.report.text import listed, number, plural, title
 from equipoise.report.words import compares, is_comparison, models_of
 
 MOST_BYTES = 48_000
@@ -45,24 +45,16 @@ def gallery(result: AuditResult) -> Section | None:
     if not found:
         return None
     blocks: list[Block] = []
-    room, unfit = MOST, 0
+    room = MOST
     for (name,), own in panels(found, "section").items():
         if name:
             blocks.append(Heading(name))
         for (group,), some in panels(own, "group").items():
             fit = [one for row in some if (one := _picture(row)) is not None]
-            unfit += len(some) - len(fit)
             shown = fit[: min(MOST_OF_GROUP, room)]
             room -= len(shown)
             if shown:
-                blocks.append(Gallery(group, tuple(shown), len(fit)))
-    if unfit:
-        blocks.append(
-            Words(
-                (f"{count(unfit)} are left out: no PNG or JPEG of up to {MOST_BYTES // 1000} kB.",),
-                "note",
-            )
-        )
+                blocks.append(Gallery(group, tuple(shown), len(some)))
     return Section("gallery", "Pictures", tuple(blocks))
 
 
@@ -170,6 +162,7 @@ def failures(result: AuditResult) -> Section | None:
 
 def settings(result: AuditResult) -> Section:
     """Return how each metric is computed, tested and judged, and the config."""
+    config = json.dumps(result.manifest.resolved, ensure_ascii=False, indent=2, default=str)
     seen = dict.fromkeys(
         (title(one.metric), number(one.threshold), one.method, one.null or "none", one.unit,
          one.citation, "" if is_comparison(one) else parameters_text(one.parameters))
@@ -181,12 +174,12 @@ def settings(result: AuditResult) -> Section:
         "choices",
         "Settings",
         Table.of("Metrics and tests", columns, seen, source="findings") if seen else None,
-        Code("Config with every default filled in", _lines(result.manifest.resolved)),
+        Code("Config with every default filled in", tuple(config.splitlines())),
     )
 
 
 def provenance(result: AuditResult) -> Section:
-    """Return inputs with their hashes, versions, machine, counts."""
+    """Return inputs with their hashes, models, versions, machine."""
     manifest = result.manifest
     pairs = (
         ("Started", manifest.started),
@@ -203,7 +196,6 @@ def provenance(result: AuditResult) -> Section:
         Facts(pairs),
         _records("Input files", manifest.inputs, ("rows", "bytes", "sha256")),
         _records("Models that were run", manifest.models, _MODEL),
-        Table.of("Counts", ["What", "#Count"], _flat(manifest.counts), source="manifest.json"),
     )
 
 
@@ -218,20 +210,6 @@ def _records(
     ]
     columns = ["Name", *(key.replace("_", " ").capitalize() for key in keys)]
     return Table.of(caption, columns, cells, source="manifest.json") if cells else None
-
-
-def _flat(value: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, int | str]]:
-    for key, item in value.items():
-        name = f"{path} › {key}" if path else str(key)  # noqa: RUF001 - a path, not a comparison
-        if isinstance(item, Mapping):
-            yield from _flat(item, name)
-        else:
-            yield name, item if isinstance(item, int) else str(item)
-
-
-def _lines(config: Mapping[str, Any]) -> tuple[str, ...]:
-    text = json.dumps(config, ensure_ascii=False, indent=2, default=str)
-    return tuple(text.splitlines())
 
 
 def reading(result: AuditResult) -> Section:

@@ -42,11 +42,6 @@ class Badge:
         """The verdict's symbol; no two verdicts share one."""
         return SYMBOLS[self.verdict]
 
-    @property
-    def slug(self) -> str:
-        """The verdict as a class name."""
-        return self.verdict.value.replace(" ", "-")
-
     def __str__(self) -> str:
         return f"{self.symbol} {self.word}"
 
@@ -132,11 +127,6 @@ class Table:
         """Whether it scrolls, instead of taking the height that it needs."""
         return len(self.rows) > SCROLLED
 
-    @property
-    def cut(self) -> bool:
-        """Whether rows are left out."""
-        return self.total > len(self.rows)
-
 
 def value_of(row: Any, key: Value) -> Any:
     """Return what a row, a mapping or an object, holds under a key; see `Table.of`."""
@@ -171,9 +161,9 @@ class Chart:
     label : str
         What the chart shows, for those who do not see it.
     spec : mapping
-        Vega-Lite specification whose data have a name, without the rows.
-    data : mapping of str to rows
-        The rows per name; equal rows are kept once a page.
+        Vega-Lite specification whose data are called "rows".
+    rows : rows
+        Its data; equal rows are kept once a page.
     table : Table or None
         The same numbers; None where a neighbouring table has them.
     title : str
@@ -181,14 +171,9 @@ class Chart:
 
     label: str
     spec: Mapping[str, Any]
-    data: Mapping[str, Rows]
+    rows: Rows
     table: Table | None = None
     title: str = ""
-
-    @property
-    def wide(self) -> bool:
-        """Whether it needs the width of the page, beside no other chart."""
-        return bool(self.spec.get("usermeta", {}).get("wide"))
 
 
 @dataclass(frozen=True)
@@ -369,8 +354,6 @@ class Page:
         Metrics of the table by group.
     subjects : str
         Plural of what a finding's subject is: "classes", "queries".
-    points : tuple of (str, str)
-        Pairs of metrics: models are plotted with the second against the first.
     sections : tuple of callable
         Each makes a section from a result, or None where the result lacks its tables.
     facts : callable
@@ -388,7 +371,6 @@ class Page:
     leads: tuple[str, ...] = ()
     by_group: tuple[str, ...] = ()
     subjects: str = "subjects"
-    points: tuple[tuple[str, str], ...] = ()
     sections: tuple[MakeSection, ...] = ()
     facts: Callable[[AuditResult], Sequence[tuple[str, str]]] = lambda _: ()
     caveat: str = ""
@@ -444,13 +426,7 @@ def has(value: float | None) -> bool:
 
 def parameters_text(parameters: str) -> str:
     """Return a finding's parameters, JSON, as "name: value" pairs."""
-    try:
-        found = json.loads(parameters)
-    except ValueError:
-        return parameters
-    if not isinstance(found, dict):
-        return parameters
-    return ", ".join(f"{name}: {value}" for name, value in found.items())
+    return ", ".join(f"{name}: {value}" for name, value in json.loads(parameters).items())
 
 
 def points(

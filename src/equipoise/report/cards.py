@@ -153,8 +153,8 @@ def all_findings(findings: Sequence[Finding]) -> Section | None:
     """Return every finding as a row of one table."""
     columns = {
         "Metric": name_of, "Subject": "subject", "#Value": "value", "#Interval": "ci_low ci_high",
-        "#Chance": "chance", "Verdict": lambda one: Badge(one.verdict), "Model": "model",
-        "Attributes": scope_of, "#Excess": "excess", "#q": "q_value",
+        "#Chance": "chance", "Verdict": lambda one: Badge(one.verdict, is_comparison(one)),
+        "Model": "model", "Attributes": scope_of, "#Excess": "excess", "#q": "q_value",
         "#Chance band": "chance_low chance_high", "#n": "n", "~Note": "reason",
         "~Null hypothesis": "null",
     }  # fmt: skip

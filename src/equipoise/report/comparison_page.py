@@ -23,8 +23,8 @@ from equipoise.report.blocks import (
     scope,
     scope_of,
 )
-from equipoise.report.plots import VERDICTS, Axis, intervals, labelled_points
-from equipoise.report.text import DIFFERENCE, count, title
+from equipoise.report.plots import VERDICTS, Axis, intervals
+from equipoise.report.text import DIFFERENCE, title
 from equipoise.report.words import (
     Pair,
     changed,
@@ -39,50 +39,27 @@ from equipoise.report.words import (
     sentence,
 )
 
-LEAVES, PAIRS, MOST_STATEMENTS = 12, 6, 8
+LEAVES, MOST_CHARTS, MOST_STATEMENTS = 12, 12, 8
 
 
 def differences(result: AuditResult) -> Section | None:
-    """Paired differences between models with intervals and tests."""
-    pairs: dict[str, list[Finding]] = {}
-    for finding in result.findings:
-        if is_comparison(finding):
-            pairs.setdefault(finding.model, []).append(finding)
-    if not pairs:
-        return None
+    """Paired differences between models with intervals, a chart for each pair and its groups."""
+    drawn: dict[tuple[str, str], list[Finding]] = {}
+    for one in result.findings:
+        # What repeats another finding has no test, and needs no second line.
+        if is_comparison(one) and has(one.value) and has(one.q_value):
+            drawn.setdefault((one.model, one.groups), []).append(one)
+    charts = []
+    for (pair, groups), panel in [*drawn.items()][:MOST_CHARTS]:
+        leaves = ranked(one for one in panel if one.subject)[:LEAVES]
+        shown = [one for one in panel if not one.subject] + leaves
+        charts.append(differences_chart(shown, name=f"{pair}, {scope(groups, 'default')}"))
     text = (
         "Each line is a difference on the same images or subjects, with its interval. The side "
         "says which model is better; the dashed line is no difference. Of single classes, the "
         "twelve largest are drawn."
     )
-    blocks = [block for found in [*pairs.values()][:PAIRS] for block in _of_pair(found)]
-    return Section.of("differences", "Differences between models", text, *blocks)
-
-
-def _of_pair(found: Sequence[Finding]) -> list[Block]:
-    by_groups: dict[str, list[Finding]] = {}
-    for finding in found:
-        # What repeats another finding has no test, and needs no second line.
-        if not math.isnan(finding.value) and has(finding.q_value):
-            by_groups.setdefault(finding.groups, []).append(finding)
-    plots = []
-    for groups, panel in by_groups.items():
-        leaves = ranked(one for one in panel if one.subject)[:LEAVES]
-        shown = [one for one in panel if not one.subject] + leaves
-        plots.append(differences_chart(shown, name=f"{found[0].model}, {scope(groups, 'default')}"))
-    pairs = {id(one): pair for one in found if (pair := pair_of(one))}
-    first = pairs[id(found[0])]
-    columns = {
-        "Metric": lambda one: title(one.metric), "Class": "subject", "Groups": scope_of,
-        f"#{first.second}": lambda one: pairs[id(one)].values[1],
-        f"#{first.first}": lambda one: pairs[id(one)].values[0],
-        "#Difference": "value", "#Interval": "ci_low ci_high",
-        "Verdict": lambda one: Badge(one.verdict, comparison=True),
-        "Worse": lambda one: pairs[id(one)].worse, "#q": "q_value", "#n": "n",
-        "Reason": "reason",
-    }  # fmt: skip
-    table = Table.of(f"Differences, {first.name}", columns, found, source="differences")
-    return [*plots, table]
+    return Section.of("differences", "Differences between models", text, charts) if charts else None
 
 
 def differences_chart(found: Sequence[Finding], *, name: str = "") -> Chart:
@@ -116,26 +93,17 @@ def ranking(result: AuditResult) -> Section | None:
     found = [row for row in rows(result, "ranking") if row["rank"] is not None]
     if not found:
         return None
-    plots = []
-    for (metric, groups), panel in panels(found, "metric", "groups").items():
-        data = [
-            {**row, "value": row["rank"], "low": row["rank_low"], "high": row["rank_high"]}
-            for row in sorted(panel, key=lambda row: row["rank"])
-        ]
-        name = f"{title(metric)}, {scope(groups, 'default')}"
-        axis = Axis("rank (1 is best)", domain=(0.6, len(data) + 0.4))
-        plots.append(intervals(labelled_points(data, "model"), f"Ranks: {name}", axis, title=name))
     columns = {
         "Metric": lambda row: title(row["metric"]),
         "Groups": lambda row: scope(row["groups"], "default"), "Model": "model", "#Value": "value",
         "#Rank": "rank", "#Rank from, to": "rank_low rank_high", "%Best in": "share_best",
     }  # fmt: skip
     note = (
-        "The line spans the ranks that resampling the images gives a model; “best in” is the share "
-        "of the resamples in which it came first."
+        "Ranks from and to: what resampling the images gives a model; “best in” is the share of "
+        "the resamples in which it came first."
     )
     table = Table.of("Ranking", columns, found, source="ranking")
-    return Section.of("ranking", "Ranking of the models", note, plots, table)
+    return Section.of("ranking", "Ranking of the models", note, table)
 
 
 def disagreements(result: AuditResult) -> Section | None:
@@ -178,12 +146,6 @@ def _gain(row: Mapping[str, Any]) -> tuple[int, float]:
     return order.index(row["change"]), -abs(abs(row["value_b"]) - abs(row["value_a"]))
 
 
-def facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
-    """Return how many images are compared."""
-    images = [one.n for one in result.findings if not over_subjects(one)]
-    return (("Images", count(max(images)) if images else ""),)
-
-
 def summary(result: AuditResult) -> Summary:
     """Say which model is better in what leads, and which metrics disagree."""
     leads = leading(result.findings)
@@ -200,5 +162,4 @@ PAGE = Page(
     noun="Comparison",
     subjects="classes",
     sections=(differences, changes, ranking, disagreements),
-    facts=facts,
 )

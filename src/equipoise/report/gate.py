@@ -53,16 +53,12 @@ class GateRule:
     version: str | None = None
 
     def __post_init__(self) -> None:
-        if self.min is None and self.max is None:
-            raise ConfigError(f"gate rule on {self.metric}: no bound. To do: give min or max.")
-        if self.min is not None and self.max is not None and self.min > self.max:
+        bounded = self.min is not None or self.max is not None
+        crossed = self.min is not None and self.max is not None and self.min > self.max
+        if not bounded or crossed or self.on not in _COLUMN:
             raise ConfigError(
-                f"gate rule on {self.metric}: min {self.min} is above max {self.max}, "
-                "so nothing can pass."
-            )
-        if self.on not in _COLUMN:
-            raise ConfigError(
-                f"gate rule on {self.metric}: on: {self.on!r}; expected value, lower or upper."
+                f"gate rule on {self.metric}: min {self.min}, max {self.max}, on {self.on!r}. "
+                "Expected min or max, min not above max, and on: value, lower or upper"
             )
 
     def __str__(self) -> str:

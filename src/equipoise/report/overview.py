@@ -12,18 +12,14 @@ from equipoise.metrics.spec import spec_of
 from equipoise.report.blocks import (
     SYMBOLS,
     Badge,
-    Block,
     Chart,
-    Grid,
     Section,
     Statement,
     Summary,
     Table,
-    panels,
-    rows,
     scope,
 )
-from equipoise.report.plots import Axis, intervals, labelled_points, scatter
+from equipoise.report.plots import Axis, intervals, labelled_points
 from equipoise.report.text import count, interval, number, percent, plural, title
 from equipoise.report.words import (
     compares,
@@ -245,35 +241,22 @@ def _group_cell(group: str, finding: Finding | None) -> str:
 Wholes = dict[tuple[str, str], dict[tuple[str, str], Finding]]
 
 
-def models(result: AuditResult, pairs: Sequence[tuple[str, str]] = ()) -> Section | None:
-    """Return the models side by side, as a table and as points.
-
-    Parameters
-    ----------
-    result : AuditResult
-    pairs : sequence of (str, str)
-        Metrics to plot: the second against the first, one point a model.
-    """
-    blocks: list[Block] = []
-    if compares(result):
-        for (groups,), panel in panels(rows(result, "ranking"), "groups").items():
-            cells = {
-                (row["model"], row["metric"]): f"{number(row['value'])} ({row['rank'] or '–'})"
-                for row in panel
-            }
-            caption = f"Over {scope(groups, 'default')}: value, and rank in brackets"
-            blocks.append(_side_by_side(cells, caption))
-    else:
-        wholes = _wholes(result)
-        if len({model for found in wholes.values() for model, _ in found}) < 2:
-            return None
-        for key, found in wholes.items():
-            name = scope(*key)
-            caption = f"By {name}: value, interval and the verdict's symbol"
-            blocks.append(_side_by_side({key: _whole(one) for key, one in found.items()}, caption))
-            plots = tuple(chart for x, y in pairs if (chart := _points(found, x, y, name)))
-            blocks.append(Grid(plots))
-    return Section("models", "The models side by side", tuple(blocks)) if blocks else None
+def models(result: AuditResult) -> Section | None:
+    """Return the models side by side; None of a comparison, or of one model."""
+    wholes = {} if compares(result) else _wholes(result)
+    if len({model for found in wholes.values() for model, _ in found}) < 2:
+        return None
+    tables = []
+    for key, found in wholes.items():
+        names = dict.fromkeys(model for model, _ in found)
+        values = [
+            (title(metric), *(_whole(found.get((model, metric))) for model in names))
+            for metric in dict.fromkeys(metric for _, metric in found)
+        ]
+        caption = f"By {scope(*key)}: value, interval and the verdict's symbol"
+        columns = ["Metric", *(f"#{model}" for model in names)]
+        tables.append(Table.of(caption, columns, values, source="findings"))
+    return Section("models", "The models side by side", tuple(tables))
 
 
 def _wholes(result: AuditResult) -> Wholes:
@@ -287,37 +270,8 @@ def _wholes(result: AuditResult) -> Wholes:
     return {key: every.get(("", key[1]), {}) | found for key, found in (grouped or every).items()}
 
 
-def _side_by_side(cells: Mapping[tuple[str, str], str], caption: str) -> Table:
-    names = dict.fromkeys(model for model, _ in cells)
-    values = [
-        (title(metric), *(cells.get((model, metric)) for model in names))
-        for metric in dict.fromkeys(metric for _, metric in cells)
-    ]
-    columns = ["Metric", *(f"#{model}" for model in names)]
-    return Table.of(caption, columns, values, source="findings")
-
-
-def _whole(finding: Finding) -> str:
+def _whole(finding: Finding | None) -> str:
+    if finding is None:
+        return "–"
     mark = "" if finding.verdict == Verdict.NONE else SYMBOLS[finding.verdict]
     return f"{number(finding.value)} {interval(finding.ci_low, finding.ci_high)} {mark}".strip()
-
-
-def _points(found: Mapping[tuple[str, str], Finding], x: str, y: str, name: str) -> Chart | None:
-    names = tuple(dict.fromkeys(model for model, _ in found))
-    marks = [
-        {
-            "series": model,
-            "x": across.value,
-            "y": up.value,
-            "tip": f"{model}: {title(x)} {number(across.value)}, {title(y)} {number(up.value)}",
-        }
-        for model in names
-        if (across := found.get((model, x)))
-        and (up := found.get((model, y)))
-        and not math.isnan(up.value)
-    ]
-    if not marks:
-        return None
-    heading = f"{title(y)} against {title(x)}"
-    label = f"{heading}, {name}, one point a model"
-    return scatter(marks, label, Axis(title(x)), Axis(title(y)), title=heading, series=names)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from equipoise.report.blocks import SYMBOLS, Chart, Rows, Value, value_of
@@ -347,7 +347,7 @@ def heat_map(
     padding = {"left": 5, "top": 5, "bottom": 5, "right": 14}
     more: Spec = {"resolve": {"scale": {"color": "independent"}}, "padding": padding}
     more |= {"usermeta": {"wide": True}} if wide else {}
-    return Chart(label, {**chart.spec, **more}, chart.data, None, title)
+    return replace(chart, spec={**chart.spec, **more})
 
 
 def tone(value: float, low: float, high: float) -> str:
@@ -396,7 +396,7 @@ def _chart(layers: Sequence[Spec], rows: Rows, label: str, title: str, height: f
         "height": height,
         "autosize": {"type": "fit-x", "contains": "padding"},
     }
-    return Chart(label, spec, {"rows": rows}, None, title)
+    return Chart(label, spec, rows, None, title)
 
 
 def _layer(mark: Spec, encoding: Spec) -> Spec:

@@ -6,7 +6,7 @@ import base64
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -70,21 +70,21 @@ def render(result: AuditResult, page: Page | None = None) -> str:
     summary = _summary(result, page)
     front, back = _sections(result, page)
     style, library, program = map(_asset, ("report.css", "vega-bundle.min.js", "report.js"))
-    charts = PageData()
-    charts.gather([summary.chart] if summary.chart else [])
-    charts.gather([block for section in (*front, *back) for block in section.blocks])
+    blocks = [block for section in (*front, *back) for block in section.blocks]
+    charts = [*([summary.chart] if summary.chart else []), *_charts(blocks)]
+    places = {id(chart): place for place, chart in enumerate(charts)}
     return environment.get_template("report.html.j2").render(
         title=_title(result, page),
         summary=summary,
         front=front,
         back=back,
         notice=result.manifest.versions.get("equipoise", ""),
-        chart_id=charts.chart_id,
+        chart_id=lambda chart: places[id(chart)],
         # The package's own files and JSON with its markup escaped; no text of the user's is here.
         style=Markup(style),  # noqa: S704
         library=Markup(library),  # noqa: S704
         program=Markup(program),  # noqa: S704
-        data=Markup(_script_json(charts.content())),  # noqa: S704
+        data=Markup(_script_json(_chart_data(charts))),  # noqa: S704
         policy=_policy(style, library, program),
     )
 
@@ -102,9 +102,9 @@ def _sections(result: AuditResult, page: Page) -> tuple[list[Section], list[Sect
     front = [group_table(result, page.by_group), cards(result.findings, judged=page.judged)]
     back = [
         *(make(result) for make in page.sections),
-        models(result, page.points),
+        models(result),
         gallery(result),
-        all_findings(result.findings) if page.judged and not compares(result) else None,
+        all_findings(result.findings) if page.judged else None,
         appendix.data(result, page.facts(result), page.subjects),
         appendix.limitations(result),
         appendix.failures(result),
@@ -125,45 +125,31 @@ def _title(result: AuditResult, page: Page) -> str:
     return f"{page.noun} of {listed(names) if len(names) <= 3 else f'{len(names)} models'}"
 
 
-class PageData:
-    """The charts' data and specifications, each distinct one kept once."""
+def _charts(blocks: Iterable[Block]) -> Iterator[Chart]:
+    for block in blocks:
+        if isinstance(block, Chart):
+            yield block
+        elif isinstance(block, Card | Fold):
+            yield from _charts(block.blocks)
+        elif isinstance(block, Grid):
+            yield from block.charts
 
-    def __init__(self) -> None:
-        self._specs: dict[str, int] = {}
-        self._data: dict[str, int] = {}
-        self._charts: list[dict[str, Any]] = []
-        self._ids: dict[int, int] = {}
 
-    def gather(self, blocks: Sequence[Block]) -> None:
-        """Take in every chart of the blocks."""
-        for block in blocks:
-            if isinstance(block, Chart):
-                self._add(block)
-            elif isinstance(block, Card | Fold):
-                self.gather(block.blocks)
-            elif isinstance(block, Grid):
-                self.gather(block.charts)
-
-    def _add(self, chart: Chart) -> None:
-        spec = self._specs.setdefault(_json(chart.spec), len(self._specs))
-        data = {
-            name: self._data.setdefault(_json(_columns(rows)), len(self._data))
-            for name, rows in chart.data.items()
+def _chart_data(charts: Iterable[Chart]) -> str:
+    """Return the charts' rows and specifications as one JSON text, each distinct one once."""
+    specs: dict[str, int] = {}
+    data: dict[str, int] = {}
+    places = [
+        {
+            "spec": specs.setdefault(_json(chart.spec), len(specs)),
+            "data": {"rows": data.setdefault(_json(_columns(chart.rows)), len(data))},
         }
-        self._ids[id(chart)] = len(self._charts)
-        self._charts.append({"spec": spec, "data": data})
-
-    def chart_id(self, chart: Chart) -> int:
-        """Return the place of a chart on the page."""
-        return self._ids[id(chart)]
-
-    def content(self) -> str:
-        """Return everything as one JSON text."""
-        specs, data = (f"[{','.join(kept)}]" for kept in (self._specs, self._data))
-        return (
-            f'{{"config":{_json(CONFIG)},"specs":{specs},"data":{data},'
-            f'"charts":{_json(self._charts)}}}'
-        )
+        for chart in charts
+    ]
+    return (
+        f'{{"config":{_json(CONFIG)},"specs":[{",".join(specs)}],"data":[{",".join(data)}],'
+        f'"charts":{_json(places)}}}'
+    )
 
 
 def _columns(rows: Rows) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import math
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import MISSING, asdict, fields
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from equipoise.report.blocks import Page
 
 _FIELDS = {f.name for f in fields(Manifest)}
-# Runs from before models were run have no `models`.
-_NEEDED = {f.name for f in fields(Manifest) if f.default_factory is MISSING}
 
 
 def write(result: AuditResult, directory: Path | str, page: Page | None = None) -> None:
@@ -102,8 +100,7 @@ def _read_manifest(folder: Path) -> Manifest:
         content = dict(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, TypeError, ValueError) as error:
         raise RunError(f"{path}: cannot be read: {error}. To do: run the audit again.") from error
-    keys = set(content)
-    if content.get("schema_version") != SCHEMA_VERSION or not _NEEDED <= keys <= _FIELDS:
+    if content.get("schema_version") != SCHEMA_VERSION or content.keys() != _FIELDS:
         raise RunError(
             f"{path}: not a manifest of schema version {SCHEMA_VERSION}. "
             "To do: run the audit again, or use the equipoise that wrote it."

@@ -80,13 +80,11 @@ def test_the_findings_are_those_of_a_table_of_what_the_model_says(colours):
 @pytest.mark.parametrize(
     ("vocabulary", "first"),
     [
-        ({"lexicon": "mandal_2024_words", "list": "occupations"}, "accountant"),
-        ({"lexicon": "mandal_2024_prompts", "list": "targets.occupations.men"}, "chief executive"),
         ({"file": "words.csv", "column": "class", "words": "word"}, "red"),
         ({"file": "words.csv", "column": "class"}, "red"),
     ],
 )
-def test_a_vocabulary_may_come_from_a_lexicon_or_a_file(tmp_path, vocabulary, first):
+def test_a_vocabulary_may_come_from_a_file(tmp_path, vocabulary, first):
     (tmp_path / "words.csv").write_text("class,word\nred,crimson\nred,scarlet\nblue,navy\n,x\n")
     read = config(model=Encoder(), vocabulary=vocabulary).models["m"].vocabulary.read(tmp_path)
     assert next(iter(read)).startswith(first)
@@ -103,9 +101,6 @@ def test_a_vocabulary_of_a_file_has_two_classes(colours, tmp_path):
     assert (raised.value.file, raised.value.column) == (str(path), "class")
 
 
-LEXICON = {"lexicon": "mandal_2024_words"}
-
-
 @pytest.mark.parametrize(
     "model",
     [
@@ -119,7 +114,7 @@ LEXICON = {"lexicon": "mandal_2024_words"}
         {"model": "hf:x", "question": "?", "vocabulary": ["a", "b"]},
         {"model": "hf:x", "vocabulary": ["a"]},
         {"model": "hf:x", "vocabulary": ["a", "b", "a"]},
-        {"model": "hf:x", "vocabulary": LEXICON | {"list": "occupation"}},
+        {"model": "hf:x", "vocabulary": {"lexicon": "mandal_2024_words"}},
     ],
 )
 def test_a_section_that_cannot_work_is_refused(colours, model):

@@ -144,7 +144,6 @@ PAGE = Page(
     by_group=("accuracy_gap", "worst_group_accuracy", "unanswered_rate", "refused_rate",
               "unknown_rate", "empty_rate"),
     subjects="answers",
-    points=(("accuracy", "effect_size_mean"), ("accuracy_gap", "effect_size_mean")),
     sections=(unanswered, answers, figures, texts),
     facts=facts,
 )  # fmt: skip

@@ -190,11 +190,6 @@ PAGE = Page(
     leads=("worst_group_accuracy", "accuracy_gap", "equalized_odds", "demographic_parity"),
     by_group=("worst_group_accuracy", "accuracy_gap", "hit_rate", "unanswered_rate"),
     subjects="classes",
-    points=(
-        ("accuracy", "skewsize"),
-        ("worst_group_accuracy", "skewsize"),
-        ("accuracy_gap", "skewsize"),
-    ),
     sections=(planted, class_effects, accuracy_and_effect, hidden),
     facts=facts,
 )  # fmt: skip

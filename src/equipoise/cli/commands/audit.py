@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from equipoise.cli.outputs import JUNIT, REPORT, check_output, overwrite_option, write_output
+from equipoise.cli.outputs import JUNIT, check_output, write_output
 from equipoise.cli.terminal import (
     PATH,
     Steps,
@@ -17,14 +17,13 @@ from equipoise.cli.terminal import (
     overwrite_run,
     say,
     say_json,
-    say_rows,
     say_values,
 )
 
 if TYPE_CHECKING:
-    from equipoise.audits.config import AuditConfig
     from equipoise.core import AuditResult
-    from equipoise.report import GateResult
+
+_REPORT = b'<meta name="generator" content="equipoise">'
 
 
 @click.command("plan")
@@ -59,33 +58,29 @@ def audit_command(config: Path, out: Path | None, overwrite: bool, as_json: bool
     """
     from equipoise import audits
     from equipoise.audits.config import load_config
-    from equipoise.cli.runs import facts, measure, show, write
+    from equipoise.cli.runs import facts, show, write
     from equipoise.evidence import new_run
 
     checked = load_config(config)
     run = out or Path("runs", config.stem)
     with new_run(run, overwrite=overwrite) as folder:
-        result, data = measure(checked, config.parent)
+        with Steps() as progress:
+            inputs = audits.prepare(checked, base=config.parent, progress=progress)
+            result = audits.run(inputs, base=config.parent, progress=progress)
         write(result, folder)
-        audits.save(checked, folder, data)
+        audits.save(checked, folder, inputs.data)
         (folder / "config.yaml").write_bytes(config.read_bytes())
-    outcome = _gate(result, checked) if checked.gate else None
     if as_json:
-        gate = None if outcome is None else gate_facts(outcome)
-        say_json(facts(result, run) | {"gate": gate})
-        return
-    show(result, run)
-    if outcome is not None:
-        say(f"{gate_line(outcome)} 'equipoise check {run}' names them.")
+        say_json(facts(result, run))
+    else:
+        show(result, run)
 
 
 @click.command("report")
 @click.argument("run", type=PATH)
-@click.option("--out", type=PATH, help="Where to write it [default: RUN/report.html].")
-@overwrite_option
 @json_option
-def report_command(run: Path, out: Path | None, overwrite: bool, as_json: bool) -> None:
-    """Write the report of a run again.
+def report_command(run: Path, as_json: bool) -> None:
+    """Write the report of a run again, in its place.
 
     It is made from the findings of RUN; nothing is measured.
     """
@@ -93,10 +88,9 @@ def report_command(run: Path, out: Path | None, overwrite: bool, as_json: bool) 
     from equipoise.evidence import relist
     from equipoise.report import read, render
 
-    page, replaced = out or run / "report.html", overwrite or out is None
-    result = read(run)
-    check_output(page, REPORT, overwrite=replaced)
-    write_output(page, render(result, page_of(result)), REPORT, overwrite=replaced)
+    page, result = run / "report.html", read(run)
+    check_output(page, _REPORT)
+    write_output(page, render(result, page_of(result)), _REPORT)
     relist(run, page)
     if as_json:
         say_json({"run": run, "report": page})
@@ -105,82 +99,48 @@ def report_command(run: Path, out: Path | None, overwrite: bool, as_json: bool) 
 
 
 @click.command("check")
-@click.argument("target", metavar="RUN|CONFIG", type=PATH)
-@click.option("--junit", type=PATH, metavar="FILE", help="Also write JUnit XML there.")
-@overwrite_option
+@click.argument("run", type=PATH)
+@click.option(
+    "--junit",
+    type=PATH,
+    metavar="FILE",
+    help="Also write JUnit XML there, over such a file of an earlier check.",
+)
 @json_option
 @click.pass_context
-def check_command(
-    context: click.Context, target: Path, junit: Path | None, overwrite: bool, as_json: bool
-) -> None:
-    """Enforce the gate rules of a run or configuration.
+def check_command(context: click.Context, run: Path, junit: Path | None, as_json: bool) -> None:
+    """Enforce the gate rules of a run.
 
-    The rules are held against the findings. A configuration is audited first, without writing a
-    run. Exit code 0: every rule holds; 1: a rule is breached, and named; 2: an error, or a rule
-    that could not be checked.
+    The rules are held against the findings. Exit code 0: every rule holds; 1: a rule is breached,
+    and named; 2: an error, or a rule that could not be checked.
     """
     from equipoise import report
+    from equipoise.audits.config import parse_config
     from equipoise.core.errors import ConfigError
+    from equipoise.data.problems import counted
 
     if junit is not None:
-        check_output(junit, JUNIT, overwrite=overwrite)
-    result, config = _findings(target)
+        check_output(junit, JUNIT)
+    result = report.read(run)
+    config = parse_config(result.manifest.resolved, source=str(run / "manifest.json"))
     if not config.gate:
-        raise ConfigError(f"{target}: no gate rules. To do: list them under 'gate' in the config")
-    outcome = _gate(result, config)
+        raise ConfigError(f"{run}: no gate rules. To do: list them under 'gate' in the config")
+    outcome = report.gate(result, [rule.as_rule for rule in config.gate])
     if junit is not None:
-        write_output(junit, report.junit(outcome), JUNIT, overwrite=overwrite)
+        write_output(junit, report.junit(outcome), JUNIT)
     if as_json:
-        say_json(gate_facts(outcome))
+        checks = [
+            {"rule": str(check.rule), "outcome": check.outcome, "sentence": check.sentence}
+            for check in outcome.checks
+        ]
+        say_json({"passed": outcome.passed, "checks": checks})
     else:
         for check in outcome.checks:
             say(f"{check.outcome.upper()}: {check.sentence}")
-        say(gate_line(outcome))
+        breached, unchecked = len(outcome.breaches), len(outcome.unchecked)
+        number = counted(len(outcome.checks), "check")
+        say(f"Gate: {number}, {breached} breached, {unchecked} could not be checked.")
     context.exit(outcome.exit_code)
-
-
-def _findings(target: Path) -> tuple[AuditResult, AuditConfig]:
-    from equipoise.audits.config import load_config, parse_config
-    from equipoise.cli.runs import measure
-    from equipoise.core.errors import ConfigError
-    from equipoise.report import read
-
-    if target.is_dir():
-        result = read(target)
-        return result, parse_config(result.manifest.resolved, source=str(target / "manifest.json"))
-    if not target.exists():
-        raise ConfigError(
-            f"{target}: no run and no configuration. To do: name the folder of a run, such as "
-            "runs/audit, or a configuration that exists"
-        )
-    config = load_config(target)
-    return measure(config, target.parent)[0], config
-
-
-def _gate(result: AuditResult, config: AuditConfig) -> GateResult:
-    from equipoise.report import gate
-
-    return gate(result, [rule.as_rule for rule in config.gate])
-
-
-def gate_facts(outcome: GateResult) -> dict[str, Any]:
-    """Return a gate's outcome as plain values."""
-    return {
-        "passed": outcome.passed,
-        "checks": [
-            {"rule": str(check.rule), "outcome": check.outcome, "sentence": check.sentence}
-            for check in outcome.checks
-        ],
-    }
-
-
-def gate_line(outcome: GateResult) -> str:
-    """Return the outcome of a gate in one line."""
-    from equipoise.data.problems import counted
-
-    breached, unchecked = len(outcome.breaches), len(outcome.unchecked)
-    checks = counted(len(outcome.checks), "check")
-    return f"Gate: {checks}, {breached} breached, {unchecked} could not be checked."
 
 
 @click.command("compare")
@@ -237,36 +197,18 @@ def _compared(runs: tuple[Path, ...], progress: Steps) -> AuditResult:
     )
 
 
-_SHOWN = {
-    "ranking": "groups metric rank model value rank_low rank_high",
-    "differences": "metric groups model_a model_b value_a value_b difference low high verdict",
-}
-
-
 def _tables(result: AuditResult) -> dict[str, list[dict[str, Any]]]:
-    from equipoise.core import Verdict
-    from equipoise.report.text import verdict_word
-
-    names = (*_SHOWN, "disagreements", "changes")
-    tables = {name: result.tables[name].to_pylist() for name in names if name in result.tables}
-    for row in tables.get("differences", []):
-        row["verdict"] = verdict_word(Verdict(row["verdict"]), comparison=True)
-    return tables
+    names = ("ranking", "differences", "disagreements", "changes")
+    return {name: result.tables[name].to_pylist() for name in names if name in result.tables}
 
 
 def _show(result: AuditResult, run: Path) -> None:
     from equipoise.report.words import changed, leading, sentence
 
-    tables = _tables(result)
-    disagreements = [row["sentence"] for row in tables.get("disagreements", [])]
+    disagreements = [row["sentence"] for row in _tables(result).get("disagreements", [])]
     for text in (*map(sentence, leading(result.findings)), *changed(result), *disagreements):
         say(f"- {text}")
     say()
-    for name, columns in _SHOWN.items():
-        if name in tables:
-            say(f"{name}:")
-            say_rows([row for row in tables[name] if not row.get("subject")], columns.split())
-            say()
     for text in result.manifest.notes:
         say(f"note: {text}")
     say(f"report: {run / 'report.html'}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -19,12 +18,7 @@ from equipoise.cli.terminal import (
     say_values,
 )
 
-if TYPE_CHECKING:
-    from equipoise.counterfactuals import Generated
-
 _STOPPED = "interrupted; finished parts stay, and the same command goes on from them"
-
-_overwrite = click.option("--overwrite", is_flag=True, help="Replace an earlier export.")
 
 
 @click.group("counterfactuals")
@@ -61,10 +55,11 @@ def plan(config: Path, as_json: bool) -> None:
     No model is loaded. Time and disk are told from images that the model has made with the same
     settings in this store; before that they are unknown.
     """
-    from equipoise.cli.generation import load_making, request
+    from equipoise.audits.config import load_as
+    from equipoise.cli.generation import MakingConfig, request
     from equipoise.counterfactuals import plan_prompts, plan_sets
 
-    planned = request(load_making(config), config.parent, plan_sets, plan_prompts)
+    planned = request(load_as(config, MakingConfig), config.parent, plan_sets, plan_prompts)
     (say_json if as_json else say_values)(asdict(planned))
 
 
@@ -76,15 +71,19 @@ def plan(config: Path, as_json: bool) -> None:
     metavar="DIR",
     help="Also write the images as PNG files into a new folder, with their table.",
 )
-@_overwrite
+@click.option("--overwrite", is_flag=True, help="Replace an earlier export.")
 @json_option
 def generate(config: Path, export: Path | None, overwrite: bool, as_json: bool) -> None:
-    """Make the images that are missing, and say where all of them lie."""
-    from equipoise.cli.generation import load_making, request
-    from equipoise.counterfactuals import generate_prompts, generate_sets
+    """Make the images that are missing, and say where all of them lie.
+
+    The folder of --export has metadata.csv, one row for each image that was asked for, and images/.
+    """
+    from equipoise.audits.config import load_as
+    from equipoise.cli.generation import MakingConfig, request
+    from equipoise.counterfactuals import export_images, generate_prompts, generate_sets
     from equipoise.evidence import check_place
 
-    checked = load_making(config)
+    checked = load_as(config, MakingConfig)
     if export is not None:
         check_place(export, overwrite=overwrite)
     try:
@@ -94,28 +93,6 @@ def generate(config: Path, export: Path | None, overwrite: bool, as_json: bool) 
             )
     except KeyboardInterrupt:
         raise KeyboardInterrupt(_STOPPED) from None
-    _tell(found, export, overwrite, as_json)
-
-
-@counterfactuals_command.command("export")
-@click.argument("folder", type=PATH)
-@click.argument("out", type=PATH)
-@_overwrite
-@json_option
-def export(folder: Path, out: Path, overwrite: bool, as_json: bool) -> None:
-    """Write the images of FOLDER as PNG files into the new folder OUT, with their table.
-
-    FOLDER is what `generate` said: <store>/generations/<key>. OUT has metadata.csv, one row for
-    each image that was asked for, and images/.
-    """
-    from equipoise.counterfactuals import read_generated
-
-    _tell(read_generated(folder), out, overwrite, as_json)
-
-
-def _tell(found: Generated, export: Path | None, overwrite: bool, as_json: bool) -> None:
-    from equipoise.counterfactuals import export_images
-
     states = found.table["state"].value_counts().to_pylist()
     facts = {
         "folder": str(found.folder),

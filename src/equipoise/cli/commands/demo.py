@@ -23,16 +23,7 @@ _DEFAULT = {
     "mitigation": Path("runs", "demo-mitigation"),
 }
 _SCENES = ("retrieval", "associations", "similarity")
-_COLUMNS = [
-    "model",
-    "class",
-    "removed",
-    "found_effect_size",
-    "low",
-    "high",
-    "paper_effect_size",
-    "worst_group_accuracy",
-]
+_COLUMNS = "model class removed found_effect_size low high paper_effect_size"
 
 
 @click.command("demo")
@@ -106,7 +97,7 @@ def _colours(run: Path, *, overwrite: bool, as_json: bool) -> None:
     if as_json:
         say_json(facts(result, run) | {"planted": result.tables["planted"].to_pylist()})
     else:
-        say_rows(result.tables["planted"].to_pylist(), _COLUMNS)
+        say_rows(result.tables["planted"].to_pylist(), _COLUMNS.split())
         say()
         show_end(result, run)
 
@@ -123,16 +114,12 @@ def _scenes(run: Path, *, overwrite: bool, as_json: bool) -> None:
     for kind, result in results.items():
         with new_run(run / kind, overwrite=overwrite) as folder:
             write(result, folder)
-    tables = results["retrieval"].tables
-    planted = tables["planted_scenes"].to_pylist()
-    over_subjects = tables["planted_over_subjects"].to_pylist()
+    planted = results["retrieval"].tables["planted_scenes"].to_pylist()
     if as_json:
         said = {kind: facts(result, run / kind) for kind, result in results.items()}
-        say_json(said | {"planted": planted, "over_subjects": over_subjects})
+        say_json(said | {"planted": planted})
         return
     say_rows(planted)
-    say("\nover subjects: do preferences follow what was planted in the biased model?")
-    say_rows(over_subjects)
     for kind, result in results.items():
         say(f"\n{kind}")
         show_end(result, run / kind)

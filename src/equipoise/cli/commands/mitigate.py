@@ -13,7 +13,6 @@ from equipoise.cli.terminal import (
     Steps,
     config_argument,
     json_option,
-    note,
     out_option,
     overwrite_run,
     say,
@@ -146,7 +145,7 @@ def augment_command(
                 )
             else:
                 checked = load_as(config, AugmentConfig)
-                result = run_configured(checked, config.parent, progress, note)
+                result = run_configured(checked, config.parent, progress)
         write(result, folder)
     if as_json:
         say_json(
