@@ -22,7 +22,7 @@ from equipoise.metrics.counts.effect_sizes import (
     skewness,
     skewsize,
 )
-from equipoise.stats import Association, association_interval
+from equipoise.stats import Association
 from equipoise.stats.resampling import Bootstrap
 
 GOLDEN = json.loads((Path(__file__).parent / "goldens" / "skewsize.json").read_text())
@@ -208,7 +208,7 @@ def test_parts_have_the_interval_of_their_filtered_table():
     assert found.by is not None
     for part in found.by.to_pylist():
         here = (truth == int(part["subject"])) & (predicted != 77)
-        low, high = association_interval(pd.crosstab(group[here], predicted[here]))
+        low, high = Association.of(pd.crosstab(group[here], predicted[here])).interval()
         assert (part["low"], part["high"]) == (pytest.approx(low), pytest.approx(high))
 
 

@@ -12,9 +12,9 @@ from equipoise.core.errors import InputError
 from equipoise.core.groups import Groups
 from equipoise.metrics.counts import count
 from equipoise.metrics.counts.comparisons import rate_comparisons
-from equipoise.metrics.counts.rates import Rates, rates, scored_shares
+from equipoise.metrics.counts.rates import Rates, rates
 from equipoise.metrics.measure import measure
-from equipoise.stats.intervals import newcombe
+from equipoise.stats.intervals import scored
 from equipoise.stats.resampling import Bootstrap
 from prediction_rows import EXAMPLE, column, part, random_rows, rows_of
 
@@ -176,8 +176,10 @@ def test_comparisons_with_a_reference_group_are_newcombe_intervals():
     assert (found["versus_group"], found["n"], found["reason"]) == ("2", 60, "")
     assert found["difference"] == pytest.approx(14 / 60 - 59 / 68, abs=1e-12)
     assert found["ratio"] == pytest.approx((14 / 60) / (59 / 68), abs=1e-12)
-    low, high = newcombe(14, 60, 59, 68)
-    assert [found["low"], found["high"]] == pytest.approx([float(low), float(high)], abs=1e-12)
+    apart = scored(14, 60).minus(scored(59, 68))
+    assert [found["low"], found["high"]] == pytest.approx(
+        [float(apart.low), float(apart.high)], abs=1e-12
+    )
     assert found["ratio_low"] < found["ratio"] < found["ratio_high"] < 1
 
 
@@ -210,9 +212,9 @@ def test_group_below_the_minimum_is_never_best():
 def test_comparison_with_all_rows_is_the_scaled_one_with_the_others():
     found = comparison(rate_comparisons(*rows_of(EXAMPLE)), "true_positive_rate", "1", "overall")
     share = 60 / 185
-    low, high = newcombe(14, 60, 49 + 59, 57 + 68)
+    apart = scored(14, 60).minus(scored(49 + 59, 57 + 68))
     assert found["difference"] == pytest.approx(14 / 60 - 122 / 185, abs=1e-12)
-    expected = [(1 - share) * float(low), (1 - share) * float(high)]
+    expected = [(1 - share) * float(apart.low), (1 - share) * float(apart.high)]
     assert [found["low"], found["high"]] == pytest.approx(expected, abs=1e-12)
     assert found["ratio"] == pytest.approx((14 / 60) / (122 / 185), abs=1e-12)
     assert found["ratio_low"] < found["ratio"] < found["ratio_high"] < 1
@@ -238,8 +240,7 @@ def test_ratio_to_a_rate_of_zero_is_nan_with_the_reason():
 )
 def test_ratio_interval_contains_the_ratio_and_mirrors(a, b):
     one, other = (
-        scored_shares(np.array([hits]), np.array([hits + misses + 1]), 0.95)
-        for hits, misses in (a, b)
+        scored(np.array([hits]), np.array([hits + misses + 1]), 0.95) for hits, misses in (a, b)
     )
     forth, back = one.over(other), other.over(one)
     assert np.isnan(forth.value[0]) == (b[0] == 0)

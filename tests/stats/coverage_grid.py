@@ -17,8 +17,7 @@ from scipy import stats
 from equipoise.metrics.counts.chi_square import MeanEffect
 from equipoise.stats import (
     Association,
-    association_interval,
-    newcombe,
+    scored,
     simultaneous_gap,
     simultaneous_minimum,
     simultaneous_shortfall,
@@ -72,7 +71,8 @@ def newcombe_cases():
     """Exact coverage of Newcombe's interval: the sum over all pairs of counts."""
     for n1, n2 in ((10, 10), (10, 40), (20, 20), (30, 30), (30, 300), (60, 60), (150, 150)):
         a, b = np.arange(n1 + 1)[:, None], np.arange(n2 + 1)[None]
-        low, high = newcombe(a, n1, b, n2, LEVEL)
+        apart = scored(a, n1, LEVEL).minus(scored(b, n2, LEVEL))
+        low, high = apart.low, apart.high
         for p1 in _rates(n1)[::6]:
             for p2 in _rates(n2)[::4]:
                 mass = stats.binom.pmf(a, n1, p1) * stats.binom.pmf(b, n2, p2)
@@ -204,7 +204,7 @@ def _association(p, n, v, what, samples):
     rows, columns = p.shape
     rng = stream(SEED, "association", f"{rows}x{columns}", n, what)
     tables = rng.multinomial(n, p.ravel() / p.sum(), size=samples).reshape(-1, rows, columns)
-    low, high = association_interval(tables, level=LEVEL)
+    low, high = Association.of(tables).interval(level=LEVEL)
     known = ~np.isnan(low)
     return _case(f"{rows} × {columns}", what, f"n = {n}", v, low[known], high[known])
 

@@ -20,7 +20,7 @@ from equipoise.metrics.counts import Counts
 from equipoise.metrics.measure import NO_INTERVAL, Draws
 from equipoise.metrics.spec import SPECS, Tested, make_estimate
 from equipoise.stats.chance import band, p_value
-from equipoise.stats.intervals import percentile, wilson
+from equipoise.stats.intervals import ClosedForm, percentile, wilson
 from equipoise.stats.resampling import Resampling
 
 
@@ -163,23 +163,11 @@ def against_chance(draws: Draws, index: int, harm: Harm) -> Against:
     )
 
 
-@dataclass(frozen=True, eq=False)
-class Percentile:
-    """Ends of the percentile interval of bootstrap replicates, at any level."""
-
-    replicates: Floats
-
-    def __call__(self, level: float) -> tuple[float, float]:
-        """Return the lower and upper end."""
-        low, high, _ = percentile(self.replicates, level)
-        return float(low), float(high)
-
-
 def ends_of(boot: Floats | None, index: int | None = None) -> Ends:
     """Return the percentile interval of replicates, or of column `index` of them."""
     if boot is None:
         return no_ends
-    return Percentile(boot if index is None else boot[:, index])
+    return ClosedForm(percentile, (boot if index is None else boot[:, index],))
 
 
 def drawn_ends(counts: Counts, draws: Draws, index: int, closed: Ends) -> Ends:
@@ -295,7 +283,7 @@ def group_values(
     nothing : str
         What to note where a group's total is 0.
     """
-    low, high = wilson(successes, totals, level) if boot is None else percentile(boot, level)[:2]
+    low, high = wilson(successes, totals, level) if boot is None else percentile(boot, level)
     with np.errstate(invalid="ignore", divide="ignore"):
         shares = successes / totals
     notes = [
@@ -378,15 +366,9 @@ class Known:
         return self.low, self.high
 
 
-@dataclass(frozen=True, eq=False)
-class Folded:
-    """Ends of |x| from replicates of x: the interval of x, folded at 0."""
-
-    values: Floats
-
-    def __call__(self, level: float) -> tuple[float, float]:
-        """Return the lower and upper end."""
-        return folded(*Percentile(self.values)(level))
+def folded_ends(replicates: Floats) -> Ends:
+    """Return the ends of |x| from replicates of x: the percentile interval of x, folded at 0."""
+    return lambda level: folded(*ends_of(replicates)(level))
 
 
 def folded(low: float, high: float) -> tuple[float, float]:

@@ -190,7 +190,7 @@ def change_rows(before: Mapping[str, Floats], after: Mapping[str, Floats]) -> li
         row: dict[str, Any] = {"measure": name}
         second = after[name]
         for what, draws in (("before", first), ("after", second), ("difference", second - first)):
-            low, high, _ = percentile(draws[1:], 0.95)
+            low, high = percentile(draws[1:], 0.95)
             row |= {what: float(draws[0]), f"{what}_low": float(low), f"{what}_high": float(high)}
         rows.append(row)
     return rows

@@ -1,13 +1,13 @@
 """Resampling, intervals, chance levels, multiplicity, verdicts and power."""
 
-from equipoise.stats.association import Association, association_interval
+from equipoise.stats.association import Association
 from equipoise.stats.chance import PValue, band, benjamini_hochberg, holm, p_value, tail
 from equipoise.stats.intervals import (
     ClosedForm,
     fisher_z,
     mean_t,
-    newcombe,
     percentile,
+    scored,
     simultaneous_gap,
     simultaneous_minimum,
     simultaneous_shortfall,
@@ -30,7 +30,6 @@ __all__ = [
     "PValue",
     "Permutation",
     "Resampling",
-    "association_interval",
     "band",
     "benjamini_hochberg",
     "fisher_z",
@@ -39,12 +38,12 @@ __all__ = [
     "mean_t",
     "minimum_difference",
     "minimum_effect_size",
-    "newcombe",
     "p_value",
     "percentile",
     "power_of_association",
     "power_of_difference",
     "sample_size_for_difference",
+    "scored",
     "simultaneous_gap",
     "simultaneous_minimum",
     "simultaneous_shortfall",

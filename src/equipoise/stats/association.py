@@ -72,28 +72,57 @@ class Association:
     spread_signal: Floats
 
     @classmethod
-    def of(cls, tables: npt.ArrayLike, *, design_effect: float = 1.0) -> Association:
+    def of(cls, tables: npt.ArrayLike) -> Association:
         """Summarise tables of counts.
 
         Parameters
         ----------
         tables : array-like, shape (..., rows, columns)
             Counts, possibly fractional; empty rows and columns are ignored.
-        design_effect : float
-            How many times larger the variance is than with independent rows (clustered data):
-            counts are divided by it, the first-order correction of Rao & Scott.
+            Where units are clustered, divided by the design effect (first-order correction of Rao
+            and Scott).
 
         Raises
         ------
         InputError
-            When a count is negative or not finite, or the design effect not positive.
+            When a count is negative or not finite.
         """
         counts = np.asarray(tables, dtype=np.float64)
         if counts.ndim < 2 or not np.isfinite(counts).all() or (counts < 0).any():
             raise InputError("tables: expected finite counts of at least 0, shape (..., r, c)")
-        if not design_effect > 0:
-            raise InputError(f"design_effect={design_effect}: expected a positive number")
-        return _summarise(counts / design_effect)
+        n = counts.sum(axis=(-2, -1))
+        total = np.where(n > 0, n, 1.0)
+        r, c = counts.sum(axis=-1) / total[..., None], counts.sum(axis=-2) / total[..., None]
+        rows, columns = (r > 0).sum(axis=-1), (c > 0).sum(axis=-1)
+        weight = r[..., :, None] * c[..., None, :]
+        e = counts / total[..., None, None] / np.where(weight > 0, weight, 1.0) - (weight > 0)
+        phi2 = (weight * e**2).sum(axis=(-2, -1))
+        chi2, df = total * phi2, np.maximum(rows - 1.0, 0.0) * np.maximum(columns - 1.0, 0.0)
+        smaller = np.maximum(np.minimum(rows, columns) - 1.0, 0.0)
+        alpha, beta = (c[..., None, :] * e**2).sum(axis=-1), (r[..., :, None] * e**2).sum(axis=-2)
+        third = (weight * e**3).sum(axis=(-2, -1))
+        bias = np.stack(
+            [df, e.sum(axis=(-2, -1)), 3.0 * phi2 - alpha.sum(axis=-1) - beta.sum(axis=-1), third],
+            axis=-1,
+        )
+        signal = np.maximum(chi2 - df, np.sqrt(2.0 * np.maximum(df, 1.0)))
+        chance = _odd_moment(r) * _odd_moment(c) / total**2
+        quiet_alpha = alpha - _inverse(r) * (columns - 1.0)[..., None] / total[..., None]
+        quiet_beta = beta - _inverse(c) * (rows - 1.0)[..., None] / total[..., None]
+        return cls(
+            n=n,
+            chi2=chi2,
+            df=df,
+            smaller=smaller,
+            null_variance=np.maximum(_null_variance(total, r, c), _LEAST_V * df),
+            signal=signal,
+            unbiased=chi2 - _bias_without_noise(total, r, c, e, alpha, beta, third, phi2),
+            bias=np.where((chi2 > _NOTHING)[..., None], bias, bias * [1.0, 0.0, 0.0, 0.0]),
+            spread=_spread(weight * e, r, c, alpha, beta, third, phi2),
+            spread_signal=_spread(
+                weight * e, r, c, quiet_alpha, quiet_beta, third - chance, signal / total
+            ),
+        )
 
     @classmethod
     def concatenate(cls, parts: Sequence[Association]) -> Association:
@@ -114,7 +143,32 @@ class Association:
     def interval(
         self, statistic: Statistic = "cramers_v", level: float = 0.95
     ) -> tuple[Floats, Floats]:
-        """Return both ends of the interval of an effect size, see `association_interval`."""
+        """Return both ends of the interval of the population's effect size, each of shape (...).
+
+        Parameters
+        ----------
+        statistic : "cramers_v", "phi" or "tschuprows_t"
+            Whether the estimate was bias-corrected does not matter.
+        level : float
+            Confidence level in (0, 1).
+
+        Returns
+        -------
+        low, high : ndarray, shape (...)
+            At least 0, and can be 0; at most what a perfect association gives (1 for Cramér's V).
+            NaN where fewer than two rows or columns are not empty.
+
+        Raises
+        ------
+        InputError
+            When `level` is outside (0, 1).
+
+        References
+        ----------
+        Smithson 2003, Confidence Intervals, chapter 4 (inversion); Bishop, Fienberg & Holland 1975,
+        Discrete Multivariate Analysis, section 11.3 (delta method); Haldane 1940, Biometrika 31,
+        346-355 (variance at fixed margins). Coverage: docs/coverage.md.
+        """
         check_level(level)
         known = self.df > 0
         # A table more even than chance makes does not say that the population is.
@@ -155,83 +209,6 @@ class Association:
         # Taking off the bias stretches the deviations of small tables.
         lines = self.smaller + self.df / np.maximum(self.smaller, 1.0) - 1.0
         return self.variance(noncentrality) * (1.0 + lines / np.maximum(self.n, 1.0)) ** 2
-
-
-def association_interval(
-    tables: npt.ArrayLike,
-    statistic: Statistic = "cramers_v",
-    level: float = 0.95,
-    *,
-    design_effect: float = 1.0,
-) -> tuple[Floats, Floats]:
-    """Interval of the effect size of contingency tables.
-
-    Parameters
-    ----------
-    tables : array-like, shape (..., rows, columns)
-        Counts; empty rows and columns are ignored.
-    statistic : "cramers_v", "phi" or "tschuprows_t"
-        The population's effect size; whether the estimate was bias-corrected does not matter.
-    level : float
-        Confidence level in (0, 1).
-    design_effect : float
-        See `Association.of`.
-
-    Returns
-    -------
-    low, high : ndarray, shape (...)
-        At least 0, and can be 0; at most what a perfect association gives (1 for Cramér's V).
-        NaN where fewer than two rows or columns are not empty.
-
-    Raises
-    ------
-    InputError
-        When `level` is outside (0, 1), a count negative or not finite, or the design effect
-        not positive.
-
-    References
-    ----------
-    Smithson 2003, Confidence Intervals, chapter 4 (inversion); Bishop, Fienberg & Holland 1975,
-    Discrete Multivariate Analysis, section 11.3 (delta method); Haldane 1940, Biometrika 31,
-    346-355 (variance at fixed margins). Coverage: docs/coverage.md.
-    """
-    return Association.of(tables, design_effect=design_effect).interval(statistic, level)
-
-
-def _summarise(counts: Floats) -> Association:
-    n = counts.sum(axis=(-2, -1))
-    total = np.where(n > 0, n, 1.0)
-    r, c = counts.sum(axis=-1) / total[..., None], counts.sum(axis=-2) / total[..., None]
-    rows, columns = (r > 0).sum(axis=-1), (c > 0).sum(axis=-1)
-    weight = r[..., :, None] * c[..., None, :]
-    e = counts / total[..., None, None] / np.where(weight > 0, weight, 1.0) - (weight > 0)
-    phi2 = (weight * e**2).sum(axis=(-2, -1))
-    chi2, df = total * phi2, np.maximum(rows - 1.0, 0.0) * np.maximum(columns - 1.0, 0.0)
-    smaller = np.maximum(np.minimum(rows, columns) - 1.0, 0.0)
-    alpha, beta = (c[..., None, :] * e**2).sum(axis=-1), (r[..., :, None] * e**2).sum(axis=-2)
-    third = (weight * e**3).sum(axis=(-2, -1))
-    bias = np.stack(
-        [df, e.sum(axis=(-2, -1)), 3.0 * phi2 - alpha.sum(axis=-1) - beta.sum(axis=-1), third],
-        axis=-1,
-    )
-    signal = np.maximum(chi2 - df, np.sqrt(2.0 * np.maximum(df, 1.0)))
-    chance = _odd_moment(r) * _odd_moment(c) / total**2
-    quiet_alpha = alpha - _inverse(r) * (columns - 1.0)[..., None] / total[..., None]
-    quiet_beta = beta - _inverse(c) * (rows - 1.0)[..., None] / total[..., None]
-    return Association(
-        n=n,
-        chi2=chi2,
-        df=df,
-        smaller=smaller,
-        null_variance=np.maximum(_null_variance(total, r, c), _LEAST_V * df),
-        signal=signal,
-        unbiased=chi2 - _bias_without_noise(total, r, c, e, alpha, beta, third, phi2),
-        bias=np.where((chi2 > _NOTHING)[..., None], bias, bias * [1.0, 0.0, 0.0, 0.0]),
-        spread=_spread(weight * e, r, c, alpha, beta, third, phi2),
-        spread_signal=_spread(
-            weight * e, r, c, quiet_alpha, quiet_beta, third - chance, signal / total
-        ),
-    )
 
 
 def _bias_without_noise(

@@ -64,13 +64,14 @@ def band(
     draws, mass = _draws(null_draws, weights)
     if not len(draws):
         return Chance(np.nan, np.nan, np.nan, method)
+    share: Floats | float
     if mass is None:
-        draws = np.sort(draws)
-        low, high = (draws[place] for place in _edges_of(len(draws)))
-        return Chance(float((draws * (1.0 / len(draws))).sum()), float(low), float(high), method)
-    order = np.argsort(draws, kind="stable")
-    draws, share = draws[order], mass[order] / mass.sum()
-    low, high = (draws[place] for place in _edges(share))
+        draws, share, edges = np.sort(draws), 1.0 / len(draws), _edges_of(len(draws))
+    else:
+        order = np.argsort(draws, kind="stable")
+        draws, weight = draws[order], mass[order] / mass.sum()
+        share, edges = weight, _edges(weight)
+    low, high = (draws[place] for place in edges)
     return Chance(float((draws * share).sum()), float(low), float(high), method)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special, stats
 
-from equipoise.core.arrays import Booleans, Floats, Integers
+from equipoise.core.arrays import Booleans, Floats
 from equipoise.core.errors import InputError
 
 
@@ -78,43 +78,17 @@ def wilson(successes: npt.ArrayLike, n: npt.ArrayLike, level: float = 0.95) -> P
     ----------
     Wilson 1927, JASA 22, 209-212.
     """
-    found = _scored(*_counts(successes, n), normal(level))
+    found = scored(successes, n, level)
     return found.low, found.high
 
 
-def newcombe(
-    s1: npt.ArrayLike,
-    n1: npt.ArrayLike,
-    s2: npt.ArrayLike,
-    n2: npt.ArrayLike,
-    level: float = 0.95,
-) -> Pair:
-    """Hybrid score interval of a difference of two independent proportions, p1 - p2.
+def scored(successes: npt.ArrayLike, n: npt.ArrayLike, level: float = 0.95) -> Scored:
+    """Return proportions with Wilson intervals; see `wilson` for parameters and errors.
 
-    Parameters
-    ----------
-    s1, n1, s2, n2 : array-like
-        Successes and trials of both samples, broadcast together.
-    level : float
-        Confidence level in (0, 1).
-
-    Returns
-    -------
-    low, high : ndarray
-        In [-1, 1]; NaN where `n1` or `n2` is 0.
-
-    Raises
-    ------
-    InputError
-        When `level` is outside (0, 1) or a count lies outside [0, n].
-
-    References
-    ----------
-    Newcombe 1998, Statistics in Medicine 17, 873-890, method 10.
+    `scored(s1, n1).minus(scored(s2, n2))` has the hybrid score interval of a difference, method 10
+    of Newcombe 1998, Statistics in Medicine 17, 873-890.
     """
-    first, second, z = _counts(s1, n1), _counts(s2, n2), normal(level)
-    apart = _scored(*first, z).minus(_scored(*second, z))
-    return np.maximum(apart.low, -1.0), np.minimum(apart.high, 1.0)
+    return _scored(*_counts(successes, n), normal(level))
 
 
 def simultaneous_gap(successes: npt.ArrayLike, n: npt.ArrayLike, level: float = 0.95) -> Pair:
@@ -368,13 +342,13 @@ class ClosedForm:
         return float(low), float(high)
 
 
-def percentile(replicates: npt.ArrayLike, level: float = 0.95) -> tuple[Floats, Floats, Integers]:
+def percentile(replicates: npt.ArrayLike, level: float = 0.95) -> Pair:
     """Percentile interval of bootstrap replicates.
 
     Parameters
     ----------
     replicates : array-like, shape (replicates, ...)
-        NaN where the statistic could not be computed: ignored, and counted.
+        NaN where the statistic could not be computed: ignored.
     level : float
         Confidence level in (0, 1).
 
@@ -382,8 +356,6 @@ def percentile(replicates: npt.ArrayLike, level: float = 0.95) -> tuple[Floats, 
     -------
     low, high : ndarray, shape (...)
         Linear between order statistics; beside an infinite one the outer of the two.
-    ignored : ndarray of int, shape (...)
-        Replicates that were NaN.
 
     Raises
     ------
@@ -394,11 +366,9 @@ def percentile(replicates: npt.ArrayLike, level: float = 0.95) -> tuple[Floats, 
     check_level(level)
     if values.ndim == 0 or not len(values):
         raise InputError("replicates: none given; expected shape (replicates, ...)")
-    ignored = np.isnan(values).sum(axis=0)
-    last = np.maximum(len(values) - ignored - 1, 0)
+    last = np.maximum((~np.isnan(values)).sum(axis=0) - 1, 0)
     low = _order_statistic(values, last * (1.0 - level) / 2.0, outer=0)
-    high = _order_statistic(values, last * (1.0 + level) / 2.0, outer=1)
-    return low, high, ignored
+    return low, _order_statistic(values, last * (1.0 + level) / 2.0, outer=1)
 
 
 def mean_t(values: npt.ArrayLike, level: float = 0.95) -> Pair:

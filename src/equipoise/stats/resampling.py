@@ -11,8 +11,28 @@ from equipoise.core.errors import InputError
 DEFAULT_REPLICATES = 1000
 
 
+class _Checked:
+    """Numbers of draws, a confidence level and the finest p-value, checked when they are set."""
+
+    level: float
+    resolution: float
+
+    def __post_init__(self) -> None:
+        for name, count in vars(self).items():
+            whole = isinstance(count, Integral) and int(count) >= 1
+            if name in ("replicates", "permutations") and not whole:
+                raise InputError(
+                    f"{name}={count}: expected a whole number of at least 1; "
+                    "pass resampling=None for none"
+                )
+        if not 0.0 < self.level < 1.0:
+            raise InputError(f"level={self.level}: expected a confidence level between 0 and 1")
+        if not 0.0 < self.resolution <= 1.0:
+            raise InputError(f"resolution={self.resolution}: expected a p-value above 0, at most 1")
+
+
 @dataclass(frozen=True)
-class Bootstrap:
+class Bootstrap(_Checked):
     """Intervals by percentile bootstrap where no closed form serves, chance by permutation.
 
     Attributes
@@ -33,17 +53,9 @@ class Bootstrap:
     level: float = 0.95
     resolution: float = 0.005
 
-    def __post_init__(self) -> None:
-        _check(
-            self.level,
-            self.resolution,
-            replicates=self.replicates,
-            permutations=self.permutations,
-        )
-
 
 @dataclass(frozen=True)
-class Permutation:
+class Permutation(_Checked):
     """Chance level and p-value by permutation; intervals only where they have a closed form.
 
     `resolution` is the finest p-value that matters, see `Bootstrap`.
@@ -52,9 +64,6 @@ class Permutation:
     replicates: int = DEFAULT_REPLICATES
     level: float = 0.95
     resolution: float = 0.005
-
-    def __post_init__(self) -> None:
-        _check(self.level, self.resolution, replicates=self.replicates)
 
     @property
     def permutations(self) -> int:
@@ -79,16 +88,3 @@ def level_of(resampling: Resampling | None) -> float:
 def resolution_of(resampling: Resampling | None) -> float:
     """Return the finest p-value that matters; 0 where none is approximated."""
     return 0.0 if resampling is None else resampling.resolution
-
-
-def _check(level: float, resolution: float = 1.0, **counts: object) -> None:
-    for name, count in counts.items():
-        if not isinstance(count, Integral) or count < 1:
-            raise InputError(
-                f"{name}={count}: expected a whole number of at least 1; "
-                "pass resampling=None for none"
-            )
-    if not 0.0 < level < 1.0:
-        raise InputError(f"level={level}: expected a confidence level between 0 and 1")
-    if not 0.0 < resolution <= 1.0:
-        raise InputError(f"resolution={resolution}: expected a p-value above 0, at most 1")

@@ -111,17 +111,15 @@ def _digest(seed: Seed, names: tuple[str | int, ...], size: int) -> bytes:
     return blake2b(repr((seed_of(seed), *plain)).encode(), digest_size=size).digest()
 
 
-# P(at most k) of a Poisson variable with mean 1.
-_POISSON = pdtr(np.arange(20), 1.0)
-# The same of uniform numbers times 2^53, which are whole.
-_REACHED = np.ceil(np.ldexp(_POISSON, 53)).astype(np.uint64)
+# P(at most k) of a Poisson variable with mean 1, of uniform numbers times 2^53, which are whole.
+_REACHED = np.ceil(np.ldexp(pdtr(np.arange(20), 1.0), 53)).astype(np.uint64)
 _UNITS_AT_ONCE = 4096
 
 
 def unit_counts(seed: Seed, keys: Words, replicates: range) -> Integers:
     """Return how often each unit counts in some replicates, shape (replicates, units)."""
-    uniforms = unit_uniforms(seed, "bootstrap", keys, replicates)
-    return np.searchsorted(_POISSON, uniforms, side="right")
+    times = unit_times(keys, len(replicates), seed, first=replicates.start)
+    return times[:, 1:].T.astype(np.int64, order="C")
 
 
 def unit_times(keys: Words, replicates: int, seed: Seed, *, first: int = 0) -> Bytes:

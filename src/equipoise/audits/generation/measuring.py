@@ -26,14 +26,14 @@ from equipoise.audits.findings import (
     without_verdict,
 )
 from equipoise.core.arrays import Booleans, Integers, Objects
-from equipoise.core.estimate import Estimate
+from equipoise.core.estimate import Ends, Estimate
 from equipoise.core.finding import Family
 from equipoise.core.parts import Part, parts_to_table
 from equipoise.counterfactuals.filtered import BEST, evidence
 from equipoise.counterfactuals.filters import of_combination
 from equipoise.evidence.decoding import ImageError, decode
 from equipoise.explain.overlays import WHOLE, blurred
-from equipoise.metrics.building import Percentile
+from equipoise.metrics.building import ends_of
 from equipoise.metrics.spec import make_estimate
 from equipoise.metrics.values.rejections import rejection_gap
 from equipoise.stats.intervals import ClosedForm, wilson
@@ -239,14 +239,14 @@ def _share(config: Config, kept: Booleans, sets: Objects) -> Estimate:
     counts = np.stack([np.bincount(owner, kept), np.bincount(owner)], axis=1)
     total = counts.sum(axis=0)
     resampling = resampling_of(config, 1)
-    ends: ClosedForm | Percentile = ClosedForm(wilson, (float(total[0]), float(total[1])))
+    ends: Ends = ClosedForm(wilson, (float(total[0]), float(total[1])))
     method, unit = "Wilson", "set"
     if isinstance(resampling, Bootstrap) and len(names) >= FEWEST_SETS and 0 < total[0] < total[1]:
         keys = unit_keys(names.tolist())
         times = unit_counts(config.resampling.seed, keys, range(resampling.replicates))
         resampled = times.astype(np.float64) @ counts
         with np.errstate(invalid="ignore"):
-            ends = Percentile(resampled[:, 0] / resampled[:, 1])
+            ends = ends_of(resampled[:, 0] / resampled[:, 1])
         method = f"percentile bootstrap over caption sets, {resampling.replicates} replicates"
         unit = "caption set"
     return make_estimate(

@@ -362,7 +362,7 @@ def _draft(
                 f"{unit}s; not a confidence interval"
             )
     if len(boot) and known:
-        low, high = (float(end) for end in percentile(boot, place.level)[:2])
+        low, high = (float(end) for end in percentile(boot, place.level))
         part = replace(part, low=low, high=high)
     if len(null) and known and not described:
         # Swapping all rows turns the sign, so the mean over all swaps is 0, whatever was drawn.

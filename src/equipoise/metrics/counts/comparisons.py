@@ -13,11 +13,11 @@ import pyarrow as pa
 from equipoise.core.arrays import AnyArray, Floats, Integers
 from equipoise.core.errors import InputError
 from equipoise.metrics.building import spread_level
-from equipoise.metrics.counts.rates import RATES, Cells, Rate, divide, scored_shares
+from equipoise.metrics.counts.rates import RATES, Cells, Rate, divide
 from equipoise.metrics.counts.table import Counts, count
 from equipoise.metrics.measure import DEFAULT
 from equipoise.metrics.spec import SPECS
-from equipoise.stats.intervals import Scored, percentile
+from equipoise.stats.intervals import Scored, percentile, scored
 from equipoise.stats.resampling import Bootstrap, Resampling
 
 _TEXTS = ("metric", "subject", "group", "versus", "versus_group")
@@ -168,7 +168,7 @@ class _Comparison:
         if self.counts.independent:
             return [(one.low, one.high) for one in self._closed(level)]
         drawn = zip(*map(self.differences, blocks), strict=True)
-        return [percentile(np.concatenate(some), level)[:2] for some in drawn]
+        return [percentile(np.concatenate(some), level) for some in drawn]
 
     def table(self, resampling: Resampling | None, blocks: Iterable[Floats]) -> pa.Table:
         """Return one row per class and group."""
@@ -215,8 +215,8 @@ def _with_rest(successes: Floats, totals: Floats, level: float) -> tuple[Scored,
     """Return difference and ratio of each group to all rows, its share of them held fixed."""
     every = totals.sum(axis=1, keepdims=True)
     rest = np.maximum(successes.sum(axis=1, keepdims=True) - successes, 0.0)
-    own = scored_shares(successes, totals, level)
-    others = scored_shares(rest, every - totals, level)
+    own = scored(successes, totals, level)
+    others = scored(rest, every - totals, level)
     share, ratio = divide(totals, every), own.over(others)
     with np.errstate(divide="ignore"):
         ratios = Scored(*(1.0 / (share + (1.0 - share) / one) for one in ratio.arrays))

@@ -624,7 +624,7 @@ def cramers_v(
     -------
     Estimate
         In [0, 1], higher is a stronger association. Interval: inversion of a noncentral
-        chi-square matched to the table (`equipoise.stats.association_interval`), which can reach
+        chi-square matched to the table (`equipoise.stats.Association`), which can reach
         0 and is not [0, 0] where χ² is 0; without continuity correction. Chance: tables with the
         same margins. `.params` has "chi2", "df" and "chance_chi2", the exact mean
         n / (n - 1) · df under the null. NaN

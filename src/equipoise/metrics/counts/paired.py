@@ -7,22 +7,31 @@ two models are alike, exchanging their labels on any row changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.stats import binom, poisson
+from scipy.stats import binom
 
-from equipoise.core.arrays import AnyArray, Floats, Integers, Words
+from equipoise.core.arrays import Floats, Integers, Words
 from equipoise.core.errors import InputError
-from equipoise.core.estimate import Estimate, no_ends
+from equipoise.core.estimate import Ends, Estimate, no_ends
 from equipoise.core.finding import GroupValue
 from equipoise.core.groups import Groups
 from equipoise.core.labels import Coded, encode, natural
 from equipoise.core.parts import Part, parts_to_table
-from equipoise.metrics.building import NOTHING, Against, Folded, Percentile, against, folded, number
+from equipoise.metrics.building import (
+    NOTHING,
+    Against,
+    against,
+    folded,
+    folded_ends,
+    number,
+    replicates_text,
+)
+from equipoise.metrics.counts.rates import divide
 from equipoise.metrics.counts.table import Counts, count, recode, sum_by
 from equipoise.metrics.counts.tally import check_lengths
 from equipoise.metrics.measure import DEFAULT
@@ -30,7 +39,7 @@ from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
 from equipoise.stats.draws import ItemSampler, TableSampler, block_sizes, group_order
 from equipoise.stats.intervals import mean_t, percentile, wilson
 from equipoise.stats.resampling import Bootstrap, Resampling, level_of, null_draws
-from equipoise.stats.streams import stream, unit_keys, unit_uniforms
+from equipoise.stats.streams import stream, unit_counts, unit_keys, unit_uniforms
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,25 +66,19 @@ class Joint:
 
     def alone(self, model: int) -> Seen:
         """Return what one model shows of the outcomes."""
-        keys, index = np.unique(
-            np.stack([self.truth, self.labels[:, model]]), axis=1, return_inverse=True
-        )
-        table = sum_by(index.ravel(), keys.shape[1], self.counts.observed)[0]
-        return Seen(self._counts(keys, table), index.ravel())
+        keys, index = _distinct([self.truth, self.labels[:, model]])
+        table = sum_by(index, keys.shape[1], self.counts.observed)[0]
+        return Seen(self._counts(keys, table), index)
 
     def pair(self, first: int, second: int) -> Pair:
         """Return two models' labels with every outcome that swapping them can reach."""
-        seen = np.stack([self.truth, self.labels[:, first], self.labels[:, second]])
-        keys, inverse = np.unique(
-            np.concatenate([seen, seen[[0, 2, 1]]], axis=1), axis=1, return_inverse=True
-        )
-        own, mirrored = np.split(inverse.ravel(), 2)
+        truth, one, other = self.truth, self.labels[:, first], self.labels[:, second]
+        keys, inverse = _distinct([truth, one, other], [truth, other, one])
+        own, mirrored = np.split(inverse, 2)
         partner = np.empty(keys.shape[1], dtype=np.int64)
         partner[own], partner[mirrored] = mirrored, own
-        alone, index = np.unique(
-            np.concatenate([keys[[0, 1]], keys[[0, 2]]], axis=1), axis=1, return_inverse=True
-        )
-        first_index, second_index = np.split(index.ravel(), 2)
+        alone, index = _distinct(keys[[0, 1]], keys[[0, 2]])
+        first_index, second_index = np.split(index, 2)
         joint = sum_by(own, keys.shape[1], self.counts.observed)
         both = [sum_by(one, alone.shape[1], joint)[0] for one in (first_index, second_index)]
         counts = self._counts(alone, 0.5 * (both[0] + both[1]))
@@ -89,6 +92,12 @@ class Joint:
             prediction=keys[1],
             sampler=TableSampler(table),
         )
+
+
+def _distinct(*blocks: Sequence[Integers] | Integers) -> tuple[Integers, Integers]:
+    """Return the distinct columns of blocks, sorted, and the place of each column among them."""
+    keys, index = np.unique(np.hstack(blocks), axis=1, return_inverse=True)
+    return keys, index.ravel()
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,19 +243,14 @@ class _Paired:
     missing: int
 
     @property
-    def what(self) -> str:
+    def unit(self) -> str:
         """What is swapped and resampled."""
         return "image" if self.keys is None else "unit"
 
     @cached_property
-    def n(self) -> int:
-        """Images."""
-        return int(self.images.sum())
-
-    @property
     def most(self) -> int:
         """Answers of a model in all runs."""
-        return self.n * len(self.by_run[0])
+        return int(self.images.sum()) * len(self.by_run[0])
 
     def swaps(self, resampling: Resampling, rng: int) -> tuple[Floats, Floats | None, str]:
         """Return differences in accuracy when each image, or unit, may swap the two models.
@@ -256,8 +260,10 @@ class _Paired:
         """
         sums = np.abs(self.right[0] - self.right[1])
         sizes, many = np.unique(sums[sums > 0], return_counts=True)
-        null = f"the two models are exchangeable on each {self.what}"
-        if _work(sizes, many) <= _EXACT_WORK:
+        null = f"the two models are exchangeable on each {self.unit}"
+        lengths = 2 * sizes * many + 1
+        # Multiplications of the convolutions.
+        if ((np.cumsum(lengths - 1) + 1)[1:] * lengths[1:]).sum() <= _EXACT_WORK:
             values, weights = _enumerated(sizes, many)
             return values / self.most, weights, f"{null}; every swap enumerated"
         draws = null_draws(resampling)
@@ -270,28 +276,30 @@ class _Paired:
         if self.keys is None:
             # Images of one joint outcome (who was right, how often) are alike.
             kinds, times = np.unique(self.right, axis=1, return_counts=True)
-            drawn = stream(rng, "bootstrap").multinomial(self.n, times / self.n, size=many)
+            n = len(self.images)
+            drawn = stream(rng, "bootstrap").multinomial(n, times / n, size=many)
             return np.stack([(drawn * kind).sum(axis=1) for kind in kinds], axis=1) / self.most
         found = []
         for start, size in block_sizes(many, len(self.keys)):
-            uniforms = unit_uniforms(rng, "bootstrap", self.keys, range(start, start + size))
-            times = poisson.ppf(uniforms, 1.0).astype(np.int64)
-            images = (times * self.images).sum(axis=1)
-            right = np.stack([(times * one).sum(axis=1) for one in self.right])
-            shares = np.where(images > 0, right / np.maximum(images, 1), np.nan)
-            found.append(shares.T / self.by_run.shape[1])
-        return np.concatenate(found)
+            times = unit_counts(rng, self.keys, range(start, start + size))
+            sums = (times @ np.vstack([self.right, self.images]).T).astype(np.float64)
+            found.append(divide(sums[:, :2], sums[:, 2:]))
+        return np.asarray(np.concatenate(found) / self.by_run.shape[1])
 
 
-def _pair(y_true: Any, predictions: tuple[Any, Any], units: Any) -> _Paired:
+def _pair(y_true: Any, predictions: Mapping[str, Any], units: Any) -> _Paired:
     truth, names = encode(y_true, what="y_true")
-    texts = np.array([*names, ""], dtype=object)[truth]
-    labels = [
-        _runs(some, len(texts), what)
-        for some, what in zip(predictions, ("y_pred_unbiased", "y_pred_biased"), strict=True)
-    ]
-    if labels[0].shape != labels[1].shape:
-        first, second = map(len, labels)
+    texts, labels = np.array([*names, ""], dtype=object)[truth], []
+    for what, some in predictions.items():
+        array, n = np.atleast_2d(np.asarray(some)), len(texts)
+        if array.ndim != 2 or array.shape[1] != n:
+            raise InputError(
+                f"{what}: shape {np.shape(some)}; expected ({n},) or (runs, {n}), as y_true"
+            )
+        codes, names = encode(array.ravel(), what=what)
+        labels.append(np.array([*names, ""], dtype=object)[codes].reshape(array.shape))
+    first, second = map(len, labels)
+    if first != second:
         raise InputError(f"y_pred_biased: {second} runs; expected {first}, as in y_pred_unbiased")
     both = np.stack(labels)
     kept = (texts != "") & (both != "").all(axis=(0, 1))
@@ -308,40 +316,21 @@ def _pair(y_true: Any, predictions: tuple[Any, Any], units: Any) -> _Paired:
     alone = np.flatnonzero(codes < 0)
     every = codes.astype(np.int64)
     every[alone] = len(names) + np.arange(len(alone))
-    keys = np.array([*names, *(f"\x00{index}" for index in range(len(alone)))], dtype=np.str_)
-    present, inverse = np.unique(every[kept], return_inverse=True)
+    keys = unit_keys([*names, *(f"\x00{index}" for index in range(len(alone)))])
+    present, inverse, images = np.unique(every[kept], return_inverse=True, return_counts=True)
     sums = np.stack([np.bincount(inverse, one) for one in right]).astype(np.int64)
-    images = np.bincount(inverse).astype(np.int64)
-    return _Paired(sums, images, unit_keys(keys[present]), by_run, missing)
-
-
-def _runs(labels: Any, n: int, what: str) -> AnyArray:
-    """Return labels as texts, shape (runs, n), "" where missing."""
-    array = np.asarray(labels)
-    if array.ndim not in (1, 2) or array.shape[-1] != n:
-        raise InputError(f"{what}: shape {array.shape}; expected ({n},) or (runs, {n}), as y_true")
-    codes, names = encode(array.ravel(), what=what)
-    texts: AnyArray = np.array([*names, ""], dtype=object)[codes]
-    return texts.reshape(-1, n)
-
-
-def _work(sizes: Integers, many: Integers) -> int:
-    """Multiplications of the convolutions that `_enumerated` makes."""
-    lengths = 2 * np.cumsum(sizes * many) + 1
-    return int((lengths[1:] * (2 * sizes * many + 1)[1:]).sum()) if len(sizes) > 1 else 0
+    return _Paired(sums, images, keys[present], by_run, missing)
 
 
 def _enumerated(sizes: Integers, many: Integers) -> tuple[Floats, Floats]:
     """Return every sum of ±size, and its probability when signs are fair coins."""
-    masses = [np.ones(1)]
+    total = np.ones(1)
     for size, times in zip(sizes.tolist(), many.tolist(), strict=True):
         mass = np.zeros(2 * size * times + 1)
         mass[:: 2 * size] = binom.pmf(np.arange(times + 1), times, 0.5)
-        masses.append(mass)
-    total = reduce(np.convolve, masses)
-    reach = (len(total) - 1) // 2
+        total = np.asarray(np.convolve(total, mass), dtype=np.float64)
     possible = np.flatnonzero(total > 0)
-    return (possible - reach).astype(np.float64), total[possible]
+    return possible - (len(total) - 1) / 2.0, total[possible]
 
 
 def accuracy_difference(
@@ -379,9 +368,8 @@ def accuracy_difference(
         signed difference, folded at 0, so that it can reach 0. Chance: the two models swap
         their predictions on each image (or unit) with probability 1/2; p is exact (McNemar's
         test for one run) wherever the distribution can be enumerated. `.by` has Δ with the
-        accuracy of both models, "percent_difference" = %Δ, "signed_difference" =
-        A_unbiased − A_biased, and with several runs "mean_over_runs": the mean of Δ's signed
-        differences run by run, with its t-interval, folded.
+        accuracy of both models, "percent_difference" = %Δ, and with several runs
+        "mean_over_runs": the mean of the differences run by run, with its t-interval, folded.
 
     Raises
     ------
@@ -392,63 +380,64 @@ def accuracy_difference(
     ----------
     Mandal 2024, chapter 7; McNemar 1947; Fay 2010 (exact McNemar test).
     """
-    paired = _pair(y_true, (y_pred_unbiased, y_pred_biased), units)
+    models = {"y_pred_unbiased": y_pred_unbiased, "y_pred_biased": y_pred_biased}
+    paired = _pair(y_true, models, units)
     rates = paired.right.sum(axis=1) / paired.most
-    signed, level = float(rates[0] - rates[1]), level_of(resampling)
-    held, boot = NOTHING, None
+    value, n = abs(float(rates[0] - rates[1])), int(paired.images.sum())
+    held, boot, method = NOTHING, None, "none: use Bootstrap()"
     if resampling is not None:
         differences, weights, text = paired.swaps(resampling, rng)
-        held = against(np.abs(differences), abs(signed), "higher", text, weights=weights)
+        held = against(np.abs(differences), value, "higher", text, weights=weights)
     if isinstance(resampling, Bootstrap):
         boot = paired.replicates(resampling.replicates, rng)
+        method = f"paired {replicates_text(boot, f'{paired.unit}s')}"
+    ends = no_ends if boot is None else folded_ends(boot[:, 0] - boot[:, 1])
     return make_estimate(
         "accuracy_difference",
-        abs(signed),
-        dict.fromkeys(MODELS, paired.n),
-        "none: use Bootstrap()"
-        if boot is None
-        else f"paired percentile bootstrap over {paired.what}s, {len(boot)} replicates",
+        value,
+        dict.fromkeys(MODELS, n),
+        method,
         params={"runs": paired.by_run.shape[1]},
         **held.fields("no resampling was asked for"),
-        by=parts_to_table(_parts(paired, rates, boot, held, level)),
-        excluded={"missing true class or prediction": paired.missing} if paired.missing else {},
+        by=parts_to_table(_parts(paired, rates, boot, (ends, held), level_of(resampling))),
+        excluded={"missing true class or prediction": paired.missing},
         unit="row" if paired.keys is None else "unit",
-        ends=no_ends if boot is None else Folded(boot[:, 0] - boot[:, 1]),
+        ends=ends,
     )
 
 
 def _parts(
-    paired: _Paired, rates: Floats, boot: Floats | None, held: Against, level: float
+    paired: _Paired,
+    rates: Floats,
+    boot: Floats | None,
+    whole: tuple[Ends, Against],
+    level: float,
 ) -> Iterator[Part]:
-    """Yield the difference with both accuracies, in per cent, signed, and as mean over runs."""
-    signed, n = float(rates[0] - rates[1]), paired.n
+    """Yield the difference with both accuracies, in per cent, and as mean over runs."""
+    difference, n = abs(float(rates[0] - rates[1])), int(paired.images.sum())
+    ends, held = whole
     low = high = np.full(2, np.nan)
     if paired.keys is None and len(paired.by_run[0]) == 1:
         # Each image is one independent answer.
         low, high = wilson(paired.right.sum(axis=1), n, level)
     elif boot is not None:
-        low, high, _ = percentile(boot, level)
+        low, high = percentile(boot, level)
     groups = tuple(
-        GroupValue(model, (model,), n, *ends)
-        for model, *ends in zip(MODELS, rates.tolist(), low.tolist(), high.tolist(), strict=True)
+        GroupValue(model, (model,), n, *numbers)
+        for model, *numbers in zip(MODELS, rates.tolist(), low.tolist(), high.tolist(), strict=True)
     )
-    ends, of_percent, of_signed = no_ends, no_ends, no_ends
-    if boot is not None:
-        apart = boot[:, 0] - boot[:, 1]
-        with np.errstate(invalid="ignore", divide="ignore"):
-            percents = 100.0 * apart / boot[:, 0]
-        ends, of_signed = Folded(apart), Percentile(apart)
-        of_percent = Folded(np.where(np.isfinite(percents), percents, np.nan))
     yield number(
-        "accuracy_difference", abs(signed), ends=ends, level=level, held=held, n=n, by_group=groups
+        "accuracy_difference", difference, ends=ends, level=level, held=held, n=n, by_group=groups
     )
     if rates[0] == 0:
         reason = f"the model {MODELS[0]} is never right"
         yield Part("percent_difference", "", np.nan, n=n, reason=reason)
     else:
-        percent = 100.0 * abs(signed) / float(rates[0])
-        yield Part("percent_difference", "", percent, *of_percent(level), n=n)
-    yield Part("signed_difference", "", signed, *of_signed(level), n=n)
+        of_percent = no_ends(level)
+        if boot is not None:
+            of_percent = folded_ends(divide(100.0 * (boot[:, 0] - boot[:, 1]), boot[:, 0]))(level)
+        percent = 100.0 * difference / float(rates[0])
+        yield Part("percent_difference", "", percent, *of_percent, n=n)
     if len(paired.by_run[0]) > 1:
         runs = paired.by_run[0] - paired.by_run[1]
         mean_ends = folded(*(float(end) for end in mean_t(runs, level)))

@@ -36,9 +36,9 @@ from equipoise.stats.intervals import (
     Scored,
     largest_gap,
     percentile,
+    scored,
     simultaneous_gap,
     studentized_range,
-    wilson,
 )
 from equipoise.stats.resampling import Resampling
 
@@ -141,7 +141,7 @@ class Rate:
 
     def scored(self, cells: Cells, level: float) -> Scored:
         """Return the rate of the first table with hybrid intervals, (classes, groups)."""
-        each = [scored_shares(some[0], every[0], level) for some, every in self.counts(cells)]
+        each = [scored(some[0], every[0], level) for some, every in self.counts(cells)]
         return reduce(Scored.plus, each).scaled(1.0 / len(each))
 
 
@@ -170,11 +170,6 @@ def divide(successes: Floats, totals: Floats) -> Floats:
     """Divide, NaN where the total is 0."""
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(totals > 0, successes / totals, np.nan)
-
-
-def scored_shares(successes: Floats, totals: Floats, level: float) -> Scored:
-    """Return shares with their Wilson intervals."""
-    return Scored(divide(successes, totals), *wilson(successes, totals, level))
 
 
 def largest(values: Floats) -> Floats:
@@ -337,7 +332,7 @@ class Family:
         counts, draws, usable = self.counts, self.draws, self.counts.groups.usable
         many = len(counts.classes)
         if draws.boot is not None:
-            return percentile(draws.boot[:, self.start : self.start + many], draws.level)[:2]
+            return percentile(draws.boot[:, self.start : self.start + many], draws.level)
         if not (draws.intervals and counts.independent and usable.sum() >= 2):
             return np.full(many, np.nan), np.full(many, np.nan)
         if len(self.rate.terms) == 1:
@@ -359,9 +354,7 @@ class Family:
             low = high = np.full(low.shape, np.nan)
             if draws.boot is not None and self.shares is not None:
                 replicates = draws.boot[:, self.shares : self.shares + low.size]
-                low, high = (
-                    end.reshape(low.shape) for end in percentile(replicates, draws.level)[:2]
-                )
+                low, high = (end.reshape(low.shape) for end in percentile(replicates, draws.level))
         absent = [totals[0] == 0 for _, totals in self.rate.counts(self.cells)]
         bases = [f"no {base}" for *_, base in self.rate.terms]
         note = np.select([*absent, ~(groups.usable & self.large)], [*bases, too_small(groups)], "")
@@ -679,7 +672,7 @@ class EqualizedOdds(RateGaps):
         classes = len(counts.classes)
         low = high = np.full(classes, np.nan)
         if draws.boot is not None:
-            low, high, _ = percentile(draws.boot[:, 1 : 1 + classes], draws.level)
+            low, high = percentile(draws.boot[:, 1 : 1 + classes], draws.level)
         elif draws.intervals and counts.independent:
             low, high = _ends(*compared, self.aggregate, draws.level)
         conditions = np.stack([one.value for one in both])

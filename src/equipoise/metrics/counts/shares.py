@@ -16,7 +16,7 @@ from equipoise.core.estimate import Estimate, Harm, no_ends
 from equipoise.core.finding import GroupValue
 from equipoise.core.labels import encode
 from equipoise.core.parts import Part, parts_to_table
-from equipoise.metrics.building import NOTHING, Against, Percentile, against, ends_of, number
+from equipoise.metrics.building import NOTHING, Against, against, ends_of, number
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
 from equipoise.stats.intervals import wilson
@@ -255,7 +255,7 @@ class Shares:
 
     def __call__(self, level: float) -> tuple[float, float]:
         """Return the ends of the MAD."""
-        return no_ends(level) if self.boot is None else Percentile(mad(self.boot))(level)
+        return no_ends(level) if self.boot is None else ends_of(mad(self.boot))(level)
 
     @cached_property
     def _kept(self) -> Integers:
@@ -697,7 +697,7 @@ class LargestGap:
     def __call__(self, level: float) -> tuple[float, float]:
         """Return the ends."""
         each = 1.0 - (1.0 - level) / self.drawn.shape[1]
-        ends = [Percentile(column)(each) for column in self.drawn.T]
+        ends = [ends_of(column)(each) for column in self.drawn.T]
         low = max(max(a, -b, 0.0) for a, b in ends)
         high = max(max(abs(a), abs(b)) for a, b in ends)
         return low, high

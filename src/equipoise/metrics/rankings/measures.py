@@ -603,7 +603,7 @@ def retrieval_curves(  # noqa: PLR0913 - one keyword for each choice
         columns = {"value": values.mean(axis=0)}
         if weights is not None:
             boot = np.stack([weighted_mean(weights, one) for one in values.T], axis=1)
-            columns["low"], columns["high"], _ = percentile(boot, level)
+            columns["low"], columns["high"] = percentile(boot, level)
         if metric in null:
             bands = np.array([(one.mean, one.low, one.high) for one in map(band, null[metric].T)])
             columns |= zip(_BANDS, bands.T, strict=True)

@@ -10,7 +10,7 @@ from scipy.special import gammaln
 from equipoise.core.arrays import Floats
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Ends, Estimate, no_ends
-from equipoise.metrics.building import Percentile, replicates_text
+from equipoise.metrics.building import ends_of, replicates_text
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.spec import MetricSpec, make_estimate, register
 from equipoise.stats.intervals import ClosedForm, wilson
@@ -165,9 +165,7 @@ def _interval(
     shares = np.full(many, 1.0 / many)
     drawn = stream(rng, "recall").multinomial(many, shares, size=resampling.replicates)
     replicates = (drawn * sums).sum(axis=1) / (drawn * sizes).sum(axis=1)
-    return Percentile(replicates), replicates_text(
-        replicates, "queries" if units is None else "units"
-    )
+    return ends_of(replicates), replicates_text(replicates, "queries" if units is None else "units")
 
 
 register(

@@ -73,7 +73,7 @@ def _of_version(results: ConceptResults, alpha: float) -> Contrasts:
             for index, pair in enumerate(results.pairs):
                 value = float(values[index])
                 draws = np.full(1, np.nan) if boot is None else boot[:, index]
-                low, high, _ = percentile(draws, 1.0 - alpha)
+                low, high = percentile(draws, 1.0 - alpha)
                 drawn = None if null is None else np.abs(null[:, index])
                 finest = results.resolution
                 p = against(drawn, abs(value), "higher", "", resolution=finest, scale=1.0).p_value
@@ -351,7 +351,7 @@ def _order(a: Contrast, b: Contrast, alpha: float) -> tuple[float, float, float]
     if math.isnan(difference):
         return difference, math.nan, math.nan
     # The observed directions stay: |replicate| would never be below 0.
-    low, high, _ = percentile(a.sign * a.replicates - b.sign * b.replicates, 1.0 - alpha)
+    low, high = percentile(a.sign * a.replicates - b.sign * b.replicates, 1.0 - alpha)
     return difference, float(low), float(high)
 
 

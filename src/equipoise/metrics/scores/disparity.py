@@ -19,9 +19,9 @@ from equipoise.core.parts import Part, parts_to_table
 from equipoise.metrics.building import (
     NOTHING,
     Against,
-    Folded,
     Known,
     against,
+    folded_ends,
     group_values,
     number,
     replicates_text,
@@ -54,7 +54,7 @@ def _pairwise_ends(replicates: Floats | None) -> Ends:
         return no_ends
 
     def ends(level: float) -> tuple[float, float]:
-        each = [Folded(column)(spread_level(level, known.shape[1])) for column in known.T]
+        each = [folded_ends(column)(spread_level(level, known.shape[1])) for column in known.T]
         return max(low for low, _ in each), max(high for _, high in each)
 
     return ends
@@ -85,7 +85,7 @@ def _pairs(results: ConceptResults, concept: int | None) -> Iterator[Part]:
     for index, (g, h) in enumerate(results.pairs):
         value, held, ends = float(differences[index]), NOTHING, (math.nan, math.nan)
         if boot is not None and not math.isnan(value):
-            low, high, _ = percentile(boot[:, index], results.level)
+            low, high = percentile(boot[:, index], results.level)
             ends = float(low), float(high)
         if null is not None and not math.isnan(value):
             draws = null[:, index]

@@ -79,7 +79,7 @@ class Share:
         low, high = (float(one) for one in wilson(self.hits, self.total, level))
         if self.replicates is None:
             return low, high
-        below, above, _ = percentile(self.replicates, level)
+        below, above = percentile(self.replicates, level)
         return min(low, float(below)), max(high, float(above))
 
     def part(self, metric: str, subject: str, **columns: Any) -> Part:

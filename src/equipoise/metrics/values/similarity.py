@@ -20,7 +20,6 @@ from equipoise.core.parts import Part, parts_to_table
 from equipoise.metrics.building import (
     Against,
     Known,
-    Percentile,
     against_chance,
     ends_of,
     gaps,
@@ -249,11 +248,11 @@ def normalized_similarity_mad(  # noqa: PLR0913 - one keyword for each choice
     def ends(index: int) -> Ends:
         if boot is None or index not in known:
             return no_ends
-        return Percentile(deviation(boot[:, index], compared[index]))
+        return ends_of(deviation(boot[:, index], compared[index]))
 
     low, high = np.full((2, *shape), np.nan)
     if boot is not None:
-        low[known], high[known], _ = percentile(boot[:, known], draws.level)
+        low[known], high[known] = percentile(boot[:, known], draws.level)
     notes = np.where(pools.sizes > 0, "", "not in the pool").tolist()
     rows = zip(pools.sizes, p, low, high, notes, strict=True)
     by_group = [group_rows(pools.groups, *row) for row in rows]
@@ -481,7 +480,7 @@ def _group_effects(
                 means = (concepts.weights @ np.where(counted, each, 0.0)) / (
                     concepts.weights @ counted
                 )
-            low, high, _ = percentile(means, level_of(resampling))
+            low, high = percentile(means, level_of(resampling))
         values = _values(effects, (known_mean(each.T), low, high), known.tolist())
         drawn = np.stack([known_mean(bands[:, known, group]) for group in range(groups)])
         shown.append(("", values, drawn))

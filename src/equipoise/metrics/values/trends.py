@@ -19,10 +19,10 @@ from equipoise.core.labels import encode
 from equipoise.core.parts import parts_to_table
 from equipoise.metrics.building import (
     NOTHING,
-    Folded,
     against,
     bootstrap_method,
     ends_of,
+    folded_ends,
     gaps,
     known_mean,
     number,
@@ -280,7 +280,7 @@ def _estimate(
     helds = [NOTHING] * len(observed)
     if metric == "gender_difference":
         if boot is not None and boot.shape[2] == 2:
-            ends[1:] = [Folded(one[:, 0] - one[:, 1]) for one in boot.transpose(1, 0, 2)]
+            ends[1:] = [folded_ends(one[:, 0] - one[:, 1]) for one in boot.transpose(1, 0, 2)]
         if (exchanged := images.exchanged(resampling, rng)) is not None:
             null, resolution = statistic(exchanged), resolution_of(resampling)
             text = f"images exchange their group within each region; {len(null)} permutations"

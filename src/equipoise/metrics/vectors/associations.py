@@ -16,7 +16,7 @@ from equipoise.core.arrays import AnyArray, Floats
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate
 from equipoise.core.parts import Part, parts_to_table
-from equipoise.metrics.building import NOTHING, Against, Percentile, against, ends_of
+from equipoise.metrics.building import NOTHING, Against, against, ends_of
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.spec import COHEN, COSINE, MetricSpec, make_estimate, register
 from equipoise.metrics.vectors.partitions import (
@@ -542,7 +542,7 @@ def compare_encoders(
         apart = float(both[0].sum() - both[1].sum())
         ends = math.nan, math.nan
         if a.boot is not None and b.boot is not None and a.boot.shape == b.boot.shape:
-            ends = Percentile(np.abs(a.boot).sum(axis=1) - np.abs(b.boot).sum(axis=1))(level)
+            ends = ends_of(np.abs(a.boot).sum(axis=1) - np.abs(b.boot).sum(axis=1))(level)
         p = _swapped(both, abs(apart), resampling, rng).p_value
         known = math.nan if p is None else p
         parts.append(Part("difference", f"{first} - {second}", apart, *ends, p_value=known, n=n))

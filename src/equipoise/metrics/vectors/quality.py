@@ -16,7 +16,7 @@ from equipoise.core.errors import InputError
 from equipoise.core.estimate import Ends, Estimate, no_ends
 from equipoise.core.labels import encode
 from equipoise.core.parts import Part, parts_to_table
-from equipoise.metrics.building import Percentile, bootstrap_method, ends_of
+from equipoise.metrics.building import bootstrap_method, ends_of
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.spec import MetricSpec, make_estimate, register
 from equipoise.metrics.values.labels import Share, share_method
@@ -55,7 +55,7 @@ class MovedPercentile:
         known = np.array([one for one in self.replicates if math.isfinite(one)])
         if len(known) < 2:
             return math.nan, math.nan
-        low, high = Percentile(known - known.mean() + self.value)(level)
+        low, high = ends_of(known - known.mean() + self.value)(level)
         return max(self.least, low), high
 
 
