@@ -36,7 +36,7 @@ def unordered(*names, n=12):
 
 
 def confusion(right):
-    return {"a": {"a": right, "b": 100 - right}, "b": {"a": 20, "b": 80}}
+    return m.Confusion(("a", "b"), ("a", "b"), np.array([[right, 100 - right], [20, 80]]))
 
 
 @cache

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from equipoise.metrics.counts.shares import corrected_shares
+from equipoise.metrics.counts.shares import Confusion, corrected_shares
 from equipoise.stats.resampling import Bootstrap
 
 pytestmark = pytest.mark.slow
@@ -34,12 +34,9 @@ def found(true, right, n, labelled, seed):
     rates = np.full((classes, classes + 1), (1 - right) / classes)
     rates[np.arange(classes), np.arange(classes)] = right
     names = [*(f"c{place}" for place in range(classes)), "unknown"]
-
-    def drawn(many, shares):
-        return dict(zip(names, rng.multinomial(many, shares).tolist(), strict=True))
-
-    known = {name: drawn(labelled, row) for name, row in zip(names[:-1], rates, strict=True)}
-    said = drawn(n, true @ rates)
+    counts = np.stack([rng.multinomial(labelled, row) for row in rates])
+    known = Confusion(tuple(names[:-1]), tuple(names), counts)
+    said = np.repeat(names, rng.multinomial(n, true @ rates))
     return corrected_shares(said, known, resampling=Bootstrap(400, 200), rng=seed)
 
 

@@ -330,7 +330,8 @@ def _enumerated(sizes: Integers, many: Integers) -> tuple[Floats, Floats]:
         mass[:: 2 * size] = binom.pmf(np.arange(times + 1), times, 0.5)
         total = np.asarray(np.convolve(total, mass), dtype=np.float64)
     possible = np.flatnonzero(total > 0)
-    return possible - (len(total) - 1) / 2.0, total[possible]
+    sums = possible.astype(np.float64) - (len(total) - 1) / 2.0
+    return sums, total[possible]
 
 
 def accuracy_difference(

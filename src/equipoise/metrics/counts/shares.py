@@ -6,17 +6,17 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 
-from equipoise.core.arrays import Floats, Integers
+from equipoise.core.arrays import Floats, Integers, Integers32
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate, Harm, no_ends
 from equipoise.core.finding import GroupValue
 from equipoise.core.labels import encode
 from equipoise.core.parts import Part, parts_to_table
-from equipoise.metrics.building import NOTHING, Against, against, ends_of, number
+from equipoise.metrics.building import NOTHING, Against, against, ends_of, number, spread_level
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
 from equipoise.stats.intervals import wilson
@@ -28,8 +28,6 @@ from equipoise.stats.resampling import (
     resolution_of,
 )
 from equipoise.stats.streams import stream
-
-Method = Literal["likelihood", "inverse"]
 
 # What is added to each count of an outcome before shares are drawn (Jeffreys), so that what was not
 # said is rare and not impossible; to the rates of a class one image in all (Perks), for there a
@@ -45,20 +43,30 @@ MOST_DRAWS = 20_000
 
 @dataclass(frozen=True, eq=False)
 class Confusion:
-    """Counts of what was said of images of each class.
+    """Counts of a classifier's labels of images of each class.
 
     Attributes
     ----------
     classes : tuple of str
         True classes.
     outcomes : tuple of str
-        What may be said: the classes, and further ones such as "unknown".
+        Labels: the classes, and further ones such as "unknown".
     counts : ndarray of int, shape (classes, outcomes)
+
+    Raises
+    ------
+    InputError
+        When counts are negative, no whole numbers, or of another shape.
     """
 
     classes: tuple[str, ...]
     outcomes: tuple[str, ...]
     counts: Integers
+
+    def __post_init__(self) -> None:
+        shape, counts = (len(self.classes), len(self.outcomes)), self.counts
+        if counts.shape != shape or counts.dtype.kind not in "iu" or (counts < 0).any():
+            raise InputError(f"confusion: expected whole numbers of at least 0, shape {shape}")
 
     @classmethod
     def of_labels(
@@ -69,7 +77,7 @@ class Confusion:
         Parameters
         ----------
         true, said : array-like, shape (n,)
-            The true class, and what was said; missing ones are left out.
+            The true class, and the classifier's label; missing ones are left out.
         outcomes : sequence of str
             Outcomes to have a column, whether they occur or not.
 
@@ -81,41 +89,20 @@ class Confusion:
         Raises
         ------
         InputError
-            When the lengths differ, or no image has both.
+            When the lengths differ.
         """
         rows, classes = encode(true, what="true labels")
-        columns, found = encode(said, what="predicted labels")
+        columns, labels = encode(said, what="predicted labels")
         if len(rows) != len(columns):
             raise InputError(
                 f"true labels: {len(rows)}; predicted: {len(columns)}; expected as many"
             )
-        names = tuple(dict.fromkeys([*outcomes, *classes, *found]))
-        place = np.array([names.index(one) for one in found], dtype=np.int64)
+        names = tuple(dict.fromkeys([*outcomes, *classes, *labels]))
+        place = np.array([names.index(one) for one in labels], dtype=np.int64)
         known = (rows >= 0) & (columns >= 0)
-        if not known.any():
-            raise InputError(f"true labels: none of {len(rows)} images has one and a predicted one")
-        cells = rows[known].astype(np.int64) * len(names) + place[columns[known]]
-        counts = np.bincount(cells, minlength=len(classes) * len(names))
-        return cls(classes, names, counts.reshape(len(classes), -1)), int((~known).sum())
-
-    @classmethod
-    def of_counts(cls, counts: Mapping[str, Mapping[str, int]]) -> Confusion:
-        """Take counts by true class and outcome; what is not named is 0.
-
-        Raises
-        ------
-        InputError
-            When a count is negative or no whole number, or there is none.
-        """
-        classes = tuple(counts)
-        outcomes = tuple(dict.fromkeys([*classes, *(o for row in counts.values() for o in row)]))
-        cells = [
-            [_whole_number(row.get(outcome, 0), f"{name} as {outcome}") for outcome in outcomes]
-            for name, row in counts.items()
-        ]
-        if not np.any(cells):
-            raise InputError("confusion: no labelled image; expected counts by true class")
-        return cls(classes, outcomes, np.array(cells, dtype=np.int64))
+        counts = np.zeros((len(classes), len(names)), dtype=np.int64)
+        np.add.at(counts, (rows[known], place[columns[known]]), 1)
+        return cls(classes, names, counts), int((~known).sum())
 
     @property
     def labelled(self) -> Integers:
@@ -136,80 +123,38 @@ class Confusion:
         sizes = np.linalg.svd(self.rates, compute_uv=False)
         return float(sizes[0] / sizes[-1]) if sizes[-1] > 1e-12 * sizes[0] else math.inf
 
-    @property
-    def accuracy(self) -> Floats:
-        """Share of the images of each class that are named right."""
-        places = [self.outcomes.index(one) for one in self.classes]
-        return np.asarray(self.rates[np.arange(len(self.classes)), places])
-
-    def over(self, classes: Sequence[str], outcomes: Sequence[str]) -> Confusion:
-        """Return the counts of exactly these classes and outcomes, in their order."""
-        known = {
-            (name, outcome): count
-            for name, row in zip(self.classes, self.counts.tolist(), strict=True)
-            for outcome, count in zip(self.outcomes, row, strict=True)
-        }
-        cells = [[known.get((name, outcome), 0) for outcome in outcomes] for name in classes]
-        return Confusion(tuple(classes), tuple(outcomes), np.array(cells, dtype=np.int64))
+    def arranged(self, order: Sequence[str], aside: Sequence[str]) -> Confusion:
+        """Return the counts of classes in an order, then those set aside, outcomes alike."""
+        names = [*order, *(one for one in aside if one in self.classes)]
+        of_class = dict(zip(self.classes, self.counts, strict=True))
+        none = np.zeros(len(self.outcomes), dtype=np.int64)
+        rows = np.stack([of_class.get(one, none) for one in names])
+        said = dict(zip(self.outcomes, rows.T, strict=True))
+        outcomes = [*names, *(one for one in said if said[one].any() and one not in names)]
+        never = np.zeros(len(names), dtype=np.int64)
+        counts = np.stack([said.get(one, never) for one in outcomes], axis=1)
+        return Confusion(tuple(names), tuple(outcomes), counts)
 
 
-def _whole_number(count: object, what: str) -> int:
-    number = float(count) if isinstance(count, int | float | np.number) else math.nan
-    if not number >= 0 or number != int(number):
-        raise InputError(f"{what}: {count!r}; expected a whole number of images, at least 0")
-    return int(number)
+def _independent(codes: Integers32, units: Any) -> float:
+    """Return how many independent images say as much.
 
-
-@dataclass(frozen=True, eq=False)
-class PredictedCounts:
-    """How often each outcome was predicted for the images whose shares are estimated.
-
-    Attributes
-    ----------
-    counts : mapping of str to int
-    effective : float
-        Independent images that tell as much: fewer where images share units.
-    left_out : int
-        Images without an outcome.
-    units : int or None
-        Units, where images repeat within them.
+    That is n over the design effect: how much more shares vary between units than images.
     """
-
-    counts: Mapping[str, int]
-    effective: float
-    left_out: int = 0
-    units: int | None = None
-
-
-def _predicted(predicted: Any, units: Any) -> PredictedCounts:
-    """Count outcomes, passed as counts or one by one."""
-    if isinstance(predicted, Mapping):
-        if units is not None:
-            raise InputError("units: counts have none; give what was said of each image")
-        counts = {str(name): _whole_number(count, str(name)) for name, count in predicted.items()}
-        return PredictedCounts(counts, float(sum(counts.values())))
-    codes, names = encode(predicted, what="predicted labels")
     known = codes >= 0
-    counts = dict(zip(names, np.bincount(codes[known], minlength=len(names)).tolist(), strict=True))
-    left_out, n = int((~known).sum()), int(known.sum())
+    n = int(known.sum())
     if units is None or not n:
-        return PredictedCounts(counts, float(n), left_out)
-    of, unit_names = encode(units, what="units")
+        return float(n)
+    of, names = encode(units, what="units")
     if len(of) != len(codes):
         raise InputError(f"units: {len(of)}; expected {len(codes)}, one for each image")
     # An image without a unit is one of its own.
-    own = np.where(of < 0, len(unit_names) + np.arange(len(of)), of)[known]
-    place = np.unique(own, return_inverse=True)[1]
-    many = int(place.max()) + 1
-    return PredictedCounts(counts, _effective(codes[known], place, many), left_out, many)
-
-
-def _effective(codes: Any, unit: Any, many: int) -> float:
-    """Return n over the design effect: how much more shares vary between units than images."""
-    n, classes = len(codes), int(codes.max()) + 1
+    own = np.where(of < 0, len(names) + np.arange(len(of)), of)[known]
+    unit, label = np.unique(own, return_inverse=True)[1], codes[known]
+    many, classes = int(unit.max()) + 1, int(label.max()) + 1
     if many in (1, n):
         return float(many)
-    table = np.bincount(unit * classes + codes, minlength=many * classes).reshape(many, classes)
+    table = np.bincount(unit * classes + label, minlength=many * classes).reshape(many, classes)
     shares = table.sum(axis=0) / n
     simple = float((shares * (1.0 - shares)).sum()) / n
     apart = table - shares * table.sum(axis=1, keepdims=True)
@@ -224,7 +169,7 @@ class Shares:
     Attributes
     ----------
     classes : tuple of str
-        Whose shares are estimated.
+        Whose shares are estimated: the first ones of `confusion`.
     said : ndarray, shape (outcomes,)
         Counts, in the order of the outcomes of `confusion`.
     effective : float
@@ -232,8 +177,6 @@ class Shares:
     confusion : Confusion
     exact : bool
         Whether what is said is taken for true: nothing is corrected.
-    constrained : bool
-        Whether shares are those of largest likelihood in the simplex, or the plain inverse.
     name : str
         Key of the draws of these images; those of the labelled ones are the same for all.
     resampling : Resampling or None
@@ -247,7 +190,6 @@ class Shares:
     effective: float
     confusion: Confusion
     exact: bool
-    constrained: bool
     name: str
     resampling: Resampling | None
     seed: int
@@ -255,12 +197,7 @@ class Shares:
 
     def __call__(self, level: float) -> tuple[float, float]:
         """Return the ends of the MAD."""
-        return no_ends(level) if self.boot is None else ends_of(mad(self.boot))(level)
-
-    @cached_property
-    def _kept(self) -> Integers:
-        """Places of the classes among those of the confusion counts."""
-        return np.array([self.confusion.classes.index(one) for one in self.classes])
+        return ends_of(None if self.boot is None else mad(self.boot))(level)
 
     @cached_property
     def _every(self) -> Floats:
@@ -309,7 +246,8 @@ class Shares:
         draws = null_draws(self.resampling or DEFAULT, MOST_DRAWS)
         if len(self.classes) < len(confusion.classes):
             every = _normalised(np.clip(self._every, 0.0, None))
-            every[self._kept] = target * every[self._kept].sum()
+            own = slice(len(self.classes))
+            every[own] = target * every[own].sum()
             target = every
         # What was never seen is rare and not impossible.
         rates = confusion.rates
@@ -327,7 +265,7 @@ class Shares:
         return self._of_classes(self._solved(share, again))
 
     def _of_classes(self, shares: Floats) -> Floats:
-        some = shares[:, self._kept]
+        some = shares[:, : len(self.classes)]
         total = some.sum(axis=1, keepdims=True)
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(np.where(total > 0, some / total, np.nan))
@@ -335,7 +273,7 @@ class Shares:
     def _solved(self, share: Floats, rates: Floats) -> Floats:
         if self.exact:
             return share[:, : len(self.confusion.classes)]
-        return likeliest(share, rates) if self.constrained else inverted(share, rates)
+        return likeliest(share, rates)
 
     @property
     def method(self) -> str:
@@ -457,12 +395,11 @@ def mad(shares: Floats) -> Floats:
 
 def corrected_shares(  # noqa: PLR0913 - one keyword for each choice
     predicted: Any,
-    confusion: Confusion | Mapping[str, Mapping[str, int]] | None,
+    confusion: Confusion | None,
     *,
     classes: Sequence[str] | None = None,
     aside: Sequence[str] = (),
     units: Any = None,
-    method: Method = "likelihood",
     max_condition: float = 20.0,
     min_labelled: int = 10,
     resampling: Resampling | None = DEFAULT,
@@ -478,11 +415,11 @@ def corrected_shares(  # noqa: PLR0913 - one keyword for each choice
 
     Parameters
     ----------
-    predicted : array-like of labels, shape (n,), or mapping of outcome to count
-        What was said of the images; missing labels are left out, and counted.
-    confusion : Confusion, mapping of true class to mapping of outcome to count, or None
-        Labelled images, see `Confusion`. Outcomes that are no class, such as "unknown", are part
-        of what is said. None: the classifier is taken at its word and nothing is corrected.
+    predicted : array-like, shape (n,)
+        The classifier's label of each image; missing labels are left out, and counted.
+    confusion : Confusion or None
+        Labelled images. Outcomes that are no class, such as "unknown", are part of what is said.
+        None: the classifier is taken at its word and nothing is corrected.
     classes : sequence of str, optional
         The order of the classes; those of the labelled images otherwise.
     aside : sequence of str
@@ -490,8 +427,6 @@ def corrected_shares(  # noqa: PLR0913 - one keyword for each choice
         other images.
     units : array-like, shape (n,), optional
         Of images that are not independent, such as those of one seed.
-    method : str
-        "likelihood", or "inverse": the plain inverse, whose shares may lie outside [0, 1].
     max_condition : float
         Above this condition number of the rates, nothing is estimated.
     min_labelled : int
@@ -517,8 +452,7 @@ def corrected_shares(  # noqa: PLR0913 - one keyword for each choice
     Raises
     ------
     InputError
-        When labels and units differ in number, a count is no whole number, or fewer than two
-        classes are left.
+        When labels and units differ in number, or fewer than two classes are left.
 
     Notes
     -----
@@ -529,50 +463,50 @@ def corrected_shares(  # noqa: PLR0913 - one keyword for each choice
     ----------
     Rogan & Gladen 1978; Saerens, Latinne & Decaestecker 2002; Mandal 2024.
     """
-    said = _predicted(predicted, units)
-    known = Confusion.of_counts(confusion) if isinstance(confusion, Mapping) else confusion
-    every = (*said.counts,) if known is None else known.classes
+    codes, names = encode(predicted, what="predicted labels")
+    every = names if confusion is None else confusion.classes
     order = tuple(one for one in (every if classes is None else classes) if one not in aside)
     if len(order) < 2 or len({*order}) < len(order):
         raise InputError(f"classes: {[*order]}; expected at least two, each once")
-    if method not in get_args(Method):
-        raise InputError(f"method: {method!r}; expected 'likelihood' or 'inverse'")
-    if known is None:
+    if confusion is None:
         arranged = Confusion(order, order, np.eye(len(order), dtype=np.int64))
     else:
-        arranged = _arranged(known, order, aside)
-    counts = np.array([said.counts.get(one, 0) for one in arranged.outcomes], dtype=np.float64)
-    total = sum(said.counts.values())
-    effective = said.effective * counts.sum() / total if total else 0.0
-    constrained = method == "likelihood"
-    shares = Shares(
-        order, counts, effective, arranged, known is None, constrained, name, resampling, rng
-    )
+        arranged = confusion.arranged(order, aside)
+    of_label = np.bincount(codes[codes >= 0], minlength=len(names)).tolist()
+    counted = dict(zip(names, of_label, strict=True))
+    said = np.array([counted.get(one, 0) for one in arranged.outcomes], dtype=np.float64)
+    effective = _independent(codes, units) * said.sum() / max(sum(of_label), 1)
+    exact = confusion is None
+    shares = Shares(order, said, effective, arranged, exact, name, resampling, rng)
     reason = _reason(shares, aside, max_condition, min_labelled)
     shares = replace(shares, reason=reason)
     value = float(mad(shares.observed[None])[0])
     held = shares.against(None if shares.null is None else mad(shares.null), value, "equal")
+    params: dict[str, Any] = {"corrected": not exact, "aside": [*aside]}
+    if not exact:
+        params |= {
+            "labelled_images": int(arranged.labelled.sum()),
+            "condition_number": round(arranged.condition, 6),
+            "max_condition": max_condition,
+        }
+    if units is not None:
+        params["effective_images"] = round(effective, 3)
+    why = "no class" if exact else "of no labelled image"
+    others = {one: n for one, n in counted.items() if one not in arranged.outcomes}
     return make_estimate(
         "share_mad",
         value,
-        {"images": int(counts.sum())},
+        {"images": int(said.sum())},
         shares.method,
-        params=_params(shares, said, method, aside, max_condition),
+        params=params,
         **held.fields(reason or "no resampling was asked for"),
         by=lambda: parts_to_table(_parts(shares)),
-        excluded=_left_out(said, shares),
-        unit="unit" if said.units is not None else "image",
+        excluded={"nothing was said": int((codes < 0).sum())}
+        | {f"said {one}: {why}": n for one, n in others.items()},
+        unit="image" if units is None else "unit",
         reason=reason,
         ends=shares,
     )
-
-
-def _arranged(base: Confusion, order: Sequence[str], aside: Sequence[str]) -> Confusion:
-    """Return the counts with the classes in that order, and the excluded ones after them."""
-    names = [*order, *(one for one in aside if one in base.classes)]
-    rows = base.over(names, base.outcomes)
-    occurs = zip(rows.outcomes, rows.counts.sum(axis=0).tolist(), strict=True)
-    return rows.over(names, [*names, *(one for one, some in occurs if some and one not in names)])
 
 
 def _reason(shares: Shares, aside: Sequence[str], max_condition: float, min_labelled: int) -> str:
@@ -595,32 +529,6 @@ def _reason(shares: Shares, aside: Sequence[str], max_condition: float, min_labe
             f"{max_condition:g}: what is said hardly depends on what is shown"
         )
     return "" if shares.observed.sum() > 0 else f"no image is left beside {', '.join(aside)}"
-
-
-def _params(
-    table: Shares, said: PredictedCounts, method: Method, aside: Sequence[str], limit: float
-) -> dict[str, Any]:
-    about: dict[str, Any] = {"corrected": not table.exact, "aside": [*aside]}
-    if not table.exact:
-        about |= {
-            "solved_by": method,
-            "labelled_images": int(table.confusion.labelled.sum()),
-            "condition_number": round(table.confusion.condition, 6),
-            "max_condition": limit,
-            "transport": TRANSPORT,
-        }
-    if said.units is not None:
-        about |= {"units": said.units, "effective_images": round(table.effective, 3)}
-    return about
-
-
-def _left_out(said: PredictedCounts, table: Shares) -> dict[str, int]:
-    found = {"nothing was said": said.left_out} if said.left_out else {}
-    for outcome, count in said.counts.items():
-        if outcome not in table.confusion.outcomes and count:
-            why = "no class" if table.exact else "of no labelled image"
-            found[f"said {outcome}: {why}"] = count
-    return found
 
 
 def _parts(found: Shares) -> Iterator[Part]:
@@ -674,7 +582,6 @@ def mean_share_mad(estimates: Mapping[str, Estimate]) -> Estimate:
     nulls = [mad(one.null) for one in found if one.null is not None]
     boot, null = (np.mean(some, axis=0) if some else None for some in (boots, nulls))
     held = first.against(null, value, "equal in every set")
-    lost = len(estimates) - len(known)
     return make_estimate(
         metric="share_mad",
         value=value,
@@ -682,25 +589,10 @@ def mean_share_mad(estimates: Mapping[str, Estimate]) -> Estimate:
         method=first.method,
         params={"sets": len(known), "corrected": not first.exact},
         **held.fields("no resampling was asked for"),
-        excluded={"not estimable": lost} if lost else {},
+        excluded={"not estimable": len(estimates) - len(known)},
         unit=next(iter(known.values())).unit,
         ends=ends_of(boot),
     )
-
-
-@dataclass(frozen=True, eq=False)
-class LargestGap:
-    """Ends of the largest difference: those of every class together, at a shared level."""
-
-    drawn: Floats
-
-    def __call__(self, level: float) -> tuple[float, float]:
-        """Return the ends."""
-        each = 1.0 - (1.0 - level) / self.drawn.shape[1]
-        ends = [ends_of(column)(each) for column in self.drawn.T]
-        low = max(max(a, -b, 0.0) for a, b in ends)
-        high = max(max(abs(a), abs(b)) for a, b in ends)
-        return low, high
 
 
 def share_gap(
@@ -741,6 +633,13 @@ def share_gap(
     held = found.against(None if null is None else np.abs(null).max(axis=1), value, what)
     drawn = None if found.boot is None else found.boot - target
     used, level, parts = int(found.said.sum()), level_of(found.resampling), []
+
+    def ends_together(level: float) -> tuple[float, float]:
+        each = spread_level(level, len(classes))
+        low, high = np.transpose([ends_of(drawn, index)(each) for index in range(len(classes))])
+        reached = np.abs([low, high]).max()
+        return float(np.max([low, -high], initial=0.0)), float(reached)
+
     for index, name in enumerate(classes):
         ends = ends_of(drawn, index)
         low, high = (float(end + target[index]) for end in ends(level))
@@ -772,7 +671,7 @@ def share_gap(
         excluded=shares.excluded,
         unit=shares.unit,
         reason=shares.reason,
-        ends=no_ends if drawn is None else LargestGap(drawn),
+        ends=no_ends if drawn is None else ends_together,
     )
 
 
@@ -816,7 +715,6 @@ register(
         chance="above 0, more so for few images and a poor classifier",
         null="true shares are equal",
         parameters={
-            "solved_by": "likelihood (in the simplex) or inverse",
             "max_condition": "largest condition number of the confusion matrix: 20",
         },
     )
