@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from equipoise.core.arrays import AnyArray, Floats, Integers
+from equipoise.core.arrays import Floats, Integers
 from equipoise.core.errors import InputError
 from equipoise.metrics.building import spread_level
 from equipoise.metrics.counts.rates import RATES, Cells, Rate, divide
@@ -93,19 +93,21 @@ def rate_comparisons(
     blocks: tuple[Floats, ...] = ()
     if isinstance(resampling, Bootstrap) and not counts.independent:
         blocks = (*counts.sampler.bootstrap(resampling.replicates, rng),)
-    tables = []
+    observed, tables = Cells.of(counts, counts.observed), []
     for rate in RATES:
-        values = rate.shares(Cells.of(counts, counts.observed))[0]
+        values = rate.shares(observed)[0]
         better = -values if SPECS[rate.name].harm == "higher" else values
-        partners: dict[str, Integers | None] = {}
+        partners: dict[str, Integers] = {}
         for versus, score in (("best", better), ("worst", -better)):
             usable = np.where(counts.groups.usable & ~np.isnan(score), score, -np.inf)
             none = np.isneginf(usable).all(axis=1)
             partners[versus] = np.where(none, -1, usable.argmax(axis=1))
         if reference is not None:
             partners["reference"] = np.full(len(values), names.index(reference))
-        for versus, partner in (partners | {"overall": None}).items():
-            tables.append(_Comparison(counts, rate, versus, partner).table(resampling, blocks))
+        partners["overall"] = np.full(len(values), -1)
+        for versus, partner in partners.items():
+            one = _Comparison(counts, rate, versus, partner)
+            tables.append(one.table(resampling, blocks))
     return pa.concat_tables(tables)
 
 
@@ -118,45 +120,34 @@ class _Comparison:
     counts : Counts
     rate : Rate
     versus : "best", "worst", "reference" or "overall"
-    partner : ndarray of int64, shape (classes,), or None
-        The group compared with, -1 where there is none; None: all rows.
+    partner : ndarray of int64, shape (classes,)
+        The group compared with, -1 where there is none.
     """
 
     counts: Counts
     rate: Rate
     versus: str
-    partner: Integers | None
+    partner: Integers
+
+    def _partners(self, values: Floats) -> Floats:
+        """Return the values (..., classes, groups) of the partners, (..., classes, 1)."""
+        found = values[..., np.arange(len(self.partner)), self.partner]
+        return np.where(self.partner >= 0, found, np.nan)[..., None]
 
     def differences(self, tables: Floats) -> tuple[Floats, Floats]:
         """Return differences and ratios of tables (r, outcomes, groups)."""
         values = self.rate.shares(Cells.of(self.counts, tables))
-        if self.partner is None:
-            every = Cells.of(self.counts, tables.sum(axis=2, keepdims=True))
-            other = self.rate.shares(every)
+        if self.versus == "overall":
+            other = self.rate.shares(Cells.of(self.counts, tables.sum(axis=2, keepdims=True)))
         else:
-            place = np.maximum(self.partner, 0)[None, :, None]
-            other = np.take_along_axis(values, place, axis=2)
-            other = np.where(self.partner[:, None] >= 0, other, np.nan)
+            other = self._partners(values)
         with np.errstate(invalid="ignore", divide="ignore"):
             single = (other > 0) & (len(self.rate.terms) == 1)
             return values - other, np.where(single, values / other, np.nan)
 
-    def _closed(self, level: float) -> tuple[Scored, Scored]:
-        """Return difference and ratio with closed-form intervals, (classes, groups)."""
-        cells = Cells.of(self.counts, self.counts.observed)
-        if self.partner is None:
-            pairs = self.rate.counts(cells)
-            both = [_with_rest(some[0], every[0], level) for some, every in pairs]
-            difference = reduce(Scored.plus, (one for one, _ in both)).scaled(1.0 / len(both))
-            return difference, both[0][1]
-        own = self.rate.scored(cells, level)
-        place = np.maximum(self.partner, 0)[:, None]
-        other = Scored(*(np.take_along_axis(one, place, axis=1) for one in own.arrays))
-        return own.minus(other), own.over(other)
-
-    def _intervals(
+    def _ends(
         self, resampling: Resampling | None, blocks: Iterable[Floats]
-    ) -> list[tuple[Floats, Floats]]:
+    ) -> Sequence[tuple[Floats, Floats]]:
         """Return low and high ends of the differences and of the ratios."""
         if resampling is None or not (self.counts.independent or blocks):
             missing = np.full((len(self.counts.classes), len(self.counts.groups)), np.nan)
@@ -165,50 +156,50 @@ class _Comparison:
         if self.versus in ("best", "worst"):
             # A group that the data choose costs all pairs.
             level = spread_level(level, usable * (usable - 1) // 2)
-        if self.counts.independent:
-            return [(one.low, one.high) for one in self._closed(level)]
-        drawn = zip(*map(self.differences, blocks), strict=True)
-        return [percentile(np.concatenate(some), level) for some in drawn]
+        if not self.counts.independent:
+            drawn = zip(*map(self.differences, blocks), strict=True)
+            return [percentile(np.concatenate(some), level) for some in drawn]
+        cells = Cells.of(self.counts, self.counts.observed)
+        if self.versus == "overall":
+            pairs = self.rate.counts(cells)
+            both = [_with_rest(some[0], every[0], level) for some, every in pairs]
+            difference = reduce(Scored.plus, (one for one, _ in both)).scaled(1.0 / len(both))
+            return [(one.low, one.high) for one in (difference, both[0][1])]
+        own = self.rate.scored(cells, level)
+        other = Scored(*map(self._partners, own.arrays))
+        return [(one.low, one.high) for one in (own.minus(other), own.over(other))]
 
     def table(self, resampling: Resampling | None, blocks: Iterable[Floats]) -> pa.Table:
         """Return one row per class and group."""
-        counts = self.counts
-        values = [one[0] for one in self.differences(counts.observed)]
+        counts, rate = self.counts, self.rate
+        difference, ratio = (one[0] for one in self.differences(counts.observed))
         numbers = []
-        for value, ends in zip(values, self._intervals(resampling, blocks), strict=True):
+        for value, ends in zip((difference, ratio), self._ends(resampling, blocks), strict=True):
             numbers += [value, *(np.where(np.isnan(value), np.nan, end) for end in ends)]
-        groups, partner = np.arange(len(counts.groups)), self.partner
-        if partner is None:
-            partner = np.full(len(counts.classes), -1)
         # A group is not compared with itself.
-        subject, group = np.nonzero(groups != partner[:, None])
-        n = self.rate.totals(Cells.of(counts, counts.observed))[0]
-        names = np.array([*counts.groups.names, ""], dtype=object)
-        texts = [
-            [self.rate.name] * len(group),
-            np.array(counts.classes, dtype=object)[subject],
-            names[group],
-            [self.versus] * len(group),
-            names[partner[subject]],
-        ]
-        columns = dict(zip(_TEXTS, texts, strict=True))
-        columns |= dict(zip(_NUMBERS, (one[subject, group] for one in numbers), strict=True))
-        columns["n"] = np.rint(n[subject, group]).astype(np.int64)
-        columns["reason"] = self._reasons(*values)[subject, group]
-        return pa.table(columns, schema=SCHEMA)
-
-    def _reasons(self, difference: Floats, ratio: Floats) -> AnyArray:
-        values = self.rate.shares(Cells.of(self.counts, self.counts.observed))[0]
+        subject, group = np.nonzero(np.arange(len(counts.groups)) != self.partner[:, None])
+        cells, names = Cells.of(counts, counts.observed), (*counts.groups.names, "")
         undefined = "ratio: the rate compared with is 0"
-        if len(self.rate.terms) > 1:
+        if len(rate.terms) > 1:
             undefined = "ratio: average odds are compared by their difference only"
-        lacking = np.isnan(values), np.isnan(difference), np.isnan(ratio)
-        base = " or ".join(base for *_, base in self.rate.terms)
-        return np.select(
-            lacking,
-            [f"the group has no {base}", f"what it is compared with has no {base}", undefined],
-            "",
-        )
+        base = " or ".join(base for *_, base in rate.terms)
+        reasons = {
+            f"the group has no {base}": np.isnan(rate.shares(cells)[0]),
+            f"what it is compared with has no {base}": np.isnan(difference),
+            undefined: np.isnan(ratio),
+        }
+        many = len(group)
+        columns = [
+            [rate.name] * many,
+            [counts.classes[place] for place in subject],
+            [names[place] for place in group],
+            [self.versus] * many,
+            [names[place] for place in self.partner[subject]],
+            *(one[subject, group] for one in numbers),
+            np.rint(rate.totals(cells)[0][subject, group]).astype(np.int64),
+            np.select([*reasons.values()], [*reasons], "")[subject, group],
+        ]
+        return pa.table(columns, schema=SCHEMA)
 
 
 def _with_rest(successes: Floats, totals: Floats, level: float) -> tuple[Scored, Scored]:
@@ -217,7 +208,7 @@ def _with_rest(successes: Floats, totals: Floats, level: float) -> tuple[Scored,
     rest = np.maximum(successes.sum(axis=1, keepdims=True) - successes, 0.0)
     own = scored(successes, totals, level)
     others = scored(rest, every - totals, level)
-    share, ratio = divide(totals, every), own.over(others)
+    share = divide(totals, every)
     with np.errstate(divide="ignore"):
-        ratios = Scored(*(1.0 / (share + (1.0 - share) / one) for one in ratio.arrays))
-    return own.minus(others).scaled(1.0 - share), ratios
+        ratios = (1.0 / (share + (1.0 - share) / one) for one in own.over(others).arrays)
+        return own.minus(others).scaled(1.0 - share), Scored(*ratios)

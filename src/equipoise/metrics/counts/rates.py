@@ -17,7 +17,7 @@ from scipy.special import ndtr
 
 from equipoise.core.arrays import Booleans, Floats
 from equipoise.core.errors import InputError
-from equipoise.core.estimate import Ends, Estimate
+from equipoise.core.estimate import Estimate
 from equipoise.metrics.building import (
     GroupColumns,
     count_estimate,
@@ -105,11 +105,6 @@ class Rate:
     null: Null
     terms: tuple[tuple[str, str, str], ...]
 
-    @property
-    def base(self) -> str:
-        """What the denominators count, in words."""
-        return " and ".join(base for *_, base in self.terms)
-
     def counts(self, cells: Cells) -> list[Pair]:
         """Return numerator and denominator of each share, each (r, classes, groups)."""
         return [(cells[some], cells[every]) for some, every, _ in self.terms]
@@ -125,9 +120,10 @@ class Rate:
         """Return the rows behind the rate, (r, classes, groups)."""
         return np.asarray(sum(totals for _, totals in self.counts(cells)))
 
-    def fewest(self, cells: Cells) -> Floats:
-        """Return the smaller of the denominators, (r, classes, groups)."""
-        return reduce(np.minimum, [totals for _, totals in self.counts(cells)])
+    def fewest(self, counts: Counts) -> Floats:
+        """Return the smaller of the observed denominators, (classes, groups)."""
+        pairs = self.counts(Cells.of(counts, counts.observed))
+        return reduce(np.minimum, [totals[0] for _, totals in pairs])
 
     def large(self, counts: Counts) -> Booleans:
         """Whether observed denominators have the minimum size, as rounded where it is shown.
@@ -135,9 +131,8 @@ class Rate:
         A rate of a handful of rows is 0 or 1 by chance, and would be the largest or smallest of
         all groups; draws leave out what the observed table leaves out.
         """
-        fewest = self.fewest(Cells.of(counts, counts.observed))[0]
         least = counts.groups.min_size
-        return np.asarray((np.rint(fewest) >= least) | (least <= 1))
+        return np.asarray((np.rint(self.fewest(counts)) >= least) | (least <= 1))
 
     def scored(self, cells: Cells, level: float) -> Scored:
         """Return the rate of the first table with hybrid intervals, (classes, groups)."""
@@ -219,14 +214,14 @@ class RateGaps(Measure):
 
     def gaps(self, counts: Counts, tables: Floats) -> tuple[Floats, list[Floats]]:
         """Return the gaps (r, rates, classes), and flat shares where they are replicated."""
-        cells, found = Cells.of(counts, tables), []
-        for rate in self.rates:
-            values = np.where(rate.large(counts), rate.shares(cells), np.nan)
-            found.append(gaps(values, counts.groups.usable))
-        shares = self.rates if self._replicates_shares(counts) else ()
-        return np.stack(found, axis=1), [
-            rate.shares(cells).reshape(len(tables), -1) for rate in shares
+        cells, rates = Cells.of(counts, tables), self.rates
+        shares = [rate.shares(cells) for rate in rates]
+        found = [
+            gaps(np.where(rate.large(counts), some, np.nan), counts.groups.usable)
+            for rate, some in zip(rates, shares, strict=True)
         ]
+        flat = [some.reshape(len(tables), -1) for some in shares]
+        return np.stack(found, axis=1), flat if self._replicates_shares(counts) else []
 
     def _replicates_shares(self, counts: Counts) -> bool:
         shares = len(self.rates) * len(counts.classes) * len(counts.groups)
@@ -234,18 +229,17 @@ class RateGaps(Measure):
 
     def families(self, counts: Counts, draws: Draws, lead: int = 1) -> list[Family]:
         """Return the gaps of each rate in draws that hold `lead` numbers before them."""
-        classes = len(counts.classes)
-        kept, shares = self._replicates_shares(counts), lead + len(self.rates) * classes
-        return [
-            Family(
-                rate,
-                counts,
-                draws,
-                lead + place * classes,
-                shares + place * classes * len(counts.groups) if kept else None,
-            )
-            for place, rate in enumerate(self.rates)
-        ]
+        many, groups = len(counts.classes), len(counts.groups)
+        boot, size = draws.boot, many * groups if self._replicates_shares(counts) else 0
+        first = lead + len(self.rates) * many
+        found = []
+        for place, rate in enumerate(self.rates):
+            start, shares = lead + place * many, first + place * size
+            drawn: tuple[Floats | None, Floats | None] = None, None
+            if boot is not None:
+                drawn = boot[:, start : start + many], boot[:, shares : shares + size]
+            found.append(Family(rate, counts, draws, start, *drawn))
+        return found
 
     def made(self, counts: Counts, draws: Draws, closed: Sequence[Any], **fields: Any) -> Estimate:
         """Return the estimate; `closed` are the arguments of `_largest_ends`."""
@@ -263,7 +257,7 @@ class RateGaps(Measure):
 
 @dataclass(frozen=True, eq=False)
 class Family:
-    """The gaps of one rate over all classes, and where they stand in the draws.
+    """The gaps of one rate over all classes.
 
     Attributes
     ----------
@@ -272,15 +266,18 @@ class Family:
     draws : Draws
     start : int
         Place of the first class's gap in the draws; the others follow.
-    shares : int or None
-        Place of the first class's first group, None when shares were not replicated.
+    replicates : ndarray, shape (replicates, classes), or None
+        Of the gaps.
+    shares : ndarray, shape (replicates, classes * groups), or None
+        Of the groups' shares; without columns where they would fill the memory.
     """
 
     rate: Rate
     counts: Counts
     draws: Draws
     start: int
-    shares: int | None
+    replicates: Floats | None
+    shares: Floats | None
 
     @cached_property
     def cells(self) -> Cells:
@@ -306,80 +303,66 @@ class Family:
         """The gap of each class."""
         return self.draws.observed[self.start : self.start + len(self.counts.classes)]
 
-    @property
-    def n(self) -> Floats:
-        """Rows of the groups that were compared, per class."""
-        used = self.counts.groups.usable & self.large & (self.rate.fewest(self.cells)[0] > 0)
-        rows = np.where(used, self.rate.totals(self.cells)[0], 0.0)
-        return np.asarray(np.rint(rows.sum(axis=-1)))
-
-    @property
-    def excluded(self) -> list[dict[str, int]]:
-        """How many groups large enough each class left out for want of rows."""
-        groups, base = self.counts.groups, self.rate.base
-        fewest = self.rate.fewest(self.cells)[0]
+    def columns(self) -> dict[str, Any]:
+        """Return what stands beside the gap of each class, for `parts_table`."""
+        groups = self.counts.groups
+        base = " and ".join(base for *_, base in self.rate.terms)
+        least = f"at least {groups.min_size} {base}" if groups.min_size > 1 else base
+        fewest, large = self.rate.fewest(self.counts), groups.usable & self.large
         absent = (groups.usable & (fewest == 0)).sum(axis=-1).tolist()
-        small = (groups.usable & (fewest > 0) & ~self.large).sum(axis=-1).tolist()
+        small = (groups.usable & (fewest > 0) & ~large).sum(axis=-1).tolist()
+        rows = np.where(large & (fewest > 0), self.rate.totals(self.cells)[0], 0.0)
         few = f"groups with fewer than {groups.min_size} {base}"
-        return [
-            {f"groups without {base}": none, few: some}
-            for none, some in zip(absent, small, strict=True)
-        ]
+        return {
+            "by_group": self.by_group(),
+            "n": np.rint(rows.sum(axis=-1)),
+            "excluded": [
+                {f"groups without {base}": none, few: some}
+                for none, some in zip(absent, small, strict=True)
+            ],
+            "reason": [too_few(one, least) for one in self.value.tolist()],
+        }
 
     @property
     def ends(self) -> Pair:
         """Ends of the gap of each class."""
-        counts, draws, usable = self.counts, self.draws, self.counts.groups.usable
-        many = len(counts.classes)
-        if draws.boot is not None:
-            return percentile(draws.boot[:, self.start : self.start + many], draws.level)
-        if not (draws.intervals and counts.independent and usable.sum() >= 2):
-            return np.full(many, np.nan), np.full(many, np.nan)
+        counts, level, usable = self.counts, self.draws.level, self.counts.groups.usable
+        if self.replicates is not None:
+            return percentile(self.replicates, level)
+        if not (self.draws.intervals and counts.independent and usable.sum() >= 2):
+            return np.full_like(self.value, np.nan), np.full_like(self.value, np.nan)
         if len(self.rate.terms) == 1:
-            return simultaneous_gap(*self.compared, draws.level)
-        critical = studentized_range(draws.level, int(usable.sum()))
+            return simultaneous_gap(*self.compared, level)
+        critical = studentized_range(level, int(usable.sum()))
         kept = np.where(self.large, 0.0, np.nan)
         wide, narrow = (
-            self.rate.scored(self.cells, level).plus(Scored(kept, kept, kept))[:, usable]
-            for level in (1.0 - 2.0 * float(ndtr(-critical)), draws.level)
+            self.rate.scored(self.cells, each).plus(Scored(kept, kept, kept))[:, usable]
+            for each in (1.0 - 2.0 * float(ndtr(-critical)), level)
         )
         return largest_gap(wide, narrow)
 
     def by_group(self) -> GroupColumns:
         """Return the rate of all groups in every class."""
-        groups, draws = self.counts.groups, self.draws
-        scored = self.rate.scored(self.cells, draws.level)
-        low, high = scored.low, scored.high
+        groups = self.counts.groups
+        own = self.rate.scored(self.cells, self.draws.level)
+        low, high = own.low, own.high
         if not self.counts.independent:
-            low = high = np.full(low.shape, np.nan)
-            if draws.boot is not None and self.shares is not None:
-                replicates = draws.boot[:, self.shares : self.shares + low.size]
-                low, high = (end.reshape(low.shape) for end in percentile(replicates, draws.level))
+            low = high = np.full_like(low, np.nan)
+        if self.shares is not None and self.shares.size:
+            low, high = (
+                end.reshape(low.shape) for end in percentile(self.shares, self.draws.level)
+            )
         absent = [totals[0] == 0 for _, totals in self.rate.counts(self.cells)]
         bases = [f"no {base}" for *_, base in self.rate.terms]
         note = np.select([*absent, ~(groups.usable & self.large)], [*bases, too_small(groups)], "")
         totals = self.rate.totals(self.cells)[0]
-        return GroupColumns(groups, totals, scored.value, low, high, note)
-
-    @property
-    def reason(self) -> list[str]:
-        """Why a class has no gap."""
-        least, base = self.counts.groups.min_size, self.rate.base
-        base = base if least <= 1 else f"at least {least} {base}"
-        return [too_few(one, base) for one in self.value.tolist()]
+        return GroupColumns(groups, totals, own.value, low, high, note)
 
     def table(self) -> pa.Table:
         """Return one part per class: the gap, its interval and chance level, and every group."""
+        classes = self.counts.classes
         return parts_table(
-            self.rate.name,
-            self.counts.classes,
-            self.draws,
-            self.start,
-            self.ends,
-            by_group=self.by_group(),
-            n=self.n,
-            excluded=self.excluded,
-            reason=self.reason,
+            self.rate.name, classes, self.draws, self.start, self.ends, **self.columns()
         )
 
 
@@ -457,6 +440,13 @@ def rates(
     counts = count(y_true, y_pred, groups, weights=weights, units=units)
     found = measure(counts, [Rates("class"), Rates("prediction"), Rates("rows")], resampling, rng)
     values = np.array([one.value for one in found])
+
+    def ends(level: float) -> tuple[float, float]:
+        each = spread_level(level, len(found))
+        low = largest(np.array([one.ends(each)[0] for one in found]))
+        high = largest(np.array([one.ends(level)[1] for one in found]))
+        return float(low), float(high)
+
     return replace(
         found[0],
         value=float(largest(values)),
@@ -467,22 +457,8 @@ def rates(
         null="",
         by=pa.concat_tables([one.by for one in found]),
         reason="" if np.isfinite(values).any() else found[0].reason,
-        ends=_LargestEnds(tuple(one.ends for one in found)),
+        ends=ends,
     )
-
-
-@dataclass(frozen=True, eq=False)
-class _LargestEnds:
-    """Ends of the largest of several values, each with ends of its own; see `_ends`."""
-
-    members: tuple[Ends, ...]
-
-    def __call__(self, level: float) -> tuple[float, float]:
-        """Return the lower and upper end."""
-        each = spread_level(level, len(self.members))
-        low = largest(np.array([ends(each)[0] for ends in self.members]))
-        high = largest(np.array([ends(level)[1] for ends in self.members]))
-        return float(low), float(high)
 
 
 @dataclass(frozen=True)
@@ -677,9 +653,11 @@ class EqualizedOdds(RateGaps):
             low, high = _ends(*compared, self.aggregate, draws.level)
         conditions = np.stack([one.value for one in both])
         deciding = np.argmax(np.where(np.isnan(conditions), np.inf, conditions), axis=0)
-        of_both = [one.by_group() for one in both]
+        first, second = (one.columns() for one in both)
         chosen = (
-            np.where(deciding[:, None] == 0, *(getattr(one, name) for one in of_both))
+            np.where(
+                deciding[:, None] == 0, *(getattr(one["by_group"], name) for one in (first, second))
+            )
             for name in ("n", "value", "low", "high", "note")
         )
         return parts_table(
@@ -689,11 +667,11 @@ class EqualizedOdds(RateGaps):
             1,
             (low, high),
             by_group=GroupColumns(counts.groups, *chosen),
-            n=both[0].n + both[1].n,
-            excluded=[one | other for one, other in zip(*(f.excluded for f in both), strict=True)],
+            n=first["n"] + second["n"],
+            excluded=[a | b for a, b in zip(first["excluded"], second["excluded"], strict=True)],
             reason=[
                 "; ".join(filter(None, pair))
-                for pair in zip(*(f.reason for f in both), strict=True)
+                for pair in zip(first["reason"], second["reason"], strict=True)
             ],
             shows=[self.rates[place].name for place in deciding.tolist()],
         )
