@@ -28,10 +28,7 @@ class Probe(Measure):
 
     seen: list[Draws]
     null: Null | None
-    wanted: bool = True
-
-    def replicated(self, counts):
-        return self.wanted
+    resamples: bool = True
 
     def __call__(self, counts, tables):
         return tables.reshape(len(tables), -1)[:, :3]
@@ -57,7 +54,7 @@ def test_bootstrap_draws_replicates_and_permutations():
 
 
 def test_a_measure_gets_no_draws_that_it_does_not_want():
-    draws = probe(rows(), Bootstrap(30, 40), None, wanted=False)
+    draws = probe(rows(), Bootstrap(30, 40), None, resamples=False)
     assert (draws.boot, draws.null, draws.null_text, draws.intervals) == (None, None, "", True)
 
 

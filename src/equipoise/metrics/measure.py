@@ -91,13 +91,12 @@ class Measure:
     ----------
     null : "rows", "class", "prediction" or None
         The exchangeability that its chance level rests on; None: it has none.
+    resamples : bool or None
+        Whether the interval needs bootstrap replicates; None: where rows are not independent.
     """
 
     null: Null | None
-
-    def replicated(self, counts: Counts) -> bool:
-        """Whether the interval needs bootstrap replicates: independent rows have closed forms."""
-        return not counts.independent
+    resamples: bool | None = None
 
     def __call__(self, counts: Counts, tables: Floats) -> Floats:
         """Return the s numbers of each table: (r, outcomes, groups) to (r, s)."""
@@ -134,7 +133,11 @@ def measure(
         for one in measures
     ]
     if isinstance(resampling, Bootstrap):
-        wanted = [place for place, one in enumerate(measures) if one.replicated(counts)]
+        wanted = [
+            place
+            for place, one in enumerate(measures)
+            if one.resamples or (one.resamples is None and not counts.independent)
+        ]
         blocks = counts.sampler.bootstrap(resampling.replicates, rng) if wanted else ()
         for place, values in _numbers(counts, measures, wanted, blocks):
             drawn[place] = replace(drawn[place], boot=values)

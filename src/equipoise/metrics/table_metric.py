@@ -34,10 +34,7 @@ class TableMetric(Measure):
     spec: MetricSpec
     statistic: Statistic
     null: Null | None
-
-    def replicated(self, counts: Counts) -> bool:  # noqa: ARG002 - the base's form
-        """Return True: the interval is that of bootstrap replicates."""
-        return True
+    resamples = True
 
     def __call__(self, counts: Counts, tables: Floats) -> Floats:
         """Return the number of each table, shape (r, 1)."""

@@ -75,8 +75,7 @@ def findings(run: Run) -> Iterator[UncorrectedFinding]:
     for draft in drafts[:pairs] if several else ():
         yield _settled(run, _pair(run, draft, Family.COMPOSITE))
     for index in range(len(results.names)):
-        # The second part of a concept is its prevalence.
-        concept, _, *own = drafts[pairs + index * (pairs + 2) :][: pairs + 2]
+        concept, *own = drafts[pairs + index * (pairs + 1) :][: pairs + 1]
         null = results.null_differences(index)[1]
         repeats = int((~np.isnan(results.observed[index])).sum()) == 2
         yield _settled(run, replace(concept, finding=replace(concept.finding, null=null)))

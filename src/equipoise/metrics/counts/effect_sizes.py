@@ -64,7 +64,6 @@ NO_TEST = (
     "SkewSize is descriptive: the models' values are set side by side, their difference is not "
     "tested, and its interval is a resampling spread"
 )
-_FRACTIONS = "the table holds fractions: only whole counts of rows can be permuted"
 _CORRECTED: dict[Plain, Statistic] = {
     "cramers_v": "cramers_v_corrected",
     "phi": "phi_corrected",
@@ -226,14 +225,14 @@ class Classes:
     draws: Draws
 
     @cached_property
+    def found(self) -> tuple[Layout, ChiSquare]:
+        """The contingency tables of the observed counts, and their chi-squares (1, classes)."""
+        return self.tables.chi_square(self.counts, self.counts.observed)
+
+    @property
     def layout(self) -> Layout:
         """How outcomes make up the tables."""
-        return self.tables.chi_square(self.counts, self.counts.observed)[0]
-
-    @cached_property
-    def observed(self) -> ChiSquare:
-        """Chi-square of the observed counts, shape (1, classes)."""
-        return self.tables.chi_square(self.counts, self.counts.observed)[1]
+        return self.found[0]
 
     @cached_property
     def design(self) -> Floats:
@@ -250,12 +249,12 @@ class Classes:
         design = known_mean(self.draws.null[:, 1 + many :].T)
         return np.where(design > 0, design, np.nan)
 
-    @property
+    @cached_property
     def values(self) -> Floats:
         """Effect sizes, shape (classes,); NaN where not estimable."""
         return self.draws.observed[1 : 1 + len(self.layout.subject)]
 
-    @property
+    @cached_property
     def estimable(self) -> Booleans:
         """Which classes have an effect size."""
         return ~np.isnan(self.values)
@@ -276,7 +275,7 @@ class Classes:
     @property
     def dropped(self) -> tuple[Floats, Floats]:
         """Labels that the filter of expected counts dropped, and rows with one, per class."""
-        found = self.observed
+        found = self.found[1]
         return found.labels_before[0] - found.labels[0], found.n_before[0] - found.n[0]
 
     def mean_ends(self) -> Ends:
@@ -284,23 +283,19 @@ class Classes:
         used = self.estimable
         if not self.draws.intervals or not used.any() or np.isnan(self.design[used]).any():
             return no_ends
-        statistic = PLAIN[self.tables.statistic]
-        return MeanEffect(self._summaries.take(used), statistic, self._inflation())
+        inflation = 1.0
+        if not self.counts.independent and self.draws.null is not None:
+            # How much units that span classes widen the spread of the mean.
+            alone = np.nanvar(self.draws.null[:, 1 + np.flatnonzero(used)], axis=0).sum()
+            together = np.nanvar(self.draws.null[:, 0]) * used.sum() ** 2
+            inflation = float(max(1.0, together / alone)) if alone > 0 else 1.0
+        return MeanEffect(self._summaries.take(used), PLAIN[self.tables.statistic], inflation)
 
     @cached_property
     def _summaries(self) -> Association:
         """Summaries of all contingency tables, after the filter of expected counts."""
         least = self.tables.min_expected
         return summaries(self.counts.table, self.layout, self.design, min_expected=least)
-
-    def _inflation(self) -> float:
-        """How much units that span classes widen the spread of the mean."""
-        if self.counts.independent or self.draws.null is None:
-            return 1.0
-        used = np.flatnonzero(self.estimable)
-        alone = np.nanvar(self.draws.null[:, 1 + used], axis=0).sum()
-        together = np.nanvar(self.draws.null[:, 0]) * len(used) ** 2
-        return float(max(1.0, together / alone)) if alone > 0 else 1.0
 
     def table(self) -> pa.Table:
         """Return one part per class, as `equipoise.core.parts` has them."""
@@ -311,7 +306,7 @@ class Classes:
             ends = self._summaries.interval(PLAIN[self.tables.statistic], self.draws.level)
             low, high = (np.where(known, end, np.nan) for end in ends)
         names = self.counts.classes
-        reasons = why_undefined(self.observed, self.tables.formulation, self.tables.min_expected)
+        reasons = why_undefined(self.found[1], self.tables.formulation, self.tables.min_expected)
         dropped = zip(*(np.rint(one).astype(int).tolist() for one in self.dropped), strict=True)
         return parts_table(
             self.tables.statistic,
@@ -320,7 +315,7 @@ class Classes:
             1,
             (low, high),
             by_group=self._shares(),
-            n=self.observed.n_before[0],
+            n=self.found[1].n_before[0],
             excluded=[dict(zip(self._reasons, some, strict=True)) for some in dropped],
             reason=np.where(self.estimable, "", reasons).tolist(),
         )
@@ -345,20 +340,17 @@ class Classes:
 
     def excluded(self) -> dict[str, int]:
         """Return what did not enter an aggregate: rows, groups, dropped labels, classes."""
-        sums = [round(some.sum()) for some in self.dropped]
-        lost = dict(zip(self._reasons, sums, strict=True))
-        lost["classes not estimable"] = int((~self.estimable).sum())
+        lost = [*(round(some.sum()) for some in self.dropped), int((~self.estimable).sum())]
+        reasons = (*self._reasons, "classes not estimable")
         found = excluded_of(self.counts.groups, self.counts.excluded)
-        return found | {why: many for why, many in lost.items() if many}
+        return found | dict(zip(reasons, lost, strict=True))
 
 
 @dataclass(frozen=True)
 class EffectSizes(EffectTables):
     """The measure behind `effect_sizes`; its parameters are documented there."""
 
-    def replicated(self, counts: Counts) -> bool:  # noqa: ARG002 - the form of a Measure
-        """Intervals are closed forms."""
-        return False
+    resamples = False
 
     def aggregate(self, values: Floats) -> Floats:
         """Return the mean over classes."""
@@ -389,13 +381,11 @@ def bands(values: Sequence[float] | Floats) -> tuple[Band | None, ...]:
     values : sequence of float, shape (classes,)
         negligible < 0.1 <= small < 0.3 <= medium < 0.5 <= large.
     """
-    names = tuple(BANDS)
-    array = np.asarray(values, dtype=np.float64)
-    places = np.searchsorted(list(BANDS.values())[1:], array, side="right")
-    return tuple(
-        None if math.isnan(value) else names[place]
-        for value, place in zip(array.tolist(), places.tolist(), strict=True)
-    )
+    names = (*BANDS, None)
+    # NaN sorts after all numbers.
+    limits = [*BANDS.values(), math.inf]
+    places = np.searchsorted(limits[1:], np.asarray(values, dtype=np.float64), side="right")
+    return tuple(names[place] for place in places.tolist())
 
 
 def band_counts(values: Sequence[float] | Floats) -> dict[Band, int]:
@@ -462,9 +452,7 @@ def skewsize(  # noqa: PLR0913 - the public signature
 class SkewSize(EffectTables):
     """The measure behind `skewsize`; its parameters are documented there."""
 
-    def replicated(self, counts: Counts) -> bool:  # noqa: ARG002 - the form of a Measure
-        """The resampling spread is that of bootstrap replicates."""
-        return True
+    resamples = True
 
     def aggregate(self, values: Floats) -> Floats:
         """Return the skewness over classes."""
@@ -580,17 +568,18 @@ def mev_sweep(
     rows = []
     for value in values:
         effects = EffectSizes(statistic, float(value), yates, formulation)
-        classes = Classes(effects, counts, Draws(effects(counts, counts.observed)[0]))
-        labels, dropped = classes.dropped
+        _, found = effects.chi_square(counts, counts.observed)
+        sizes = found.effect_size(statistic)
+        known = int((~np.isnan(sizes)).sum())
         rows.append(
             {
                 "min_expected": effects.min_expected,
-                "skewsize": float(skewness(classes.values[None])[0]),
-                "mean_effect_size": float(known_mean(classes.values[None])[0]),
-                "classes": int(classes.estimable.sum()),
-                "not_estimable": int((~classes.estimable).sum()),
-                "columns_dropped": round(labels.sum()),
-                "rows_dropped": round(dropped.sum()),
+                "skewsize": float(skewness(sizes)[0]),
+                "mean_effect_size": float(known_mean(sizes)[0]),
+                "classes": known,
+                "not_estimable": sizes.size - known,
+                "columns_dropped": round((found.labels_before - found.labels).sum()),
+                "rows_dropped": round((found.n_before - found.n).sum()),
             }
         )
     return pa.Table.from_pylist(rows)
@@ -633,7 +622,7 @@ def cramers_v(
     Raises
     ------
     InputError
-        When the table is not two-dimensional, holds NaN or a negative count, or is empty.
+        When the table is not two-dimensional, holds anything but whole counts, or is empty.
 
     References
     ----------
@@ -720,8 +709,9 @@ def _of_table(
         array = np.asarray(table, dtype=np.float64)
     except (TypeError, ValueError):
         array = np.empty(0)
-    if array.ndim != 2 or not (np.isfinite(array) & (array >= 0)).all() or not array.any():
-        raise InputError("table: expected finite counts of at least 0, shape (groups, labels)")
+    whole = np.isfinite(array) & (array >= 0) & (array == np.floor(array))
+    if array.ndim != 2 or not whole.all() or not array.any():
+        raise InputError("table: expected whole counts of at least 0, shape (groups, labels)")
     # One row stands for each group that is not empty: the table itself holds the counts.
     rows = tuple(f"row {index + 1}" for index in range(len(array)))
     present = np.flatnonzero(array.sum(axis=1)).astype(np.int32)
@@ -737,8 +727,7 @@ def _of_table(
     )
     name = _CORRECTED[statistic] if corrected else statistic
     effects = EffectSizes(name, 0.0, yates, "independence")
-    whole = bool((array == np.floor(array)).all())
-    found = measure(counts, [effects], resampling if whole else None, rng)[0]
+    found = measure(counts, [effects], resampling, rng)[0]
     observed = effects.chi_square(counts, counts.observed)[1]
     n, df = float(observed.n[0, 0]), int(observed.df[0, 0])
     return replace(
@@ -753,7 +742,6 @@ def _of_table(
             # Of tables with these margins; without continuity correction.
             "chance_chi2": n / (n - 1.0) * df if df and n > 1 else None,
         },
-        no_chance="" if whole else _FRACTIONS,
         by=None,
         excluded={},
         reason="" if found.by is None else str(found.by["reason"][0]),

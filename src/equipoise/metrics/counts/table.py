@@ -30,37 +30,34 @@ MOST_WEIGHT = 1e9
 
 def _labels(
     y_pred: Any, weights: Any, true_names: tuple[str, ...]
-) -> tuple[Integers32, tuple[str, ...], Floats | None]:
-    """Return label codes (n, k), their names, and weights (n, k), None for 1 everywhere."""
+) -> tuple[Integers32, tuple[str, ...], Floats]:
+    """Return label codes (n, k), their names, and weights (n, k)."""
     known = isinstance(y_pred, Encoded)
     array = y_pred.codes if known else label_array(y_pred, what="y_pred")
-    if array.ndim == 1 and weights is None:
-        codes, names = encode(y_pred if known else array, what="y_pred")
-        return codes[:, None], names, None
-    if array.ndim != 2 or array.shape[1] == 0:
-        raise InputError(f"y_pred: shape {array.shape}; expected (n, k) with k >= 1")
-    if array.dtype.kind == "f" and weights is None:
-        if array.shape[1] != len(true_names):
+    single = array.ndim == 1 and weights is None
+    shape = (len(array), 1) if single else array.shape
+    if len(shape) != 2 or shape[1] == 0:
+        raise InputError(f"y_pred: shape {shape}; expected (n, k) with k >= 1")
+    if array.dtype.kind == "f" and weights is None and not single:
+        if shape[1] != len(true_names):
             raise InputError(
-                f"y_pred: probabilities of {array.shape[1]} classes; expected a column for each of "
+                f"y_pred: probabilities of {shape[1]} classes; expected a column for each of "
                 f"the {len(true_names)} sorted classes of y_true. Pass labels with weights= instead"
             )
-        spread = _weights(array, "y_pred", array.shape)
+        spread = _weights(array, "y_pred", shape)
         near = np.isclose(spread.sum(axis=1), 1.0, rtol=0.0, atol=SUM_TOLERANCE)
         _check_rows(near, "y_pred", "probabilities that sum to 1")
-        columns = np.arange(array.shape[1], dtype=np.int32)
-        return np.broadcast_to(columns, array.shape), true_names, spread
+        return np.tile(np.arange(shape[1], dtype=np.int32), (len(array), 1)), true_names, spread
     codes, names = encode(y_pred if known else array.ravel(), what="y_pred")
     if weights is None:
-        spread = np.full(array.shape, 1.0 / array.shape[1])
-    else:
-        spread = _weights(weights, "weights", array.shape)
-        largest = spread.max(axis=1)
-        if len(largest) and not largest.any():
-            raise InputError("weights: all are 0; expected a row with weight")
-        bounded = (largest <= MOST_WEIGHT) & ((largest == 0) | (largest >= 1 / MOST_WEIGHT))
-        _check_rows(bounded, "weights", f"0, or {1 / MOST_WEIGHT:g} to {MOST_WEIGHT:g}")
-    return codes.reshape(array.shape), names, spread
+        return codes.reshape(shape), names, np.full(shape, 1.0 / shape[1])
+    spread = _weights(weights, "weights", shape)
+    largest = spread.max(axis=1)
+    if len(largest) and not largest.any():
+        raise InputError("weights: all are 0; expected a row with weight")
+    bounded = (largest <= MOST_WEIGHT) & ((largest == 0) | (largest >= 1 / MOST_WEIGHT))
+    _check_rows(bounded, "weights", f"0, or {1 / MOST_WEIGHT:g} to {MOST_WEIGHT:g}")
+    return codes.reshape(shape), names, spread
 
 
 def _weights(weights: Any, what: str, shape: tuple[int, ...]) -> Floats:
@@ -103,11 +100,8 @@ def units_of(units: Any, n: int, kept: Booleans) -> Units | None:
     codes, names = encode(units, what="units")
     if len(codes) != n:
         raise InputError(f"units: {len(codes)} rows; expected {n}, as in y_true")
-    chosen = codes[kept]
-    present = np.unique(chosen[chosen >= 0])
-    place = np.full(len(names) + 1, -1, dtype=np.int64)
-    place[present] = np.arange(len(present))
-    return Units(place[chosen], tuple(names[index] for index in present.tolist()))
+    present, place = np.unique(np.append(codes[kept], -1), return_inverse=True)
+    return Units(place[:-1] - 1, tuple(names[index] for index in present[1:].tolist()))
 
 
 def item_sampler(
@@ -322,7 +316,7 @@ def _counted_rows(y_true: Any, y_pred: Any, groups: Groups, weights: Any, units:
     )
     no_truth, no_label, no_group = truth < 0, (labels < 0).any(axis=1), groups.codes < 0
     complete = ~(no_truth | no_label | no_group)
-    kept = complete if spread is None else complete & spread.any(axis=1)
+    kept = complete & spread.any(axis=1)
     if not kept.any():
         raise InputError(NOTHING)
     reasons = {
@@ -333,10 +327,9 @@ def _counted_rows(y_true: Any, y_pred: Any, groups: Groups, weights: Any, units:
     }
     packed = true_codes[kept, None] * len(names) + label_codes[kept]
     keys, outcome = np.unique(packed, return_inverse=True)
-    counted, weight = groups.take(kept), None if spread is None else spread[kept]
-    owners = units_of(units, len(truth), kept)
-    shape = (len(keys), len(counted))
-    sampler = item_sampler(outcome.reshape(packed.shape), weight, counted, owners, shape)
+    counted, owners = groups.take(kept), units_of(units, len(truth), kept)
+    outcome = outcome.reshape(packed.shape)
+    sampler = item_sampler(outcome, spread[kept], counted, owners, (len(keys), len(counted)))
     excluded = {name: int(rows.sum()) for name, rows in reasons.items() if rows.any()}
     unit = "row" if units is None else "unit"
     return Counts(counted, names, *np.divmod(keys, len(names)), sampler, excluded, unit)

@@ -88,11 +88,6 @@ class Column:
         """Take codes into names, -1 being missing."""
         return cls(codes, -1, len(names) + 1, names)
 
-    @property
-    def numeric(self) -> bool:
-        """Whether labels are the numbers themselves."""
-        return self.names is None and self.values.dtype.kind != "b"
-
     def __len__(self) -> int:
         return len(self.values)
 
@@ -190,8 +185,6 @@ def _together(
     one: tuple[Integers, Integers32], other: tuple[Integers, Integers32]
 ) -> tuple[Integers, Integers32]:
     """Add two tables of sorted keys."""
-    if np.array_equal(one[0], other[0]):
-        return one[0], np.add(one[1], other[1], out=one[1])
     keys = np.union1d(one[0], other[0])
     table = np.zeros((len(keys), one[1].shape[1]), dtype=np.int32)
     for some, counted in (one, other):
@@ -337,13 +330,6 @@ def _classes(
     for one, places in zip(columns, of_pair, strict=True):
         occur = np.flatnonzero(np.bincount(places, minlength=one.size))
         used.append(occur[~one.missing(occur)])
-    if truth.numeric and label.numeric:
-        # Numbers need not be sorted as texts.
-        numbers = np.unique(np.concatenate([used[0] + truth.low, used[1] + label.low]))
-        first, second = (
-            np.searchsorted(numbers, np.arange(one.low, one.low + one.size)) for one in columns
-        )
-        return tuple(map(str, numbers.tolist())), first, second
     texts = [one.texts(places) for one, places in zip(columns, used, strict=True)]
     names, of_texts = in_order(texts[0] + texts[1])
     first, second = (np.zeros(one.size, dtype=np.int64) for one in columns)

@@ -471,30 +471,25 @@ def metric_of(metric: Metric, tables: Floats, ratio: float | None) -> Floats:
     ndarray, shape (r,)
         NaN where a denominator is 0.
     """
-    with np.errstate(invalid="ignore", divide="ignore"):
-        if metric in RANKED:
-            return _ranked(metric, tables, ratio)
-        return _at_threshold(metric, tables, ratio)
-
-
-def _ranked(metric: Metric, tables: Floats, ratio: float | None) -> Floats:
-    many = (tables.shape[1] - 1) // 3
-    if many == 0:
-        return np.full(len(tables), np.nan)
+    sums = np.zeros((8, len(tables)))
+    if metric not in RANKED:
+        sums[4:] = tables.T
+        return metric_of_sums(metric, sums, ratio)
+    many = tables.shape[1] // 3
     true, above, equal = (tables[:, i * many : (i + 1) * many] for i in range(3))
-    false = np.cumsum(above + equal, axis=1)
-    positives = true.sum(axis=1)
-    negatives = false[:, -1] + tables[:, -1]
+    false, positives = np.cumsum(above + equal, axis=1), true.sum(axis=1)
+    negatives = (above + equal).sum(axis=1) + tables[:, -1]
+    sums[2:4] = positives, negatives
     if metric == "auroc":
-        won = (true * (negatives[:, None] - false + equal / 2.0)).sum(axis=1)
-        return np.asarray(won / (positives * negatives))
-    if ratio is not None:
-        false *= (ratio * positives / negatives)[:, None]
-    hits = np.cumsum(true, axis=1)
-    terms = true * hits / (hits + false)
-    # A threshold that no positive of this replicate has adds nothing.
-    terms[(true == 0) & ~np.isnan(false)] = 0.0
-    return np.asarray(terms.sum(axis=1) / positives)
+        sums[1] = (true * (negatives[:, None] - false + equal / 2.0)).sum(axis=1)
+        return metric_of_sums(metric, sums, ratio)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        if ratio is not None:
+            false *= (ratio * positives / negatives)[:, None]
+        hits = np.cumsum(true, axis=1)
+        # A threshold that no positive of this replicate has adds nothing.
+        sums[0] = np.where(true > 0, true * hits / (hits + false), 0.0).sum(axis=1)
+    return metric_of_sums(metric, sums, ratio)
 
 
 def _at_threshold(metric: Metric, tables: Floats, ratio: float | None) -> Floats:

@@ -12,10 +12,9 @@ import pyarrow as pa
 
 from equipoise.core.arrays import Floats
 from equipoise.core.errors import InputError
-from equipoise.metrics.building import against
+from equipoise.metrics.building import against, ends_of
 from equipoise.metrics.scores.measure import ConceptResults
 from equipoise.stats.chance import benjamini_hochberg
-from equipoise.stats.intervals import percentile
 
 Versions = Mapping[str, ConceptResults]
 Key = tuple[str, str, str]
@@ -72,15 +71,14 @@ def _of_version(results: ConceptResults, alpha: float) -> Contrasts:
             null, _ = results.null_differences(concept)
             for index, pair in enumerate(results.pairs):
                 value = float(values[index])
-                draws = np.full(1, np.nan) if boot is None else boot[:, index]
-                low, high = percentile(draws, 1.0 - alpha)
+                ends = ends_of(boot, index)(1.0 - alpha)
                 drawn = None if null is None else np.abs(null[:, index])
                 finest = results.resolution
                 p = against(drawn, abs(value), "higher", "", resolution=finest, scale=1.0).p_value
                 p_values.append(math.nan if p is None else p)
                 first, second = (results.groups.names[one] for one in pair)
                 key = "" if concept is None else results.names[concept], first, second
-                rows.append((key, Contrast(value, float(low), float(high), draws)))
+                rows.append((key, Contrast(value, *ends, np.asarray(boot)[:, index])))
         q = benjamini_hochberg(np.array(p_values))
         for (key, one), adjusted in zip(rows, q.tolist(), strict=True):
             significant = one.low > 0 or one.high < 0 if results.hall else adjusted <= alpha
@@ -178,8 +176,8 @@ def design_choices(versions: Versions, baseline: str, *, alpha: float = 0.05) ->
             change, low, high = math.nan, math.nan, math.nan
             if not math.isnan(old.value + new.value):
                 change = old.sign * (new.value - old.value) + 0.0  # no -0.0
-                ends = percentile(old.sign * (new.replicates - old.replicates), 1.0 - alpha)
-                low, high = float(ends[0]) + 0.0, float(ends[1]) + 0.0
+                ends = ends_of(old.sign * (new.replicates - old.replicates))(1.0 - alpha)
+                low, high = ends[0] + 0.0, ends[1] + 0.0
             why = [reason_of(versions[one], key) for one in (name, baseline)]
             theirs, own = (shared_concepts(versions[one], key) for one in (baseline, name))
             if not key[0] and not any(why) and {*own} != {*theirs}:
@@ -351,8 +349,7 @@ def _order(a: Contrast, b: Contrast, alpha: float) -> tuple[float, float, float]
     if math.isnan(difference):
         return difference, math.nan, math.nan
     # The observed directions stay: |replicate| would never be below 0.
-    low, high = percentile(a.sign * a.replicates - b.sign * b.replicates, 1.0 - alpha)
-    return difference, float(low), float(high)
+    return difference, *ends_of(a.sign * a.replicates - b.sign * b.replicates)(1.0 - alpha)
 
 
 def _named(key: Key) -> dict[str, str]:

@@ -19,10 +19,9 @@ from equipoise.core.parts import Part, parts_to_table
 from equipoise.metrics.building import (
     NOTHING,
     Against,
-    Known,
     against,
+    ends_of,
     folded_ends,
-    group_values,
     number,
     replicates_text,
     sizes,
@@ -41,7 +40,6 @@ from equipoise.metrics.scores.measure import (
 )
 from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
 from equipoise.stats.chance import band
-from equipoise.stats.intervals import percentile
 from equipoise.stats.resampling import Resampling
 
 
@@ -83,10 +81,7 @@ def _pairs(results: ConceptResults, concept: int | None) -> Iterator[Part]:
     boot, (null, text) = results.replicates(concept), results.null_differences(concept)
     differences = results.differences(concept)
     for index, (g, h) in enumerate(results.pairs):
-        value, held, ends = float(differences[index]), NOTHING, (math.nan, math.nan)
-        if boot is not None and not math.isnan(value):
-            low, high = percentile(boot[:, index], results.level)
-            ends = float(low), float(high)
+        value, held = float(differences[index]), NOTHING
         if null is not None and not math.isnan(value):
             draws = null[:, index]
             found = _against(np.abs(draws), abs(value), text, results)
@@ -102,7 +97,8 @@ def _pairs(results: ConceptResults, concept: int | None) -> Iterator[Part]:
             "concept_difference",
             value,
             subject=pair if concept is None else f"{results.names[concept]}: {pair}",
-            ends=Known(*ends),
+            ends=ends_of(None if math.isnan(value) else boot, index),
+            level=results.level,
             held=held,
             n=sum(one.n for one in shown),
             by_group=shown,
@@ -130,21 +126,6 @@ def _concept(results: ConceptResults, concept: int) -> Part:
     )
 
 
-def _prevalence(results: ConceptResults, concept: int) -> Part:
-    positives, rows = results.positives[concept] * 1.0, results.groups.counts.astype(np.float64)
-    shown = group_values(results.groups, positives, rows, results.level)
-    known = [one.value for one, use in zip(shown, results.groups.usable, strict=True) if use]
-    value = max(known) - min(known) if len(known) > 1 else math.nan
-    return number(
-        "prevalence",
-        value,
-        subject=results.names[concept],
-        n=sum(one.n for one in shown),
-        by_group=shown,
-        reason="fewer than two groups have rows enough" if math.isnan(value) else "",
-    )
-
-
 def _in_concept(results: ConceptResults, concept: int, g: int) -> GroupValue:
     positives, rows = int(results.positives[concept, g]), int(results.groups.counts[g])
     note = results.reasons[concept][g] or f"{positives} of {rows} positive"
@@ -154,14 +135,11 @@ def _in_concept(results: ConceptResults, concept: int, g: int) -> GroupValue:
 def _group_value(results: ConceptResults, g: int, concepts: Booleans, note: str) -> GroupValue:
     """Return a group's mean over some concepts, with its interval."""
     value = float(results.observed[concepts, g].mean()) if concepts.any() else math.nan
-    low, high = math.nan, math.nan
-    if results.boot is not None and not math.isnan(value):
-        ends = percentile(results.boot[:, concepts, g].mean(axis=1), results.level)
-        low, high = float(ends[0]), float(ends[1])
-    groups = results.groups
-    return GroupValue(
-        groups.names[g], groups.levels[g], int(groups.counts[g]), value, low, high, note
-    )
+    groups, boot = results.groups, None
+    if results.boot is not None and concepts.any():
+        boot = results.boot[:, concepts, g].mean(axis=1)
+    ends = ends_of(None if math.isnan(value) else boot)(results.level)
+    return GroupValue(groups.names[g], groups.levels[g], int(groups.counts[g]), value, *ends, note)
 
 
 HALL_RULE = "[Hall]'s protocol has its own rule: the interval against 0; see `low` and `high`"
@@ -234,7 +212,7 @@ def concept_disparity(  # noqa: PLR0913 - the choices of the assessment, all wit
         groups. Chance of the aggregate: replicates centred at no difference; of each concept:
         groups permuted, within each true class under fixed prevalence. `.by` has the aggregate
         by pair of groups ("concept_difference"), each concept by the metric's name with the
-        values of all groups, its "prevalence", and each concept's differences by pair.
+        values and prevalence of all groups, and each concept's differences by pair.
 
     Raises
     ------
@@ -301,7 +279,7 @@ def summarise(results: ConceptResults) -> Estimate:
     choices, boot = results.choices, results.boot
     parts = [*_pairs(results, None)]
     for index in range(len(results.names)):
-        parts += [_concept(results, index), _prevalence(results, index), *_pairs(results, index)]
+        parts += [_concept(results, index), *_pairs(results, index)]
     missing = np.isnan(results.observed[:, results.groups.usable])
     empty = missing.all(axis=1)
     left_out = {
@@ -335,8 +313,7 @@ def summarise(results: ConceptResults) -> Estimate:
         },
         **held.fields(HALL_RULE if results.hall else "its chance level rests on replicates"),
         by=parts_to_table(parts),
-        excluded=with_groups(results.groups, dict(results.excluded))
-        | {why: count for why, count in left_out.items() if count},
+        excluded=with_groups(results.groups, results.excluded) | left_out,
         unit=results.unit,
         reason="no concept with two groups" if math.isnan(value) else "",
         ends=no_ends if math.isnan(value) else _pairwise_ends(results.replicates(None)),
@@ -476,24 +453,5 @@ register(
         title="F1",
         definition="2 TP / (2 TP + FP + FN) at the threshold of largest F1 on validation rows.",
         direction="Lower: more wrong decisions for each right one.",
-    )
-)
-register(
-    _disparity(
-        name="prevalence",
-        title="Prevalence",
-        unit="share",
-        rate=False,
-        harm=None,
-        threshold=None,
-        threshold_reason="",
-        definition=(
-            "Share of a group's images that show a concept; as one number, the largest difference "
-            "over groups."
-        ),
-        direction="Neither: a property of the data that moves average precision, precision and F1.",
-        chance="none: it describes the data",
-        interval="Wilson per group",
-        null="none",
     )
 )
