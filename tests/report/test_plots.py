@@ -12,14 +12,13 @@ from equipoise.report.plots import (
     heat_map,
     intervals,
     scatter,
-    tone,
 )
 
 POINT = {"label": "a", "value": 0.4, "low": 0.3, "high": 0.5, "tip": "a: 0.4", "series": "m"}
 BAND = {"chance_low": 0.1, "chance_high": 0.2}
 POOL = {"pool_low": 0.0, "pool_high": 0.3}
 MARK = {"x": 1.0, "y": 2.0, "tip": "a", "series": "m"}
-CELL = {"row": "r", "column": "c", "value": 0.5, "shown": "0.50", "tone": "middle", "tip": "c"}
+CELL = {"row": "r", "column": "c", "value": 0.5, "tip": "c"}
 SHARE = Axis("share", percent=True, domain=(0.0, 1.0))
 SIGNED = Axis(("left", "right"), domain=(-1.0, 1.0), zero=True)
 
@@ -69,9 +68,3 @@ def test_a_map_of_many_columns_takes_the_width_of_the_page(columns):
     names = tuple(map(str, range(columns)))
     chart = heat_map([CELL | {"column": name} for name in names], "words", SHARE, columns=names)
     assert ("usermeta" in chart.spec) == (columns >= WIDE)
-
-
-def test_numbers_have_an_ink_for_each_step():
-    inks = [tone(value, 0.0, 1.0) for value in (0.0, 0.3, 0.5, 0.7, 1.0)]
-    assert inks == ["low", "low", "middle", "high", "high"]
-    assert tone(0.5, 1.0, 1.0) == "low"

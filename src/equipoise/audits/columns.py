@@ -19,22 +19,9 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 
 
-def table_of(
-    rows: Iterable[Mapping[str, Any]], columns: str, *, number: str = "", whole: str = ""
-) -> pa.Table:
-    """Return rows as a table; a row may lack a column.
-
-    Parameters
-    ----------
-    rows : iterable of mapping
-    columns : str
-        Names of the columns in their order, separated by spaces.
-    number, whole : str
-        Which of them hold floats and whole numbers; the others hold text.
-    """
-    types = dict.fromkeys(number.split(), pa.float64()) | dict.fromkeys(whole.split(), pa.int64())
-    schema = pa.schema([(name, types.get(name, pa.string())) for name in columns.split()])
-    return pa.Table.from_pylist([*rows], schema)
+def table_of(rows: Iterable[Mapping[str, Any]], columns: str) -> pa.Table:
+    """Return rows as a table, whose columns are as of `schema_of`; a row may lack a column."""
+    return pa.Table.from_pylist([*rows], schema_of(columns))
 
 
 def placed(table: pa.Table, place: Mapping[str, str]) -> pa.Table:

@@ -264,8 +264,8 @@ def changes_table(changes: Sequence[Row] = ()) -> pa.Table:
     """Return the table `changes`."""
     return table_of(
         changes,
-        "model_a model_b metric groups version subject value_a value_b verdict_a verdict_b change",
-        number="value_a value_b",
+        "model_a model_b metric groups version subject #value_a #value_b verdict_a verdict_b "
+        "change",
     )
 
 

@@ -19,7 +19,6 @@ from equipoise.audits.kinds import PERCEIVED, Progress
 from equipoise.core.arrays import Bytes, Integers, Positions
 from equipoise.core.errors import DataError, InputError
 from equipoise.core.result import AuditResult
-from equipoise.core.wording import percent
 from equipoise.data import Items, ItemSource, load_items
 from equipoise.evidence import ImageError, Pictures, decode, pictures_of_table
 from equipoise.mitigate.augmentation import (
@@ -154,8 +153,6 @@ class AugmentConfig(TrainingConfig):
 Detector = Callable[[Sequence[Image]], Regions]
 
 _AT_ONCE = 64
-_CLOSE = 0.05
-"""Shares of a group among the images of two labels that are about the same."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,7 +232,7 @@ def read_set(
             f"{name}: {len(failed)} of {len(rows)} images cannot be used ({numbers}), such as "
             f"{sources[first]}: {lost}."
         )
-    return Read(faces, items.inputs, counts, (*notes, *_notes(name, faces)))
+    return Read(faces, items.inputs, counts, (*notes, *_faces_missing(name, faces)))
 
 
 def _detector(faces: FacesConfig, base: Path) -> Detector | None:
@@ -293,25 +290,11 @@ def _refuse_too_many(
         )
 
 
-def _notes(name: str, faces: Faces) -> Iterator[str]:
-    """Note images without a face, and where groups go with labels and should not, or vice versa."""
+def _faces_missing(name: str, faces: Faces) -> Iterator[str]:
     if not faces.regions.found.all():
         missing = faces.regions.missing(faces.groups).items()
         groups = ", ".join(f"{group} {count} of {n}" for group, (count, n) in missing)
         yield f"{name}: images without a face stay as they are ({groups})."
-    group = min({*faces.groups})
-    shares = {
-        label: float((faces.groups[faces.labels == label] == group).mean())
-        for label in sorted({*faces.labels})
-    }
-    least, most = min(shares.values()), max(shares.values())
-    balanced = most - least <= _CLOSE
-    if balanced == (name == "biased"):
-        how = "as frequent" if balanced else "not as frequent"
-        yield (
-            f"{name}: groups are {how} with each label ({group}: {percent(least)} to "
-            f"{percent(most)} of the images of a label)."
-        )
 
 
 def _boxes(

@@ -54,21 +54,16 @@ class DataError(EquipoiseError):
     ) -> None:
         self.problem, self.file, self.column, self.row = problem, file, column, row
         self.expected, self.fix = expected, fix
-        super().__init__(self._sentence())
-
-    def _sentence(self) -> str:
-        places = [
-            self.file,
-            f"column {self.column!r}" if self.column is not None else None,
-            f"row {self.row}" if self.row is not None else None,
-        ]
-        where = ", ".join(place for place in places if place)
-        parts = [f"{where}: {self.problem}" if where else self.problem]
-        if self.expected:
-            parts.append(f"Expected: {self.expected}.")
-        if self.fix:
-            parts.append(f"To do: {self.fix}.")
-        return ". ".join([parts[0].rstrip("."), " ".join(parts[1:])]).rstrip()
+        places = (
+            file,
+            None if column is None else f"column {column!r}",
+            None if row is None else f"row {row}",
+        )
+        where = ", ".join(filter(None, places))
+        text = f"{where}: {problem}" if where else problem
+        rest = [f"Expected: {expected}."] if expected else []
+        rest += [f"To do: {fix}."] if fix else []
+        super().__init__(". ".join([text.rstrip("."), " ".join(rest)]).rstrip())
 
 
 class ModelError(EquipoiseError):

@@ -123,26 +123,15 @@ def read_table(
     OSError, pyarrow.ArrowException
         When the file is missing, damaged or no Parquet.
     """
-    check_footer(path)
-    names = None if columns is None else [*columns]
-    return pq.read_table(
-        path, columns=names, schema=schema, partitioning=None, page_checksum_verification=True
-    )
-
-
-def check_footer(path: Path) -> None:
-    """Verify the checksum of a footer; a file without one passes.
-
-    Raises
-    ------
-    OSError
-        When the file is missing, or its footer is damaged.
-    """
     with path.open("rb") as file:
         file.seek(max(_footer(file) - _SEAL, 0))
         seal, footer = file.read(_SEAL), file.read()
     if seal.startswith(_MARK) and seal[len(_MARK) :] != sha256(footer).digest():
         raise OSError(f"{path}: the footer does not match its checksum")
+    names = None if columns is None else [*columns]
+    return pq.read_table(
+        path, columns=names, schema=schema, partitioning=None, page_checksum_verification=True
+    )
 
 
 def _footer(file: BinaryIO) -> int:

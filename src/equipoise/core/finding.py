@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from enum import StrEnum
-from itertools import pairwise
-from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -136,11 +134,12 @@ _SPECIAL = {
 }
 
 
-def _arrow_type(name: str, annotation: object) -> pa.DataType:
-    return _SPECIAL.get(name, pa.float64() if annotation == "float" else pa.string())
-
-
-SCHEMA = pa.schema([(f.name, _arrow_type(f.name, f.type)) for f in fields(Finding)])
+SCHEMA = pa.schema(
+    [
+        (f.name, _SPECIAL.get(f.name, pa.float64() if f.type == "float" else pa.string()))
+        for f in fields(Finding)
+    ]
+)
 
 
 def findings_to_table(findings: Iterable[Finding]) -> pa.Table:
@@ -158,47 +157,14 @@ def as_row(one: Any) -> dict[str, Any]:
 
 def findings_from_table(table: pa.Table) -> tuple[Finding, ...]:
     """Rebuild findings from the table that `findings_to_table` makes."""
-    kinds = {"family": Family, "verdict": Verdict}
-    return tuple(Finding(**row) for row in records(table, kinds))
+    return tuple(
+        Finding(**row | {"family": Family(row["family"]), "verdict": Verdict(row["verdict"])})
+        for row in map(with_records, table.to_pylist())
+    )
 
 
-def records(
-    table: pa.Table, kinds: Mapping[str, Callable[[str], Any]] = MappingProxyType({})
-) -> Iterator[dict[str, Any]]:
-    """Yield rows of findings or parts, with their groups and exclusions as records."""
-    lists: dict[str, Callable[..., Any]] = {"by_group": GroupValue, "excluded": Excluded}
-    columns: dict[str, list[Any]] = {
-        name: nested(column, lists[name]) if name in lists else column.to_pylist()
-        for name, column in zip(table.column_names, table.columns, strict=True)
-    }
-    for name, kind in kinds.items():
-        columns[name] = [kind(one) for one in columns[name]]
-    for row in zip(*columns.values(), strict=True):
-        yield dict(zip(columns, row, strict=True))
-
-
-def nested(column: pa.ChunkedArray, kind: Callable[..., Any]) -> list[tuple[Any, ...]]:
-    """Rebuild a column of lists of records: column by column, which is several times faster."""
-    found: list[tuple[Any, ...]] = []
-    for chunk in column.chunks:
-        fields = chunk.flatten().flatten()
-        every = [kind(*row) for row in zip(*map(_values, fields), strict=True)]
-        found += _split(every, chunk)
-    return found
-
-
-def _values(array: pa.Array) -> list[Any]:
-    """Return the values of an array, equal texts as one object; lists as tuples."""
-    if pa.types.is_list(array.type):
-        return _split(_values(array.flatten()), array)
-    if pa.types.is_string(array.type):
-        coded = array.dictionary_encode()
-        texts = coded.dictionary.to_pylist()
-        return [texts[code] for code in coded.indices.to_numpy().tolist()]
-    values: list[Any] = array.to_numpy(zero_copy_only=False).tolist()
-    return values
-
-
-def _split(values: list[Any], lists: pa.ListArray) -> list[tuple[Any, ...]]:
-    ends = lists.offsets.to_numpy()
-    return [tuple(values[start:end]) for start, end in pairwise((ends - ends[:1]).tolist())]
+def with_records(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row of findings or parts with its groups and exclusions as records."""
+    groups = [GroupValue(**one | {"levels": tuple(one["levels"])}) for one in row["by_group"]]
+    excluded = [Excluded(**one) for one in row["excluded"]]
+    return {**row, "by_group": tuple(groups), "excluded": tuple(excluded)}

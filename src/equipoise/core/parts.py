@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 import pyarrow as pa
 
 from equipoise.core.finding import SCHEMA as FINDINGS_SCHEMA
-from equipoise.core.finding import Excluded, GroupValue, as_row, records
+from equipoise.core.finding import Excluded, GroupValue, as_row, with_records
 
 
 @dataclass(frozen=True)
@@ -72,4 +72,4 @@ def parts_to_table(parts: Iterable[Part]) -> pa.Table:
 
 def parts_from_table(table: pa.Table) -> tuple[Part, ...]:
     """Rebuild parts from the table that `parts_to_table` makes."""
-    return tuple(Part(**row) for row in records(table))
+    return tuple(Part(**row) for row in map(with_records, table.to_pylist()))

@@ -6,7 +6,7 @@ import base64
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from equipoise.core import AuditResult, Family
@@ -74,7 +74,6 @@ def data(result: AuditResult, facts: Sequence[tuple[str, str]], subjects: str) -
     pairs = (
         *facts,
         ("Models", listed(models_of(result), 12)),
-        ("Groups", "; ".join(_groups(result, sizes))),
         ("Tests", _tests(result, subjects)),
         ("Made", f"{result.manifest.started}, seed {result.manifest.seed}"),
     )
@@ -96,14 +95,6 @@ def _tests(result: AuditResult, subjects: str) -> str:
     )
     texts = [f"{name}: {plural(n, 'test')}" for name, n in tests.items()]
     return f"{'; '.join(texts)}. q-values are corrected within each family." if texts else ""
-
-
-def _groups(result: AuditResult, sizes: Sequence[Row]) -> Iterator[str]:
-    by_name = panels(sizes, "groups")
-    for name in dict.fromkeys(one.groups for one in result.findings if one.groups):
-        own = by_name.get((name,), [])
-        left = sum(not row["usable"] for row in own)
-        yield f"{name} ({plural(len(own), 'group')}, {left} too small or empty)"
 
 
 def _states(result: AuditResult) -> Table | None:

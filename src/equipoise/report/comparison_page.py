@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from equipoise.core import AuditResult, Finding, Verdict
@@ -33,7 +33,6 @@ from equipoise.report.words import (
     leading,
     name_of,
     oriented,
-    over_subjects,
     pair_of,
     ranked,
     sentence,
@@ -134,24 +133,18 @@ def changes(result: AuditResult) -> Section | None:
             f"#{second}": "value_b",
             f"Verdict of {second}": lambda row: Badge(Verdict(row["verdict_b"])),
         }  # fmt: skip
-        shown = sorted((row for row in pair if row["change"] != "never there"), key=_gain)
+        order = ("went", "stayed", "came")
+        shown = [row for change in order for row in pair if row["change"] == change]
         caption = f"Disparities of {first} or {second}"
         blocks.append(Table.of(caption, columns, shown, source="changes", limit=60))
     return Section.of("changes", "Disparities that went, stayed and came", *blocks, note)
-
-
-def _gain(row: Mapping[str, Any]) -> tuple[int, float]:
-    """Order what became of disparities: went, stayed, came; the largest change first."""
-    order = ("went", "stayed", "came")
-    return order.index(row["change"]), -abs(abs(row["value_b"]) - abs(row["value_a"]))
 
 
 def summary(result: AuditResult) -> Summary:
     """Say which model is better in what leads, and which metrics disagree."""
     leads = leading(result.findings)
     texts = [sentence(one) for one in leads] + changed(result)
-    if not all(map(over_subjects, result.findings)):
-        texts += [f"Metrics disagree: {row['sentence']}" for row in rows(result, "disagreements")]
+    texts += [f"Metrics disagree: {row['sentence']}" for row in rows(result, "disagreements")]
     first = [one for one in leads if one.model == leads[0].model and not math.isnan(one.value)]
     chart = differences_chart(first, name=first[0].model) if first else None
     return Summary(tuple(Statement(None, text) for text in texts[:MOST_STATEMENTS]), chart)

@@ -150,23 +150,20 @@ def group_value_name(finding: Finding) -> str:
 def _steps(drawn: Sequence[Finding]) -> tuple[str, ...]:
     """Return what to do next, by the verdicts of the findings that lead."""
     verdicts = {one.verdict for one in drawn}
-    steps = []
-    if Verdict.DISPARITY in verdicts:
-        steps += [
-            "Look at the images behind the first finding, and check the labels of the group that "
-            "is worst off.",
-            "Reduce the disparity (equipoise mitigate), or choose another model "
-            "(equipoise compare).",
-        ]
-    if Verdict.INCONCLUSIVE in verdicts:
-        steps.append(
-            "Add images of the smallest groups where data don't decide. “equipoise plan” says how "
-            "many rows a group needs."
-        )
-    if verdicts and Verdict.DISPARITY not in verdicts:
-        steps.append("Keep it so: add a gate to the config and run “equipoise check” in CI.")
-    return tuple(steps)
+    return tuple(step for verdict, steps in _NEXT.items() if verdict in verdicts for step in steps)
 
+
+_NEXT = {
+    Verdict.DISPARITY: (
+        "Look at the images behind the first finding, and check the labels of the group that is "
+        "worst off.",
+        "Reduce the disparity (equipoise mitigate), or choose another model (equipoise compare).",
+    ),
+    Verdict.INCONCLUSIVE: (
+        "Add images of the smallest groups where data don't decide. “equipoise plan” says how many "
+        "rows a group needs.",
+    ),
+}
 
 MOST_COLUMNS = 6
 

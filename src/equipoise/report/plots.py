@@ -36,8 +36,6 @@ VERDICTS: Palette = {
 }
 WIDE = 8
 """Columns from which on a heat map takes the width of the page."""
-LEGIBLE = 42
-"""Pixels of a heat map's cell below which its number would run into the next one."""
 
 CONFIG: Spec = {
     "background": None,
@@ -314,15 +312,14 @@ def heat_map(
     columns: Sequence[str],
     title: str = "",
 ) -> Chart:
-    """Draw cells in five steps of colour, each with its number where there is room for it.
+    """Draw cells in five steps of colour; their numbers are in tooltips.
 
-    From `WIDE` columns on the map takes the width of the page. Numbers without room are in
-    tooltips and tables.
+    From `WIDE` columns on the map takes the width of the page.
 
     Parameters
     ----------
     rows : sequence of mapping
-        Fields: row, column, value, shown (the number as text), tone (see `tone`), tip.
+        Fields: row, column, value, tip.
     legend : Axis
         Title, format and ends of the colour scale.
     columns : sequence of str
@@ -333,27 +330,12 @@ def heat_map(
     key = {"title": legend.title, "format": ".0%" if legend.percent else ".2f"}
     scale = {"type": "quantize", "domain": [*(legend.domain or (0.0, 1.0))], "range": [*STEPS]}
     fill = _number("color", "value", scale=scale, legend=key | {"gradientLength": 180})
-    fits = {"test": f"bandwidth('x') >= {LEGIBLE}", "field": "shown", "type": "nominal"}
-    # The middle step of colour bears the same ink in light and in dark.
-    inks = {"domain": ["low", "middle", "high"], "range": [INK, "#0b1116", PAPER]}
-    tones = {"field": "tone", "type": "nominal", "legend": None, "scale": inks}
-    text = {"text": {"condition": fits, "value": ""}, "color": tones}
-    layers = [
-        _layer({"type": "rect", "stroke": PAPER, "strokeWidth": 2}, place | fill | _TIP),
-        _layer({"type": "text", "fontSize": 12}, place | text),
-    ]
-    chart = _chart(layers, rows, label, title, 28 * _count(rows, "row") + 8)
+    cells = _layer({"type": "rect", "stroke": PAPER, "strokeWidth": 2}, place | fill | _TIP)
+    chart = _chart([cells], rows, label, title, 28 * _count(rows, "row") + 8)
     # The last column's label leans out farther once cells have shrunk to make room for it.
-    padding = {"left": 5, "top": 5, "bottom": 5, "right": 14}
-    more: Spec = {"resolve": {"scale": {"color": "independent"}}, "padding": padding}
+    more: Spec = {"padding": {"left": 5, "top": 5, "bottom": 5, "right": 14}}
     more |= {"usermeta": {"wide": True}} if wide else {}
     return replace(chart, spec={**chart.spec, **more})
-
-
-def tone(value: float, low: float, high: float) -> str:
-    """Return which ink is legible on a value's step of colour, in light and in dark."""
-    step = int(5 * (value - low) / (high - low)) if high > low else 0
-    return ("low", "low", "middle", "high", "high")[min(max(step, 0), 4)]
 
 
 def _grid(columns: Sequence[str], angle: int) -> Spec:

@@ -67,7 +67,12 @@ def render(result: AuditResult, page: Page | None = None) -> str:
     )
     if page is None:
         page = COMPARISON if compares(result) else Page()
-    summary = _summary(result, page)
+    if page.summary:
+        summary = page.summary(result)
+    elif result.findings:
+        summary = summarize(result, page.leads, page.caveat)
+    else:
+        summary = Summary((Statement(None, "This run has no findings."),))
     front, back = _sections(result, page)
     style, library, program = map(_asset, ("report.css", "vega-bundle.min.js", "report.js"))
     blocks = [block for section in (*front, *back) for block in section.blocks]
@@ -87,14 +92,6 @@ def render(result: AuditResult, page: Page | None = None) -> str:
         data=Markup(_script_json(_chart_data(charts))),  # noqa: S704
         policy=_policy(style, library, program),
     )
-
-
-def _summary(result: AuditResult, page: Page) -> Summary:
-    if page.summary is not None:
-        return page.summary(result)
-    if not result.findings:
-        return Summary((Statement(None, "This run has no findings."),))
-    return summarize(result, page.leads, page.caveat)
 
 
 def _sections(result: AuditResult, page: Page) -> tuple[list[Section], list[Section]]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from equipoise.core import Verdict
 from equipoise.core.wording import number, percent
@@ -65,17 +64,6 @@ def listed(names: Sequence[str], limit: int = 6) -> str:
     if len(names) > limit:
         return f"{', '.join(shown)} and {len(names) - limit} more"
     return " and ".join([", ".join(shown[:-1]), *shown[-1:]]) if len(shown) > 1 else "".join(shown)
-
-
-def source(section: Mapping[str, Any]) -> str:
-    """Return where a section of a configuration says its rows are from, or what stands for it."""
-    within = section.get("images")
-    given = within if isinstance(within, Mapping) else section
-    if given.get("table"):
-        return str(given["table"])
-    if given.get("folder"):
-        return f"the folder {given['folder']}"
-    return f"a data set ({given['format']})" if given.get("format") else "the table given"
 
 
 DIFFERENCE = "difference"

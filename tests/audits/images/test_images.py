@@ -13,7 +13,7 @@ from PIL import Image
 
 from equipoise import data
 from equipoise.audits.config_images import RULES, BoxSizeConfig, CropConfig, PicturesConfig
-from equipoise.audits.images import known, labels_of
+from equipoise.audits.images import known
 from equipoise.core import ConfigError, DataError
 from equipoise.data import FORMATS, load_items
 from image_files import (
@@ -152,7 +152,7 @@ def test_captions_and_instances_of_coco_with_rules_in_order(coco):
     assert table["image_id"].to_list() == ["139", "25", "9"]
     assert table["gender"].to_list() == ["woman", "man", None]
     assert table["gender (strict)"].to_list() == [None, "man", None]
-    assert labels_of(found).rows() == [("139", "chair"), ("25", "giraffe"), ("9", "chair")]
+    assert found.labels.rows() == [("139", "chair"), ("25", "giraffe"), ("9", "chair")]
     assert {Path(name).name for name in found.inputs} == {"captions.json", "instances.json"}
     assert len(found.steps) == 5
 
@@ -186,7 +186,7 @@ def test_rules_that_read_a_file_say_so_among_the_inputs(coco):
     ]
     found = known(section(**COCO, rules=rules), coco)
     assert frame(found)["image_id"].to_list() == ["25"]
-    assert labels_of(found).rows() == [("25", "animal")]
+    assert found.labels.rows() == [("25", "animal")]
     rows = {Path(name).name: one["rows"] for name, one in found.inputs.items()}
     assert rows["image_data.json"] == 3
     assert (rows["blurred.txt"], rows["classes.csv"]) == (2, 2)
@@ -232,7 +232,7 @@ def test_dollar_street_collapses_rows_as_it_is_told(tmp_path):
                                                             "all labels")  # fmt: skip
     assert [found.pictures.read(place) for place in range(2)] == [png(0), png(1)]
     other = section(format="dollar_street", files="d.csv", options={"labels": "place"})
-    assert ("5d4b", "x") in labels_of(known(other, tmp_path)).rows()
+    assert ("5d4b", "x") in known(other, tmp_path).labels.rows()
 
 
 def test_visogender_finds_files_by_id_and_pata_by_the_end_of_the_address(tmp_path):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from equipoise.core import AuditResult
 from equipoise.report.blocks import Page, Section, Table, rows
-from equipoise.report.text import count, source
+from equipoise.report.text import count
 
 
 def facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
@@ -13,7 +13,7 @@ def facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
     n = max((finding.n for finding in result.findings), default=0)
     unit = data.get("unit")
     return (
-        ("Images with a region and a map", f"{count(n)}, from {source(data)}"),
+        ("Images with a region and a map", count(n)),
         ("Resampled together", f"images of one {unit}" if unit else ""),
     )
 

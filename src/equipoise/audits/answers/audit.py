@@ -285,8 +285,8 @@ class Answers(Audit[Config, AnswersData, AnswersDesign]):
         if not design.silent:
             tables["answers"] = _answer_table(design)
         if points:
-            columns = "model groups version figure first answer n outside lean"
-            tables["figures"] = table_of(points, columns, number="outside lean", whole="n")
+            columns = "model groups version figure first answer +n #outside #lean"
+            tables["figures"] = table_of(points, columns)
         return Measured(tuple(drafts), tables, tuple(notes))
 
     def combine(self, config: Config, data: AnswersData, measured: Sequence[Measured]) -> Measured:
@@ -564,8 +564,7 @@ def _answer_table(one: AnswersDesign) -> pa.Table:
                 "share": n / total if total else None,
                 "right": round(right[answer][group]) if answer in right else 0 if right else None,
             })  # fmt: skip
-    columns = "model groups version answer group count n right share"
-    return table_of(rows, columns, number="share", whole="count n right")
+    return table_of(rows, "model groups version answer group +count +n +right #share")
 
 
 def _state_table(one: AnswersDesign) -> pa.Table:
@@ -581,8 +580,7 @@ def _state_table(one: AnswersDesign) -> pa.Table:
                 "group": name, "state": state, "count": n, "n": len(mine),
                 "share": n / len(mine) if len(mine) else None,
             })  # fmt: skip
-    columns = "model groups question group state count n share"
-    return table_of(rows, columns, number="share", whole="count n")
+    return table_of(rows, "model groups question group state +count +n #share")
 
 
 def _texts(data: AnswersData, config: Config) -> dict[str, pa.Table]:
@@ -605,5 +603,5 @@ def _texts(data: AnswersData, config: Config) -> dict[str, pa.Table]:
                     "text": raw.vocabulary[distinct[index, 1]], "rank": rank,
                     "count": int(counts[index]), "texts": len(own),
                 })  # fmt: skip
-    columns = "model question answer text rank count texts"
-    return {"texts": table_of(rows, columns, whole="rank count texts")} if rows else {}
+    columns = "model question answer text +rank +count +texts"
+    return {"texts": table_of(rows, columns)} if rows else {}

@@ -254,8 +254,7 @@ def _sizes(data: AssociationData) -> pa.Table:
         for table, members in by_table.items()
         if table in space.known
     ]  # fmt: skip
-    columns = "set kind table members model embedded"
-    return table_of(rows, columns, whole="members embedded")
+    return table_of(rows, "set kind table +members model +embedded")
 
 
 def _detectable(design: Question, alpha: float) -> Iterator[dict[str, Any]]:

@@ -29,7 +29,7 @@ from equipoise.report.blocks import (
     rows,
     scope,
 )
-from equipoise.report.plots import Axis, bars, heat_map, scatter, tone
+from equipoise.report.plots import Axis, bars, heat_map, scatter
 from equipoise.report.text import count, interval, listed, number, percent, title
 
 MOST_LABELS = 15
@@ -135,19 +135,14 @@ def words(result: AuditResult) -> Section | None:
 
 
 def _word_map(group: str, panel: Sequence[Row], legend: Axis) -> Chart:
-    ends, names = legend.domain or (0.0, 1.0), distinct(panel, "word")
-    shown = [
-        {**row, "shown": number(row["similarity"], 2), "tone": tone(row["similarity"], *ends)}
-        for row in panel
-    ]
     marks = points(
-        shown,
+        panel,
         lambda row: f"{row['region']}, {group}, {row['word']} ({row['kind']}): "
         f"{number(row['similarity'])}, n = {row['n']}",
-        "shown", "tone", row="region", column="word", value="similarity",
+        row="region", column="word", value="similarity",
     )  # fmt: skip
     label = f"Mean similarity of images of {group} to each word, by region"
-    chart = heat_map(marks, label, legend, columns=names, title=group)
+    chart = heat_map(marks, label, legend, columns=distinct(panel, "word"), title=group)
     columns = {
         "Region": "region", "Word": "word", "Kind": "kind", "#Similarity": "similarity",
         "#Images": "n",

@@ -13,7 +13,7 @@ from equipoise.report.blocks import (
     distinct,
     rows,
 )
-from equipoise.report.text import count, listed, plural, source, title
+from equipoise.report.text import count, listed, plural, title
 
 # Effects that change a conclusion come first.
 _EFFECTS = ("surfaces", "explains", "switches", "magnifies", "shrinks", "lost power")
@@ -29,7 +29,7 @@ def facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
     measured = rows(result, "concepts")
     concepts = [name for name in distinct(measured, "concept") if name]
     return (
-        ("Images", f"{count(images.get('images', 0))}, from {source(config.get('data', {}))}"),
+        ("Images", count(images.get("images", 0))),
         ("Concepts", listed(concepts, 12)),
         ("Metrics", listed([title(one) for one in distinct(measured, "metric")])),
         ("Prevalence", config.get("choices", {}).get("prevalence", "")),

@@ -133,24 +133,20 @@ def tables(runs: Sequence[Run]) -> dict[str, pa.Table]:
     return {
         "concepts": table_of(
             (row for run in runs for row in _pairs(run)),
-            f"{_PLACE} group_a group_b {_VALUES} positives_a positives_b negatives_a negatives_b "
-            "threshold reason",
-            number=f"{_VALUES} threshold",
-            whole="positives_a positives_b negatives_a negatives_b",
+            f"{_PLACE} group_a group_b {_VALUES} +positives_a +positives_b +negatives_a "
+            "+negatives_b #threshold reason",
         ),
         "concept_groups": table_of(
             (row for run in runs for row in _groups(run)),
-            f"{_PLACE} group value low high prevalence positives n reason",
-            number="value low high prevalence",
-            whole="positives n",
+            f"{_PLACE} group #value #low #high #prevalence +positives +n reason",
         ),
     }
 
 
 _PLACE = "model groups version metric concept"
 _VALUES = (
-    "value_a value_b difference low high chance_low chance_high p_value q_value prevalence_a "
-    "prevalence_b"
+    "#value_a #value_b #difference #low #high #chance_low #chance_high #p_value #q_value "
+    "#prevalence_a #prevalence_b"
 )
 
 

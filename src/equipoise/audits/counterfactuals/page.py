@@ -21,7 +21,7 @@ from equipoise.report.blocks import (
     value_of,
 )
 from equipoise.report.plots import Axis, intervals
-from equipoise.report.text import count, interval, listed, number, source, title
+from equipoise.report.text import count, interval, listed, number, title
 
 MEASURES = ("max_skew", "ndkl")
 """Measures with both chance levels."""
@@ -37,7 +37,7 @@ def facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
     n = max((one.n for one in result.findings if one.model and one.groups), default=0)
     sets, subject = data.get("sets", "set"), data.get("subject", "subject")
     return (
-        ("Images", f"{count(n)}, from {source(data)}"),
+        ("Images", count(n)),
         ("Each prompt ranks", f"the images of its own {subject}"),
         ("Null hypotheses", f"random order within each {sets}; random order of the pool"),
         ("Prompts", _prompts(result.manifest.resolved)),

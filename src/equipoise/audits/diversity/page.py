@@ -20,7 +20,7 @@ from equipoise.report.blocks import (
     rows,
 )
 from equipoise.report.plots import Axis, Palette, intervals
-from equipoise.report.text import count, plural, source
+from equipoise.report.text import count, plural
 
 _REFERENCE = reference_name("")
 _KINDS: Palette = {"set": ("var(--m1)", "circle"), "reference": ("var(--m6)", "square")}
@@ -29,9 +29,8 @@ _KINDS: Palette = {"set": ("var(--m1)", "circle"), "reference": ("var(--m6)", "s
 def facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
     """Return how many images and sets there are, and what a distance is."""
     sizes = [row["n"] for row in rows(result, "group_sizes")]
-    table = source(result.manifest.resolved.get("data", {}))
     return (
-        ("Images", f"{count(sum(sizes))} in {plural(len(sizes), 'set')}, from {table}"),
+        ("Images", f"{count(sum(sizes))} in {plural(len(sizes), 'set')}"),
         ("Distance", "1 − cosine of the embeddings"),
     )
 

@@ -421,16 +421,12 @@ def _tables(findings: Sequence[Finding], ranking: Sequence[Row]) -> dict[str, pa
     return {
         "differences": table_of(
             differences,
-            "metric subject groups version model_a model_b value_a value_b difference low high "
-            "p_value q_value n verdict reason",
-            number="value_a value_b difference low high p_value q_value",
-            whole="n",
+            "metric subject groups version model_a model_b #value_a #value_b #difference #low "
+            "#high #p_value #q_value +n verdict reason",
         ),
         "ranking": table_of(
             ranking,
-            "metric groups model value rank rank_low rank_high share_best",
-            number="value rank_low rank_high share_best",
-            whole="rank",
+            "metric groups model #value +rank #rank_low #rank_high #share_best",
         ),
         "disagreements": table_of(
             _disagreements(compared), "groups metric_a metric_b model_a model_b sentence"

@@ -21,7 +21,7 @@ from equipoise.report.blocks import (
     scope_of,
 )
 from equipoise.report.plots import Axis, intervals, labelled_points, scatter
-from equipoise.report.text import count, number, source
+from equipoise.report.text import count, number
 
 MOST_CLASSES, MOST_PANELS = 30, 24
 _EFFECT = Axis("effect size", domain=(0.0, 1.0))
@@ -31,7 +31,7 @@ def facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
     """Return what was measured on which images."""
     data = result.manifest.resolved.get("data", {})
     n = max((one.n for one in result.findings), default=0)
-    return (("Images", f"{count(n)}, from {source(data)}"), ("Target", str(data.get("target", ""))))
+    return (("Images", count(n)), ("Target", str(data.get("target", ""))))
 
 
 def class_effects(result: AuditResult) -> Section | None:

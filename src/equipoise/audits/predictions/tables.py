@@ -31,20 +31,15 @@ _AGAINST = ("accuracy", "equalized_odds", "gap", "demographic_parity")
 _CORRELATION = ("pearson", "pearson_low", "pearson_high", "spearman", "spearman_p")
 _COLUMNS = {
     "classes": (
-        "model groups version class n accuracy worst_group worst_group_accuracy gap effect_size "
-        "effect_low effect_high effect_chance band columns_dropped rows_dropped reason "
-        "demographic_parity equalized_odds"
+        "model groups version class +n #accuracy worst_group #worst_group_accuracy #gap "
+        "#effect_size #effect_low #effect_high #effect_chance band +columns_dropped +rows_dropped "
+        "reason #demographic_parity #equalized_odds"
     ),
-    "confusions": "model groups version class group prediction count n",
-    "correlations": "model groups version x y classes "
-    "pearson pearson_low pearson_high spearman spearman_p reason",
-    "states": "model state groups group count",
+    "confusions": "model groups version class group prediction +count +n",
+    "correlations": "model groups version x y +classes "
+    "#pearson #pearson_low #pearson_high #spearman #spearman_p reason",
+    "states": "model state groups group +count",
 }
-_NUMBERS = (
-    "accuracy worst_group_accuracy gap effect_size effect_low effect_high effect_chance "
-    "demographic_parity equalized_odds pearson pearson_low pearson_high spearman spearman_p"
-)
-_WHOLE = "n columns_dropped rows_dropped count classes"
 
 
 def measures_of(config: Config, counts: Counts) -> Iterator[Measure]:
@@ -100,7 +95,7 @@ def of_design(
 
 
 def _table(name: str, rows: Sequence[Row]) -> pa.Table:
-    return table_of(rows, _COLUMNS[name], number=_NUMBERS, whole=_WHOLE)
+    return table_of(rows, _COLUMNS[name])
 
 
 def _classes(design: LabelDesign, parts: Mapping[str, tuple[Part, ...]]) -> Iterator[Row]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from equipoise.audits.engines.rankings.page import CAVEAT, curves, queries
 from equipoise.core import AuditResult
 from equipoise.report.blocks import Page
-from equipoise.report.text import count, source
+from equipoise.report.text import count
 
 
 def facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
@@ -16,7 +16,7 @@ def facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
     ranked = f"the images of its own {subject}" if subject else "all images"
     chance = f"random order within each {sets}" if sets else "random order of all images"
     return (
-        ("Images", f"{count(n)}, from {source(data)}"),
+        ("Images", count(n)),
         ("Each query ranks", ranked),
         ("Null hypothesis", chance),
     )

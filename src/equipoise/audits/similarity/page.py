@@ -22,7 +22,7 @@ from equipoise.report.blocks import (
     scope_of,
 )
 from equipoise.report.plots import Axis, bars, intervals, scatter
-from equipoise.report.text import count, interval, number, source
+from equipoise.report.text import count, interval, number
 
 MOST_CONCEPTS, MOST_GROUPS = 30, 16
 _AVERAGE = "all concepts"
@@ -36,7 +36,7 @@ def facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
     subject, sets, unit = (data.get(name) for name in ("subject", "sets", "unit"))
     n = max((finding.n for finding in result.findings), default=0)
     return (
-        ("Images", f"{count(n)}, from {source(data)}"),
+        ("Images", count(n)),
         ("Each concept's images", f"the images of its own {subject}" if subject else "all images"),
         ("Comparison", f"images within each {sets}" if sets else "all images of each group"),
         ("Resampled together", f"images of each {unit}" if unit else ""),

@@ -17,11 +17,6 @@ from equipoise.cli.terminal import (
     say_rows,
 )
 
-_DEFAULT = {
-    "colours": Path("runs", "demo"),
-    "scenes": Path("runs", "demo-scenes"),
-    "mitigation": Path("runs", "demo-mitigation"),
-}
 _SCENES = ("retrieval", "associations", "similarity")
 _COLUMNS = "model class removed found_effect_size low high paper_effect_size"
 
@@ -29,7 +24,7 @@ _COLUMNS = "model class removed found_effect_size low high paper_effect_size"
 @click.command("demo")
 @click.option(
     "--world",
-    type=click.Choice([*_DEFAULT]),
+    type=click.Choice(["colours", "scenes", "mitigation"]),
     default="colours",
     show_default=True,
     help="colours: classifiers of shapes. scenes: CLIP models; needs torch and transformers. "
@@ -69,7 +64,7 @@ def demo_command(
     from equipoise.cli.runs import write
     from equipoise.evidence import new_run
 
-    run = out or _DEFAULT[world]
+    run = out or Path("runs", "demo" if world == "colours" else f"demo-{world}")
     if world == "scenes":
         _scenes(run, overwrite=overwrite, as_json=as_json)
     elif world == "mitigation":

@@ -178,20 +178,19 @@ def tables_of(done: Experiment, *, seed: int = 0, replicates: int = 1000) -> dic
         for group, (without, n) in groups.items()
     )
     numbers = (
-        "accuracy low high difference difference_low difference_high percent_difference "
-        "percent_low percent_high runs_low runs_high chance"
+        "#accuracy #low #high #difference #difference_low #difference_high #percent_difference "
+        "#percent_low #percent_high #runs_low #runs_high #chance"
     )
-    measured = "value low high chance_low chance_high p_value"
+    measured = "#value #low #high #chance_low #chance_high #p_value"
     return {
         "augmentation": table_of(
-            _accuracies(done, seed, replicates), f"network arm runs images {numbers}",
-            whole="runs images", number=numbers,
+            _accuracies(done, seed, replicates), f"network arm +runs +images {numbers}"
         ),
         "augmentation_associations": table_of(
-            _associations(done), f"network arm class faces towards {measured}", number=measured
+            _associations(done), f"network arm class faces towards {measured}"
         ),
-        "augmentation_images": table_of(images, "images class group count", whole="count"),
-        "faces_missing": table_of(missing, "images group without of", whole="without of"),
+        "augmentation_images": table_of(images, "images class group +count"),
+        "faces_missing": table_of(missing, "images group +without +of"),
     }  # fmt: skip
 
 

@@ -24,7 +24,7 @@ from equipoise.report.blocks import (
     scope_of,
     value_of,
 )
-from equipoise.report.plots import Axis, heat_map, tone
+from equipoise.report.plots import Axis, heat_map
 from equipoise.report.text import count, interval, listed, number, percent, title
 
 MOST_ROWS, MOST_GROUPS = 20, 14
@@ -115,7 +115,6 @@ def _share_map(panel: Sequence[Row], name: str) -> Chart:
     data = [
         {
             "row": query, "column": names[each.group], "value": each.value,
-            "shown": f"{100 * each.value:.0f} %", "tone": tone(each.value, 0.0, 1.0),
             "tip": f"{query}, {each.group}: {percent(each.value)} of the first K, "
             f"{count(each.n)} images in the pool",
         }
