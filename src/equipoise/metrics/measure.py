@@ -124,14 +124,7 @@ def measure(
     rng : int
         Seed of the random streams.
     """
-    drawn = [
-        Draws(
-            one(counts, counts.observed)[0],
-            level=level_of(resampling),
-            intervals=resampling is not None,
-        )
-        for one in measures
-    ]
+    drawn = [Draws.of(resampling, one(counts, counts.observed)[0]) for one in measures]
     if isinstance(resampling, Bootstrap):
         wanted = [
             place
@@ -149,12 +142,8 @@ def measure(
         many = null_draws(resampling, affordable)
         tables = counts.sampler.permute(counts.strata(null), many, rng)
         for place, values in _numbers(counts, measures, wanted, tables):
-            drawn[place] = replace(
-                drawn[place],
-                null=values,
-                null_text=f"{text}; {len(values)} permutations",
-                resolution=resampling.resolution,
-            )
+            described = f"{text}; {len(values)} permutations"
+            drawn[place] = replace(drawn[place], null=values, null_text=described)
     found = [one.estimate(counts, some) for one, some in zip(measures, drawn, strict=True)]
     if resampling is None:
         for one in found:

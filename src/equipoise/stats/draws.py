@@ -13,7 +13,7 @@ each.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -28,88 +28,64 @@ from equipoise.stats.streams import stream, unit_counts
 _DEALT, _COUNT, _SHUFFLE = 75, 9, 20_000
 
 
-@dataclass(frozen=True, eq=False)
-class FixedMargins:
-    """Draws tables like an observed one, with groups exchanged within strata of outcomes.
+def fixed_margins(
+    table: Integers, strata: Integers
+) -> Callable[[np.random.Generator, int], Integers]:
+    """Return a function that draws tables like one, groups exchanged within strata of outcomes.
 
-    Attributes
+    Parameters
     ----------
     table : ndarray of int64, shape (outcomes, groups)
     strata : ndarray of int64, shape (outcomes,)
     """
+    stratum = np.unique(strata, return_inverse=True)[1].astype(np.int64)
+    totals, cells = table.sum(axis=1), _DEALT * (table.shape[1] - 1)
+    # Outcomes with so few counts that shuffling them costs less than drawing cells.
+    pooled = _COUNT * totals < cells
+    pooled &= np.bincount(stratum, pooled)[stratum] > 1
+    if (cells - _COUNT * totals[pooled]).sum() <= _SHUFFLE:
+        pooled[:] = False
+    order = np.argsort(stratum, kind="stable")
+    large, small = np.flatnonzero(~pooled), order[pooled[order]]
+    rows = np.concatenate([table[large], _sums(table[small], stratum[small])])
+    kinds = np.concatenate([stratum[large], np.unique(stratum[small])])
+    deal = _dealing((len(rows) - len(large), table.shape[1]), totals[small])
 
-    table: Integers
-    strata: Integers
-
-    def draw(self, rng: np.random.Generator, size: int) -> Integers:
-        """Return tables (size, outcomes, groups)."""
-        large, small = np.flatnonzero(~self._pooled), self._small
-        rows = np.concatenate([self.table[large], self._pools])
-        strata = np.concatenate([self._stratum[large], np.unique(self._stratum[small])])
-        cells = cellwise(rows, strata, rng, size)
-        drawn = np.empty((size, *self.table.shape), dtype=np.int64)
-        drawn[:, large] = cells[:, : len(large)]
+    def draw(rng: np.random.Generator, size: int) -> Integers:
+        every = cellwise(rows, kinds, rng, size)
+        drawn = np.empty((size, *table.shape), dtype=np.int64)
+        drawn[:, large] = every[:, : len(large)]
         if len(small):
-            for replicate, pools in zip(drawn, cells[:, len(large) :], strict=True):
-                replicate[small] = self._shuffled(pools, rng)
+            for replicate, pools in zip(drawn, every[:, len(large) :], strict=True):
+                replicate[small] = deal(pools, rng)
         return drawn
 
-    @cached_property
-    def _stratum(self) -> Integers:
-        return np.unique(self.strata, return_inverse=True)[1].astype(np.int64)
+    return draw
 
-    @cached_property
-    def _pooled(self) -> Booleans:
-        """Outcomes with so few counts that shuffling them costs less than drawing cells."""
-        totals, cells = self.table.sum(axis=1), _DEALT * (self.table.shape[1] - 1)
-        pooled = _COUNT * totals < cells
-        pooled &= np.bincount(self._stratum, pooled)[self._stratum] > 1
-        saved = (cells - _COUNT * totals[pooled]).sum()
-        return pooled if saved > _SHUFFLE else np.zeros_like(pooled)
 
-    @cached_property
-    def _small(self) -> Integers:
-        """Outcomes that are pooled, by stratum."""
-        order = np.argsort(self._stratum, kind="stable")
-        return order[self._pooled[order]]
+def _dealing(
+    shape: tuple[int, int], totals: Integers
+) -> Callable[[Integers, np.random.Generator], Integers]:
+    """Return a function that deals the counts of pools (pools, groups) to outcomes of `totals`.
 
-    @cached_property
-    def _pools(self) -> Integers:
-        return _sums(self.table[self._small], self._stratum[self._small])
+    Keys have the pool in the highest bits, the group in the lowest and random bits between them:
+    sorting them shuffles all pools at once.
+    """
+    pool_bits, group_bits = (max(1, (many - 1).bit_length()) for many in shape)
+    pool, group = np.indices(shape, dtype=np.uint64)
+    labels = np.asarray(pool << np.uint64(64 - pool_bits) | group).ravel()
+    places = np.repeat(np.arange(len(totals)) * shape[1], totals)
 
-    @cached_property
-    def _places(self) -> Integers:
-        """Where the row of each pooled count begins, in the order of `_small`."""
-        totals = self.table[self._small].sum(axis=1)
-        return np.repeat(np.arange(len(totals)) * self.table.shape[1], totals)
-
-    @cached_property
-    def _labels(self) -> Words:
-        """Sort keys of each pool and group: the pool in the highest bits, the group in the lowest.
-
-        Sorting with random bits between them shuffles all pools at once.
-        """
-        pools, groups = np.indices(self._pools.shape, dtype=np.uint64)
-        return np.asarray(pools << np.uint64(64 - self._bits[0]) | groups).ravel()
-
-    @cached_property
-    def _bits(self) -> tuple[int, int]:
-        pools, groups = self._pools.shape
-        return max(1, (pools - 1).bit_length()), max(1, (groups - 1).bit_length())
-
-    def _shuffled(self, pools: Integers, rng: np.random.Generator) -> Integers:
-        """Deal the counts of pools (pools, groups) to the pooled outcomes."""
-        pool_bits, group_bits = self._bits
-        keys = rng.integers(
-            0, 1 << (64 - pool_bits - group_bits), len(self._places), dtype=np.uint64
-        )
-        keys <<= np.uint64(group_bits)
-        keys |= np.repeat(self._labels, pools.ravel())
+    def deal(pools: Integers, rng: np.random.Generator) -> Integers:
+        most = 1 << (64 - pool_bits - group_bits)
+        keys = rng.integers(0, most, len(places), dtype=np.uint64) << np.uint64(group_bits)
+        keys |= np.repeat(labels, pools.ravel())
         keys.sort()
         keys &= np.uint64((1 << group_bits) - 1)
-        shape = (len(self._small), self.table.shape[1])
-        dealt = np.bincount(self._places + keys.view(np.int64), minlength=shape[0] * shape[1])
-        return dealt.reshape(shape)
+        dealt = np.bincount(places + keys.view(np.int64), minlength=len(totals) * shape[1])
+        return dealt.reshape(-1, shape[1])
+
+    return deal
 
 
 def cellwise(table: Integers, strata: Integers, rng: np.random.Generator, size: int) -> Integers:
@@ -329,10 +305,10 @@ class TableSampler:
 
     def permute(self, strata: Integers, replicates: int, seed: int) -> Iterator[Floats]:
         """Yield blocks of hypergeometric draws with the margins of each stratum kept."""
-        margins = FixedMargins(self.table[:, self._order].astype(np.int64), strata)
+        draw = fixed_margins(self.table[:, self._order].astype(np.int64), strata)
         for start, size in block_sizes(replicates, self.table.size):
             rng = stream(seed, "permutation", start)
-            yield self._restore(margins.draw(rng, size))
+            yield self._restore(draw(rng, size))
 
     def _restore(self, draws: Floats | Integers) -> Floats:
         return draws.take(np.argsort(self._order), axis=-1).astype(np.float64, copy=False)
