@@ -4,8 +4,6 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from fairlearn.metrics import MetricFrame
-from sklearn.metrics import accuracy_score
 
 from equipoise.core.groups import Groups
 from equipoise.core.parts import parts_from_table
@@ -46,20 +44,6 @@ def test_golden_values():
         assert found.value == pytest.approx(EXPECTED[name], abs=1e-12)
         assert [one.value for one in part(found).by_group] == pytest.approx(BY_GROUP, abs=1e-12)
         assert found.n == {"0": 186, "1": 211, "2": 203}
-
-
-def test_agrees_with_fairlearn_and_scikit_learn():
-    rng = np.random.default_rng(0)
-    for _ in range(20):
-        truth, label = rng.integers(0, 4, (2, 200))
-        group = rng.integers(0, 5, 200)
-        frame = MetricFrame(
-            metrics=accuracy_score, y_true=truth, y_pred=label, sensitive_features=group
-        )
-        values = [function(truth, label, group, resampling=None).value for function in METRICS]
-        assert values[0] == pytest.approx(accuracy_score(truth, label), abs=1e-15)
-        assert values[1] == pytest.approx(frame.group_min(), abs=1e-15)
-        assert values[2] == pytest.approx(frame.overall - frame.group_min(), abs=1e-15)
 
 
 # Six rows, small enough for all 720 permutations of their groups.
@@ -104,13 +88,6 @@ def test_intervals_are_the_closed_forms():
             assert (interval.low, interval.high) == (float(low), float(high))
 
 
-def test_accuracy_has_no_chance_level_and_says_why():
-    found = accuracy(*rows_of(GOLDEN))
-    assert (found.chance, found.p_value) == (None, None)
-    assert found.no_chance == "accuracy itself has no chance level: it compares no groups"
-    assert found.harm == "lower"
-
-
 def test_small_groups_are_shown_and_left_out():
     groups = Groups.of([*"xxxyyyz"], min_size=2)
     truth, label = [1] * 7, [1, 1, 0, 1, 1, 1, 0]
@@ -130,29 +107,3 @@ def test_replicates_that_lose_every_group_give_no_warning_and_no_zero():
     found = worst_group_accuracy([1, 1], [1, 0], [0, 1], units=["p", "q"])
     interval = found.interval()
     assert (interval.low, interval.high) == (0.0, 1.0)
-
-
-def clustered(seed=0, units=40):
-    """Units of five rows that are right or wrong together."""
-    rng = np.random.default_rng(seed)
-    unit = np.repeat(np.arange(units), 5)
-    truth = rng.integers(0, 2, units * 5)
-    wrong = (rng.random(units) < 0.3)[unit] ^ (rng.random(units * 5) < 0.05)
-    return truth, np.where(wrong, 1 - truth, truth), (np.arange(units) % 3)[unit], unit
-
-
-@pytest.mark.parametrize("function", METRICS)
-def test_units_widen_intervals_and_chance(function):
-    truth, label, group, unit = clustered()
-    alone, together = function(truth, label, group), function(truth, label, group, units=unit)
-    assert alone.value == together.value
-    widths = [one.interval().high - one.interval().low for one in (alone, together)]
-    assert widths[1] > 1.3 * widths[0]
-    assert together.unit == "unit"
-    assert together.method == "percentile bootstrap over units, 1000 replicates"
-    if function is not accuracy:
-        assert alone.chance is not None
-        assert together.chance is not None
-        bands = [one.chance.high - one.chance.low for one in (alone, together)]
-        assert bands[1] > 1.5 * bands[0]
-        assert together.p_value > alone.p_value

@@ -5,8 +5,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from equipoise.core.errors import InputError
 from equipoise.metrics.counts import count
@@ -61,44 +59,6 @@ def test_the_same_class_in_another_type_is_the_same_class(truth, label):
 
 def test_numbers_are_in_their_order_and_before_words():
     assert count([10, 9, 2], ["10", "nan", "b"], [1, 1, 1]).classes == ("2", "9", "10", "b", "nan")
-
-
-rows = st.lists(
-    st.tuples(st.sampled_from("ab"), st.sampled_from("abc"), st.sampled_from("xyz")),
-    min_size=1,
-    max_size=30,
-)
-
-
-def counted(some, *, top):
-    truth, label, group = zip(*some, strict=True)
-    if top:
-        return count(truth, [[one, "c" if one == "a" else "a"] for one in label], group)
-    return count(truth, label, group)
-
-
-@given(rows, rows)
-def test_counts_of_shards_add_up(some, more):
-    parts = [cells(counted(each, top=False)) for each in (some, more)]
-    together = cells(counted(some + more, top=False))
-    assert together == {
-        name: parts[0].get(name, 0) + parts[1].get(name, 0) for name in parts[0] | parts[1]
-    }
-
-
-def test_sums_over_labels_classes_and_hits():
-    rng = np.random.default_rng(0)
-    truth, label, group = rng.integers(0, 4, (3, 300))
-    counts = count(truth, label, group)
-    tables = np.stack([counts.table, 2 * counts.table])
-    for codes, found in ((truth, counts.by_truth(tables)), (label, counts.by_prediction(tables))):
-        expected = np.zeros((4, 4))
-        np.add.at(expected, (codes, group), 1)
-        assert (found[0] == expected).all()
-        assert (found[1] == 2 * expected).all()
-    expected = np.zeros((4, 4))
-    np.add.at(expected, (truth[truth == label], group[truth == label]), 1)
-    assert (counts.hits(tables)[0] == expected).all()
 
 
 @pytest.mark.parametrize(

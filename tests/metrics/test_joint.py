@@ -1,6 +1,5 @@
 """Several models on the same rows: paired draws and swapped models, against brute force."""
 
-import math
 from collections import Counter
 from itertools import product
 
@@ -90,20 +89,6 @@ def test_swaps_have_the_distribution_of_every_swap(units):
     total = sum(expected.values())
     shares = [expected[value] / total * 8000 for value in found]
     assert stats.chisquare([*found.values()], shares).pvalue > 0.001
-
-
-def test_a_paired_bootstrap_has_the_spread_of_paired_rows():
-    rng = np.random.default_rng(1)
-    truth = rng.integers(0, 2, 400)
-    first = np.where(rng.random(400) < 0.8, truth, 1 - truth)
-    second = np.where(rng.random(400) < 0.9, first, 1 - first)
-    joint = join(truth, {"a": first, "b": second}, np.zeros(400, int))
-    pair = joint.pair(0, 1)
-    boot = np.concatenate([*joint.counts.sampler.bootstrap(4000, 1)])
-    found = difference(joint, pair.tables(boot))
-    rows = (truth == first).astype(float) - (truth == second)
-    assert found.mean() == pytest.approx(rows.mean(), abs=0.002)
-    assert found.std() == pytest.approx(rows.std() / math.sqrt(400), rel=0.08)
 
 
 @pytest.mark.parametrize(

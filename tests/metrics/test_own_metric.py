@@ -43,16 +43,6 @@ def own(monkeypatch):
     table_metric.remove(SPEC.name)
 
 
-def test_it_is_measured_with_interval_and_chance(own):
-    counts = m.count(ROWS["label"], ROWS["said"], ROWS["group"])
-    found = m.measure(counts, [own])[0]
-    assert (found.metric, found.value, found.reference) == ("wrong_gap", 0.4, "this test")
-    assert found.interval().low < 0.4 < found.interval().high
-    assert found.p_value is not None
-    assert found.p_value < 0.01
-    assert m.SPECS["wrong_gap"] is SPEC
-
-
 def test_an_audit_reports_it(own, tmp_path):
     lines = zip(*ROWS.values(), strict=True)
     table = "id,label,said,group\n" + "".join(

@@ -10,7 +10,6 @@ import pytest
 from equipoise.audits.kinds import KINDS
 from equipoise.core.errors import InputError
 from equipoise.metrics import SPECS, register
-from equipoise.metrics.counts.chi_square import Statistic
 from equipoise.metrics.spec import Unit
 
 README = Path(__file__).parents[2] / "docs" / "metrics" / "README.md"
@@ -57,14 +56,6 @@ def test_records_are_whole(spec):
     assert [*spec.bands.values()] == sorted(spec.bands.values())
     assert spec.sentence.format(title="t", model="m", subject="", value="1", groups="")
     assert "debias" not in spec.definition.lower()
-
-
-def test_thresholds_are_equal_within_a_kind():
-    specs = {name: spec for name, spec in SPECS.items() if spec.kinds[0] == "predictions"}
-    assert {name for name, spec in specs.items() if spec.threshold is None} == {"rates", "skewsize"}
-    effects = {*get_args(Statistic), "effect_sizes", "effect_size_mean"}
-    assert {SPECS[name].threshold for name in effects} == {0.1}
-    assert {spec.threshold for name, spec in specs.items() if name not in effects} == {0.05, None}
 
 
 def test_a_record_cannot_be_changed_or_registered_twice():

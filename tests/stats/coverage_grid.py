@@ -268,18 +268,15 @@ def tail_cases(repeats):
     """Set known null distributions against their tail as 1000 draws tell it."""
     known = {
         "normal": (np.random.Generator.standard_normal, stats.norm.sf),
-        "largest gap of 3 groups": (partial(_ranges, 3), partial(_range_sf, 3)),
-        "largest gap of 14 groups": (partial(_ranges, 14), partial(_range_sf, 14)),
-        "V, df 1": (partial(_chi, 1), lambda x: float(stats.chi2.sf(x * x, 1))),
-        "V, df 13": (partial(_chi, 13), lambda x: float(stats.chi2.sf(x * x, 13))),
-        "chi-squared, df 1": (
-            lambda rng, size: rng.chisquare(1, size),
-            lambda x: float(stats.chi2.sf(x, 1)),
-        ),
-        "chi-squared, df 13": (
-            lambda rng, size: rng.chisquare(13, size),
-            lambda x: float(stats.chi2.sf(x, 13)),
-        ),
+        **{
+            f"largest gap of {k} groups": (partial(_ranges, k), partial(_range_sf, k))
+            for k in (3, 14)
+        },
+        **{f"V, df {df}": (partial(_chi, df), stats.chi(df).sf) for df in (1, 13)},
+        **{
+            f"chi-squared, df {df}": (partial(_chi_squared, df), stats.chi2(df).sf)
+            for df in (1, 13)
+        },
     }
     for null, (draw, survival) in known.items():
         rng = stream(SEED, "tail", null)
@@ -303,24 +300,16 @@ def _chi(df, rng, size):
     return np.sqrt(rng.chisquare(df, size))
 
 
+def _chi_squared(df, rng, size):
+    return rng.chisquare(df, size)
+
+
 def _ranges(k, rng, size):
     return np.ptp(rng.standard_normal((size, k)), axis=1)
 
 
 def _range_sf(k, value):
     return float(stats.studentized_range.sf(value, k, np.inf))
-
-
-def false_discovery_rate(correct, effects, tests, samples):
-    """Mean share of false discoveries among q <= 0.05 with `effects` of `tests` true."""
-    rng = stream(SEED, "multiplicity", effects, tests)
-    shift = np.where(np.arange(tests) < effects, 3.0, 0.0)
-    shares = []
-    for _ in range(samples):
-        q = correct(stats.norm.sf(rng.standard_normal(tests) + shift))
-        found = q <= 0.05
-        shares.append(found[effects:].sum() / max(found.sum(), 1))
-    return float(np.mean(shares))
 
 
 def summary(cases):

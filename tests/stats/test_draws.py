@@ -59,23 +59,6 @@ def choose(way, monkeypatch):
         monkeypatch.setattr(draws, "_by_outcome", draws._by_group)
 
 
-@pytest.fixture(params=WAYS)
-def sampler(request, monkeypatch):
-    """Every way to permute independent rows."""
-    choose(request.param, monkeypatch)
-    return items(TABLE) if request.param == "items" else TableSampler(TABLE)
-
-
-@pytest.mark.parametrize("strata", [ONE, TWO])
-def test_permutations_keep_the_margins_of_each_stratum(sampler, strata):
-    found = whole(sampler.permute(strata, 300, 1))
-    assert found.shape == (300, *TABLE.shape)
-    assert (found >= 0).all()
-    assert (found.sum(axis=2) == TABLE.sum(axis=1)).all()
-    for name in (0, 1):
-        assert (found[:, strata == name].sum(axis=1) == TABLE[strata == name].sum(axis=0)).all()
-
-
 SMALL = np.array([[3.0, 1.0], [1.0, 2.0], [0.0, 3.0]])
 
 
