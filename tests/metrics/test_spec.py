@@ -20,7 +20,6 @@ OPTIONAL = {
     "threshold",
     "threshold_reason",
     "bands",
-    "parameters",
     "errata",
 }
 MARK = "<!-- written by tests/metrics/test_spec.py -->\n"

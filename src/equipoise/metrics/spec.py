@@ -28,15 +28,6 @@ WILSON = "Wilson; percentile bootstrap over units of repeated rows"
 SHARES = "55 : 45 against 50 : 50"
 OVER_QUERIES = "percentile bootstrap over queries; none for one query"
 RANDOM_ORDER = "the order is random within each counterfactual set, else within the pool"
-EFFECT_PARAMETERS: Mapping[str, str] = MappingProxyType(
-    {
-        "statistic": "cramers_v, phi, tschuprows_t, or one of them with _corrected",
-        "min_expected": "labels with smaller expected counts are dropped: 5",
-        "yates": "continuity correction of 2×2 tables: off",
-        "formulation": "separation, sufficiency or independence",
-    }
-)
-
 _NUMBER = r"([-−]?\d+(?:\.\d+)?)"
 _BOUNDS = re.compile(rf"[\[(]{_NUMBER}, {_NUMBER}[\])]")
 
@@ -91,8 +82,6 @@ class MetricSpec:
     sentence : str
         Template that states a value, with the fields {title}, {model} (" of …"), {subject} (" for
         “…”"), {value} and {groups} (in brackets); nothing stands for those that a finding lacks.
-    parameters : mapping of str to str
-        Parameters that decide the value, with their defaults.
     reference, errata : str
         Where the definition comes from, and what the source prints otherwise.
     """
@@ -120,7 +109,6 @@ class MetricSpec:
     interval: str = "none"
     null: str = "none"
     sentence: str = "{title}{model}{subject} is {value}{groups}."
-    parameters: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     errata: str = ""
 
     @property

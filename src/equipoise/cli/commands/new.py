@@ -98,7 +98,6 @@ _FIELDS = [
     "interval",
     "null",
     "threshold",
-    "parameters",
     "threshold_reason",
     "reference",
     "errata",

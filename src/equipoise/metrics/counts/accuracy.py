@@ -383,7 +383,6 @@ class HitRate(Measure):
         )
 
 
-_NULL = {"null": "rows or class: what chance keeps fixed"}
 _record = partial(
     MetricSpec,
     kinds=("predictions", "answers"),
@@ -416,7 +415,6 @@ register(
 register(
     _record(
         name="worst_group_accuracy",
-        parameters=_NULL,
         title="Worst-group accuracy",
         kinds=("predictions",),
         unit="share",
@@ -432,7 +430,6 @@ register(
 register(
     _record(
         name="accuracy_gap",
-        parameters=_NULL,
         title="Accuracy gap",
         symbol="GAP",
         definition="Accuracy minus worst-group accuracy.",
@@ -460,7 +457,6 @@ register(
         interval=WILSON,
         chance="none for the rate itself; its gap between groups has one",
         null="groups are exchangeable over all rows",
-        parameters={"k": "predictions that count: 5"},
         reference="Hall et al. 2023, 'Towards Reliable Assessments of Demographic Disparities'",
     )
 )

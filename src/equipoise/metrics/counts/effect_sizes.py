@@ -44,7 +44,6 @@ from equipoise.metrics.measure import DEFAULT, Draws, Measure, measure
 from equipoise.metrics.spec import (
     BANDS,
     COHEN,
-    EFFECT_PARAMETERS,
     SPECS,
     Band,
     MetricSpec,
@@ -757,7 +756,6 @@ _effect = partial(
     threshold=0.1,
     threshold_reason=COHEN,
     bands=BANDS,
-    parameters=EFFECT_PARAMETERS,
     reference="Albuquerque et al. 2024, SkewSize, eq. 3 and appendix D.3; Cramér 1946, chapter 21",
     direction="Higher: groups of one class get different labels.",
     chance="above 0, more so for few rows and many labels",
@@ -800,7 +798,6 @@ register(
         direction="Lower: many classes have large effects. Descriptive.",
         chance="none: descriptive; the value for exchangeable groups is among the parameters",
         interval="resampling spread: bootstrap percentiles, no confidence interval",
-        parameters=EFFECT_PARAMETERS,
         reference="Albuquerque et al. 2024, SkewSize, eq. 4 with the 1/n of its listing and tables",
         errata=(
             "Eq. 4 as printed lacks the 1/n of the moments and gives g1/sqrt(n). The listing and "
@@ -811,7 +808,6 @@ register(
 
 _table = partial(
     _effect,
-    parameters={**EFFECT_PARAMETERS, "bias_corrected": "Bergsma's correction: off"},
     interval=(
         "inversion of the noncentral χ²; divided by the design effect for units of repeated rows"
     ),

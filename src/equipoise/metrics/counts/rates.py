@@ -842,7 +842,6 @@ register(
         chance="above 0",
         interval=PAIRWISE,
         null="groups are exchangeable within each true class",
-        parameters={"aggregate": "max, or mean over both conditions"},
         reference=(
             "Hardt, Price & Srebro 2016; Albuquerque et al. 2024, eq. 6, one condition at a time"
         ),
@@ -919,10 +918,6 @@ register(
         chance="above 0, more so for many answers",
         interval=PAIRWISE,
         null="groups are exchangeable over all answered rows",
-        parameters={
-            "least": "rarer answers are pooled: 10",
-            "most": "answers compared by themselves: 50",
-        },
         reference="Calders et al. 2009, of answers in place of classes",
     )
 )

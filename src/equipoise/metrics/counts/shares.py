@@ -714,9 +714,6 @@ register(
         direction="Higher: images show one class more often than others.",
         chance="above 0, more so for few images and a poor classifier",
         null="true shares are equal",
-        parameters={
-            "max_condition": "largest condition number of the confusion matrix: 20",
-        },
     )
 )
 register(

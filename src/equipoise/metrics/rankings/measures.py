@@ -674,7 +674,6 @@ _skew = partial(
     unit="log ratio",
     threshold=0.22,
     threshold_reason="ln 1.25, the ratio of the four-fifths rule",
-    parameters={"k": "images that count", "desired": "pool, uniform or shares"},
     reference="Geyik et al. 2019, KDD (Skew@K, MaxSkew@K, MinSkew@K)",
 )
 register(
@@ -754,10 +753,6 @@ register(
             "far above 0, since the first prefixes hold few items: 0.35 for prefixes 1 to 144 and "
             "12 groups of 50 images. Howard et al. print 0.34 to 0.37 for pre-trained CLIP"
         ),
-        parameters={
-            "k": "the last prefix; Howard et al. take the square of their K",
-            "desired": "pool, uniform or shares",
-        },
         reference="Geyik et al. 2019, KDD (NDKL)",
     )
 )
@@ -775,11 +770,6 @@ register(
         threshold_reason=SHARES,
         direction="Either: positive shows the first group more, negative the second.",
         chance="about the contrast of both groups' shares of the pool",
-        parameters={
-            "k": "images that count",
-            "first": "group counted as positive",
-            "second": "group counted as negative",
-        },
         reference=(
             "Wang et al. 2021, EMNLP, 'Are Gender-Neutral Queries Really Gender-Neutral?' (Bias@K)"
         ),
@@ -799,7 +789,6 @@ register(
         threshold_reason=SHARES,
         direction="Higher: groups are shown less equally.",
         chance="above 0, and far above for unequal pools: it compares with equal shares",
-        parameters={"k": "images that count: 100"},
         reference=(
             "Chen & Dou 2022, 'Measuring and Mitigating Bias in Vision-and-Language Models', Table "
             "1"

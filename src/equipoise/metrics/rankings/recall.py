@@ -184,10 +184,6 @@ register(
         chance="none: it compares no groups",
         interval="Wilson; percentile bootstrap over units, or for partial ties",
         null="none; of a difference, before and after are exchangeable for each query",
-        parameters={
-            "k": "items that count",
-            "to": "images (for each text) or texts (for each image)",
-        },
         reference="Karpathy & Fei-Fei 2015, CVPR (Recall@K of images and sentences)",
     )
 )

@@ -388,20 +388,6 @@ register(
         ),
         direction="Higher: the classifier works better for one group than for another.",
         null="no difference between groups: centred replicates (asymptotic)",
-        parameters={
-            "metric": (
-                "average_precision, auroc, true_positive_rate, false_positive_rate, precision or f1"
-            ),
-            "prevalence": (
-                "weighted: negatives weighted to a fixed ratio; hall: samples of that ratio; "
-                "observed"
-            ),
-            "prevalence_ratio": "negatives per positive: 5",
-            "min_positives": "positives that a group needs: 50",
-            "replicates": "bootstrap replicates: 250",
-            "validation": "share of rows that thresholds are tuned on: 0.2",
-            "incomplete": "group or concept: what leaves when a group has too few positives",
-        },
     )
 )
 register(

@@ -360,7 +360,6 @@ register(
         chance="the share with maps exchanged between images",
         interval="percentile bootstrap over images or units",
         null="maps are exchangeable between images",
-        parameters={"boxes": "the region", "method": "how activations are weighted: gradcam"},
     )
 )
 register(
@@ -390,7 +389,6 @@ register(
         chance="above 0, more so for small groups",
         interval="bootstrap over images or units, simultaneous over pairs of groups",
         null="groups are exchangeable over all images, or between units that have one group",
-        parameters={"beyond_area": "subtract the region's area: False"},
         reference=f"{REFERENCE}; {_INTERVALS}",
     )
 )

@@ -308,7 +308,6 @@ register(
         chance="near 0",
         interval="percentile bootstrap over subjects",
         null=_NULL,
-        parameters={"statistic": "mean or rank"},
     )
 )
 register(

@@ -339,7 +339,6 @@ register(
         chance="above 0, more so for few labels",
         interval="simultaneous over pairs of groups",
         null="groups are exchangeable over all labelled images, or between units",
-        parameters={"good": "the label without an error", "units": "images resampled together"},
     )
 )
 register(

@@ -354,12 +354,6 @@ register(
         chance="above 0, more so for few images",
         interval="bootstrap over clusters, simultaneous over pairs of groups",
         null="groups are exchangeable within each set; sets of one group with each other",
-        parameters={
-            "sets": "images that differ in their groups alone",
-            "clusters": "images resampled together",
-            "checks": "checks of each image",
-            "strata": "kinds of sets",
-        },
     )
 )
 register(

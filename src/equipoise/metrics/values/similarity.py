@@ -578,7 +578,6 @@ register(
             "Largest minus smallest group effect on an image's similarity to a concept, by least "
             "squares with counterfactual sets if there are any; mean over concepts."
         ),
-        parameters={"sets": "counterfactual sets", "clusters": "images resampled together"},
     )
 )
 register(
@@ -592,11 +591,6 @@ register(
             "The similarity gap times the model's own scale. e to its power is the ratio of the "
             "odds that a softmax over concepts gives."
         ),
-        parameters={
-            "scale": "logit per similarity",
-            "sets": "counterfactual sets",
-            "clusters": "images resampled together",
-        },
     )
 )
 register(

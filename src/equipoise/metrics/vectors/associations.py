@@ -619,7 +619,6 @@ _effect = partial(
     threshold=0.2,
     threshold_reason=COHEN,
     chance="0, with a wide band for few members",
-    parameters={"alternative": "two-sided, greater or less", "ddof": "1 (iEAT's code) or 0"},
 )
 register(
     _effect(

@@ -461,9 +461,6 @@ register(
         direction="Lower: images of the set are more alike.",
         chance="none: one set has no groups to exchange",
         interval="jackknife of the U-statistic, Student's t",
-        parameters={
-            "include_self": "count the zero distances of images to themselves: false",
-        },
         errata=(
             "The source's Algorithm 1 counts self-pairs, which lowers the value by (n − 1)/n: in "
             "its Table A.1, ISS cross exceeds ISS intra in 30 of 45 sets as printed, and in 3 of "

@@ -515,7 +515,6 @@ register(
         chance="0",
         interval="percentile bootstrap over images; over texts on request, with ten a set",
         null="images of both groups are exchangeable, and so are their texts",
-        parameters={"resample_texts": "false: prompts are fixed"},
         reference="Mandal et al. 2023; Mandal 2024, chapters 6 and 8",
         errata="Chapter 8 of the source prints the range [-1, 1]; four differences reach [-8, 8].",
     )
@@ -535,7 +534,6 @@ register(
         direction="Either: below the neutral angle further groups are represented less.",
         chance="none: an angle compares no exchangeable groups",
         interval="percentile bootstrap over images",
-        parameters={"offset": "0; estimate_offset estimates it"},
         reference="Mandal 2024, chapter 9",
         errata=(
             "The distances of the source's Table 9.3 do not follow from its own MCAS and θ (CEO: n "

@@ -423,7 +423,6 @@ register(
         chance="above 0, more so for small groups",
         interval="resampling spread over images or units, no confidence interval",
         null="images of all groups are exchangeable",
-        parameters={"k": "10", "vocabulary": "labels predicted at least once, or a list"},
         reference="Mandal 2024, chapters 5 and 7",
     )
 )
@@ -469,7 +468,6 @@ register(
         chance="near 0",
         interval="resampling spread over images or units, no confidence interval",
         null="images of both groups are exchangeable; labels are chosen anew",
-        parameters={"alternative": "two-sided, greater or less", "ddof": "1 or 0"},
         reference="Mandal 2024, chapter 5",
     )
 )

@@ -665,7 +665,6 @@ register(
         definition="|μ1 − μ2|² + tr(Σ1 + Σ2 − 2 (Σ1 Σ2)^½) of the features of two sets of images.",
         chance="none: it depends on the encoder and the number of images",
         interval="resampling spread, no confidence interval",
-        parameters={"units": "images resampled together"},
     )
 )
 register(
@@ -692,7 +691,6 @@ register(
         direction="Lower: images resemble no class, or all the same class.",
         chance="none: 1 for constant predictions, biased upward for few images",
         interval="resampling spread, no confidence interval",
-        parameters={"units": "images resampled together"},
         reference="Salimans et al. 2016; Barratt & Sharma 2018 (what it leaves out)",
     )
 )
@@ -711,10 +709,6 @@ register(
         title="Similarity within sets",
         definition="Mean cosine of the pairs of images of a set, by features; mean over sets.",
         direction="Lower: members of a set share less.",
-        parameters={
-            "centred": "subtract the mean of all images: false",
-            "strata": "images that change places",
-        },
     )
 )
 register(
@@ -756,7 +750,6 @@ register(
         ),
         direction="Higher: the encoder confuses more subjects.",
         interval="none: every subject is counted",
-        parameters={"threshold": "cosine: 0.95"},
     )
 )
 register(
@@ -784,6 +777,5 @@ register(
         direction="Lower: rankings for one subject are rankings for others.",
         chance="none by groups: 1 over the number of subjects for guesses",
         interval="Wilson, or wider over resampled units",
-        parameters={"margin": "required distance above 1 over the number of subjects: 0.1"},
     )
 )
