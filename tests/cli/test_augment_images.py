@@ -8,7 +8,7 @@ from cli.faces_project import CONFIG, FACES, SHARES, call, draw, rows_of, write_
 from equipoise.audits.config import load_as
 from equipoise.cli.augmentation import AugmentConfig, read_set
 from equipoise.core.errors import DataError
-from equipoise.mitigate.augmentation import Regions
+from equipoise.mitigate import Regions
 from equipoise.planted.faces import draw_faces
 
 

@@ -283,7 +283,7 @@ def test_accuracy_is_that_on_labels_it_was_not_chosen_by():
     agreement, accuracy = [], []
     for seed in range(40):
         rng = np.random.default_rng(seed)
-        found = learned_threshold(rng.integers(1, 31, 40), rng.random(40) < 0.5, 30)
+        found = learned_threshold(rng.integers(1, 31, 40), rng.random(40) < 0.5, 30, np.arange(40))
         agreement.append(found.agreement)
         accuracy.append(found.accuracy)
         assert found.majority >= 0.5
@@ -296,7 +296,7 @@ def test_labels_of_one_caption_set_stay_in_one_fold():
     rng = np.random.default_rng(1)
     shown = np.repeat(rng.permutation(20) + 1, 10)
     labels = np.repeat(rng.random(20) < 0.5, 10)
-    together = learned_threshold(shown, labels, 20, clusters=shown.astype(str))
-    apart = learned_threshold(shown, labels, 20)
+    together = learned_threshold(shown, labels, 20, shown)
+    apart = learned_threshold(shown, labels, 20, np.arange(200))
     assert together.accuracy < apart.accuracy
     assert together.high - together.low > apart.high - apart.low

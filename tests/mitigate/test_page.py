@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from equipoise.core import AuditResult, Manifest, Verdict
-from equipoise.mitigate.augmentation import ARMS
+from equipoise.mitigate.augmentation.experiment import ARMS
 from equipoise.mitigate.page import (
     AUGMENTATION,
     PAGE,

@@ -66,10 +66,7 @@ def test_by_name_with_its_labels_beside_it(beside, model):
 
 def test_by_name_without_labels(beside):
     beside.with_suffix(".labels.txt").unlink()
-    expected = (
-        r"^There is no file .*shapes\.labels\.txt with the names of the classes\. To do: write"
-    )
-    with pytest.raises(ModelError, match=expected):
+    with pytest.raises(ModelError, match=r"no names of classes in .*shapes\.labels\.txt\. To do: "):
         load_model(f"onnx:{beside}")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -21,18 +21,17 @@ from equipoise.core.errors import DataError, InputError
 from equipoise.core.result import AuditResult
 from equipoise.data import Items, ItemSource, load_items
 from equipoise.evidence import ImageError, Pictures, decode, pictures_of_table
-from equipoise.mitigate.augmentation import (
+from equipoise.mitigate.augmentation.experiment import augmentation_experiment
+from equipoise.mitigate.augmentation.faces import (
+    SIDES,
     CascadeDetector,
     Faces,
+    Image,
     Regions,
-    Schedule,
-    YuNetDetector,
-    augmentation_experiment,
     regions_of_columns,
 )
-from equipoise.mitigate.augmentation.faces import SIDES, Image
 from equipoise.mitigate.augmentation.findings import findings_of, tables_of
-from equipoise.mitigate.augmentation.training import check_networks, digest_of
+from equipoise.mitigate.augmentation.training import Schedule, check_networks, digest_of
 from equipoise.mitigate.recipe import Count, Names
 from equipoise.planted.faces import draw_faces
 from equipoise.stats.resampling import Bootstrap
@@ -66,14 +65,11 @@ class FacesConfig(Section):
     Attributes
     ----------
     columns : mapping of left, top, right, bottom to columns, optional
-    detector : "cascade" or "yunet", optional
-    model : path, optional
-        The ONNX file of YuNet.
+    detector : "cascade", optional
     """
 
     columns: Mapping[str, Name] | None = None
-    detector: Literal["cascade", "yunet"] | None = None
-    model: FilePath | None = None
+    detector: Literal["cascade"] | None = None
 
     @model_validator(mode="after")
     def _one_way(self) -> FacesConfig:
@@ -81,8 +77,6 @@ class FacesConfig(Section):
             raise ValueError("expected columns, or a detector, and not both")
         if self.columns is not None and {*self.columns} != {*SIDES}:
             raise ValueError(f"columns must name {', '.join(SIDES)}")
-        if (self.detector == "yunet") != (self.model is not None):
-            raise ValueError("model is the ONNX file of the detector yunet, which needs it")
         return self
 
 
@@ -92,7 +86,7 @@ class TrainingConfig(Section):
     Attributes
     ----------
     networks : list of str
-        cnn, vit, torchvision:NAME, timm:NAME.
+        cnn, vit, timm:NAME.
     repeats : int
         Training runs of each arm.
     schedule : Schedule
@@ -150,8 +144,6 @@ class AugmentConfig(TrainingConfig):
     store: FilePath = Path("evidence")
 
 
-Detector = Callable[[Sequence[Image]], Regions]
-
 _AT_ONCE = 64
 
 
@@ -185,10 +177,12 @@ def read_set(
     DataError
         When its table cannot be used, more images fail than `max_failures` allows, or a box is
         not valid.
-    ModelError
-        When the detector cannot be used.
+    MissingExtraError
+        When OpenCV is not installed.
     """
-    detector = _detector(config.faces, base)
+    detector = None if config.faces.detector is None else CascadeDetector()
+    if detector is not None:
+        detector([])  # an unusable detector is an error before images are read
     boxes = config.faces.columns or {}
     columns = (config.path, config.label, config.group)
     source = ItemSource(located(given.table, base), config.id, (*columns, *boxes.values()))
@@ -235,17 +229,12 @@ def read_set(
     return Read(faces, items.inputs, counts, (*notes, *_faces_missing(name, faces)))
 
 
-def _detector(faces: FacesConfig, base: Path) -> Detector | None:
-    if faces.detector is None:
-        return None
-    detector = CascadeDetector() if faces.model is None else YuNetDetector(base / faces.model)
-    # An unusable detector is an error before images are read.
-    detector([])
-    return detector
-
-
 def _decode(
-    pictures: Pictures, size: int, detector: Detector | None, name: str, progress: Progress | None
+    pictures: Pictures,
+    size: int,
+    detector: CascadeDetector | None,
+    name: str,
+    progress: Progress | None,
 ) -> tuple[Bytes, list[tuple[int, int]], Regions, dict[int, str]]:
     """Return scaled images, their shapes before, their faces, and why each other can't be used."""
     from PIL import Image as Pillow

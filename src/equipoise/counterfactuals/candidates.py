@@ -13,6 +13,7 @@ import pyarrow as pa
 from equipoise.core import DataError
 from equipoise.core.arrays import AnyArray, Booleans, Integers, Objects
 from equipoise.data.problems import check_columns
+from equipoise.models.info import Strings
 
 IMAGE, ABSENT = "image", "absent"
 COLUMNS = ("image_id", "set", "caption")
@@ -40,11 +41,11 @@ class Candidates:
         Rows without a value of any attribute, or of no set.
     """
 
-    types: tuple[str, ...]
+    types: Strings
     columns: dict[str, Objects]
     state: Objects
     starts: Integers
-    names: tuple[str, ...]
+    names: Strings
     left_out: int = 0
 
     def __len__(self) -> int:
@@ -76,7 +77,7 @@ class Candidates:
         return self.columns[column][self.starts[:-1]]
 
     @cached_property
-    def combinations(self) -> tuple[str, ...]:
+    def combinations(self) -> Strings:
         """Attributes that vary together, joined by "-", sorted."""
         return tuple(sorted({*self.of_candidates("attributes").tolist()}))
 
@@ -87,12 +88,9 @@ class Candidates:
     def without(self, rows: Booleans, state: str, reason: str = "") -> Candidates:
         """Return the candidates with another state of some images, such as unreadable ones."""
         lost = rows & self.made
-        reasons = np.where(lost, reason, self.columns["reason"]).astype(object)
-        return replace(
-            self,
-            state=np.where(lost, state, self.state).astype(object),
-            columns={**self.columns, "reason": reasons},
-        )
+        reasons, states = np.array([self.columns["reason"], self.state])
+        reasons[lost], states[lost] = reason, state
+        return replace(self, state=states, columns={**self.columns, "reason": reasons})
 
 
 def candidates_of(table: pa.Table, attributes: Sequence[str], *, file: str = "") -> Candidates:

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from equipoise.core import InputError
 from equipoise.data.lexicons import lexicon
+from equipoise.models.info import Texts
 
 ATTRIBUTES_FIRST = "{prefix} {attributes} {subject}"
 """The template for subjects that are nouns: "A photo of an old doctor"."""
@@ -59,12 +60,12 @@ def _english() -> Any:
     return engine
 
 
-def word_id(texts: Sequence[str]) -> str:
+def word_id(texts: Texts) -> str:
     """Return texts as a path of plain words, fit for the name of a file on any system."""
     return "/".join(re.sub(r"[^\w]+", "-", text.casefold()).strip("-") for text in texts)
 
 
-def _check_words(name: str, words: Sequence[str], *, empty: bool = False) -> None:
+def _check_words(name: str, words: Texts, *, empty: bool = False) -> None:
     """Refuse a list that is empty or repeats a word; an empty text may be allowed once."""
     ids = [] if isinstance(words, str) else [word_id([word]) for word in words]
     repeated = [word for place, word in enumerate(words) if ids and ids[place] in ids[:place]]
@@ -73,7 +74,7 @@ def _check_words(name: str, words: Sequence[str], *, empty: bool = False) -> Non
         raise InputError(f"{name} {problem}; expected a list of different words")
 
 
-def _text_table(rows: Sequence[Mapping[str, str]], columns: Sequence[str]) -> pa.Table:
+def _text_table(rows: Sequence[Mapping[str, str]], columns: Texts) -> pa.Table:
     return pa.Table.from_pylist([*rows], pa.schema([(name, pa.string()) for name in columns]))
 
 
@@ -100,11 +101,11 @@ class CaptionSets:
 
 
 def caption_sets(
-    subjects: Sequence[str],
-    attributes: Mapping[str, Sequence[str]],
+    subjects: Texts,
+    attributes: Mapping[str, Texts],
     *,
-    prefixes: Sequence[str] = ("A photo of a",),
-    combinations: Sequence[Sequence[str]] | None = None,
+    prefixes: Texts = ("A photo of a",),
+    combinations: Sequence[Texts] | None = None,
     template: str = ATTRIBUTES_FIRST,
 ) -> CaptionSets:
     """Return every caption of some subjects, in counterfactual sets.
@@ -150,7 +151,7 @@ def caption_sets(
         _check_words(what, words)
     varied = [tuple(types) for types in combinations or [[*attributes]]]
     for types in varied:
-        known = bool(types) and {*types} <= {*attributes} and len({*types}) == len(types)
+        known = {*types} <= {*attributes} and len({*types}) == len(types)
         if not known or all(len(attributes[name]) == 1 for name in types):
             raise InputError(
                 f"the combination {list(types)} gives sets of one caption, or is not of different "
@@ -176,21 +177,13 @@ def caption_sets(
         seen[name] = (prefix, subject)
         for values in product(*(attributes[kind] for kind in types)):
             words = after.format(attributes=" ".join(values), subject=subject).strip()
-            rows.append(
-                {
-                    "caption_id": f"{name}/{word_id(values)}",
-                    "set": name,
-                    "attributes": joined,
-                    "prefix": prefix,
-                    "subject": subject,
-                    **dict(zip(types, values, strict=True)),
-                    "caption": " ".join(f"{before}{agreeing(prefix, words)} {words}".split()),
-                }
-            )
+            text = " ".join(f"{before}{agreeing(prefix, words)} {words}".split())
+            cells = (f"{name}/{word_id(values)}", name, joined, prefix, subject, *values, text)
+            rows.append(dict(zip((*columns[:5], *types, "caption"), cells, strict=True)))
     return CaptionSets(_text_table(rows, columns), len(seen))
 
 
-def howard_2024(subjects: Sequence[str] | None = None) -> CaptionSets:
+def howard_2024(subjects: Texts | None = None) -> CaptionSets:
     """Return the captions of SocialCounterfactuals: pairs of race, gender and physical traits.
 
     Parameters
@@ -216,7 +209,7 @@ def howard_2024(subjects: Sequence[str] | None = None) -> CaptionSets:
     )
 
 
-def neutral_prompts(subjects: Sequence[str], prefixes: Sequence[str]) -> pa.Table:
+def neutral_prompts(subjects: Texts, prefixes: Texts) -> pa.Table:
     """Return the prompts that name a subject and no attribute, one for each prefix.
 
     Parameters
@@ -241,22 +234,19 @@ def neutral_prompts(subjects: Sequence[str], prefixes: Sequence[str]) -> pa.Tabl
     ----------
     Howard et al. 2024, SocialCounterfactuals, section 4.
     """
+    for what, words in (("subjects", subjects), ("prefixes", prefixes)):
+        _check_words(what, words)
     rows = []
     for subject, prefix in product(subjects, prefixes):
         before, _, after = prefix.partition("{}")
         text = f"{agreeing(before.rstrip(), subject)} {subject}{after}"
         rows.append({"prompt": " ".join(text.split()), "subject": subject})
-    blank = any(not word.strip() for word in (*subjects, *prefixes))
-    single = isinstance(subjects, str) or isinstance(prefixes, str)
-    if single or blank or len({row["prompt"] for row in rows}) < max(len(rows), 1):
-        raise InputError(
-            f"subjects {subjects!r}, prefixes {prefixes!r}: expected lists of texts, and no prompt "
-            "twice"
-        )
+    if len({row["prompt"] for row in rows}) < len(rows):
+        raise InputError(f"subjects {subjects!r}, prefixes {prefixes!r} make a prompt twice")
     return _text_table(rows, ("prompt", "subject"))
 
 
-def prompt_table(template: str, values: Mapping[str, Sequence[str]]) -> pa.Table:
+def prompt_table(template: str, values: Mapping[str, Texts]) -> pa.Table:
     """Return a prompt for every combination of values, for `generate_prompts`.
 
     "a" and "an" before a value follow the sound of the word.

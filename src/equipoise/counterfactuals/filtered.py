@@ -20,6 +20,7 @@ from equipoise.counterfactuals.parts import png
 from equipoise.evidence import new_run
 from equipoise.evidence.decoding import decode
 from equipoise.evidence.pictures import Pictures
+from equipoise.models.info import Facts
 
 ALL, BEST = "all", "best"
 TABLE, PICTURES = "images.parquet", "pictures"
@@ -76,12 +77,12 @@ class Filtered:
     def likeness(self) -> Floats:
         """Mean cosine of each candidate's images with their captions; 0 without the filter."""
         candidates = self.candidates
-        for check in (check for stage in self.filters for check in stage.checks):
-            if check.name == "caption similarity":
-                known = np.nan_to_num(check.value)
-                sums = np.bincount(candidates.candidate, known, minlength=len(candidates))
-                return np.asarray(sums / candidates.sizes)
-        return np.zeros(len(candidates))
+        checks = {check.name: check for stage in self.filters for check in stage.checks}
+        if "caption similarity" not in checks:
+            return np.zeros(len(candidates))
+        known = np.nan_to_num(checks["caption similarity"].value)
+        sums = np.bincount(candidates.candidate, known, minlength=len(candidates))
+        return np.asarray(sums / candidates.sizes)
 
     def rows(self, stage: int, check: Check) -> Booleans:
         """Return whether each image reached a stage and was checked there."""
@@ -108,18 +109,14 @@ class Filtered:
             some = (combinations == combination) | (combination == ALL)
             sizes = {"sets": some.astype(np.int64), "images": candidates.sizes * some}
             for order, stage in enumerate(names):
-                row: dict[str, Any] = {"attributes": combination, "stage": stage, "order": order}
+                row: Facts = {"attributes": combination, "stage": stage, "order": order}
                 for unit, size in sizes.items():
                     before, after = (int(size[mask].sum()) for mask in masks[order : order + 2])
-                    row |= {
-                        f"{unit}_before": before,
-                        f"{unit}_rejected": before - after,
-                        f"{unit}_after": after,
-                    }
+                    row[f"{unit}_before"] = before
+                    row[f"{unit}_rejected"] = before - after
+                    row[f"{unit}_after"] = after
                 rows.append(row)
-        texts = [("attributes", pa.string()), ("stage", pa.string())]
-        counts = [(name, pa.int64()) for name in rows[0] if name not in dict(texts)]
-        return pa.Table.from_pylist(rows, pa.schema(texts + counts))
+        return pa.Table.from_pylist(rows)
 
 
 def evidence(filtered: Filtered) -> dict[str, pa.Table]:
@@ -213,7 +210,7 @@ def write_sets(filtered: Filtered, pictures: Pictures, folder: Path) -> int:
     place = {name: index for index, name in enumerate(pictures.ids.tolist())}
     files = [f"{PICTURES}/{number:07d}.png" for number in range(len(rows))]
     ids = candidates.columns["image_id"][rows]
-    columns: dict[str, Any] = {
+    columns: Facts = {
         "image_id": ids,
         "file": np.array(files, dtype=object),
         "set": np.array(candidates.names, dtype=object)[candidates.candidate[rows]],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -15,6 +15,7 @@ from equipoise.core import InputError
 from equipoise.core.arrays import Booleans, Floats, Floats32, Integers, Objects
 from equipoise.counterfactuals.candidates import Candidates
 from equipoise.data.problems import listed
+from equipoise.models.info import Texts
 from equipoise.stats.intervals import wilson
 from equipoise.stats.streams import unit_keys
 
@@ -154,8 +155,8 @@ def made_stage(candidates: Candidates) -> Stage:
 def content_filter(
     candidates: Candidates,
     probabilities: npt.ArrayLike,
-    labels: Sequence[str],
-    unsafe: Sequence[str],
+    labels: Texts,
+    unsafe: Texts,
     *,
     threshold: float = CONTENT,
 ) -> Stage:
@@ -263,28 +264,27 @@ def _units(given: npt.ArrayLike, candidates: Candidates, width: int, what: str) 
 
 
 def _pair_check(candidates: Candidates, units: Floats32, least: float) -> Check:
-    parts = [*_pairs(candidates, units)]
-    first, second = (np.concatenate([part[k] for part in parts]) for k in (0, 1))
-    value = np.concatenate([part[2] for part in parts])
+    parts = zip(*_pairs(candidates, units), strict=True)
+    first, second, value = (np.concatenate(part) for part in parts)
     known = candidates.made[first] & candidates.made[second]
     first, second, value = first[known], second[known], value[known]
     n, both = candidates.images, np.concatenate([first, second])
     checks = np.bincount(both, minlength=n).astype(np.float64)
     failed = np.bincount(both, np.tile(value <= least, 2), minlength=n)
-    lowest, of_set = np.full(n, np.inf), np.full(len(candidates), np.inf)
-    np.minimum.at(lowest, both, np.tile(value, 2))
-    np.minimum.at(of_set, candidates.candidate[first], value)
+    lowest, of_set = np.full(n, np.nan), np.full(len(candidates), np.nan)
+    np.fmin.at(lowest, both, np.tile(value, 2))
+    np.fmin.at(of_set, candidates.candidate[first], value)
     text = f"cosine with another image of the set ≤ {least:g}"
     return Check(
         "pair similarity",
-        np.where(np.isfinite(lowest), lowest, np.nan),
+        lowest,
         least,
         np.where(checks > 0, failed, np.nan),
         checks,
         np.where(failed > 0, text, "").astype(object),
-        np.where(np.isfinite(of_set), of_set, np.nan),
+        of_set,
         np.full(len(candidates), least),
-        of_set > least,
+        ~(of_set <= least),
         pairs=(first, second, value),
     )
 
@@ -305,7 +305,7 @@ def _pairs(candidates: Candidates, units: Floats32) -> Iterator[tuple[Integers, 
 def attribute_filter(
     candidates: Candidates,
     images: npt.ArrayLike,
-    values: Mapping[str, tuple[Sequence[str], npt.ArrayLike]],
+    values: Mapping[str, tuple[Texts, npt.ArrayLike]],
     thresholds: Thresholds,
 ) -> Stage:
     """Keep candidates of which enough images look most like their own value of each attribute.
@@ -334,11 +334,12 @@ def attribute_filter(
     InputError
         When shapes do not fit, a value or a threshold is missing, or a threshold exceeds a set.
     """
-    checks = []
-    for name in candidates.types:
-        if any(name in combination.split("-") for combination in candidates.combinations):
-            names, vectors = values.get(name, ((), ()))
-            checks.append(_shown(candidates, np.asarray(images), name, names, vectors, thresholds))
+    varying = {name for combination in candidates.combinations for name in combination.split("-")}
+    checks = (
+        _shown(candidates, np.asarray(images), name, *values.get(name, ((), ())), thresholds)
+        for name in candidates.types
+        if name in varying
+    )
     return Stage("attributes", tuple(checks))
 
 
@@ -346,7 +347,7 @@ def _shown(
     candidates: Candidates,
     images: npt.NDArray[np.floating],
     name: str,
-    names: Sequence[str],
+    names: Texts,
     vectors: npt.ArrayLike,
     thresholds: Thresholds,
 ) -> Check:
@@ -366,10 +367,10 @@ def _shown(
     cosines[checked] = (rows / np.linalg.norm(rows, axis=1, keepdims=True)) @ units.T
     # By how much the own value leads the best other one.
     every = np.arange(len(own))
-    others = cosines.copy()
-    others[every, own] = -np.inf
-    other = others.argmax(axis=1)
-    margin = cosines[every, own] - others[every, other]
+    shown = cosines[every, own]
+    cosines[every, own] = -np.inf
+    other = cosines.argmax(axis=1)
+    margin = shown - cosines[every, other]
     looks = np.array([f"looks more like “{value}”" for value in names], dtype=object)[other]
     # How many images of each candidate must show the attribute; 0 where it is constant.
     least, combinations = np.zeros(len(candidates)), candidates.of_candidates("attributes")
@@ -449,8 +450,7 @@ def learned_threshold(
     shown: npt.ArrayLike,
     labels: npt.ArrayLike,
     size: int,
-    *,
-    clusters: Any = None,
+    clusters: npt.ArrayLike,
     level: float = 0.95,
 ) -> Learned:
     """Choose how many images of a set must show an attribute, by people's labels.
@@ -463,9 +463,8 @@ def learned_threshold(
         Whether people found that the set shows the attribute.
     size : int
         Images of a set.
-    clusters : array-like of str, shape (m,), optional
-        What must not be in two folds of the cross-validation, such as the caption set; each set
-        alone unless given.
+    clusters : array-like of str, shape (m,)
+        What must not be in two folds of the cross-validation, such as the caption set.
     level : float
         Of the interval.
 
@@ -482,8 +481,7 @@ def learned_threshold(
     """
     counts, truth = np.asarray(shown, dtype=np.int64), np.asarray(labels, dtype=bool)
     n, yes = len(truth), int(truth.sum())
-    owner = np.arange(n) if clusters is None else np.asarray(clusters)
-    names, place = np.unique(owner.astype(str), return_inverse=True)
+    names, place = np.unique(np.asarray(clusters).astype(str), return_inverse=True)
     fits = counts.shape == truth.shape == place.shape
     if not fits or n < _FEWEST or yes in (0, n) or len(names) < 2:
         raise InputError(
@@ -555,8 +553,8 @@ def learned_thresholds(
                     check.set_value[rows],
                     [known[candidates.names[row]] for row in rows],
                     int(candidates.sizes[same].max()),
-                    clusters=sets[rows],
-                    level=level,
+                    sets[rows],
+                    level,
                 )
             except InputError as error:
                 raise InputError(f"{name} in sets of {combination}: {error}") from None

@@ -9,9 +9,11 @@ from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from queue import SimpleQueue
+from time import perf_counter
 from typing import Any, TypedDict, Unpack
 
 import pyarrow as pa
@@ -23,11 +25,11 @@ from equipoise.counterfactuals.captions import CaptionSets
 from equipoise.counterfactuals.control import generate_controlled
 from equipoise.counterfactuals.parts import (
     Candidate,
-    Clock,
     Ledger,
     Piece,
     Request,
     Shares,
+    add_to_rate,
     cost_per_image,
     key_of,
     part_bytes,
@@ -39,6 +41,7 @@ from equipoise.counterfactuals.reading import TABLE, Generated, generated, join_
 from equipoise.evidence import RunOptions
 from equipoise.evidence.store import held, read_manifest, write, write_manifest
 from equipoise.models.generators import ControlledGenerator, Sampling
+from equipoise.models.info import Facts
 from equipoise.models.loading import load_generator
 
 Progress = Callable[[str, int, int | None], None]
@@ -270,14 +273,14 @@ def _plan(request: Request, model: str, store: Path, settings: Settings) -> Plan
 def _generate(request: Request, model: Any, store: Path, settings: Settings) -> Generated:
     """Return the requested images: those in the store, and missing ones made anew."""
     models = _loaded(model, settings.options)
-    for own in models if request.draws.shared is not None else ():
-        if not isinstance(own, ControlledGenerator):
-            raise ModelError(
-                f"{own.info.name} makes images, and offers no control of its attention. To do: use "
-                "Stable Diffusion 1.x or 2.x (diffusers:…), or generate prompts without sets."
-            )
-        own.check_control()
     first = models[0]
+    if request.draws.shared is not None:
+        if not isinstance(first, ControlledGenerator):
+            raise ModelError(
+                f"{first.info.name} makes images, and offers no control of its attention. To do: "
+                "use Stable Diffusion 1.x or 2.x (diffusers:…), or generate prompts without sets."
+            )
+        first.check_control()
     if hasattr(first, "check_prompts"):
         # Texts that the model would cut are refused before any image is made.
         texts = [prompt for group in request.groups for prompt in group.prompts]
@@ -311,26 +314,24 @@ def _loaded(model: Any, options: RunOptions) -> list[Any]:
     if not isinstance(model, str):
         return [*model] if isinstance(model, Sequence) else [model]
 
-    def load(device: str) -> Any:
-        return load_generator(
-            model,
-            device=device,
-            dtype=options.dtype,
-            revision=options.revision,
-            allow_pickle=options.allow_pickle,
-            trust_remote_code=options.trust_remote_code,
-        )
-
-    first = load(options.device)
+    load = partial(
+        load_generator,
+        model,
+        dtype=options.dtype,
+        revision=options.revision,
+        allow_pickle=options.allow_pickle,
+        trust_remote_code=options.trust_remote_code,
+    )
+    first = load(device=options.device)
     if first.info.device != "cuda":
         return [first]
     from equipoise.models.runtimes import gpus
 
-    return [first, *(load(f"cuda:{index}") for index in range(1, gpus()))]
+    return [first, *(load(device=f"cuda:{index}") for index in range(1, gpus()))]
 
 
 def _run(
-    ledger: Ledger, models: Sequence[Any], settings: Settings, about: dict[str, Any]
+    ledger: Ledger, models: Sequence[Any], settings: Settings, about: Facts
 ) -> tuple[list[Path], int]:
     """Return the parts, in order, and how many images this run computed.
 
@@ -345,17 +346,17 @@ def _run(
     there = images - sum(map(len, todo))
     if todo:
         write_manifest(ledger.folder, about | {"whole": False})
-    failed: dict[Path, int] = {}
+    failed: dict[Path, list[Facts]] = {}
     allowed = math.floor(settings.max_failures * images + 1e-9)
 
     def check(path: Path, so_far: int) -> None:
-        if count := read_part(path)["state"].to_pylist().count("failed"):
-            failed[path] = count
-        count = sum(failed.values())
+        rows = [row for row in read_part(path).to_pylist() if row["state"] == "failed"]
+        if rows:
+            failed[path] = rows
+        count = sum(map(len, failed.values()))
         if count <= min(allowed, so_far - 1):
             return
-        rows = [row for each in sorted(failed) for row in read_part(each).to_pylist()]
-        first = next(row for row in rows if row["state"] == "failed")
+        first = failed[min(failed)][0]
         for each in failed:
             each.unlink()
         raise ModelError(
@@ -365,13 +366,14 @@ def _run(
 
     for path in done.values():
         check(path, images)
-    clock, computed = Clock(ledger.folder), 0
+    began, computed = perf_counter(), 0
     with closing(worked(models, todo, settings.sampling)) as outcomes:
         for piece, made in outcomes:
             path = done[piece.number] = ledger.path(piece)
             write(path, part_bytes(piece, made))
-            computed += len(piece)
-            clock.save(computed)
+            computed, now = computed + len(piece), perf_counter()
+            add_to_rate(ledger.folder, len(piece), now - began)
+            began = now
             if settings.progress is not None:
                 settings.progress("images generated", there + computed, images)
             check(path, there + computed)
@@ -430,16 +432,15 @@ def _made(model: Any, piece: Piece, sampling: Sampling) -> list[Any]:
             batches.append([])
         batches[-1].append(candidate)
     made: list[Any] = []
-    for batch in batches:
+    while batches:
+        batch = batches.pop(0)
         try:
             made += _images(model, batch, sampling)
-        except Exception:  # noqa: BLE001 - whatever the model raises is a reason
-            for candidate in batch:
-                try:
-                    made += _images(model, [candidate], sampling)
-                except Exception as why:  # noqa: BLE001
-                    reason = str(why).partition("\n")[0] or type(why).__name__
-                    made += [reason] * len(candidate)
+        except Exception as why:  # noqa: BLE001 - whatever the model raises is a reason
+            if len(batch) > 1:
+                batches[:0] = [[candidate] for candidate in batch]
+                continue
+            made += [str(why).partition("\n")[0] or type(why).__name__] * len(batch[0])
     return made
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from equipoise.core.files import read_table, table_bytes
 from equipoise.counterfactuals.captions import CaptionSets
 from equipoise.evidence.store import part_name, parts_in, warn_of_damage, write
 from equipoise.models.generators import Sampling
+from equipoise.models.info import Facts, Strings
 from equipoise.stats.streams import stream
 
 if TYPE_CHECKING:
@@ -59,8 +60,8 @@ class Group:
     """
 
     name: str
-    ids: tuple[str, ...]
-    prompts: tuple[str, ...]
+    ids: Strings
+    prompts: Strings
     sets: tuple[str | None, ...]
 
 
@@ -85,11 +86,10 @@ class Draws:
         seed, base = int(draws.integers(2**63)), int(draws.integers(len(group.ids)))
         if self.shared is None:
             return Candidate(group, number, seed)
+        ends, uniforms = (self.shared, self.shared_self), draws.random(2).tolist()
         shares = [
-            None if ends is None else ends[0] + (ends[1] - ends[0]) * uniform
-            for ends, uniform in zip(
-                (self.shared, self.shared_self), draws.random(2).tolist(), strict=True
-            )
+            None if two is None else two[0] + (two[1] - two[0]) * uniform
+            for two, uniform in zip(ends, uniforms, strict=True)
         ]
         return Candidate(group, number, seed, base, *shares)
 
@@ -124,7 +124,7 @@ class Candidate:
         """Return the number of images."""
         return len(self.group.ids)
 
-    def rows(self) -> Iterator[dict[str, Any]]:
+    def rows(self) -> Iterator[Facts]:
         """Yield the known columns of each image before it is made."""
         group = self.group
         for prompt_id, prompt, name in zip(group.ids, group.prompts, group.sets, strict=True):
@@ -152,7 +152,7 @@ class Piece:
         """Return the number of images."""
         return sum(map(len, self.candidates))
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[Facts]:
         """Return the known columns of each image before it is made."""
         return [row for candidate in self.candidates for row in candidate.rows()]
 
@@ -204,7 +204,7 @@ class Request:
             yield Piece(number, tuple(waiting))
             number += 1
 
-    def facts(self, model: str, sampling: Sampling, part: int) -> dict[str, Any]:
+    def facts(self, model: str, sampling: Sampling, part: int) -> Facts:
         """Return all that decides the content of a folder, but the number of candidates.
 
         Parameters
@@ -224,7 +224,7 @@ class Request:
             "prompts": hashlib.sha256(json.dumps(rows).encode()).hexdigest(),
             "part": part,
         }
-        plain: dict[str, Any] = json.loads(json.dumps(facts))  # as a manifest gives it back
+        plain: Facts = json.loads(json.dumps(facts))  # as a manifest gives it back
         return plain
 
 
@@ -267,18 +267,15 @@ def request_captions(
         ends.append((float(low), float(high)))
     draws = Draws(seed, ends[0], None if shared_self is None else ends[1])
     table = captions.table if isinstance(captions, CaptionSets) else captions
-    members: dict[str, list[tuple[str, str]]] = {}
-    columns = _texts(table, ("caption_id", "set", "caption"), candidates)
-    for name, own, text in zip(*columns, strict=True):
-        members.setdefault(own, []).append((name, text))
-    groups = []
-    for name, rows in members.items():
-        ids, texts = zip(*rows, strict=True)
-        groups.append(Group(name, ids, texts, (name,) * len(rows)))
-    return Request(table, "caption_id", tuple(groups), candidates, draws)
+    members: dict[str, list[tuple[str, str, str]]] = {}
+    columns = _texts(table, ("caption_id", "caption", "set"), candidates)
+    for row in zip(*columns, strict=True):
+        members.setdefault(row[2], []).append(row)
+    groups = tuple(Group(name, *zip(*rows, strict=True)) for name, rows in members.items())
+    return Request(table, "caption_id", groups, candidates, draws)
 
 
-def _texts(table: Any, columns: tuple[str, ...], count: int) -> list[list[str]]:
+def _texts(table: Any, columns: Strings, count: int) -> list[list[str]]:
     """Return columns of distinct ids and of texts, checked."""
     if count < 1:
         raise InputError(f"{count} images of each {columns[-1]}; expected 1 or more")
@@ -297,7 +294,7 @@ def _texts(table: Any, columns: tuple[str, ...], count: int) -> list[list[str]]:
     return values
 
 
-def key_of(facts: dict[str, Any], *more: Any) -> str:
+def key_of(facts: Facts, *more: Any) -> str:
     """Return the digest of facts, and of what else a name is made of."""
     key = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
     return hashlib.sha256(json.dumps([key, *more]).encode()).hexdigest() if more else key
@@ -318,7 +315,7 @@ class Ledger:
     """
 
     folder: Path
-    facts: dict[str, Any]
+    facts: Facts
     request: Request
     verified: bool = True
 
@@ -341,15 +338,12 @@ class Ledger:
         return self.folder / part_name(piece.number, key_of(self.facts, rows)[:16])
 
     def _is_sound(self, path: Path, images: int) -> bool:
-        try:
-            table = read_table(path) if self.verified else pq.read_metadata(path)
-            if table.num_rows == images:
-                return True
-        except (OSError, pa.ArrowException):
-            pass
-        if self.verified:
+        rows = -1
+        with suppress(OSError, pa.ArrowException):
+            rows = (read_table(path) if self.verified else pq.read_metadata(path)).num_rows
+        if self.verified and rows != images:
             warn_of_damage(path)
-        return False
+        return rows == images
 
 
 def part_bytes(piece: Piece, images: Sequence[Any]) -> bytes:
@@ -397,18 +391,11 @@ def read_part(path: Path) -> pa.Table:
         raise RunError(f"{path}: it is damaged. To do: delete it and run again") from None
 
 
-class Clock:
-    """The rate of a run, added to that of earlier runs in its folder."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.began = folder, time.perf_counter()
-        self.images, self.seconds = _read_rate(folder)
-
-    def save(self, images: int) -> None:
-        """Write the number of images that this run has made so far, and its time."""
-        seconds = round(self.seconds + time.perf_counter() - self.began, 3)
-        rate = {"images": self.images + images, "seconds": seconds}
-        write(self.folder / _RATE, json.dumps(rate).encode())
+def add_to_rate(folder: Path, images: int, seconds: float) -> None:
+    """Add images and the time that they took to those of earlier runs in a folder."""
+    before, since = _read_rate(folder)
+    rate = {"images": before + images, "seconds": round(since + seconds, 3)}
+    write(folder / _RATE, json.dumps(rate).encode())
 
 
 def _read_rate(folder: Path) -> tuple[int, float]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import compress
+from itertools import compress, count
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,15 +15,13 @@ import pyarrow.parquet as pq
 
 from equipoise.core.errors import DataError
 from equipoise.core.files import read_table
-from equipoise.counterfactuals.captions import word_id
 from equipoise.counterfactuals.parts import read_part
 from equipoise.evidence import new_run
 from equipoise.evidence.pictures import Pictures, Rows, TableFile
 from equipoise.evidence.store import read_manifest
-from equipoise.models.info import one_digest, sha256_of
+from equipoise.models.info import Record, one_digest, sha256_of
 
 TABLE = "images.parquet"
-_LONGEST = 150
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,8 +51,8 @@ class Generated:
     folder: Path
     table: pa.Table
     pictures: Pictures
-    info: Mapping[str, Any]
-    inputs: Mapping[str, Mapping[str, Any]]
+    info: Record
+    inputs: Mapping[str, Record]
     computed: int = 0
 
 
@@ -95,7 +92,7 @@ def read_generated(folder: Path | str) -> Generated:
 
 
 def generated(
-    folder: Path, paths: Sequence[Path], table: pa.Table, info: Mapping[str, Any], computed: int = 0
+    folder: Path, paths: Sequence[Path], table: pa.Table, info: Record, computed: int = 0
 ) -> Generated:
     """Return the images in the parts of a folder, sorted by id."""
     starts: list[int] = []
@@ -106,15 +103,14 @@ def generated(
     for number, path in enumerate(paths):
         part, metadata, stat = read_part(path), pq.read_metadata(path), path.stat()
         files.append(TableFile(str(path), (stat.st_mtime_ns, stat.st_size)))
-        names, made = part["image_id"].to_pylist(), pc.equal(part["state"], "image").to_pylist()
-        images += compress(zip(names, range(row, row + len(names)), strict=True), made)
+        made = pc.equal(part["state"], "image").to_pylist()
+        images += compress(zip(part["image_id"].to_pylist(), count(row)), made)
         for group in range(metadata.num_row_groups):
             starts.append(row)
             stretches.append((number, group))
             row += metadata.row_group(group).num_rows
-    images.sort()
-    ids = np.array([name for name, _ in images], dtype=object)
-    places = tuple(place for _, place in images)
+    names, places = zip(*sorted(images), strict=True) if images else ((), ())
+    ids = np.array(names, dtype=object)
     rows = Rows(tuple(files), tuple(starts), tuple(stretches), "image", places)
     facts = {
         "sha256": one_digest({path.name: sha256_of(path) for path in paths}),
@@ -132,10 +128,9 @@ def join_parts(rows: pa.Table, request: pa.Table, id: str) -> pa.Table:  # noqa:
     table = rows.take(pa.array(order))
     names = [id if name == "prompt_id" else name for name in table.column_names]
     table = table.rename_columns(names)
-    more = request.take(pa.array(places[order]))
-    for name in more.column_names:
+    for name in request.column_names:
         if name not in names:
-            table = table.append_column(name, more[name])
+            table = table.append_column(name, request[name].take(pa.array(places[order])))
     return table
 
 
@@ -163,18 +158,11 @@ def export_images(generated: Generated, folder: Path, *, overwrite: bool = False
         When the folder is taken, or cannot be written.
     """
     names: dict[str, str] = {}
-    taken: set[str] = set()
     with new_run(folder, overwrite=overwrite) as partial:
+        (partial / "images").mkdir()
         for place, image in enumerate(generated.pictures.ids.tolist()):
-            # The words of the id, or a number where these are no fit name.
-            words = "/".join(filter(None, word_id(image.split("/")).split("/")))
-            name = f"images/{words}.png"
-            if not words or name in taken or len(name.encode()) > _LONGEST:
-                name = f"images/{place:08d}.png"
-            names[image] = name
-            taken.add(name)
-            (partial / name).parent.mkdir(parents=True, exist_ok=True)
-            (partial / name).write_bytes(generated.pictures.read(place))
+            names[image] = f"images/{place:08d}.png"
+            (partial / names[image]).write_bytes(generated.pictures.read(place))
         files = [names.get(image) for image in generated.table["image_id"].to_pylist()]
         table = generated.table.add_column(0, "file_name", pa.array(files, pa.string()))
         pyarrow.csv.write_csv(table, partial / "metadata.csv")

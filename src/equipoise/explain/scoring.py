@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from equipoise.core.errors import InputError, ModelError
-from equipoise.models.edits import Insides, Tensors, insides
+from equipoise.models.edits import Insides, insides
 from equipoise.models.hf import HfAnswerer, HfDualEncoder, HfPairScorer
 from equipoise.models.open_clip import OpenClipEncoder
 from equipoise.models.protocols import Answerer, Classifier, DualEncoder, PairScorer
 
+Tensors = dict[str, Any]
 Score = Callable[[Tensors, Sequence[str]], Any]
 """From tensors of n images and n targets to n numbers, each of its own image alone."""
 
@@ -134,8 +135,7 @@ def _unit(vectors: Any) -> Any:
 
 def _match(model: HfPairScorer) -> Score:
     def score(inputs: Tensors, asked: Sequence[str]) -> Any:
-        seen = model.family.sees(model.model, inputs)
-        logits = model.family.matches(model.model, seen, model._tokens(asked))
+        logits = model.match(model.seen(inputs), model.tokens(asked))
         return logits[:, 1] - logits[:, 0]
 
     return score

@@ -1,19 +1,18 @@
 """Recipes that lower a disparity of a model, and the price of each."""
 
-from equipoise.mitigate.augmentation import (
+from equipoise.mitigate.augmentation.experiment import augmentation_experiment
+from equipoise.mitigate.augmentation.faces import (
     CascadeDetector,
     Faces,
     MixedFaces,
     NoisyFaces,
     Regions,
-    Schedule,
-    YuNetDetector,
-    augmentation_experiment,
     cover_region,
     mix_regions,
     noise_region,
     regions_of_columns,
 )
+from equipoise.mitigate.augmentation.training import Schedule
 from equipoise.mitigate.directions import DirectionRemoval, PromptEnsemble, SetShrinkage
 from equipoise.mitigate.matching import MatchedPrompts
 from equipoise.mitigate.neurons import (
@@ -34,7 +33,6 @@ from equipoise.mitigate.sets import (
     Split,
     SubjectTexts,
     Training,
-    check_split,
     folds,
     split_subjects,
 )
@@ -65,9 +63,7 @@ __all__ = [
     "Training",
     "Trial",
     "UnitEdit",
-    "YuNetDetector",
     "augmentation_experiment",
-    "check_split",
     "choose_units",
     "compare_models",
     "cover_region",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,10 +12,12 @@ import numpy.typing as npt
 from equipoise.core.arrays import Floats
 from equipoise.core.wording import number
 from equipoise.mitigate.measuring import ACCURACY, GAP, NDKL, Measured, Numbers
+from equipoise.models.info import Facts
 from equipoise.stats.chance import benjamini_hochberg, sign_flips
 from equipoise.stats.intervals import mean_t
 from equipoise.stats.streams import stream
 
+ROLES = ("bias", "utility")
 HALFWAY = 0.5
 """Share of the way to the floor at which a recipe transfers."""
 
@@ -98,7 +99,7 @@ def _complete(*columns: npt.ArrayLike) -> Floats:
 
 def share_of_way(
     before: npt.ArrayLike, after: npt.ArrayLike, floor: npt.ArrayLike, *, seed: int
-) -> dict[str, Any]:
+) -> Facts:
     """Return the share of the way to a floor, units resampled with all three numbers.
 
     Parameters
@@ -169,11 +170,6 @@ class Row(Paired):
         return self.role == "bias" and self.difference < 0 and self.q_value < ALPHA
 
     @property
-    def raised(self) -> bool:
-        """Whether a bias rose, beyond what the number of tests may give by chance."""
-        return self.role == "bias" and self.difference > 0 and self.q_value < ALPHA
-
-    @property
     def _half(self) -> float:
         """Fall that is halfway to the floor; to nothing, where there is none."""
         return HALFWAY * (self.before - (0.0 if math.isnan(self.floor) else self.floor))
@@ -220,7 +216,7 @@ def assess(
         of either.
     """
     rows: list[Row] = []
-    for role in ("bias", "utility"):
+    for role in ROLES:
         least: Numbers | None = getattr(floor, role, None)
         own = []
         for recipe, measured in after.items():
@@ -253,12 +249,11 @@ class Outcome:
     Attributes
     ----------
     recipe : str
-    transfers : bool
-        Every bias of withheld subjects fell (q < 0.05), by the estimate at least halfway to the
-        floor, accuracy was measured, and neither it nor a recall fell by more than the margin on
-        any set.
     conclusion : str
-        "transfers", "transfers in part", "does not transfer", "costs too much": a bias fell, and
+        "transfers": every bias of withheld subjects fell (q < 0.05), by the estimate at least
+        halfway to the floor, accuracy was measured, and neither it nor a recall fell by more than
+        the margin on any set; "transfers in part", "does not transfer", "costs too much": a bias
+        fell, and
         accuracy or a recall by more than the margin; "price not measured": halfway, without a set
         to measure accuracy on; or "cannot be told": no fall is shown, and an interval leaves open
         that it fell halfway, or no bias is clear of the floor.
@@ -267,7 +262,6 @@ class Outcome:
     """
 
     recipe: str
-    transfers: bool
     conclusion: str
     sentence: str
 
@@ -279,8 +273,7 @@ def outcomes(rows: Sequence[Row]) -> tuple[Outcome, ...]:
 
 
 def _outcome(recipe: str, rows: Sequence[Row]) -> Outcome:
-    biases = [row for row in rows if row.role == "bias"]
-    utilities = [row for row in rows if row.role == "utility"]
+    biases, utilities = ([row for row in rows if row.role == role] for role in ROLES)
     # A disparity that is not clear of the floor leaves nothing to lower halfway.
     clear = [row for row in biases if not row.share_reason]
     lowered = any(row.lowered for row in clear)
@@ -292,7 +285,7 @@ def _outcome(recipe: str, rows: Sequence[Row]) -> Outcome:
         else "transfers" if any(row.measure == ACCURACY for row in utilities)
         else "price not measured"
     )  # fmt: skip
-    return Outcome(recipe, conclusion == "transfers", conclusion, _sentence(biases, utilities))
+    return Outcome(recipe, conclusion, _sentence(biases, utilities))
 
 
 def named(measure: str) -> str:
@@ -302,20 +295,17 @@ def named(measure: str) -> str:
 
 def _sentence(biases: Sequence[Row], utilities: Sequence[Row]) -> str:
     """Say how many disparities changed, how far, and the worst loss of accuracy and recall."""
-    fell, rose = sum(row.lowered for row in biases), sum(row.raised for row in biases)
-    halfway = sum(row.reaches for row in biases)
+    fell, shown = sum(row.lowered for row in biases), sum(row.q_value < ALPHA for row in biases)
     near = sum(bool(row.share_reason) for row in biases)
     text = (
         f"of {len(biases)} disparities of withheld subjects, {fell} fell beyond chance "
-        f"(q < {ALPHA}), {halfway} at least halfway by the estimate, and {rose} rose"
+        f"(q < {ALPHA}), {sum(row.reaches for row in biases)} at least halfway by the estimate, "
+        f"{sum(row.open for row in biases)} may have fallen halfway, {shown - fell} rose, and "
+        f"{near} were not clear of the floor before"
     )
-    if near:
-        text += f". {near} not clear of the floor before"
-    if unsure := [row for row in biases if row.open]:
-        text += f". {unsure[0].n} subjects can't tell whether {len(unsure)} fell halfway"
     accuracy = [row.difference for row in utilities if row.measure == ACCURACY]
     recall = [row.difference for row in utilities if row.measure != ACCURACY]
     for name, changes in (("accuracy", accuracy), ("recall", recall)):
-        if changes:
-            text += f". Worst change in {name}: {number(100 * min(changes), 1)} points"
-    return text if accuracy else f"{text}. Accuracy was not measured"
+        worst = f"{number(100 * min(changes), 1)} points" if changes else "not measured"
+        text += f". Worst change in {name}: {worst}"
+    return text

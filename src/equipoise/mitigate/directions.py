@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal
+from collections.abc import Sequence
+from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import Field
@@ -14,15 +14,9 @@ from pydantic import Field
 from equipoise.core.arrays import Floats
 from equipoise.core.errors import InputError
 from equipoise.mitigate.measuring import embed_images, queries_of, text_vectors
-from equipoise.mitigate.recipe import (
-    Count,
-    Progress,
-    Rate,
-    WrappedRecipe,
-    digest_of_images,
-    digest_of_texts,
-)
+from equipoise.mitigate.recipe import Progress, Rate, SetRecipe, WrappedRecipe
 from equipoise.mitigate.sets import ImageSets, SubjectTexts, Training
+from equipoise.models.info import Strings
 from equipoise.models.protocols import DualEncoder
 from equipoise.models.wrapped import PLACE, Ensemble, Rule, Wrapping, unit_vectors
 
@@ -47,14 +41,8 @@ class PromptEnsemble(WrappedRecipe):
     recipe: Literal["prompt_ensemble"] = "prompt_ensemble"
     name: str = "prompt_ensemble"
 
-    def _wrapping(
-        self,
-        base: DualEncoder,  # noqa: ARG002 - texts alone decide
-        training: Training,
-        record: Mapping[str, Any],
-        progress: Progress | None,  # noqa: ARG002 - done at once
-    ) -> Wrapping:
-        return Wrapping(ensemble_of(training.texts), record=record)
+    def _wrapping(self, _base: DualEncoder, training: Training, _: Progress | None) -> Wrapping:
+        return Wrapping(ensemble_of(training.texts))
 
 
 def ensemble_of(texts: Sequence[SubjectTexts]) -> Ensemble:
@@ -95,11 +83,10 @@ def ensemble_of(texts: Sequence[SubjectTexts]) -> Ensemble:
     return Ensemble(tuple(Rule(key, tuple(said)) for key, said in sorted(rules.items())), values)
 
 
-def values_named(texts: Sequence[SubjectTexts]) -> tuple[str, ...]:
+def values_named(texts: Sequence[SubjectTexts]) -> Strings:
     """Return the values of attributes that captions name, sorted."""
-    return tuple(
-        sorted({value for own in texts for row in own.values for value in row.values() if value})
-    )
+    named = {value for own in texts for row in own.values for value in row.values()}
+    return tuple(sorted(named - {""}))
 
 
 def _template(text: str, subject: str) -> str:
@@ -113,78 +100,55 @@ class DirectionRemoval(WrappedRecipe):
     Attributes
     ----------
     name : str
-    directions : int, optional
-        How many; None: one less than the values of each attribute, summed.
     removed_from : "texts", "images" or "both"
     """
 
     recipe: Literal["direction_removal"] = "direction_removal"
     name: str = "direction_removal"
-    directions: Count | None = None
     removed_from: Literal["texts", "images", "both"] = "both"
 
-    def _wrapping(
-        self,
-        base: DualEncoder,
-        training: Training,
-        record: Mapping[str, Any],
-        progress: Progress | None,  # noqa: ARG002 - done at once
-    ) -> Wrapping:
-        rows = group_directions(base, training.texts, self.directions)
+    def _wrapping(self, base: DualEncoder, training: Training, _: Progress | None) -> Wrapping:
+        rows = group_directions(base, training.texts)
         towers = ("texts", "images") if self.removed_from == "both" else (self.removed_from,)
         transform = (np.eye(rows.shape[1]) - rows.T @ rows).astype(np.float32)
-        return Wrapping(transform=transform, applied_to=towers, record=record)
+        return Wrapping(transform=transform, applied_to=towers)
 
 
-def group_directions(
-    base: DualEncoder, texts: Sequence[SubjectTexts], count: int | None = None
-) -> Floats:
+def group_directions(base: DualEncoder, texts: Sequence[SubjectTexts]) -> Floats:
     """Return the directions in which captions that differ in one attribute alone lie apart.
 
     For each subject and attribute, the mean unit vector of the captions of every value is taken,
     less the mean over values; directions are the first right singular vectors of all of these.
 
-    Parameters
-    ----------
-    base : DualEncoder
-    texts : sequence of SubjectTexts
-    count : int, optional
-        See `DirectionRemoval`.
-
     Returns
     -------
     ndarray of float64, shape (k, dimension)
-        Orthonormal rows.
+        Orthonormal rows: one less than the values of each attribute, summed.
 
     Raises
     ------
     InputError
-        When no attribute has two values, or there are fewer directions than `count`.
+        When no attribute has two values, or captions differ in fewer directions.
     """
     apart: list[Floats] = []
     values: dict[str, set[str]] = defaultdict(set)
     for own in texts:
         vectors = text_vectors(base, own.attributed)
-        rows: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
-        for row, named in enumerate(own.values):
-            for attribute, value in named.items():
-                if value:
-                    rows[attribute][value].append(row)
-        for attribute, by_value in rows.items():
-            if len(by_value) > 1:
-                values[attribute] |= {*by_value}
-                means = np.stack(
-                    [vectors[by_value[value]].mean(axis=0) for value in sorted(by_value)]
-                )
+        for attribute in dict.fromkeys(name for named in own.values for name in named):
+            column = np.array([named.get(attribute, "") for named in own.values])
+            names = [name for name in np.unique(column).tolist() if name]
+            if len(names) > 1:
+                values[attribute] |= {*names}
+                means = np.stack([vectors[column == name].mean(axis=0) for name in names])
                 apart.append(means - means.mean(axis=0))
-    wanted = sum(len(named) - 1 for named in values.values()) if count is None else count
+    count = sum(len(named) - 1 for named in values.values())
     every = np.concatenate(apart) if apart else np.empty((0, 0))
-    if not 1 <= wanted <= min(every.shape):
+    if not 1 <= count <= min(every.shape):
         raise InputError(
-            f"{wanted} directions of captions that differ in {len(every)} ways; expected at least "
+            f"{count} directions of captions that differ in {len(every)} ways; expected at least "
             "one, and captions of at least two values of an attribute"
         )
-    return principal_rows(every, wanted)
+    return principal_rows(every, count)
 
 
 def principal_rows(rows: Floats, most: int) -> Floats:
@@ -208,7 +172,7 @@ def principal_rows(rows: Floats, most: int) -> Floats:
     return np.asarray(turned * np.sign(turned[np.arange(len(turned)), largest])[:, None])
 
 
-class SetShrinkage(WrappedRecipe):
+class SetShrinkage(SetRecipe):
     """Neutral prompts multiplied by (I + strength · C)⁻¹, C the covariance within sets.
 
     C is the covariance of image vectors less the mean of their set, scaled to a mean variance of 1:
@@ -231,20 +195,8 @@ class SetShrinkage(WrappedRecipe):
     strength: Rate | None = None
     allowed_loss: Annotated[float, Field(ge=0, lt=1)] = 0.01
 
-    def _inputs(self, training: Training) -> dict[str, Any]:
-        images, known = training.known_images(self.name), training.known
-        return {
-            "texts": digest_of_texts(known),
-            "images": digest_of_images(images.images, images.set),
-            "subjects": sorted(texts.subject for texts in known),
-        }
-
     def _wrapping(
-        self,
-        base: DualEncoder,
-        training: Training,
-        record: Mapping[str, Any],
-        progress: Progress | None,
+        self, base: DualEncoder, training: Training, progress: Progress | None
     ) -> Wrapping:
         images = training.known_images(self.name)
         sets = _Vectors(unit_vectors(embed_images(base, images.images, progress)), images)
@@ -255,7 +207,7 @@ class SetShrinkage(WrappedRecipe):
             transform=_shrinking(sets.covariance(), strength).astype(np.float32),
             applied_to=("texts",),
             spared=values_named(training.known),
-            record={**record, "strength": strength},
+            record={"strength": strength},
         )
 
     def _chosen(self, base: DualEncoder, known: Sequence[SubjectTexts], sets: _Vectors) -> float:
@@ -267,12 +219,7 @@ class SetShrinkage(WrappedRecipe):
             )
         places = {texts.subject: place for place, texts in enumerate(known)}
         queries = queries_of(base, [texts.neutral for texts in known])
-        losses = np.array(
-            [
-                [sets.loss(name, places[name], queries, strength) for strength in STRENGTHS]
-                for name in sets.rows
-            ]
-        )
+        losses = np.array([sets.losses(name, places[name], queries) for name in sets.rows])
         # One standard error over subjects is left as room: the matrix is used on other subjects.
         spread = losses.std(axis=0, ddof=1) / math.sqrt(len(losses))
         fit = np.flatnonzero(losses.mean(axis=0) + spread <= self.allowed_loss)
@@ -303,14 +250,15 @@ class _Vectors:
             raise InputError("the members of every set have one vector: nothing varies within sets")
         return total / size
 
-    def loss(self, subject: str, place: int, queries: Floats, strength: float) -> float:
-        """Return how much less often a subject's images are named right, by a matrix of others."""
-        images = self.vectors[self.rows[subject]]
-        moved = unit_vectors(queries @ _shrinking(self.covariance(subject), strength))
-        before, after = (
-            float(((images @ some.T).argmax(axis=1) == place).mean()) for some in (queries, moved)
+    def losses(self, subject: str, place: int, queries: Floats) -> list[float]:
+        """Return how much less often a subject's images are named right, by matrices of others."""
+        images, covariance = self.vectors[self.rows[subject]], self.covariance(subject)
+        matrices = (_shrinking(covariance, strength) for strength in STRENGTHS)
+        before, *after = (
+            float(((images @ some.T).argmax(axis=1) == place).mean())
+            for some in (queries, *(unit_vectors(queries @ matrix) for matrix in matrices))
         )
-        return before - after
+        return [before - share for share in after]
 
 
 def _shrinking(covariance: Floats, strength: float) -> Floats:

@@ -6,7 +6,7 @@ import logging
 import math
 import shutil
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from hashlib import sha256
 from io import BytesIO
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from equipoise.core.errors import ModelError, RunError
+from equipoise.evidence import new_run
 from equipoise.evidence.store import locked, write
 from equipoise.mitigate.recipe import (
     Count,
@@ -22,7 +23,6 @@ from equipoise.mitigate.recipe import (
     Recipe,
     digest_of_texts,
     has_model,
-    publish,
     record_of,
     refuse_occupied,
     reload,
@@ -30,6 +30,7 @@ from equipoise.mitigate.recipe import (
 from equipoise.mitigate.sets import Training
 from equipoise.mitigate.trainable import Trainable, trainable
 from equipoise.models import runtimes
+from equipoise.models.info import Facts, Record
 from equipoise.models.protocols import DualEncoder
 
 STATE = "state.pt"
@@ -50,8 +51,6 @@ class Plan:
         Of AdamW, the same in every step.
     look_every : int
         Steps between two checks of the validation loss.
-    patience : int
-        Checks without a better loss after which training stops.
     save_every : int
         Steps between two writings of the state.
     loss : callable
@@ -60,11 +59,10 @@ class Plan:
         Loss on the validation subjects.
     """
 
-    weights: Mapping[str, Any]
+    weights: Record
     steps: int
     learning_rate: float
     look_every: int
-    patience: int
     save_every: int
     loss: Callable[[int], Any]
     validation: Callable[[], Any] | None
@@ -118,21 +116,21 @@ class TrainedRecipe(Recipe):
         if not has_model(out, record):
             refuse_occupied(out)
             with locked(folder):
-                fit = _Fit(subject.torch, plan, str(record["digest"]), folder / STATE)
-                fit.run(progress)
-                state = fit.state
+                digest, path = str(record["digest"]), folder / STATE
+                state = _Fit(subject.torch, plan, self.patience, digest, path).run(progress)
                 outcome = {
                     **record,
                     "steps": state.step,
                     "kept_step": state.best_step if plan.validation else state.step,
                     "validation": [list(pair) for pair in state.losses],
                 }
-                publish(out, lambda partial: subject.save(partial, outcome))
+                with new_run(out) as partial:
+                    subject.save(partial, outcome)
         # A run that was killed after it wrote the model leaves its state behind.
         shutil.rmtree(folder, ignore_errors=True)
         return reload(f"{subject.prefix}:{out}", base)
 
-    def _inputs(self, training: Training) -> dict[str, Any]:
+    def _inputs(self, training: Training) -> Facts:
         return {
             "texts": digest_of_texts(training.texts),
             "validation_texts": digest_of_texts(training.validation),
@@ -147,11 +145,12 @@ class TrainedRecipe(Recipe):
 class _Fit:
     """Weights, optimizer and counters between two steps."""
 
-    def __init__(self, torch: Any, plan: Plan, record: str, path: Path) -> None:
-        self.torch, self.plan, self.record, self.path = torch, plan, record, path
-        self.weights = weights = plan.weights
-        self.optimizer = self.torch.optim.AdamW(
-            [*weights.values()], lr=plan.learning_rate, weight_decay=0.0, foreach=False
+    def __init__(self, torch: Any, plan: Plan, patience: int, record: str, path: Path) -> None:
+        self.torch, self.plan, self.patience = torch, plan, patience
+        self.record, self.path = record, path
+        self.weights = plan.weights
+        self.optimizer = torch.optim.AdamW(
+            [*self.weights.values()], lr=plan.learning_rate, weight_decay=0.0, foreach=False
         )
         self.state, self.best = State(), self._copy()
         if known := read_state(path, record):
@@ -159,19 +158,17 @@ class _Fit:
             self._restore(known["weights"])
             self.optimizer.load_state_dict(known["optimizer"])
 
-    def run(self, progress: Progress | None) -> None:
+    def run(self, progress: Progress | None) -> State:
         """Train to the end, and leave the best weights in the model."""
         state, plan = self.state, self.plan
-        validation = plan.validation
-        if validation is not None and not state.losses:
-            self._validate(validation)
-        while state.step < plan.steps and state.worse < plan.patience:
+        if not state.losses:
+            self._validate()
+        while state.step < plan.steps and state.worse < self.patience:
             if progress is not None:
                 progress("training", state.step, plan.steps)
             self._step()
-            last = state.step == plan.steps
-            if validation is not None and (last or state.step % plan.look_every == 0):
-                self._validate(validation)
+            if state.step == plan.steps or state.step % plan.look_every == 0:
+                self._validate()
             if state.step % plan.save_every == 0:
                 own = {
                     "state": vars(state),
@@ -180,8 +177,9 @@ class _Fit:
                     "optimizer": self.optimizer.state_dict(),
                 }
                 save_state(self.path, self.record, own)
-        if validation is not None:
+        if plan.validation is not None:
             self._restore(self.best)
+        return state
 
     def _step(self) -> None:
         value = self.plan.loss(self.state.step)
@@ -196,10 +194,12 @@ class _Fit:
         self.optimizer.step()
         self.state.step += 1
 
-    def _validate(self, validation: Callable[[], Any]) -> None:
+    def _validate(self) -> None:
         state = self.state
+        if self.plan.validation is None:
+            return
         with self.torch.no_grad():
-            value = float(validation())
+            value = float(self.plan.validation())
         state.losses.append((state.step, value))
         if value < state.best:
             state.best, state.best_step, state.worse = value, state.step, 0
@@ -207,23 +207,23 @@ class _Fit:
         else:
             state.worse += 1
 
-    def _copy(self) -> dict[str, Any]:
+    def _copy(self) -> Facts:
         return {name: weight.detach().clone() for name, weight in self.weights.items()}
 
-    def _restore(self, values: Mapping[str, Any]) -> None:
+    def _restore(self, values: Record) -> None:
         with self.torch.no_grad():
             for name, weight in self.weights.items():
                 weight.copy_(values[name])
 
 
-def save_state(path: Path, record: str, state: Mapping[str, Any]) -> None:
+def save_state(path: Path, record: str, state: Record) -> None:
     """Write the state of a training after its checksum, whole or not at all."""
     content = BytesIO()
     runtimes.torch("hf").save({"record": record, **state}, content)
     write(path, sha256(content.getvalue()).digest() + content.getvalue())
 
 
-def read_state(path: Path, record: str) -> dict[str, Any] | None:
+def read_state(path: Path, record: str) -> Facts | None:
     """Return the state of a training; None without one, or, with a warning, of a damaged one.
 
     Raises
@@ -238,7 +238,7 @@ def read_state(path: Path, record: str) -> dict[str, Any] | None:
     if sha256(content).digest() != digest:
         logging.getLogger("equipoise").warning("%s is damaged; the training starts again", path)
         return None
-    state: dict[str, Any] = runtimes.torch("hf").load(
+    state: Facts = runtimes.torch("hf").load(
         BytesIO(content), map_location="cpu", weights_only=True
     )
     if state["record"] != record:

@@ -4,27 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from scipy.optimize import nnls
 
-from equipoise.core.arrays import Floats, Positions
+from equipoise.core.arrays import Floats
 from equipoise.core.errors import InputError
 from equipoise.mitigate.directions import ensemble_of, principal_rows
 from equipoise.mitigate.measuring import embed_images
-from equipoise.mitigate.recipe import (
-    Names,
-    Progress,
-    WrappedRecipe,
-    digest_of_images,
-    digest_of_texts,
-)
+from equipoise.mitigate.recipe import Names, Progress, SetRecipe
 from equipoise.mitigate.sets import ImageSets, SubjectTexts, Training
+from equipoise.models.info import Texts
 from equipoise.models.protocols import DualEncoder
-from equipoise.models.wrapped import PLACE, Matching, Said, Wrapping, unit_vectors
+from equipoise.models.wrapped import PLACE, Attribute, Matching, Said, Wrapping, unit_vectors
 
-Values = Mapping[str, Sequence[str]]
+Values = Mapping[str, Texts]
 """Values of each attribute, sorted."""
 
 VALUE = "{value}"
@@ -33,7 +28,7 @@ VALUE = "{value}"
 _RIDGE = 0.01
 
 
-class MatchedPrompts(WrappedRecipe):
+class MatchedPrompts(SetRecipe):
     """A neutral prompt's similarity to an image, averaged with its captions that fit the image.
 
     score = w₀ · cos(image, prompt) + w₁ · cos(both without directions) + Σ wₐ · cos(image, captions
@@ -54,51 +49,35 @@ class MatchedPrompts(WrappedRecipe):
     said : mapping of str to tuple of str
         By attribute, templates of captions that name it alone, with ``{}`` for the subject and
         ``{value}``: "a photo of a {value} {}".
-    directions : bool
-        Whether the similarity without directions is weighed, too.
     """
 
     recipe: Literal["matched_prompts"] = "matched_prompts"
     name: str = "matched_prompts"
     said: dict[str, Names]
-    directions: bool = True
-
-    def _inputs(self, training: Training) -> dict[str, Any]:
-        sets, known = training.known_images(self.name), training.known
-        return {
-            "texts": digest_of_texts(known),
-            "images": digest_of_images(sets.images, sets.set, *sets.attributes.values()),
-            "subjects": sorted(texts.subject for texts in known),
-        }
 
     def _wrapping(
-        self,
-        base: DualEncoder,
-        training: Training,
-        record: Mapping[str, Any],
-        progress: Progress | None,
+        self, base: DualEncoder, training: Training, progress: Progress | None
     ) -> Wrapping:
         sets, known = training.known_images(self.name), training.known
         values = values_of(sets)
         if problem := self.problem([*values]):
             raise InputError(problem)
-        spoken = {
-            name: tuple(
-                Said(value, ensemble_of([self._naming(own, name, value) for own in known]).rules)
+        spoken = []
+        for name, own_values in values.items():
+            rules = (
+                ensemble_of([self._naming(own, name, value) for own in known]).rules
                 for value in own_values
             )
-            for name, own_values in values.items()
-        }
+            spoken.append(Attribute(name, tuple(map(Said, own_values, rules))))
         vectors = unit_vectors(embed_images(base, sets.images, progress))
-        rows = directions_of(vectors, sets, values) if self.directions else vectors[:0]
-        slopes, offsets = (one.astype(np.float32) for one in gate_of(vectors, sets, values))
-        matching = Matching(spoken, (), slopes, offsets, rows.astype(np.float32))
+        learned_arrays = (*gate_of(vectors, sets, values), directions_of(vectors, sets, values))
+        arrays = (array.astype(np.float32) for array in learned_arrays)
+        matching = Matching(tuple(spoken), (), *arrays)
         weights, kept = _weights(matching, base, vectors, sets, known)
         learned = {"weights": [*weights], "names_a_value": kept}
-        matching = replace(matching, weights=weights)
-        return Wrapping(applied_to=(), matching=matching, record={**record, **learned})
+        return Wrapping(applied_to=(), matching=replace(matching, weights=weights), record=learned)
 
-    def problem(self, attributes: Sequence[str]) -> str:
+    def problem(self, attributes: Texts) -> str:
         """Return the problem of `said` for the attributes of images; "" if there is none."""
         if {*self.said} != {*attributes}:
             return f"said: has {[*self.said]}; expected the attributes {[*attributes]}"
@@ -129,23 +108,20 @@ def _weights(
     Subjects of which a prompt names a value, as "a red hat" does, teach nothing: such a prompt is
     not held against captions. They come second.
     """
-    by_subject: dict[str, list[Positions]] = {}
-    for members in sets.by_set().values():
-        by_subject.setdefault(sets.subject[members[0]], []).append(members)
     parts: list[Floats] = []
     kept: list[str] = []
+    by_set = [*sets.by_set().values()]
     for own in known:
-        if own.subject not in by_subject:
+        members = [rows for rows in by_set if sets.subject[rows[0]] == own.subject]
+        if not members:
             continue
         blocks = matching.blocks(base.embed_texts, own.neutral)
         if min(map(len, blocks)) == 1:
             kept.append(own.subject)
             continue
-        prompts, apart = np.mean(blocks, axis=0), []
-        for members in by_subject[own.subject]:
-            scores = matching.cosines(vectors[members], prompts)
-            apart.append(scores - scores.mean(axis=0))
-        within = np.concatenate(apart)
+        prompts = np.mean(blocks, axis=0)
+        scores = [matching.cosines(vectors[rows], prompts) for rows in members]
+        within = np.concatenate([some - some.mean(axis=0) for some in scores])
         parts.append(within.T @ within / len(within))
     if not parts:
         raise InputError(
@@ -169,12 +145,10 @@ def values_of(sets: ImageSets) -> dict[str, list[str]]:
     InputError
         When an attribute has fewer than two.
     """
-    values = {
-        name: sorted({str(value) for value in column.tolist() if value is not None})
-        for name, column in sets.attributes.items()
-    }
-    for name, own in values.items():
-        if len(own) < 2:
+    values = {}
+    for name, column in sets.attributes.items():
+        values[name] = sorted({str(value) for value in column.tolist() if value is not None})
+        if len(values[name]) < 2:
             raise InputError(
                 f"images show fewer than two values of {name}. To do: leave out this attribute"
             )
@@ -203,7 +177,7 @@ def gate_of(vectors: Floats, sets: ImageSets, values: Values) -> tuple[Floats, F
     slopes, offsets = [], []
     for name, own in values.items():
         column = sets.attributes[name]
-        labelled = np.flatnonzero([value is not None for value in column.tolist()])
+        labelled = column != None  # noqa: E711 - cell by cell
         x = vectors[labelled]
         y = (column[labelled][:, None] == np.array(own, dtype=object)).astype(np.float64)
         centre, level = x.mean(axis=0), y.mean(axis=0)

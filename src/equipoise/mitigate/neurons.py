@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,12 +18,18 @@ from equipoise.core.errors import InputError, ModelError
 from equipoise.core.groups import Groups
 from equipoise.core.labels import encode
 from equipoise.mitigate.trials import Trial, change_rows
-from equipoise.models.edits import MODES, LayerEdit, Mode, UnitEdit, edited, insides
-from equipoise.models.protocols import Classifier, DualEncoder
+from equipoise.models.edits import (
+    MODES,
+    LayerEdit,
+    Mode,
+    UnitEdit,
+    edited,
+    insides,
+    runs_images,
+)
+from equipoise.models.info import Facts, Strings, Texts
 from equipoise.stats.chance import benjamini_hochberg
 from equipoise.stats.streams import stream
-
-Pool = Literal["mean", "max", "first"]
 
 # Class names of activation functions contain one of these.
 _ACTIVATIONS = ("relu", "gelu", "silu", "swish", "elu", "mish")
@@ -31,11 +37,6 @@ _IMAGES_AT_ONCE, _UNITS_AT_ONCE = 64, 1024
 # Members of the smaller side up to which p is exact, where no activations are equal.
 _EXACT = 8
 _LEAST_SPREAD = 1e-6
-_POOLS: Mapping[str, Callable[[Any], Any]] = {
-    "mean": lambda places: places.mean(dim=1),
-    "max": lambda places: places.amax(dim=1),
-    "first": lambda places: places[:, 0],
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +46,7 @@ class Recording:
     Attributes
     ----------
     values : ndarray of float32, shape (n, units)
-        Pooled over the places of an image.
+        Means over the places of an image.
     layers : tuple of str
         Names of the layers, in the order in which they ran.
     layer, unit : ndarray of int64, shape (units,)
@@ -55,19 +56,13 @@ class Recording:
     """
 
     values: Floats32
-    layers: tuple[str, ...]
+    layers: Strings
     layer: Integers
     unit: Integers
     axes: Mapping[str, int]
 
 
-def record_units(
-    model: Any,
-    images: Sequence[Any],
-    *,
-    layers: Sequence[str] | None = None,
-    pool: Pool = "mean",
-) -> Recording:
+def record_units(model: Any, images: Sequence[Any], *, layers: Texts | None = None) -> Recording:
     """Run a model over images and record the activations of its units.
 
     Parameters
@@ -77,8 +72,6 @@ def record_units(
     images : sequence of n images
     layers : sequence of str, optional
         Names in the module. Default: every activation function that runs once for an image.
-    pool : "mean", "max" or "first"
-        Over the places of an image; "first" takes a class token.
 
     Raises
     ------
@@ -90,12 +83,7 @@ def record_units(
     if not len(images):
         raise InputError("images: none; expected at least one")
     inside = insides(model)
-    if not isinstance(model, DualEncoder | Classifier):
-        raise ModelError(
-            f"{inside.name} neither embeds images nor classifies them. To do: name a dual encoder "
-            "or a classifier"
-        )
-    run: Any = model.embed_images if isinstance(model, DualEncoder) else model.predict_proba
+    run = runs_images(model)
     inside.need_torch("looking at units while it runs")
     taken: dict[str, list[Any]] = {}
     axes: dict[str, int] = {}
@@ -110,7 +98,7 @@ def record_units(
         axes[name] = -1 if last else 1
         places = output.movedim(axes[name], -1)
         places = places.reshape(shape[0], -1, places.shape[-1])
-        taken.setdefault(name, []).append(_POOLS[pool](places.float()).detach().cpu().numpy())
+        taken.setdefault(name, []).append(places.float().mean(dim=1).detach().cpu().numpy())
 
     with ExitStack() as stack:
         every = (
@@ -160,11 +148,11 @@ class Selectivity:
         All groups, those without a row as well.
     """
 
-    groups: tuple[str, ...]
+    groups: Strings
     auroc: Floats
     p_value: Floats
     q_value: Floats
-    names: tuple[str, ...]
+    names: Strings
 
     def strongest(self) -> list[tuple[int, int]]:
         """Return units with the group they respond to (place in `names`), the strongest first.
@@ -290,11 +278,6 @@ class Found:
     selectivity: Selectivity
     codes: Integers32
 
-    @property
-    def ranked(self) -> list[tuple[int, int]]:
-        """Units (columns of the recording) with the group each responds to (place in names)."""
-        return self.selectivity.strongest()
-
     def table(self, most: int | None = None) -> pa.Table:
         """Return the units, the most selective first.
 
@@ -305,16 +288,16 @@ class Found:
             `q_value`.
         """
         tested, record, rows = self.selectivity, self.recording, []
-        for unit, place in self.ranked[:most]:
+        for unit, place in tested.strongest()[:most]:
             # Of two groups one row is tested: the other's area is what is left of 1.
-            row, own = (place, True) if place < len(tested.groups) else (0, False)
+            row = min(place, len(tested.groups) - 1)
             auroc = float(tested.auroc[row, unit])
             rows.append(
                 {
                     "layer": record.layers[record.layer[unit]],
                     "unit": int(record.unit[unit]),
                     "group": tested.names[place],
-                    "auroc": auroc if own else 1.0 - auroc,
+                    "auroc": auroc if row == place else 1.0 - auroc,
                     "p_value": float(tested.p_value[row, unit]),
                     "q_value": float(tested.q_value[row, unit]),
                 }
@@ -327,8 +310,7 @@ def find_units(
     images: Sequence[Any],
     groups: Any,
     *,
-    layers: Sequence[str] | None = None,
-    pool: Pool = "mean",
+    layers: Texts | None = None,
     within: Any = None,
 ) -> Found:
     """Find the units of an image encoder that respond to a group.
@@ -339,7 +321,7 @@ def find_units(
         That runs on torch.
     images : sequence of n images
     groups : array-like (n,), mapping of attribute to labels, or Groups
-    layers, pool
+    layers
         See `record_units`.
     within
         See `selectivity`.
@@ -352,7 +334,7 @@ def find_units(
         When shapes do not fit.
     """
     grouped = Groups.of(groups)
-    record = record_units(model, images, layers=layers, pool=pool)
+    record = record_units(model, images, layers=layers)
     tested = selectivity(record.values, grouped, within=within)
     places = {name: place for place, name in enumerate(tested.names)}
     by_code = np.array([places.get(name, -1) for name in grouped.names] + [-1], dtype=np.int32)
@@ -388,7 +370,9 @@ def choose_units(
     """
     q = found.selectivity.q_value
     best = np.where(np.isnan(q), 2.0, q).min(axis=0)
-    kept = [(u, g) for u, g in found.ranked if alpha is None or best[u] <= alpha][:units]
+    kept = [(u, g) for u, g in found.selectivity.strongest() if alpha is None or best[u] <= alpha][
+        :units
+    ]
     if not kept:
         raise InputError(
             f"no unit responds to a group with q at most {alpha}; there is nothing to change"
@@ -407,7 +391,7 @@ def random_units(found: Found, units: int, *, mode: Mode = "balance", seed: int 
         At most all there are.
     seed : int
     """
-    ranked = sorted(found.ranked)
+    ranked = sorted(found.selectivity.strongest())
     order = stream(seed, "neurons", "random").permutation(len(ranked))[:units]
     return _edit(found, [ranked[place] for place in sorted(order.tolist())], mode)
 
@@ -484,7 +468,7 @@ def sweep_units(
     if not counts or min(counts) < 1:
         raise InputError(f"counts={list(counts)}: expected numbers of units from 1")
     before = trial.draws(found.model, replicates, seed)
-    rows: list[dict[str, Any]] = []
+    rows: list[Facts] = []
     for units in dict.fromkeys(min(count, found.recording.values.shape[1]) for count in counts):
         edits = {"selected": choose_units(found, units, mode=mode, alpha=alpha)}
         for number in range(random):

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import secrets
-import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -18,8 +16,9 @@ from equipoise import __version__
 from equipoise.audits.config_fields import Name, Section, distinct
 from equipoise.core.arrays import Objects
 from equipoise.core.errors import RunError
-from equipoise.evidence import rundir
+from equipoise.evidence import new_run
 from equipoise.mitigate.sets import SubjectTexts, Training, content_of
+from equipoise.models.info import Facts, Record
 from equipoise.models.protocols import DualEncoder
 from equipoise.models.wrapped import SETTINGS, Wrapping, save_wrapped
 
@@ -93,39 +92,51 @@ class WrappedRecipe(Recipe):
         record = record_of(self, base, seed, self._inputs(training))
         if not has_model(out, record):
             refuse_occupied(out)
-            wrapping = self._wrapping(base, training, record, progress)
-            publish(out, lambda partial: save_wrapped(partial, base.info, wrapping, at=out))
+            wrapping = self._wrapping(base, training, progress)
+            wrapping = replace(wrapping, record={**record, **wrapping.record})
+            with new_run(out) as partial:
+                save_wrapped(partial, base.info, wrapping, at=out)
         return reload(f"equipoise:{out}", base)
 
-    def _inputs(self, training: Training) -> dict[str, Any]:
+    def _inputs(self, training: Training) -> Facts:
         return {"texts": digest_of_texts(training.texts), "subjects": sorted(training.subjects)}
 
     @abstractmethod
     def _wrapping(
-        self,
-        base: DualEncoder,
-        training: Training,
-        record: Mapping[str, Any],
-        progress: Progress | None,
+        self, base: DualEncoder, training: Training, progress: Progress | None
     ) -> Wrapping:
-        """Return what is done to the vectors of the base."""
+        """Return what is done to the vectors of the base, with what the record says of it."""
+
+
+class SetRecipe(WrappedRecipe):
+    """A wrapped recipe that learns from the images of all known subjects."""
+
+    def _inputs(self, training: Training) -> Facts:
+        sets, known = training.known_images(self.name), training.known
+        return {
+            "texts": digest_of_texts(known),
+            "images": digest_of_images(sets.images, sets.set, *sets.attributes.values()),
+            "subjects": sorted(texts.subject for texts in known),
+        }
 
 
 def record_of(
     recipe: Recipe,
     base: DualEncoder,
     seed: int,
-    inputs: Mapping[str, Any],
+    inputs: Record,
     torch: Any = None,
-) -> dict[str, Any]:
+) -> Facts:
     """Return everything that decides a model; nothing of when or where it was made."""
+    versions = {"equipoise": __version__}
+    if torch is not None:
+        versions["torch"] = str(torch.__version__)
     record = {
         **recipe.model_dump(),
         "base": {"key": base.info.key, "weights_sha256": base.info.weights_sha256},
         "seed": seed,
-        "inputs": dict(inputs),
-        "versions": {"equipoise": __version__}
-        | ({} if torch is None else {"torch": str(torch.__version__)}),
+        "inputs": inputs,
+        "versions": versions,
     }
     return {**record, "digest": _sha256(record)}
 
@@ -151,14 +162,12 @@ def digest_of_images(images: Any, *columns: Objects) -> str:
     return digest.hexdigest()
 
 
-def has_model(out: Path, record: Mapping[str, Any]) -> bool:
+def has_model(out: Path, record: Record) -> bool:
     """Whether a folder holds the whole model of this record already."""
+    trained = (out / RECORD).is_file()
     try:
-        if (out / RECORD).is_file():
-            known = json.loads((out / RECORD).read_text(encoding="utf-8"))
-        else:
-            known = json.loads((out / SETTINGS).read_text(encoding="utf-8"))["record"]
-        return bool(known["digest"] == record["digest"])
+        known = json.loads((out / (RECORD if trained else SETTINGS)).read_bytes())
+        return bool((known if trained else known["record"])["digest"] == record["digest"])
     except (OSError, ValueError, KeyError, TypeError):
         return False
 
@@ -169,10 +178,10 @@ def reload(name: str, base: DualEncoder) -> DualEncoder:
 
     info = base.info
     backend = "auto" if info.backend == "torch" else info.backend
-    model = load_model(
+    model: DualEncoder = load_model(
         name, device=info.device, dtype=info.dtype, backend=backend, trust_remote_code=True
     )
-    return cast("DualEncoder", model)
+    return model
 
 
 def refuse_occupied(out: Path) -> None:
@@ -188,35 +197,3 @@ def refuse_occupied(out: Path) -> None:
             f"{out}: something lies there, and nothing is written over a model. To do: name "
             "another folder, or remove this one"
         )
-
-
-def publish(out: Path, fill: Callable[[Path], None]) -> None:
-    """Fill a folder under another name and rename it, so that a model is never there in part.
-
-    Folders that killed runs left half filled are removed.
-
-    Raises
-    ------
-    RunError
-        When something lies there, or nothing can be written.
-    """
-    refuse_occupied(out)
-    partial = out.with_name(f".{out.name}.{secrets.token_hex(4)}.partial")
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        rundir.sweep(out)
-        with rundir.made(partial):
-            fill(partial)
-            for path in sorted(partial.rglob("*")):
-                if path.is_file():
-                    with path.open("rb") as file:
-                        os.fsync(file.fileno())
-            refuse_occupied(out)
-            partial.replace(out)
-    except OSError as error:
-        raise RunError(
-            f"{out}: the model cannot be written there ({error.strerror or error}). To do: free "
-            "space, or name another folder"
-        ) from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)

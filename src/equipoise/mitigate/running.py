@@ -10,7 +10,6 @@ from dataclasses import asdict, dataclass, replace
 from functools import reduce
 from pathlib import Path
 from time import perf_counter
-from typing import Any
 
 import pyarrow as pa
 
@@ -33,6 +32,7 @@ from equipoise.mitigate.measuring import Measured, Test, measure
 from equipoise.mitigate.recipe import Progress, Recipe
 from equipoise.mitigate.sets import ImageSets, Split, SubjectTexts, Training, folds, training_of
 from equipoise.mitigate.trained import Contrastive
+from equipoise.models.info import Facts, Strings
 from equipoise.models.protocols import DualEncoder
 
 
@@ -105,21 +105,15 @@ def cross_fit(  # noqa: PLR0913 - models, data, and how
     InputError
         When two recipes have one name, or there are too few subjects.
     """
-    names = [recipe.name for recipe in recipes]
-    if len({*names}) < len(names) or not names:
-        raise InputError(f"recipes called {', '.join(names) or 'nothing'}; expected distinct names")
+    named = {recipe.name: recipe for recipe in recipes}
+    if len(named) < len(recipes) or not named:
+        raise InputError(f"recipes called {', '.join(named) or 'nothing'}; expected distinct names")
     splits = folds(test.images.subjects, count=count, seed=seed)
     with tempfile.TemporaryDirectory() as folder:
-        jobs = [
-            _Job(
-                split,
-                training_of(texts, images, split.training, seed=seed + number),
-                Path(folder) / str(number),
-                split.withheld,
-            )
-            for number, split in enumerate(splits)
-        ]
-        named = {recipe.name: recipe for recipe in recipes}
+        jobs = []
+        for number, split in enumerate(splits):
+            training = training_of(texts, images, split.training, seed=seed + number)
+            jobs.append(_Job(split, training, Path(folder) / str(number), split.withheld))
         done = _assessed(base, floor, named, jobs, test, seed, progress)
     return replace(done, models={})
 
@@ -214,7 +208,7 @@ def _opened(config: Config, name: str, base: Path) -> DualEncoder:
     return model
 
 
-def plan(config: Config, *, base: Path = Path()) -> dict[str, Any]:
+def plan(config: Config, *, base: Path = Path()) -> Facts:
     """Return counts of what `run` would do; no model is loaded and no image is opened.
 
     Returns
@@ -227,15 +221,12 @@ def plan(config: Config, *, base: Path = Path()) -> dict[str, Any]:
     data = load(config, base=base)
     test, learned, withheld = data.test, data.training, len(data.split.withheld)
     images = len(learned.images or ())
-    recipes = [
-        {
-            "name": name,
-            "steps": recipe.epochs * -(-images // recipe.batch)
-            if isinstance(recipe, Contrastive)
-            else getattr(recipe, "steps", 0),
-        }
-        for name, recipe in config.recipes.items()
-    ]
+    recipes = []
+    for name, recipe in config.recipes.items():
+        steps = getattr(recipe, "steps", 0)
+        if isinstance(recipe, Contrastive):
+            steps = recipe.epochs * -(-images // recipe.batch)
+        recipes.append({"name": name, "steps": steps})
     return {
         "images": len(test.images),
         "sets": data.counts["sets"],
@@ -259,13 +250,10 @@ def tables_of(assessment: Assessment) -> dict[str, pa.Table]:
     rows = [
         asdict(row) | {"lowered": row.lowered, "reaches": row.reaches} for row in assessment.rows
     ]
+    seconds, models = assessment.seconds, assessment.models
     recipes = [
-        asdict(outcome)
-        | {
-            "seconds": assessment.seconds[outcome.recipe],
-            "model": assessment.models.get(outcome.recipe, ""),
-        }
-        for outcome in assessment.outcomes
+        asdict(row) | {"seconds": seconds[row.recipe], "model": models.get(row.recipe, "")}
+        for row in assessment.outcomes
     ]
     folds = {
         name: number for number, split in enumerate(assessment.splits) for name in split.withheld
@@ -294,22 +282,16 @@ def tables_of(assessment: Assessment) -> dict[str, pa.Table]:
 
 def findings_of(assessment: Assessment) -> tuple[Finding, ...]:
     """Return one finding for each number: its change, without a verdict on the model."""
-    conclusions = {outcome.recipe: outcome.conclusion for outcome in assessment.outcomes}
-    return tuple(_finding(row, conclusions[row.recipe]) for row in assessment.rows)
+    return tuple(map(_finding, assessment.rows))
 
 
-def _finding(row: Row, conclusion: str) -> Finding:
+def _finding(row: Row) -> Finding:
     unit = "subject" if row.role == "bias" else "query" if "recall" in row.measure else "image"
-    direction = "unchanged"
-    if row.difference:
-        went = "fell" if row.difference < 0 else "rose"
-        group = "withheld subjects" if row.role == "bias" else row.about
-        change = f"from {row.before:.3g} to {row.after:.3g}"
-        direction = f"{named(row.measure)} of {group} {went} {change}"
-    floor = None if math.isnan(row.floor) else row.floor
+    group = "withheld subjects" if row.role == "bias" else row.about
+    change = f"went from {row.before:.3g} to {row.after:.3g}"
     parameters = {
         "halfway": HALFWAY, "margin": MARGIN, "alpha": ALPHA, "before": row.before,
-        "after": row.after, "floor": floor,
+        "after": row.after, "floor": None if math.isnan(row.floor) else row.floor,
     }  # fmt: skip
     return Finding(
         audit="mitigation", model=row.recipe, metric=f"{row.measure}_change", subject="",
@@ -320,20 +302,20 @@ def _finding(row: Row, conclusion: str) -> Finding:
         threshold=math.nan, n=row.n, by_group=(), excluded=(), unit=unit,
         method=f"Student's t, paired by {unit}; none with fewer than {FEWEST}",
         null=f"before and after are exchangeable for each {unit}; {row.test}",
-        parameters=json.dumps(parameters, sort_keys=True), direction=direction,
+        parameters=json.dumps(parameters, sort_keys=True),
+        direction=f"{named(row.measure)} of {group} {change}",
         verdict=Verdict.NONE,
-        reason=f"a change is no disparity of its own; said of this recipe: {conclusion}",
+        reason="a change is no disparity of its own",
         citation="",
     )  # fmt: skip
 
 
-def notes_of(assessment: Assessment) -> tuple[str, ...]:
+def notes_of(assessment: Assessment) -> Strings:
     """Return the limitations that a reader must know."""
     withheld, folds = sum(len(split.withheld) for split in assessment.splits), assessment.splits
     floor = "the level of a model without the bias"
     if assessment.floor is None:
         floor = "0, which trained models do not reach: no model without the bias was given"
-    few = min((row.n for row in assessment.rows if row.role == "bias"), default=withheld)
     notes = (
         f"Disparities are those of {withheld} subjects, withheld in {len(folds)} parts while the "
         f"recipes learned from the others. The floor is {floor}. Every recipe is shown.",
@@ -342,10 +324,12 @@ def notes_of(assessment: Assessment) -> tuple[str, ...]:
         f"each recall fell by {100 * MARGIN:.0f} points at most. To lower a disparity that is "
         "measured is not to remove it everywhere: audit the new model on data of your own.",
     )
-    if (least := 2.0 ** (1 - few)) <= ALPHA:
+    few = min((row.n for row in assessment.rows if row.role == "bias"), default=withheld)
+    if few >= FEWEST:
         return notes
+    least = 2.0 ** (1 - few)
     return (
         f"{few} subjects were withheld: the smallest p of a test over them is {least:g}, so that "
-        "nothing can be shown. Withhold six or more.",
+        f"nothing can be shown. Withhold {FEWEST} or more.",
         *notes,
     )

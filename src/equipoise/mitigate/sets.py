@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
 from equipoise.core.arrays import Floats, Objects, Positions
 from equipoise.core.errors import InputError
+from equipoise.models.info import Strings
 from equipoise.stats.streams import stream
 
 VALIDATION = 0.2
@@ -33,8 +35,8 @@ class SubjectTexts:
     """
 
     subject: str
-    neutral: tuple[str, ...]
-    attributed: tuple[str, ...]
+    neutral: Strings
+    attributed: Strings
     values: tuple[Mapping[str, str], ...]
 
 
@@ -71,20 +73,32 @@ class ImageSets:
         return len(self.images)
 
     @property
-    def subjects(self) -> tuple[str, ...]:
+    def subjects(self) -> Strings:
         """The subjects, sorted."""
         return tuple(sorted({*self.subject.tolist()}))
 
     def of(self, subjects: Collection[str]) -> ImageSets:
         """Return the images of some subjects."""
-        wanted = {*subjects}
-        rows = np.flatnonzero([subject in wanted for subject in self.subject])
+        rows = np.flatnonzero(np.isin(self.subject.astype(str), [*subjects]))
         return ImageSets(
             Lookup([(self.images, row) for row in rows.tolist()]),
             self.subject[rows],
             self.set[rows],
             self.caption[rows],
             {name: values[rows] for name, values in self.attributes.items()},
+        )
+
+    def joined(self, other: ImageSets) -> ImageSets:
+        """Return these images and those of other sets with the same attributes."""
+        return ImageSets(
+            Lookup([(part.images, row) for part in (self, other) for row in range(len(part))]),
+            np.concatenate([self.subject, other.subject]),
+            np.concatenate([self.set, other.set]),
+            np.concatenate([self.caption, other.caption]),
+            {
+                name: np.concatenate([values, other.attributes[name]])
+                for name, values in self.attributes.items()
+            },
         )
 
     def by_set(self) -> dict[str, Positions]:
@@ -100,20 +114,6 @@ class ImageSets:
         for rows in self.by_set().values():
             apart[rows] -= vectors[rows].mean(axis=0)
         return apart
-
-
-def joined(parts: Sequence[ImageSets]) -> ImageSets:
-    """Return the images of several parts with the same attributes as one."""
-    return ImageSets(
-        Lookup([(part.images, row) for part in parts for row in range(len(part))]),
-        np.concatenate([part.subject for part in parts]),
-        np.concatenate([part.set for part in parts]),
-        np.concatenate([part.caption for part in parts]),
-        {
-            name: np.concatenate([part.attributes[name] for part in parts])
-            for name in parts[0].attributes
-        },
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,29 +149,24 @@ class Split:
     ----------
     training, withheld : tuple of str
         Sorted, without a subject in common.
-    """
-
-    training: tuple[str, ...]
-    withheld: tuple[str, ...]
-
-    def __post_init__(self) -> None:
-        check_split(self.training, self.withheld)
-
-
-def check_split(training: Collection[str], withheld: Collection[str]) -> None:
-    """Refuse a split with a subject on both sides, or an empty side.
 
     Raises
     ------
     InputError
-        Names the subjects on both sides.
+        When a subject is on both sides, or a side is empty.
     """
-    both = sorted({*training} & {*withheld})
-    if both or not training or not withheld:
-        raise InputError(
-            f"{len(training)} subjects to learn from, {len(withheld)} withheld, on both sides: "
-            f"{', '.join(both[:5]) or 'none'}; expected at least one on either side, none on both"
-        )
+
+    training: Strings
+    withheld: Strings
+
+    def __post_init__(self) -> None:
+        both = sorted({*self.training} & {*self.withheld})
+        if both or not self.training or not self.withheld:
+            raise InputError(
+                f"{len(self.training)} subjects to learn from, {len(self.withheld)} withheld, on "
+                f"both sides: {', '.join(both[:5]) or 'none'}; expected at least one on either "
+                "side, none on both"
+            )
 
 
 def split_subjects(subjects: Collection[str], *, withheld: float = 0.2, seed: int = 0) -> Split:
@@ -190,12 +185,16 @@ def split_subjects(subjects: Collection[str], *, withheld: float = 0.2, seed: in
     InputError
         When there are fewer than two subjects, or the share is outside (0, 1).
     """
-    names = sorted({*subjects})
-    if len(names) < 2 or not 0.0 < withheld < 1.0:
+    order = _shuffled(subjects, seed, "split")
+    if len(order) < 2 or not 0.0 < withheld < 1.0:
         raise InputError("expected at least two subjects, and a share between 0 and 1")
-    count = min(len(names) - 1, math.ceil(withheld * len(names) - 1e-9))
-    order = [names[place] for place in stream(seed, "mitigate", "split").permutation(len(names))]
+    count = min(len(order) - 1, math.ceil(withheld * len(order) - 1e-9))
     return Split(tuple(sorted(order[count:])), tuple(sorted(order[:count])))
+
+
+def _shuffled(subjects: Collection[str], seed: int, purpose: str) -> list[str]:
+    names = sorted({*subjects})
+    return [names[place] for place in stream(seed, "mitigate", purpose).permutation(len(names))]
 
 
 def folds(subjects: Collection[str], *, count: int = 4, seed: int = 0) -> tuple[Split, ...]:
@@ -213,12 +212,11 @@ def folds(subjects: Collection[str], *, count: int = 4, seed: int = 0) -> tuple[
     InputError
         When there are too few subjects for the parts.
     """
-    names = sorted({*subjects})
-    if not 2 <= count <= len(names):
-        raise InputError(f"{count} folds of {len(names)} subjects; expected a subject in each")
-    order = [names[place] for place in stream(seed, "mitigate", "folds").permutation(len(names))]
+    order = _shuffled(subjects, seed, "folds")
+    if not 2 <= count <= len(order):
+        raise InputError(f"{count} folds of {len(order)} subjects; expected a subject in each")
     parts = [order[k::count] for k in range(count)]
-    return tuple(Split(tuple(sorted({*names} - {*part})), tuple(sorted(part))) for part in parts)
+    return tuple(Split(tuple(sorted({*order} - {*part})), tuple(sorted(part))) for part in parts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,18 +239,17 @@ class Training:
     validation_images: ImageSets | None = None
 
     def __post_init__(self) -> None:
-        watched = {texts.subject for texts in self.validation}
+        watched = tuple(texts.subject for texts in self.validation)
         if not self.texts:
             raise InputError("there is no subject to learn from")
         if watched:
-            check_split(self.subjects, watched)
-        for images, known in ((self.images, {*self.subjects}), (self.validation_images, watched)):
-            unknown = sorted({*images.subjects} - known) if images is not None else []
-            if unknown:
-                raise InputError(f"there are images of {unknown[0]!r}, and no texts on its side")
+            Split(self.subjects, watched)
+        for images, known in ((self.images, self.subjects), (self.validation_images, watched)):
+            if unknown := {*(images.subjects if images else ())} - {*known}:
+                raise InputError(f"there are images of {min(unknown)!r}, and no texts on its side")
 
     @property
-    def subjects(self) -> tuple[str, ...]:
+    def subjects(self) -> Strings:
         """The training subjects, in the order of their texts."""
         return tuple(texts.subject for texts in self.texts)
 
@@ -280,7 +277,7 @@ class Training:
         images = [part for part in parts if part]
         if not images:
             raise InputError(f"{recipe} learns from images, and there are none of its subjects")
-        return images[0] if len(images) == 1 else joined(images)
+        return reduce(ImageSets.joined, images)
 
 
 def training_of(
@@ -304,14 +301,14 @@ def training_of(
         Share of validation subjects; 0: none.
     seed : int
     """
-    learned: tuple[str, ...] = tuple(subjects)
-    watched: tuple[str, ...] = ()
+    learned: Strings = tuple(subjects)
+    watched: Strings = ()
     if validation:
         split = split_subjects(subjects, withheld=validation, seed=seed)
         learned, watched = split.training, split.withheld
     return Training(
-        tuple(texts[name] for name in learned),
-        tuple(texts[name] for name in watched),
+        tuple(map(texts.__getitem__, learned)),
+        tuple(map(texts.__getitem__, watched)),
         images.of(learned),
         images.of(watched) if watched else None,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,8 +13,9 @@ from typing import Any, Literal
 
 from equipoise.core.errors import ModelError
 from equipoise.mitigate.recipe import RECORD
-from equipoise.models.hf import HfDualEncoder, find_checkpoint
+from equipoise.models.hf import HfDualEncoder
 from equipoise.models.hub import fetched
+from equipoise.models.info import Facts, ModelInfo, Record
 from equipoise.models.open_clip import SETTINGS, WEIGHTS, OpenClipEncoder
 from equipoise.models.protocols import DualEncoder
 from equipoise.models.registry import Options
@@ -77,7 +78,7 @@ class Trainable:
         """Return a tensor of vectors of texts, (n, dimension) in float32, not normalised."""
         return self.encoder.encode(texts).float()
 
-    def weights(self, towers: Towers) -> dict[str, Any]:
+    def weights(self, towers: Towers) -> Facts:
         """Return the parameters to train, by name; the others are frozen."""
         chosen = {}
         for name, weight in self.model.named_parameters():
@@ -98,20 +99,16 @@ class Trainable:
         )
         return context
 
-    def save(self, folder: Path, record: Mapping[str, Any]) -> None:
+    def save(self, folder: Path, record: Record) -> None:
         """Write a folder that `load_model` opens, with the record of the model."""
-        info, encoder = self.encoder.info, self.encoder
-        if isinstance(encoder, OpenClipEncoder):
+        _write_settings(self.encoder.info, folder)
+        if isinstance(self.encoder, OpenClipEncoder):
             from safetensors.torch import save_file
 
-            _write_settings(encoder, folder)
             state = self.model.state_dict()
             weights = {name: value.contiguous().clone() for name, value in state.items()}
             save_file(weights, folder / WEIGHTS[0])
         else:
-            options = Options(info.name, revision=info.revision, allow_pickle=True)
-            source = find_checkpoint(info.name.partition(":")[2], options)
-            _copy_settings(source.folder, folder)
             with quiet(transformers()):
                 self.model.save_pretrained(folder)
         text = json.dumps(dict(record), indent=1, ensure_ascii=True, sort_keys=True)
@@ -146,28 +143,23 @@ def trainable(encoder: DualEncoder, computes: str = "auto") -> Trainable:
     return Trainable(replace(encoder, model=model), computes)
 
 
-def _write_settings(encoder: OpenClipEncoder, folder: Path) -> None:
-    info = encoder.info
-    target = info.name.partition(":")[2]
-    if Path(target).is_dir():
-        _copy_settings(Path(target), folder)
-    elif target.startswith("hf-hub:"):
-        options = Options(info.name, revision=info.revision, fetch=False)
-        _copy_settings(
-            fetched(target.removeprefix("hf-hub:"), options, ["*.json", "*.txt"]), folder
-        )
-    else:
+def _write_settings(info: ModelInfo, folder: Path) -> None:
+    """Write the files beside the weights: tokenizer, image processor, templates."""
+    prefix, _, target = info.name.partition(":")
+    hub = target.removeprefix("hf-hub:")
+    source = Path(target).expanduser()
+    if not source.is_dir() and prefix == "open_clip" and hub == target:
         settings = {
             "model_cfg": open_clip().get_model_config(str(info.preprocessing["architecture"])),
             "preprocess_cfg": dict(info.preprocessing["image_settings"]),
         }
         text = json.dumps(settings, indent=1, sort_keys=True)
         (folder / SETTINGS).write_text(f"{text}\n", encoding="utf-8")
-
-
-def _copy_settings(source: Path, folder: Path) -> None:
-    """Copy the files beside the weights: tokenizer, image processor, templates."""
-    for pattern in ("*.json", "*.txt", "*.model", "*.jinja"):
-        for path in sorted(source.glob(pattern)):
-            if path.name != RECORD and not path.name.endswith(".index.json"):
-                shutil.copyfile(path, folder / path.name)
+        return
+    patterns = ("*.json", "*.txt", "*.model", "*.jinja")
+    if not source.is_dir():
+        options = Options(info.name, revision=info.revision, fetch=False)
+        source = fetched(hub, options, patterns)
+    for path in sorted({path for pattern in patterns for path in source.glob(pattern)}):
+        if path.name != RECORD and not path.name.endswith(".index.json"):
+            shutil.copyfile(path, folder / path.name)

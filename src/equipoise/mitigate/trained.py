@@ -13,13 +13,10 @@ from pydantic import Field
 from equipoise.core.arrays import Objects, Positions
 from equipoise.core.errors import InputError
 from equipoise.mitigate.fitting import Plan, TrainedRecipe
-from equipoise.mitigate.recipe import (
-    Count,
-    Rate,
-    digest_of_images,
-)
+from equipoise.mitigate.recipe import Count, Rate, digest_of_images
 from equipoise.mitigate.sets import ImageSets, SubjectTexts, Training
 from equipoise.mitigate.trainable import Towers, Trainable
+from equipoise.models.info import Facts
 from equipoise.models.protocols import DualEncoder
 from equipoise.stats.streams import stream
 
@@ -64,19 +61,19 @@ class Contrastive(TrainedRecipe):
 
     def _plan(self, base: DualEncoder, subject: Trainable, training: Training, seed: int) -> Plan:  # noqa: ARG002 - the copy is enough
         images = training.known_images(self.name, watched=False)
-        largest = max(map(len, images.by_set().values()))
+        sets = [*images.by_set().values()]
+        largest = max(map(len, sets))
         if largest > self.batch:
             raise InputError(
                 f"a counterfactual set has {largest} images, and a batch {self.batch}; expected "
                 "batches that hold whole sets"
             )
-        in_epoch = len([*_packed([*images.by_set().values()], self.batch)])
+        in_epoch = len([*_packed(sets, self.batch)])
         look = max(1, in_epoch // self.looks)
         watched = training.validation_images
 
         @cache
         def epoch(number: int) -> list[Positions]:
-            sets = [*images.by_set().values()]
             order = stream(seed, "mitigate", "order", number).permutation(len(sets))
             return [*_packed([sets[place] for place in order], self.batch)]
 
@@ -96,10 +93,10 @@ class Contrastive(TrainedRecipe):
 
         return Plan(
             subject.weights(self.towers), self.epochs * in_epoch, self.learning_rate, look,
-            self.patience, min(look, 100), loss, validation if watched else None,
+            min(look, 100), loss, validation if watched else None,
         )  # fmt: skip
 
-    def _inputs(self, training: Training) -> dict[str, Any]:
+    def _inputs(self, training: Training) -> Facts:
         inputs = super()._inputs(training)
         for name in ("images", "validation_images"):
             images: ImageSets | None = getattr(training, name)
@@ -219,7 +216,7 @@ def spread_within_sets(
     return (squares / sizes).mean()
 
 
-Goal = Sequence[tuple[str, Any]]
+Goal = list[tuple[str, Any]]
 """Texts with the unit vector that each is to have."""
 
 
@@ -263,9 +260,8 @@ class TextDistillation(TrainedRecipe):
             draw = stream(seed, "mitigate", "distillation", step)
             chosen = draw.choice(len(neutral), min(self.subjects, len(neutral)), replace=False)
             rows = draw.choice(len(captions), min(self.kept, len(captions)), replace=False)
-            moved = [pair for place in chosen for pair in neutral[int(place)]]
-            held = [captions[int(row)] for row in rows]
-            return _distance(subject, moved) + _distance(subject, held)
+            moved = [pair for place in chosen for pair in neutral[place]]
+            return _distance(subject, moved) + _distance(subject, [captions[row] for row in rows])
 
         def validation() -> Any:
             moved = [pair for goal in prompts for pair in goal]
@@ -273,30 +269,26 @@ class TextDistillation(TrainedRecipe):
 
         look = self.look_every
         return Plan(
-            subject.weights("texts"), self.steps, self.learning_rate, look, self.patience, look,
-            loss, validation if training.validation else None,
+            subject.weights("texts"), self.steps, self.learning_rate, look, look, loss,
+            validation if training.validation else None,
         )  # fmt: skip
 
 
-def _goals(
-    base: DualEncoder, texts: Sequence[SubjectTexts]
-) -> tuple[list[Goal], list[tuple[str, Any]]]:
+def _goals(base: DualEncoder, texts: Sequence[SubjectTexts]) -> tuple[list[Goal], Goal]:
     """Return the goals of the neutral prompts of each subject, and of all captions.
 
     Captions keep the vectors of the frozen model; prompts go to the mean of those of a subject.
     """
     neutral: list[Goal] = []
-    captions: list[tuple[str, Any]] = []
+    captions: Goal = []
     for own in texts:
-        vectors = _unit(base.embed_texts(own.attributed))
-        mean = _unit(vectors.mean(axis=0, keepdims=True))[0]
+        vectors = base.embed_texts(own.attributed)
+        vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+        mean = vectors.mean(axis=0)
+        mean /= np.linalg.norm(mean, axis=0)
         neutral.append([(text, mean) for text in own.neutral])
         captions += zip(own.attributed, vectors, strict=True)
     return neutral, captions
-
-
-def _unit(vectors: Any) -> Any:
-    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
 def _distance(subject: Trainable, goal: Goal) -> Any:

@@ -13,6 +13,7 @@ import pyarrow as pa
 from equipoise.core.arrays import Floats
 from equipoise.core.errors import InputError
 from equipoise.core.groups import Groups
+from equipoise.models.info import Facts, Texts
 from equipoise.models.wrapped import unit_vectors
 from equipoise.stats.intervals import percentile
 from equipoise.stats.streams import unit_keys, unit_times
@@ -43,8 +44,8 @@ class Trial:
 
     images: Sequence[Any]
     groups: Any
-    concepts: Mapping[str, Sequence[str]]
-    captions: Sequence[str] | None = None
+    concepts: Mapping[str, Texts]
+    captions: Texts | None = None
     units: Any = None
     k: int = 100
 
@@ -183,11 +184,11 @@ def compare_models(
     return pa.Table.from_pylist(change_rows(first, second))
 
 
-def change_rows(before: Mapping[str, Floats], after: Mapping[str, Floats]) -> list[dict[str, Any]]:
+def change_rows(before: Mapping[str, Floats], after: Mapping[str, Floats]) -> list[Facts]:
     """Return each measure of `Trial.draws` before, after and their difference, with intervals."""
     rows = []
     for name, first in before.items():
-        row: dict[str, Any] = {"measure": name}
+        row: Facts = {"measure": name}
         second = after[name]
         for what, draws in (("before", first), ("after", second), ("difference", second - first)):
             low, high = percentile(draws[1:], 0.95)

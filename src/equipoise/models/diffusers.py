@@ -4,7 +4,7 @@ import inspect
 import json
 import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +16,16 @@ from equipoise.core.errors import EquipoiseError, ModelError
 from equipoise.models.generators import Sampling
 from equipoise.models.hub import PICKLED_ONLY, commit, fetched, without_revision
 from equipoise.models.images import Image
-from equipoise.models.info import ModelInfo, digests, one_digest, settings_in
+from equipoise.models.info import (
+    Facts,
+    ModelInfo,
+    Record,
+    Strings,
+    Texts,
+    digests,
+    one_digest,
+    settings_in,
+)
 from equipoise.models.registry import Options, adapter
 from equipoise.models.runtimes import Batches, Placement, diffusers, place, quiet, transformers
 
@@ -25,43 +34,9 @@ _WEIGHTS = ("model", "diffusion_pytorch_model")
 _PICKLED = ("pytorch_model", "diffusion_pytorch_model")
 
 
-@dataclass(frozen=True)
-class Files:
-    """A folder that `save_pretrained` of a pipeline wrote, or a snapshot of a hub's repository.
-
-    Attributes
-    ----------
-    asked : str
-        Hub id or folder, as asked for.
-    folder : Path
-    index : mapping
-        What model_index.json holds.
-    digests : mapping of str to str
-        SHA-256 of each file that is read, by its path in the folder.
-    weights_sha256 : str
-        One digest of all weights.
-    revision : str or None
-        Commit, of a snapshot.
-    """
-
-    asked: str
-    folder: Path
-    index: Mapping[str, Any]
-    digests: Mapping[str, str]
-    weights_sha256: str
-    revision: str | None
-
-
-def find_pipeline(asked: str, options: Options) -> Files:
-    """Find the files of a pipeline: in a folder, in the local cache, or on the hub.
-
-    Raises
-    ------
-    ModelError
-        If there are none, they cannot be fetched, weights are pickles, or code comes with them.
-    """
+def _find(asked: str, options: Options) -> tuple[Path, Facts]:
+    """Return the folder of a pipeline, here, in the local cache or fetched, and its index."""
     folder = Path(asked).expanduser()
-    revision = None
     if folder.is_dir():
         without_revision(asked, options)
     else:
@@ -70,7 +45,6 @@ def find_pipeline(asked: str, options: Options) -> Files:
         names += [INDEX, "*/*.json", "*/*.txt", "*/*.model"]
         names += ["*.py"] if options.trust_remote_code else []
         folder = fetched(asked, options, names, ("*.fp16*", "*non_ema*"))
-        revision = commit(folder)
     path = folder / INDEX
     try:
         index = dict(json.loads(path.read_text(encoding="utf-8")))
@@ -81,21 +55,15 @@ def find_pipeline(asked: str, options: Options) -> Files:
             "pipeline of diffusers wrote."
         ) from error
     _refuse_code(asked, index, options)
-    weights = _weights(asked, folder, index, options)
-    code = options.trust_remote_code
-    settings = [
-        path for part in ("", *_parts(index)) for path in settings_in(folder / part, code=code)
-    ]
-    found = digests(weights, folder)
-    return Files(
-        asked, folder, index, digests({*settings}, folder) | found, one_digest(found), revision
-    )
+    return folder, index
 
 
-def _refuse_code(asked: str, index: Mapping[str, Any], options: Options) -> None:
+def _refuse_code(asked: str, index: Record, options: Options) -> None:
     """Refuse a pipeline or a part of it whose class is in a file that came with it."""
     from diffusers import pipelines
 
+    if options.trust_remote_code:
+        return
     own = [] if isinstance(index["_class_name"], str) else [INDEX]
     own += [
         part
@@ -104,14 +72,14 @@ def _refuse_code(asked: str, index: Mapping[str, Any], options: Options) -> None
         if library.partition(".")[0] not in {"diffusers", "transformers"}
         and not hasattr(pipelines, library)
     ]
-    if own and not options.trust_remote_code:
+    if own:
         raise ModelError(
             f"{asked} brings Python code of its own ({own[0]}), which would be run. To do: use a "
             "checkpoint without, or, if you have read the code, set trust_remote_code: true."
         )
 
 
-def _parts(index: Mapping[str, Any]) -> dict[str, str]:
+def _parts(index: Record) -> dict[str, str]:
     """Return the library of each part of a pipeline."""
     return {
         part: given[0]
@@ -120,23 +88,22 @@ def _parts(index: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def _weights(asked: str, folder: Path, index: Mapping[str, Any], options: Options) -> list[Path]:
-    found: list[Path] = []
+def _weights(asked: str, folder: Path, index: Record, options: Options) -> list[Path]:
+    """Return the weights that are loaded: the whole file or its shards, of no variant."""
+
+    def files(part: str, names: Strings, suffix: str) -> list[Path]:
+        shape = re.compile(rf"({'|'.join(names)})(-\d+-of-\d+)?\.{suffix}")
+        return [path for path in (folder / part).glob("*") if shape.fullmatch(path.name)]
+
+    weights: list[Path] = []
     for part in _parts(index):
-        safe = _named(folder / part, _WEIGHTS, "safetensors")
-        pickled = _named(folder / part, _PICKLED, "bin")
+        safe, pickled = files(part, _WEIGHTS, "safetensors"), files(part, _PICKLED, "bin")
         if pickled and not safe and not options.allow_pickle:
             raise ModelError(PICKLED_ONLY.format(f"{asked} ({part})"))
-        found += safe or pickled
-    if not found:
+        weights += safe or pickled
+    if not weights:
         raise ModelError(f"{asked} holds no weights ({_WEIGHTS[1]}.safetensors).")
-    return found
-
-
-def _named(folder: Path, names: tuple[str, ...], suffix: str) -> list[Path]:
-    """Return the weights that are loaded: the whole file or its shards, of no variant."""
-    shape = re.compile(rf"({'|'.join(names)})(-\d+-of-\d+)?\.{suffix}")
-    return sorted(path for path in folder.glob(f"*.{suffix}") if shape.fullmatch(path.name))
+    return weights
 
 
 _TOKENIZERS = ("tokenizer", "tokenizer_2", "tokenizer_3")
@@ -144,7 +111,7 @@ _TOKENIZERS = ("tokenizer", "tokenizer_2", "tokenizer_3")
 _NO_LIMIT = 1_000_000
 
 
-def check_lengths(pipeline: Any, prompts: Iterable[object], name: str) -> None:
+def check_lengths(pipeline: Any, prompts: Sequence[object], name: str) -> None:
     """Refuse texts that are longer than a pipeline reads.
 
     Where a pipeline has several tokenizers, a text is read whole if one of them takes it whole.
@@ -152,9 +119,8 @@ def check_lengths(pipeline: Any, prompts: Iterable[object], name: str) -> None:
     Parameters
     ----------
     pipeline : diffusers.DiffusionPipeline
-    prompts : iterable of str
-        A text that is there several times is looked at once; what is no text is left to the
-        pipeline.
+    prompts : sequence of str
+        What is no text is left to the pipeline.
     name : str
         How errors call the model.
 
@@ -164,13 +130,13 @@ def check_lengths(pipeline: Any, prompts: Iterable[object], name: str) -> None:
         For the first text that every tokenizer would cut, with its tokens and the limit.
     """
     readers = [*_readers(pipeline)]
-    texts = [*dict.fromkeys(one for one in prompts if isinstance(one, str))]
+    texts = [*dict.fromkeys(text for text in prompts if isinstance(text, str))]
     if not readers or not texts:
         return
     tokenizer, limit = max(readers, key=lambda reader: reader[1])
     with quiet(transformers()):
-        found = tokenizer(texts, truncation=False, padding=False, verbose=False).input_ids
-    for text, tokens in zip(texts, found, strict=True):
+        rows = tokenizer(texts, truncation=False, padding=False, verbose=False).input_ids
+    for text, tokens in zip(texts, rows, strict=True):
         if len(tokens) > limit:
             raise ModelError(
                 f"{name} reads {limit} tokens of a text, and {text!r} has {len(tokens)} (both with "
@@ -182,8 +148,7 @@ def check_lengths(pipeline: Any, prompts: Iterable[object], name: str) -> None:
 def _readers(pipeline: Any) -> Iterator[tuple[Any, int]]:
     """Yield the tokenizers of a pipeline with how many tokens of a text go to the model."""
     known = inspect.signature(pipeline.__call__).parameters.get("max_sequence_length")
-    found = [getattr(pipeline, name, None) for name in _TOKENIZERS]
-    tokenizers = [tokenizer for tokenizer in found if tokenizer is not None]
+    tokenizers = [*filter(None, (getattr(pipeline, name, None) for name in _TOKENIZERS))]
     for tokenizer in tokenizers:
         limit = tokenizer.model_max_length
         if known is not None and tokenizer is tokenizers[-1] and isinstance(known.default, int):
@@ -199,8 +164,6 @@ _MOST_AT_ONCE = 64
 _UNKNOWN_SIZE = 1024
 # The processors that compute attention of images and attention of images to texts apart.
 _SEPARATE = frozenset({"AttnProcessor", "AttnProcessor2_0"})
-
-Step = Callable[..., dict[str, Any]]
 
 
 @dataclass(eq=False)
@@ -221,7 +184,7 @@ class DiffusersGenerator:
     _batches: dict[int, Batches] = field(default_factory=dict, init=False)
 
     def generate(
-        self, prompts: Sequence[str], *, seeds: Sequence[int], sampling: Sampling
+        self, prompts: Texts, *, seeds: Sequence[int], sampling: Sampling
     ) -> list[Image | None]:
         """Make one image for each prompt; see `ImageGenerator.generate`.
 
@@ -237,12 +200,12 @@ class DiffusersGenerator:
         room = self.room(sampling)
         batches = self._batches.setdefault(room, self.placement.batches(room))
 
-        def made(rows: Sequence[tuple[str, int]]) -> list[Image | None]:
-            return self._made([row[0] for row in rows], [row[1] for row in rows], sampling)
-
         with self._translated():
-            found = batches.map(made, [*zip(prompts, seeds, strict=True)])
-        return [image for batch in found for image in batch]
+            parts = batches.map(
+                lambda rows: self._made(sampling, *zip(*rows, strict=True)),
+                [*zip(prompts, seeds, strict=True)],
+            )
+        return [image for part in parts for image in part]
 
     def check_control(self) -> None:
         """Refuse a pipeline whose attention cannot be shared; see `ControlledGenerator`."""
@@ -259,7 +222,7 @@ class DiffusersGenerator:
             "1.x or 2.x, or generate prompts without sets."
         )
 
-    def check_prompts(self, prompts: Sequence[str], sampling: Sampling) -> None:
+    def check_prompts(self, prompts: Texts, sampling: Sampling) -> None:
         """Refuse texts, and a negative prompt, that are longer than the pipeline reads.
 
         Raises
@@ -267,19 +230,14 @@ class DiffusersGenerator:
         ModelError
             For the first, with its tokens and the limit.
         """
-        away = [] if sampling.negative_prompt is None else [sampling.negative_prompt]
-        check_lengths(self.pipeline, [*prompts, *away], self.info.name)
+        check_lengths(self.pipeline, (*prompts, sampling.negative_prompt), self.info.name)
 
-    def tokens(self, prompts: Sequence[str]) -> list[tuple[int, ...]]:
+    def tokens(self, prompts: Texts) -> list[tuple[int, ...]]:
         """Return the tokens of prompts, padded as the pipeline does; `check_prompts` goes first."""
         tokenizer = self.pipeline.tokenizer
-        found = tokenizer(
-            [*prompts],
-            padding="max_length",
-            max_length=tokenizer.model_max_length,
-            truncation=True,
-        )
-        return [tuple(row) for row in found.input_ids]
+        most = tokenizer.model_max_length
+        tokens = tokenizer([*prompts], padding="max_length", max_length=most, truncation=True)
+        return [tuple(row) for row in tokens.input_ids]
 
     def room(self, sampling: Sampling) -> int:
         """Return how many images of a size are made together."""
@@ -294,7 +252,7 @@ class DiffusersGenerator:
 
     def generate_with(
         self,
-        prompts: Sequence[str],
+        prompts: Texts,
         *,
         seeds: Sequence[int],
         sampling: Sampling,
@@ -315,33 +273,42 @@ class DiffusersGenerator:
         scheduler.set_timesteps(sampling.steps)
         attention.begin(len(scheduler.timesteps))
 
-        def advance(*_: Any) -> dict[str, Any]:
+        def advance(*_: Any) -> Facts:
             attention.advance()
             return {}
 
         with self._translated():
             try:
                 unet.set_attn_processor({n: attention.processor(n, one) for n, one in own.items()})
-                return self._made(prompts, seeds, sampling, advance)
+                return self._made(sampling, prompts, seeds, callback_on_step_end=advance)
             finally:
                 unet.set_attn_processor(own)
 
     def _made(
         self,
-        prompts: Sequence[str],
-        seeds: Sequence[int],
         sampling: Sampling,
-        after_step: Step | None = None,
+        prompts: Texts,
+        seeds: Sequence[int],
+        **control: Any,
     ) -> list[Image | None]:
-        torch = self.placement.torch
+        torch, away = self.placement.torch, sampling.negative_prompt
+        settings: Facts = {
+            "num_inference_steps": sampling.steps,
+            "guidance_scale": sampling.guidance,
+            "negative_prompt": None if away is None else [away] * len(prompts),
+            "height": sampling.height,
+            "width": sampling.width,
+            **control,
+        }
+        settings = {name: value for name, value in settings.items() if value is not None}
+        if unknown := {*settings} - {*inspect.signature(self.pipeline.__call__).parameters}:
+            raise ModelError(
+                f"{self.info.name} ({self.info.family}) knows no {', '.join(sorted(unknown))}. "
+                "To do: leave it out of the sampling."
+            )
         noise = [torch.Generator().manual_seed(seed) for seed in seeds]
         with quiet(diffusers()):
-            found = self.pipeline(
-                [*prompts],
-                generator=noise,
-                output_type="np",
-                **self._settings(sampling, len(prompts), after_step),
-            )
+            found = self.pipeline([*prompts], generator=noise, output_type="np", **settings)
         values = np.asarray(found.images, dtype=np.float32)
         wrong = np.flatnonzero(~np.isfinite(values).all(axis=(1, 2, 3)))
         if len(wrong):
@@ -352,25 +319,6 @@ class DiffusersGenerator:
         pixels = np.rint(values * 255.0).astype(np.uint8)
         refused = getattr(found, "nsfw_content_detected", None) or [False] * len(pixels)
         return [None if no else one for one, no in zip(pixels, refused, strict=True)]
-
-    def _settings(self, sampling: Sampling, count: int, after_step: Step | None) -> dict[str, Any]:
-        away = sampling.negative_prompt
-        given: dict[str, Any] = {
-            "num_inference_steps": sampling.steps,
-            "guidance_scale": sampling.guidance,
-            "negative_prompt": None if away is None else [away] * count,
-            "height": sampling.height,
-            "width": sampling.width,
-            "callback_on_step_end": after_step,
-        }
-        given = {name: value for name, value in given.items() if value is not None}
-        missing = sorted(given.keys() - inspect.signature(self.pipeline.__call__).parameters.keys())
-        if missing:
-            raise ModelError(
-                f"{self.info.name} ({self.info.family}) knows no {', '.join(missing)}. "
-                "To do: leave it out of the sampling."
-            )
-        return given
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
@@ -403,14 +351,17 @@ def load(asked: str, options: Options) -> DiffusersGenerator:
     """
     library = diffusers()
     placement = place(options.device, options.dtype, "diffusers")
-    files = find_pipeline(asked, options)
-    pipeline = _pipeline(files, options, placement, library)
+    folder, index = _find(asked, options)
+    parts, code = ("", *_parts(index)), options.trust_remote_code
+    settings = {path for part in parts for path in settings_in(folder / part, code=code)}
+    weights = digests(_weights(asked, folder, index, options), folder)
+    pipeline = _pipeline(folder, index, options, placement, library)
     info = ModelInfo(
         name=options.name,
         family=type(pipeline).__name__,
-        weights_sha256=files.weights_sha256,
-        files=files.digests,
-        revision=files.revision,
+        weights_sha256=one_digest(weights),
+        files=digests(settings, folder) | weights,
+        revision=commit(folder),
         dtype=placement.dtype,
         device=placement.device,
         preprocessing={
@@ -422,18 +373,20 @@ def load(asked: str, options: Options) -> DiffusersGenerator:
     return DiffusersGenerator(info, pipeline, placement)
 
 
-def _pipeline(files: Files, options: Options, placement: Placement, library: Any) -> Any:
-    more: dict[str, Any] = {"trust_remote_code": True} if options.trust_remote_code else {}
+def _pipeline(
+    folder: Path, index: Record, options: Options, placement: Placement, library: Any
+) -> Any:
+    more: Facts = {"trust_remote_code": True} if options.trust_remote_code else {}
     # Parts that the pipeline was saved without, such as a third text encoder.
-    more |= {part: None for part, given in files.index.items() if given == [None, None]}
+    more |= {part: None for part, given in index.items() if given == [None, None]}
     with quiet(library), quiet(transformers()), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of what it imports of its own libraries
         try:
             # Finding the class for others takes long.
-            stable = files.index["_class_name"] == "StableDiffusionPipeline"
+            stable = index["_class_name"] == "StableDiffusionPipeline"
             kind = library.StableDiffusionPipeline if stable else library.AutoPipelineForText2Image
             pipeline = kind.from_pretrained(
-                files.folder,
+                folder,
                 dtype=placement.torch_dtype,
                 use_safetensors=None if options.allow_pickle else True,
                 local_files_only=True,
@@ -441,7 +394,7 @@ def _pipeline(files: Files, options: Options, placement: Placement, library: Any
             )
         except Exception as error:
             first = str(error).partition("\n")[0]
-            raise ModelError(f"{files.asked} cannot be loaded: {first}") from error
+            raise ModelError(f"{options.name} cannot be loaded: {first}") from error
         pipeline = pipeline.to(placement.device)
     pipeline.set_progress_bar_config(disable=True)
     if hasattr(getattr(pipeline, "vae", None), "enable_slicing"):

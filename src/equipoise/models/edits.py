@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from difflib import get_close_matches
@@ -16,8 +16,8 @@ from pydantic import TypeAdapter
 from equipoise.core.arrays import Floats32
 from equipoise.core.errors import ModelError
 from equipoise.models.hub import without_revision
-from equipoise.models.images import as_rgb, pillow_images
-from equipoise.models.info import ModelInfo
+from equipoise.models.images import Images, as_rgb, pillow_images
+from equipoise.models.info import Facts, ModelInfo, Record, Strings
 from equipoise.models.preprocessing import Recipe, of_transformers
 from equipoise.models.protocols import Classifier, DualEncoder
 from equipoise.models.registry import (
@@ -90,16 +90,12 @@ def hook_of(one: LayerEdit, mode: Mode, torch: Any) -> Any:
 def _balanced(given: Any, sets: Sequence[int], means: Any, spreads: Any, torch: Any) -> Any:
     """Shift each set until all are equally active, in standard deviations from their means."""
     standard = (given - means) / spreads
-    names = sorted(set(sets))
-    members = [torch.tensor([one == name for one in sets], device=given.device) for name in names]
-    active = torch.stack([standard[..., one].mean(dim=-1) for one in members], dim=-1)
+    names, which = torch.tensor(sets, device=given.device).unique(return_inverse=True)
+    active = [standard[..., which == place].mean(dim=-1) for place in range(len(names))]
+    active = torch.stack(active, dim=-1)
     # A set without an opponent in its layer goes to its own mean.
-    wanted = active.mean(dim=-1, keepdim=True) if len(names) > 1 else torch.zeros_like(active)
-    which = torch.tensor([names.index(one) for one in sets], device=given.device)
+    wanted = active.mean(dim=-1, keepdim=True) if len(names) > 1 else 0.0
     return (standard + (wanted - active)[..., which]) * spreads + means
-
-
-Tensors = dict[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,14 +121,14 @@ class Insides:
     module: Any
     recipe: Recipe | None
     backend: str
-    prepared: Callable[[Sequence[Any]], Mapping[str, Any]]
+    prepared: Callable[[Images], Record]
 
     @property
     def name(self) -> str:
         """The model's name, for messages."""
         return str(self.model.info.name)
 
-    def inputs(self, images: Sequence[Any]) -> Tensors:
+    def inputs(self, images: Images) -> Facts:
         """Return what the module takes for images, on its device."""
         given = self.prepared(as_rgb(images))
         weight = next(iter(self.module.parameters()))
@@ -170,6 +166,24 @@ class Insides:
             )
 
 
+def runs_images(model: Any) -> Callable[[Images], Floats32]:
+    """Return the method that runs a model over images.
+
+    Raises
+    ------
+    ModelError
+        When it neither embeds images nor classifies them.
+    """
+    if isinstance(model, DualEncoder):
+        return model.embed_images
+    if isinstance(model, Classifier):
+        return model.predict_proba
+    raise ModelError(
+        f"{model.info.name} neither embeds images nor classifies them. "
+        "To do: name a dual encoder or a classifier."
+    )
+
+
 def insides(model: Any) -> Insides:
     """Return the torch module inside a model.
 
@@ -197,8 +211,8 @@ def insides(model: Any) -> Insides:
         settings = json.loads(processor.to_json_string())
         recipe = of_transformers(settings, getattr(processor, "backend", ""))
 
-        def prepare(images: Sequence[Any]) -> Mapping[str, Any]:
-            inputs: Mapping[str, Any] = processor(images=pillow_images(images), return_tensors="pt")
+        def prepare(images: Images) -> Record:
+            inputs: Record = processor(images=pillow_images(images), return_tensors="pt")
             return inputs
 
     if not isinstance(module, torch.nn.Module) or prepare is None:
@@ -314,7 +328,7 @@ class Edited:
 class EditedEncoder(Edited):
     """A dual encoder; texts are embedded as before."""
 
-    def embed_images(self, images: Sequence[Any]) -> Floats32:
+    def embed_images(self, images: Images) -> Floats32:
         """Return vectors of images, (n, dimension), with units changed."""
         with self.changed():
             return self.base.embed_images(images)  # type: ignore[no-any-return]
@@ -328,16 +342,16 @@ class EditedClassifier(Edited):
     """A classifier."""
 
     @property
-    def labels(self) -> tuple[str, ...]:
+    def labels(self) -> Strings:
         """Names of the classes."""
         return tuple(self.base.labels)
 
-    def predict_proba(self, images: Sequence[Any]) -> Floats32:
+    def predict_proba(self, images: Images) -> Floats32:
         """Return probabilities of classes, (n, classes), with units changed."""
         with self.changed():
             return self.base.predict_proba(images)  # type: ignore[no-any-return]
 
-    def features(self, images: Sequence[Any]) -> Floats32:
+    def features(self, images: Images) -> Floats32:
         """Return what the last layer sees, (n, dimension), with units changed."""
         with self.changed():
             return self.base.features(images)  # type: ignore[no-any-return]
@@ -373,14 +387,9 @@ def edited(
     facts = {**model.info.preprocessing, "edited_units": edit.digest}
     called = name or f"{model.info.name} ({edit.mode} {len(edit)} units)"
     info = replace(model.info, name=called, preprocessing=facts)
-    if isinstance(model, DualEncoder):
-        return EditedEncoder(info, model, edit, inside)
-    if isinstance(model, Classifier):
-        return EditedClassifier(info, model, edit, inside)
-    raise ModelError(
-        f"{model.info.name} neither embeds images nor classifies them. "
-        "To do: name a dual encoder or a classifier."
-    )
+    runs_images(model)
+    kind = EditedEncoder if isinstance(model, DualEncoder) else EditedClassifier
+    return kind(info, model, edit, inside)
 
 
 @adapter("edited")

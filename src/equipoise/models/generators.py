@@ -7,7 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from equipoise.core.errors import InputError
 from equipoise.models.images import Image
-from equipoise.models.info import ModelInfo
+from equipoise.models.info import Facts, ModelInfo, Texts
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Sampling:
                 raise InputError(f"{name} is {size}; expected a multiple of 8, in pixels")
 
     @property
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> Facts:
         """All of it, as evidence is keyed and told by."""
         return asdict(self)
 
@@ -64,7 +64,7 @@ class ImageGenerator(Protocol):
         ...
 
     def generate(
-        self, prompts: Sequence[str], *, seeds: Sequence[int], sampling: Sampling
+        self, prompts: Texts, *, seeds: Sequence[int], sampling: Sampling
     ) -> list[Image | None]:
         """Make one image for each prompt.
 
@@ -97,7 +97,7 @@ class ControlledGenerator(ImageGenerator, Protocol):
         """
         ...
 
-    def tokens(self, prompts: Sequence[str]) -> list[tuple[int, ...]]:
+    def tokens(self, prompts: Texts) -> list[tuple[int, ...]]:
         """Return what the columns of attention to each prompt are: as many tokens for all."""
         ...
 
@@ -107,7 +107,7 @@ class ControlledGenerator(ImageGenerator, Protocol):
 
     def generate_with(
         self,
-        prompts: Sequence[str],
+        prompts: Texts,
         *,
         seeds: Sequence[int],
         sampling: Sampling,

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -14,8 +14,8 @@ import numpy as np
 from equipoise.core.arrays import Floats32
 from equipoise.core.errors import MissingExtraError, ModelError
 from equipoise.models.hub import PICKLED_ONLY, cached, commit, fetched, without_revision
-from equipoise.models.images import pillow_images
-from equipoise.models.info import ModelInfo, digests, settings_in
+from equipoise.models.images import Images, pillow_images
+from equipoise.models.info import Facts, ModelInfo, Record, Texts, digests, settings_in
 from equipoise.models.preprocessing import Preparation, of_transformers, preparation
 from equipoise.models.registry import Options, Preview, adapter
 from equipoise.models.runtimes import Batches, Placement, place, quiet, transformers
@@ -47,14 +47,11 @@ class Checkpoint:
         What config.json holds.
     weights : tuple of Path
         The files of weights that will be read.
-    revision : str or None
-        Commit, of a snapshot.
     """
 
     folder: Path
-    config: dict[str, Any]
+    config: Facts
     weights: tuple[Path, ...]
-    revision: str | None
 
     @property
     def architecture(self) -> str:
@@ -88,16 +85,14 @@ def find_checkpoint(asked: str, options: Options) -> Checkpoint:
     folder = Path(asked).expanduser()
     if folder.is_dir():
         without_revision(asked, options)
-        revision = None
     else:
         patterns = ["*.json", "*.txt", "*.model", "*.jinja", "model*.safetensors"]
         patterns += ["pytorch_model*.bin"] if options.allow_pickle else []
         folder = fetched(asked, options, patterns + ["*.py"] * options.trust_remote_code)
-        revision = commit(folder)
-    return Checkpoint(folder, _config(folder), _weights(folder, options), revision)
+    return Checkpoint(folder, _config(folder), _weights(folder, options))
 
 
-def _config(folder: Path) -> dict[str, Any]:
+def _config(folder: Path) -> Facts:
     path = folder / CONFIG
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
@@ -230,11 +225,7 @@ class Source:
         )
 
     def info(
-        self,
-        family: str,
-        preprocessing: dict[str, Any],
-        tower: Tower | None = None,
-        **facts: Any,
+        self, family: str, preprocessing: Facts, tower: Tower | None = None, **facts: Any
     ) -> ModelInfo:
         """Gather what is known of the model."""
         files = self.checkpoint.digests(self.options.trust_remote_code)
@@ -242,11 +233,11 @@ class Source:
         return tower_info(
             self.options, family, files, weights,
             self.placement, ("transformers", self.library.__version__), tower,
-            revision=self.checkpoint.revision, preprocessing=preprocessing, **facts,
+            revision=commit(self.checkpoint.folder), preprocessing=preprocessing, **facts,
         )  # fmt: skip
 
 
-def _facts(processor: Any, tokenizer: Any = None, settings: Any = ()) -> dict[str, Any]:
+def _facts(processor: Any, tokenizer: Any = None, settings: Any = ()) -> Facts:
     """Return which image processor and tokenizer run, and their settings."""
     facts = {
         "image_processor": type(processor).__name__,
@@ -258,7 +249,7 @@ def _facts(processor: Any, tokenizer: Any = None, settings: Any = ()) -> dict[st
     return facts | {"tokenizer": type(tokenizer).__name__, "text": dict(settings)}
 
 
-def _outputs(head: Any, model: Any, inputs: Mapping[str, Any]) -> tuple[Any, ...]:
+def _outputs(head: Any, model: Any, inputs: Record) -> tuple[Any, ...]:
     """Logits, and what the last layer sees where there is one."""
     if head is None:
         return (model(**inputs).logits,)
@@ -292,8 +283,7 @@ def load_classifier(source: Source) -> TowerClassifier:
     )
 
 
-@dataclass(frozen=True)
-class EncoderFamily:
+class EncoderFamily(NamedTuple):
     """What differs between the families.
 
     Attributes
@@ -304,11 +294,11 @@ class EncoderFamily:
         The class of transformers.
     padding : bool or str
         How a tokenizer fills up texts; SigLIP was trained with all of one length, without a mask.
+    longest : int
+        Most tokens of a text that the model was trained with; the positions it has, if fewer.
     lowercase : bool
         Whether texts are put in lower case first. SigLIP was trained so, and the tokenizer that
         comes with some of its second generation does not do it.
-    longest : int
-        Most tokens of a text that the model was trained with; the positions it has, if fewer.
     """
 
     name: str
@@ -329,30 +319,30 @@ ENCODERS = {
     "SiglipModel": EncoderFamily("siglip", "SiglipModel", "max_length", 64, True),
     "Siglip2Model": EncoderFamily("siglip2", "Siglip2Model", "max_length", 64, True),
     "FlavaModel": EncoderFamily("flava", "FlavaModel", "max_length", 77),
-    "FlavaForPreTraining": EncoderFamily("flava", "FlavaModel", "max_length", 77),
 }
+ENCODERS["FlavaForPreTraining"] = ENCODERS["FlavaModel"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class HfDualEncoder(TowerEncoder):
     """A dual encoder of transformers."""
 
-    text_settings: dict[str, Any]
+    text_settings: Facts
     family: EncoderFamily
 
-    def encode(self, texts: Sequence[str]) -> Any:
+    def encode(self, texts: Texts) -> Any:
         """Return a tensor of vectors of texts, (n, dimension)."""
         inputs = self.tokenizer(self._cased(texts), return_tensors="pt", **self.text_settings)
         output = self.model.get_text_features(**self.placement.put(inputs))
         return self.family.vector(output)
 
-    def count_long(self, texts: Sequence[str]) -> tuple[int, int]:
+    def count_long(self, texts: Texts) -> tuple[int, int]:
         """Return how many texts are too long, and how many tokens the model reads."""
         most = self.text_settings["max_length"]
         tokens = self.tokenizer(self._cased(texts), verbose=False).input_ids
         return sum(len(ids) > most for ids in tokens), most
 
-    def _cased(self, texts: Sequence[str]) -> list[str]:
+    def _cased(self, texts: Texts) -> list[str]:
         return [text.lower() if self.family.lowercase else text for text in texts]
 
 
@@ -404,51 +394,14 @@ def load_dual_encoder(source: Source) -> HfDualEncoder:
     )
 
 
-Tensors = dict[str, Any]
-
-
-def _blip_sees(model: Any, images: Tensors) -> Tensors:
-    # The image's own tower does not depend on the text, so it runs once for all texts.
-    return {"seen": model.vision_model(pixel_values=images["pixel_values"]).last_hidden_state}
-
-
-def _blip_matches(model: Any, seen: Tensors, texts: Tensors) -> Any:
-    states = model.text_encoder(
-        input_ids=texts["input_ids"],
-        attention_mask=texts["attention_mask"],
-        encoder_hidden_states=seen["seen"],
-        encoder_attention_mask=seen["seen"].new_ones(seen["seen"].shape[:2]).long(),
-    ).last_hidden_state
-    return model.itm_head(states[:, 0])
-
-
-class ScorerFamily(NamedTuple):
-    """What differs between the families.
-
-    Attributes
-    ----------
-    name : str
-        As it stands in `ModelInfo.family`.
-    sees : callable
-        From the model and tensors of images to what texts are matched with.
-    matches : callable
-        From the model, rows of that and tensors of as many texts to two logits a pair: no match,
-        match.
-    """
-
-    name: str
-    sees: Callable[[Any, Tensors], Tensors]
-    matches: Callable[[Any, Tensors, Tensors], Any]
+Tensors = Facts
 
 
 SCORERS = {
-    "BlipForImageTextRetrieval": ScorerFamily("blip-matching", _blip_sees, _blip_matches),
-    "BridgeTowerForImageAndTextRetrieval": ScorerFamily(
-        "bridgetower-matching",
-        lambda _, images: images,
-        lambda model, seen, texts: model(**seen, **texts).logits,
-    ),
+    "BlipForImageTextRetrieval": "blip-matching",
+    "BridgeTowerForImageAndTextRetrieval": "bridgetower-matching",
 }
+"""Families by architecture."""
 
 
 @dataclass(frozen=True)
@@ -459,13 +412,12 @@ class HfPairScorer:
     model: Any
     prepare: Preparation
     tokenizer: Any
-    text_settings: dict[str, Any]
-    family: ScorerFamily
+    text_settings: Facts
     placement: Placement
     image_batches: Batches
     pair_batches: Batches
 
-    def score(self, images: Sequence[Any], texts: Sequence[str]) -> Floats32:
+    def score(self, images: Images, texts: Texts) -> Floats32:
         """Return the probability that an image and a text match, of every pair.
 
         Parameters
@@ -482,37 +434,54 @@ class HfPairScorer:
         """
         if not len(images) or not texts:
             return np.empty((len(images), len(texts)), dtype=np.float32)
-        tokens = self._tokens(texts)
-        rows = self.image_batches.map(lambda batch: self._rows(batch, tokens), images)
-        return np.concatenate(rows)
+        tokens = self.tokens(texts)
+        return np.concatenate(self.image_batches.map(lambda some: self._rows(some, tokens), images))
 
-    def _tokens(self, texts: Sequence[str]) -> Tensors:
-        found = self.tokenizer(list(texts), return_tensors="pt", **self.text_settings)
-        return self.placement.put(found)
+    def tokens(self, texts: Texts) -> Tensors:
+        """Return the tensors of texts."""
+        tokens = self.tokenizer(list(texts), return_tensors="pt", **self.text_settings)
+        return self.placement.put(tokens)
 
-    def _rows(self, images: Sequence[Any], tokens: Tensors) -> Floats32:
-        inputs = self.prepare(images)
+    def seen(self, inputs: Tensors) -> Tensors:
+        """Return what texts are matched with, of the tensors of images."""
+        if self.info.family != SCORERS["BlipForImageTextRetrieval"]:
+            return inputs
+        # The image's own tower does not depend on the text, so it runs once for all texts.
+        return {"seen": self.model.vision_model(inputs["pixel_values"]).last_hidden_state}
+
+    def match(self, seen: Tensors, tokens: Tensors) -> Any:
+        """Return two logits of each image with its own text: no match, match."""
+        if "seen" not in seen:
+            return self.model(**seen, **tokens).logits
+        states = self.model.text_encoder(
+            **tokens,
+            encoder_hidden_states=seen["seen"],
+            encoder_attention_mask=seen["seen"].new_ones(seen["seen"].shape[:2]).long(),
+        ).last_hidden_state
+        return self.model.itm_head(states[:, 0])
+
+    def _rows(self, images: Images, tokens: Tensors) -> Floats32:
+        inputs = self.placement.put(self.prepare(images))
+        pairs = list(product(range(len(images)), range(len(tokens["input_ids"]))))
         with self.placement.torch.inference_mode():
-            seen = self.family.sees(self.model, self.placement.put(inputs))
-            pairs = list(product(range(len(images)), range(len(tokens["input_ids"]))))
-            parts = self.pair_batches.map(lambda some: self._pairs(some, seen, tokens), pairs)
-        return np.concatenate(parts).reshape(len(images), -1)
+            seen = self.seen(inputs)
 
-    def _pairs(self, pairs: Sequence[tuple[int, int]], seen: Tensors, tokens: Tensors) -> Floats32:
-        rows, columns = ([pair[side] for pair in pairs] for side in (0, 1))
-        logits = self.family.matches(
-            self.model,
-            {name: value[rows] for name, value in seen.items()},
-            {name: value[columns] for name, value in tokens.items()},
-        )
-        match = logits.float().softmax(dim=-1)[:, 1]
-        return np.asarray(match.cpu().numpy(), dtype=np.float32)
+            def matched(some: Sequence[tuple[int, int]]) -> Floats32:
+                rows, columns = zip(*some, strict=True)
+                logits = self.match(
+                    {name: value[[*rows]] for name, value in seen.items()},
+                    {name: value[[*columns]] for name, value in tokens.items()},
+                )
+                return np.asarray(logits.float().softmax(dim=-1)[:, 1].cpu().numpy(), np.float32)
+
+            parts = self.pair_batches.map(matched, pairs)
+        return np.concatenate(parts).reshape(len(images), -1)
 
 
 def load_pair_scorer(source: Source) -> HfPairScorer:
     """Load a checkpoint whose architecture is in `SCORERS`."""
     architecture = source.checkpoint.architecture
-    family, model = SCORERS[architecture], source.model(architecture)
+    model = source.model(architecture)
     images, tokenizer = source.part("AutoImageProcessor"), source.part("AutoTokenizer")
     positions = model.config.text_config.max_position_embeddings
     settings = {
@@ -524,12 +493,11 @@ def load_pair_scorer(source: Source) -> HfPairScorer:
     prepare = source.preparation(images)
     facts = _facts(images, tokenizer, settings) | prepare.facts
     return HfPairScorer(
-        info=source.info(family.name, facts),
+        info=source.info(SCORERS[architecture], facts),
         model=model,
         prepare=prepare,
         tokenizer=tokenizer,
         text_settings=settings,
-        family=family,
         placement=source.placement,
         image_batches=source.placement.batches(),
         pair_batches=source.placement.batches(),
@@ -550,8 +518,7 @@ DECODING = {
 }
 
 
-@dataclass(frozen=True)
-class AnswererFamily:
+class AnswererFamily(NamedTuple):
     """How a question is put.
 
     Attributes
@@ -576,12 +543,8 @@ class AnswererFamily:
 ANSWERERS = {
     "BlipForQuestionAnswering": AnswererFamily("blip-vqa", "{}"),
     "BlipForConditionalGeneration": AnswererFamily("blip-caption", captions=True),
-    "Blip2ForConditionalGeneration": AnswererFamily(
-        "blip-2", "Question: {} Answer:", captions=True
-    ),
+    "Blip2ForConditionalGeneration": AnswererFamily("blip-2", "Question: {} Answer:", True),
 }
-
-
 DECODES_ALONE = {"blip-vqa", "blip-caption"}
 
 
@@ -596,7 +559,7 @@ class HfAnswerer:
     placement: Placement
     batches: Batches
 
-    def answer(self, images: Sequence[Any], question: str) -> list[str]:
+    def answer(self, images: Images, question: str) -> list[str]:
         """Return one answer for each image, as the model wrote it.
 
         Parameters
@@ -624,7 +587,7 @@ class HfAnswerer:
         parts = self.batches.map(partial(self._answers, question), images)
         return [text for part in parts for text in part]
 
-    def _answers(self, question: str, images: Sequence[Any]) -> list[str]:
+    def _answers(self, question: str, images: Images) -> list[str]:
         pictures, words = pillow_images(images), question.strip()
         if self.family.chat:
             given = self._conversation(pictures, words)
@@ -644,20 +607,12 @@ class HfAnswerer:
         return [text.strip() for text in texts]
 
     def _conversation(self, images: list[Any], question: str) -> Any:
-        conversations = [
-            [
-                {
-                    "role": "user",
-                    "content": [
-                        {"type": "image", "image": image},
-                        {"type": "text", "text": question},
-                    ],
-                }
-            ]
-            for image in images
-        ]
+        text = {"type": "text", "text": question}
         return self.processor.apply_chat_template(
-            conversations,
+            [
+                [{"role": "user", "content": [{"type": "image", "image": image}, text]}]
+                for image in images
+            ],
             add_generation_prompt=True,
             tokenize=True,
             return_dict=True,
@@ -695,13 +650,13 @@ def load_answerer(source: Source) -> HfAnswerer:
 
 def _preview(target: str) -> Preview:
     """Return what config.json says, in a folder or in the local cache of a hub."""
-    here = Path(target).expanduser() / "config.json"
-    path = here if here.is_file() else cached(target, "config.json")
+    folder = Path(target).expanduser()
+    path = folder / CONFIG if (folder / CONFIG).is_file() else cached(target, CONFIG)
     try:
         settings = _config(path.parent) if path else {}
     except ModelError:
         settings = {}
-    architecture = next(iter(settings.get("architectures") or []), "")
+    architecture = Checkpoint(folder, settings, ()).architecture
     if architecture.endswith("ForImageClassification"):
         names = settings.get("id2label") or {}
         labels = tuple(str(names[number]) for number in sorted(names, key=int))
@@ -713,11 +668,11 @@ def _preview(target: str) -> Preview:
     return Preview("answerer" if architecture in ANSWERERS else None)
 
 
-def _identify(target: str, options: Options) -> dict[str, Any]:
+def _identify(target: str, options: Options) -> Facts:
     placement = place(options.device, options.dtype, "hf")
     checkpoint = find_checkpoint(target, options)
     files = checkpoint.digests(options.trust_remote_code)
-    return {"files": files, "revision": checkpoint.revision} | placement.identity
+    return {"files": files, "revision": commit(checkpoint.folder)} | placement.identity
 
 
 @adapter("hf", preview=_preview, identify=_identify, backends=True)
@@ -754,26 +709,28 @@ def load(target: str, options: Options) -> Any:
 
 def _loader(architecture: str, library: Any) -> Callable[[Source], Any]:
     auto = library.models.auto.modeling_auto
-    if architecture in ENCODERS:
-        return load_dual_encoder
-    if architecture in SCORERS:
-        return load_pair_scorer
-    if architecture in _names(auto.MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING_NAMES):
-        return load_classifier
-    chat = _names(auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES)
-    if architecture in ANSWERERS or architecture in chat:
-        return load_answerer
+    # The library's own lists name the class of a family, or several.
+    classifiers, chat = (
+        {
+            name
+            for value in names.values()
+            for name in ([value] if isinstance(value, str) else value)
+        }
+        for names in (
+            auto.MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING_NAMES,
+            auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES,
+        )
+    )
+    for known, loader in (
+        (ENCODERS, load_dual_encoder),
+        (SCORERS, load_pair_scorer),
+        (classifiers, load_classifier),
+        ({*ANSWERERS, *chat}, load_answerer),
+    ):
+        if architecture in known:
+            return loader
     raise ModelError(
         f"equipoise cannot audit the architecture {architecture!r}. It takes "
         f"{', '.join(sorted([*ENCODERS, *SCORERS, *ANSWERERS]))}, …ForImageClassification, and "
         "chat models that see. To do: wrap it in a factory (python:module:factory)."
     )
-
-
-def _names(mapping: dict[str, str | tuple[str, ...]]) -> set[str]:
-    """Return all classes of a mapping from families to a class or several."""
-    return {
-        name
-        for value in mapping.values()
-        for name in ([value] if isinstance(value, str) else value)
-    }

@@ -1,15 +1,12 @@
 """Files of a hub's repository: from the local cache, or fetched."""
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from equipoise.core.errors import MissingExtraError, ModelError
-from equipoise.models.info import digests, settings_in
+from equipoise.models.info import Facts, Texts, digests, settings_in
 from equipoise.models.registry import Options
 from equipoise.models.runtimes import place
 
@@ -21,9 +18,7 @@ PICKLED_ONLY = (
 )
 
 
-def fetched(
-    asked: str, options: Options, patterns: Sequence[str], ignored: Sequence[str] = ("*/*",)
-) -> Path:
+def fetched(asked: str, options: Options, patterns: Texts, ignored: Texts = ("*/*",)) -> Path:
     """Return the folder with the files of a repository.
 
     Parameters
@@ -46,10 +41,10 @@ def fetched(
     """
     if not HUB_ID.fullmatch(asked):
         raise ModelError(f"There is no folder {asked}, and it is no hub id (owner/name).")
-    if not is_installed():
-        raise MissingExtraError("huggingface_hub", "hf")
-    from huggingface_hub import snapshot_download
-
+    try:
+        from huggingface_hub import snapshot_download
+    except ImportError as error:
+        raise MissingExtraError("huggingface_hub", "hf") from error
     try:
         folder = snapshot_download(
             asked,
@@ -69,20 +64,15 @@ def fetched(
     return Path(folder)
 
 
-def is_installed() -> bool:
-    """Return whether there is the library that knows the hub and its local cache."""
-    return find_spec("huggingface_hub") is not None
-
-
 def cached(asked: str, name: str) -> Path | None:
     """Return a file of a repository where the local cache holds it; nothing is fetched.
 
     None as well without the library that knows where the cache is.
     """
-    if not is_installed():
+    try:
+        from huggingface_hub import try_to_load_from_cache
+    except ImportError:
         return None
-    from huggingface_hub import try_to_load_from_cache
-
     found = try_to_load_from_cache(asked, name) if HUB_ID.fullmatch(asked) else None
     return Path(found) if isinstance(found, str) else None
 
@@ -101,7 +91,7 @@ def commit(folder: Path) -> str | None:
     return folder.name if re.fullmatch(r"[0-9a-f]{40}", folder.name) else None
 
 
-def weights_file(asked: str, folder: Path, names: Sequence[str], options: Options) -> Path:
+def weights_file(asked: str, folder: Path, names: Texts, options: Options) -> Path:
     """Return the first of some files that is there; a pickle only where that is allowed."""
     there = [folder / name for name in names if (folder / name).is_file()]
     if not there:
@@ -138,11 +128,11 @@ class LibraryWeights:
     weights: Path
     settings: Path | None = None
     revision: str | None = None
-    image_settings: dict[str, Any] = field(default_factory=dict)
+    image_settings: Facts = field(default_factory=dict)
 
     @classmethod
     def in_folder(
-        cls, target: str, settings: str, names: Sequence[str], options: Options
+        cls, target: str, settings: str, names: Texts, options: Options
     ) -> "LibraryWeights":
         """Return the weights of a folder that holds a library's settings, or of ``hf-hub:id``.
 
@@ -177,7 +167,7 @@ class LibraryWeights:
         """The SHA-256 of the weights and of every file beside them that may be read."""
         return self.digest | digests(settings_in(self.settings.parent) if self.settings else [])
 
-    def identity(self, library: str, options: Options) -> dict[str, Any]:
+    def identity(self, library: str, options: Options) -> Facts:
         """Return the facts that decide which model it is; see `Adapter.identify`."""
         facts = {"files": self.files, "architecture": self.own_name, "revision": self.revision}
         return facts | place(options.device, options.dtype, library).identity

@@ -14,8 +14,11 @@ if TYPE_CHECKING:
 Image = Bytes
 """One image: (height, width, 3), sRGB."""
 
+Images = Sequence[Any] | Bytes
+"""Images: uint8 arrays (height, width, 3), sRGB, each of its own size, or one (n, h, w, 3)."""
 
-def as_rgb(images: Sequence[Any]) -> list[Image]:
+
+def as_rgb(images: Images) -> list[Image]:
     """Return images as arrays of shape (height, width, 3).
 
     Parameters
@@ -54,7 +57,7 @@ def as_rgb(images: Sequence[Any]) -> list[Image]:
     return arrays
 
 
-def pillow_images(images: Sequence[Any]) -> "list[PillowImage]":
+def pillow_images(images: Images) -> "list[PillowImage]":
     """Return images as Pillow images of mode ``RGB``.
 
     Libraries guess where the channels of an array are, and guess wrong for one of 3 rows; a Pillow

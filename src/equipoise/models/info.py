@@ -2,10 +2,19 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
+
+Facts = dict[str, Any]
+"""Facts by name, as JSON takes them, or tensors by name."""
+
+Record = Mapping[str, Any]
+"""The same, to be read alone."""
+
+Texts = Sequence[str]
+Strings = tuple[str, ...]
 
 WEIGHTS = frozenset(
     {".bin", ".ckpt", ".gguf", ".h5", ".msgpack", ".onnx", ".ot", ".pt", ".pth", ".safetensors"}

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from pathlib import Path, PureWindowsPath
 from typing import Any
 
 import numpy as np
@@ -15,23 +16,13 @@ from equipoise.core.arrays import Bytes, Floats32
 from equipoise.core.errors import ModelError
 from equipoise.core.files import read_regular
 from equipoise.models.hub import without_revision
-from equipoise.models.images import as_rgb
-from equipoise.models.info import ModelInfo, digests, one_digest
+from equipoise.models.images import Images, as_rgb
+from equipoise.models.info import Facts, ModelInfo, Strings, digests, one_digest
 from equipoise.models.registry import Options, Preview, adapter
 
-# Fields of ONNX's messages that lead to tensors, by their numbers in onnx.proto.
-_FIELDS: dict[str, dict[int, str]] = {
-    "model": {7: "graph", 20: "training", 25: "function"},
-    "training": {1: "graph", 2: "graph"},
-    "function": {7: "node", 11: "attribute"},
-    "graph": {1: "node", 5: "tensor", 15: "sparse"},
-    "node": {5: "attribute"},
-    "attribute": {5: "tensor", 6: "graph", 10: "tensor", 11: "graph", 22: "sparse", 23: "sparse"},
-    "sparse": {1: "tensor", 2: "tensor"},
-    "tensor": {13: "entry"},
-}
-_KEY, _VALUE = 1, 2
-_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+# A tensor's entry of `external_data` in onnx.proto (field 13): a key "location" and a path of at
+# most two bytes of length.
+_LOCATION = re.compile(rb"\x6a.{1,2}\n\x08location\x12([\x80-\xff]?[\x00-\x7f])", re.DOTALL)
 
 
 def files_of(path: Path) -> tuple[Path, ...]:
@@ -45,85 +36,34 @@ def files_of(path: Path) -> tuple[Path, ...]:
     Raises
     ------
     ModelError
-        If the file has another format, or a tensor's file is missing or outside the model's folder.
+        If the file is empty, or a tensor's file is missing or outside the model's folder.
     """
-    try:
-        names = sorted({*_locations(path)})
-    except (IndexError, ValueError) as error:
-        raise ModelError(f"{path} is not a model that onnxruntime can load: {error}") from error
-    return (path, *(_beside(path, name) for name in names))
+    names: set[str] = set()
+    with path.open("rb") as file:
+        if not path.stat().st_size:
+            raise ModelError(f"{path} is not a model that onnxruntime can load: it is empty")
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            for match in _LOCATION.finditer(data):
+                low, high = (*match[1], 0)[:2]
+                length = (low & 0x7F) | high << 7
+                names.add(data[match.end() : match.end() + length].decode(errors="replace"))
+    return (path, *(_beside(path, name) for name in sorted(names)))
 
 
 def _beside(path: Path, name: str) -> Path:
-    parts = {*PurePosixPath(name).parts, *PureWindowsPath(name).parts}
-    rooted = PurePosixPath(name).is_absolute() or PureWindowsPath(name).anchor
-    if not name or rooted or ".." in parts:
+    found = path.parent / name
+    windows = PureWindowsPath(name)
+    if not name or windows.anchor or ".." in windows.parts:
         raise ModelError(
             f"{path} keeps tensors in {name!r}, which is outside its folder. To do: export the "
             "model with its data beside it."
         )
-    found = path.parent / name
     if not found.is_file():
         raise ModelError(
             f"{path} keeps tensors in {found}, and there is no such file. To do: put the data of "
             "the model beside it."
         )
     return found
-
-
-def _locations(path: Path) -> Iterator[str]:
-    """Yield the location of every tensor whose numbers are in another file."""
-    with path.open("rb") as file:
-        if not path.stat().st_size:
-            raise ValueError("it is empty")
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            waiting = [("model", 0, len(data))]
-            while waiting:
-                kind, start, end = waiting.pop()
-                for number, first, last in _fields(data, start, end):
-                    inner = _FIELDS[kind].get(number)
-                    if inner == "entry":
-                        yield from _location(data, first, last)
-                    elif inner is not None:
-                        waiting.append((inner, first, last))
-
-
-def _location(data: mmap.mmap, start: int, end: int) -> Iterator[str]:
-    entry = {number: data[first:last] for number, first, last in _fields(data, start, end)}
-    if entry.get(_KEY) == b"location":
-        yield entry.get(_VALUE, b"").decode()
-
-
-def _fields(data: mmap.mmap, start: int, end: int) -> Iterator[tuple[int, int, int]]:
-    """Yield the number and place of each field with bytes; numbers are passed over."""
-    while start < end:
-        tag, start = _varint(data, start)
-        wire, length = tag & 7, 0
-        if wire == _VARINT:
-            _, start = _varint(data, start)
-        elif wire == _BYTES:
-            length, start = _varint(data, start)
-        elif wire in (_FIXED64, _FIXED32):
-            start += 8 if wire == _FIXED64 else 4
-        else:
-            raise ValueError(f"it has a field of type {wire}")
-        if start + length > end:
-            raise ValueError("it is cut off")
-        if wire == _BYTES:
-            yield tag >> 3, start, start + length
-        start += length
-
-
-def _varint(data: mmap.mmap, start: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = data[start]
-        value |= (byte & 0x7F) << shift
-        start, shift = start + 1, shift + 7
-        if byte < 0x80:
-            return value, start
-        if shift > 63:
-            raise ValueError("a number is too long")
 
 
 @dataclass(frozen=True)
@@ -148,12 +88,12 @@ class OnnxClassifier:
     """
 
     path: str
-    labels: tuple[str, ...]
+    labels: Strings
     session: Any
     batch_size: int
     info: ModelInfo
 
-    def predict_proba(self, images: Sequence[Any] | Bytes) -> Floats32:
+    def predict_proba(self, images: Images) -> Floats32:
         """Return class probabilities.
 
         Parameters
@@ -174,7 +114,7 @@ class OnnxClassifier:
         """
         return self._run(images, 0, len(self.labels))
 
-    def features(self, images: Sequence[Any] | Bytes) -> Floats32:
+    def features(self, images: Images) -> Floats32:
         """Return what the last layer sees: the graph's second output.
 
         Parameters
@@ -197,13 +137,12 @@ class OnnxClassifier:
             )
         return self._run(images, 1, self.info.dimension)
 
-    def _stacked(self, images: Sequence[Any] | Bytes) -> Bytes:
+    def _stacked(self, images: Images) -> Bytes:
         wanted = self.session.get_inputs()[0].shape[1:]
+        if not len(images):
+            return np.zeros((0, 1, 1, 3), np.uint8)
         if not isinstance(images, np.ndarray):
             arrays = as_rgb(images)
-            if not arrays:
-                sides = (size if isinstance(size, int) else 1 for size in wanted)
-                return np.zeros((0, *sides), np.uint8)
             images = np.stack(arrays) if len({array.shape for array in arrays}) == 1 else arrays[0]
         fits = images.ndim == 4 and all(
             not isinstance(size, int) or size == side
@@ -216,7 +155,7 @@ class OnnxClassifier:
             )
         return images
 
-    def _run(self, images: Sequence[Any] | Bytes, output: int, width: int) -> Floats32:
+    def _run(self, images: Images, output: int, width: int) -> Floats32:
         stacked, parts = self._stacked(images), [np.empty((0, width), dtype=np.float32)]
         name, given = self.session.get_outputs()[output].name, self.session.get_inputs()[0].name
         for start in range(0, len(stacked), self.batch_size):
@@ -244,7 +183,7 @@ def _preview(target: str) -> Preview:
     return Preview("classifier", tuple(name for line in lines if (name := line.strip())))
 
 
-def _identify(target: str, _: Options) -> dict[str, Any] | None:
+def _identify(target: str, _: Options) -> Facts | None:
     path = Path(target)
     if not path.is_file() or not labels_path(path).is_file():
         return None
@@ -267,27 +206,21 @@ def load(target: str, options: Options) -> OnnxClassifier:
     ModelError
         If a file is missing or holds no such graph, or another device or dtype was asked for.
     """
-    if (
-        options.device not in {"auto", "cpu"}
-        or options.dtype not in {"auto", "float32"}
-        or options.backend != "auto"
-    ):
+    asked = (options.device, options.dtype, options.backend)
+    if not {*asked[:1]} <= {"auto", "cpu"} or not {*asked[1:]} <= {"auto", "float32"}:
         raise ModelError(
             "onnx: runs on the CPU as the graph was exported. To do: leave device, dtype and "
             "backend at auto."
         )
     without_revision(target, options)
     path = Path(target)
-    names = labels_path(path)
-    if not path.is_file():
-        raise ModelError(f"There is no model file {path}.")
-    if not names.is_file():
+    labels = _preview(target).labels
+    if path.is_file() and not labels:
         raise ModelError(
-            f"There is no file {names} with the names of the classes. "
+            f"There are no names of classes in {labels_path(path)}. "
             "To do: write one name a line, in the order of the graph's output."
         )
-    labels = [line.strip() for line in names.read_text(encoding="utf-8").splitlines()]
-    return load_onnx_classifier(path, [name for name in labels if name], name=options.name)
+    return load_onnx_classifier(path, labels, name=options.name)
 
 
 def labels_path(graph: Path) -> Path:

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from equipoise.models.hub import (
     weights_file,
     without_revision,
 )
+from equipoise.models.info import Facts, Record, Texts
 from equipoise.models.preprocessing import of_open_clip, preparation, stacked
 from equipoise.models.registry import Options, Preview, adapter
 from equipoise.models.runtimes import Placement, open_clip, place
@@ -39,11 +39,11 @@ PREPARED = {
 class OpenClipEncoder(TowerEncoder):
     """A dual encoder of open_clip."""
 
-    def encode(self, texts: Sequence[str]) -> Any:
+    def encode(self, texts: Texts) -> Any:
         """Return a tensor of vectors of texts, (n, dimension)."""
         return self.model.encode_text(self.tokenizer(list(texts)).to(self.placement.device))
 
-    def count_long(self, texts: Sequence[str]) -> tuple[int, int]:
+    def count_long(self, texts: Texts) -> tuple[int, int]:
         """Return how many texts are too long, and how many tokens the model reads."""
         if not hasattr(self.tokenizer, "encode"):
             return 0, 0
@@ -55,12 +55,12 @@ def _preview(_: str) -> Preview:
     return Preview("encoder")
 
 
-def _identify(target: str, options: Options) -> dict[str, Any] | None:
+def _identify(target: str, options: Options) -> Facts | None:
     found = _find(open_clip(), target, options)
     # An architecture can be one that the user added.
     config = None if found.settings else open_clip().get_model_config(found.architecture)
-    named = config is not None and config.get("text_cfg", {}).get("hf_tokenizer_name")
-    if named or (config is not None and "siglip" in found.architecture.lower()):
+    named = config and config.get("text_cfg", {}).get("hf_tokenizer_name")
+    if named or (config and "siglip" in found.architecture.lower()):
         return None  # its tokenizer lies elsewhere
     return found.identity("open_clip", options) | {"config": config}
 
@@ -100,7 +100,7 @@ def load(target: str, options: Options) -> OpenClipEncoder:
         tokenizer = library.get_tokenizer(found.architecture)
     except Exception as error:
         raise ModelError(f"{target} cannot be loaded: {error}") from error
-    return _encoder(options, placement, found, model.eval(), (prepare, tokenizer))
+    return _encoder(options, placement, found, model.eval(), prepare, tokenizer)
 
 
 def _find(library: Any, target: str, options: Options) -> LibraryWeights:
@@ -154,9 +154,9 @@ def _encoder(
     placement: Placement,
     found: LibraryWeights,
     model: Any,
-    parts: tuple[Any, Any],
+    transform: Any,
+    tokenizer: Any,
 ) -> OpenClipEncoder:
-    transform, tokenizer = parts
     settings = dict(model.visual.preprocess_cfg)
     prepare = preparation(
         options.name, stacked(transform, placement.torch), of_open_clip(settings), placement.torch,
@@ -194,5 +194,5 @@ def _encoder(
     return OpenClipEncoder(info, model, prepare, tower, tokenizer, *batches)
 
 
-def _seen(model: Any, inputs: Mapping[str, Any]) -> tuple[Any, ...]:
+def _seen(model: Any, inputs: Record) -> tuple[Any, ...]:
     return (model.encode_image(inputs["pixel_values"]),)

@@ -1,7 +1,7 @@
 """How images become tensors: the library's steps, and faster ones that agree with them."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
@@ -11,7 +11,8 @@ import numpy as np
 
 from equipoise.core.arrays import Floats32
 from equipoise.core.errors import InputError
-from equipoise.models.images import Image, as_rgb, pillow_images
+from equipoise.models.images import Image, Images, as_rgb, pillow_images
+from equipoise.models.info import Record
 
 PILLOW_MODES = {2: "bilinear", 3: "bicubic"}
 KNOWN_STEPS = {"do_resize", "do_center_crop", "do_rescale", "do_normalize", "do_convert_rgb"}
@@ -68,7 +69,7 @@ class Recipe:
         return spare[0] // 2, spare[1] // 2
 
 
-def of_transformers(settings: Mapping[str, Any], backend: str) -> Recipe | None:
+def of_transformers(settings: Record, backend: str) -> Recipe | None:
     """Read the settings of an image processor of transformers.
 
     Parameters
@@ -107,7 +108,7 @@ def of_transformers(settings: Mapping[str, Any], backend: str) -> Recipe | None:
     return _recipe(resize, mode, crop, (mean, std, float(factor)), pillow=backend != "torchvision")
 
 
-def of_open_clip(settings: Mapping[str, Any]) -> Recipe | None:
+def of_open_clip(settings: Record) -> Recipe | None:
     """Read the `preprocess_cfg` of a model of open_clip; None where it says something else."""
     size, how = _pair(settings.get("size")), settings.get("resize_mode")
     if size is None or how not in {"shortest", "squash"} or settings.get("mode") != "RGB":
@@ -119,7 +120,7 @@ def of_open_clip(settings: Mapping[str, Any]) -> Recipe | None:
     return _recipe(resize, str(settings.get("interpolation")), crop, scale, rounds=True)
 
 
-def of_timm(settings: Mapping[str, Any]) -> Recipe | None:
+def of_timm(settings: Record) -> Recipe | None:
     """Read what `resolve_model_data_config` tells of a model; None where it says something else."""
     channels, *sides = settings.get("input_size") or (0,)
     size, share = _pair(sides), settings.get("crop_pct") or 0.875
@@ -276,7 +277,7 @@ class Preparation:
     """
 
     name: str
-    library: Callable[[Sequence[Any]], Mapping[str, Any]]
+    library: Callable[[Images], Record]
     recipe: Recipe | None = None
     fast: Pixels | None = None
 
@@ -285,7 +286,7 @@ class Preparation:
         """Which of the two runs."""
         return {"prepared_by": "library" if self.fast is None else VERSION}
 
-    def __call__(self, images: Sequence[Any]) -> Mapping[str, Any]:
+    def __call__(self, images: Images) -> Record:
         """Return tensors by name.
 
         Parameters
@@ -323,16 +324,14 @@ class Preparation:
         )
 
 
-def stacked(
-    transform: Callable[[Any], Any], torch: Any
-) -> Callable[[Sequence[Any]], Mapping[str, Any]]:
+def stacked(transform: Callable[[Any], Any], torch: Any) -> Callable[[Images], Record]:
     """Return the library's own call, of one that takes an image at a time."""
     return lambda images: {"pixel_values": torch.stack([transform(image) for image in images])}
 
 
 def preparation(
     name: str,
-    library: Callable[[Sequence[Any]], Mapping[str, Any]],
+    library: Callable[[Images], Record],
     recipe: Recipe | None,
     torch: Any,
 ) -> Preparation:
@@ -358,7 +357,7 @@ def preparation(
     return Preparation(name, library, recipe, fast) if agree else Preparation(name, library)
 
 
-def _agree(fast: Pixels, library: Callable[[Sequence[Any]], Mapping[str, Any]]) -> bool:
+def _agree(fast: Pixels, library: Callable[[Images], Record]) -> bool:
     for image in probes():
         try:
             expected = dict(library(pillow_images([image])))

@@ -1,14 +1,12 @@
 """What a model must offer to be audited: one of four small protocols."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from equipoise.core.arrays import Bytes, Floats32
-from equipoise.models.info import ModelInfo
-
-Images = Sequence[Any] | Bytes
-"""Images: uint8 arrays (height, width, 3), sRGB, each of its own size, or one (n, h, w, 3)."""
+from equipoise.core.arrays import Floats32
+from equipoise.models.images import Images
+from equipoise.models.info import ModelInfo, Strings, Texts
 
 
 @runtime_checkable
@@ -30,7 +28,7 @@ class DualEncoder(Protocol):
         """Return projected vectors of n images, (n, dimension), not normalised."""
         ...
 
-    def embed_texts(self, texts: Sequence[str]) -> Floats32:
+    def embed_texts(self, texts: Texts) -> Floats32:
         """Return projected vectors of n texts, (n, dimension), not normalised."""
         ...
 
@@ -44,7 +42,7 @@ class PairScorer(Protocol):
         """What the model is."""
         ...
 
-    def score(self, images: Images, texts: Sequence[str]) -> Floats32:
+    def score(self, images: Images, texts: Texts) -> Floats32:
         """Return how well each of n images matches each of m texts.
 
         Returns
@@ -65,7 +63,7 @@ class Classifier(Protocol):
         ...
 
     @property
-    def labels(self) -> tuple[str, ...]:
+    def labels(self) -> Strings:
         """Names of the classes, in the order of the columns of `predict_proba`."""
         ...
 

@@ -6,11 +6,13 @@ import ast
 import importlib
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
-from importlib.machinery import ModuleSpec, PathFinder
+from importlib.machinery import PathFinder
 from importlib.util import find_spec, resolve_name
+from itertools import accumulate
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from equipoise.core.errors import EquipoiseError, ModelError
 from equipoise.models.generators import ImageGenerator
@@ -63,27 +65,21 @@ def _installed(name: str) -> bool:
 
 
 def _file(name: str) -> Path | None:
-    """Return the file of a module, None where it has none."""
+    """Return the file of a module, None where it has none.
+
+    It is found without importing the packages around it: their code may fail.
+    """
     path = getattr(sys.modules.get(name), "__file__", None)
     if path is None:
-        spec = _spec(name)
+        top, *inner = _around(name)
+        spec = None
+        with suppress(ImportError, ValueError):
+            spec = find_spec(top)
+        for module in inner:
+            within = spec.submodule_search_locations if spec else None
+            spec = PathFinder.find_spec(module, [*within]) if within is not None else None
         path = spec.origin if spec else None
     return Path(path) if path and Path(path).is_file() else None
-
-
-def _spec(name: str) -> ModuleSpec | None:
-    """Find a module without importing the packages around it: their code may fail."""
-    top, *inner = name.split(".")
-    try:
-        spec = find_spec(top)
-    except (ImportError, ValueError):
-        return None
-    for end in range(len(inner)):
-        if spec is None or spec.submodule_search_locations is None:
-            return None
-        within = [*spec.submodule_search_locations]
-        spec = PathFinder.find_spec(".".join([top, *inner[: end + 1]]), within)
-    return spec
 
 
 def _imports(name: str, path: Path) -> Iterator[str]:
@@ -105,13 +101,13 @@ def _imports(name: str, path: Path) -> Iterator[str]:
             wanted = [f"{base}.{one.name}" for one in node.names]
         else:
             continue
-        for one in wanted:
-            yield from (one, *_around(one))
+        for module in wanted:
+            yield from _around(module)
 
 
-def _around(name: str) -> Iterator[str]:
-    parts = name.split(".")
-    yield from (".".join(parts[:end]) for end in range(1, len(parts)))
+def _around(name: str) -> list[str]:
+    """Return the names of the packages around a module, outermost first, and its own."""
+    return [*accumulate(name.split("."), "{}.{}".format)]
 
 
 @adapter("python", runs_code=True)
@@ -161,7 +157,8 @@ def load_generator(target: str, options: Options) -> ImageGenerator:
             f"{target} made a {type(model).__name__}, which makes no images. Expected info and "
             "generate(prompts, seeds, sampling)."
         )
-    return cast("ImageGenerator", _keyed(model, target, options))
+    keyed: ImageGenerator = _keyed(model, target, options)
+    return keyed
 
 
 def made(target: str, options: Options) -> Any:
@@ -224,7 +221,7 @@ def _keyed(found: Any, target: str, options: Options) -> Any:
             "equipoise.models.ModelInfo."
         )
     module, _, name = target.partition(":")
-    factory = getattr(importlib.import_module(module), name)
+    factory = getattr(sys.modules[module], name)
     modules = {module, getattr(factory, "__module__", module), type(found).__module__}
     sources = {f"{one} (source)": digest for one, digest in source_digests(modules).items()}
     declared = {} if options.revision is None else {"declared_revision": options.revision}

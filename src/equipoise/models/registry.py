@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from equipoise.core.errors import InputError, ModelError
+from equipoise.models.info import Facts, Strings
 from equipoise.models.protocols import Offer
 
 
@@ -41,7 +42,7 @@ class Options:
 
 
 Load = Callable[[str, Options], Any]
-Identify = Callable[[str, Options], dict[str, Any] | None]
+Identify = Callable[[str, Options], Facts | None]
 LoadT = TypeVar("LoadT", bound=Load)
 
 
@@ -59,7 +60,7 @@ class Preview:
     """
 
     offer: Offer | None = None
-    labels: tuple[str, ...] = ()
+    labels: Strings = ()
     dimension: int | None = None
 
 
@@ -86,10 +87,10 @@ class Adapter:
 
     prefix: str
     load: Load
-    preview: Callable[[str], Preview] = lambda _: Preview()
-    identify: Identify | None = None
-    backends: bool = False
-    runs_code: bool = False
+    preview: Callable[[str], Preview]
+    identify: Identify | None
+    backends: bool
+    runs_code: bool
 
 
 _ADAPTERS: dict[tuple[str, bool], Adapter] = {}
@@ -197,4 +198,5 @@ def absolute(name: str, folder: Path) -> str:
 
 def is_code(prefix: str) -> bool:
     """Return whether names with a prefix are Python code rather than a file or a folder."""
-    return prefix in adapters() and adapters()[prefix].runs_code
+    found = _ADAPTERS.get((prefix, False))
+    return found is not None and found.runs_code

@@ -1,7 +1,7 @@
 """The libraries that run models: imported when the first model is loaded, and not before."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from equipoise.core.errors import MissingExtraError, ModelError
+from equipoise.models.info import Facts
 
-Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 DTYPES = ("auto", "float32", "bfloat16", "float16")
@@ -81,9 +81,7 @@ class Batches:
     exhausted: Callable[[Exception], bool]
     free: Callable[[], object] = lambda: None
 
-    def map(
-        self, function: Callable[[Sequence[Item]], Result], items: Sequence[Item]
-    ) -> list[Result]:
+    def map(self, function: Callable[[Any], Result], items: Any) -> list[Result]:
         """Call a function on batches of the items, in order.
 
         Parameters
@@ -158,7 +156,7 @@ class Placement:
         """What of it is part of a model's key: not the number of a device such as cuda:1."""
         return {"device": self.device.partition(":")[0], "dtype": self.dtype}
 
-    def put(self, inputs: Any) -> dict[str, Any]:
+    def put(self, inputs: Any) -> Facts:
         """Return tensors by name on the device, floats in the model's data type."""
         return {
             # Some processors add lists of sizes.
@@ -205,10 +203,9 @@ def place(device: str, dtype: str, extra: str, backend: str = "auto") -> Placeme
         If there is no such device, data type or backend, or the backend is not for the device.
     """
     library = torch(extra)
-    if dtype not in DTYPES:
-        raise ModelError(f"There is no dtype {dtype!r}. There are {', '.join(DTYPES)}.")
-    if backend not in BACKENDS:
-        raise ModelError(f"There is no backend {backend!r}. There are {', '.join(BACKENDS)}.")
+    for what, name, known in (("dtype", dtype, DTYPES), ("backend", backend, BACKENDS)):
+        if name not in known:
+            raise ModelError(f"There is no {what} {name!r}. There are {', '.join(known)}.")
     if backend not in {"auto", "torch"}:
         if device.startswith("cuda"):
             raise ModelError(
@@ -222,10 +219,9 @@ def place(device: str, dtype: str, extra: str, backend: str = "auto") -> Placeme
     kind, _, index = device.partition(":")
     if kind not in {"cpu", "cuda"} or (index and not index.isdigit()):
         raise ModelError(f"There is no device {device!r}. There are auto, cpu, cuda and cuda:1.")
-    if kind == "cuda" and (not cuda or int(index or 0) >= library.cuda.device_count()):
-        found = library.cuda.device_count() if cuda else 0
+    if kind == "cuda" and int(index or 0) >= gpus():
         raise ModelError(
-            f"The device {device} was asked for, and torch finds {found} GPUs. "
+            f"The device {device} was asked for, and torch finds {gpus()} GPUs. "
             "To do: device: cpu, or a torch that is built for this GPU's driver."
         )
     if dtype == "auto":

@@ -2,7 +2,7 @@
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -14,12 +14,13 @@ import numpy as np
 from equipoise.core.arrays import Floats32
 from equipoise.core.errors import MissingExtraError, ModelError
 from equipoise.models import openvino
-from equipoise.models.info import ModelInfo, one_digest
+from equipoise.models.images import Images
+from equipoise.models.info import ModelInfo, Record, Strings, Texts, one_digest
 from equipoise.models.preprocessing import Preparation
 from equipoise.models.registry import Options
 from equipoise.models.runtimes import Batches, Placement, has_bfloat16
 
-Call = Callable[[Any, Mapping[str, Any]], tuple[Any, ...]]
+Call = Callable[[Any, Record], tuple[Any, ...]]
 """From a model and its inputs by name to tensors of one row an image."""
 
 # Beside torch in float32, on random levels: a converted tower that is another one is far off.
@@ -123,7 +124,7 @@ class Tower:
     """
 
     placement: Placement
-    run: Callable[[Mapping[str, Any]], tuple[Any, ...]]
+    run: Callable[[Record], tuple[Any, ...]]
 
 
 def build_tower(
@@ -155,30 +156,22 @@ def build_tower(
     ModelError
         If a backend was asked for that cannot run it.
     """
-    if placement.backend == "torch":
-        return _on_torch(placement, model, call)
-    try:
-        return _converted(placement, model, call, prepare)
-    except Exception as error:
-        reason = f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
-        if options.backend != "auto":
-            raise ModelError(
-                f"{options.name} cannot be run by {placement.backend} ({reason}). "
-                "To do: backend: torch."
-            ) from error
-    warnings.warn(
-        f"{options.name} cannot be run by {placement.backend}, so torch runs it ({reason}).",
-        stacklevel=2,
-    )
-    placement = replace(placement, backend="torch")
-    return _on_torch(placement, model.to(placement.torch_dtype), call)
+    if placement.backend != "torch":
+        try:
+            return _converted(placement, model, call, prepare)
+        except Exception as error:
+            reason = f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
+            text = f"{options.name} cannot be run by {placement.backend} ({reason})"
+            if options.backend != "auto":
+                raise ModelError(f"{text}. To do: backend: torch.") from error
+        warnings.warn(f"{text}, so torch runs it.", stacklevel=2)
+        placement = replace(placement, backend="torch")
+        model = model.to(placement.torch_dtype)
 
-
-def _on_torch(placement: Placement, model: Any, call: Call) -> Tower:
-    def run(inputs: Mapping[str, Any]) -> tuple[Any, ...]:
+    def run(inputs: Record) -> tuple[Any, ...]:
         with placement.torch.inference_mode():
-            found = call(model, placement.put(inputs))
-            return tuple(tensor.float().cpu() for tensor in found)
+            outputs = call(model, placement.put(inputs))
+            return tuple(tensor.float().cpu() for tensor in outputs)
 
     return Tower(placement, run)
 
@@ -190,7 +183,16 @@ def _converted(placement: Placement, model: Any, call: Call, prepare: Preparatio
     if inputs.keys() != {"pixel_values"}:
         raise ModelError(f"it takes {', '.join(inputs)}, not pixels alone")
     pixels = inputs["pixel_values"].float()
-    module = _module(torch, model, call)
+
+    class Images(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = model
+
+        def forward(self, pixel_values: Any) -> tuple[Any, ...]:
+            return call(self.model, {"pixel_values": pixel_values})
+
+    module = Images().eval()
     fast_path = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)  # one fused kernel, which no backend knows
     try:
@@ -203,32 +205,21 @@ def _converted(placement: Placement, model: Any, call: Call, prepare: Preparatio
     finally:
         torch.backends.mha.set_fastpath_enabled(fast_path)
 
-    def outputs(inputs: Mapping[str, Any]) -> tuple[Any, ...]:
+    def outputs(inputs: Record) -> tuple[Any, ...]:
         found = run(inputs["pixel_values"].float().numpy())
         return tuple(torch.from_numpy(array) for array in found)
 
     return Tower(placement, outputs)
 
 
-def _module(torch: Any, model: Any, call: Call) -> Any:
-    class Tower(torch.nn.Module):  # type: ignore[misc]
-        def __init__(self) -> None:
-            super().__init__()
-            self.model = model
-
-        def forward(self, pixel_values: Any) -> tuple[Any, ...]:
-            return call(self.model, {"pixel_values": pixel_values})
-
-    return Tower().eval()
-
-
 def _compare(expected: tuple[Any, ...], found: tuple[Any, ...], least: float) -> None:
     for tensor, array in zip(expected, found, strict=True):
-        a = np.asarray(tensor.numpy(), dtype=np.float64).reshape(len(array), -1)
-        b = np.asarray(array, dtype=np.float64).reshape(len(array), -1)
+        if tensor.shape != array.shape:
+            raise ModelError(f"its vectors have the shape {array.shape}, not {tensor.shape}")
+        a, b = (np.asarray(each, np.float64).reshape(len(array), -1) for each in (tensor, array))
         norms = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
         cosine = ((a * b).sum(axis=1) / np.maximum(norms, np.finfo(np.float64).tiny)).min()
-        if a.shape != b.shape or not cosine >= least:
+        if not cosine >= least:
             raise ModelError(f"its vectors have cosine {cosine:.6f} with torch's")
 
 
@@ -293,14 +284,14 @@ class TowerEncoder(ABC):
         return self.tower.placement
 
     @abstractmethod
-    def encode(self, texts: Sequence[str]) -> Any:
+    def encode(self, texts: Texts) -> Any:
         """Return a tensor of vectors of texts, (n, dimension)."""
 
     @abstractmethod
-    def count_long(self, texts: Sequence[str]) -> tuple[int, int]:
+    def count_long(self, texts: Texts) -> tuple[int, int]:
         """Return how many texts are too long, and how many tokens the model reads."""
 
-    def embed_images(self, images: Sequence[Any]) -> Floats32:
+    def embed_images(self, images: Images) -> Floats32:
         """Return projected vectors of n images, (n, dimension), not normalised.
 
         See `equipoise.models.images.as_rgb` for what an image is. A vector is NaN where the model
@@ -308,7 +299,7 @@ class TowerEncoder(ABC):
         """
         return _stack(self.info.dimension, self.image_batches.map(self._images, images))
 
-    def embed_texts(self, texts: Sequence[str]) -> Floats32:
+    def embed_texts(self, texts: Texts) -> Floats32:
         """Return projected vectors of n texts, (n, dimension), not normalised.
 
         A text that is longer than the model reads is cut, with a warning that counts them.
@@ -322,10 +313,10 @@ class TowerEncoder(ABC):
             )
         return _stack(self.info.dimension, self.text_batches.map(self._texts, texts))
 
-    def _images(self, images: Sequence[Any]) -> Floats32:
+    def _images(self, images: Images) -> Floats32:
         return _array(self.tower.run(self.prepare(images))[0])
 
-    def _texts(self, texts: Sequence[str]) -> Floats32:
+    def _texts(self, texts: Texts) -> Floats32:
         with self.placement.torch.inference_mode():
             return _array(self.encode(texts).float().cpu())
 
@@ -338,14 +329,14 @@ class TowerClassifier:
     """
 
     info: ModelInfo
-    labels: tuple[str, ...]
+    labels: Strings
     model: Any
     prepare: Preparation
     tower: Tower
     batches: Batches
     multi_label: bool = False
 
-    def predict_proba(self, images: Sequence[Any]) -> Floats32:
+    def predict_proba(self, images: Images) -> Floats32:
         """Return class probabilities of n images, (n, classes).
 
         Rows sum to 1, unless the model was trained for several labels an image; NaN where the model
@@ -353,15 +344,15 @@ class TowerClassifier:
         """
         return _stack(len(self.labels), self.batches.map(self._probabilities, images))
 
-    def features(self, images: Sequence[Any]) -> Floats32:
+    def features(self, images: Images) -> Floats32:
         """Return what the last layer sees of n images, (n, dimension)."""
         return _stack(self.info.dimension, self.batches.map(self._features, images))
 
-    def _probabilities(self, images: Sequence[Any]) -> Floats32:
+    def _probabilities(self, images: Images) -> Floats32:
         logits = self.tower.run(self.prepare(images))[0]
         return _array(logits.sigmoid() if self.multi_label else logits.softmax(dim=-1))
 
-    def _features(self, images: Sequence[Any]) -> Floats32:
+    def _features(self, images: Images) -> Floats32:
         seen = self.tower.run(self.prepare(images))[1:]
         if not seen:
             raise no_features(self.info.name)

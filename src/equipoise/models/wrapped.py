@@ -18,7 +18,7 @@ from pydantic import TypeAdapter
 from equipoise.core.arrays import Booleans, Floats, Floats32, Positions
 from equipoise.core.errors import ModelError
 from equipoise.models.hub import without_revision
-from equipoise.models.info import ModelInfo, digests, one_digest
+from equipoise.models.info import Facts, ModelInfo, Record, Strings, Texts, digests, one_digest
 from equipoise.models.protocols import DualEncoder
 from equipoise.models.registry import Options, absolute, adapter, load_nested, relative
 
@@ -38,7 +38,7 @@ class Rule:
     """
 
     neutral: str
-    attributed: tuple[str, ...]
+    attributed: Strings
 
 
 @dataclass(frozen=True)
@@ -54,25 +54,17 @@ class Ensemble:
     """
 
     rules: tuple[Rule, ...]
-    values: tuple[str, ...]
+    values: Strings
 
-    def said(self, text: str) -> tuple[str, ...]:
+    def said(self, text: str) -> Strings:
         """Return the captions that a text stands for; itself where it is not neutral."""
         for pattern, rule in self._patterns:
             found = pattern.fullmatch(text)
-            if found is None:
-                continue
-            subject = found.group(1) if pattern.groups else ""
-            if self._named.search(subject if pattern.groups else text):
-                continue
-            return tuple(one.replace(PLACE, subject) for one in rule.attributed)
+            # What stands for the subject, or of a whole text all of it, must name no value.
+            if found and not self._named.search(found[pattern.groups]):
+                subject = found[1] if pattern.groups else ""
+                return tuple(caption.replace(PLACE, subject) for caption in rule.attributed)
         return (text,)
-
-    def embed(
-        self, embed_texts: Callable[[Sequence[str]], Floats32], texts: Sequence[str]
-    ) -> Floats32:
-        """Return one vector for each text: of several captions the mean of their unit vectors."""
-        return mean_vectors(embed_texts, [self.said(text) for text in texts])
 
     @cached_property
     def _patterns(self) -> list[tuple[re.Pattern[str], Rule]]:
@@ -87,9 +79,10 @@ class Ensemble:
         return naming(self.values)
 
 
-def mean_vectors(
-    embed_texts: Callable[[Sequence[str]], Floats32], said: Sequence[Sequence[str]]
-) -> Floats32:
+Embed = Callable[[Texts], Floats32]
+
+
+def mean_vectors(embed_texts: Embed, said: Sequence[Texts]) -> Floats32:
     """Return one vector for each group of captions: the mean of their unit vectors.
 
     Of a single caption it is the vector itself, as long as it is. Every caption is read once.
@@ -107,7 +100,7 @@ def mean_vectors(
     return np.array(found, dtype=np.float32).reshape(len(said), vectors.shape[1])
 
 
-def naming(words: Sequence[str]) -> re.Pattern[str]:
+def naming(words: Texts) -> re.Pattern[str]:
     """Return a pattern that finds any of some words as a whole word, whatever its case."""
     every = "|".join(re.escape(one) for one in sorted(words, key=len, reverse=True))
     return re.compile(rf"(?<!\w)(?:{every})(?!\w)" if every else r"(?!)", re.IGNORECASE)
@@ -140,13 +133,13 @@ class Wrapping:
 
     ensemble: Ensemble | None = None
     transform: Floats32 | None = None
-    applied_to: tuple[str, ...] = ("texts", "images")
-    spared: tuple[str, ...] = ()
+    applied_to: Strings = ("texts", "images")
+    spared: Strings = ()
     matching: Matching | None = None
-    record: Mapping[str, Any] = field(default_factory=dict)
+    record: Record = field(default_factory=dict)
 
     @property
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> Facts:
         """All that decides an output but the numbers of the transform, as JSON takes it."""
         return {
             "ensemble": None if self.ensemble is None else asdict(self.ensemble),
@@ -178,18 +171,17 @@ class WrappedEncoder:
         found, matching = self._transformed(found, chosen), self.wrapping.matching
         return found if matching is None else matching.images(found)
 
-    def embed_texts(self, texts: Sequence[str]) -> Floats32:
+    def embed_texts(self, texts: Texts) -> Floats32:
         """Return projected vectors of n texts, (n, dimension), not normalised."""
         matching = self.wrapping.matching
         return self._read(texts) if matching is None else matching.texts(self._read, texts)
 
-    def _read(self, texts: Sequence[str]) -> Floats32:
+    def _read(self, texts: Texts) -> Floats32:
         ensemble, applied = self.wrapping.ensemble, "texts" in self.wrapping.applied_to
-        found = (
-            self.base.embed_texts(texts)
-            if ensemble is None
-            else ensemble.embed(self.base.embed_texts, texts)
-        )
+        if ensemble is None:
+            found = self.base.embed_texts(texts)
+        else:
+            found = mean_vectors(self.base.embed_texts, [*map(ensemble.said, texts)])
         named = naming(self.wrapping.spared)
         chosen = [applied and named.search(text) is None for text in texts]
         return self._transformed(found, np.array(chosen, dtype=bool))
@@ -253,7 +245,7 @@ def load(target: str, options: Options) -> WrappedEncoder:
     without_revision(target, options)
     folder = Path(target).expanduser()
     try:
-        settings = TypeAdapter(_Settings).validate_json((folder / SETTINGS).read_bytes())
+        settings = TypeAdapter(Settings).validate_json((folder / SETTINGS).read_bytes())
     except (OSError, ValueError) as error:
         raise ModelError(f"{target} holds no {SETTINGS} that can be read: {error}.") from error
     base = _base(settings, folder, options)
@@ -280,21 +272,7 @@ def load(target: str, options: Options) -> WrappedEncoder:
     return WrappedEncoder(info, base, wrapping)
 
 
-@dataclass(frozen=True)
-class _Settings:
-    """What the file of settings holds."""
-
-    format: Literal[1, 2]
-    base: str
-    base_weights_sha256: str
-    ensemble: Ensemble | None
-    applied_to: tuple[str, ...]
-    spared: tuple[str, ...]
-    record: dict[str, Any]
-    matching: dict[str, Any] | None = None
-
-
-def _base(settings: _Settings, folder: Path, options: Options) -> Any:
+def _base(settings: Settings, folder: Path, options: Options) -> Any:
     name = absolute(settings.base, folder)
     try:
         base = load_nested(name, options)
@@ -310,30 +288,29 @@ def _base(settings: _Settings, folder: Path, options: Options) -> Any:
     return base
 
 
-def _wrapping(settings: _Settings, folder: Path, dimension: int) -> Wrapping:
+def _wrapping(settings: Settings, folder: Path, dimension: int) -> Wrapping:
     from safetensors.numpy import load_file
 
     transform, matching, numbers = None, None, {}
-    if settings.applied_to or settings.format == MATCHED:
+    if settings.applied_to or settings.matching:
         numbers = load_file(folder / TRANSFORM)
     if settings.applied_to:
         transform = numbers["transform"]
         if transform.shape != (dimension, dimension):
             raise ValueError(f"a transform of shape {transform.shape} for {dimension} numbers")
-    if settings.format == MATCHED:
-        matching = Matching.of(settings.matching or {}, numbers, dimension)
+    if (settings.format == MATCHED) != (settings.matching is not None):
+        raise ValueError(f"a matching in format {settings.format}")
+    if settings.matching:
+        matching = Matching.of(settings.matching, numbers, dimension)
     return Wrapping(
-        settings.ensemble,
-        transform,
-        settings.applied_to,
-        settings.spared,
-        matching,
+        settings.ensemble, transform, settings.applied_to, settings.spared, matching,
         settings.record,
-    )
+    )  # fmt: skip
 
 
-Embed = Callable[[Sequence[str]], Floats32]
 NUMBERS = ("gate", "offset", "directions")
+LEAD = 2
+"""Blocks that every image fills: its own, and that without directions."""
 
 
 @dataclass(frozen=True)
@@ -352,15 +329,31 @@ class Said:
 
 
 @dataclass(frozen=True)
-class _Attribute:
+class Attribute:
+    """Values of an attribute, in the order of the gate's columns."""
+
     attribute: str
     values: tuple[Said, ...]
 
 
 @dataclass(frozen=True)
 class _Facts:
-    attributes: tuple[_Attribute, ...]
+    attributes: tuple[Attribute, ...]
     weights: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the file of settings holds."""
+
+    format: Literal[1, 2]
+    base: str
+    base_weights_sha256: str
+    ensemble: Ensemble | None
+    applied_to: Strings
+    spared: Strings
+    record: Facts
+    matching: _Facts | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -375,55 +368,45 @@ class Matching:
 
     Attributes
     ----------
-    attributes : mapping of str to tuple of Said
-        By attribute, its values in the order of the gate's columns.
+    attributes : tuple of Attribute
     weights : tuple of float
-        Of the text itself, of it without directions (if there are any), of each attribute: 0 or
-        above, 1 in all.
+        Of the text itself, of it without directions, of each attribute: 0 or above, 1 in all.
     gate : ndarray of float32, shape (dimension, values)
         An image of unit length times this, plus `offset`, is largest at its own values.
     offset : ndarray of float32, shape (values,)
     directions : ndarray of float32, shape (k, dimension)
-        Orthonormal rows; none with k = 0.
+        Orthonormal rows.
     """
 
-    attributes: Mapping[str, tuple[Said, ...]]
+    attributes: tuple[Attribute, ...]
     weights: tuple[float, ...]
     gate: Floats32
     offset: Floats32
     directions: Floats32
 
     @staticmethod
-    def of(given: Mapping[str, Any], numbers: Mapping[str, Floats32], dimension: int) -> Matching:
+    def of(facts: _Facts, numbers: Mapping[str, Floats32], dimension: int) -> Matching:
         """Read what `facts` and `numbers` made of a matching.
 
         Raises
         ------
         ValueError, KeyError
-            If texts, weights and numbers are missing, or do not belong together.
+            If numbers are missing, or do not belong to the texts and weights.
         """
-        facts = TypeAdapter(_Facts).validate_python(given)
-        attributes = {each.attribute: each.values for each in facts.attributes}
-        matching = Matching(attributes, facts.weights, *(numbers[name] for name in NUMBERS))
-        count = sum(map(len, attributes.values()))
-        if (
-            matching.gate.shape != (dimension, count)
-            or matching.offset.shape != (count,)
-            or matching.directions.shape[1:] != (dimension,)
-            or len(facts.weights) != matching._filled_blocks
-        ):
+        parts = {name: numbers[name] for name in NUMBERS}
+        matching = Matching(facts.attributes, facts.weights, **parts)
+        count = sum(matching._sizes)
+        shapes = [array.shape for array in parts.values()]
+        shapes[2] = shapes[2][1:]
+        fits = shapes == [(dimension, count), (count,), (dimension,)]
+        if not fits or len(facts.weights) != LEAD + len(facts.attributes):
             raise ValueError(f"numbers that do not belong to {count} values of {dimension} numbers")
         return matching
 
     @property
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> Facts:
         """All but the numbers of the gate, as JSON takes it."""
-        # A list: the order of attributes is that of the weights and of the gate's columns.
-        told = [
-            {"attribute": name, "values": [asdict(one) for one in values]}
-            for name, values in self.attributes.items()
-        ]
-        return {"attributes": told, "weights": list(self.weights)}
+        return asdict(_Facts(self.attributes, self.weights))
 
     @property
     def numbers(self) -> dict[str, Floats32]:
@@ -438,9 +421,9 @@ class Matching:
     @property
     def stretch(self) -> float:
         """What a cosine is to be multiplied by to be the mean of cosines."""
-        return self._length * math.sqrt(self._filled_blocks)
+        return self._length * math.sqrt(LEAD + len(self.attributes))
 
-    def told(self, images: Floats) -> dict[str, Positions]:
+    def told(self, images: Floats) -> list[Positions]:
         """Return the value of each attribute that images of unit length are told to have.
 
         Parameters
@@ -449,11 +432,12 @@ class Matching:
 
         Returns
         -------
-        dict of str to ndarray of int, shape (n,)
-            Places in `attributes`.
+        list of ndarray of int, shape (n,)
+            Columns of the gate, one for each attribute.
         """
         scores = images @ self.gate.astype(np.float64) + self.offset.astype(np.float64)
-        return {name: scores[:, here].argmax(axis=1) for name, here in self._columns.items()}
+        ends = np.cumsum([0, *self._sizes]).tolist()
+        return [scores[:, start:end].argmax(axis=1) + start for start, end in pairwise(ends)]
 
     def cosines(self, images: Floats, blocks: Floats) -> Floats:
         """Return what the weights weigh, of images of unit length and one neutral text.
@@ -468,12 +452,9 @@ class Matching:
         -------
         ndarray of float64, shape (n, weights)
         """
-        lead, every = self._lead, np.arange(len(images))
-        columns = [images @ blocks[0], self.cleared(images) @ blocks[lead - 1]][:lead]
-        near = images @ blocks[lead:].T
-        told = self.told(images)
-        columns += [near[every, self._columns[name].start + told[name]] for name in told]
-        return np.column_stack(columns)
+        near, every = images @ blocks[LEAD:].T, np.arange(len(images))
+        fitting = [near[every, place] for place in self.told(images)]
+        return np.column_stack([images @ blocks[0], self.cleared(images) @ blocks[1], *fitting])
 
     def cleared(self, unit: Floats) -> Floats:
         """Return vectors without the directions, at length 1."""
@@ -485,14 +466,12 @@ class Matching:
         unit = unit_vectors(vectors)
         blocks = np.zeros((len(unit), self._blocks, len(self.gate)), dtype=np.float32)
         blocks[:, 0] = unit
-        if self._lead > 1:
-            blocks[:, 1] = self.cleared(unit)
-        every = np.arange(len(unit))
-        for name, place in self.told(unit).items():
-            blocks[every, self._lead + self._columns[name].start + place] = unit
+        blocks[:, 1] = self.cleared(unit)
+        for place in self.told(unit):
+            blocks[np.arange(len(unit)), LEAD + place] = unit
         return np.pad(blocks.reshape(len(unit), self.dimension - 1), ((0, 0), (0, 1)))
 
-    def texts(self, embed_texts: Embed, texts: Sequence[str]) -> Floats32:
+    def texts(self, embed_texts: Embed, texts: Texts) -> Floats32:
         """Return vectors of texts, (n, `dimension`), read by the model inside.
 
         Parameters
@@ -509,7 +488,7 @@ class Matching:
                 found[row, -1] = math.sqrt(max(self._length**2 - float(weights @ weights), 0.0))
         return found
 
-    def blocks(self, embed_texts: Embed, texts: Sequence[str]) -> list[Floats]:
+    def blocks(self, embed_texts: Embed, texts: Texts) -> list[Floats]:
         """Return unit vectors of each text, (1 or blocks, dimension).
 
         Those of a neutral text are its own, without directions, and for each value.
@@ -519,43 +498,28 @@ class Matching:
         ends = np.cumsum([len(some) for some in groups])
         parts = np.split(unit, ends[:-1]) if groups else []
         return [
-            part
-            if len(part) == 1 or self._lead == 1
-            else np.concatenate([part[:1], self.cleared(part[:1]), part[1:]])
+            part if len(part) == 1 else np.concatenate([part[:1], self.cleared(part[:1]), part[1:]])
             for part in parts
         ]
 
-    def _said(self, text: str) -> list[tuple[str, ...]]:
+    def _said(self, text: str) -> list[Strings]:
         """Return a text, then, of a neutral one, its captions for each value."""
         captions = [each.said(text) for each in self._ensembles]
         fits = not self._named.search(text) and (text,) not in captions
         return [(text,), *captions] if fits else [(text,)]
 
-    @cached_property
-    def _columns(self) -> dict[str, slice]:
-        ends = np.cumsum([0, *map(len, self.attributes.values())]).tolist()
-        return {
-            name: slice(*two) for name, two in zip(self.attributes, pairwise(ends), strict=True)
-        }
+    @property
+    def _sizes(self) -> list[int]:
+        return [len(each.values) for each in self.attributes]
 
     @cached_property
     def _block_weights(self) -> Floats:
         """Weights of all blocks: every value of an attribute has that of the attribute."""
-        sizes = [*[1] * self._lead, *map(len, self.attributes.values())]
-        return np.repeat(np.array(self.weights), sizes)
-
-    @property
-    def _lead(self) -> int:
-        """Blocks that every image fills: its own, and that without directions."""
-        return 2 if len(self.directions) else 1
+        return np.repeat(np.array(self.weights), [*[1] * LEAD, *self._sizes])
 
     @property
     def _blocks(self) -> int:
-        return self._lead + len(self.offset)
-
-    @property
-    def _filled_blocks(self) -> int:
-        return self._lead + len(self.attributes)
+        return LEAD + len(self.offset)
 
     @cached_property
     def _length(self) -> float:
@@ -564,12 +528,11 @@ class Matching:
 
     @cached_property
     def _ensembles(self) -> list[Ensemble]:
-        every = [one for values in self.attributes.values() for one in values]
-        return [Ensemble(one.rules, ()) for one in every]
+        return [Ensemble(said.rules, ()) for each in self.attributes for said in each.values]
 
     @cached_property
     def _named(self) -> Any:
-        return naming([one.value for values in self.attributes.values() for one in values])
+        return naming([said.value for each in self.attributes for said in each.values])
 
 
 def unit_vectors(vectors: Any) -> Floats:

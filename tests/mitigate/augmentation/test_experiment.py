@@ -7,16 +7,9 @@ from scipy import stats
 
 from equipoise.core import Verdict
 from equipoise.core.errors import InputError, RunError
-from equipoise.mitigate.augmentation import (
-    ARMS,
-    Faces,
-    MixedFaces,
-    PlainFaces,
-    Regions,
-    Schedule,
-    augmentation_experiment,
-)
-from equipoise.mitigate.augmentation.experiment import Experiment
+from equipoise.mitigate import Faces, MixedFaces, Regions, Schedule, augmentation_experiment
+from equipoise.mitigate.augmentation.experiment import ARMS, Experiment
+from equipoise.mitigate.augmentation.faces import PlainFaces
 from equipoise.mitigate.augmentation.findings import findings_of, gain, tables_of
 from equipoise.mitigate.augmentation.training import Job, network, predict, train
 from equipoise.planted.faces import GROUPS, TOOLS, draw_faces
@@ -35,7 +28,7 @@ def weights(module):
     return [value.detach().numpy() for value in module.state_dict().values()]
 
 
-@pytest.mark.parametrize("name", ["cnn", "vit", "torchvision:resnet18", "timm:resnet10t"])
+@pytest.mark.parametrize("name", ["cnn", "vit", "timm:resnet10t"])
 def test_networks_by_name_start_from_their_seed(name):
     before = torch.get_rng_state()
     one, same, other = (network(name, 4, 40, seed=seed) for seed in (1, 1, 2))

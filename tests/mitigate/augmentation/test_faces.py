@@ -3,19 +3,17 @@
 import math
 from pathlib import Path
 
-import cv2
 import matplotlib as mpl
 import numpy as np
 import pytest
 from PIL import Image
 
-from equipoise.core.errors import InputError, ModelError
-from equipoise.mitigate.augmentation import (
+from equipoise.core.errors import InputError
+from equipoise.mitigate import (
     CascadeDetector,
     Faces,
     MixedFaces,
     Regions,
-    YuNetDetector,
     mix_regions,
     noise_region,
     regions_of_columns,
@@ -141,34 +139,3 @@ def test_the_cascade_finds_a_face_and_counts_images_without():
     assert top < 100 < bottom
     assert right - left < 160
     assert found.missing(["woman", "man"]) == {"man": (1, 1), "woman": (0, 1)}
-
-
-def test_yunet_sees_blue_first_at_the_size_of_each_image(tmp_path, monkeypatch):
-    class Detector:
-        def setInputSize(self, size):  # noqa: N802 - OpenCV's name
-            self.size = size
-
-        def detect(self, image):
-            assert self.size == (image.shape[1], image.shape[0])
-            blue = image[..., 0] > 0
-            rows, columns = (np.flatnonzero(blue.any(axis=axis)) for axis in (1, 0))
-            if not len(rows):
-                return 1, None
-            ends = columns[0], rows[0], np.ptp(columns) + 1, np.ptp(rows) + 1
-            return 1, np.array([[*ends, *[0.0] * 11]])
-
-    monkeypatch.setattr(cv2.FaceDetectorYN, "create", lambda *_: Detector())
-    (tmp_path / "yunet.onnx").touch()
-    image, red = np.zeros((2, 64, 48, 3), np.uint8)
-    image[32:48, 16:32, 2], red[..., 0] = 255, 255
-    found = YuNetDetector(tmp_path / "yunet.onnx")([image, red])
-    assert found.boxes.tolist() == [[16, 32, 32, 48], [0, 0, 0, 0]]
-
-
-def test_a_missing_or_wrong_file_of_yunet(tmp_path):
-    images = [np.zeros((64, 64, 3), np.uint8)]
-    with pytest.raises(ModelError, match="no.onnx: no such file; expected the ONNX file of YuNet"):
-        YuNetDetector(tmp_path / "no.onnx")(images)
-    (tmp_path / "wrong.onnx").write_bytes(b"no model")
-    with pytest.raises(ModelError, match="wrong.onnx: OpenCV cannot use it as a YuNet face detect"):
-        YuNetDetector(tmp_path / "wrong.onnx")(images)

@@ -129,7 +129,7 @@ def augment_command(
     from equipoise.cli.augmentation import AugmentConfig, run_configured, run_drawn
     from equipoise.cli.runs import facts, write
     from equipoise.evidence import new_run
-    from equipoise.mitigate.augmentation import ARMS
+    from equipoise.mitigate.augmentation.experiment import ARMS
     from equipoise.mitigate.page import accuracies, conclusions
 
     if images % 4:

@@ -30,6 +30,7 @@ from equipoise.mitigate.augmentation.training import (
     train,
 )
 from equipoise.mitigate.recipe import Progress
+from equipoise.models.info import Strings
 from equipoise.stats.resampling import Bootstrap, Resampling
 
 ARMS = ("biased", "partial mixing", "uniform noise", "balanced")
@@ -59,9 +60,9 @@ class Experiment:
         By set of images, then by class and group: images.
     """
 
-    networks: tuple[str, ...]
-    classes: tuple[str, ...]
-    groups: tuple[str, ...]
+    networks: Strings
+    classes: Strings
+    groups: Strings
     truth: Integers
     answers: Mapping[Pair, Integers]
     associations: Mapping[Pair, Mapping[Pair, Estimate]]
@@ -176,7 +177,7 @@ def augmentation_experiment(  # noqa: PLR0913 - the parts of an experiment
     return Experiment(names, classes, groups, truth, answers, associations, missing, counts)
 
 
-def _check_sets(sets: Mapping[str, Faces]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _check_sets(sets: Mapping[str, Faces]) -> tuple[Strings, Strings]:
     """Return the classes and the groups that all three sets have.
 
     Raises

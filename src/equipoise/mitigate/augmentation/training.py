@@ -16,11 +16,12 @@ from pydantic import Field
 from equipoise import __version__
 from equipoise.audits.config_fields import Section
 from equipoise.core.arrays import AnyArray, Bytes, Floats32, Integers
-from equipoise.core.errors import InputError, MissingExtraError, ModelError
+from equipoise.core.errors import InputError, ModelError
 from equipoise.mitigate.augmentation.faces import Faces, PlainFaces
 from equipoise.mitigate.fitting import read_state, save_state
 from equipoise.mitigate.recipe import Count, Rate
 from equipoise.models import runtimes
+from equipoise.models.info import Strings, Texts
 from equipoise.models.towers import last_linear, seen_by
 from equipoise.stats.streams import stream
 
@@ -35,8 +36,7 @@ def network(name: str, classes: int, size: int, *, seed: int) -> Any:
     Parameters
     ----------
     name : str
-        "cnn" or "vit", which train in seconds on a CPU; "torchvision:resnet18",
-        "timm:vit_tiny_patch16_224" and the like.
+        "cnn" or "vit", which train in seconds on a CPU; "timm:resnet18" and the like.
     classes : int
     size : int
         Side of the images in pixels.
@@ -70,23 +70,19 @@ def _built(name: str, classes: int, size: int) -> Any:
         return _cnn(classes)
     if name == "vit":
         return _vit(classes, size)
-    if library == "torchvision" and rest:
-        return _of_torchvision(rest, classes, size)
-    if library == "timm" and rest:
-        timm = runtimes.timm()
-        if not timm.is_model(rest):
-            raise ModelError(f"timm has no network called {rest!r}")
-        try:
-            return timm.create_model(rest, pretrained=False, num_classes=classes, img_size=size)
-        except TypeError:
-            # Networks of convolutions take any size, and no argument for it.
-            return timm.create_model(rest, pretrained=False, num_classes=classes)
-    raise InputError(
-        f"no network is called {name!r}; expected cnn, vit, torchvision:NAME or timm:NAME"
-    )
+    if library != "timm" or not rest:
+        raise InputError(f"no network is called {name!r}; expected cnn, vit or timm:NAME")
+    timm = runtimes.timm()
+    if not timm.is_model(rest):
+        raise ModelError(f"timm has no network called {rest!r}")
+    try:
+        return timm.create_model(rest, pretrained=False, num_classes=classes, img_size=size)
+    except TypeError:
+        # Networks of convolutions take any size, and no argument for it.
+        return timm.create_model(rest, pretrained=False, num_classes=classes)
 
 
-def check_networks(names: Sequence[str], size: int) -> None:
+def check_networks(names: Texts, size: int) -> None:
     """Build each network once, so that an error comes before any training.
 
     Raises
@@ -125,19 +121,6 @@ def _vit(classes: int, size: int) -> Any:
     return ViTForImageClassification(config)
 
 
-def _of_torchvision(name: str, classes: int, size: int) -> Any:
-    try:
-        from torchvision.models import get_model, list_models  # type: ignore[import-untyped]
-    except ImportError as error:
-        raise MissingExtraError("torchvision", "timm") from error
-    if name not in list_models():
-        raise ModelError(f"torchvision has no network called {name!r}")
-    options: dict[str, Any] = {"image_size": size} if name.startswith("vit") else {}
-    if name.startswith(("inception", "googlenet")):
-        options = {"aux_logits": False, "init_weights": True}
-    return get_model(name, weights=None, num_classes=classes, **options)
-
-
 class Schedule(Section):
     """Settings of a training.
 
@@ -170,12 +153,12 @@ class Job:
     """
 
     name: str
-    classes: tuple[str, ...]
+    classes: Strings
     seed: int
     schedule: Schedule
 
 
-def class_codes(classes: Sequence[str], labels: AnyArray) -> Integers:
+def class_codes(classes: Texts, labels: AnyArray) -> Integers:
     """Return the place of each label among the classes."""
     return np.array([classes.index(str(label)) for label in labels], dtype=np.int64)
 
