@@ -59,17 +59,6 @@ def swatches(*, device, dtype):
     return Swatches()
 
 
-class PlainSwatches:
-    """Makes swatches, and cannot be controlled."""
-
-    def __init__(self):
-        self.info = info("plain swatches")
-        self.made = Swatches()
-
-    def generate(self, prompts, *, seeds, sampling):
-        return self.made.generate(prompts, seeds=seeds, sampling=sampling)
-
-
 def captions(subjects=4):
     """Sets of six captions."""
     words = ["doctor", "umpire", "nurse", "chef", "pilot", "clerk", "judge", "baker"]

@@ -77,10 +77,8 @@ def clip(folder):
     from transformers import CLIPConfig, CLIPImageProcessorPil, CLIPModel
 
     tokenizer = _clip_tokenizer()
-    tower = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2}
-    tower |= {"num_attention_heads": 2}
     config = CLIPConfig(
-        text_config=tower
+        text_config=TOWER
         | {
             "vocab_size": len(tokenizer),
             "max_position_embeddings": 64,
@@ -88,11 +86,10 @@ def clip(folder):
             "eos_token_id": 1,
             "pad_token_id": 1,
         },
-        vision_config=tower | {"image_size": 32, "patch_size": 8},
+        vision_config=VISION,
         projection_dim=24,
     )
-    size = {"shortest_edge": 32}
-    processor = CLIPImageProcessorPil(size=size, crop_size={"height": 32, "width": 32})
+    processor = CLIPImageProcessorPil(size={"shortest_edge": 32}, crop_size=SQUARE)
     return _save(folder, _seeded(CLIPModel, config), processor, tokenizer)
 
 
@@ -103,6 +100,8 @@ TOWER = {
     "num_attention_heads": 2,
 }
 SQUARE = {"height": 32, "width": 32}
+VISION = TOWER | {"image_size": 32, "patch_size": 8}
+START = {"bos_token": "<s>", "pad_token": "<pad>", "unk_token": "<unk>"}
 
 
 def _words_tokenizer(length, **special):
@@ -169,7 +168,7 @@ def flava(folder):
 
     tokenizer = _bert_tokenizer(77)
     config = FlavaConfig(
-        image_config=TOWER | {"image_size": 32, "patch_size": 8},
+        image_config=VISION,
         text_config=TOWER | {"vocab_size": len(tokenizer), "max_position_embeddings": 80},
         multimodal_config=TOWER,
         hidden_size=32,
@@ -193,7 +192,7 @@ def _blip_config(tokenizer):
         "encoder_hidden_size": 32,
         "projection_dim": 24,
     }
-    vision = TOWER | {"image_size": 32, "patch_size": 8, "initializer_range": 0.3}
+    vision = VISION | {"initializer_range": 0.3}
     return BlipConfig(text_config=TOWER | special, vision_config=vision, image_text_hidden_size=24)
 
 
@@ -265,14 +264,14 @@ def _classifier(folder, config, kind, **more):
 def vit(folder):
     from transformers import ViTConfig
 
-    config = ViTConfig(**TOWER, image_size=32, patch_size=8, initializer_range=0.2)
+    config = ViTConfig(**VISION, initializer_range=0.2)
     return _classifier(folder, config, "ViTForImageClassification")
 
 
 def vit_multi_label(folder):
     from transformers import ViTConfig
 
-    config = ViTConfig(**TOWER, image_size=32, patch_size=8, initializer_range=0.2)
+    config = ViTConfig(**VISION, initializer_range=0.2)
     kind = "multi_label_classification"
     return _classifier(folder, config, "ViTForImageClassification", problem_type=kind)
 
@@ -300,7 +299,7 @@ def blip_2(folder):
         OPTConfig,
     )
 
-    tokenizer = _words_tokenizer(64, bos_token="<s>", pad_token="<pad>", unk_token="<unk>")
+    tokenizer = _words_tokenizer(64, **START)
     processor = Blip2Processor(BlipImageProcessorPil(size=SQUARE), tokenizer, num_query_tokens=4)
     text = OPTConfig(
         vocab_size=len(tokenizer),
@@ -316,7 +315,7 @@ def blip_2(folder):
         init_std=0.3,
     )
     config = Blip2Config(
-        vision_config=TOWER | {"image_size": 32, "patch_size": 8, "initializer_range": 0.3},
+        vision_config=VISION | {"initializer_range": 0.3},
         qformer_config=TOWER | {"encoder_hidden_size": 32, "initializer_range": 0.3},
         text_config=text.to_dict(),
         num_query_tokens=4,
@@ -343,11 +342,9 @@ def llava(folder):
         LlavaProcessor,
     )
 
-    tokenizer = _words_tokenizer(
-        256, bos_token="<s>", pad_token="<pad>", unk_token="<unk>", image_token="<image>"
-    )
+    tokenizer = _words_tokenizer(256, **START, image_token="<image>")
     config = LlavaConfig(
-        vision_config=CLIPVisionConfig(**TOWER, image_size=32, patch_size=8).to_dict(),
+        vision_config=CLIPVisionConfig(**VISION).to_dict(),
         text_config=LlamaConfig(
             **TOWER,
             vocab_size=len(tokenizer),

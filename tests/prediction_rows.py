@@ -28,7 +28,7 @@ def rows_of(counts):
 
 
 @st.composite
-def rows(draw: st.DrawFn, classes: int = 3, groups: int = 3) -> Rows:
+def rows(draw, classes=3, groups=3):
     """Rows in which every group occurs."""
     shape = (classes, classes, groups)
     cells = draw(st.lists(st.integers(0, 6), min_size=classes**2 * groups, max_size=None))

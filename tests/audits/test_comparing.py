@@ -52,14 +52,6 @@ def test_swapping_gives_mcnemars_p_value(seed):
     assert pick(result, "accuracy").p_value == pytest.approx(expected, abs=0.07)
 
 
-def test_names_of_groups_and_order_of_rows_change_nothing():
-    frame = images()
-    moved = frame.sample(fraction=1.0, shuffle=True, seed=4).with_columns(
-        place=pl.col("place").replace({"x": "zz", "y": "aa"})
-    )
-    assert numbers(compare(run(moved, "poor", "good"))) == numbers(usual())
-
-
 def test_units_move_together():
     """Every image twice says no more than every image once, when its copies are one unit."""
     frame = images(300)
@@ -162,19 +154,6 @@ def test_base_rates_get_no_verdict_where_groups_determine_the_target():
     ranked = {(row["metric"], row["groups"]) for row in nested().tables["ranking"].to_pylist()}
     assert ("demographic_parity", "place") in ranked
     assert ("demographic_parity", "place × kind") not in ranked
-
-
-@pytest.mark.parametrize(
-    ("metric", "subject"),
-    [("equalized_odds", ""), ("equalized_odds", "cat"), ("effect_size_mean", ""),
-     ("cramers_v", "cat")],
-)  # fmt: skip
-def test_splitting_by_the_target_repeats_what_conditions_on_it(metric, subject):
-    tested = pick(nested(), metric, subject)
-    shown = pick(nested(), metric, subject, "place × kind")
-    assert shown.value == pytest.approx(tested.value, abs=1e-12)
-    assert shown.reason == "the same numbers as for place"
-    assert (tested.family is Family.DESCRIPTIVE, shown.verdict) == (False, Verdict.NONE)
 
 
 def test_disagreements_are_pairs_of_shown_differences_each_once():

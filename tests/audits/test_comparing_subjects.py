@@ -199,10 +199,3 @@ def test_parts_whose_subject_is_not_known_are_not_tested(planted):
     assert math.isnan(found.p_value)
     assert math.isnan(found.ci_low)
     assert "cannot be told apart" in found.reason
-
-
-def test_pairs_of_sets_of_one_concept_are_one_subject():
-    found = run_of("diversity")
-    result = audits.compare_results({"a": found, "b": found})
-    own = next(f for f in result.findings if f.metric == "iss_difference")
-    assert own.n == 2

@@ -43,10 +43,6 @@ def test_yaml_1_1_surprises_are_text(load):
     assert config.models["deepface"].map == {"yes": "on", "70": "1:30", "2024-01-01": "010"}
 
 
-def test_a_byte_order_mark_and_windows_line_ends_are_read(load):
-    assert load(b"\xef\xbb\xbf" + EXAMPLE.replace("\n", "\r\n").encode()) == load(EXAMPLE)
-
-
 def test_a_data_frame_is_a_table():
     frame = pd.DataFrame({"id": [1]})
     config = parse_config(with_data(table=frame))

@@ -5,8 +5,8 @@ import os
 import pytest
 
 from audits.configs import EXAMPLE, message, refusal, values, with_data, with_model
-from audits.live_models.worlds import associations, concepts, diversity, retrieval
-from equipoise.audits.config import load_config, parse_config
+from audits.live_models.worlds import diversity, retrieval
+from equipoise.audits.config import load_config
 from equipoise.core.errors import ConfigError
 
 CAPTIONS = {"format": "coco", "files": {"captions": "c.json"}}
@@ -32,7 +32,6 @@ def test_every_problem_is_in_one_message_with_its_line(load):
             "min: 0.6, on: lowr",
             ", line 12: gate[0].on: given 'lowr'; expected 'value', ",
         ),
-        ("min: 0.6", "min: 0.6, on: lowr", "; did you mean 'lower'?"),
         ("seed: 7", "seed: 7, seed: 8", ", line 10: the key 'seed' appears twice"),
         (
             "audit: predictions",
@@ -59,7 +58,6 @@ def test_a_problem_names_key_line_and_what_is_allowed(load, old, new, expected):
         ("a\x00b", "c.yaml: not YAML: "),
         ("[" * 5000, "c.yaml: nested too deeply"),
         ("a: 1\n---\nb: 2", "c.yaml, line 2: but found another document"),
-        ("? [a]\n: b", "c.yaml, line 1: found unhashable key"),
         ('a: 1\nmodels: {"m\\uD800": 1}', "c.yaml, line 2: 'm\\ud800' has a surrogate"),
         (b" " * 4_000_001, "c.yaml: 4000001 bytes; expected at most 4000000"),
     ],
@@ -89,12 +87,6 @@ def test_aliases_that_grow_without_bound_are_cut_short(load):
         ["m0: &m0 {a: 1}", *(f"m{i}: &m{i} {{<<: [*m{i - 1}, *m{i - 1}]}}" for i in range(1, 60))]
     )
     assert "m0: unknown key" in message(load, merged)
-
-
-def test_many_problems_are_cut_short():
-    text = refusal(values(models={f"m{i}": {"table": 3} for i in range(30)}))
-    assert text.startswith("c: 30 problems\n")
-    assert text.endswith("\n  and 10 more")
 
 
 def gate(**rule):
@@ -127,7 +119,6 @@ def within():
     [
         (with_model(prediction=None), "models.m: no prediction."),
         (with_model(top=["a", "b"]), "models.m: 'prediction' and 'top' are both given"),
-        (with_model(map={"a": "b"}, maps={"x": {"a": "b"}}), "models.m: 'map' and 'maps' are both"),
         (with_model(unknown=["x"], refused=["x"]), "models.m: 'x' is listed under more than one"),
         (with_model(encoding="klingon"), "models.m.encoding: given 'klingon'"),
         (with_data(max_unmatched=2), "data.max_unmatched: given 2; expected less than or equal to"),
@@ -139,15 +130,10 @@ def within():
         (gate(min=None), "gate[0]: gate rule on accuracy: min None, max None"),
         (gate(groups=["g", "h"]), "gate[0].groups: given 'g × h'. Allowed: g"),
         (gate(metric="accuracyy"), "gate[0]: 'accuracyy' is no metric of audits of predictions. "),
-        (gate(metric="ndkl"), "gate[0]: 'ndkl' is no metric of audits of predictions. Allowed: "),
         (values(testing={"thresholds": {"ndkl": 0.5}}), "testing.thresholds: 'ndkl' is no metric"),
         (
             values(models={n: {"table": "t", "prediction": "p"} for n in ("A", "a")}),
             "models: expected names that differ in more than case",
-        ),
-        (
-            values(metrics={"skewsize": {"min_expectd": 0}}),
-            "metrics.skewsize.min_expectd: unknown key. Allowed here: statistic, min_expected, ",
         ),
         (
             values(resampling={"permutations": 18}),
@@ -155,18 +141,9 @@ def within():
         ),
         (None, "empty; expected the keys audit, data, models, metrics, extraction, resampling, "),
         (retrieval(model="clip"), "models.m.model: given 'clip'"),
-        (retrieval(model="hg:clip"), "models.m.model: given 'hg:clip'"),
         (retrieval(model="hf:clip", device="gpu"), "models.m.device: given 'gpu'"),
-        (retrieval(model="hf:clip", modle="x"), "models.m.modle: unknown key. Allowed here: "),
         (retrieval(model="hf:a", **FILES), "models.m: 'model' and 'images' are given"),
-        (diversity(model="hf:a", file="a.npy"), "models.m: 'model' and 'file' are given"),
-        (concepts(model="hf:a", file="a.csv"), "models.m: 'model' and 'file' are given"),
-        (
-            associations(model="hf:a", embeddings={"images": {"file": "a"}}),
-            "models.m: 'model' and 'embeddings' are given",
-        ),
         (retrieval(revision="main", **FILES), "models.m: 'revision' is about a model to run"),
-        (concepts(file="a.csv", templates="openai_7"), "models.m: 'templates' is about a model to"),
         (retrieval() | {"queries": None}, "queries: required, and missing: "),
         (retrieval() | {"ranking": {"k": "12"}}, "ranking.k[0]: given '12'; expected a whole"),
         (retrieval() | {"ranking": {"desired": "unifrom"}}, "ranking.desired: given 'unifrom'; "),
@@ -196,10 +173,6 @@ def test_templates_have_one_place_for_the_word(templates):
     assert refusal(config).startswith("c: queries.templates: given ")
 
 
-def test_the_fewest_permutations_that_can_reject_are_allowed():
-    assert parse_config(values(resampling={"permutations": 19})).resampling.permutations == 19
-
-
 def ruled(**rule):
     return {**CAPTIONS, "rules": [rule]}
 
@@ -213,10 +186,8 @@ SIZE = {"name": "mine", "ignored": 0.3, "needed": 0.1}
         ({}, ": given {}; expected one of 'table', 'folder', "),
         ({"table": "t.csv"}, ": id: required, and missing"),
         ({"folder": "x", "id": "i"}, ": 'id' goes with 'table' or 'format', and 'folder' is given"),
-        ({**STREET, "delimiter": ";"}, ": 'delimiter' goes with 'table', and 'format' is given"),
         ({"format": "cocoa", "files": "x"}, ".format: there is no format 'cocoa'; there are "),
         ({"format": "coco", "files": "c.json"}, ": files: coco is read from a mapping"),
-        ({"format": "coco", "files": {"caption": "c.json"}}, ": files: given 'caption'. Allowed: "),
         ({**STREET, "id": "x"}, ": 'id' is given, and dollar_street has ids of its own"),
         ({**STREET, "options": {"columns": {"label": "x"}}}, ": options.columns"),
         ({"table": "t.csv", "id": "i", "crop": {"left": "l", "top": "t"}}, ".crop: given "),

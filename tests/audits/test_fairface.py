@@ -48,21 +48,6 @@ def test_figures(result, model, accuracy, worst, gap):
         assert finding.ci_low < finding.value < finding.ci_high
 
 
-def test_groups_that_do_not_determine_the_target_are_tested_within_class_too(
-    result,
-):
-    nulls = [one.null for one in found(result, "deepface", "worst_group_accuracy", "race")]
-    assert ["all rows" in nulls[0], "within each true class" in nulls[1]] == [True, True]
-
-
-def test_notes_name_what_determines_the_target_and_what_has_no_label(result):
-    text = "\n".join(result.manifest.notes)
-    assert "race × gender: the groups determine the target" in text
-    assert "deepface: 2 outputs have no labelled row and are not used." in text
-    (parity,) = found(result, "deepface", "demographic_parity", "race × gender")
-    assert parity.verdict is Verdict.NONE
-
-
 def test_the_report_says_who_is_worse_off(result):
     page = report.render(result)
     assert "is 13.0\xa0% (28 of 216) for Black, Female, 84.7 points below" in page

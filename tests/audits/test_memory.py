@@ -83,33 +83,6 @@ def diversity(folder, rows):
     (folder / "audit.yaml").write_text(text)
 
 
-def associations(folder, rows):
-    vectors(folder, rows)
-    np.save(folder / "words.npy", np.random.default_rng(4).standard_normal((6, DIMENSION)))
-    pl.DataFrame({"word": [*"abcdef"]}).write_csv(folder / "words.csv")
-    text = """
-        audit: associations
-        data:
-          images: {table: images.parquet, id: image_id, kind: image}
-          words: {table: words.csv, id: word, kind: text}
-        models:
-          first:
-            embeddings:
-              images: {file: vectors.parquet, id: image_id, column: embedding}
-              words: {file: words.npy}
-        sets:
-          men: {images: {sex: Male}}
-          women: {images: {sex: Female}}
-          head: {words: [a, b, c]}
-          tail: {words: [d, e, f]}
-        measure:
-          - {metric: association_score, targets: [head, tail], attributes: [men, women]}
-          - {metric: weat, targets: [head, tail], attributes: [men, women]}
-        resampling: {replicates: 20, permutations: 20}
-    """
-    (folder / "audit.yaml").write_text(text)
-
-
 def peak(folder, world, rows):
     folder.mkdir()
     world(folder, rows)
@@ -121,9 +94,7 @@ def peak(folder, world, rows):
     return min(int(text.split()[-1]) for text in runs)
 
 
-@pytest.mark.parametrize(
-    ("world", "most"), [(predictions, 1000), (diversity, 550), (associations, 700)]
-)
+@pytest.mark.parametrize(("world", "most"), [(predictions, 1000), (diversity, 550)])
 def test_a_row_more_takes_no_more_than_so_many_bytes(world, most, tmp_path):
     few, many = (peak(tmp_path / str(rows), world, rows) for rows in (FEW, MANY))
     assert (many - few) / (MANY - FEW) < most

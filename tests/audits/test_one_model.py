@@ -97,10 +97,3 @@ def test_what_compares_models_is_corrected_by_itself():
     ]
     found = [one.q_value for one in conclude(drafts, audit_config.TestingConfig())]
     assert found == pytest.approx([0.01, 0.02, 0.04, 0.04, 0.05])
-
-
-@pytest.mark.parametrize("audit", ["comparison", "mitigation"])
-def test_pairs_and_recipes_are_one_family(audit):
-    drafts = [drafted(name, p, audit=audit) for name, p in (("b − a", 0.01), ("c − a", 0.2))]
-    found = [one.q_value for one in conclude(drafts, audit_config.TestingConfig())]
-    assert found == pytest.approx([0.02, 0.2])

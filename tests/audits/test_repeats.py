@@ -63,11 +63,3 @@ def test_with_two_labels_the_second_class_repeats_the_first():
         assert abs(shown.value - tested.value) < 1e-12
         assert shown.family is Family.DESCRIPTIVE
         assert not math.isnan(tested.p_value)
-
-
-def test_splitting_by_the_target_itself_changes_nothing_within_a_class():
-    result = run("kind", 2)
-    shown = pick(result, "true_positive_rate", "cat", "place × kind")
-    assert shown.value == pick(result, "true_positive_rate", "cat").value
-    assert shown.reason == "the same numbers as for place"
-    assert shown.family is Family.DESCRIPTIVE

@@ -175,15 +175,3 @@ def test_no_table_makes_a_traceback(
     assert "unexpected" not in err
     assert "Traceback" not in err + out
     assert "\x1b" not in err + out
-
-
-@given(content=st.binary(max_size=200))
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@pytest.mark.parametrize("name", ["labels.csv", "labels.parquet", "labels.jsonl"])
-def test_no_bytes_of_a_file_make_a_traceback(project, capsys, name, content):
-    Path(name).write_bytes(content)
-    Path("c.yaml").write_text(CONFIG.replace("labels.csv", name))
-    assert run(["plan", "c.yaml"]) == 2
-    err = capsys.readouterr().err
-    assert err.startswith("error: ")
-    assert "unexpected" not in err

@@ -108,16 +108,3 @@ def test_a_group_without_any_face_ends_it_before_training(project, command):
     write_rows(project / "biased.csv", rows)
     error = fails_before_training(project, command)
     assert "no face was found in any image of long hair" in error
-
-
-def test_test_images_that_are_trained_on_end_it_before_training(project, command):
-    photos = project / "photos"
-    # The same picture in another file; and the same file.
-    with Image.open(photos / "balanced-20.png") as picture:
-        picture.save(photos / "test-11.png", compress_level=1)
-    (photos / "test-30.png").write_bytes((photos / "biased-03.png").read_bytes())
-    (photos / "test-04.png").unlink()
-    error = fails_before_training(project, command)
-    assert error.startswith("error: 2 of 31 test images are also trained on")
-    assert f"row 12, {photos / 'test-11.png'}" in error
-    assert f"row 21, {photos / 'balanced-20.png'} of the balanced images" in error

@@ -11,7 +11,6 @@ from equipoise.core.errors import (
     MissingExtraError,
     RunError,
 )
-from equipoise.core.wording import shortened
 
 
 def test_the_tree_is_exported_whole():
@@ -49,12 +48,3 @@ def test_the_tree_is_exported_whole():
 )
 def test_sentences(error, sentence):
     assert str(error) == sentence
-
-
-def test_a_long_text_is_cut_and_says_so():
-    assert shortened("a nurse") == "a nurse"
-    assert shortened("x" * 60) == "x" * 60
-    cut = shortened("a person who " * 9)
-    assert cut.startswith("a person who a person who")
-    assert cut.endswith("…")
-    assert len(cut) <= 60

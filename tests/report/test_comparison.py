@@ -8,7 +8,7 @@ from functools import cache
 
 import pytest
 
-from equipoise.core import AuditResult, Verdict
+from equipoise.core import Verdict
 from equipoise.report import render
 from equipoise.report.words import leading, oriented, pair_of, ranked, sentence
 from report.synthetic import (
@@ -95,17 +95,3 @@ def test_page_speaks_of_differences_not_of_disparities():
     drawn = json.dumps(data["data"])
     assert '"difference"' in drawn
     assert '"disparity"' not in drawn
-
-
-def test_title_names_three_models_and_counts_more():
-    def against(name):
-        known = json.loads(FOUND["accuracy", ""].parameters) | {"model_b": name}
-        found = replace(FOUND["accuracy", ""], model=f"{name} − deepface")
-        return replace(found, parameters=json.dumps(known))
-
-    def titled(*names):
-        found = AuditResult(tuple(map(against, names)), comparison().manifest)
-        return str(re.findall("<h1>(.*?)</h1>", render(found))[0])
-
-    assert titled("b", "c") == "Comparison of deepface, b and c"
-    assert titled("b", "c", "d") == "Comparison of 4 models"

@@ -66,13 +66,6 @@ def test_broken_manifest(run, content):
         read(run)
 
 
-def test_truncated_findings(run):
-    path = run / "findings.parquet"
-    path.write_bytes(path.read_bytes()[:-20])
-    with pytest.raises(RunError, match=r"findings\.parquet: cannot be read: .*run the audit again"):
-        read(run)
-
-
 @pytest.mark.parametrize("name", ["findings.parquet", "tables/group_sizes.parquet"])
 def test_a_flipped_bit_of_a_table_is_noticed(name, run):
     whole = (run / name).read_bytes()
@@ -88,15 +81,6 @@ def test_findings_of_other_columns(run):
     pq.write_table(table, run / "findings.parquet")
     with pytest.raises(RunError, match="its columns are not those of findings"):
         read(run)
-
-
-@pytest.mark.parametrize("name", ["findings.parquet", "manifest.json", "report.html"])
-def test_a_file_that_cannot_be_written_is_named(tmp_path, name):
-    (tmp_path / name).mkdir()
-    message = r"cannot be written: .*Is a directory.*To do: check the permissions"
-    with pytest.raises(RunError, match=message) as error:
-        write(faces(), tmp_path)
-    assert name in str(error.value)
 
 
 def test_full_disk_is_said(tmp_path, monkeypatch):

@@ -28,14 +28,6 @@ def test_the_declared_metric_leads_whatever_the_excess_of_others():
     assert statement.finding == lead
 
 
-def test_a_disparity_leads_before_what_is_undecided():
-    unsure = gap(Verdict.INCONCLUSIVE, metric="worst_group_accuracy", excess=9.0)
-    lead = gap(Verdict.DISPARITY, metric="demographic_parity")
-    (statement,) = summarize(result(unsure, lead), LEADS).statements
-    assert statement.finding == lead
-    assert "1 disparity, 1 inconclusive" in statement.certainty
-
-
 def test_not_enough_data_is_a_headline_of_its_own():
     findings = [gap(Verdict.INCONCLUSIVE, subject=str(place)) for place in range(3)]
     below = gap(Verdict.BELOW_THRESHOLD, subject="x")

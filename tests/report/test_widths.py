@@ -28,9 +28,3 @@ WIDTHS = (1280, 420)
 def test_a_page_is_no_wider_than_its_window(make, chromium, tmp_path):
     reached = reaches(render(make()), WIDTHS, chromium, tmp_path)
     assert all(found <= width for found, width in zip(reached, WIDTHS, strict=True))
-
-
-def test_what_is_wider_than_its_window_is_seen(chromium, tmp_path):
-    # Text wraps, and tables scroll within themselves: a rule of a set width does neither.
-    page = render(faces()).replace("</main>", '<hr width="3000"></main>', 1)
-    assert min(reaches(page, WIDTHS, chromium, tmp_path)) > max(WIDTHS)
