@@ -13,7 +13,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from equipoise.data import find_format
+from equipoise.data import ImageSet, find_format
 
 COCO_IMAGES = [
     {"id": i, "width": 640, "height": 480, "file_name": f"{i:012}.jpg", "license": 1}
@@ -52,7 +52,7 @@ COCO_INSTANCES = {
 }  # fmt: skip
 
 
-def thing(number, box, *synsets):
+def thing(number: int, box: tuple[int, int, int, int], *synsets: str) -> dict[str, Any]:
     """An object of Visual Genome."""
     x, y, w, h = box
     names = [synset.split(".")[0] for synset in synsets] or ["thing"]
@@ -61,7 +61,7 @@ def thing(number, box, *synsets):
 
 
 # Images of 100 × 100: a box of 10 × 10 is 1 %, of 20 × 20 4 %, of 30 × 30 9 %.
-VG_OBJECTS = [
+VG_OBJECTS: list[dict[str, Any]] = [
     {"image_id": 1, "image_url": "http://example.org/1.jpg", "objects": [
         thing(1, (0, 0, 30, 30), "man.n.01"), thing(2, (0, 0, 10, 10), "woman.n.01"),
         thing(3, (5, 5, 9, 9), "clock.n.01", "watch.n.01")]},
@@ -94,7 +94,9 @@ DOLLAR_STREET = [
 ]  # fmt: skip
 
 
-def _counterfactual(number, race, gender, kind="race", prefix="A photo of a"):
+def _counterfactual(
+    number: str, race: str, gender: str, kind: str = "race", prefix: str = "A photo of a"
+) -> list[str]:
     both = f"{race} {gender}"
     name = f"images/{number}_{race[0]}{gender[0]}.jpg"
     return [name, number, f"{prefix} {both} Web Developer", kind, race, "gender", gender, both]
@@ -136,7 +138,7 @@ PLAIN = [
 ]
 
 
-def write_csv(path, rows, delimiter=","):
+def write_csv(path: Path, rows: list[list[str]], delimiter: str = ",") -> Path:
     """Write rows as a CSV."""
     sink = io.StringIO()
     csv.writer(sink, delimiter=delimiter, lineterminator="\n").writerows(rows)
@@ -144,31 +146,31 @@ def write_csv(path, rows, delimiter=","):
     return path
 
 
-def write_json(path, value):
+def write_json(path: Path, value: Any) -> Path:
     """Write a value as JSON."""
     path.write_text(json.dumps(value), encoding="utf-8")
     return path
 
 
-def _mixed(rows, seed, header=0):
+def _mixed(rows: list[Any], seed: int | None, header: int = 0) -> list[Any]:
     rest = rows[header:]
     return rows[:header] + (rest if seed is None else random.Random(seed).sample(rest, len(rest)))
 
 
-def coco(folder, value, seed):
+def coco(folder: Path, value: dict[str, Any], seed: int | None) -> Path:
     lists = {k: _mixed(v, seed) if isinstance(v, list) else v for k, v in value.items()}
     keys = _mixed([*lists], seed)
     return write_json(folder / "coco.json", {key: lists[key] for key in keys})
 
 
-def celeba(folder, rows):
+def celeba(folder: Path, rows: list[str]) -> Path:
     path = folder / "list_attr_celeba.txt"
     names = "5_o_Clock_Shadow Smiling Young Male"
     path.write_text("\n".join([str(len(rows)), names, *rows]) + "\n", encoding="utf-8")
     return path
 
 
-def celeba_csv(folder, rows):
+def celeba_csv(folder: Path, rows: list[str]) -> Path:
     """Write the rows as the copy on Kaggle has them."""
     path = folder / "list_attr_celeba.csv"
     lines = ["image_id,5_o_Clock_Shadow,Smiling,Young,Male", *(",".join(r.split()) for r in rows)]
@@ -176,13 +178,13 @@ def celeba_csv(folder, rows):
     return path
 
 
-def pata(folder, lines):
+def pata(folder: Path, lines: list[str]) -> Path:
     path = folder / "pata_fairness.files.lst"
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
 
 
-def hugging_face(path, seed=None):
+def hugging_face(path: Path, seed: int | None = None) -> Path:
     """Write a table of faces as the library writes it, as Parquet or as an Arrow stream."""
     rows = _mixed(FAIRFACE, seed, 1)
     columns = {name: [row[place] for row in rows[1:]] for place, name in enumerate(rows[0])}
@@ -212,11 +214,11 @@ class Sample:
     write: Callable[[Path, int | None], Path | dict[str, Path]]
     options: Mapping[str, Any] = field(default_factory=dict)
 
-    def read(self, folder, seed=None):
+    def read(self, folder: Path, seed: int | None = None) -> ImageSet:
         return find_format(self.format).load(self.write(folder, seed), **self.options)
 
 
-def visual_genome(folder, seed):
+def visual_genome(folder: Path, seed: int | None) -> dict[str, Path]:
     objects = [one | {"objects": _mixed(one["objects"], seed)} for one in VG_OBJECTS]
     return {
         "objects": write_json(folder / "objects.json", _mixed(objects, seed)),
@@ -224,7 +226,7 @@ def visual_genome(folder, seed):
     }
 
 
-def social_parquet(folder, seed):
+def social_parquet(folder: Path, seed: int | None) -> Path:
     rows = _mixed(SOCIAL, seed, 1)
     frame = pl.DataFrame(rows[1:], schema=rows[0], orient="row").drop("file_name")
     frame = frame.with_columns(image=pl.lit(b"\xff\xd8"))
@@ -234,7 +236,7 @@ def social_parquet(folder, seed):
     return folder
 
 
-def table(name, rows):
+def table(name: str, rows: list[list[str]]) -> Callable[[Path, int | None], Path]:
     delimiter = "\t" if name.endswith("tsv") else ","
     return lambda folder, seed: write_csv(folder / name, _mixed(rows, seed, 1), delimiter)
 
@@ -256,6 +258,6 @@ SAMPLES = [
 ]
 
 
-def sample(kind, name=""):
+def sample(kind: str, name: str = "") -> Sample:
     """Return the first sample of a format, or the one of that name."""
     return next(one for one in SAMPLES if one.format == kind and name in ("", one.name))

@@ -7,8 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from equipoise.audits import compare, parse_config, run
-from equipoise.audits.audit import load
+from equipoise.audits import compare, parse_config, prepare, run
 from equipoise.audits.comparison import changes_table
 from equipoise.audits.demonstrating import _PLANTED, PLANTED
 from equipoise.audits.group_sizes import FAILURES
@@ -40,7 +39,7 @@ def tables():
             "resampling": {"replicates": 20, "permutations": 20},
         }
     )
-    data = load(config)
+    data = prepare(config).data
     found = dict(run(config).tables) | dict(compare({"": (config, data)}).tables)
     planted = {
         "planted": _PLANTED,

@@ -45,7 +45,7 @@ def run(frame, *models, **more):
         "resampling": {"replicates": 400, "seed": 3} | more.pop("resampling", {}),
     }
     config = audits.parse_config(values | more)
-    return config, audits.load(config)
+    return config, audits.prepare(config).data
 
 
 def compare(*runs):

@@ -56,7 +56,7 @@ def test_the_report_says_who_is_worse_off(result):
 
 def test_a_model_compared_with_another(loaded):
     config, base = loaded
-    data = audits.load(config, base=base)
+    data = audits.prepare(config, base=base).data
     result = audits.compare({"fairface": (config, data)})
     (accuracy,) = [one for one in result.findings if one.metric == "accuracy"]
     assert accuracy.model == "facellm − deepface"

@@ -59,7 +59,11 @@ def test_drawn_faces_in_words(tmp_path, monkeypatch, command):
         ("label: tool", "lable: tool", "lable"),
         ("networks: [cnn]", "networks: [resnet]", "no network is called 'resnet'"),
         ("networks: [cnn]", "networks: [cnn, cnn]", "'cnn' appears more than once"),
-        ("faces: {columns", "faces: {detector: cascade, columns", "expected columns, or a detect"),
+        (
+            "faces: {columns",
+            "faces: {detector: cascade, columns",
+            "expected one of 'columns', 'detector'",
+        ),
         (", bottom: bottom", "", "columns must name left, top, right, bottom"),
         ("repeats: 1", "repeats: 0", "repeats"),
         ("size: 40", "size: 40\nschedules: {vit: {epochs: 2}}", "schedules.vit"),

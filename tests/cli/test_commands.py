@@ -58,7 +58,7 @@ def _write_little(result, folder, page=None):
 def test_demo_replaces_a_run_only_with_overwrite(command, project, monkeypatch):
     def shown(**_):
         planted = {"model": "biased", "removed": "green heart", "found_effect_size": 0.81}
-        labelled = audits.load(load_config("c.yaml"))
+        labelled = audits.prepare(load_config("c.yaml")).data
         return result(planted=pa.Table.from_pylist([planted])), labelled
 
     monkeypatch.setattr(audits, "demo", shown)

@@ -53,13 +53,6 @@ def test_a_caveat_stands_beside_disparities_alone(verdict):
     assert bool(caveat) == (verdict == Verdict.DISPARITY)
 
 
-def test_a_finding_of_no_model_leads_only_with_a_disparity():
-    people = replace(gap(Verdict.BELOW_THRESHOLD), model="")
-    summary = summarize(result(gap(Verdict.DISPARITY), people), LEADS)
-    models = [one.finding and one.finding.model for one in summary.statements]
-    assert models == ["m"]
-
-
 def test_the_table_by_group_has_a_row_for_each_group_and_marks_the_worst():
     section = group_table(result(gap(Verdict.DISPARITY)), ("accuracy_gap",))
     assert section is not None

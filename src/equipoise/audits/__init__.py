@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from equipoise.audits.audit import compare_runs, load, plan, prepare, run, save
+    from equipoise.audits.audit import compare_runs, plan, prepare, run, save
     from equipoise.audits.comparison import compare_results, together
     from equipoise.audits.config import AuditConfig, load_config, parse_config
     from equipoise.audits.demonstrating import demo, demo_scenes
@@ -16,7 +16,6 @@ _HOMES = {
     "compare_runs": "audit",
     "demo": "demonstrating",
     "demo_scenes": "demonstrating",
-    "load": "audit",
     "load_config": "config",
     "parse_config": "config",
     "plan": "audit",
@@ -33,7 +32,6 @@ __all__ = [
     "compare_runs",
     "demo",
     "demo_scenes",
-    "load",
     "load_config",
     "parse_config",
     "plan",

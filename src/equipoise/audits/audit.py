@@ -358,11 +358,6 @@ def prepare(
     return Inputs(config, audit.load(config, live), live)
 
 
-def load(config: AuditConfig, *, base: Path = Path(), progress: Progress | None = None) -> Any:
-    """Return the data of an audit, such as `PredictionData`; see `prepare`."""
-    return prepare(config, base=base, progress=progress).data
-
-
 def run(
     config: AuditConfig | Inputs[Any, Any],
     *,

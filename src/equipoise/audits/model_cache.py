@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import secrets
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -14,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from equipoise.audits.findings import versions_of
-from equipoise.core.errors import EquipoiseError, ModelError
+from equipoise.core.errors import EquipoiseError, ModelError, RunError
+from equipoise.evidence.store import write
 from equipoise.evidence.working import RunOptions
 from equipoise.models import ModelInfo
 from equipoise.models.protocols import Offer, offer_of
@@ -225,15 +224,6 @@ def _read_entry(path: Path) -> CacheEntry | None:
 
 def _write_entry(path: Path, known: CacheEntry) -> None:
     """Keep what a model is; where that fails the next run loads it again."""
-    unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
     told = {"offer": known.offer, "labels": known.labels, "info": asdict(known.info)}
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with unfinished.open("w", encoding="utf-8") as file:
-            json.dump(told, file, indent=1)
-            file.flush()
-            os.fsync(file.fileno())
-        unfinished.replace(path)
-    except OSError:
-        with suppress(OSError):  # also where a part of the path is no folder
-            unfinished.unlink(missing_ok=True)
+    with suppress(RunError):
+        write(path, json.dumps(told, indent=1).encode())

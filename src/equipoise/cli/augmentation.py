@@ -13,7 +13,15 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from equipoise.audits.config_fields import FilePath, Name, Section, Share, Table, located
+from equipoise.audits.config_fields import (
+    FilePath,
+    Name,
+    Section,
+    Share,
+    Table,
+    located,
+    only_one,
+)
 from equipoise.audits.findings import manifest_of
 from equipoise.audits.kinds import PERCEIVED, Progress
 from equipoise.core.arrays import Bytes, Integers, Positions
@@ -73,8 +81,7 @@ class FacesConfig(Section):
 
     @model_validator(mode="after")
     def _one_way(self) -> FacesConfig:
-        if (self.columns is None) == (self.detector is None):
-            raise ValueError("expected columns, or a detector, and not both")
+        only_one(self, "columns", "detector")
         if self.columns is not None and {*self.columns} != {*SIDES}:
             raise ValueError(f"columns must name {', '.join(SIDES)}")
         return self

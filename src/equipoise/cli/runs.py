@@ -82,14 +82,10 @@ def show(result: AuditResult, run: Path) -> None:
     """Print a result for a reader at the terminal."""
     overall = _overall(result)
     worst = ranked(finding for finding in overall if finding.verdict == "disparity")
-    texts = [*dict.fromkeys(map(sentence, worst))]
-    for text in texts[:_LISTED]:
+    for text in [*dict.fromkeys(map(sentence, worst))][:_LISTED]:
         say(f"- {text}")
-    if len(texts) > _LISTED:
-        say(f"  and {len(texts) - _LISTED} more in the report")
-    if texts:
-        say()
     if overall:
+        say()
         rows = [
             (
                 finding.model,

@@ -75,7 +75,6 @@ def data(result: AuditResult, facts: Sequence[tuple[str, str]], subjects: str) -
         *facts,
         ("Models", listed(models_of(result), 12)),
         ("Tests", _tests(result, subjects)),
-        ("Made", f"{result.manifest.started}, seed {result.manifest.seed}"),
     )
     columns = {
         "Group": "group", "Attributes": "groups", "#n": "n",

@@ -45,10 +45,6 @@ _TITLES = {
     Verdict.NOT_ESTIMABLE: "Can't be estimated",
     Verdict.NONE: "Values without a verdict",
 }
-_NO_VERDICT = (
-    "These values are described, not judged. Each one's reason names the finding that is tested "
-    "instead, if there is one."
-)
 
 
 def cards(findings: Sequence[Finding], *, judged: bool = True) -> Section | None:
@@ -71,8 +67,6 @@ def cards(findings: Sequence[Finding], *, judged: bool = True) -> Section | None
         differ = verdict == Verdict.DISPARITY and is_comparison(own[0])
         name = "Changes" if not judged else "Differences" if differ else title
         blocks.append(Heading(f"{name} ({count(len(own))})"))
-        if verdict == Verdict.NONE and judged:
-            blocks.append(Words((_NO_VERDICT,), "note"))
         blocks += _cards(own)
     return Section("findings", "Findings", tuple(blocks))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 
 from equipoise.core import AuditResult, Family, Finding, Verdict
@@ -51,9 +51,6 @@ def summarize(result: AuditResult, leads: Sequence[str], caveat: str = "") -> Su
     by_model: dict[str, list[Finding]] = {one.model: [] for one in result.findings}
     for one in ranked(result.findings):
         by_model[one.model].append(one)
-    # Findings of no model, such as human judgements, lead only where there is something to say.
-    if len(by_model) > 1 and by_model.get("", result.findings)[0].verdict != Verdict.DISPARITY:
-        by_model.pop("", None)
     statements = [_statement(model, own, leads) for model, own in by_model.items()]
     statements.sort(key=lambda one: one.finding is None or one.finding.verdict != Verdict.DISPARITY)
     shown = tuple(statements[:MOST_MODELS])
@@ -188,7 +185,6 @@ def group_table(result: AuditResult, metrics: Sequence[str]) -> Section | None:
                 columns.setdefault(f"{group_value_name(one)}{about}", one)
     if not places:
         return None
-    places = _tested(places)
     every = {name: one for columns in places.values() for name, one in columns.items()}
     # Numbers for the whole come before those of single subjects.
     titles = sorted(every, key=lambda name: bool(every[name].subject))[:MOST_COLUMNS]
@@ -206,17 +202,6 @@ def group_table(result: AuditResult, metrics: Sequence[str]) -> Section | None:
     )
     table = Table.of(caption, header, cells, source="findings")
     return Section("groups", "Results by group", (table,))
-
-
-def _tested(places: Mapping[Key, dict[str, Finding]]) -> dict[Key, dict[str, Finding]]:
-    """Leave out versions without a verdict where another version of the model has one."""
-    tested = {
-        key
-        for key, columns in places.items()
-        if any(one.verdict != Verdict.NONE for one in columns.values())
-    }
-    known = {key[:2] for key in tested}
-    return {key: own for key, own in places.items() if key in tested or key[:2] not in known}
 
 
 def _group_cell(group: str, finding: Finding | None) -> str:

@@ -319,16 +319,11 @@ def pair_sentence(finding: Finding, pair: Pair) -> str:
 
 def _end(finding: Finding, pair: Pair) -> str:
     if finding.verdict == Verdict.NONE:
-        return f"; no verdict: {finding.reason}" if finding.reason else "; described, not tested"
+        return f"; no verdict: {finding.reason or 'described, not tested'}"
     if finding.verdict == Verdict.BELOW_THRESHOLD:
         return "; too close to matter"
     if finding.verdict == Verdict.INCONCLUSIVE:
-        unsure = not pair.worse or finding.ci_low <= 0 <= finding.ci_high
-        return (
-            "; these data cannot tell which is worse"
-            if unsure
-            else f"; perhaps worse for {pair.worse}"
-        )
+        return "; these data cannot tell which is worse"
     return f": worse for {pair.worse}"
 
 

@@ -16,7 +16,7 @@ def data(**columns):
 
 
 def loaded(given):
-    found = audits.load(audits.parse_config(given, source="c"))
+    found = audits.prepare(audits.parse_config(given, source="c")).data
     assert isinstance(found, ConceptData)
     return found
 

@@ -94,7 +94,7 @@ def test_data_that_cannot_be_used(change, column, row, words):
 
     config = changed(audits.load_config(EXAMPLE / "audit.yaml"), change[0])
     with pytest.raises((DataError, ConfigError)) as caught:
-        audits.load(config, base=EXAMPLE)
+        audits.prepare(config, base=EXAMPLE)
     assert words in str(caught.value)
     assert getattr(caught.value, "column", None) == column
     assert getattr(caught.value, "row", None) == row

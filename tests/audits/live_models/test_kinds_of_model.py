@@ -18,7 +18,7 @@ def pixels(world):
 
 def scores(values, world):
     """Return names and scores of the model of an audit of concepts, by image id."""
-    matrix = audits.load(audits.parse_config(values, source="c"), base=world).models["m"].matrix
+    matrix = audits.prepare(audits.parse_config(values), base=world).data.models["m"].matrix
     return matrix.names, matrix.take(matrix.names)[np.argsort(matrix.ids.astype(str))]
 
 
@@ -32,7 +32,7 @@ def test_a_model_that_answers_is_refused(kind, world):
 def test_diversity_takes_what_the_last_layer_of_a_classifier_sees(
     world,
 ):
-    data = audits.load(audits.parse_config(diversity(model=fakes.Classifier())), base=world)
+    data = audits.prepare(audits.parse_config(diversity(model=fakes.Classifier())), base=world).data
     stored = data.models["m"].take(np.argsort(data.ids.astype(str)))
     np.testing.assert_array_equal(stored, fakes.means(pixels(world)))
 
@@ -53,7 +53,7 @@ def test_diversity_runs_over_references_too(world):
 
 def test_associations_score_images_with_texts_where_the_model_takes_pairs(world):
     config = audits.parse_config(associations(model=fakes.Scorer()))
-    matrix = audits.load(config, base=world).pairs["m"]["images", "prompts"]
+    matrix = audits.prepare(config, base=world).data.pairs["m"]["images", "prompts"]
     assert matrix.names == ("q0", "q1", "q2", "q3")
     lengths = pl.read_csv(world / "queries.csv")["text"].str.len_chars().to_numpy()
     expected = fakes.means(pixels(world))[:, :1] / lengths

@@ -89,7 +89,7 @@ def planned(path, capsys):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_template_shows_how_to_run_a_model_on_images(kind, tables, capsys):
-    assert run(["new", "new.yaml", "--audit", kind, "--no-ask"]) == 0
+    assert run(["new", "new.yaml", "--audit", kind]) == 0
     written = (tables / "new.yaml").read_text(encoding="utf-8")
     text, values = of_a_model(written)
     # Models that are run and those that are read stand side by side.

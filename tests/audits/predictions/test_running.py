@@ -25,7 +25,7 @@ def config(**model):
 
 def predictions(colours, **model):
     """The first-ranked labels of the last version, in the order of the table."""
-    data = audits.load(config(**model), base=colours)
+    data = audits.prepare(config(**model), base=colours).data
     return [*[*data.models["m"].versions.values()][-1].label]
 
 
@@ -58,7 +58,7 @@ def test_answers_are_brought_to_classes_and_unknown_ones_counted(colours):
     }  # fmt: skip
     expected = [None if colour == "blue" else colour for colour in shown(colours)]
     assert predictions(colours, **asked) == expected
-    data = audits.load(config(**asked), base=colours)
+    data = audits.prepare(config(**asked), base=colours).data
     assert [*data.models["m"].versions] == ["raw", "normalised"]
     assert data.counts["models"]["m"]["states"]["unknown"] == expected.count(None)
 

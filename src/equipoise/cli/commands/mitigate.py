@@ -138,7 +138,7 @@ def augment_command(
     with new_run(target, overwrite=overwrite) as folder:
         with Steps() as progress:
             if config is None:
-                names = tuple(name.strip() for name in networks.split(",") if name.strip())
+                names = tuple(map(str.strip, networks.split(",")))
                 kept = target.with_name(f"{target.name}-trained")
                 result = run_drawn(
                     kept, images=images, repeats=repeats, networks=names, seed=0, progress=progress
