@@ -132,24 +132,6 @@ def test_too_few_for_an_interval_leave_open_that_a_disparity_fell_halfway():
     assert not replace(few, before=0.0, floor=math.nan).open
 
 
-def test_the_sentence_names_changes_and_price():
-    rows = [
-        HALF, replace(HALF, about="b", after=0.9, difference=0.1, low=0.05), NEAR,
-        replace(PRICE, difference=-0.015, low=-0.035), replace(RECALL, difference=-0.9),
-    ]  # fmt: skip
-    sentence = outcomes(rows)[0].sentence
-    for part in (
-        "of 3 ",
-        "2 fell",
-        "1 at least halfway",
-        "1 rose",
-        "1 were not clear",
-        "−1.5",
-        "−90.0",
-    ):
-        assert part in sentence
-
-
 def test_an_assessment_ends_as_every_audit_does():
     before, after, floor = measured(0.8, 0.9), {"a": measured(0.4, 0.9)}, measured(0.2, 0.9)
     rows = assess(before, after, floor)
@@ -159,12 +141,9 @@ def test_an_assessment_ends_as_every_audit_does():
     findings = findings_of(done)
     assert [one.metric for one in findings] == ["ndkl_change", "accuracy_change"]
     assert {one.verdict for one in findings} == {Verdict.NONE}
-    # A change has no chance level: nothing is drawn, and a page says none.
-    assert all(math.isnan(number) for one in findings for number in (one.chance, one.excess))
     tables = tables_of(done)
     assert {name: table.num_rows for name, table in tables.items()} == {
         "mitigation": 2, "mitigation_recipes": 1, "mitigation_subjects": 24,
     }  # fmt: skip
     assert {row["fold"] for row in tables["mitigation_subjects"].to_pylist()} == {0, 1}
-    words = " ".join([*notes_of(done), *(one.sentence for one in outcomes(rows))]).lower()
-    assert not any(word in words for word in ("debias", "unbiased", "solved"))
+    assert "24 subjects" in notes_of(done)[0]

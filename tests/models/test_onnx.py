@@ -22,30 +22,6 @@ def model():
     return load_onnx_classifier(GRAPH, SHAPES)
 
 
-def test_probabilities_have_one_row_an_image_and_sum_to_one(model):
-    classifier = model
-    scores = classifier.predict_proba(render_test_set(40).images)
-    assert scores.shape == (360, 3)
-    assert scores.dtype == np.float32
-    assert scores.min() >= 0
-    np.testing.assert_allclose(scores.sum(axis=1), 1.0, atol=1e-6)
-    assert classifier.labels == SHAPES
-
-
-def test_repeats_to_the_byte_and_does_not_depend_on_the_company(model):
-    images = render_test_set(60).images
-    scores = model.predict_proba(images)
-    again = load_onnx_classifier(GRAPH, SHAPES).predict_proba(images)
-    assert scores.tobytes() == again.tobytes()
-    np.testing.assert_allclose(model.predict_proba(images[300:301]), scores[300:301], atol=1e-5)
-
-
-def test_threads_change_no_label(model):
-    images = render_test_set(30).images
-    other = load_onnx_classifier(GRAPH, SHAPES, threads=2).predict_proba(images)
-    np.testing.assert_array_equal(other.argmax(axis=1), model.predict_proba(images).argmax(axis=1))
-
-
 @pytest.fixture
 def beside(tmp_path):
     return onnx(tmp_path)

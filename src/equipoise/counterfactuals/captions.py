@@ -1,7 +1,5 @@
 """Captions in sets, neutral prompts and tables of prompts, with articles that follow the sound."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Nothing here imports a model runtime: the tensors themselves have the operations.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial

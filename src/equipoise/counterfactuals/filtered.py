@@ -1,7 +1,5 @@
 """Filters in their order: the candidates that are kept, evidence of each check, and a data set."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property

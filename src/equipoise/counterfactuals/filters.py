@@ -1,7 +1,5 @@
 """Filters of candidates by content, similarity and attributes, and the thresholds of attributes."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -430,8 +428,6 @@ class Learned:
         Share of labels that thresholds chosen by others agree with, and its interval.
     majority : float
         Share of labels that "always" or "never" agrees with, whichever is more.
-    curve : tuple of float
-        Agreement at thresholds from 1 to `size`.
     """
 
     threshold: int
@@ -443,7 +439,6 @@ class Learned:
     low: float
     high: float
     majority: float
-    curve: tuple[float, ...]
 
 
 def learned_threshold(
@@ -495,18 +490,16 @@ def learned_threshold(
         out = fold == number
         chosen, _ = _best(counts[~out], truth[~out], size)
         right += int(((counts[out] >= chosen) == truth[out]).sum())
-    chosen, curve = _best(counts, truth, size)
+    chosen, agreement = _best(counts, truth, size)
     low, high = wilson(right / n * len(names), len(names), level)
-    return Learned(
-        chosen, size, n, yes, curve[chosen - 1], right / n, float(low), float(high),
-        max(yes, n - yes) / n, curve,
-    )  # fmt: skip
+    share = max(yes, n - yes) / n
+    return Learned(chosen, size, n, yes, agreement, right / n, float(low), float(high), share)
 
 
-def _best(shown: Integers, labels: Booleans, size: int) -> tuple[int, tuple[float, ...]]:
-    """Return the largest threshold that agrees most often, and the agreement at each."""
+def _best(shown: Integers, labels: Booleans, size: int) -> tuple[int, float]:
+    """Return the largest threshold that agrees most often, and how often it does."""
     agree = ((shown >= np.arange(1, size + 1)[:, None]) == labels).mean(axis=1)
-    return int(np.flatnonzero(agree == agree.max())[-1]) + 1, tuple(agree.tolist())
+    return int(np.flatnonzero(agree == agree.max())[-1]) + 1, float(agree.max())
 
 
 def learned_thresholds(

@@ -259,7 +259,7 @@ def _plan(request: Request, model: str, store: Path, settings: Settings) -> Plan
     to_do = request.images - present
     return Planned(
         prompts=request.table.num_rows,
-        sets=None if request.draws.shared is None else len(request.groups),
+        sets=None if request.shared is None else len(request.groups),
         candidates=request.candidates,
         images=request.images,
         present=present,
@@ -274,7 +274,7 @@ def _generate(request: Request, model: Any, store: Path, settings: Settings) -> 
     """Return the requested images: those in the store, and missing ones made anew."""
     models = _loaded(model, settings.options)
     first = models[0]
-    if request.draws.shared is not None:
+    if request.shared is not None:
         if not isinstance(first, ControlledGenerator):
             raise ModelError(
                 f"{first.info.name} makes images, and offers no control of its attention. To do: "

@@ -55,43 +55,14 @@ class Group:
         The id of the set, or of the prompt.
     ids, prompts : tuple of str
         Of each prompt of it.
-    sets : tuple of str or None
-        The set of each prompt, None without one.
+    set : str or None
+        The set of its prompts, None without one.
     """
 
     name: str
     ids: Strings
     prompts: Strings
-    sets: tuple[str | None, ...]
-
-
-@dataclass(frozen=True)
-class Draws:
-    """How candidates are drawn.
-
-    Attributes
-    ----------
-    seed : int
-    shared, shared_self : (float, float) or None
-        Ends between which the shares of the steps are drawn; None where nothing is shared.
-    """
-
-    seed: int
-    shared: Shares | None = None
-    shared_self: Shares | None = None
-
-    def candidate(self, group: Group, number: int) -> Candidate:
-        """Return a candidate, which depends on its group and number alone."""
-        draws = stream(self.seed, "generation", group.name, number)
-        seed, base = int(draws.integers(2**63)), int(draws.integers(len(group.ids)))
-        if self.shared is None:
-            return Candidate(group, number, seed)
-        ends, uniforms = (self.shared, self.shared_self), draws.random(2).tolist()
-        shares = [
-            None if two is None else two[0] + (two[1] - two[0]) * uniform
-            for two, uniform in zip(ends, uniforms, strict=True)
-        ]
-        return Candidate(group, number, seed, base, *shares)
+    set: str | None
 
 
 @dataclass(frozen=True)
@@ -127,12 +98,12 @@ class Candidate:
     def rows(self) -> Iterator[Facts]:
         """Yield the known columns of each image before it is made."""
         group = self.group
-        for prompt_id, prompt, name in zip(group.ids, group.prompts, group.sets, strict=True):
+        for prompt_id, prompt in zip(group.ids, group.prompts, strict=True):
             yield {
                 "image_id": f"{prompt_id}/{self.number:03d}",
                 "prompt_id": prompt_id,
                 "prompt": prompt,
-                "set": name,
+                "set": group.set,
                 "candidate": self.number,
                 "seed": self.seed,
                 "shared": self.shared,
@@ -170,19 +141,36 @@ class Request:
     groups : tuple of Group
     candidates : int
         Of each group.
-    draws : Draws
+    seed : int
+    shared, shared_self : (float, float) or None
+        Ends between which the shares of the steps are drawn; None where nothing is shared.
     """
 
     table: pa.Table
     id: str
     groups: tuple[Group, ...]
     candidates: int
-    draws: Draws
+    seed: int
+    shared: Shares | None = None
+    shared_self: Shares | None = None
 
     @property
     def images(self) -> int:
         """Number of images requested."""
         return int(self.table.num_rows) * self.candidates
+
+    def candidate(self, group: Group, number: int) -> Candidate:
+        """Return a candidate, which depends on its group and number alone."""
+        draws = stream(self.seed, "generation", group.name, number)
+        seed, base = int(draws.integers(2**63)), int(draws.integers(len(group.ids)))
+        if self.shared is None:
+            return Candidate(group, number, seed)
+        ends, uniforms = (self.shared, self.shared_self), draws.random(2).tolist()
+        shares = [
+            None if two is None else two[0] + (two[1] - two[0]) * uniform
+            for two, uniform in zip(ends, uniforms, strict=True)
+        ]
+        return Candidate(group, number, seed, base, *shares)
 
     def pieces(self, part: int) -> Iterator[Piece]:
         """Yield whole candidates in pieces of at most `part` images, of one candidate at least.
@@ -200,7 +188,7 @@ class Request:
                     if waiting and sum(map(len, waiting)) + len(group.ids) > part:
                         yield Piece(number, tuple(waiting))
                         number, waiting = number + 1, []
-                    waiting.append(self.draws.candidate(group, place))
+                    waiting.append(self.candidate(group, place))
             yield Piece(number, tuple(waiting))
             number += 1
 
@@ -215,12 +203,15 @@ class Request:
         part : int
             Images in a part.
         """
-        rows = [[group.name, group.ids, group.prompts, group.sets] for group in self.groups]
+        rows = [
+            [group.name, group.ids, group.prompts, [group.set] * len(group.ids)]
+            for group in self.groups
+        ]
         facts = {
             "format": _FORMAT,
             "model": model,
-            "sampling": sampling.facts,
-            "draws": asdict(self.draws),
+            "sampling": asdict(sampling),
+            "draws": {name: getattr(self, name) for name in ("seed", "shared", "shared_self")},
             "prompts": hashlib.sha256(json.dumps(rows).encode()).hexdigest(),
             "part": part,
         }
@@ -239,10 +230,10 @@ def request_prompts(table: pa.Table, images: int, seed: int) -> Request:
     ids, prompts = _texts(table, ("prompt_id", "prompt"), images)
     sets = table["set"].to_pylist() if "set" in table.column_names else [None] * len(ids)
     groups = tuple(
-        Group(name, (name,), (prompt,), (own,))
+        Group(name, (name,), (prompt,), own)
         for name, prompt, own in zip(ids, prompts, sets, strict=True)
     )
-    return Request(table, "prompt_id", groups, images, Draws(seed))
+    return Request(table, "prompt_id", groups, images, seed)
 
 
 def request_captions(
@@ -265,14 +256,17 @@ def request_captions(
         if not 0 <= low <= high <= 1:
             raise InputError(f"shares {share}; expected two from 0 to 1, the lower first")
         ends.append((float(low), float(high)))
-    draws = Draws(seed, ends[0], None if shared_self is None else ends[1])
     table = captions.table if isinstance(captions, CaptionSets) else captions
-    members: dict[str, list[tuple[str, str, str]]] = {}
+    members: dict[str, list[Strings]] = {}
     columns = _texts(table, ("caption_id", "caption", "set"), candidates)
-    for row in zip(*columns, strict=True):
-        members.setdefault(row[2], []).append(row)
-    groups = tuple(Group(name, *zip(*rows, strict=True)) for name, rows in members.items())
-    return Request(table, "caption_id", groups, candidates, draws)
+    for *row, name in zip(*columns, strict=True):
+        members.setdefault(name, []).append(tuple(row))
+    groups = []
+    for name, rows in members.items():
+        ids, prompts = zip(*rows, strict=True)
+        groups.append(Group(name, ids, prompts, name))
+    own_shares = None if shared_self is None else ends[1]
+    return Request(table, "caption_id", tuple(groups), candidates, seed, ends[0], own_shares)
 
 
 def _texts(table: Any, columns: Strings, count: int) -> list[list[str]]:

@@ -1,7 +1,5 @@
 """Generated images: the rows, files and pictures of a finished generation."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress, count

@@ -1,7 +1,5 @@
 """Changes of withheld subjects by each recipe, tested, and the conclusion that follows."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Data that a configuration names: images, texts, the split, and data sets for the price."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +14,7 @@ from equipoise.data import ItemSource, load_items, read_table
 from equipoise.evidence import ImageError, Pictures, decode, pictures_of_table, prompts
 from equipoise.mitigate.config import Config, ImagesConfig
 from equipoise.mitigate.measuring import RetrievalSet, Test, ZeroShotSet
-from equipoise.mitigate.recipe import RECORD, Progress, refuse_occupied
+from equipoise.mitigate.recipe import Progress, refuse_occupied
 from equipoise.mitigate.sets import (
     ImageSets,
     Split,
@@ -25,6 +23,7 @@ from equipoise.mitigate.sets import (
     split_subjects,
     training_of,
 )
+from equipoise.mitigate.trainable import RECORD
 from equipoise.models.info import Record
 from equipoise.models.wrapped import SETTINGS
 
@@ -131,10 +130,9 @@ def _texts(
         if not subject or not prompt:
             raise DataError("a cell is missing", file=table.name, row=number)
         neutral.setdefault(subject, {})[prompt] = None
-    without = [subject for subject in images.subjects if subject not in neutral]
-    if without:
+    if without := {*images.subjects} - {*neutral}:
         raise DataError(
-            f"{len(without)} subjects of the images have no prompt, such as {without[0]!r}",
+            f"{len(without)} subjects of the images have no prompt, such as {min(without)!r}",
             file=table.name,
             column=about.subject,
             expected="a neutral prompt for each subject",
@@ -154,11 +152,9 @@ def _split(config: Config, images: ImageSets) -> Split:
     subjects, withheld = images.subjects, config.withheld
     if isinstance(withheld, float):
         return split_subjects(subjects, withheld=withheld, seed=config.seed)
-    unknown = [name for name in withheld if name not in subjects]
-    if unknown:
-        raise ConfigError(f"withheld: {unknown[0]!r} is no subject of the images")
-    learned = tuple(name for name in subjects if name not in withheld)
-    return Split(learned, tuple(sorted(withheld)))
+    if unknown := {*withheld} - {*subjects}:
+        raise ConfigError(f"withheld: {min(unknown)!r} is no subject of the images")
+    return Split(tuple(sorted({*subjects} - {*withheld})), tuple(sorted(withheld)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,8 +178,6 @@ class TableImages:
         return len(self.pictures)
 
     def __getitem__(self, place: int) -> Any:
-        if place >= len(self):
-            raise IndexError(place)
         try:
             return decode(self.content(place))
         except ImageError as error:

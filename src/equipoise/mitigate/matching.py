@@ -1,7 +1,5 @@
 """Matched prompts: a neutral prompt is held against each image through captions that fit it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal

@@ -19,7 +19,7 @@ from equipoise.models.info import Facts, Texts
 from equipoise.models.protocols import DualEncoder
 from equipoise.models.wrapped import unit_vectors
 
-Numbers = Mapping[tuple[str, str], Mapping[str, float]]
+Numbers = dict[tuple[str, str], dict[str, float]]
 """By measure and by attribute or data set: numbers of units by name."""
 
 NDKL, GAP, ACCURACY = "ndkl", "logit_gap", "accuracy"
@@ -172,13 +172,11 @@ class Measured:
 
     def joined(self, other: Measured) -> Measured:
         """Return this together with the measures of other subjects."""
-        pairs = ((self.bias, other.bias), (self.utility, other.utility))
-        return Measured(
-            *(
-                {key: {**one.get(key, {}), **two.get(key, {})} for key in {**one, **two}}
-                for one, two in pairs
-            )
+        bias, utility = (
+            {key: {**one.get(key, {}), **two.get(key, {})} for key in {**one, **two}}
+            for one, two in ((self.bias, other.bias), (self.utility, other.utility))
         )
+        return Measured(bias, utility)
 
 
 def measure(
@@ -202,7 +200,7 @@ def measure(
     -------
     Measured
     """
-    utility: dict[tuple[str, str], Mapping[str, float]] = {}
+    utility: Numbers = {}
     for images in test.zero_shot:
         rows = _rows(images.label, only)
         some = Lookup([(images.images, row) for row in rows.tolist()])
@@ -235,7 +233,7 @@ def _bias(
     most = max(1, min(int((images.subject == name).sum()) for name in subjects) - 1)
     k = min(len(combinations), most)
     shared: Facts = {"queries": images.subject, "sets": images.set, "resampling": None}
-    numbers: dict[tuple[str, str], Mapping[str, float]] = {}
+    numbers: Numbers = {}
     for attribute, groups in images.attributes.items():
         ranked = retrieval_measures(
             scores, groups, k=k, prefixes=min(k * k, most), measures=("ndkl",), **shared
@@ -277,7 +275,7 @@ def _recalls(
     scores = _cosines(model, pairs.images, text_vectors(model, texts.tolist()), progress)
     rows = np.arange(len(scores)) if pairs.about is None else _rows(pairs.about, only)
     about = relevant[rows].any(axis=0)
-    numbers: dict[tuple[str, str], Mapping[str, float]] = {}
+    numbers: Numbers = {}
     for k in RANKS:
         if k <= len(texts):
             hits = recall_hits(scores[rows], relevant[rows], k=k, to="texts")

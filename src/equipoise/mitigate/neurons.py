@@ -1,7 +1,5 @@
 """Units of an image encoder that respond to a group: recorded, tested, chosen and changed."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Pages of a mitigation, and of training on mixed and noisy faces."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -204,7 +202,6 @@ def augmentation(result: AuditResult) -> Section | None:
         "Training on changed faces",
         intro,
         Words(tuple(conclusions(result)), "list"),
-        _chart(trained),
         Table.of(form, ["Network", *(f"#{arm.capitalize()}" for arm in ARMS)], accuracies(result)),
         Table.of(
             "Accuracy Difference from training on balanced images",

@@ -1,7 +1,5 @@
 """Recipes fitted and measured on withheld subjects: by configuration, or withheld in turn."""
 
-from __future__ import annotations
-
 import json
 import math
 import tempfile
@@ -258,7 +256,7 @@ def tables_of(assessment: Assessment) -> dict[str, pa.Table]:
     folds = {
         name: number for number, split in enumerate(assessment.splits) for name in split.withheld
     }
-    floors = {} if assessment.floor is None else assessment.floor.bias
+    floors = assessment.floor.bias if assessment.floor else {}
     subjects = [
         {
             "recipe": recipe,

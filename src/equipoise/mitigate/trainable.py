@@ -1,7 +1,5 @@
 """A dual encoder as a torch module for training: vectors with gradients, and a folder to load."""
 
-from __future__ import annotations
-
 import copy
 import json
 import shutil
@@ -12,7 +10,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 from equipoise.core.errors import ModelError
-from equipoise.mitigate.recipe import RECORD
 from equipoise.models.hf import HfDualEncoder
 from equipoise.models.hub import fetched
 from equipoise.models.info import Facts, ModelInfo, Record
@@ -20,6 +17,9 @@ from equipoise.models.open_clip import SETTINGS, WEIGHTS, OpenClipEncoder
 from equipoise.models.protocols import DualEncoder
 from equipoise.models.registry import Options
 from equipoise.models.runtimes import open_clip, quiet, transformers
+
+RECORD = "mitigation.json"
+"""File beside the weights of a trained model."""
 
 Towers = Literal["both", "texts", "images"]
 _IMAGES = ("vision_model.", "visual_projection.", "visual.", "image_model.", "image_projection.")
@@ -55,16 +55,6 @@ class Trainable:
     def prefix(self) -> str:
         """Prefix of the name that loads a folder that `save` wrote."""
         return "hf" if isinstance(self.encoder, HfDualEncoder) else "open_clip"
-
-    @property
-    def scale(self) -> Any:
-        """Factor from a cosine to a logit, as a tensor."""
-        return self.model.logit_scale.exp()
-
-    @property
-    def bias(self) -> Any:
-        """Constant added to a logit, of models trained with one; else None."""
-        return getattr(self.model, "logit_bias", None)
 
     def images(self, images: Sequence[Any]) -> Any:
         """Return a tensor of vectors of images, (n, dimension) in float32, not normalised."""

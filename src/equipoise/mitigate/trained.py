@@ -1,7 +1,5 @@
 """Recipes that train weights: on counterfactual sets, or the text tower on captions alone."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Annotated, Any, Literal
@@ -12,8 +10,7 @@ from pydantic import Field
 
 from equipoise.core.arrays import Objects, Positions
 from equipoise.core.errors import InputError
-from equipoise.mitigate.fitting import Plan, TrainedRecipe
-from equipoise.mitigate.recipe import Count, Rate, digest_of_images
+from equipoise.mitigate.recipe import Count, Plan, Rate, TrainedRecipe, digest_of_images
 from equipoise.mitigate.sets import ImageSets, SubjectTexts, Training
 from equipoise.mitigate.trainable import Towers, Trainable
 from equipoise.models.info import Facts
@@ -108,17 +105,18 @@ class Contrastive(TrainedRecipe):
     def _loss(
         self, subject: Trainable, images: ImageSets, rows: Positions, known: Sequence[SubjectTexts]
     ) -> Any:
-        torch = subject.torch
+        torch, model = subject.torch, subject.model
+        scale, bias = model.logit_scale.exp(), getattr(model, "logit_bias", None)
         texts, own = np.unique(images.caption[rows].astype(str), return_inverse=True)
         with subject.autocast():
             pictures = subject.images([images.images[row] for row in rows.tolist()])
             vectors = subject.texts(texts.tolist())
-        loss = contrastive_loss(torch, pictures, vectors, own, subject.scale, subject.bias)
+        loss = contrastive_loss(torch, pictures, vectors, own, scale, bias)
         if not self.penalty:
             return loss
         queries, places = _queries(subject, known, images.subject[rows])
         sets = np.unique(images.set[rows].astype(str), return_inverse=True)[1]
-        spread = spread_within_sets(torch, pictures, queries, sets, places, subject.scale)
+        spread = spread_within_sets(torch, pictures, queries, sets, places, scale)
         return loss + self.penalty * spread
 
 

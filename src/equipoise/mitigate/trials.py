@@ -1,7 +1,5 @@
 """Two dual encoders on the same images: association and retrieval, with paired intervals."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """The prefix ``edited:``: a model some of whose units are changed while it runs."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence

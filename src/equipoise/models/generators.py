@@ -2,12 +2,12 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from equipoise.core.errors import InputError
 from equipoise.models.images import Image
-from equipoise.models.info import Facts, ModelInfo, Texts
+from equipoise.models.info import ModelInfo, Texts
 
 
 @dataclass(frozen=True)
@@ -47,11 +47,6 @@ class Sampling:
             size = getattr(self, name)
             if size is not None and (size < 8 or size % 8):
                 raise InputError(f"{name} is {size}; expected a multiple of 8, in pixels")
-
-    @property
-    def facts(self) -> Facts:
-        """All of it, as evidence is keyed and told by."""
-        return asdict(self)
 
 
 @runtime_checkable

@@ -267,20 +267,11 @@ def load_classifier(source: Source) -> TowerClassifier:
     tower = build_tower(source.placement, source.options, model, partial(_outputs, head), prepare)
     facts = _facts(images) | prepare.facts
     facts |= {"probabilities": "sigmoid" if multi_label else "softmax"}
-    return TowerClassifier(
-        info=source.info(
-            model.config.model_type,
-            facts,
-            tower,
-            dimension=None if head is None else head.in_features,
-        ),
-        labels=tuple(model.config.id2label[index] for index in range(model.config.num_labels)),
-        model=model,
-        prepare=prepare,
-        tower=tower,
-        multi_label=multi_label,
-        batches=source.placement.batches(),
-    )
+    dimension = None if head is None else head.in_features
+    info = source.info(model.config.model_type, facts, tower, dimension=dimension)
+    labels = tuple(model.config.id2label[index] for index in range(model.config.num_labels))
+    batches = source.placement.batches()
+    return TowerClassifier(info, labels, model, prepare, tower, batches, multi_label)
 
 
 class EncoderFamily(NamedTuple):
@@ -323,7 +314,7 @@ ENCODERS = {
 ENCODERS["FlavaForPreTraining"] = ENCODERS["FlavaModel"]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class HfDualEncoder(TowerEncoder):
     """A dual encoder of transformers."""
 
@@ -369,29 +360,21 @@ def load_dual_encoder(source: Source) -> HfDualEncoder:
         prepare,
     )
     config = model.config
-    return HfDualEncoder(
-        info=source.info(
-            family.name,
-            _facts(images, tokenizer, settings | {"lowercase": family.lowercase}) | prepare.facts,
-            tower,
-            # Of a SigLIP the width of the text tower's last layer.
-            dimension=int(
-                getattr(config, "projection_dim", None)
-                or getattr(config.text_config, "projection_size", None)
-                or config.text_config.hidden_size
-            ),
-            scale=math.exp(model.logit_scale.item()),
-            bias=model.logit_bias.item() if hasattr(model, "logit_bias") else 0.0,
+    info = source.info(
+        family.name,
+        _facts(images, tokenizer, settings | {"lowercase": family.lowercase}) | prepare.facts,
+        tower,
+        # Of a SigLIP the width of the text tower's last layer.
+        dimension=int(
+            getattr(config, "projection_dim", None)
+            or getattr(config.text_config, "projection_size", None)
+            or config.text_config.hidden_size
         ),
-        model=model,
-        prepare=prepare,
-        tower=tower,
-        tokenizer=tokenizer,
-        text_settings=settings,
-        family=family,
-        image_batches=source.placement.batches(),
-        text_batches=source.placement.batches(),
+        scale=math.exp(model.logit_scale.item()),
+        bias=model.logit_bias.item() if hasattr(model, "logit_bias") else 0.0,
     )
+    batches = source.placement.batches(), source.placement.batches()
+    return HfDualEncoder(info, model, prepare, tower, tokenizer, *batches, settings, family)
 
 
 Tensors = Facts
@@ -492,16 +475,9 @@ def load_pair_scorer(source: Source) -> HfPairScorer:
     }
     prepare = source.preparation(images)
     facts = _facts(images, tokenizer, settings) | prepare.facts
-    return HfPairScorer(
-        info=source.info(SCORERS[architecture], facts),
-        model=model,
-        prepare=prepare,
-        tokenizer=tokenizer,
-        text_settings=settings,
-        placement=source.placement,
-        image_batches=source.placement.batches(),
-        pair_batches=source.placement.batches(),
-    )
+    info, placement = source.info(SCORERS[architecture], facts), source.placement
+    batches = placement.batches(), placement.batches()
+    return HfPairScorer(info, model, prepare, tokenizer, settings, placement, *batches)
 
 
 AT_ONCE = 16
@@ -638,14 +614,9 @@ def load_answerer(source: Source) -> HfAnswerer:
     model = source.model("AutoModelForImageTextToText" if family.chat else architecture)
     prompt = processor.chat_template if family.chat else family.prompt
     facts = _facts(processor.image_processor, processor.tokenizer)
-    return HfAnswerer(
-        info=source.info(family.name, facts | {"prompt": prompt, "decoding": DECODING}),
-        model=model,
-        processor=processor,
-        family=family,
-        placement=source.placement,
-        batches=source.placement.batches(AT_ONCE),
-    )
+    info = source.info(family.name, facts | {"prompt": prompt, "decoding": DECODING})
+    batches = source.placement.batches(AT_ONCE)
+    return HfAnswerer(info, model, processor, family, source.placement, batches)
 
 
 def _preview(target: str) -> Preview:

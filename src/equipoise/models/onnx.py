@@ -1,7 +1,5 @@
 """Classifiers stored as ONNX graphs, run by onnxruntime; the prefix ``onnx:``."""
 
-from __future__ import annotations
-
 import mmap
 import re
 from collections.abc import Sequence

@@ -14,6 +14,12 @@ from equipoise.core.errors import InputError
 from equipoise.models.images import Image, Images, as_rgb, pillow_images
 from equipoise.models.info import Record
 
+Sides = tuple[int, int]
+"""Height and width."""
+
+Library = Callable[[Images], Record]
+"""A library's own call: from Pillow images to tensors by name."""
+
 PILLOW_MODES = {2: "bilinear", 3: "bicubic"}
 KNOWN_STEPS = {"do_resize", "do_center_crop", "do_rescale", "do_normalize", "do_convert_rgb"}
 
@@ -38,20 +44,20 @@ class Recipe:
         In grey levels: what a model sees is (level - mean) / std.
     """
 
-    resize: int | tuple[int, int]
+    resize: int | Sides
     mode: str
-    crop: tuple[int, int] | None
+    crop: Sides | None
     rounds: bool
     pillow: bool
     mean: tuple[float, ...]
     std: tuple[float, ...]
 
     @property
-    def size(self) -> tuple[int, int] | None:
+    def size(self) -> Sides | None:
         """Height and width of what a model sees; None where they depend on the image."""
         return self.crop or (None if isinstance(self.resize, int) else self.resize)
 
-    def resized(self, height: int, width: int) -> tuple[int, int]:
+    def resized(self, height: int, width: int) -> Sides:
         """Return the height and width to which an image is resized."""
         if not isinstance(self.resize, int):
             return self.resize
@@ -59,7 +65,7 @@ class Recipe:
             return int(self.resize * height / width), self.resize
         return self.resize, int(self.resize * width / height)
 
-    def corner(self, height: int, width: int) -> tuple[int, int]:
+    def corner(self, height: int, width: int) -> Sides:
         """Return the first row and column that are kept of a resized image."""
         if self.crop is None:
             return 0, 0
@@ -135,7 +141,7 @@ def of_timm(settings: Record) -> Recipe | None:
     return _recipe(resize, str(settings.get("interpolation")), size, scale, rounds=True)
 
 
-def _sides(size: Any, *, square: bool) -> int | tuple[int, int] | None:
+def _sides(size: Any, *, square: bool) -> int | Sides | None:
     """Sides of transformers: a number, a shorter side, or a height and a width."""
     if isinstance(size, int):
         return (size, size) if square else size
@@ -147,16 +153,16 @@ def _sides(size: Any, *, square: bool) -> int | tuple[int, int] | None:
     return None
 
 
-def _pair(size: Any) -> tuple[int, int] | None:
+def _pair(size: Any) -> Sides | None:
     if isinstance(size, int):
         return size, size
     return (int(size[0]), int(size[1])) if size is not None and len(size) == 2 else None
 
 
 def _recipe(
-    resize: int | tuple[int, int],
+    resize: int | Sides,
     mode: str,
-    crop: tuple[int, int] | None,
+    crop: Sides | None,
     scale: tuple[Any, Any, float],
     *,
     rounds: bool = False,
@@ -268,8 +274,7 @@ class Preparation:
     ----------
     name : str
         The model, for messages.
-    library : callable
-        The library's own call: from Pillow images to tensors by name.
+    library : Library
     recipe : Recipe or None
         What the library's settings say, where `Recipe` can say it.
     fast : Pixels or None
@@ -277,7 +282,7 @@ class Preparation:
     """
 
     name: str
-    library: Callable[[Images], Record]
+    library: Library
     recipe: Recipe | None = None
     fast: Pixels | None = None
 
@@ -324,14 +329,14 @@ class Preparation:
         )
 
 
-def stacked(transform: Callable[[Any], Any], torch: Any) -> Callable[[Images], Record]:
+def stacked(transform: Callable[[Any], Any], torch: Any) -> Library:
     """Return the library's own call, of one that takes an image at a time."""
     return lambda images: {"pixel_values": torch.stack([transform(image) for image in images])}
 
 
 def preparation(
     name: str,
-    library: Callable[[Images], Record],
+    library: Library,
     recipe: Recipe | None,
     torch: Any,
 ) -> Preparation:
@@ -357,7 +362,7 @@ def preparation(
     return Preparation(name, library, recipe, fast) if agree else Preparation(name, library)
 
 
-def _agree(fast: Pixels, library: Callable[[Images], Record]) -> bool:
+def _agree(fast: Pixels, library: Library) -> bool:
     for image in probes():
         try:
             expected = dict(library(pillow_images([image])))

@@ -1,7 +1,5 @@
 """The prefix ``python:``: models that the user's own code makes."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import sys

@@ -1,7 +1,5 @@
 """Adapters of model libraries: one registered for each prefix of a model's name."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace

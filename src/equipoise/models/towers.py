@@ -20,7 +20,8 @@ from equipoise.models.preprocessing import Preparation
 from equipoise.models.registry import Options
 from equipoise.models.runtimes import Batches, Placement, has_bfloat16
 
-Call = Callable[[Any, Record], tuple[Any, ...]]
+Outputs = tuple[Any, ...]
+Call = Callable[[Any, Record], Outputs]
 """From a model and its inputs by name to tensors of one row an image."""
 
 # Beside torch in float32, on random levels: a converted tower that is another one is far off.
@@ -124,7 +125,7 @@ class Tower:
     """
 
     placement: Placement
-    run: Callable[[Record], tuple[Any, ...]]
+    run: Callable[[Record], Outputs]
 
 
 def build_tower(
@@ -168,7 +169,7 @@ def build_tower(
         placement = replace(placement, backend="torch")
         model = model.to(placement.torch_dtype)
 
-    def run(inputs: Record) -> tuple[Any, ...]:
+    def run(inputs: Record) -> Outputs:
         with placement.torch.inference_mode():
             outputs = call(model, placement.put(inputs))
             return tuple(tensor.float().cpu() for tensor in outputs)
@@ -189,7 +190,7 @@ def _converted(placement: Placement, model: Any, call: Call, prepare: Preparatio
             super().__init__()
             self.model = model
 
-        def forward(self, pixel_values: Any) -> tuple[Any, ...]:
+        def forward(self, pixel_values: Any) -> Outputs:
             return call(self.model, {"pixel_values": pixel_values})
 
     module = Images().eval()
@@ -205,14 +206,14 @@ def _converted(placement: Placement, model: Any, call: Call, prepare: Preparatio
     finally:
         torch.backends.mha.set_fastpath_enabled(fast_path)
 
-    def outputs(inputs: Record) -> tuple[Any, ...]:
+    def outputs(inputs: Record) -> Outputs:
         found = run(inputs["pixel_values"].float().numpy())
         return tuple(torch.from_numpy(array) for array in found)
 
     return Tower(placement, outputs)
 
 
-def _compare(expected: tuple[Any, ...], found: tuple[Any, ...], least: float) -> None:
+def _compare(expected: Outputs, found: Outputs, least: float) -> None:
     for tensor, array in zip(expected, found, strict=True):
         if tensor.shape != array.shape:
             raise ModelError(f"its vectors have the shape {array.shape}, not {tensor.shape}")

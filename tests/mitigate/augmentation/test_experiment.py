@@ -6,10 +6,9 @@ import torch
 from scipy import stats
 
 from equipoise.core import Verdict
-from equipoise.core.errors import InputError, RunError
+from equipoise.core.errors import InputError
 from equipoise.mitigate import Faces, MixedFaces, Regions, Schedule, augmentation_experiment
 from equipoise.mitigate.augmentation.experiment import ARMS, Experiment
-from equipoise.mitigate.augmentation.faces import PlainFaces
 from equipoise.mitigate.augmentation.findings import findings_of, gain, tables_of
 from equipoise.mitigate.augmentation.training import Job, network, predict, train
 from equipoise.planted.faces import GROUPS, TOOLS, draw_faces
@@ -64,13 +63,6 @@ def test_a_training_taken_up_gives_the_same_weights(name, tmp_path):
     resumed = train(job, Resumed(faces(64, BIASED, 1), seed=2), tmp_path / "cut.pt")
     for one, other in zip(weights(whole), weights(resumed), strict=True):
         np.testing.assert_array_equal(one, other)
-
-
-def test_a_state_of_another_training_is_refused(tmp_path):
-    data, path = PlainFaces(faces(32, BIASED, 1)), tmp_path / "x.pt"
-    train(Job("cnn", TOOLS, 0, SHORT), data, path)
-    with pytest.raises(RunError, match="x.pt"):
-        train(Job("cnn", TOOLS, 1, SHORT), data, path)
 
 
 def run(tmp_path, **changed):

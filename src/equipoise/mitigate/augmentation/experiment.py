@@ -1,7 +1,5 @@
 """Train on biased, mixed, noisy and balanced images, and compare on a balanced test set."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -212,25 +210,22 @@ def _check_sets(sets: Mapping[str, Faces]) -> tuple[Strings, Strings]:
 
 def _refuse_trained_on(sets: Mapping[str, Faces]) -> None:
     """Refuse test images that are also trained on: the same pixels, whatever their files."""
-    digests = {
-        name: [sha256(np.ascontiguousarray(image).data).digest() for image in faces.images]
-        for name, faces in sets.items()
-    }
-    tested = digests.pop("test")
-    trained = {
-        digest: (name, place) for name, own in digests.items() for place, digest in enumerate(own)
-    }
-    if shared := [place for place, digest in enumerate(tested) if digest in trained]:
-        name, place = trained[tested[shared[0]]]
+    trained: dict[bytes, str] = {}
+    shared: list[str] = []
+    for name in ("biased", "balanced", "test"):
+        faces = sets[name]
+        for place, image in enumerate(faces.images):
+            digest = sha256(np.ascontiguousarray(image).data).digest()
+            source = f"image {place}" if faces.sources is None else faces.sources[place]
+            if name != "test":
+                trained[digest] = f"{source} of the {name} images"
+            elif digest in trained:
+                shared.append(f"{source}, the same picture as {trained[digest]}")
+    if shared:
         raise InputError(
-            f"{len(shared)} of {len(tested)} test images are also trained on; the first is "
-            f"{_source(sets['test'], shared[0])}, the same picture as "
-            f"{_source(sets[name], place)} of the {name} images. To do: test on other images"
+            f"{len(shared)} of {len(sets['test'])} test images are also trained on; the first is "
+            f"{shared[0]}. To do: test on other images"
         )
-
-
-def _source(faces: Faces, place: int) -> str:
-    return f"image {place}" if faces.sources is None else faces.sources[place]
 
 
 def _count(faces: Faces) -> dict[Pair, int]:

@@ -1,7 +1,5 @@
 """An experiment as findings and tables: the gain of each training, and associations of faces."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterator

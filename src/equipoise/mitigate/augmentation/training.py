@@ -1,7 +1,5 @@
 """Classifiers by name, trained epoch by epoch, so that a killed training resumes."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,8 +16,7 @@ from equipoise.audits.config_fields import Section
 from equipoise.core.arrays import AnyArray, Bytes, Floats32, Integers
 from equipoise.core.errors import InputError, ModelError
 from equipoise.mitigate.augmentation.faces import Faces, PlainFaces
-from equipoise.mitigate.fitting import read_state, save_state
-from equipoise.mitigate.recipe import Count, Rate
+from equipoise.mitigate.recipe import Count, Rate, read_state, save_state
 from equipoise.models import runtimes
 from equipoise.models.info import Strings, Texts
 from equipoise.models.towers import last_linear, seen_by
@@ -56,30 +53,23 @@ def network(name: str, classes: int, size: int, *, seed: int) -> Any:
         If no library has a network of this name, or it cannot take images of this size.
     """
     torch = runtimes.torch("hf")
-    before = torch.get_rng_state()
-    torch.manual_seed(seed)
-    try:
-        return _built(name, classes, size)
-    finally:
-        torch.set_rng_state(before)
-
-
-def _built(name: str, classes: int, size: int) -> Any:
     library, _, rest = name.partition(":")
-    if name == "cnn":
-        return _cnn(classes)
-    if name == "vit":
-        return _vit(classes, size)
-    if library != "timm" or not rest:
-        raise InputError(f"no network is called {name!r}; expected cnn, vit or timm:NAME")
-    timm = runtimes.timm()
-    if not timm.is_model(rest):
-        raise ModelError(f"timm has no network called {rest!r}")
-    try:
-        return timm.create_model(rest, pretrained=False, num_classes=classes, img_size=size)
-    except TypeError:
-        # Networks of convolutions take any size, and no argument for it.
-        return timm.create_model(rest, pretrained=False, num_classes=classes)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        if name == "cnn":
+            return _cnn(classes)
+        if name == "vit":
+            return _vit(classes, size)
+        if library != "timm" or not rest:
+            raise InputError(f"no network is called {name!r}; expected cnn, vit or timm:NAME")
+        timm = runtimes.timm()
+        if not timm.is_model(rest):
+            raise ModelError(f"timm has no network called {rest!r}")
+        try:
+            return timm.create_model(rest, num_classes=classes, img_size=size)
+        except TypeError:
+            # Networks of convolutions take any size, and no argument for it.
+            return timm.create_model(rest, num_classes=classes)
 
 
 def check_networks(names: Texts, size: int) -> None:
