@@ -105,6 +105,12 @@ class Association:
             [df, e.sum(axis=(-2, -1)), 3.0 * phi2 - alpha.sum(axis=-1) - beta.sum(axis=-1), third],
             axis=-1,
         )
+        # Terms of b(1), less what chance adds to them on average at these margins.
+        less, i, j = np.maximum(total - 1.0, 1.0), rows - 1.0, columns - 1.0
+        noise, linear = i * j / less, e.sum(axis=(-2, -1))
+        alphas = alpha.sum(axis=-1) - (_inverse(r) * (1.0 - r)).sum(axis=-1) * j / less
+        betas = beta.sum(axis=-1) - (_inverse(c) * (1.0 - c)).sum(axis=-1) * i / less
+        thirds = third - _odd_moment(r) * _odd_moment(c) / (less * np.maximum(less - 1.0, 1.0))
         signal = np.maximum(chi2 - df, np.sqrt(2.0 * np.maximum(df, 1.0)))
         chance = _odd_moment(r) * _odd_moment(c) / total**2
         quiet_alpha = alpha - _inverse(r) * (columns - 1.0)[..., None] / total[..., None]
@@ -116,7 +122,8 @@ class Association:
             smaller=smaller,
             null_variance=np.maximum(_null_variance(total, r, c), _LEAST_V * df),
             signal=signal,
-            unbiased=chi2 - _bias_without_noise(total, r, c, e, alpha, beta, third, phi2),
+            unbiased=chi2
+            - np.asarray(total * noise + linear - alphas - betas + 3.0 * (phi2 - noise) + thirds),
             bias=np.where((chi2 > _NOTHING)[..., None], bias, bias * [1.0, 0.0, 0.0, 0.0]),
             spread=_spread(weight * e, r, c, alpha, beta, third, phi2),
             spread_signal=_spread(
@@ -209,27 +216,6 @@ class Association:
         # Taking off the bias stretches the deviations of small tables.
         lines = self.smaller + self.df / np.maximum(self.smaller, 1.0) - 1.0
         return self.variance(noncentrality) * (1.0 + lines / np.maximum(self.n, 1.0)) ** 2
-
-
-def _bias_without_noise(
-    total: Floats,
-    r: Floats,
-    c: Floats,
-    e: Floats,
-    alpha: Floats,
-    beta: Floats,
-    third: Floats,
-    phi2: Floats,
-) -> Floats:
-    """Return b(1), less what chance adds on average to its terms at these margins."""
-    rows, columns = ((share > 0).sum(axis=-1) - 1.0 for share in (r, c))
-    less = np.maximum(total - 1.0, 1.0)
-    chance = rows * columns / less
-    alphas = alpha.sum(axis=-1) - (_inverse(r) * (1.0 - r)).sum(axis=-1) * columns / less
-    betas = beta.sum(axis=-1) - (_inverse(c) * (1.0 - c)).sum(axis=-1) * rows / less
-    thirds = third - _odd_moment(r) * _odd_moment(c) / (less * np.maximum(less - 1.0, 1.0))
-    linear = e.sum(axis=(-2, -1))
-    return np.asarray(total * chance + linear - alphas - betas + 3.0 * (phi2 - chance) + thirds)
 
 
 def _spread(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 from hashlib import blake2b
 from operator import index
@@ -72,18 +72,14 @@ def stream_key(seed: Seed, name: str) -> tuple[int, int]:
 
 def place_keys(start: int, many: int) -> Words:
     """Return keys of units that have no name but their place, shape (many,)."""
-    return _keys((f"\x00{start + place}" for place in range(many)), many)
+    return unit_keys([f"\x00{start + place}" for place in range(many)])
 
 
 def unit_keys(names: Sequence[str] | npt.NDArray[np.str_]) -> Words:
     """Return a 64-bit key per unit name, shape (units,), stable over runs and machines."""
-    return _keys(names, len(names))
-
-
-def _keys(names: Iterable[str], many: int) -> Words:
     texts = (name.encode(errors="surrogatepass") for name in names)
     digests = (blake2b(text, digest_size=8).digest() for text in texts)
-    return np.fromiter((int.from_bytes(d) for d in digests), dtype=np.uint64, count=many)
+    return np.fromiter(map(int.from_bytes, digests), dtype=np.uint64, count=len(names))
 
 
 def philox(counter: list[Words], key: tuple[int, int]) -> list[Words]:

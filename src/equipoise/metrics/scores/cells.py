@@ -390,16 +390,6 @@ def ranked_cells(scores: Floats, labels: Booleans) -> tuple[Integers, int, int]:
     return cell, many, 3 * many + 1
 
 
-def threshold_cells(
-    scores: Floats, labels: Booleans, threshold: float
-) -> tuple[Integers, int, int]:
-    """Return the cells TP, FN, FP, TN, predicted positive from a threshold on.
-
-    As `ranked_cells`.
-    """
-    return np.where(labels, 0, 2) + (scores < threshold), 2, 4
-
-
 def best_f1_threshold(scores: npt.ArrayLike, labels: npt.ArrayLike) -> float:
     """Threshold with the largest F1 of "positive if the score is at least it".
 
@@ -462,7 +452,7 @@ def metric_of(metric: Metric, tables: Floats, ratio: float | None) -> Floats:
     ----------
     metric : str
     tables : ndarray, shape (r, cells)
-        Weights of the cells that `ranked_cells` (AP, AUROC) or `threshold_cells` gives.
+        Weights of the cells of `ranked_cells` (AP, AUROC); else TP, FN, FP and TN.
     ratio : float, optional
         Weigh negatives so that there are this many for each positive.
 

@@ -28,8 +28,9 @@ from equipoise.metrics.building import (
     spread_level,
 )
 from equipoise.metrics.building import excluded_of as with_groups
-from equipoise.metrics.counts.accuracy import hit_rate
-from equipoise.metrics.measure import DEFAULT
+from equipoise.metrics.counts import count
+from equipoise.metrics.counts.accuracy import HitRate
+from equipoise.metrics.measure import DEFAULT, measure
 from equipoise.metrics.scores.cells import Metric
 from equipoise.metrics.scores.measure import (
     Choices,
@@ -350,13 +351,23 @@ def concept_hit_rate(
         As `concept_disparity`, or when k does not fit.
     """
     data = read_concepts(scores, labels, groups)
-    data.block(0, len(data.names))  # checked
-    values, truth = (one.block(0, len(data.names)).T for one in (data.scores, data.labels))
-    parts = np.split(values, range(_ROWS_AT_ONCE, len(values), _ROWS_AT_ONCE))
-    falling = (np.argsort(-part.astype(np.float64), axis=1, kind="stable") for part in parts)
-    top = np.concatenate([order[:, : max(k, 1)].copy() for order in falling])
-    truths = [set(np.flatnonzero(row).tolist()) or None for row in truth]
-    return hit_rate(truths, top, groups, k=k, units=units, resampling=resampling, rng=rng)
+    many = len(data.names)
+    if not 1 <= k <= many:
+        raise InputError(f"k={k}: expected 1 to {many}, the number of concepts")
+    data.block(0, many)  # checked
+    values, shown = (one.block(0, many).T for one in (data.scores, data.labels))
+    hits = []
+    for start in range(0, len(values), _ROWS_AT_ONCE):
+        some = slice(start, start + _ROWS_AT_ONCE)
+        falling = np.argsort(-values[some].astype(np.float64), axis=1, kind="stable")
+        hits.append(np.take_along_axis(shown[some], falling[:, :k], axis=1).any(axis=1))
+    counts = count(
+        np.where(shown.any(axis=1), "hit", ""),
+        np.where(np.concatenate(hits), "hit", "miss"),
+        groups,
+        units=units,
+    )
+    return measure(counts, [HitRate(k)], resampling, rng)[0]
 
 
 _disparity = partial(

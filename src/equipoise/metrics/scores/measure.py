@@ -25,7 +25,6 @@ from equipoise.metrics.scores.cells import (
     metric_of_sums,
     pack,
     ranked_cells,
-    threshold_cells,
     weighted_sums,
 )
 from equipoise.stats.draws import Sampler, TableSampler
@@ -127,9 +126,9 @@ class Choices:
     incomplete: Literal["group", "concept"] = "group"
 
     def __post_init__(self) -> None:
-        allowed = {"metric": get_args(Metric), "prevalence": get_args(Prevalence)}
-        for name, some in {**allowed, "incomplete": ("group", "concept")}.items():
-            _one_of(name, getattr(self, name), some)
+        _one_of("metric", self.metric, get_args(Metric))
+        _one_of("prevalence", self.prevalence, get_args(Prevalence))
+        _one_of("incomplete", self.incomplete, ("group", "concept"))
         whole = self.prevalence != "hall" or self.prevalence_ratio == int(self.prevalence_ratio)
         for name, known in {
             "prevalence_ratio": 0 < self.prevalence_ratio < math.inf and whole,
@@ -248,11 +247,10 @@ def read_concepts(
 
 
 def _names(concepts: Sequence[str] | None, scores: Source, labels: Source) -> tuple[str, ...]:
-    own = scores.names or labels.names
-    if scores.names and labels.names and scores.names != labels.names:
-        wrong = next(b for a, b in zip(scores.names, labels.names, strict=True) if a != b)
-        raise InputError(f"labels: column {wrong!r}; expected the concepts of scores, in order")
-    many = scores.shape[1]
+    many, own = scores.shape[1], scores.names or labels.names
+    for name, other in zip(scores.names or (), labels.names or (), strict=False):
+        if name != other:
+            raise InputError(f"labels: column {other!r}; expected {name!r}, as in scores")
     names = tuple(map(str, (own or range(many)) if concepts is None else concepts))
     if len(names) != many or len({*names}) < many:
         raise InputError(
@@ -473,21 +471,15 @@ class ConceptRun:
         found = [one for block in blocks for one in block]
         results = {}
         for metric in self.metrics:
-            boot = None
-            if choices.prevalence == "hall" or isinstance(resampling, Bootstrap):
-                boot = np.full((choices.replicates, len(found), len(data.groups)), np.nan)
-                for index, one in enumerate(found):
-                    # Where no group takes part there are no replicates.
-                    if len(one.values[metric]) > 1:
-                        boot[:, index] = one.values[metric][1:]
+            values = np.stack([one.values[metric] for one in found], axis=1)
             results[metric] = ConceptResults(
                 replace(choices, metric=metric),
                 data.names,
                 data.groups,
-                np.stack([one.values[metric][0] for one in found]),
+                values[0],
                 np.stack([one.positives for one in found]),
                 tuple(one.reasons[metric] for one in found),
-                boot,
+                values[1:] if len(values) > 1 else None,
                 tuple(one.null.get(metric) for one in found),
                 np.array([math.nan if metric in RANKED else one.threshold for one in found]),
                 NULLS[null_of(metric, choices)],
@@ -521,13 +513,15 @@ class ConceptRun:
             else:
                 counted = times, self.totals[g]
                 sums[g] = weighted_sums(packed, rows, measured, counted, choices.ratio)
-        why, values = {}, {}
+        why, values, usable = {}, {}, []
+        many = choices.replicates if times is None else times.shape[1]
         for metric in self.metrics:
-            untuned = metric not in RANKED and math.isnan(threshold)
-            nothing = "no positive to tune the threshold on" if untuned else ""
-            found = np.full((len(next(iter(sums.values()), [[]])[0]) or 1, len(reasons)), np.nan)
-            for g, some in sums.items():
-                if not untuned:
+            nothing, found = "", np.full((many, len(groups)), np.nan)
+            if metric not in RANKED and math.isnan(threshold):
+                nothing = "no positive to tune the threshold on"
+            else:
+                usable.append(metric)
+                for g, some in sums.items():
                     found[:, g] = metric_of_sums(metric, some, choices.ratio)
             if times is None:
                 known = (column[~np.isnan(column)] for column in found.T)
@@ -538,9 +532,9 @@ class ConceptRun:
                 reason or nothing or ("the metric's denominator is 0" if math.isnan(value) else "")
                 for reason, value in zip(reasons, found[0].tolist(), strict=True)
             )
-        tuned_metrics = RANKED if math.isnan(threshold) else self.metrics
-        usable = [one for one in self.metrics if compared and one in tuned_metrics]
-        null = self._null(name, scores, labels, measured > 0, threshold, compared, usable)
+        null: dict[Metric, Floats] = {}
+        if self.permutations and compared:
+            null = self._null(name, scores, labels, measured > 0, threshold, compared, usable)
         return Measured(positives, threshold, why, values, null)
 
     def _tuning_rows(
@@ -586,8 +580,6 @@ class ConceptRun:
     ) -> dict[Metric, Floats]:
         """Return each metric with groups permuted, (permutations, groups)."""
         found: dict[Metric, Floats] = {}
-        if not self.permutations or not metrics:
-            return found
         groups, units, width = self.data.groups, self.data.units, len(compared)
         place = np.full(len(groups), -1, dtype=np.int32)
         place[compared] = np.arange(width)
@@ -599,23 +591,20 @@ class ConceptRun:
         for ranked, null in dict.fromkeys(kinds):
             same = [one for one, kind in zip(metrics, kinds, strict=True) if kind == (ranked, null)]
             rows = np.flatnonzero((place[self.codes] >= 0) & (used | ranked))
+            # True and false positives and negatives at the threshold: TP, FN, FP, TN.
+            cell, positive, size = np.where(labels, 0, 2)[rows] + (scores[rows] < threshold), 2, 4
             if ranked:
                 cell, positive, size = ranked_cells(scores[rows], labels[rows])
-            else:
-                cell, positive, size = threshold_cells(scores[rows], labels[rows], threshold)
             every = np.arange(size)
             # At a threshold, cells 0 and 2 are predicted positive.
             strata = every % 2 if null == "prediction" else np.zeros_like(every)
             if null == "class":
                 strata = (every >= positive).astype(np.int64)
-            sampler: Sampler
-            if units is None:
-                table = np.bincount(cell * width + only.codes[rows], minlength=size * width)
-                sampler = TableSampler(table.reshape(size, width).astype(np.float64))
-            else:
-                chosen = Units(units.codes[rows], units.names)
-                shape = size, width
-                sampler = item_sampler(cell[:, None], None, only.take(rows), chosen, shape)
+            table = np.bincount(cell * width + only.codes[rows], minlength=size * width)
+            sampler: Sampler = TableSampler(table.reshape(size, width).astype(np.float64))
+            if units is not None:
+                own = Units(units.codes[rows], units.names)
+                sampler = item_sampler(cell[:, None], None, only.take(rows), own, (size, width))
             drawn = []
             for tables in sampler.permute(strata, self.permutations, seed):
                 cases = np.ascontiguousarray(tables.transpose(0, 2, 1)).reshape(-1, size)
