@@ -225,22 +225,17 @@ def tail(null_draws: npt.ArrayLike, observed: float) -> PValue:
     standard = (draws - draws.mean()) / spread
     skewness = max(float((standard**3).mean()), 0.0)
     gamma = float(stats.pearson3.sf((observed - float(draws.mean())) / spread, skewness))
-    value = max(gamma, _pareto(draws, observed), float(np.finfo(float).tiny))
-    return PValue(value, "approximate tail (Pearson III, generalised Pareto)")
-
-
-def _pareto(draws: Floats, observed: float) -> float:
-    many = round(_TAIL_SHARE * len(draws))
-    ordered = np.sort(draws)
+    many, ordered, pareto = round(_TAIL_SHARE * len(draws)), np.sort(draws), 0.0
     threshold = (ordered[-many - 1] + ordered[-many]) / 2.0
     beyond = ordered[-many:] - threshold
     places = (np.arange(1, many + 1) - 0.35) / many
     first, second = beyond.mean(), (beyond * (1.0 - places)).mean()
-    if observed <= threshold or first <= 2.0 * second:
-        return 0.0
-    shape = 2.0 - first / (first - 2.0 * second)
-    scale = 2.0 * first * second / (first - 2.0 * second)
-    return _TAIL_SHARE * float(stats.genpareto.sf(observed - threshold, shape, scale=scale))
+    if observed > threshold and first > 2.0 * second:
+        shape = 2.0 - first / (first - 2.0 * second)
+        scale = 2.0 * first * second / (first - 2.0 * second)
+        pareto = _TAIL_SHARE * float(stats.genpareto.sf(observed - threshold, shape, scale=scale))
+    value = max(gamma, pareto, float(np.finfo(float).tiny))
+    return PValue(value, "approximate tail (Pearson III, generalised Pareto)")
 
 
 def _edges(share: Floats) -> tuple[int, int]:

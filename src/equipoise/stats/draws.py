@@ -127,8 +127,15 @@ def _by_outcome(table: Integers, strata: Integers, rng: np.random.Generator, siz
         drawn[:, order[first[last] + position]] = left[:, last]
         active = np.flatnonzero(lengths > position + 1)
         if len(active):
-            outcomes = order[first[active] + position]
-            taken = _take(left[:, active], totals[outcomes], rng)
+            outcomes, here = order[first[active] + position], left[:, active]
+            # Rows of each outcome, without replacement, group after group.
+            wanted = np.broadcast_to(totals[outcomes], here.shape[:-1]).copy()
+            others, taken = here.sum(axis=-1), np.empty_like(here)
+            for group in range(here.shape[-1] - 1):
+                others = others - here[..., group]
+                taken[..., group] = rng.hypergeometric(here[..., group], others, wanted)
+                wanted -= taken[..., group]
+            taken[..., -1] = wanted
             drawn[:, outcomes] = taken
             left[:, active] -= taken
     return drawn
@@ -139,21 +146,6 @@ def _sums(table: Integers, strata: Integers) -> Integers:
     order = np.argsort(strata, kind="stable")
     first = np.unique(strata[order], return_index=True)[1]
     return np.add.reduceat(table[order], first, axis=0) if len(table) else table
-
-
-def _take(left: Integers, totals: Integers, rng: np.random.Generator) -> Integers:
-    """Draw `totals` rows without replacement from what is `left`, (size, strata, groups)."""
-    taken = np.empty_like(left)
-    wanted = np.broadcast_to(totals, left.shape[:-1]).copy()
-    others = left.sum(axis=-1)
-    for group in range(left.shape[-1] - 1):
-        here = left[..., group]
-        others = others - here
-        drawn = rng.hypergeometric(here, others, wanted)
-        taken[..., group] = drawn
-        wanted -= drawn
-    taken[..., -1] = wanted
-    return taken
 
 
 # Units that span the same strata exchange among themselves where there are as many.
@@ -289,7 +281,11 @@ class TableSampler:
     def bootstrap(self, replicates: int, seed: int) -> Iterator[Floats]:
         """Yield blocks (replicates, outcomes, groups) with the observed total."""
         flat = self.table[:, self._order].ravel().astype(np.int64)
-        large, small = _by_size(flat)
+        few = (flat > 0) & (_ROW * flat < _CELL)
+        # Cells are drawn as such, and of the small ones the rows, all together.
+        if _CELL * few.sum() - _ROW * flat[few].sum() < _CALLS:
+            few[:] = False
+        large, small = np.flatnonzero((flat > 0) & ~few), np.flatnonzero(few)
         rows, total = np.repeat(np.arange(len(small)), flat[small]), flat.sum()
         shares = np.append(flat[large], len(rows)) / total
         for start, size in block_sizes(replicates, self.table.size):
@@ -367,7 +363,11 @@ class ItemSampler:
         See `Exchange.of`. A row whose weight is spread over several strata belongs to the one
         of its largest weight.
         """
-        blocks = self._exchange(strata)
+        # Written last is what stays: the largest weight, of equal ones the first.
+        order = np.lexsort((-np.arange(len(self.weight)), self.weight))
+        main = np.empty(len(self.group), dtype=np.int64)
+        main[self.item[order]] = strata[self.outcome[order]]
+        blocks = Exchange.of(self.group, self.unit, main)
         for start, size in block_sizes(replicates, max(int(np.prod(self.shape)), len(self.group))):
             rngs = (stream(seed, "permutation", start + step) for step in range(size))
             groups = (blocks.shuffle(self.group, rng) for rng in rngs)
@@ -377,13 +377,6 @@ class ItemSampler:
         flat = self.outcome * self.shape[1] + group[self.item]
         counted = np.bincount(flat, weight, minlength=int(np.prod(self.shape)))
         return counted.astype(np.float64).reshape(self.shape)
-
-    def _exchange(self, strata: Integers) -> Exchange:
-        # Written last is what stays: the largest weight, of equal ones the first.
-        order = np.lexsort((-np.arange(len(self.weight)), self.weight))
-        main = np.empty(len(self.group), dtype=np.int64)
-        main[self.item[order]] = strata[self.outcome[order]]
-        return Exchange.of(self.group, self.unit, main)
 
 
 Sampler = TableSampler | ItemSampler
@@ -395,11 +388,3 @@ def block_sizes(replicates: int, cells: int) -> Iterator[tuple[int, int]]:
     size = max(1, min(_MAX_BLOCK, _BLOCK_CELLS // max(cells, 1)))
     for start in range(0, replicates, size):
         yield start, min(size, replicates - start)
-
-
-def _by_size(cells: Integers) -> tuple[Integers, Integers]:
-    """Tell cells to draw as such from those, small ones together, whose rows are drawn."""
-    small = (cells > 0) & (_ROW * cells < _CELL)
-    if _CELL * small.sum() - _ROW * cells[small].sum() < _CALLS:
-        small[:] = False
-    return np.flatnonzero((cells > 0) & ~small), np.flatnonzero(small)

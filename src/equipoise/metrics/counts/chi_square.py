@@ -232,10 +232,24 @@ def _fields(layout: Layout, cells: Floats, min_expected: float, yates: bool) -> 
         cells, labels = cells * kept[:, :, None], labels * kept
         groups = layout.sum(cells)
         n = groups.sum(axis=2)
-    excess = _excess(cells, labels, groups, layout)
-    if yates:
-        excess = _continuity(excess, labels, groups, layout)
+    # Chi-square / n is the sum of O² / (R·C) - 1.
+    inverse = np.divide(1.0, labels, out=np.zeros_like(labels), where=labels > 0)
+    squares = cells * cells
+    squares *= inverse[:, :, None]
+    squares = layout.sum(squares)
+    shares = np.divide(squares, groups, out=np.zeros_like(groups), where=groups > 0)
+    excess = shares.sum(axis=2) - 1.0
+    excess[excess < _ROUNDING] = 0.0
     rows, columns = _nonempty(groups), layout.sum(kept.astype(np.float64))
+    if yates:
+        # All four cells of a 2×2 table differ from expectation by the same amount: each moves up to
+        # a half towards it.
+        row_product = (n**2 - (groups**2).sum(axis=2)) / 2.0
+        column_product = (n**2 - layout.sum(labels**2)) / 2.0
+        with np.errstate(invalid="ignore", divide="ignore"):
+            apart = np.sqrt(excess * row_product * column_product) / n
+            left = ((apart - 0.5).clip(0.0) / apart) ** 2
+        excess = np.where((rows == 2) & (columns == 2) & (excess > 0), excess * left, excess)
     chi2 = np.where((rows > 1) & (columns > 1), n * excess, 0.0)
     return chi2, n, rows, columns, *before
 
@@ -269,32 +283,6 @@ def _expected_enough(
     smallest = np.where(groups > 0, groups, np.inf).min(axis=2, initial=n.max(initial=0.0))
     # Products instead of quotients: exact for whole counts, also at the boundary.
     return occurs & (labels * layout.spread(smallest) >= min_expected * layout.spread(n))
-
-
-def _excess(cells: Floats, labels: Floats, groups: Floats, layout: Layout) -> Floats:
-    """Return chi-square / n = sum of O² / (R·C) - 1, shape (r, strata)."""
-    inverse = np.divide(1.0, labels, out=np.zeros_like(labels), where=labels > 0)
-    squares = cells * cells
-    squares *= inverse[:, :, None]
-    squares = layout.sum(squares)
-    shares = np.divide(squares, groups, out=np.zeros_like(groups), where=groups > 0)
-    excess = shares.sum(axis=2) - 1.0
-    return np.where(excess < _ROUNDING, 0.0, excess)
-
-
-def _continuity(excess: Floats, labels: Floats, groups: Floats, layout: Layout) -> Floats:
-    """Move every cell of a 2×2 table up to a half towards its expected count.
-
-    All four cells of such a table differ from expectation by the same amount.
-    """
-    n = groups.sum(axis=2)
-    two = (_nonempty(groups) == 2) & (layout.sum((labels > 0).astype(np.float64)) == 2)
-    row_product = (n**2 - (groups**2).sum(axis=2)) / 2.0
-    column_product = (n**2 - layout.sum(labels**2)) / 2.0
-    with np.errstate(invalid="ignore", divide="ignore"):
-        apart = np.sqrt(excess * row_product * column_product) / n
-        left = ((apart - 0.5).clip(0.0) / apart) ** 2
-    return np.where(two & (excess > 0), excess * left, excess)
 
 
 def summaries(table: Floats, layout: Layout, design: Floats, *, min_expected: float) -> Association:
@@ -405,26 +393,19 @@ class MeanEffect:
         return float(min(estimate + math.sqrt(square), self._largest.sum()) / len(clear))
 
     def _low(self, level: float) -> float:
+        z, noise, weight = float(ndtri(0.5 + level / 2.0)), self._spread**2, self._weight
         squares = self._sum_at(max(self._squares + self._df, 0.0), 1.0 + level)
         bound = math.sqrt(squares)
         if squares > 0:
-            bound = max(bound, math.sqrt(squares**3 / self._fourth(squares, level)))
-        return max(bound, self._beyond_doubt(level)) / len(self._weight)
-
-    def _fourth(self, squares: float, level: float) -> float:
-        """Return the high end of the sum of the effect sizes to the power of four."""
-        z = float(ndtri(0.5 + level / 2.0))
-        noise = self._spread**2
-        fourth = self._weight**2 * (self.tables.unbiased**2 - noise)
-        variance = self._weight**4 * (4.0 * self._signal**2 * noise + 2.0 * noise**2)
-        high = float(fourth.sum()) + z * math.sqrt(float(variance.sum()))
-        return max(high, squares**2 / len(noise))
-
-    def _beyond_doubt(self, level: float) -> float:
+            # The high end of the sum of the effect sizes to the power of four.
+            variance = weight**4 * (4.0 * self._signal**2 * noise + 2.0 * noise**2)
+            high = float((weight**2 * (self.tables.unbiased**2 - noise)).sum())
+            high = max(high + z * math.sqrt(float(variance.sum())), squares**2 / len(noise))
+            bound = max(bound, math.sqrt(squares**3 / high))
         p = chdtrc(self.tables.df, self.tables.chi2 / self.inflation)
-        effect, noise = self._roots((p < _DOUBT / len(p)) & (self._signal > 0.0))
-        z = float(ndtri(0.5 + level / 2.0))
-        return float(effect.sum()) - z * math.sqrt(float((noise**2).sum()))
+        effect, own = self._roots((p < _DOUBT / len(p)) & (self._signal > 0.0))
+        doubtless = float(effect.sum()) - z * math.sqrt(float((own**2).sum()))
+        return max(bound, doubtless) / len(weight)
 
     def _roots(self, kept: Booleans) -> tuple[Floats, Floats]:
         """Return effect sizes and their standard deviations (delta method) under a mask."""

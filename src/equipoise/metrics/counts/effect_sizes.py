@@ -461,7 +461,8 @@ class SkewSize(EffectTables):
         """Turn the numbers into the estimate."""
         classes = Classes(self, counts, draws)
         # Replicates may have classes enough where the data have not: no number, no interval.
-        known = not np.isnan(draws.observed[0])
+        known, many = not np.isnan(draws.observed[0]), int(classes.estimable.sum())
+        few = f"effect sizes of {many} classes can be estimated; skewness needs at least 3"
         method = "none: a resampling spread needs Bootstrap()"
         if draws.boot is not None:
             method = (
@@ -479,7 +480,7 @@ class SkewSize(EffectTables):
             params=self.params | _beside(classes, draws),
             by=classes.table,
             excluded=classes.excluded(),
-            reason="" if known else no_skewness(int(classes.estimable.sum())),
+            reason="" if known else few if many < 3 else "all effect sizes are equal",
         )
 
 
@@ -523,12 +524,6 @@ def _beside(classes: Classes, draws: Draws) -> dict[str, Any]:
         "band_shares": {name: n / many if many else None for name, n in counted},
         **{name: None if math.isnan(one) else one for name, one in numbers.items()},
     }
-
-
-def no_skewness(classes: int) -> str:
-    """Say why that many estimable classes have no skewness."""
-    few = f"effect sizes of {classes} classes can be estimated; skewness needs at least 3"
-    return few if classes < 3 else "all effect sizes are equal"
 
 
 def mev_sweep(

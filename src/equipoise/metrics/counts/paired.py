@@ -145,7 +145,17 @@ class Pair:
         """Yield tables in which each row, or unit, swaps the two models with probability 1/2."""
         sampler = self.joint.counts.sampler
         if isinstance(sampler, ItemSampler):
-            yield from self._swapped_units(sampler, replicates, seed)
+            outcome = self.own[sampler.outcome]
+            mirrored, unit = self.partner[outcome], sampler.unit[sampler.item]
+            size, groups = len(self.partner), sampler.shape[1]
+            for start, many in block_sizes(replicates, max(size * groups, len(sampler.keys))):
+                replicate = range(start, start + many)
+                counted = []
+                for flip in unit_uniforms(seed, "swap", sampler.keys, replicate) < 0.5:
+                    places = np.where(flip[unit], mirrored, outcome) * groups
+                    flat = places + sampler.group[sampler.item]
+                    counted.append(np.bincount(flat, sampler.weight, size * groups))
+                yield np.reshape(counted, (many, size, groups))
             return
         observed = self.tables(self.joint.counts.observed)[0]
         upper = np.flatnonzero(self.partner > np.arange(len(self.partner)))
@@ -157,19 +167,6 @@ class Pair:
             kept = rng.binomial(both[:, order], 0.5, size=(size, *both.shape))
             tables[:, upper] = kept[:, :, np.argsort(order)]
             tables[:, self.partner[upper]] = both - tables[:, upper]
-            yield tables
-
-    def _swapped_units(self, sampler: ItemSampler, replicates: int, seed: int) -> Iterator[Floats]:
-        outcome = self.own[sampler.outcome]
-        mirrored, unit = self.partner[outcome], sampler.unit[sampler.item]
-        size, groups = len(self.partner), sampler.shape[1]
-        for start, many in block_sizes(replicates, max(size * groups, len(sampler.keys))):
-            flips = unit_uniforms(seed, "swap", sampler.keys, range(start, start + many)) < 0.5
-            tables = np.empty((many, size, groups))
-            for table, flip in zip(tables, flips, strict=True):
-                places = np.where(flip[unit], mirrored, outcome) * groups
-                flat = places + sampler.group[sampler.item]
-                table[:] = np.bincount(flat, sampler.weight, size * groups).reshape(size, groups)
             yield tables
 
 

@@ -6,7 +6,7 @@ classes, groups, intersections, bootstrap replicates and permutations come from 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 
-from equipoise.core.arrays import AnyArray, Booleans, Floats, Integers, Integers32
+from equipoise.core.arrays import Booleans, Floats, Integers, Integers32
 from equipoise.core.errors import InputError
 from equipoise.core.groups import Groups
 from equipoise.core.labels import Encoded, check_unmasked, coded, encode, label_array, natural
@@ -119,7 +119,16 @@ def item_sampler(
     # same draws.
     content = [*weights.T[::-1], *outcome.T[::-1]]
     by_content = np.lexsort([*content, owner])
-    rank = _group_ranks(groups, by_content, [owner, *outcome.T, *weights.T])
+    # Groups rank by what their rows hold, not by their names.
+    codes, digests = groups.codes[by_content], []
+    rows = by_content[np.argsort(codes, kind="stable")]
+    for members in np.split(rows, np.cumsum(groups.counts)[:-1]):
+        held = blake2b()
+        for column in (owner, *outcome.T, *weights.T):
+            held.update(column[members].tobytes())
+        digests.append(held.digest())
+    rank = np.empty(len(digests), dtype=np.int64)
+    rank[sorted(range(len(digests)), key=digests.__getitem__)] = np.arange(len(digests))
     order = np.lexsort([*content, rank[groups.codes], owner])
     unit = owner[order].astype(np.int64)
     alone = np.flatnonzero(unit < 0)
@@ -133,21 +142,6 @@ def item_sampler(
         unit_keys((*names, *(f"\x00{index}" for index in range(len(alone))))),
         shape,
     )
-
-
-def _group_ranks(groups: Groups, order: Integers, columns: Sequence[AnyArray]) -> Integers:
-    """Rank groups by what their rows hold, in a given order of rows, not by their names."""
-    codes = groups.codes[order]
-    rows = np.split(order[np.argsort(codes, kind="stable")], np.cumsum(groups.counts)[:-1])
-    digests = []
-    for members in rows:
-        held = blake2b()
-        for column in columns:
-            held.update(column[members].tobytes())
-        digests.append(held.digest())
-    rank = np.empty(len(digests), dtype=np.int64)
-    rank[sorted(range(len(digests)), key=digests.__getitem__)] = np.arange(len(digests))
-    return rank
 
 
 Null = Literal["rows", "class", "prediction"]
