@@ -1,12 +1,6 @@
 """Rows of predictions for tests: a worked example, random ones, and rows from counts."""
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
-from hypothesis import strategies as st
-
-Rows = tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]
 
 # Counts by true class, predicted class and group of 600 drawn rows, seed 11 of a generator whose
 # model errs more often on class 0 for group 1; the golden values of tests/metrics were computed
@@ -25,16 +19,6 @@ def rows_of(counts):
     cells = np.indices(counts.shape).reshape(3, -1)
     y_true, y_pred, group = np.repeat(cells, counts.ravel(), axis=1)
     return y_true, y_pred, group
-
-
-@st.composite
-def rows(draw, classes=3, groups=3):
-    """Rows in which every group occurs."""
-    shape = (classes, classes, groups)
-    cells = draw(st.lists(st.integers(0, 6), min_size=classes**2 * groups, max_size=None))
-    counts = np.array(cells[: classes**2 * groups]).reshape(shape)
-    counts[0, 0] += 1
-    return rows_of(counts)
 
 
 def random_rows(seed, n=400, classes=3, groups=4):

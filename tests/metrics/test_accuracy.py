@@ -10,27 +10,14 @@ from equipoise.core.parts import parts_from_table
 from equipoise.metrics import accuracy, accuracy_gap, worst_group_accuracy
 from equipoise.stats.intervals import simultaneous_minimum, simultaneous_shortfall, wilson
 from equipoise.stats.resampling import Bootstrap, Permutation
+from prediction_rows import EXAMPLE, rows_of
 
 METRICS = (accuracy, worst_group_accuracy, accuracy_gap)
 TESTED = (worst_group_accuracy, accuracy_gap)
 
-# Rows of each true class, label and group in goldens/predictions.json, and what it expects.
-GOLDEN = np.array(
-    [
-        [[49, 14, 59], [3, 0, 6], [5, 46, 3]],
-        [[4, 8, 5], [45, 69, 51], [0, 1, 8]],
-        [[3, 7, 4], [7, 5, 3], [70, 61, 64]],
-    ]
-)
+# Of `EXAMPLE`, by an independent implementation.
 EXPECTED = {"accuracy": 0.8033333333333333, "worst": 0.6824644549763034, "gap": 0.12086887835702997}
 BY_GROUP = (0.8817204301075269, 0.6824644549763034, 0.8571428571428571)
-
-
-def rows_of(table):
-    """True class, label and group of every row counted in a table (classes, labels, groups)."""
-    return tuple(
-        np.repeat(column, table.ravel()) for column in np.indices(table.shape).reshape(3, -1)
-    )
 
 
 def part(found):
@@ -38,7 +25,7 @@ def part(found):
 
 
 def test_golden_values():
-    rows = rows_of(GOLDEN)
+    rows = rows_of(EXAMPLE)
     for function, name in zip(METRICS, EXPECTED, strict=True):
         found = function(*rows)
         assert found.value == pytest.approx(EXPECTED[name], abs=1e-12)
@@ -75,8 +62,8 @@ def test_chance_is_that_of_all_permutations(function, null):
 
 
 def test_intervals_are_the_closed_forms():
-    rows = rows_of(GOLDEN)
-    right, total = GOLDEN[[0, 1, 2], [0, 1, 2]].sum(axis=0), GOLDEN.sum(axis=(0, 1))
+    rows = rows_of(EXAMPLE)
+    right, total = EXAMPLE[[0, 1, 2], [0, 1, 2]].sum(axis=0), EXAMPLE.sum(axis=(0, 1))
     expected = (
         wilson(right.sum(), total.sum(), 0.9),
         simultaneous_minimum(right, total, 0.9),

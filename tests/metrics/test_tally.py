@@ -102,14 +102,9 @@ TEXT = ["x", "", None, "y", "x"]
     "labels",
     [
         TEXT,
-        pa.array(TEXT),
         pa.chunked_array([TEXT[:2], TEXT[2:]], pa.large_string()),
-        pa.array(TEXT).dictionary_encode(),
-        pl.Series(TEXT),
         pl.Series(TEXT, dtype=pl.Categorical),
-        pd.Series(TEXT, dtype="string"),
         pd.Series(TEXT, dtype="category"),
-        pd.Series(TEXT, dtype=object),
     ],
     ids=lambda labels: f"{type(labels).__module__}.{type(labels).__name__}",
 )

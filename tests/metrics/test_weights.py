@@ -8,25 +8,12 @@ from equipoise.metrics import (
     accuracy,
     accuracy_gap,
     count,
-    effect_sizes,
     equalized_odds,
-    rate_comparisons,
     rates,
-    skewsize,
     worst_group_accuracy,
 )
 
 N = 90
-METRICS = [
-    accuracy,
-    accuracy_gap,
-    effect_sizes,
-    equalized_odds,
-    rate_comparisons,
-    rates,
-    skewsize,
-    worst_group_accuracy,
-]
 
 
 def rows():
@@ -43,10 +30,9 @@ def but_the_third(value, kind=float):
 
 
 @pytest.mark.parametrize("value", [np.inf, np.nan, -1, 1e300, 1e308, 1e-300, 5e-324, 1.1e9])
-@pytest.mark.parametrize("metric", [count, *METRICS])
-def test_a_weight_that_cannot_be_used_is_refused(metric, value):
+def test_a_weight_that_cannot_be_used_is_refused(value):
     with pytest.raises(InputError, match=r"^weights, row 3: "):
-        metric(*rows(), weights=but_the_third([0, value]))
+        count(*rows(), weights=but_the_third([0, value]))
 
 
 @pytest.mark.parametrize(

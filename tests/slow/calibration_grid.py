@@ -115,7 +115,6 @@ class Audited:
 
     world: str
     audits: int
-    any_disparity: float
     any_leaf: float
     any_composite: float
     findings: float
@@ -131,7 +130,6 @@ def audits_of(world, audits=AUDITS):
     return Audited(
         world.__name__,
         audits,
-        float(((leaf > 0) | (composite > 0)).mean()),
         float((leaf > 0).mean()),
         float((composite > 0).mean()),
         float(share.mean()),

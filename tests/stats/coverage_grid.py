@@ -105,7 +105,12 @@ EXTREMES = {
 def extreme_cases(samples):
     """Simulated coverage of the intervals of extremes over groups."""
     for k in (2, 3, 7, 14):
-        for shape, sizes in _group_sizes(k):
+        shapes = {
+            "n = 50 each": np.full(k, 50.0),
+            "n = 400 each": np.full(k, 400.0),
+            "n = 30 to 1000": np.round(np.geomspace(30.0, 1000.0, k)),
+        }
+        for shape, sizes in shapes.items():
             for base in (0.5, 0.8, 0.95):
                 for pattern, steps in PATTERNS.items():
                     for step in (0.03, 0.1, 0.3):
@@ -116,12 +121,6 @@ def extreme_cases(samples):
                         yield from _extremes(p, sizes, what, shape, samples)
                         if pattern == "all equal":
                             break
-
-
-def _group_sizes(k):
-    yield "n = 50 each", np.full(k, 50.0)
-    yield "n = 400 each", np.full(k, 400.0)
-    yield "n = 30 to 1000", np.round(np.geomspace(30.0, 1000.0, k))
 
 
 def _extremes(p, sizes, what, size, samples):
@@ -337,23 +336,6 @@ SUMMARY_HEAD = [
 ]
 
 
-def mean_section(samples):
-    """Return the page's section on the mean effect size of classes."""
-    means = list(mean_cases(samples))
-    return [
-        "## The mean of Cramér's V over classes",
-        "",
-        "2 to 200 classes of 60, 300 or 3000 rows each, every expected count at least 1; even",
-        "margins and all groups differing, or falling margins and one group differing. All V 0,",
-        "0.1 or 0.3; a tenth of them 0.5 and the others 0; or evenly spread from 0 to 0.4.",
-        f"{len(means)} cases of {samples} samples each. How often the truth lies below and above,",
-        "mean coverage, the least over the four shapes of tables, and mean width.",
-        "",
-        *means_table(means),
-        "",
-    ]
-
-
 def means_table(cases):
     """Return a Markdown table: number of classes and pattern by errors, coverage and width."""
     lines = [
@@ -385,7 +367,7 @@ def page(samples=1000):
     extremes = list(extreme_cases(2 * samples))
     matched = list(association_cases(samples))
     sparse = list(association_cases(samples, expected=(0.1, 1.0)))
-    tails = list(tail_cases(200))
+    means, tails = list(mean_cases(samples // 20)), list(tail_cases(200))
     levels = list(tails[0].ratios)
     lines = [
         "# Measured coverage",
@@ -420,7 +402,16 @@ def page(samples=1000):
         *SUMMARY_HEAD,
         *(summary(members) for members in by_kind(sparse).values()),
         "",
-        *mean_section(samples // 20),
+        "## The mean of Cramér's V over classes",
+        "",
+        "2 to 200 classes of 60, 300 or 3000 rows each, every expected count at least 1; even",
+        "margins and all groups differing, or falling margins and one group differing. All V 0,",
+        "0.1 or 0.3; a tenth of them 0.5 and the others 0; or evenly spread from 0 to 0.4.",
+        f"{len(means)} cases of {samples // 20} samples each. How often the truth lies below and",
+        "above, mean coverage, the least over the four shapes of tables, and mean width.",
+        "",
+        *means_table(means),
+        "",
         "## Approximate tails of p-values",
         "",
         "P(p ≤ t) / t of the approximate tail from 1000 draws when chance alone is at work: 1 is",

@@ -207,7 +207,6 @@ EITHER = {"harm": "either", "chance_mean": 0.0}
         ({"q": 0.05, "threshold": 0.25}, Verdict.DISPARITY),
         # A threshold of 0 leaves the decision to q.
         ({"threshold": 0.0, "value": 0.06, "low": 0.0}, Verdict.DISPARITY),
-        ({"threshold": 0.0, "value": 0.0, "low": 0.0, "high": 0.0}, Verdict.INCONCLUSIVE),
         # Worst-group accuracy: lower is worse, the low end counts.
         (LOWER, Verdict.DISPARITY),
         (LOWER | {"value": 0.68, "low": 0.65, "high": 0.72}, Verdict.BELOW_THRESHOLD),
@@ -215,8 +214,6 @@ EITHER = {"harm": "either", "chance_mean": 0.0}
         # Signed numbers: either end counts.
         (EITHER | {"value": -0.3, "low": -0.4, "high": -0.2}, Verdict.DISPARITY),
         (EITHER | {"value": -0.02, "low": -0.09, "high": 0.05}, Verdict.BELOW_THRESHOLD),
-        (EITHER | {"value": 0.02, "low": -0.11, "high": 0.15}, Verdict.INCONCLUSIVE),
-        ({"value": math.inf, "low": 1.0, "high": math.inf}, Verdict.DISPARITY),
     ],
 )
 def test_verdicts(changes, verdict):
