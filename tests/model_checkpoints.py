@@ -262,18 +262,18 @@ def _classifier(folder, config, kind, **more):
 
 
 def vit(folder):
-    from transformers import ViTConfig
-
-    config = ViTConfig(**VISION, initializer_range=0.2)
-    return _classifier(folder, config, "ViTForImageClassification")
+    return _vit(folder)
 
 
 def vit_multi_label(folder):
+    return _vit(folder, problem_type="multi_label_classification")
+
+
+def _vit(folder, **more):
     from transformers import ViTConfig
 
     config = ViTConfig(**VISION, initializer_range=0.2)
-    kind = "multi_label_classification"
-    return _classifier(folder, config, "ViTForImageClassification", problem_type=kind)
+    return _classifier(folder, config, "ViTForImageClassification", **more)
 
 
 def resnet(folder):

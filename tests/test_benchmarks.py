@@ -58,21 +58,6 @@ def test_a_workload_replaces_its_own_line_and_no_other(record):
     assert [told["seconds"] for told in json.loads(after[1])["rows"]] == [0.5, 0.25]
 
 
-def test_pages_of_a_record_are_the_same_each_time(record, pages):
-    for name in ("w2", "w1"):
-        record.keep(name, [row(name.upper())])
-    written = []
-    for _ in range(2):
-        pages.write_pages(record.recorded())
-        written.append((pages.PAGE.read_bytes(), pages.README.read_bytes()))
-    assert written[0] == written[1]
-    readme = written[0][1].decode()
-    assert readme.startswith(
-        f"before\n{pages.START}\nMeasured: W1, W2 on AMD EPYC, cpu family 26, model 2.\n\n| |"
-    )
-    assert readme.endswith(f"|\n{pages.END}\nafter\n")
-
-
 def test_the_page_of_growth_that_ships_is_that_of_its_record():
     scale, page = (import_module(f"benchmarks.{name}") for name in ("scale", "scale_page"))
     found = [*scale.recorded()]

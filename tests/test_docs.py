@@ -2,7 +2,6 @@
 
 import ast
 import importlib
-import itertools
 import re
 from pathlib import Path
 from typing import get_args
@@ -13,7 +12,6 @@ import pytest
 from equipoise.audits import config as shared
 from equipoise.audits.config import parse_config
 from equipoise.audits.config_fields import ExtractionConfig
-from equipoise.audits.config_images import PicturesConfig
 from equipoise.audits.config_yaml import keys, parse_yaml
 from equipoise.audits.kinds import KINDS
 from equipoise.audits.predictions.config import Config, DataConfig, MetricsConfig, ModelConfig
@@ -83,20 +81,6 @@ KEYS = {
 }
 
 
-def test_the_walk_of_the_schema_misses_nothing():
-    # What `images` takes has a page and tests of its own.
-    images = set(schema_keys(PicturesConfig))
-    walked = {key for names in KEYS.values() for key in names}
-    assert walked | images == set(schema_keys(Config)) | images
-
-
-def schema_keys(model):
-    """Every key of the schema, found another way: in the JSON schema that pydantic makes."""
-    schema = model.model_json_schema()
-    for part in (schema, *schema["$defs"].values()):
-        yield from part.get("properties", {})
-
-
 @pytest.mark.parametrize(("title", "key"), [(t, k) for t, names in KEYS.items() for k in names])
 def test_every_key_is_in_a_table_of_its_section(title, key):
     rows = [line for line in section(CONFIG, title).splitlines() if line.startswith("|")]
@@ -155,23 +139,6 @@ def examples():
 @pytest.mark.parametrize("block", [*examples()])
 def test_every_full_example_of_a_configuration_is_valid(block):
     assert parse_config(parse_yaml(block.encode(), "docs")[0]).audit in KINDS
-
-
-def tables(page):
-    """The runs of lines that stand as rows of a table, outside code."""
-    text = re.sub(r"^```.*?^```", "", page, flags=re.DOTALL | re.MULTILINE)
-    lines = [line.lstrip() for line in text.splitlines()]
-    for of_table, run in itertools.groupby(lines, lambda line: line.startswith("|")):
-        if of_table:
-            yield [*run]
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_no_blank_line_cuts_a_table(page):
-    # Rows without a line of dashes under their header are shown as text with bars in it.
-    for rows in tables(TEXTS[page]):
-        assert len(rows) > 1, rows[0]
-        assert re.fullmatch(r"\|(\s*:?-+:?\s*\|)+\s*", rows[1]), rows[0]
 
 
 def imports():

@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import numpy as np
+import polars as pl
 import pytest
 
 CONFIG = """
@@ -37,25 +38,16 @@ sys.exit(run(sys.argv[1:]))
 
 @pytest.fixture
 def tables(tmp_path):
-    rng = np.random.default_rng(5)
-    n = 600
-    kinds = np.array(["cat", "dog", "owl"])
-    truth = kinds[rng.integers(0, 3, n)]
-    place, time = rng.choice(["in", "out"], n), rng.choice(["day", "night"], n)
-    ids = [f"i{index}" for index in range(n)]
-    labels = ["id,kind,place,time,scene"]
-    labels += [
-        f"{i},{k},{p},{t},s{index // 4}"
-        for index, (i, k, p, t) in enumerate(zip(ids, truth, place, time, strict=True))
-    ]
-    (tmp_path / "labels.csv").write_text("\n".join(labels))
-    for name, wrong in (("ours", 0.2), ("theirs", 0.4)):
-        answers = np.where(rng.random(n) < wrong, kinds[rng.integers(0, 3, n)], truth)
-        answers = answers.astype(object)
-        if name == "theirs":
-            answers[rng.random(n) < 0.1] = "no"
-        rows = [f"{i},{a}" for i, a in zip(ids, answers, strict=True)]
-        (tmp_path / f"{name}.csv").write_text("\n".join(["id,kind", *rows]))
+    rng, n, kinds = np.random.default_rng(5), 600, ["cat", "dog", "owl"]
+    table = pl.DataFrame({
+        "id": [f"i{index}" for index in range(n)], "kind": rng.choice(kinds, n),
+        "place": rng.choice(["in", "out"], n), "time": rng.choice(["day", "night"], n),
+        "scene": [f"s{index // 4}" for index in range(n)],
+    })  # fmt: skip
+    table.write_csv(tmp_path / "labels.csv")
+    for name, others in (("ours", kinds), ("theirs", [*kinds, "no"])):
+        said = np.where(rng.random(n) < 0.3, rng.choice(others, n), table["kind"])
+        table.select("id", kind=pl.Series(said)).write_csv(tmp_path / f"{name}.csv")
     (tmp_path / "audit.yaml").write_text(CONFIG)
     return tmp_path
 
@@ -70,11 +62,6 @@ def equipoise(folder, *arguments, extra="", **environment):
         check=False,
         timeout=300,
     )
-
-
-def test_the_guard_would_see_a_socket(tables):
-    done = equipoise(tables, "--help", extra="socket.socket()")
-    assert (done.returncode, done.stderr) == (99, "a socket was opened\n")
 
 
 def test_no_command_opens_a_socket(tables):

@@ -4,9 +4,8 @@ import sys
 
 import pytest
 
-from equipoise.core.errors import DataError
 from tools.soak import fuzz as soak
-from tools.soak.fuzz_formats import Format, formats
+from tools.soak.fuzz_formats import formats
 
 
 def test_damaged_files_of_every_format_are_read_or_refused():
@@ -15,30 +14,6 @@ def test_damaged_files_of_every_format_are_read_or_refused():
     assert [bug for row in rows for bug in row.bugs] == []
     assert sum(row.read + row.refused for row in rows) == sum(row.files for row in rows) == 100
     assert min(sum(row.read for row in rows), sum(row.refused for row in rows)) > 10
-
-
-def raised(error):
-    def read(folder):
-        raise error
-
-    return read
-
-
-@pytest.mark.parametrize(
-    ("error", "expected"),
-    [
-        (DataError("it is wrong", file="{folder}/a.csv"), "refused"),
-        (DataError("it is wrong"), "bug"),
-        (ValueError("it is wrong"), "bug"),
-        (MemoryError(), "bug"),
-        (RecursionError(), "bug"),
-    ],
-)
-def test_what_a_reader_raises_decides(error, expected, tmp_path):
-    if isinstance(error, DataError) and error.file:
-        error = DataError(error.problem, file=error.file.format(folder=tmp_path))
-    form = Format("x", lambda folder: None, raised(error))
-    assert soak.outcome(form, tmp_path)[0] == expected
 
 
 @pytest.mark.parametrize("then", ["import os; os.abort()", "import time; time.sleep(60)"])

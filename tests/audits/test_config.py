@@ -82,20 +82,6 @@ def test_no_value_raises_anything_else(config):
     assert outcome(parse_config, config)
 
 
-@given(st.sampled_from(KEYS), st.data())
-def test_no_value_inside_a_section_raises_anything_else(section, data):
-    names = {
-        "data": [*values()["data"], "map", "missing", "encoding", "delimiter", "unit"],
-        "models": ["m"],
-        "metrics": ["skewsize", "hit_rate", "equalized_odds"],
-        "resampling": ["permutations", "seed", "level"],
-        "testing": ["alpha", "thresholds"],
-        "report": ["title"],
-    }.get(section, ["metric", "min", "groups"])
-    part = data.draw(st.dictionaries(st.sampled_from(names), TREES))
-    assert outcome(parse_config, values() | {section: [part] if section == "gate" else part})
-
-
 YAML = st.text(alphabet="!&*<>|%@`'\"[]{}:,-?#~ \nabc019.eE+_yn\t", max_size=40)
 
 

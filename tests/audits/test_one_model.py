@@ -58,18 +58,6 @@ def test_a_model_is_judged_alike_alone_and_beside_another(example):
     assert len(planned["models"]) == 2 > len(less["models"])
 
 
-@pytest.mark.parametrize("example", TWO_MODELS)
-def test_a_plan_counts_the_tests_of_the_model_with_the_most(example):
-    path = EXAMPLES / example
-    config = load_config(path)
-    every = [*config.models.items()]
-    each = [
-        audits.plan(config.model_copy(update={"models": dict([one])}), base=path.parent).tests
-        for one in every
-    ]
-    assert audits.plan(config, base=path.parent).tests == max(each) > 0
-
-
 def drafted(model, p, **changes):
     settled = {"model": model, "p_value": p, "q_value": NAN, "excess": 0.4}
     return UncorrectedFinding(finding(**(settled | changes)), "higher")

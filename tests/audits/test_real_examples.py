@@ -122,6 +122,7 @@ def test_an_example_is_planned_as_it_stands_without_a_model(world, name, file):
 # Of each run example: the choices of groups, and some of what is measured.
 RUNS = {
     "fairface": ({"race", "race × gender"}, {"accuracy_gap", "demographic_parity"}),
+    "coco": ({"gender"}, {"average_precision", "auroc"}),
     "dollar_street": ({"continent", "income band"}, {"average_precision"}),
     "occupations": ({"gender", "race"}, {"accuracy_gap", "label_concentration"}),
     "domains": ({"domain"}, {"skewsize"}),
@@ -135,23 +136,6 @@ def test_an_example_runs_with_tiny_models(world, tiny, name):
     assert {one.groups for one in result.findings} >= groups
     assert {one.metric for one in result.findings} >= metrics
     assert {*result.manifest.models} == {one.model for one in result.findings} - {""}
-
-
-def test_clip_on_coco_finds_things_beside_men_and_women_under_every_choice(world, tiny):
-    result = run(world("coco"), tiny)
-    assert {one.version for one in result.findings} >= {
-        "person means no group", "no words for parents and children", "prevalence as observed",
-        "sampled as in the source",
-    }  # fmt: skip
-    subjects = {one.subject for one in result.findings if one.metric == "average_precision"}
-    assert subjects >= {"bottle", "chair", "dog"}
-    assert "person" not in subjects
-    notes = " ".join(result.manifest.notes)
-    assert "images left out 1" in notes
-    read = result.manifest.inputs
-    assert {Path(name).name for name in read} >= {
-        "captions_val2017.json", "instances_val2017.json", "image_data.json"
-    }  # fmt: skip
 
 
 def test_clip_on_social_counterfactuals_beside_both_chance_levels(world, tiny):

@@ -6,7 +6,7 @@ import yaml
 
 from audits.live_models.worlds import make
 from equipoise import audits
-from equipoise.cli.commands.new import STUDIES, new_command
+from equipoise.cli.commands.new import new_command
 
 REAL = "hf:openai/clip-vit-base-patch32"
 
@@ -50,7 +50,3 @@ def test_predicted_labels(world):
     found = run("predicted-labels", world)
     metrics = {finding.metric for finding in found.findings}
     assert {"predicted_label_weat", "label_concentration", "label_skewness"} <= metrics
-
-
-def test_studies_are_all_run_here():
-    assert {*STUDIES} == {"trends-by-region", "predicted-labels"}

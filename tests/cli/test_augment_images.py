@@ -88,18 +88,6 @@ def test_the_row_of_a_box_is_that_of_the_table(project):
         read(project)
 
 
-def test_states_are_of_the_images_and_the_schedule(project, command):
-    def states():
-        assert command(*call(project), "--overwrite")[0] == 0
-        return len([*(project / "evidence").rglob("*.pt")])
-
-    assert states() == 4
-    Image.new("RGB", (20, 20), "red").save(project / "photos" / "biased-07.png")
-    assert states() == 8  # the box of row 8 is cut, and holds enough
-    (project / "config.yaml").write_text(CONFIG.replace("epochs: 1", "epochs: 2"))
-    assert states() == 12
-
-
 def test_a_group_without_any_face_ends_it_before_training(project, command):
     rows = rows_of(project / "biased.csv")
     for row in rows:

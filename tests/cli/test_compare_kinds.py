@@ -27,14 +27,6 @@ def runs(tmp_path_factory):
     return folder
 
 
-def test_runs_of_one_kind(runs, command):
-    out = runs / "compared"
-    code, said, _ = command("compare", f"{runs}/one", f"{runs}/two", "--out", str(out), "--json")
-    assert code == 0
-    assert {row["change"] for row in json.loads(said)["changes"]} == {"stayed", "never there"}
-    assert (out / "report.html").is_file()
-
-
 def test_with_predictions_one_page_holds_both(runs, command):
     rows = [f"{i},{'xy'[i % 2]},{'ab'[i // 2 % 2]},{'xy'[i % 3 == 0]},x" for i in range(120)]
     (runs / "table.csv").write_text("id,y,g,p,q\n" + "\n".join(rows) + "\n")

@@ -194,14 +194,6 @@ def test_sections_without_data_are_left_out():
     assert {"classes", "accuracy", "hidden"} <= set(sections("many"))
 
 
-def test_the_first_screen_has_a_sentence_a_chart_and_a_next_step():
-    text = page("faces")
-    first = text[text.index('id="summary"') : text.index('id="groups"')]
-    assert first.count('class="sentence"') == 2
-    assert "data-chart" in first
-    assert "<li>Look at the images" in first
-
-
 def test_limitations_name_binary_labels_and_absent_groups():
     text = "".join(elements("faces").text)
     assert "Groups are perceived" in text

@@ -36,16 +36,6 @@ def test_read_gives_back_what_was_written(tmp_path):
     }
 
 
-def test_equal_findings_give_equal_bytes(tmp_path):
-    names = ("findings.parquet", "findings.json", "report.html", "tables/group_sizes.parquet")
-    written = []
-    for part in ("a", "b"):
-        (tmp_path / part).mkdir()
-        write(faces(), tmp_path / part)
-        written.append([(tmp_path / part / name).read_bytes() for name in names])
-    assert written[0] == written[1]
-
-
 def test_json_says_nan_and_infinity_as_words_beside_the_reason(tmp_path):
     found = finding(value=NAN, ci_low=float("-inf"), ci_high=float("inf"), reason="too few rows")
     write(replace(faces(), findings=(found,)), tmp_path)

@@ -2,8 +2,6 @@
 
 from dataclasses import replace
 
-import pytest
-
 from equipoise.core import AuditResult, Verdict
 from equipoise.report.overview import MOST_MODELS, group_table, summarize
 from report.synthetic import finding, group_values, manifest
@@ -45,12 +43,6 @@ def test_models_with_disparities_come_first():
     summary = summarize(result(*named, gap(Verdict.DISPARITY)), LEADS)
     assert summary.statements[0].finding == gap(Verdict.DISPARITY)
     assert len(summary.statements) == MOST_MODELS
-
-
-@pytest.mark.parametrize("verdict", [Verdict.DISPARITY, Verdict.BELOW_THRESHOLD])
-def test_a_caveat_stands_beside_disparities_alone(verdict):
-    caveat = summarize(result(gap(verdict)), LEADS, "Read the excess.").caveat
-    assert bool(caveat) == (verdict == Verdict.DISPARITY)
 
 
 def test_the_table_by_group_has_a_row_for_each_group_and_marks_the_worst():
