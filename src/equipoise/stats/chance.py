@@ -314,17 +314,13 @@ def sign_flips(
         signs = np.array([*product((1.0, -1.0), repeat=len(array))])
         equal = np.full(len(signs), 1.0 / len(signs))
         return p_value(signs @ array, float(array.sum()), harm, weights=equal, scale=scale)
-    return p_value(_drawn(array, permutations, seed), float(array.sum()), harm, scale=scale)
-
-
-def _drawn(array: Floats, permutations: int, seed: int) -> Floats:
     random, drawn = stream(seed, "sign flips"), []
     step = max(_AT_ONCE // len(array), 1)
     for start in range(0, permutations, step):
         many = min(step, permutations - start)
-        signs = random.integers(0, 2, (many, len(array)), dtype=np.int8) * 2 - 1
-        drawn.append((signs * array).sum(axis=1))
-    return np.concatenate(drawn)
+        flips = random.integers(0, 2, (many, len(array)), dtype=np.int8) * 2 - 1
+        drawn.append((flips * array).sum(axis=1))
+    return p_value(np.concatenate(drawn), float(array.sum()), harm, scale=scale)
 
 
 def benjamini_hochberg(p: npt.ArrayLike) -> Floats:

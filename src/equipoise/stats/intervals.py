@@ -179,7 +179,6 @@ def simultaneous_shortfall(successes: npt.ArrayLike, n: npt.ArrayLike, level: fl
     InputError
         When `level` is outside (0, 1) or a count lies outside [0, n].
     """
-    check_level(level)
     s, n = _counts(successes, n)
     groups = (n > 0).sum(axis=-1)
     all_s = np.nansum(s, axis=-1, keepdims=True)
@@ -223,7 +222,6 @@ def simultaneous_minimum(successes: npt.ArrayLike, n: npt.ArrayLike, level: floa
     InputError
         When `level` is outside (0, 1) or a count lies outside [0, n].
     """
-    check_level(level)
     s, n = _counts(successes, n)
     groups = (n > 0).sum(axis=-1)
     single = _scored(s, n, normal(level))

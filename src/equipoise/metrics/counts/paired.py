@@ -32,14 +32,14 @@ from equipoise.metrics.building import (
     replicates_text,
 )
 from equipoise.metrics.counts.rates import divide
-from equipoise.metrics.counts.table import Counts, count, recode, sum_by
+from equipoise.metrics.counts.table import Counts, count, recode, sum_by, whole_units
 from equipoise.metrics.counts.tally import check_lengths
 from equipoise.metrics.measure import DEFAULT
 from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
 from equipoise.stats.draws import ItemSampler, TableSampler, block_sizes, group_order
 from equipoise.stats.intervals import mean_t, percentile, wilson
 from equipoise.stats.resampling import Bootstrap, Resampling, level_of, null_draws
-from equipoise.stats.streams import stream, unit_counts, unit_keys, unit_uniforms
+from equipoise.stats.streams import stream, unit_counts, unit_uniforms
 
 
 @dataclass(frozen=True, eq=False)
@@ -309,11 +309,7 @@ def _pair(y_true: Any, predictions: Mapping[str, Any], units: Any) -> _Paired:
         return _Paired(right, np.ones(right.shape[1], dtype=np.int64), None, by_run, missing)
     codes, names = encode(units, what="units")
     check_lengths(len(kept), units=len(codes))
-    # An image without a unit is a unit of its own.
-    alone = np.flatnonzero(codes < 0)
-    every = codes.astype(np.int64)
-    every[alone] = len(names) + np.arange(len(alone))
-    keys = unit_keys([*names, *(f"\x00{index}" for index in range(len(alone)))])
+    every, keys = whole_units(codes, names)
     present, inverse, images = np.unique(every[kept], return_inverse=True, return_counts=True)
     sums = np.stack([np.bincount(inverse, one) for one in right]).astype(np.int64)
     return _Paired(sums, images, keys[present], by_run, missing)

@@ -575,7 +575,7 @@ def mean_share_mad(estimates: Mapping[str, Estimate]) -> Estimate:
     if not found or len(found) < len(known):
         raise InputError("estimates: expected what corrected_shares returned, at least one of them")
     first = found[0]
-    if any((one.resampling, one.seed) != (first.resampling, first.seed) for one in found):
+    if len({(one.resampling, one.seed) for one in found}) > 1:
         raise InputError("estimates: drawn with other seeds or numbers of draws; use the same")
     value = float(np.mean([one.value for one in known.values()]))
     boots = [mad(one.boot) for one in found if one.boot is not None]

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 
-from equipoise.core.arrays import Booleans, Floats, Integers, Integers32
+from equipoise.core.arrays import Booleans, Floats, Integers, Integers32, Words
 from equipoise.core.errors import InputError
 from equipoise.core.groups import Groups
 from equipoise.core.labels import Encoded, check_unmasked, coded, encode, label_array, natural
@@ -104,6 +104,13 @@ def units_of(units: Any, n: int, kept: Booleans) -> Units | None:
     return Units(place[:-1] - 1, tuple(names[index] for index in present[1:].tolist()))
 
 
+def whole_units(codes: Integers | Integers32, names: tuple[str, ...]) -> tuple[Integers, Words]:
+    """Make rows without a unit, -1, units of their own; return units and the keys of all units."""
+    units, alone = codes.astype(np.int64), np.flatnonzero(codes < 0)
+    units[alone] = len(names) + np.arange(len(alone))
+    return units, unit_keys([*names, *(f"\x00{index}" for index in range(len(alone)))])
+
+
 def item_sampler(
     outcome: Integers,
     spread: Floats | None,
@@ -130,16 +137,14 @@ def item_sampler(
     rank = np.empty(len(digests), dtype=np.int64)
     rank[sorted(range(len(digests)), key=digests.__getitem__)] = np.arange(len(digests))
     order = np.lexsort([*content, rank[groups.codes], owner])
-    unit = owner[order].astype(np.int64)
-    alone = np.flatnonzero(unit < 0)
-    unit[alone] = len(names) + np.arange(len(alone))
+    unit, keys = whole_units(owner[order], names)
     return ItemSampler(
         outcome[order].ravel().astype(np.int64),
         np.repeat(np.arange(n), width),
         weights[order].ravel(),
         groups.codes[order].astype(np.int64),
         unit,
-        unit_keys((*names, *(f"\x00{index}" for index in range(len(alone))))),
+        keys,
         shape,
     )
 

@@ -296,8 +296,14 @@ def count_cells(
         made = (("group",), tuple((name,) for name in group.texts(places)), 1)
     keys, table = _by_key(keys, np.flatnonzero(kept), table)
     table = table.take(places, axis=1)
-    counted = CountedGroups(made, _totals(table), lambda: _codes(columns, places))
-    return counted, classes, keys, table, excluded
+
+    def codes() -> Integers32:
+        lost = np.any([one.missing(one.places()) for one in columns], axis=0)
+        of_place = np.zeros(group.size, dtype=np.int32)
+        of_place[places] = np.arange(len(places), dtype=np.int32)
+        return np.asarray(of_place[group.places()[~lost]])
+
+    return CountedGroups(made, _totals(table), codes), classes, keys, table, excluded
 
 
 def _complete(
@@ -335,14 +341,6 @@ def _classes(
     first, second = (np.zeros(one.size, dtype=np.int64) for one in columns)
     first[used[0]], second[used[1]] = np.split(of_texts, [len(texts[0])])
     return names, first, second
-
-
-def _codes(columns: Sequence[Column], places: Integers) -> Integers32:
-    """Return the group of each row that is counted."""
-    lost = np.any([one.missing(one.places()) for one in columns], axis=0)
-    codes = np.zeros(columns[2].size, dtype=np.int32)
-    codes[places] = np.arange(len(places), dtype=np.int32)
-    return np.asarray(codes[columns[2].places()[~lost]])
 
 
 def _by_key(key: Integers, rows: Integers, table: Table) -> tuple[Integers, Table]:
