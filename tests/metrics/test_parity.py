@@ -100,9 +100,5 @@ def test_odds_show_the_rates_of_the_condition_that_decides():
 def test_errors():
     with pytest.raises(InputError, match=r"^y_pred: shape \(2, 2\); expected one label per row, "):
         demographic_parity(None, [[0, 1], [1, 0]], [0, 1])
-    with pytest.raises(InputError, match=r"^groups: 1 rows; expected 2, as in y_true$"):
-        demographic_parity(None, [0, 1], ["a"])
     with pytest.raises(InputError, match=r"^aggregate='median': expected 'max' or 'mean'$"):
         equalized_odds([0, 1], [0, 1], [0, 1], aggregate="median")
-    with pytest.raises(InputError, match=r"^no row has a true class, a prediction and a group; "):
-        demographic_parity(None, [None, None], ["a", "b"])

@@ -212,5 +212,5 @@ def test_ratio_interval_contains_the_ratio_and_mirrors(a, b):
     assert np.isinf(forth.high[0]) == (b[0] == 0)
     if a[0] and b[0]:
         assert forth.low[0] < forth.value[0] < forth.high[0]
-        assert back.low[0] == pytest.approx(1 / forth.high[0], rel=1e-9)
-        assert back.high[0] == pytest.approx(1 / forth.low[0], rel=1e-9)
+        mirrored = [1 / back.high[0], 1 / back.low[0]]
+        assert [forth.low[0], forth.high[0]] == pytest.approx(mirrored, rel=1e-9)

@@ -6,12 +6,10 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from equipoise.metrics import rates
 from equipoise.metrics.counts import count
 from equipoise.metrics.counts import tally as cells
 from equipoise.metrics.counts.tally import Column
 from equipoise.stats import threads as spread
-from equipoise.stats.resampling import Bootstrap
 
 ROWS = 5_000
 RNG = np.random.default_rng(5)
@@ -61,16 +59,6 @@ def test_rows_outside_of_the_range_of_the_first_and_last(place, value, room, mon
     guessed = Column.of(given[place], what="y_true", guess=True)
     assert (guessed.guessed, guessed.size) == (True, [9, 11, 4][place])
     assert bytes_of(count(*given)) == bytes_of(expected)
-
-
-def test_the_number_of_threads_does_not_matter(monkeypatch):
-    monkeypatch.setattr(cells, "_MANY", 1)
-    found = set()
-    for threads in ("1", "2", "3"):
-        monkeypatch.setenv("EQUIPOISE_THREADS", threads)
-        table = rates(TRUTH, LABEL, GROUP, resampling=Bootstrap(20, 20)).by
-        found.add((str(bytes_of(count(TRUTH, LABEL, GROUP))), str(table.to_pydict())))
-    assert len(found) == 1
 
 
 @pytest.mark.parametrize("sorting", [False, True])

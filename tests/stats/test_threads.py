@@ -85,18 +85,6 @@ def two(monkeypatch):
     monkeypatch.setenv("EQUIPOISE_THREADS", "2")
 
 
-def test_threads_are_kept_for_the_next_call():
-    meeting = threading.Barrier(2)
-
-    def name(_):
-        meeting.wait(10)
-        return threading.current_thread().name
-
-    first, second = set(each(name, range(2))), set(each(name, range(2)))
-    assert len(first) == 2
-    assert second == first
-
-
 def test_work_that_spreads_work_does_not_wait_for_itself():
     def inner(item):
         return each(lambda more: item * more, range(3))

@@ -137,18 +137,20 @@ SPECS: Mapping[str, MetricSpec] = MappingProxyType(_REGISTERED)
 """Every registered metric by name."""
 
 
-def register(spec: MetricSpec) -> MetricSpec:
-    """Add a metric to `SPECS` and return it.
+def register(*specs: MetricSpec) -> None:
+    """Add metrics to `SPECS`.
 
     Raises
     ------
     InputError
-        When the name is taken.
+        When a name is taken.
     """
-    if spec.name in _REGISTERED:
-        raise InputError(f"metric {spec.name!r} is registered already. To do: choose another name")
-    _REGISTERED[spec.name] = spec
-    return spec
+    for spec in specs:
+        if spec.name in _REGISTERED:
+            raise InputError(
+                f"metric {spec.name!r} is registered already. To do: choose another name"
+            )
+        _REGISTERED[spec.name] = spec
 
 
 def unregister(name: str) -> None:

@@ -89,7 +89,8 @@ def metric(spec: MetricSpec, *, null: Null | None = "rows") -> Callable[[Statist
     """
 
     def registered(statistic: Statistic) -> TableMetric:
-        found = TableMetric(register(spec), statistic, null)
+        register(spec)
+        found = TableMetric(spec, statistic, null)
         _REGISTERED[spec.name] = found
         return found
 

@@ -410,9 +410,7 @@ register(
         ),
         direction="Lower: more rows are predicted wrongly.",
         chance="none for accuracy itself; its gap between groups has one",
-    )
-)
-register(
+    ),
     _record(
         name="worst_group_accuracy",
         title="Worst-group accuracy",
@@ -425,9 +423,7 @@ register(
         interval=(
             "simultaneous Wilson over groups; percentile bootstrap over units of repeated rows"
         ),
-    )
-)
-register(
+    ),
     _record(
         name="accuracy_gap",
         title="Accuracy gap",
@@ -439,9 +435,7 @@ register(
             "simultaneous Newcombe of each group against the rest; percentile bootstrap over units "
             "of repeated rows"
         ),
-    )
-)
-register(
+    ),
     MetricSpec(
         name="hit_rate",
         title="Hit rate at k",
@@ -458,5 +452,5 @@ register(
         chance="none for the rate itself; its gap between groups has one",
         null="groups are exchangeable over all rows",
         reference="Hall et al. 2023, 'Towards Reliable Assessments of Demographic Disparities'",
-    )
+    ),
 )

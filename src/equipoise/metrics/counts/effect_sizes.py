@@ -768,18 +768,14 @@ register(
             "groups are exchangeable within each true class; by formulation, within each predicted "
             "label or over all rows"
         ),
-    )
-)
-register(
+    ),
     _effect(
         name="effect_size_mean",
         title="Mean effect size",
         definition="Mean of the effect sizes over classes that can be estimated.",
         interval="inversion of the expected mean, over equal and uneven effects",
         null="that of the effect sizes",
-    )
-)
-register(
+    ),
     MetricSpec(
         name="skewsize",
         title="SkewSize",
@@ -798,7 +794,7 @@ register(
             "Eq. 4 as printed lacks the 1/n of the moments and gives g1/sqrt(n). The listing and "
             "the published values are g1."
         ),
-    )
+    ),
 )
 
 _table = partial(
@@ -829,9 +825,7 @@ register(
             "The listing of Albuquerque et al. applies Yates' correction to 2×2 tables; eq. 3 does "
             "not. yates=True reproduces the listing."
         ),
-    )
-)
-register(
+    ),
     _corrected(
         name="cramers_v_corrected",
         title="Cramér's V, corrected for bias",
@@ -840,9 +834,7 @@ register(
             "V after (groups − 1)(labels − 1) / (n − 1) is taken from χ² / n, not below 0, and "
             "both sizes are reduced."
         ),
-    )
-)
-register(
+    ),
     _table(
         name="phi",
         title="Phi",
@@ -850,9 +842,7 @@ register(
         range="[0, sqrt(min(groups, labels) − 1)]",
         definition="sqrt(χ² / n) of a table of groups by labels.",
         reference="Cramér 1946, chapter 21",
-    )
-)
-register(
+    ),
     _corrected(
         name="phi_corrected",
         title="Phi, corrected for bias",
@@ -860,9 +850,7 @@ register(
         definition=(
             "Phi after (groups − 1)(labels − 1) / (n − 1) is taken from χ² / n, not below 0."
         ),
-    )
-)
-register(
+    ),
     _table(
         name="tschuprows_t",
         title="Tschuprow's T",
@@ -872,9 +860,7 @@ register(
             "sqrt(χ² / (n · sqrt((groups − 1)(labels − 1)))) of a table of groups by labels."
         ),
         reference="Tschuprow 1939",
-    )
-)
-register(
+    ),
     _corrected(
         name="tschuprows_t_corrected",
         title="Tschuprow's T, corrected for bias",
@@ -882,5 +868,5 @@ register(
             "T after (groups − 1)(labels − 1) / (n − 1) is taken from χ² / n, not below 0, and "
             "both sizes are reduced."
         ),
-    )
+    ),
 )

@@ -706,9 +706,7 @@ register(
         direction="Higher: groups differ more in some rate.",
         chance="none for the summary; each part has its own",
         null="each part has its own",
-    )
-)
-register(
+    ),
     _rate(
         name="true_positive_rate",
         kinds=("predictions", "concepts"),
@@ -717,9 +715,7 @@ register(
         group_label="true positive rate",
         definition="Share of rows of a class that are predicted as it.",
         direction="Lower: more members of the class are missed.",
-    )
-)
-register(
+    ),
     _rate(
         name="false_positive_rate",
         kinds=("predictions", "concepts"),
@@ -729,9 +725,7 @@ register(
         group_label="false positive rate",
         definition="Share of rows of other classes that are predicted as the class.",
         direction="Higher: the label is given wrongly more often.",
-    )
-)
-register(
+    ),
     _rate(
         name="true_negative_rate",
         title="True negative rate",
@@ -739,9 +733,7 @@ register(
         group_label="true negative rate",
         definition="1 minus the false positive rate.",
         direction="Lower: the label is given wrongly more often.",
-    )
-)
-register(
+    ),
     _rate(
         name="false_negative_rate",
         title="False negative rate",
@@ -750,9 +742,7 @@ register(
         group_label="false negative rate",
         definition="1 minus the true positive rate.",
         direction="Higher: more members of the class are missed.",
-    )
-)
-register(
+    ),
     _rate(
         name="precision",
         kinds=("predictions", "concepts"),
@@ -762,9 +752,7 @@ register(
         definition="Share of rows predicted as a class that are of it.",
         direction="Lower: the label is wrong more often.",
         null="groups are exchangeable within each predicted label",
-    )
-)
-register(
+    ),
     _rate(
         name="negative_predictive_value",
         title="Negative predictive value",
@@ -773,9 +761,7 @@ register(
         definition="Share of rows not predicted as a class that are not of it.",
         direction="Lower: the absence of the label is wrong more often.",
         null="groups are exchangeable within each predicted label",
-    )
-)
-register(
+    ),
     _rate(
         name="selection_rate",
         title="Selection rate",
@@ -786,18 +772,14 @@ register(
             "label."
         ),
         null="groups are exchangeable over all rows",
-    )
-)
-register(
+    ),
     _rate(
         name="average_odds",
         title="Average odds",
         definition="Mean of true and false positive rate of a class.",
         direction="Lower: at the same truth, the group receives the label less often.",
         interval="pairwise hybrid score, simultaneous over groups",
-    )
-)
-register(
+    ),
     MetricSpec(
         name="demographic_parity",
         of_class=True,
@@ -821,9 +803,7 @@ register(
             "Table 1 of Albuquerque et al. exchanges its first two class columns in the rows of "
             "classes 0 and 1: the removed class's difference must be the sum of the others'."
         ),
-    )
-)
-register(
+    ),
     MetricSpec(
         name="equalized_odds",
         title="Equalized odds difference",
@@ -850,7 +830,7 @@ register(
             "near 1 for every good classifier. Its Table 1 is reproduced by the mean over "
             "conditions."
         ),
-    )
+    ),
 )
 
 _unanswered = partial(
@@ -873,33 +853,25 @@ register(
         kinds=("predictions", "answers"),
         group_label="share without an answer",
         definition="Share of rows without a usable prediction: missing, unknown or refused.",
-    )
-)
-register(
+    ),
     _unanswered(
         name="unknown_rate",
         title="Unknown rate",
         group_label="unknown rate",
         definition="Share of rows on which the model says that it does not know.",
-    )
-)
-register(
+    ),
     _unanswered(
         name="refused_rate",
         title="Refused rate",
         group_label="refused rate",
         definition="Share of rows on which the model refuses to answer.",
-    )
-)
-register(
+    ),
     _unanswered(
         name="empty_rate",
         title="Empty rate",
         group_label="empty rate",
         definition="Share of rows with an empty answer, or with none because the model failed.",
-    )
-)
-register(
+    ),
     MetricSpec(
         name="answer_gap",
         of_class=True,
@@ -919,5 +891,5 @@ register(
         interval=PAIRWISE,
         null="groups are exchangeable over all answered rows",
         reference="Calders et al. 2009, of answers in place of classes",
-    )
+    ),
 )

@@ -714,9 +714,7 @@ register(
         direction="Higher: images show one class more often than others.",
         chance="above 0, more so for few images and a poor classifier",
         null="true shares are equal",
-    )
-)
-register(
+    ),
     _share(
         name="share_gap",
         title="Difference from outside shares",
@@ -731,9 +729,7 @@ register(
         chance="above 0",
         interval="drawn shares, simultaneous over classes",
         null=_OUTSIDE,
-    )
-)
-register(
+    ),
     _share(
         name="corrected_share",
         title="Corrected share",
@@ -744,9 +740,7 @@ register(
         ),
         direction="Either: a share is no disparity.",
         chance="none: see share_mad and share_gap",
-    )
-)
-register(
+    ),
     _share(
         name="raw_share",
         title="Predicted share",
@@ -758,9 +752,7 @@ register(
         direction="Either: a share is no disparity.",
         chance="none: see share_mad and share_gap",
         interval="Wilson, with as many images as are independent",
-    )
-)
-register(
+    ),
     _share(
         name="share_difference",
         title="Difference of one share",
@@ -773,5 +765,5 @@ register(
         direction="Either: positive means images show the class more often than outside.",
         chance="0",
         null=_OUTSIDE,
-    )
+    ),
 )

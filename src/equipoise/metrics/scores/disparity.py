@@ -399,9 +399,7 @@ register(
         ),
         direction="Higher: the classifier works better for one group than for another.",
         null="no difference between groups: centred replicates (asymptotic)",
-    )
-)
-register(
+    ),
     _disparity(
         name="concept_difference",
         title="Difference of two groups",
@@ -419,9 +417,7 @@ register(
             "excludes 0"
         ),
         null="that of the disparity, two-sided",
-    )
-)
-register(
+    ),
     _disparity(
         name="average_precision",
         title="Average precision",
@@ -430,9 +426,7 @@ register(
             "Sum over thresholds of precision times the gain in recall, tied scores grouped."
         ),
         direction="Lower: the group's images are ranked worse.",
-    )
-)
-register(
+    ),
     _disparity(
         name="auroc",
         title="AUROC",
@@ -442,13 +436,11 @@ register(
         ),
         direction="Lower: the group's images are ranked worse.",
         null="groups are exchangeable within each true class",
-    )
-)
-register(
+    ),
     _disparity(
         name="f1",
         title="F1",
         definition="2 TP / (2 TP + FP + FN) at the threshold of largest F1 on validation rows.",
         direction="Lower: more wrong decisions for each right one.",
-    )
+    ),
 )
