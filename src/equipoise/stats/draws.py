@@ -13,6 +13,7 @@ each.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -352,7 +353,7 @@ class ItemSampler:
 
     def bootstrap(self, replicates: int, seed: int) -> Iterator[Floats]:
         """Yield blocks in which each unit counts a Poisson(1) number of times."""
-        for start, size in block_sizes(replicates, max(int(np.prod(self.shape)), len(self.keys))):
+        for start, size in block_sizes(replicates, max(math.prod(self.shape), len(self.keys))):
             times = unit_counts(seed, self.keys, range(start, start + size))
             unit = self.unit[self.item]
             yield np.stack([self._count(self.group, self.weight * row[unit]) for row in times])
@@ -368,14 +369,14 @@ class ItemSampler:
         main = np.empty(len(self.group), dtype=np.int64)
         main[self.item[order]] = strata[self.outcome[order]]
         blocks = Exchange.of(self.group, self.unit, main)
-        for start, size in block_sizes(replicates, max(int(np.prod(self.shape)), len(self.group))):
+        for start, size in block_sizes(replicates, max(math.prod(self.shape), len(self.group))):
             rngs = (stream(seed, "permutation", start + step) for step in range(size))
             groups = (blocks.shuffle(self.group, rng) for rng in rngs)
             yield np.stack([self._count(group, self.weight) for group in groups])
 
     def _count(self, group: Integers, weight: Floats) -> Floats:
         flat = self.outcome * self.shape[1] + group[self.item]
-        counted = np.bincount(flat, weight, minlength=int(np.prod(self.shape)))
+        counted = np.bincount(flat, weight, minlength=math.prod(self.shape))
         return counted.astype(np.float64).reshape(self.shape)
 
 

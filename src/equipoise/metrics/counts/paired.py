@@ -202,12 +202,10 @@ def join(y_true: Any, predictions: Mapping[str, Any], groups: Any, *, units: Any
     combinations, combined[complete] = np.unique(codes[1:, complete], axis=1, return_inverse=True)
     names = tuple(str(index) for index in range(combinations.shape[1]))
     counts = count(y_true, Coded(combined, names), Groups.of(groups), units=units)
-    truth, numbers = (
-        np.array([places.get(name, -1) for name in counts.classes])
-        for places in (dict(zip(some, range(len(some)), strict=True)) for some in (classes, names))
-    )
-    seen = combinations[:, numbers[counts.prediction]].T
-    return Joint(counts, tuple(predictions), classes, truth[counts.truth], seen)
+    place = {name: index for index, name in enumerate(classes)}
+    truth = np.array([place[counts.classes[code]] for code in counts.truth.tolist()])
+    seen = combinations[:, [int(counts.classes[code]) for code in counts.prediction.tolist()]].T
+    return Joint(counts, tuple(predictions), classes, truth, seen)
 
 
 # Multiplications that make the exact distribution of swapped differences: a second of work.

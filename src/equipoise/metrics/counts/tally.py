@@ -138,15 +138,13 @@ def tally(columns: Sequence[Column]) -> tuple[Sequence[Column], Integers, Table]
 
 
 def _sorted_pairs(columns: Sequence[Column]) -> tuple[Integers, Table]:
-    first, second, third = (column.values for column in columns)
     sizes = [column.size for column in columns]
     if math.prod(sizes) >= 1 << 62:
         raise InputError(f"{sizes[0]} × {sizes[1]} × {sizes[2]} labels are too many to count")
-    keys = first.astype(np.int64)
-    for size, values in zip(sizes[1:], (second, third), strict=True):
-        keys *= size
-        keys += values
-    keys -= (columns[0].low * sizes[1] + columns[1].low) * sizes[2] + columns[2].low
+    keys = columns[0].places()
+    for column in columns[1:]:
+        keys *= column.size
+        keys += column.places()
     cells, counts = np.unique(keys, return_counts=True)
     pairs, rows = np.unique(cells // sizes[2], return_inverse=True)
     table = np.zeros((len(pairs), sizes[2]), dtype=np.int64)
