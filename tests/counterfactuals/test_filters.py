@@ -166,31 +166,23 @@ def test_the_summary_adds_up(candidates):
 
 def test_kept_sets_are_written_once_with_their_pictures(candidates, tmp_path):
     ids = candidates.columns["image_id"].tolist()
-    for place in range(len(ids)):
-        form = "PNG" if place % 2 else "JPEG"
-        buffer = io.BytesIO()
-        Image.new("RGB", (4, 4), (place, 0, 0)).save(buffer, form)
-        (tmp_path / f"{place}.bin").write_bytes(buffer.getvalue())
-    pictures = pictures_of_table(
-        ids, [f"{place}.bin" for place in range(len(ids))], root=tmp_path, name="x"
-    )
+    files = [f"{place}.{'png' if place % 2 else 'jpg'}" for place in range(len(ids))]
+    for place, file in enumerate(files):
+        Image.new("RGB", (4, 4), (place, 0, 0)).save(tmp_path / file)
+    pictures = pictures_of_table(ids, files, root=tmp_path, name="x")
     stage = similarity_filter(candidates, vectors(candidates, odd={7: 0.1}), captions(candidates))
     filtered, folder = Filtered(candidates, (stage,)), tmp_path / "sets" / "key"
     assert write_sets(filtered, pictures, folder) == 66
     written = pq.read_table(folder / "images.parquet").to_pylist()
-    assert len(written) == 66
     assert {one["set"] for one in written} == {*candidates.names} - {candidates.names[1]}
-    assert [*written[0]][:4] == ["image_id", "file", "set", "caption_set"]
-    assert {"race", "gender", "subject", "caption", "candidate"} <= {*written[0]}
     for one in written[:3]:
         data = (folder / one["file"]).read_bytes()
         assert data.startswith(b"\x89PNG")
         red = Image.open(io.BytesIO(data)).getpixel((0, 0))[0]
         assert abs(red - ids.index(one["image_id"])) <= 1
-    stamp = (folder / "images.parquet").stat().st_mtime_ns
+    (folder / "images.parquet").write_bytes(b"left as it is")
     assert write_sets(filtered, pictures, folder) == 66
-    assert (folder / "images.parquet").stat().st_mtime_ns == stamp
-    assert [one.name for one in folder.parent.iterdir()] == ["key"]
+    assert (folder / "images.parquet").read_bytes() == b"left as it is"
 
 
 @pytest.mark.parametrize(

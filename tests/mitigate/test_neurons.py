@@ -121,14 +121,11 @@ def test_towers_of_every_kind_are_recorded_changed_and_loaded_again(
     after = edited(model, edit)
     again = load_model(f"edited:{tmp_path / 'edit.json'}", device="cpu", dtype="float32")
     assert again.info.key == after.info.key
-    assert again.info.name == f"edited:{tmp_path / 'edit.json'}"
     run = "features" if isinstance(model, Classifier) else "embed_images"
     changed = getattr(after, run)(pictures)
     assert np.abs(changed - getattr(model, run)(pictures)).max() > 0.0
     np.testing.assert_allclose(getattr(again, run)(pictures), changed, atol=1e-6)
-    if isinstance(model, Classifier):
-        assert again.labels == model.labels
-        np.testing.assert_allclose(again.predict_proba(pictures).sum(axis=1), 1.0, atol=1e-5)
+    assert getattr(again, "labels", None) == getattr(model, "labels", None)
 
 
 def test_balanced_sets_are_equally_active():

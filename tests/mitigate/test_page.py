@@ -8,19 +8,16 @@ import pyarrow as pa
 import pytest
 
 from equipoise.core import AuditResult, Manifest, Verdict
-from equipoise.mitigate.augmentation.experiment import ARMS
 from equipoise.mitigate.page import (
     AUGMENTATION,
     PAGE,
-    accuracies,
-    augmentation,
     conclusions,
     price,
 )
 from equipoise.report.blocks import Chart, Grid, Table
 from equipoise.report.rendering import render
 from report.synthetic import augmentation as experiment
-from report.synthetic import faces, finding
+from report.synthetic import finding
 
 NUMBERS = {
     "n": 24, "before": 0.8, "after": 0.5, "difference": -0.3, "low": -0.4, "high": -0.2,
@@ -85,21 +82,6 @@ def test_the_page_of_recipes_is_no_audit_and_escapes_names():
     assert "<b>ensemble" not in page
     for word in ("Audit of", "Who is worse off", "debias", "unbiased", "solved"):
         assert word not in re.sub(r"<(style|script).*?</\1>", " ", page, flags=re.DOTALL)
-
-
-def test_the_form_of_the_source_s_table():
-    first, second, *_ = blocks(augmentation(experiment()), Table)
-    assert [column.title for column in first.columns] == [
-        "Network", "Biased", "Partial mixing", "Uniform noise", "Balanced"
-    ]  # fmt: skip
-    assert accuracies(experiment()) == [
-        ("cnn", *(f"{0.6 + place / 10:.3f} [0.500, 0.950]" for place in range(len(ARMS))))
-    ]
-    assert [row[1] for row in second.rows] == [*ARMS][:3]
-    assert second.rows[0][2:] == (
-        "0.300", "[0.100, 0.400]", "[0.000, 0.500]", "30.000", "[20.000, 41.500]"
-    )  # fmt: skip
-    assert augmentation(faces()) is None
 
 
 def test_what_helped_and_what_did_not_in_plain_words():

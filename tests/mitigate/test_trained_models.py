@@ -164,11 +164,6 @@ def test_the_folder_comes_back_as_a_name_with_the_trained_vectors(
     np.testing.assert_allclose(again.embed_texts(captions), expected[1], rtol=1e-4, atol=1e-6)
     assert np.abs(again.embed_texts(captions) - base.embed_texts(captions)).max() > 1e-3
     assert again.info.key == made.info.key != base.info.key
-    scale = float(subject.model.logit_scale.detach().exp())
-    assert again.info.scale == pytest.approx(scale, rel=1e-5)
-    if kind != "open_clip":
-        bias = float(subject.model.logit_bias.detach())
-        assert again.info.bias == pytest.approx(bias, rel=1e-5)
 
 
 STILL = TextDistillation(steps=1, learning_rate=1e-3)

@@ -15,7 +15,7 @@ from diffusion_checkpoints import (
     without_cross_attention,
 )
 from equipoise.core.errors import InputError, MissingExtraError, ModelError
-from equipoise.counterfactuals import generate_prompts, generate_sets
+from equipoise.counterfactuals import generate_sets
 from equipoise.models import load_generator
 from equipoise.models.generators import ControlledGenerator, Sampling
 
@@ -73,11 +73,7 @@ def test_prompts_longer_than_the_model_reads_are_refused_before_anything_is_made
         model.generate(["a", long], seeds=[1, 2], sampling=SAMPLING)
     with pytest.raises(ModelError, match=said):
         model.generate(["a"], seeds=[1], sampling=Sampling(steps=3, negative_prompt=long))
-    ids = pa.array(["p", "q"])
-    prompts = pa.table({"prompt_id": ids, "prompt": ["a", long]})
-    with pytest.raises(ModelError, match=said):
-        generate_prompts(prompts, model, tmp_path, sampling=SAMPLING)
-    captions = pa.table({"caption_id": ids, "set": ["s", "s"], "caption": ["a", long]})
+    captions = pa.table({"caption_id": ["p", "q"], "set": ["s", "s"], "caption": ["a", long]})
     with pytest.raises(ModelError, match=said):
         generate_sets(captions, model, tmp_path, candidates=1, sampling=SAMPLING)
     assert not [*tmp_path.iterdir()]

@@ -1,11 +1,10 @@
 """CLIP, SigLIP and FLAVA through `load_model`: the vectors are the library's own."""
 
-from functools import cache, partial
+from functools import cache
 
 import numpy as np
 import pytest
 
-from equipoise.models import load_model
 from model_checkpoints import TEXTS, images
 
 torch = pytest.importorskip("torch", reason="could not import torch")
@@ -35,27 +34,22 @@ def pooled(output):
     return (vectors[:, 0] if vectors.ndim == 3 else vectors).numpy()
 
 
-@pytest.mark.parametrize("backend", ["pil", "torchvision"])
-def test_either_image_processor_of_the_library(folder, family, backend, monkeypatch):
-    """Pillow's is what an installation without torchvision has."""
-    auto = transformers.AutoImageProcessor
-    chosen = partial(auto.from_pretrained, backend=backend)
-    monkeypatch.setattr(auto, "from_pretrained", chosen)
-    model = load_model(f"hf:{folder}", device="cpu")
-    assert model.info.preprocessing["image_backend"] == backend
-    fast = family != "siglip2"
-    assert model.info.preprocessing["prepared_by"] == ("equipoise 1" if fast else "library")
-    inputs = chosen(folder)([Image.fromarray(image) for image in images()], return_tensors="pt")
+def test_images_are_embedded_as_the_library_does(model, folder, family):
+    processor = transformers.AutoImageProcessor.from_pretrained(folder)
+    inputs = processor([Image.fromarray(image) for image in images()], return_tensors="pt")
     with torch.inference_mode():
         expected = pooled(own(folder, family).get_image_features(**inputs))
     got = model.embed_images(images())
     assert got.dtype == np.float32
     assert got.shape == (7, model.info.dimension)
-    assert np.ptp(got, axis=0).max() > 1e-3
-    if fast and backend == "pil":  # a grey level here and there
-        assert cosines(got, expected).min() >= 0.9999
-    else:
-        np.testing.assert_allclose(got, expected, atol=1e-5)
+    np.testing.assert_allclose(got, expected, atol=1e-5)
+
+
+def test_scale_and_bias_are_the_models(model, folder, family):
+    reference = own(folder, family)
+    scale = float(reference.logit_scale.detach().exp())
+    bias = float(reference.logit_bias.detach()) if hasattr(reference, "logit_bias") else 0.0
+    assert (model.info.scale, model.info.bias) == pytest.approx((scale, bias))
 
 
 def test_texts_are_embedded_as_the_library_does(model, folder, family):
@@ -69,21 +63,6 @@ def test_texts_are_embedded_as_the_library_does(model, folder, family):
     got = model.embed_texts(TEXTS)
     np.testing.assert_allclose(got, np.concatenate(rows), atol=1e-5)
     assert got.shape == (7, model.info.dimension)
-
-
-def test_scale_and_bias_are_the_models(model, folder, family):
-    """The library's logits of pairs are scale * cosine + bias, of the vectors given."""
-    texts, pictures = model.embed_texts(TEXTS), model.embed_images(images())
-    rows = [v / np.linalg.norm(v, axis=1, keepdims=True) for v in (pictures, texts)]
-    reference = own(folder, family)
-    scale = float(reference.logit_scale.detach().exp())
-    bias = float(reference.logit_bias.detach()) if hasattr(reference, "logit_bias") else 0.0
-    assert (model.info.scale, model.info.bias) == pytest.approx((scale, bias))
-    assert np.isfinite(model.info.scale * rows[0] @ rows[1].T + model.info.bias).all()
-
-
-def cosines(a, b):
-    return (a * b).sum(axis=1) / np.linalg.norm(a, axis=1) / np.linalg.norm(b, axis=1)
 
 
 def test_capitals_make_no_difference_where_the_model_was_trained_without(model, family):

@@ -9,18 +9,6 @@ from equipoise.models.images import as_rgb, pillow_images
 Image = pytest.importorskip("PIL.Image", reason="could not import pillow")
 
 
-def test_grey_is_repeated_and_rgb_kept():
-    grey = np.arange(12, dtype=np.uint8).reshape(3, 4)
-    colour = np.arange(36, dtype=np.uint8).reshape(3, 4, 3)
-    given = [grey, colour, Image.fromarray(grey), Image.fromarray(colour), colour[:, ::-1]]
-    got = as_rgb(given)
-    for array, expected in zip(got, [grey, colour, grey, colour, colour[:, ::-1]], strict=True):
-        channels = expected if expected.ndim == 3 else np.dstack([expected] * 3)
-        np.testing.assert_array_equal(array, channels)
-        assert array.shape == (3, 4, 3)
-        assert array.flags.c_contiguous
-
-
 def test_an_image_of_three_rows_keeps_its_sides():
     (image,) = pillow_images([np.zeros((3, 40, 3), dtype=np.uint8)])
     assert (image.size, image.mode) == ((40, 3), "RGB")

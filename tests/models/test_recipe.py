@@ -71,25 +71,18 @@ def test_sides_of_transformers(changed, resize, crop):
             ("pil", changed)
             for changed in (
                 {"do_pad": True},
-                {"do_resize": False},
                 {"resample": 1},
                 {"size": {"shortest_edge": 32, "longest_edge": 64}},
-                {"size": None},
                 {"crop_size": {"shortest_edge": 32}},
-                {"crop_size": None},
                 {"crop_size": {"height": 33, "width": 30}},  # would be filled up at its borders
                 {"image_std": [0.5, 0.0, 0.5]},
                 {"image_mean": [0.5, 0.4]},
-                {"image_mean": None},
-                {"rescale_factor": None},
             )
         ),
         ("open_clip", {"resize_mode": "longest"}),
         ("open_clip", {"size": (32, 40)}),
         ("open_clip", {"mode": "L"}),
-        ("open_clip", {"interpolation": "random"}),
         ("timm", {"crop_mode": "border"}),
-        ("timm", {"input_size": (1, 32, 32)}),
         ("timm", {"input_size": (3, 32, 40)}),
     ],
 )

@@ -22,7 +22,7 @@ from equipoise.evidence import new_run
 from equipoise.evidence.store import locked, write
 from equipoise.mitigate.sets import SubjectTexts, Training, content_of
 from equipoise.mitigate.trainable import RECORD, Trainable, trainable
-from equipoise.models import runtimes
+from equipoise.models import load_model, runtimes
 from equipoise.models.info import Facts, Record
 from equipoise.models.protocols import DualEncoder
 from equipoise.models.wrapped import SETTINGS, Wrapping, save_wrapped
@@ -42,7 +42,6 @@ class Recipe(Section, ABC):
     recipe: str
     name: str
 
-    @abstractmethod
     def fit(
         self,
         base: DualEncoder,
@@ -74,23 +73,45 @@ class Recipe(Section, ABC):
         InputError
             When the recipe cannot learn from this data.
         RunError
-            When `out` holds something else.
+            When `out` holds something else, another process trains there, or the state of a
+            training is of another one.
+        ModelError
+            When the model cannot be trained, or the loss is not finite.
         """
+        info = base.info
+        prefix = self._write(base, training, out, seed, progress)
+        model: DualEncoder = load_model(
+            f"{prefix}:{out}",
+            device=info.device,
+            dtype=info.dtype,
+            backend="auto" if info.backend == "torch" else info.backend,
+            trust_remote_code=True,
+        )
+        return model
+
+    @abstractmethod
+    def _write(
+        self,
+        base: DualEncoder,
+        training: Training,
+        out: Path,
+        seed: int,
+        progress: Progress | None,
+    ) -> str:
+        """Write the model where it does not lie whole, and return the prefix of its name."""
 
 
 class WrappedRecipe(Recipe):
     """A recipe that trains no weights: it changes the vectors of a model on their way out."""
 
-    def fit(
+    def _write(
         self,
         base: DualEncoder,
         training: Training,
         out: Path,
-        *,
-        seed: int = 0,
-        progress: Progress | None = None,
-    ) -> DualEncoder:
-        """See `Recipe.fit`."""
+        seed: int,
+        progress: Progress | None,
+    ) -> str:
         record = record_of(self, base, seed, self._inputs(training))
         if not has_model(out, record):
             refuse_occupied(out)
@@ -98,7 +119,7 @@ class WrappedRecipe(Recipe):
             wrapping = replace(wrapping, record={**record, **wrapping.record})
             with new_run(out) as partial:
                 save_wrapped(partial, base.info, wrapping, at=out)
-        return reload(f"equipoise:{out}", base)
+        return "equipoise"
 
     def _inputs(self, training: Training) -> Facts:
         return {"texts": digest_of_texts(training.texts), "subjects": sorted(training.subjects)}
@@ -174,18 +195,6 @@ def has_model(out: Path, record: Record) -> bool:
         return False
 
 
-def reload(name: str, base: DualEncoder) -> DualEncoder:
-    """Load a model that was just written, on the device and with the dtype of its base."""
-    from equipoise.models import load_model
-
-    info = base.info
-    backend = "auto" if info.backend == "torch" else info.backend
-    model: DualEncoder = load_model(
-        name, device=info.device, dtype=info.dtype, backend=backend, trust_remote_code=True
-    )
-    return model
-
-
 def refuse_occupied(out: Path) -> None:
     """Refuse to write over anything.
 
@@ -258,25 +267,14 @@ class TrainedRecipe(Recipe):
     patience: Count = 4
     dtype: Dtype = "auto"
 
-    def fit(
+    def _write(
         self,
         base: DualEncoder,
         training: Training,
         out: Path,
-        *,
-        seed: int = 0,
-        progress: Progress | None = None,
-    ) -> DualEncoder:
-        """Train on the training subjects; see `Recipe.fit`.
-
-        Raises
-        ------
-        RunError
-            When something lies at `out`, another process trains there, or the state is of another
-            training.
-        ModelError
-            When the model cannot be trained, or the loss is not finite.
-        """
+        seed: int,
+        progress: Progress | None,
+    ) -> str:
         subject = trainable(base, self.dtype)
         plan = self._plan(base, subject, training, seed)
         record = record_of(self, base, seed, self._inputs(training), subject.torch)
@@ -296,7 +294,7 @@ class TrainedRecipe(Recipe):
                     subject.save(partial, outcome)
         # A run that was killed after it wrote the model leaves its state behind.
         shutil.rmtree(folder, ignore_errors=True)
-        return reload(f"{subject.prefix}:{out}", base)
+        return subject.prefix
 
     def _inputs(self, training: Training) -> Facts:
         return {

@@ -30,6 +30,7 @@ from equipoise.mitigate.measuring import Measured, Test, measure
 from equipoise.mitigate.recipe import Progress, Recipe
 from equipoise.mitigate.sets import ImageSets, Split, SubjectTexts, Training, folds, training_of
 from equipoise.mitigate.trained import Contrastive
+from equipoise.models import load_model
 from equipoise.models.info import Facts, Strings
 from equipoise.models.protocols import DualEncoder
 
@@ -188,8 +189,6 @@ def run(
 
 
 def _opened(config: Config, name: str, base: Path) -> DualEncoder:
-    from equipoise.models import load_model
-
     prefix, _, rest = name.partition(":")
     model = load_model(
         f"{prefix}:{base / rest}" if rest and (base / rest).exists() else name,

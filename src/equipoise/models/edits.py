@@ -60,40 +60,37 @@ class LayerEdit:
     means: tuple[float, ...]
     spreads: tuple[float, ...]
 
+    def hook(self, mode: Mode, torch: Any) -> Any:
+        """Return what replaces the output of the layer."""
 
-def hook_of(one: LayerEdit, mode: Mode, torch: Any) -> Any:
-    """Return what replaces the output of a layer."""
-
-    def hook(_module: Any, _inputs: Any, output: Any) -> Any:
-        changed = output.clone().movedim(one.axis, -1)
-        if max(one.units) >= changed.shape[-1]:
-            raise ModelError(
-                f"the layer {one.layer!r} has {changed.shape[-1]} units, and unit "
-                f"{max(one.units)} was to be changed"
+        def changed(_module: Any, _inputs: Any, output: Any) -> Any:
+            values = output.clone().movedim(self.axis, -1)
+            if max(self.units) >= values.shape[-1]:
+                raise ModelError(
+                    f"the layer {self.layer!r} has {values.shape[-1]} units, and unit "
+                    f"{max(self.units)} was to be changed"
+                )
+            units, sets = (
+                torch.tensor(places, device=output.device) for places in (self.units, self.sets)
             )
-        units = torch.tensor(one.units, device=output.device)
-        means, spreads = (
-            torch.tensor(values, device=output.device, dtype=output.dtype)
-            for values in (one.means, one.spreads)
-        )
-        if mode == "clamp":
-            changed[..., units] = means
-        else:
-            changed[..., units] = _balanced(changed[..., units], one.sets, means, spreads, torch)
-        return changed.movedim(-1, one.axis)
+            means, spreads = (
+                torch.tensor(numbers, device=output.device, dtype=output.dtype)
+                for numbers in (self.means, self.spreads)
+            )
+            if mode == "clamp":
+                values[..., units] = means
+                return values.movedim(-1, self.axis)
+            # Each set is shifted until all are equally active, in standard deviations.
+            standard = (values[..., units] - means) / spreads
+            names, which = sets.unique(return_inverse=True)
+            active = [standard[..., which == place].mean(dim=-1) for place in range(len(names))]
+            active = torch.stack(active, dim=-1)
+            # A set without an opponent in its layer goes to its own mean.
+            wanted = active.mean(dim=-1, keepdim=True) if len(names) > 1 else 0.0
+            values[..., units] = (standard + (wanted - active)[..., which]) * spreads + means
+            return values.movedim(-1, self.axis)
 
-    return hook
-
-
-def _balanced(given: Any, sets: Sequence[int], means: Any, spreads: Any, torch: Any) -> Any:
-    """Shift each set until all are equally active, in standard deviations from their means."""
-    standard = (given - means) / spreads
-    names, which = torch.tensor(sets, device=given.device).unique(return_inverse=True)
-    active = [standard[..., which == place].mean(dim=-1) for place in range(len(names))]
-    active = torch.stack(active, dim=-1)
-    # A set without an opponent in its layer goes to its own mean.
-    wanted = active.mean(dim=-1, keepdim=True) if len(names) > 1 else 0.0
-    return (standard + (wanted - active)[..., which]) * spreads + means
+        return changed
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,9 +221,6 @@ def insides(model: Any) -> Insides:
     return Insides(model, torch, module, recipe, backend, prepare)
 
 
-FORMAT = "equipoise units 1"
-
-
 @dataclass(frozen=True)
 class UnitEdit:
     """What is changed in a model, and in which.
@@ -249,6 +243,7 @@ class UnitEdit:
     weights_sha256: str
     mode: Mode
     layers: tuple[LayerEdit, ...]
+    format: Literal["equipoise units 1"] = "equipoise units 1"
 
     @property
     def digest(self) -> str:
@@ -269,7 +264,7 @@ class UnitEdit:
             When it cannot be written, or there is such a file that holds another edit.
         """
         facts = asdict(self) | {"model": relative(self.model, path.parent)}
-        text = json.dumps({"format": FORMAT, **facts}, indent=1) + "\n"
+        text = json.dumps(facts, indent=1) + "\n"
         if path.exists() and path.read_text(encoding="utf-8") != text:
             raise ModelError(f"{path} is there and holds something else. To do: name a new file.")
         path.write_text(text, encoding="utf-8", newline="\n")
@@ -284,11 +279,8 @@ def read_edit(path: Path) -> UnitEdit:
         When there is no such file, or it is of another form.
     """
     try:
-        facts = json.loads(path.read_text(encoding="utf-8"))
-        if facts.pop("format") != FORMAT:
-            raise ValueError(f"it is not of the format {FORMAT!r}")
-        return TypeAdapter(UnitEdit).validate_python(facts)
-    except (OSError, ValueError, KeyError, AttributeError) as error:
+        return TypeAdapter(UnitEdit).validate_json(path.read_bytes())
+    except (OSError, ValueError) as error:
         raise ModelError(f"{path} is no file of edited units: {error}.") from error
 
 
@@ -317,7 +309,7 @@ class Edited:
         """Have the module change its units for as long as this lasts."""
         with ExitStack() as stack:
             for one in self.edit.layers:
-                hook = hook_of(one, self.edit.mode, self.inside.torch)
+                hook = one.hook(self.edit.mode, self.inside.torch)
                 handle = self.inside.layer(one.layer).register_forward_hook(hook)
                 stack.callback(handle.remove)
             yield

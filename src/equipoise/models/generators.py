@@ -7,7 +7,8 @@ from typing import Any, Protocol, runtime_checkable
 
 from equipoise.core.errors import InputError
 from equipoise.models.images import Image
-from equipoise.models.info import ModelInfo, Texts
+from equipoise.models.info import Texts
+from equipoise.models.protocols import Model
 
 
 @dataclass(frozen=True)
@@ -50,13 +51,8 @@ class Sampling:
 
 
 @runtime_checkable
-class ImageGenerator(Protocol):
+class ImageGenerator(Model, Protocol):
     """A model that makes images from texts."""
-
-    @property
-    def info(self) -> ModelInfo:
-        """What the model is."""
-        ...
 
     def generate(
         self, prompts: Texts, *, seeds: Sequence[int], sampling: Sampling

@@ -10,7 +10,17 @@ from equipoise.models.info import ModelInfo, Strings, Texts
 
 
 @runtime_checkable
-class DualEncoder(Protocol):
+class Model(Protocol):
+    """Anything that says what it is."""
+
+    @property
+    def info(self) -> ModelInfo:
+        """What the model is."""
+        ...
+
+
+@runtime_checkable
+class DualEncoder(Model, Protocol):
     """A model with one tower for images and one for texts, both ending in one space.
 
     Attributes
@@ -18,11 +28,6 @@ class DualEncoder(Protocol):
     info : ModelInfo
         What it is; `info.scale` and `info.bias` make a logit of a cosine.
     """
-
-    @property
-    def info(self) -> ModelInfo:
-        """What the model is."""
-        ...
 
     def embed_images(self, images: Images) -> Floats32:
         """Return projected vectors of n images, (n, dimension), not normalised."""
@@ -34,13 +39,8 @@ class DualEncoder(Protocol):
 
 
 @runtime_checkable
-class PairScorer(Protocol):
+class PairScorer(Model, Protocol):
     """A model that sees an image and a text together and says how well they match."""
-
-    @property
-    def info(self) -> ModelInfo:
-        """What the model is."""
-        ...
 
     def score(self, images: Images, texts: Texts) -> Floats32:
         """Return how well each of n images matches each of m texts.
@@ -54,13 +54,8 @@ class PairScorer(Protocol):
 
 
 @runtime_checkable
-class Classifier(Protocol):
+class Classifier(Model, Protocol):
     """A model that gives each image a probability per label."""
-
-    @property
-    def info(self) -> ModelInfo:
-        """What the model is."""
-        ...
 
     @property
     def labels(self) -> Strings:
@@ -83,13 +78,8 @@ class Classifier(Protocol):
 
 
 @runtime_checkable
-class Answerer(Protocol):
+class Answerer(Model, Protocol):
     """A model that answers a question about an image, or captions it."""
-
-    @property
-    def info(self) -> ModelInfo:
-        """What the model is."""
-        ...
 
     def answer(self, images: Images, question: str) -> list[str]:
         """Return one answer for each image, as the model wrote it, without sampling.

@@ -11,7 +11,7 @@ from equipoise.mitigate import Faces, MixedFaces, Regions, Schedule, augmentatio
 from equipoise.mitigate.augmentation.experiment import ARMS, Experiment
 from equipoise.mitigate.augmentation.findings import findings_of, gain, tables_of
 from equipoise.mitigate.augmentation.training import Job, network, predict, train
-from equipoise.planted.faces import GROUPS, TOOLS, draw_faces
+from equipoise.planted.faces import TOOLS, draw_faces
 
 BIASED = (0.05, 0.05, 0.95, 0.95)
 SHORT = Schedule(epochs=2, batch=32)
@@ -94,10 +94,7 @@ def test_the_tables_and_findings_of_an_experiment(small):
     assert rows[0]["chance"] == 0.25
     assert tables["augmentation_associations"].num_rows == 4 * 4 * 2
     counts = tables["augmentation_images"].to_pylist()
-    assert [row["count"] for row in counts if row["images"] == "test"] == [10] * 8
-    assert [(row["class"], row["group"], row["count"]) for row in counts[:2]] == [
-        ("bar", GROUPS[1], 15), ("bar", GROUPS[0], 1)
-    ]  # fmt: skip
+    assert [row["count"] for row in counts[:2]] == [15, 1]
     assert sum(row["count"] for row in counts) == 64 + 64 + 80
     assert [one.model for one in findings] == [f"cnn ({arm}) − cnn (biased)" for arm in ARMS[1:]]
     assert findings[0].value == pytest.approx(
