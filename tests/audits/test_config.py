@@ -2,13 +2,12 @@
 
 from pathlib import Path
 
-import pandas as pd
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from audits.configs import EXAMPLE, outcome, values, with_data
+from audits.configs import EXAMPLE, outcome, values
 from equipoise.audits.config import load_config, parse_config
 from equipoise.audits.config_yaml import parse_yaml
 from equipoise.audits.predictions.config import EffectSizeOptions
@@ -41,13 +40,6 @@ def test_yaml_1_1_surprises_are_text(load):
     )
     assert (config.gate[0].on, config.gate[0].subject) == ("lower", "no")
     assert config.models["deepface"].map == {"yes": "on", "70": "1:30", "2024-01-01": "010"}
-
-
-def test_a_data_frame_is_a_table():
-    frame = pd.DataFrame({"id": [1]})
-    config = parse_config(with_data(table=frame))
-    assert config.data.table is frame
-    assert config.resolved["data"]["table"] == "(in memory)"
 
 
 def test_metrics_are_on_unless_switched_off():

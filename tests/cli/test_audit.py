@@ -69,14 +69,6 @@ def test_check_holds_the_rules_and_names_what_breaks(command, project, rule, cod
     assert (got, err, json.loads(out)["passed"]) == (code, "", code == 0)
 
 
-@pytest.mark.parametrize("name", ["check", "report", "compare"])
-def test_a_folder_that_is_no_run(command, project, name):
-    (project / "empty").mkdir()
-    code, out, err = command(name, "empty")
-    assert (code, out) == (2, "")
-    assert err.startswith("error: empty: ")
-
-
 def test_a_report_is_written_again(command, project):
     assert command("audit", "c.yaml", "--out", "r")[0] == 0
     page = project / "r" / "report.html"

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from equipoise.cli import terminal
-from equipoise.cli.terminal import Steps, printable, say_json, say_table
+from equipoise.cli.terminal import Steps, printable, say_json
 
 
 @given(st.text() | st.text(alphabet="\x1b\x9b\x9d[]0;m\x07a\u202e\n"))
@@ -32,11 +32,6 @@ def test_json_is_ascii_and_strict(capsys):
         "low": ["-Infinity"],
         "yes": True,
     }
-
-
-def test_numbers_are_aligned_to_the_right(capsys):
-    say_table(("name", "n"), [("a\nb", "1"), ("c", "−10")])
-    assert capsys.readouterr().out == "name    n\n----  ---\na b     1\nc     −10\n"
 
 
 class Terminal(io.StringIO):

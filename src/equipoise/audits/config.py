@@ -211,10 +211,10 @@ class AuditConfig(Section):
 
     @model_validator(mode="after")
     def _gate_can_match(self) -> AuditConfig:
-        for index, rule in enumerate(self.gate if self.group_names is not None else ()):
+        for index, rule in enumerate(self.gate if self.group_names else ()):
             among(f"gate[{index}].model", rule.model, [*self.model_names])
             groups = group_name(rule.groups or ()) or None
-            among(f"gate[{index}].groups", groups, [*(self.group_names or ())])
+            among(f"gate[{index}].groups", groups, [*self.group_names])
         return self
 
     @property
@@ -223,9 +223,9 @@ class AuditConfig(Section):
         return (*getattr(self, "models", {}),)
 
     @property
-    def group_names(self) -> Sequence[str] | None:
-        """Names of the choices of groups, for the gate; None of a kind that checks them itself."""
-        return None
+    def group_names(self) -> Sequence[str]:
+        """Names of the choices of groups; none of a kind that checks gates itself."""
+        return [group_name(one) for one in getattr(getattr(self, "data", None), "groups", ())]
 
     @property
     def resolved(self) -> dict[str, Any]:

@@ -96,12 +96,11 @@ def _chart(drawn: Sequence[Finding], findings: Sequence[Finding]) -> Chart | Non
     if not drawn:
         return None
     first = drawn[0]
-    same = [
-        one
-        for one in findings
-        if (one.metric, one.subject, one.groups, one.version, one.null.split(";")[0])
-        == (first.metric, first.subject, first.groups, first.version, first.null.split(";")[0])
-    ][:MOST_MODELS]
+
+    def key(one: Finding) -> tuple[str, ...]:
+        return one.metric, one.subject, one.groups, one.version, one.null.split(";")[0]
+
+    same = [one for one in findings if key(one) == key(first)][:MOST_MODELS]
     if any(not math.isnan(part.value) for part in first.by_group):
         return groups_chart(first, same)
     rows = [

@@ -62,7 +62,6 @@ _DASHED = [3, 3]
 _TIP: Spec = {"tooltip": {"field": "tip", "type": "nominal"}}
 _DETAIL: Spec = {"detail": {"field": "series", "type": "nominal"}}
 _LABELS: Spec = {"title": None, "ticks": False, "domain": False, "grid": False, "labelColor": INK}
-_COLUMNS: Spec = {**_LABELS, "orient": "top", "labelLimit": 150, "labelOverlap": False}
 
 
 @dataclass(frozen=True)
@@ -326,7 +325,12 @@ def heat_map(
         In order.
     """
     wide = len(columns) >= WIDE
-    place = _grid(columns, -60 if wide else -35)
+    across = {**_LABELS, "orient": "top", "labelLimit": 150, "labelOverlap": False,
+              "labelAngle": -60 if wide else -35}  # fmt: skip
+    place: Spec = {
+        "x": {"field": "column", "type": "nominal", "sort": [*columns], "axis": across},
+        "y": {"field": "row", "type": "nominal", "sort": None, "axis": _ROW_AXIS},
+    }
     key = {"title": legend.title, "format": ".0%" if legend.percent else ".2f"}
     scale = {"type": "quantize", "domain": [*(legend.domain or (0.0, 1.0))], "range": [*STEPS]}
     fill = _number("color", "value", scale=scale, legend=key | {"gradientLength": 180})
@@ -336,14 +340,6 @@ def heat_map(
     more: Spec = {"padding": {"left": 5, "top": 5, "bottom": 5, "right": 14}}
     more |= {"usermeta": {"wide": True}} if wide else {}
     return replace(chart, spec={**chart.spec, **more})
-
-
-def _grid(columns: Sequence[str], angle: int) -> Spec:
-    across = {**_COLUMNS, "labelAngle": angle}
-    return {
-        "x": {"field": "column", "type": "nominal", "sort": [*columns], "axis": across},
-        "y": {"field": "row", "type": "nominal", "sort": None, "axis": _ROW_AXIS},
-    }
 
 
 def _channels(names: Sequence[str], palette: Palette | None = None) -> Spec:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import (
@@ -12,7 +12,7 @@ from pydantic import (
     model_validator,
 )
 
-from equipoise.audits.config import AuditConfig, group_name
+from equipoise.audits.config import AuditConfig
 from equipoise.audits.config_fields import (
     ArrayConfig,
     Group,
@@ -175,8 +175,3 @@ class Config(AuditConfig):
                     "where data.target names no column of it"
                 )
         return self
-
-    @property
-    def group_names(self) -> Sequence[str]:
-        """Names of the choices of groups."""
-        return [group_name(group) for group in self.data.groups]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -187,8 +187,3 @@ class Config(AuditConfig):
     def answers(self) -> AnswersOptions:
         """Which answers are compared by themselves."""
         return self.metrics.answer_gap or AnswersOptions()
-
-    @property
-    def group_names(self) -> Sequence[str]:
-        """Names of the choices of groups."""
-        return [group_name(group) for group in self.data.groups]

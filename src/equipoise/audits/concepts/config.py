@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, model_validator
 
-from equipoise.audits.config import AuditConfig, ResamplingConfig, group_name
+from equipoise.audits.config import AuditConfig, ResamplingConfig
 from equipoise.audits.config_fields import (
     CsvConfig,
     Group,
@@ -376,11 +376,6 @@ class Config(AuditConfig):
     def primary(self) -> Metric:
         """The metric of the baseline."""
         return self.choices.metric or self.metrics[0]
-
-    @property
-    def group_names(self) -> list[str]:
-        """Names of the choices of groups."""
-        return [group_name(group) for group in self.data.groups]
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
@@ -13,7 +13,6 @@ from equipoise.audits.config import (
     LabelModelConfig,
     Mapped,
     Vocabulary,
-    group_name,
 )
 from equipoise.audits.config_fields import (
     Label,
@@ -189,8 +188,3 @@ class Config(AuditConfig):
         Mapping[Annotated[Label, Field(min_length=1)], ModelConfig], Field(min_length=1)
     ]
     metrics: MetricsConfig = MetricsConfig()
-
-    @property
-    def group_names(self) -> Sequence[str]:
-        """Names of the choices of groups."""
-        return [group_name(group) for group in self.data.groups]

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, model_validator
 
-from equipoise.audits.config import AuditConfig, group_name
+from equipoise.audits.config import AuditConfig
 from equipoise.audits.config_fields import (
     ArrayConfig,
     Group,
@@ -180,11 +180,6 @@ class QueryAudit(AuditConfig):
     data: DataConfig
     queries: QueriesConfig | None = None
     models: Annotated[Mapping[Label, ModelConfig], Field(min_length=1)]
-
-    @property
-    def group_names(self) -> Sequence[str]:
-        """Names of the choices of groups."""
-        return [group_name(group) for group in self.data.groups]
 
 
 class RankingAudit(QueryAudit):
