@@ -52,11 +52,6 @@ def test_bootstrap_draws_replicates_and_permutations():
     assert draws.null_text == "groups are exchangeable over all rows; 40 permutations"
 
 
-def test_a_measure_gets_no_draws_that_it_does_not_want():
-    draws = probe(rows(), Bootstrap(30, 40), None, resamples=False)
-    assert (draws.boot, draws.null, draws.null_text, draws.intervals) == (None, None, "", True)
-
-
 def test_measures_share_their_draws_and_do_not_disturb_each_other():
     counts = rows()
     every = [Accuracy("accuracy_gap", "rows"), Accuracy("worst_group_accuracy", "class")]

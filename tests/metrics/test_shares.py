@@ -235,12 +235,9 @@ def test_refused_counts(make, message):
         make()
 
 
-@pytest.mark.parametrize(
-    ("outside", "message"),
-    [({"a": 1}, r"\[1.0, nan\]"), ({"a": -1, "b": 1}, r"\[-1.0, 1.0\]"), ("even", "'even'")],
-)
-def test_refused_outside_shares(outside, message):
-    with pytest.raises(InputError, match=f"^outside: {message}"):
+@pytest.mark.parametrize("outside", [{"a": 1}, {"a": -1, "b": 1}, {"a": 0, "b": 0}, "even"])
+def test_refused_outside_shares(outside):
+    with pytest.raises(InputError, match="^outside: "):
         share_gap(KNOWN, outside)
 
 

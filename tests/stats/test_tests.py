@@ -170,12 +170,9 @@ def test_what_was_not_tested_is_not_counted(correct):
 
 @pytest.mark.parametrize("correct", [benjamini_hochberg, holm])
 def test_bad_p_values(correct):
-    message = "p: expected p-values between 0 and 1, NaN where there was no test"
-    with pytest.raises(InputError, match=f"^{message}$"):
-        correct([0.1, 1.1])
-    message = r"p: shape \(1, 1\); expected one p-value per test, shape \(tests,\)"
-    with pytest.raises(InputError, match=f"^{message}$"):
-        correct([[0.1]])
+    for p in ([0.1, 1.1], [[0.1]]):
+        with pytest.raises(InputError, match="^p: "):
+            correct(p)
 
 
 NAN = math.nan

@@ -676,15 +676,13 @@ def share_gap(
 
 
 def _target(classes: tuple[str, ...], outside: Mapping[str, float] | str) -> Floats:
-    if isinstance(outside, str):
-        if outside != "uniform":
-            raise InputError(f"outside: {outside!r}; expected 'uniform' or a number for each class")
-        return np.full(len(classes), 1.0 / len(classes))
-    numbers = np.array([float(outside.get(one, math.nan)) for one in classes])
+    given = dict.fromkeys(classes, 1.0) if outside == "uniform" else outside
+    known = given if isinstance(given, Mapping) else {}
+    numbers = np.array([float(known.get(one, math.nan)) for one in classes])
     if not (np.isfinite(numbers).all() and (numbers >= 0).all() and numbers.sum() > 0):
         raise InputError(
-            f"outside: {numbers.tolist()}; expected a share or count of each class, at least 0 and "
-            "not all 0"
+            f"outside: {outside!r}; expected 'uniform', or a share or count of each class, at "
+            "least 0 and not all 0"
         )
     return np.asarray(numbers / numbers.sum())
 

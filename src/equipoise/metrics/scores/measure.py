@@ -234,14 +234,13 @@ def read_concepts(
     if not kept.any():
         raise InputError("groups: no row is left; expected rows with a group and a label")
     counts = {"missing group": found.n_missing, "no label": int((bare & (found.codes >= 0)).sum())}
-    rows = np.flatnonzero(kept)
+    rows, owners = np.flatnonzero(kept), units_of(units, n, kept)
     keys = rows.astype(np.uint64)
-    every = units_of(units, n, np.ones(n, dtype=np.bool_))
-    if every is not None:
-        codes = every.codes[rows]
-        keys[codes >= 0] = unit_keys(every.names)[codes[codes >= 0]]
+    if owners is not None:
+        known = owners.codes >= 0
+        keys[known] = unit_keys(owners.names)[owners.codes[known]]
     return Concepts(
-        values, truth, rows, found.take(rows), names, units_of(units, n, kept), keys,
+        values, truth, rows, found.take(rows), names, owners, keys,
         {reason: count for reason, count in counts.items() if count},
     )  # fmt: skip
 
