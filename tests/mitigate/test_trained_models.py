@@ -15,18 +15,11 @@ from equipoise.mitigate.trainable import trainable
 from equipoise.mitigate.trained import contrastive_loss, spread_within_sets
 from equipoise.models import load_model
 from equipoise.models.wrapped import unit_vectors
-from mitigate.tiny import (
-    OPEN_CLIP,
-    PREPARE,
-    SUBJECTS,
-    WEIGHTS,
-    open_clip_folder,
-    sets,
-    texts,
-    training,
-)
-from model_checkpoints import in_hub_cache, siglip
+from mitigate.tiny import SUBJECTS, sets, texts, training
+from model_checkpoints import OPEN_CLIP, PREPARE, in_hub_cache, siglip
+from model_checkpoints import open_clip as open_clip_folder
 
+WEIGHTS = "open_clip_model.safetensors"
 KINDS = ("open_clip", "open_clip_sigmoid", "siglip")
 RECIPES = (
     Contrastive(epochs=6, batch=8, learning_rate=1e-3, penalty=0.1, looks=2),

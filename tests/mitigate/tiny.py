@@ -1,38 +1,14 @@
-"""Tiny dual encoders of open_clip and SigLIP, and people of four kinds to train them on."""
+"""People of four kinds to train tiny dual encoders on."""
 
-import json
 from itertools import product
 
 import numpy as np
 
 from equipoise.mitigate import ImageSets, SubjectTexts, Training
 
-OPEN_CLIP = {
-    "embed_dim": 24,
-    "vision_cfg": {"image_size": 32, "layers": 2, "width": 32, "patch_size": 8, "head_width": 16},
-    "text_cfg": {"context_length": 20, "vocab_size": 49408, "width": 32, "heads": 2, "layers": 2},
-}
-PREPARE = {"mean": [0.5, 0.5, 0.5], "std": [0.5, 0.5, 0.5]}
-WEIGHTS = "open_clip_model.safetensors"
-
 # Words that the tiny SigLIP knows.
 SUBJECTS = ("doctor", "nurse", "person", "photo")
 VALUES = {"gender": ("man", "woman"), "hue": ("red", "blue")}
-
-
-def open_clip_folder(folder, **more):
-    """Write a CLIP of open_clip as a folder; with `init_logit_bias`, one of sigmoids."""
-    import open_clip
-    import torch
-    from safetensors.torch import save_file
-
-    torch.manual_seed(3)
-    folder.mkdir(parents=True, exist_ok=True)
-    settings = {"model_cfg": OPEN_CLIP | more, "preprocess_cfg": PREPARE}
-    (folder / "open_clip_config.json").write_text(json.dumps(settings))
-    weights = open_clip.CLIP(**OPEN_CLIP, **more).state_dict()
-    save_file({name: value.contiguous() for name, value in weights.items()}, folder / WEIGHTS)
-    return folder
 
 
 def texts(subject):

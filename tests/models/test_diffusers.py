@@ -14,7 +14,7 @@ from diffusion_checkpoints import (
     stable_diffusion_3,
     without_cross_attention,
 )
-from equipoise.core.errors import InputError, MissingExtraError, ModelError
+from equipoise.core.errors import InputError, ModelError
 from equipoise.counterfactuals import generate_sets
 from equipoise.models import load_generator
 from equipoise.models.generators import ControlledGenerator, Sampling
@@ -206,17 +206,6 @@ def test_what_is_fetched_of_a_hub(checkpoint, monkeypatch, tmp_path):
     assert asked["ignore_patterns"] == ["*.fp16*", "*non_ema*"]
     assert "*/diffusion_pytorch_model*.safetensors" in asked["allow_patterns"]
     assert not [name for name in asked["allow_patterns"] if name.endswith((".bin", ".py"))]
-
-
-def test_a_library_that_is_missing(monkeypatch):
-    import sys
-
-    monkeypatch.setitem(sys.modules, "diffusers", None)
-    with pytest.raises(
-        MissingExtraError,
-        match=r"diffusers is not installed. To do: pip install 'equipoise\[diffusers\]'.",
-    ):
-        load_generator("diffusers:somewhere")
 
 
 def test_factories_of_the_user():

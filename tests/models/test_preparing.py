@@ -114,18 +114,6 @@ def recipe(**changed):
     return Recipe(**(own | {"mean": HALF, "std": HALF} | changed))
 
 
-def test_threads_change_nothing():
-    before = torch.get_num_threads()
-    pixels = Pixels(recipe(), torch)
-    torch.set_num_threads(1)
-    expected = pixels(images())
-    torch.set_num_threads(3)
-    got = pixels(images())
-    torch.set_num_threads(before)
-    np.testing.assert_array_equal(got, expected)
-    assert pixels([]).shape == (0, 3, 20, 20)
-
-
 def test_arrays_that_cannot_be_written_to_are_taken():
     image = images()[0]
     image.setflags(write=False)

@@ -282,18 +282,15 @@ def prompt_table(template: str, values: Mapping[str, Texts]) -> pa.Table:
         )
     for name, words in values.items():
         _check_words(name, words, empty=True)
+    # Articles before a value follow the next word, also where the value is empty.
+    marked, article = template.replace("{", "\0{"), re.compile(r"\b(an?)\s+\0[\s\0]*(\w\S*)", re.I)
     rows = []
     for combined in product(*values.values()):
         chosen = dict(zip(values, combined, strict=True))
         identity = word_id([text if word_id([text]) else "none" for text in combined])
-        # From its end on: articles follow what comes after them.
-        prompt = ""
-        for text, field_name in reversed(pieces):
-            prompt = f"{chosen.get(field_name or '', '')}{prompt}"
-            before = text.rstrip()
-            space = text[len(before) :]
-            if field_name is not None and (words := prompt.lstrip()):
-                before = agreeing(before, words)
-            prompt = f"{before}{space}{prompt}"
-        rows.append({"prompt_id": identity, "prompt": " ".join(prompt.split()), **chosen})
+        text = article.sub(
+            lambda match: f"{agreeing(match[1], match[2])} {match[2]}", marked.format(**chosen)
+        )
+        prompt = " ".join(text.replace("\0", "").split())
+        rows.append({"prompt_id": identity, "prompt": prompt, **chosen})
     return _text_table(rows, ["prompt_id", "prompt", *values])

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -96,7 +96,7 @@ class Stage:
         return np.asarray(np.logical_and.reduce([check.passed for check in self.checks]))
 
 
-def own_check(  # noqa: PLR0913 - the parts of a check
+def own_check(
     candidates: Candidates,
     name: str,
     value: Floats,
@@ -106,7 +106,6 @@ def own_check(  # noqa: PLR0913 - the parts of a check
     *,
     checked: Booleans | None = None,
     needed: Floats | None = None,
-    below: bool = False,
 ) -> Check:
     """Return a check of each image by itself.
 
@@ -121,7 +120,6 @@ def own_check(  # noqa: PLR0913 - the parts of a check
         Images to check; those that were made unless given.
     needed : ndarray of float64, shape (candidates,), optional
         How many images of a candidate must not fail; all unless given.
-    below : bool
     """
     checked = candidates.made if checked is None else checked
     good = candidates.count(checked & ~fails).astype(np.float64)
@@ -136,7 +134,6 @@ def own_check(  # noqa: PLR0913 - the parts of a check
         good,
         least,
         good >= least,
-        below,
     )
 
 
@@ -191,10 +188,8 @@ def content_filter(
     share = array[:, places].sum(axis=1)
     names = np.array(labels, dtype=object)[places]
     worst = names[np.nan_to_num(array[:, places]).argmax(axis=1)]
-    check = own_check(
-        candidates, "content", share, threshold, share >= threshold, worst, below=True
-    )
-    return Stage("content", (check,))
+    check = own_check(candidates, "content", share, threshold, share >= threshold, worst)
+    return Stage("content", (replace(check, below=True),))
 
 
 def similarity_filter(

@@ -51,10 +51,6 @@ class OpenClipEncoder(TowerEncoder):
         return sum(len(self.tokenizer.encode(text)) + 2 > most for text in texts), most
 
 
-def _preview(_: str) -> Preview:
-    return Preview("encoder")
-
-
 def _identify(target: str, options: Options) -> Facts | None:
     found = _find(open_clip(), target, options)
     # An architecture can be one that the user added.
@@ -65,7 +61,7 @@ def _identify(target: str, options: Options) -> Facts | None:
     return found.identity("open_clip", options) | {"config": config}
 
 
-@adapter("open_clip", preview=_preview, identify=_identify, backends=True)
+@adapter("open_clip", preview=lambda _: Preview("encoder"), identify=_identify, backends=True)
 def load(target: str, options: Options) -> OpenClipEncoder:
     """Load a model of open_clip.
 

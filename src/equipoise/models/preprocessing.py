@@ -69,10 +69,8 @@ class Recipe:
         """Return the first row and column that are kept of a resized image."""
         if self.crop is None:
             return 0, 0
-        spare = height - self.crop[0], width - self.crop[1]
-        if self.rounds:
-            return round(spare[0] / 2), round(spare[1] / 2)
-        return spare[0] // 2, spare[1] // 2
+        cut = round if self.rounds else math.floor
+        return cut((height - self.crop[0]) / 2), cut((width - self.crop[1]) / 2)
 
 
 def of_transformers(settings: Record, backend: str) -> Recipe | None:
@@ -99,12 +97,11 @@ def of_transformers(settings: Record, backend: str) -> Recipe | None:
     if isinstance(crop, int) or ("do_center_crop" in steps and crop is None):
         return None
     if isinstance(resize, int) and settings.get("crop_pct"):  # ConvNeXt's own rule
-        side = resize
-        resize, crop = (
-            ((side, side), None)
-            if side >= 384
-            else (int(side / settings["crop_pct"]), (side, side))
-        )
+        sides = resize, resize
+        if resize >= 384:
+            resize, crop = sides, None
+        else:
+            resize, crop = int(resize / settings["crop_pct"]), sides
     factor = settings.get("rescale_factor") if "do_rescale" in steps else 1.0
     normal = "do_normalize" in steps
     mean = settings.get("image_mean") if normal else 0.0
@@ -218,11 +215,9 @@ class Pixels:
         images : sequence of n ndarray of uint8, (height, width, 3), contiguous
         """
         found = np.empty((len(images), 3, *(self.recipe.size or (0, 0))), dtype=np.float32)
-        places = range(len(images))
         threads = min(self.torch.get_num_threads(), len(images))
         with ThreadPoolExecutor(threads or 1) as pool:
-            for _ in pool.map(lambda place: self._write(images[place], found[place]), places):
-                pass
+            [*pool.map(self._write, images, found)]
         return self.torch.from_numpy(found)
 
     def _write(self, image: Image, target: Floats32) -> None:

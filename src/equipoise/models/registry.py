@@ -180,9 +180,10 @@ def load_nested(name: str, options: Options, **changes: Any) -> Any:
 def relative(name: str, folder: Path) -> str:
     """Return the name of a model with its folder or file relative to another folder."""
     prefix, _, rest = name.partition(":")
-    if is_code(prefix) or not rest or not Path(rest).expanduser().exists():
+    path = Path(rest).expanduser()
+    if is_code(prefix) or not rest or not path.exists():
         return name
-    return f"{prefix}:{Path(os.path.relpath(Path(rest).expanduser(), folder)).as_posix()}"
+    return f"{prefix}:{Path(os.path.relpath(path, folder)).as_posix()}"
 
 
 def absolute(name: str, folder: Path) -> str:

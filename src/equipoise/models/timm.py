@@ -22,15 +22,11 @@ def _outputs(model: Any, inputs: Record) -> tuple[Any, ...]:
     return model.forward_head(seen), model.forward_head(seen, pre_logits=True)
 
 
-def _preview(_: str) -> Preview:
-    return Preview("classifier")
-
-
 def _identify(target: str, options: Options) -> Facts:
     return _find(timm(), target, options).identity("timm", options)
 
 
-@adapter("timm", preview=_preview, identify=_identify, backends=True)
+@adapter("timm", preview=lambda _: Preview("classifier"), identify=_identify, backends=True)
 def load(target: str, options: Options) -> TowerClassifier:
     """Load a classifier of timm.
 

@@ -254,7 +254,7 @@ def load(target: str, options: Options) -> WrappedEncoder:
     except Exception as error:
         raise ModelError(f"{target} cannot be read: {error}.") from error
     files = digests(path for path in (folder / SETTINGS, folder / TRANSFORM) if path.is_file())
-    kept = {name: files[name] for name in files if name == TRANSFORM}
+    kept = {TRANSFORM: files[TRANSFORM]} if TRANSFORM in files else {}
     matching, dimension, scale = wrapping.matching, base.info.dimension, base.info.scale
     if matching is not None:
         # Without a scale of its own it is told what makes its cosines those of the model inside.

@@ -304,24 +304,15 @@ class NoisyFaces(PlainFaces):
         return noise_region(image, box, random)
 
 
-@dataclass(frozen=True)
 class CascadeDetector:
     """The frontal face cascade that OpenCV 4 ships with.
 
-    Attributes
-    ----------
-    neighbours : int
-        Overlapping hits that make a face; fewer find more faces, and more false ones.
-    smallest : float
-        Shortest side of a face, as a share of the image's shorter side.
+    Five overlapping hits make a face, with a side of a tenth of the image's shorter one or more.
 
     References
     ----------
     Viola & Jones 2001.
     """
-
-    neighbours: int = 5
-    smallest: float = 0.1
 
     def __call__(self, images: Sequence[Image]) -> Regions:
         """Return the largest face of each image.
@@ -336,10 +327,8 @@ class CascadeDetector:
         ends: Floats = np.zeros((len(images), 4))
         for place, image in enumerate(images):
             grey = cv2.cvtColor(np.ascontiguousarray(image), cv2.COLOR_RGB2GRAY)
-            side = max(int(self.smallest * min(grey.shape)), 1)
-            found = cascade.detectMultiScale(
-                grey, 1.1, minNeighbors=self.neighbours, minSize=(side, side)
-            )
+            side = max(int(0.1 * min(grey.shape)), 1)
+            found = cascade.detectMultiScale(grey, 1.1, minNeighbors=5, minSize=(side, side))
             if len(found):
                 boxes = np.asarray(found, dtype=np.float64)
                 left, top, width, height = boxes.T
