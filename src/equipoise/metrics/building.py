@@ -386,8 +386,10 @@ def known_mean(values: Floats, axis: int = -1) -> Floats:
 
 
 def excluded_of(groups: Groups, excluded: Mapping[str, int]) -> dict[str, int]:
-    """Add the groups that are empty or too small to the rows that were not counted."""
-    empty = int((groups.counts == 0).sum())
-    small = int(((groups.counts > 0) & ~groups.usable).sum())
-    lost = {"empty groups": empty, f"groups under {groups.min_size} rows": small}
-    return {**excluded, **{why: many for why, many in lost.items() if many}}
+    """Add how many groups are empty or too small to the rows that were not counted."""
+    small = (groups.counts > 0) & ~groups.usable
+    return {
+        **excluded,
+        "empty groups": int((groups.counts == 0).sum()),
+        f"groups under {groups.min_size} rows": int(small.sum()),
+    }
