@@ -83,7 +83,7 @@ class Candidates:
 
     def count(self, rows: AnyArray) -> Integers:
         """Add rows up by candidate, shape (candidates,)."""
-        return np.asarray(np.bincount(self.candidate, rows, minlength=len(self)).astype(np.int64))
+        return np.bincount(self.candidate, rows, minlength=len(self)).astype(np.int64)
 
     def without(self, rows: Booleans, state: str, reason: str = "") -> Candidates:
         """Return the candidates with another state of some images, such as unreadable ones."""

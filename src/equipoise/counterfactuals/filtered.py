@@ -80,7 +80,7 @@ class Filtered:
             return np.zeros(len(candidates))
         known = np.nan_to_num(checks["caption similarity"].value)
         sums = np.bincount(candidates.candidate, known, minlength=len(candidates))
-        return np.asarray(sums / candidates.sizes)
+        return sums / candidates.sizes
 
     def rows(self, stage: int, check: Check) -> Booleans:
         """Return whether each image reached a stage and was checked there."""

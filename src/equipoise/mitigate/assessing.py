@@ -92,7 +92,7 @@ def paired(before: npt.ArrayLike, after: npt.ArrayLike, *, seed: int) -> Paired:
 def _complete(*columns: npt.ArrayLike) -> Floats:
     """Return units with all numbers, (units, columns)."""
     units = np.stack([np.asarray(column, np.float64) for column in columns], axis=1)
-    return np.asarray(units[~np.isnan(units).any(axis=1)])
+    return units[~np.isnan(units).any(axis=1)]
 
 
 def share_of_way(

@@ -264,4 +264,4 @@ class _Vectors:
 def _shrinking(covariance: Floats, strength: float) -> Floats:
     """Return the matrix (I + strength · C)⁻¹, which is symmetric."""
     inverse = np.linalg.inv(np.eye(len(covariance)) + strength * covariance)
-    return np.asarray((inverse + inverse.T) / 2.0)
+    return (inverse + inverse.T) / 2.0

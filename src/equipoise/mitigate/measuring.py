@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.core.arrays import Floats, Floats32, Integers, Objects, Positions
+from equipoise.core.arrays import AnyArray, Floats, Floats32, Integers, Objects, Positions
 from equipoise.core.errors import ModelError
 from equipoise.metrics import cosine_scores, retrieval_measures, similarity_gap
 from equipoise.metrics.rankings.recall import recall_hits
@@ -206,9 +206,8 @@ def measure(
         some = Lookup([(images.images, row) for row in rows.tolist()])
         classes = np.array([*images.prompts], dtype=object)
         scores = _cosines(model, some, queries_of(model, [*images.prompts.values()]), progress)
-        right = (classes[scores.argmax(axis=1)] == images.label[rows]).astype(np.float64)
-        named = dict(zip(map(str, rows.tolist()), right.tolist(), strict=True))
-        utility[ACCURACY, images.name] = named
+        right = classes[scores.argmax(axis=1)] == images.label[rows]
+        utility[ACCURACY, images.name] = _named(rows, right.astype(np.float64))
     for pairs in test.retrieval:
         utility |= _recalls(model, pairs, only, progress)
     sets = test.images if only is None else test.images.of(only)
@@ -263,6 +262,10 @@ def _rows(labels: Objects, only: Collection[str] | None) -> Positions:
     return np.flatnonzero([only is None or label in only for label in labels])
 
 
+def _named(names: AnyArray, numbers: Floats) -> dict[str, float]:
+    return dict(zip(names.astype(str).tolist(), numbers.tolist(), strict=True))
+
+
 def _recalls(
     model: DualEncoder,
     pairs: RetrievalSet,
@@ -279,10 +282,8 @@ def _recalls(
     for k in RANKS:
         if k <= len(texts):
             hits = recall_hits(scores[rows], relevant[rows], k=k, to="texts")
-            named = dict(zip(map(str, rows.tolist()), hits.tolist(), strict=True))
-            numbers[f"text_recall_at_{k}", pairs.name] = named
+            numbers[f"text_recall_at_{k}", pairs.name] = _named(rows, hits)
         if k <= len(scores):
             hits = recall_hits(scores[:, about], relevant[:, about], k=k, to="images")
-            named = dict(zip(texts[about].tolist(), hits.tolist(), strict=True))
-            numbers[f"image_recall_at_{k}", pairs.name] = named
+            numbers[f"image_recall_at_{k}", pairs.name] = _named(texts[about], hits)
     return numbers

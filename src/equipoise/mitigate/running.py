@@ -271,10 +271,11 @@ def tables_of(assessment: Assessment) -> dict[str, pa.Table]:
         for key, values in measured.bias.items()
         for subject, value in sorted(values.items())
     ]
-    tables = {
-        "mitigation": rows, "mitigation_recipes": recipes, "mitigation_subjects": subjects
-    }  # fmt: skip
-    return {name: pa.Table.from_pylist(table) for name, table in tables.items()}
+    return {
+        "mitigation": pa.Table.from_pylist(rows),
+        "mitigation_recipes": pa.Table.from_pylist(recipes),
+        "mitigation_subjects": pa.Table.from_pylist(subjects),
+    }
 
 
 def findings_of(assessment: Assessment) -> tuple[Finding, ...]:

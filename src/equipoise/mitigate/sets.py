@@ -103,10 +103,9 @@ class ImageSets:
 
     def by_set(self) -> dict[str, Positions]:
         """Return the rows of each set, sets sorted by name."""
-        rows: dict[str, list[int]] = {}
-        for row, name in enumerate(self.set.tolist()):
-            rows.setdefault(str(name), []).append(row)
-        return {name: np.array(rows[name], dtype=np.intp) for name in sorted(rows)}
+        names, codes = np.unique(self.set.astype(str), return_inverse=True)
+        rows = np.split(np.argsort(codes, kind="stable"), np.bincount(codes).cumsum()[:-1])
+        return dict(zip(names.tolist(), rows, strict=True))
 
     def deviations(self, vectors: Floats) -> Floats:
         """Return the vectors of the images, (n, dimension), less the mean of their set."""

@@ -1,7 +1,6 @@
 """A dual encoder as a torch module for training: vectors with gradients, and a folder to load."""
 
 import copy
-import json
 import shutil
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -12,7 +11,7 @@ from typing import Any, Literal
 from equipoise.core.errors import ModelError
 from equipoise.models.hf import HfDualEncoder
 from equipoise.models.hub import fetched
-from equipoise.models.info import Facts, ModelInfo, Record
+from equipoise.models.info import Facts, ModelInfo, Record, write_settings
 from equipoise.models.open_clip import SETTINGS, WEIGHTS, OpenClipEncoder
 from equipoise.models.protocols import DualEncoder
 from equipoise.models.registry import Options
@@ -101,8 +100,7 @@ class Trainable:
         else:
             with quiet(transformers()):
                 self.model.save_pretrained(folder)
-        text = json.dumps(dict(record), indent=1, ensure_ascii=True, sort_keys=True)
-        (folder / RECORD).write_text(f"{text}\n", encoding="utf-8")
+        write_settings(folder / RECORD, record)
 
 
 def trainable(encoder: DualEncoder, computes: str = "auto") -> Trainable:
@@ -143,8 +141,7 @@ def _write_settings(info: ModelInfo, folder: Path) -> None:
             "model_cfg": open_clip().get_model_config(str(info.preprocessing["architecture"])),
             "preprocess_cfg": dict(info.preprocessing["image_settings"]),
         }
-        text = json.dumps(settings, indent=1, sort_keys=True)
-        (folder / SETTINGS).write_text(f"{text}\n", encoding="utf-8")
+        write_settings(folder / SETTINGS, settings)
         return
     patterns = ("*.json", "*.txt", "*.model", "*.jinja")
     if not source.is_dir():

@@ -47,7 +47,7 @@ def _find(asked: str, options: Options) -> tuple[Path, Facts]:
         folder = fetched(asked, options, names, ("*.fp16*", "*non_ema*"))
     path = folder / INDEX
     try:
-        index = dict(json.loads(path.read_text(encoding="utf-8")))
+        index = dict(json.loads(path.read_bytes()))
         index["_class_name"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ModelError(

@@ -95,7 +95,7 @@ def find_checkpoint(asked: str, options: Options) -> Checkpoint:
 def _config(folder: Path) -> Facts:
     path = folder / CONFIG
     try:
-        config = json.loads(path.read_text(encoding="utf-8"))
+        config = json.loads(path.read_bytes())
         config.get("architectures")
     except (OSError, ValueError, AttributeError) as error:
         raise ModelError(
@@ -117,7 +117,7 @@ def _weights(folder: Path, options: Options) -> tuple[Path, ...]:
             return (folder / name,)
         index = folder / f"{name}.index.json"
         if index.is_file():
-            named = json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()
+            named = json.loads(index.read_bytes())["weight_map"].values()
             shards = tuple(folder / shard for shard in sorted({*named}))
             for path in shards:
                 if path.parent != folder or not path.is_file():

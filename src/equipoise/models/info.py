@@ -83,6 +83,12 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def write_settings(path: Path, settings: Record) -> None:
+    """Write settings as JSON: the same bytes for the same settings."""
+    text = json.dumps(settings, indent=1, sort_keys=True)
+    path.write_text(f"{text}\n", encoding="utf-8")
+
+
 def digests(paths: Iterable[Path], folder: Path | None = None) -> dict[str, str]:
     """Return the SHA-256 of each file by its path in the folder, else by its name."""
     return {

@@ -299,7 +299,8 @@ def _session(path: str, threads: int) -> Any:
         raise ModelError(f"{path} is not a model that onnxruntime can load: {error}") from error
     inputs, outputs = session.get_inputs(), session.get_outputs()
     if (
-        (len(inputs), len(outputs)) not in {(1, 1), (1, 2)}
+        len(inputs) != 1
+        or len(outputs) not in {1, 2}
         or inputs[0].type != "tensor(uint8)"
         or len(inputs[0].shape) != 4
         or (len(outputs) == 2 and not isinstance(outputs[1].shape[-1], int))

@@ -234,10 +234,9 @@ def place(device: str, dtype: str, extra: str, backend: str = "auto") -> Placeme
 def has_bfloat16() -> bool:
     """Whether this machine's CPU computes with bfloat16 by itself; only Linux tells."""
     try:
-        told = CPU.read_text(encoding="utf-8")
+        return bool(re.search(rb"\b(avx512_bf16|amx_bf16)\b", CPU.read_bytes()))
     except OSError:
         return False
-    return bool(re.search(r"\b(avx512_bf16|amx_bf16)\b", told))
 
 
 @contextmanager

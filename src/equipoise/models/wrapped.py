@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +17,16 @@ from pydantic import TypeAdapter
 from equipoise.core.arrays import Booleans, Floats, Floats32, Positions
 from equipoise.core.errors import ModelError
 from equipoise.models.hub import without_revision
-from equipoise.models.info import Facts, ModelInfo, Record, Strings, Texts, digests, one_digest
+from equipoise.models.info import (
+    Facts,
+    ModelInfo,
+    Record,
+    Strings,
+    Texts,
+    digests,
+    one_digest,
+    write_settings,
+)
 from equipoise.models.protocols import DualEncoder
 from equipoise.models.registry import Options, absolute, adapter, load_nested, relative
 
@@ -221,8 +229,7 @@ def save_wrapped(
         from safetensors.numpy import save_file
 
         save_file(numbers, folder / TRANSFORM)
-    text = json.dumps(settings, indent=1, ensure_ascii=True, sort_keys=True)
-    (folder / SETTINGS).write_text(f"{text}\n", encoding="utf-8")
+    write_settings(folder / SETTINGS, settings)
 
 
 @adapter("equipoise")
@@ -539,4 +546,4 @@ def unit_vectors(vectors: Any) -> Floats:
     """Return vectors at length 1 in float64; one of zeros stays, and is similar to nothing."""
     wide = np.asarray(vectors, dtype=np.float64)
     lengths = np.linalg.norm(wide, axis=1, keepdims=True)
-    return np.asarray(wide / np.where(lengths > 0, lengths, 1.0))
+    return wide / np.where(lengths > 0, lengths, 1.0)
