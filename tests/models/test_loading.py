@@ -107,10 +107,6 @@ class TestPlacement:
         assert {put[name].device.type for name in ("pixels", "ids")} == {"meta"}
         assert (put["pixels"].dtype, put["ids"].dtype) == (torch.bfloat16, torch.int64)
         assert put["n"] == [1]
-
-    def test_another_backend_is_given_float32(self):
-        torch = pytest.importorskip("torch", reason="could not import torch")
-        assert Placement("cpu", "bfloat16", torch).torch_dtype is torch.bfloat16
         assert Placement("cpu", "bfloat16", torch, "openvino").torch_dtype is torch.float32
 
 

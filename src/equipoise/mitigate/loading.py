@@ -237,12 +237,8 @@ def _read_images(
         # "nan" is how a table of numbers writes nothing.
         missing = [(cell or "").strip().lower() in ("", "nan") for cell in items.columns[name]]
         if any(missing):
-            raise DataError(
-                "a cell is missing",
-                file=items.name,
-                column=name,
-                row=missing.index(True) + 1,
-            )
+            row = missing.index(True) + 1
+            raise DataError("a cell is missing", file=items.name, column=name, row=row)
     order = np.argsort(items.ids.astype(str), kind="stable")
     beside = table.parent if isinstance(table, Path) else base
     pictures = pictures_of_table(

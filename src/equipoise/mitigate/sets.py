@@ -105,7 +105,8 @@ class ImageSets:
         """Return the rows of each set, sets sorted by name."""
         names, codes = np.unique(self.set.astype(str), return_inverse=True)
         rows = np.split(np.argsort(codes, kind="stable"), np.bincount(codes).cumsum()[:-1])
-        return dict(zip(names.tolist(), rows, strict=True))
+        # Of no images there is one empty part, and no name.
+        return dict(zip(names.tolist(), rows, strict=False))
 
     def deviations(self, vectors: Floats) -> Floats:
         """Return the vectors of the images, (n, dimension), less the mean of their set."""
