@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from equipoise import metrics as m
+from equipoise.core.errors import InputError
 from equipoise.stats.resampling import Bootstrap
 
 N = 720
@@ -204,6 +205,13 @@ def test_it_returns_an_estimate_with_a_record_and_its_reference(name: str) -> No
     assert found.reference
     assert found.method
     assert found.estimable or found.reason
+    if found.by is None:
+        with pytest.raises(InputError, match="no parts"):
+            found.to_polars()
+    else:
+        assert found.to_polars()["value"].to_list() == pytest.approx(
+            found.to_pandas()["value"].tolist(), nan_ok=True
+        )
     assert found.chance or found.no_chance or found.p_value is not None
     assert found.harm == (spec.harm or "either") or spec.harm == "either"
     narrow, wide = found.interval(0.5), found.interval(0.9)

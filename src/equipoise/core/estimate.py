@@ -6,11 +6,13 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib import import_module
 from types import MappingProxyType
 from typing import Any, Literal
 
 import pyarrow as pa
 
+from equipoise.core.errors import InputError
 from equipoise.core.parts import Part, parts_from_table
 
 Harm = Literal["higher", "lower", "either"]
@@ -130,6 +132,31 @@ class Estimate:
     def estimable(self) -> bool:
         """Whether there is a value at all."""
         return not math.isnan(self.value)
+
+    def to_pandas(self) -> Any:
+        """Return the parts (`by`) as a pandas data frame.
+
+        Raises
+        ------
+        InputError
+            When the estimate has no parts.
+        """
+        return self._parts().to_pandas()
+
+    def to_polars(self) -> Any:
+        """Return the parts (`by`) as a polars data frame.
+
+        Raises
+        ------
+        InputError
+            When the estimate has no parts.
+        """
+        return import_module("polars").from_arrow(self._parts())
+
+    def _parts(self) -> pa.Table:
+        if self.by is None:
+            raise InputError(f"{self.metric}: has no parts, `by` is None; read `value`")
+        return self.by
 
     def __float__(self) -> float:
         return self.value

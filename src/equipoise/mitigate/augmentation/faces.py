@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from equipoise.core.arrays import AnyArray, Booleans, Bytes, Floats, Integers, Objects
-from equipoise.core.errors import InputError
+from equipoise.core.errors import InputError, ModelError
 from equipoise.models import runtimes
 from equipoise.stats.streams import stream
 
@@ -321,8 +321,15 @@ class CascadeDetector:
         ------
         MissingExtraError
             If OpenCV is not installed.
+        ModelError
+            If it is of version 5 or later, which has no cascades.
         """
         cv2 = runtimes.imported("cv2", "explain")
+        if not hasattr(cv2, "CascadeClassifier"):
+            raise ModelError(
+                f"OpenCV {cv2.__version__} has no cascade classifier. To do: install a 4.x "
+                "(pip install 'opencv-python-headless<5'), or name columns of boxes"
+            )
         cascade = cv2.CascadeClassifier(str(Path(cv2.data.haarcascades) / _CASCADE))
         ends: Floats = np.zeros((len(images), 4))
         for place, image in enumerate(images):
