@@ -17,6 +17,7 @@ from equipoise.stats.resampling import (
     null_draws,
     resolution_of,
 )
+from equipoise.stats.streams import Seed
 
 Statistic = Callable[[Counts, Floats], Floats]
 
@@ -111,7 +112,7 @@ def measure(
     counts: Counts,
     measures: Sequence[Measure],
     resampling: Resampling | None = DEFAULT,
-    rng: int = 0,
+    rng: Seed = 0,
 ) -> list[Estimate]:
     """Measure counts, drawing replicates and permutations once for all measures.
 
@@ -121,7 +122,7 @@ def measure(
     measures : sequence of Measure
     resampling : Bootstrap, Permutation or None
         None gives values alone.
-    rng : int
+    rng : int or Generator
         Seed of the random streams.
     """
     drawn = [Draws.of(resampling, one(counts, counts.observed)[0]) for one in measures]

@@ -13,7 +13,7 @@ from scipy import stats
 from equipoise.core.arrays import Floats, Integers
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Chance, Harm
-from equipoise.stats.streams import stream
+from equipoise.stats.streams import Seed, stream
 
 # Differences that are rounding only: relative to the largest number of the comparison.
 _TIE = 1e-12
@@ -280,7 +280,7 @@ def sign_flips(
     *,
     harm: Harm = "either",
     permutations: int = 100_000,
-    seed: int = 0,
+    seed: Seed = 0,
 ) -> PValue:
     """Return the p-value of a mean of paired differences against randomly flipped signs.
 

@@ -22,7 +22,7 @@ from typing import Literal
 import numpy as np
 
 from equipoise.core.arrays import Booleans, Floats, Integers, Words
-from equipoise.stats.streams import stream, unit_counts
+from equipoise.stats.streams import Seed, stream, unit_counts
 
 # Measured costs in nanoseconds: of drawing a cell, of shuffling one count of a row, of each
 # replicate's shuffle.
@@ -279,7 +279,7 @@ class TableSampler:
     def _order(self) -> Integers:
         return group_order(self.table)
 
-    def bootstrap(self, replicates: int, seed: int) -> Iterator[Floats]:
+    def bootstrap(self, replicates: int, seed: Seed) -> Iterator[Floats]:
         """Yield blocks (replicates, outcomes, groups) with the observed total."""
         flat = self.table[:, self._order].ravel().astype(np.int64)
         few = (flat > 0) & (_ROW * flat < _CELL)
@@ -300,7 +300,7 @@ class TableSampler:
                     replicate[small] = np.bincount(drawn, minlength=len(small))
             yield self._restore(draws.reshape(size, *self.table.shape))
 
-    def permute(self, strata: Integers, replicates: int, seed: int) -> Iterator[Floats]:
+    def permute(self, strata: Integers, replicates: int, seed: Seed) -> Iterator[Floats]:
         """Yield blocks of hypergeometric draws with the margins of each stratum kept."""
         draw = fixed_margins(self.table[:, self._order].astype(np.int64), strata)
         for start, size in block_sizes(replicates, self.table.size):
@@ -351,14 +351,14 @@ class ItemSampler:
         """Observed weights, shape (outcomes, groups)."""
         return self._count(self.group, self.weight)
 
-    def bootstrap(self, replicates: int, seed: int) -> Iterator[Floats]:
+    def bootstrap(self, replicates: int, seed: Seed) -> Iterator[Floats]:
         """Yield blocks in which each unit counts a Poisson(1) number of times."""
         for start, size in block_sizes(replicates, max(math.prod(self.shape), len(self.keys))):
             times = unit_counts(seed, self.keys, range(start, start + size))
             unit = self.unit[self.item]
             yield np.stack([self._count(self.group, self.weight * row[unit]) for row in times])
 
-    def permute(self, strata: Integers, replicates: int, seed: int) -> Iterator[Floats]:
+    def permute(self, strata: Integers, replicates: int, seed: Seed) -> Iterator[Floats]:
         """Yield blocks with groups permuted between units, or within those that mix groups.
 
         See `Exchange.of`. A row whose weight is spread over several strata belongs to the one

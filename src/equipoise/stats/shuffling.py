@@ -14,12 +14,12 @@ import numpy.typing as npt
 
 from equipoise.core.arrays import Bytes, Floats, Integers, Words
 from equipoise.stats.compiled import compiled
-from equipoise.stats.streams import stream
+from equipoise.stats.streams import Seed, stream
 
 Labels = Bytes | npt.NDArray[np.uint16] | npt.NDArray[np.uint32]
 
 
-def keys(seed: int, *names: str | int, many: int) -> Words:
+def keys(seed: Seed, *names: str | int, many: int) -> Words:
     """Return keys of independent streams, shape (many,); more begin with the same ones."""
     return stream(seed, *names).integers(1 << 64, size=many, dtype=np.uint64)
 

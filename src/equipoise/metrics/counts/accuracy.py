@@ -37,6 +37,7 @@ from equipoise.stats.intervals import (
     wilson,
 )
 from equipoise.stats.resampling import Resampling
+from equipoise.stats.streams import Seed
 
 Kind = Literal["accuracy", "worst_group_accuracy", "accuracy_gap"]
 
@@ -60,7 +61,7 @@ def accuracy(
     weights: Any = None,
     units: Any = None,
     resampling: Resampling | None = DEFAULT,
-    rng: int = 0,
+    rng: Seed = 0,
 ) -> Estimate:
     """Share of rows whose prediction is the true class.
 
@@ -70,7 +71,7 @@ def accuracy(
         See `equipoise.metrics.counts.count`.
     resampling : Bootstrap, Permutation or None
         None gives the value alone.
-    rng : int
+    rng : int or Generator
         Seed.
 
     Returns
@@ -97,7 +98,7 @@ def worst_group_accuracy(
     weights: Any = None,
     units: Any = None,
     resampling: Resampling | None = DEFAULT,
-    rng: int = 0,
+    rng: Seed = 0,
 ) -> Estimate:
     """Lowest accuracy over groups.
 
@@ -139,7 +140,7 @@ def accuracy_gap(
     weights: Any = None,
     units: Any = None,
     resampling: Resampling | None = DEFAULT,
-    rng: int = 0,
+    rng: Seed = 0,
 ) -> Estimate:
     """Accuracy over the rows of the groups compared minus the worst group's accuracy (GAP).
 
@@ -244,7 +245,7 @@ def hit_rate(
     k: int = 5,
     units: Any = None,
     resampling: Resampling | None = DEFAULT,
-    rng: int = 0,
+    rng: Seed = 0,
 ) -> Estimate:
     """Share of images of which any true class is among the k best predictions.
 
@@ -262,7 +263,7 @@ def hit_rate(
         How many of the predictions count.
     resampling : Bootstrap, Permutation or None
         None gives the value alone.
-    rng : int
+    rng : int or Generator
         Seed.
 
     Returns

@@ -19,6 +19,7 @@ from equipoise.metrics.measure import DEFAULT
 from equipoise.metrics.spec import SPECS
 from equipoise.stats.intervals import Scored, percentile, scored
 from equipoise.stats.resampling import Bootstrap, Resampling
+from equipoise.stats.streams import Seed
 
 _TEXTS = ("metric", "subject", "group", "versus", "versus_group")
 _NUMBERS = ("difference", "low", "high", "ratio", "ratio_low", "ratio_high")
@@ -41,7 +42,7 @@ def rate_comparisons(
     weights: Any = None,
     units: Any = None,
     resampling: Resampling | None = DEFAULT,
-    rng: int = 0,
+    rng: Seed = 0,
 ) -> pa.Table:
     """Differences and ratios of every group's rates to other groups.
 
@@ -54,7 +55,7 @@ def rate_comparisons(
     resampling : Bootstrap, Permutation or None
         Gives the level of the intervals; Bootstrap also resamples units where rows are not
         independent. None leaves the intervals NaN.
-    rng : int
+    rng : int or Generator
         Seed.
 
     Returns

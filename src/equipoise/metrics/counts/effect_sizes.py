@@ -54,6 +54,7 @@ from equipoise.stats.chance import band
 from equipoise.stats.draws import TableSampler
 from equipoise.stats.intervals import wilson
 from equipoise.stats.resampling import Resampling
+from equipoise.stats.streams import Seed
 
 NO_CHANCE = (
     "SkewSize is descriptive: it describes the shape of the effect sizes, not their level, so "
@@ -85,7 +86,7 @@ def effect_sizes(  # noqa: PLR0913 - the public signature
     weights: Any = None,
     units: Any = None,
     resampling: Resampling | None = DEFAULT,
-    rng: int = 0,
+    rng: Seed = 0,
 ) -> Estimate:
     """Mean over classes of how strongly the predicted label depends on the group.
 
@@ -105,7 +106,7 @@ def effect_sizes(  # noqa: PLR0913 - the public signature
         groups by true classes), or one of all rows (of groups by predicted labels).
     resampling : Bootstrap, Permutation or None
         None gives the values alone; parts then have no interval.
-    rng : int
+    rng : int or Generator
         Seed.
 
     Returns
@@ -405,7 +406,7 @@ def skewsize(  # noqa: PLR0913 - the public signature
     weights: Any = None,
     units: Any = None,
     resampling: Resampling | None = DEFAULT,
-    rng: int = 0,
+    rng: Seed = 0,
 ) -> Estimate:
     """Fisher-Pearson skewness of the effect sizes of all classes.
 
@@ -415,7 +416,7 @@ def skewsize(  # noqa: PLR0913 - the public signature
         As in `effect_sizes`.
     resampling : Bootstrap, Permutation or None
         None gives the value alone; only Bootstrap gives a resampling spread.
-    rng : int
+    rng : int or Generator
         Seed.
 
     Returns
@@ -585,7 +586,7 @@ def cramers_v(
     yates: bool = False,
     bias_corrected: bool = False,
     resampling: Resampling | None = DEFAULT,
-    rng: int = 0,
+    rng: Seed = 0,
 ) -> Estimate:
     """Cramér's V = sqrt(χ² / (n (min(groups, labels) - 1))) of a table of counts.
 
@@ -600,7 +601,7 @@ def cramers_v(
         independence. Its interval is that of the uncorrected V.
     resampling : Bootstrap, Permutation or None
         None gives the value alone.
-    rng : int
+    rng : int or Generator
         Seed.
 
     Returns
@@ -632,7 +633,7 @@ def phi(
     yates: bool = False,
     bias_corrected: bool = False,
     resampling: Resampling | None = DEFAULT,
-    rng: int = 0,
+    rng: Seed = 0,
 ) -> Estimate:
     """Phi = sqrt(χ² / n) of a table of counts.
 
@@ -665,7 +666,7 @@ def tschuprows_t(
     yates: bool = False,
     bias_corrected: bool = False,
     resampling: Resampling | None = DEFAULT,
-    rng: int = 0,
+    rng: Seed = 0,
 ) -> Estimate:
     """Tschuprow's T = sqrt(χ² / (n sqrt((groups - 1)(labels - 1)))) of a table of counts.
 
@@ -697,7 +698,7 @@ def _of_table(
     yates: bool,
     corrected: bool,
     resampling: Resampling | None,
-    rng: int,
+    rng: Seed,
 ) -> Estimate:
     try:
         array = np.asarray(table, dtype=np.float64)

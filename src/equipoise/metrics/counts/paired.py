@@ -39,7 +39,7 @@ from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
 from equipoise.stats.draws import ItemSampler, TableSampler, block_sizes, group_order
 from equipoise.stats.intervals import mean_t, percentile, wilson
 from equipoise.stats.resampling import Bootstrap, Resampling, level_of, null_draws
-from equipoise.stats.streams import stream, unit_counts, unit_uniforms
+from equipoise.stats.streams import Seed, stream, unit_counts, unit_uniforms
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +141,7 @@ class Pair:
         """Turn joint tables (r, outcomes, groups) into those of the pair's outcomes."""
         return sum_by(self.own, len(self.partner), tables)
 
-    def swapped(self, replicates: int, seed: int) -> Iterator[Floats]:
+    def swapped(self, replicates: int, seed: Seed) -> Iterator[Floats]:
         """Yield tables in which each row, or unit, swaps the two models with probability 1/2."""
         sampler = self.joint.counts.sampler
         if isinstance(sampler, ItemSampler):
@@ -247,7 +247,7 @@ class _Paired:
         """Answers of a model in all runs."""
         return int(self.images.sum()) * len(self.by_run[0])
 
-    def swaps(self, resampling: Resampling, rng: int) -> tuple[Floats, Floats | None, str]:
+    def swaps(self, resampling: Resampling, rng: Seed) -> tuple[Floats, Floats | None, str]:
         """Return differences in accuracy when each image, or unit, may swap the two models.
 
         All of them with their probabilities where that is feasible, else draws and None; and the
@@ -266,7 +266,7 @@ class _Paired:
         values = ((2 * swapped - many) * sizes).sum(axis=1)
         return values / self.most, None, f"{null}; {draws} swaps"
 
-    def replicates(self, many: int, rng: int) -> Floats:
+    def replicates(self, many: int, rng: Seed) -> Floats:
         """Return accuracies of both models on resampled images, shape (many, 2)."""
         if self.keys is None:
             # Images of one joint outcome (who was right, how often) are alike.
@@ -332,7 +332,7 @@ def accuracy_difference(
     *,
     units: Any = None,
     resampling: Resampling | None = DEFAULT,
-    rng: int = 0,
+    rng: Seed = 0,
 ) -> Estimate:
     """Absolute difference in accuracy of two models on one balanced test set.
 
@@ -350,7 +350,7 @@ def accuracy_difference(
         Names of the units that repeat: their images are resampled and swapped together.
     resampling : Bootstrap, Permutation or None
         None gives the value alone. The interval needs Bootstrap.
-    rng : int
+    rng : int or Generator
         Seed.
 
     Returns

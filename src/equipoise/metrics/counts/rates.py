@@ -41,6 +41,7 @@ from equipoise.stats.intervals import (
     studentized_range,
 )
 from equipoise.stats.resampling import Resampling
+from equipoise.stats.streams import Seed
 
 Pair = tuple[Floats, Floats]
 Aggregate = Literal["max", "mean"]
@@ -398,7 +399,7 @@ def rates(
     weights: Any = None,
     units: Any = None,
     resampling: Resampling | None = DEFAULT,
-    rng: int = 0,
+    rng: Seed = 0,
 ) -> Estimate:
     """Gaps between groups in every confusion rate, one class against the rest.
 
@@ -408,7 +409,7 @@ def rates(
         See `equipoise.metrics.counts.count`.
     resampling : Bootstrap, Permutation or None
         None gives the values alone.
-    rng : int
+    rng : int or Generator
         Seed.
 
     Returns
@@ -488,7 +489,7 @@ def demographic_parity(
     *,
     units: Any = None,
     resampling: Resampling | None = DEFAULT,
-    rng: int = 0,
+    rng: Seed = 0,
 ) -> Estimate:
     """Largest difference between groups in how often a label is predicted.
 
@@ -506,7 +507,7 @@ def demographic_parity(
         See `equipoise.metrics.counts.count`.
     resampling : Bootstrap, Permutation or None
         None gives the value alone.
-    rng : int
+    rng : int or Generator
         Seed.
 
     Returns
@@ -561,7 +562,7 @@ def equalized_odds(
     weights: Any = None,
     units: Any = None,
     resampling: Resampling | None = DEFAULT,
-    rng: int = 0,
+    rng: Seed = 0,
 ) -> Estimate:
     """Largest difference between groups in how often a label is predicted, given the truth.
 
@@ -577,7 +578,7 @@ def equalized_odds(
         How the two D_k make EO(c). `mean` reproduces the tables of the SkewSize paper.
     resampling : Bootstrap, Permutation or None
         None gives the value alone.
-    rng : int
+    rng : int or Generator
         Seed.
 
     Returns

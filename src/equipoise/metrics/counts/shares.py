@@ -27,7 +27,7 @@ from equipoise.stats.resampling import (
     null_draws,
     resolution_of,
 )
-from equipoise.stats.streams import stream
+from equipoise.stats.streams import Seed, stream
 
 # What is added to each count of an outcome before shares are drawn (Jeffreys), so that what was not
 # said is rare and not impossible; to the rates of a class one image in all (Perks), for there a
@@ -192,7 +192,7 @@ class Shares:
     exact: bool
     name: str
     resampling: Resampling | None
-    seed: int
+    seed: Seed
     reason: str = ""
 
     def __call__(self, level: float) -> tuple[float, float]:
@@ -403,7 +403,7 @@ def corrected_shares(  # noqa: PLR0913 - one keyword for each choice
     max_condition: float = 20.0,
     min_labelled: int = 10,
     resampling: Resampling | None = DEFAULT,
-    rng: int = 0,
+    rng: Seed = 0,
     name: str = "",
 ) -> Estimate:
     """Shares of true classes among images that a classifier with known errors named.
@@ -433,7 +433,7 @@ def corrected_shares(  # noqa: PLR0913 - one keyword for each choice
         Labelled images that every class needs.
     resampling : Bootstrap, Permutation or None
         None gives values alone.
-    rng : int
+    rng : int or Generator
         Seed.
     name : str
         Of the images, such as their prompt: sets of other names are drawn independently, the

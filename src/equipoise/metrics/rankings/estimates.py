@@ -33,7 +33,7 @@ from equipoise.stats.resampling import (
     Resampling,
     null_draws,
 )
-from equipoise.stats.streams import unit_counts, unit_keys
+from equipoise.stats.streams import Seed, unit_counts, unit_keys
 
 Distribution = tuple[Floats, Floats]
 """Values and their probabilities."""
@@ -113,7 +113,7 @@ def permutations(resampling: Resampling, cells: int) -> int:
 
 
 def query_weights(
-    pools: Pools, chosen: Integers, resampling: Resampling | None, rng: int
+    pools: Pools, chosen: Integers, resampling: Resampling | None, rng: Seed
 ) -> Floats | None:
     """Return how often each pool's unit is in each bootstrap replicate, shape (replicates, p).
 
@@ -143,7 +143,7 @@ def exchange_of(pools: Pools, tops: Tops, *, sets: bool) -> LabelExchange:
 
 
 def estimates(
-    measures: Sequence[Measure], resampling: Resampling | None, rng: int
+    measures: Sequence[Measure], resampling: Resampling | None, rng: Seed
 ) -> list[Estimate]:
     """Turn several measures into estimates: those of one ranking and K share their draws."""
     found: dict[int, Estimate] = {}
@@ -166,7 +166,7 @@ def _draws(
     observed: Drawn,
     statistics: Sequence[Statistic],
     resampling: Resampling | None,
-    rng: int,
+    rng: Seed,
     *,
     sets: bool,
 ) -> Iterator[Draws]:

@@ -13,7 +13,7 @@ import numpy as np
 from equipoise.core.arrays import Floats, Integers, Integers32
 from equipoise.stats.compiled import compiled
 from equipoise.stats.shuffling import add_shuffled
-from equipoise.stats.streams import stream
+from equipoise.stats.streams import Seed, stream
 from equipoise.stats.threads import each
 
 Result = TypeVar("Result")
@@ -147,7 +147,7 @@ class LabelExchange:
         self,
         function: Callable[[Integers32], Result],
         draws: int,
-        seed: int,
+        seed: Seed,
         name: str,
     ) -> list[Result]:
         """Apply a function to blocks of draws, in threads; results are in the order of draws.
@@ -202,7 +202,7 @@ def of_shuffled(
     scores: Floats,
     sizes: Integers,
     draws: int,
-    seed: int,
+    seed: Seed,
     name: str,
 ) -> list[Result]:
     """Apply a function to sums of scores by group, groups exchanged among all images.

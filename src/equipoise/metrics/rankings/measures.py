@@ -51,6 +51,7 @@ from equipoise.metrics.spec import OVER_QUERIES, RANDOM_ORDER, SHARES, SPECS, Me
 from equipoise.stats.chance import band
 from equipoise.stats.intervals import percentile
 from equipoise.stats.resampling import Resampling, level_of
+from equipoise.stats.streams import Seed
 
 
 def max_skew(  # noqa: PLR0913 - one keyword for each choice
@@ -64,7 +65,7 @@ def max_skew(  # noqa: PLR0913 - one keyword for each choice
     sets: Any = None,
     units: Any = None,
     resampling: Resampling | None = DEFAULT,
-    rng: int = 0,
+    rng: Seed = 0,
 ) -> Estimate:
     """MaxSkew@K: how much the most favoured group is over-represented among the K best.
 
@@ -96,7 +97,7 @@ def max_skew(  # noqa: PLR0913 - one keyword for each choice
         Unit of each query, shaped as `queries`: its queries are resampled together.
     resampling : Bootstrap, Permutation or None
         None gives the value alone.
-    rng : int
+    rng : int or Generator
         Seed.
 
     Returns
@@ -132,7 +133,7 @@ def min_skew(  # noqa: PLR0913 - one keyword for each choice
     sets: Any = None,
     units: Any = None,
     resampling: Resampling | None = DEFAULT,
-    rng: int = 0,
+    rng: Seed = 0,
 ) -> Estimate:
     """MinSkew@K: how much the least favoured group is under-represented among the K best.
 
@@ -172,7 +173,7 @@ def skew_at_k(  # noqa: PLR0913 - one keyword for each choice
     sets: Any = None,
     units: Any = None,
     resampling: Resampling | None = DEFAULT,
-    rng: int = 0,
+    rng: Seed = 0,
 ) -> Estimate:
     """Skew@K of groups: ln(share of the K best / desired share).
 
@@ -214,7 +215,7 @@ def ndkl(  # noqa: PLR0913 - one keyword for each choice
     sets: Any = None,
     units: Any = None,
     resampling: Resampling | None = DEFAULT,
-    rng: int = 0,
+    rng: Seed = 0,
 ) -> Estimate:
     """NDKL: discounted mean over the prefixes 1..k of KL(shares in the prefix ‖ desired shares).
 
@@ -259,7 +260,7 @@ def bias_at_k(  # noqa: PLR0913 - one keyword for each choice
     sets: Any = None,
     units: Any = None,
     resampling: Resampling | None = DEFAULT,
-    rng: int = 0,
+    rng: Seed = 0,
 ) -> Estimate:
     """Bias@K: (n_first − n_second) / (n_first + n_second) among the K best; 0 when both are 0.
 
@@ -301,7 +302,7 @@ def retrieval_mad(  # noqa: PLR0913 - one keyword for each choice
     sets: Any = None,
     units: Any = None,
     resampling: Resampling | None = DEFAULT,
-    rng: int = 0,
+    rng: Seed = 0,
 ) -> Estimate:
     """Sum over groups of |share of the K best − mean share|.
 
@@ -353,7 +354,7 @@ def retrieval_measures(  # noqa: PLR0913 - one keyword for each choice
     sets: Any = None,
     units: Any = None,
     resampling: Resampling | None = DEFAULT,
-    rng: int = 0,
+    rng: Seed = 0,
 ) -> dict[str, Estimate]:  # fmt: skip
     """Several measures of one ranking: items are ranked once, and labels drawn once for each K.
 
@@ -552,7 +553,7 @@ def retrieval_curves(  # noqa: PLR0913 - one keyword for each choice
     sets: Any = None,
     units: Any = None,
     resampling: Resampling | None = DEFAULT,
-    rng: int = 0,
+    rng: Seed = 0,
 ) -> pa.Table:
     """MaxSkew@K, MinSkew@K and NDKL at every K from 1 to k.
 

@@ -15,7 +15,7 @@ from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.spec import MetricSpec, make_estimate, register
 from equipoise.stats.intervals import ClosedForm, wilson
 from equipoise.stats.resampling import Bootstrap, Resampling
-from equipoise.stats.streams import stream
+from equipoise.stats.streams import Seed, stream
 
 Direction = Literal["images", "texts"]
 
@@ -30,7 +30,7 @@ def recall_at_k(
     to: Direction = "images",
     units: Any = None,
     resampling: Resampling | None = DEFAULT,
-    rng: int = 0,
+    rng: Seed = 0,
 ) -> Estimate:
     """Share of queries of which anything relevant is among the k best.
 
@@ -48,7 +48,7 @@ def recall_at_k(
         Queries of one unit, such as the texts of one image, are resampled together.
     resampling : Bootstrap, Permutation or None
         None gives the value alone.
-    rng : int
+    rng : int or Generator
         Seed.
 
     Returns
@@ -147,7 +147,7 @@ def _found(slots: Any, own: Any, other: Any) -> Floats:
 
 
 def _interval(
-    hits: Floats, units: Any, resampling: Resampling | None, rng: int
+    hits: Floats, units: Any, resampling: Resampling | None, rng: Seed
 ) -> tuple[Ends, str]:
     place = np.arange(len(hits))
     if units is not None:

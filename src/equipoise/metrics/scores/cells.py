@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from equipoise.core.arrays import Booleans, Bytes, Floats, Integers, Integers32
 from equipoise.stats.compiled import compiled
-from equipoise.stats.streams import stream
+from equipoise.stats.streams import Seed, stream
 
 # Lanes of random numbers side by side, and draws that are made at once.
 LANES = 16
@@ -332,7 +332,7 @@ def fixed_prevalence(
     packed: tuple[Packed, int],
     labels: Booleans,
     draw: tuple[int, int, int, int],
-    rng: tuple[int, str, str],
+    rng: tuple[Seed, str, str],
     replicates: int,
 ) -> Floats:
     """Draw positives and negatives with replacement.

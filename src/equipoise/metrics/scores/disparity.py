@@ -42,6 +42,7 @@ from equipoise.metrics.scores.measure import (
 from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
 from equipoise.stats.chance import band
 from equipoise.stats.resampling import Resampling
+from equipoise.stats.streams import Seed
 
 
 def _pairwise_ends(replicates: Floats | None) -> Ends:
@@ -164,7 +165,7 @@ def concept_disparity(  # noqa: PLR0913 - the choices of the assessment, all wit
     concepts: Sequence[str] | None = None,
     units: Any = None,
     resampling: Resampling | None = DEFAULT,
-    rng: int = 0,
+    rng: Seed = 0,
 ) -> Estimate:
     """Largest difference between groups in the mean over concepts of a metric.
 
@@ -203,7 +204,7 @@ def concept_disparity(  # noqa: PLR0913 - the choices of the assessment, all wit
         Names of what repeats (images, persons): resampled as a whole.
     resampling : Bootstrap, Permutation or None
         Permutations, level and resolution; replicates are those above. None: the value alone.
-    rng : int
+    rng : int or Generator
         Seed. Models and versions measured with one seed on the same rows share their draws.
 
     Returns
@@ -245,7 +246,7 @@ def concept_metrics(  # noqa: PLR0913 - as in concept_disparity
     concepts: Sequence[str] | None = None,
     units: Any = None,
     resampling: Resampling | None = DEFAULT,
-    rng: int = 0,
+    rng: Seed = 0,
 ) -> dict[Metric, ConceptResults]:
     """Measure concepts by several metrics in one pass, at hardly more than the cost of one.
 
@@ -329,7 +330,7 @@ def concept_hit_rate(
     k: int = 5,
     units: Any = None,
     resampling: Resampling | None = DEFAULT,
-    rng: int = 0,
+    rng: Seed = 0,
 ) -> Estimate:
     """Share of images of which any true concept is among the k largest scores.
 

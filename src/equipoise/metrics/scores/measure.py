@@ -29,7 +29,7 @@ from equipoise.metrics.scores.cells import (
 )
 from equipoise.stats.draws import Sampler, TableSampler
 from equipoise.stats.resampling import Bootstrap, Permutation, level_of, resolution_of
-from equipoise.stats.streams import stream, unit_keys, unit_times, unit_uniforms
+from equipoise.stats.streams import Seed, stream, unit_keys, unit_times, unit_uniforms
 from equipoise.stats.threads import each
 
 
@@ -435,7 +435,7 @@ class ConceptRun:
         choices: Choices,
         metrics: Sequence[Metric],
         resampling: Bootstrap | Permutation | None,
-        seed: int,
+        seed: Seed,
     ) -> None:
         self.data, self.choices, self.seed = data, choices, seed
         self.metrics = tuple(dict.fromkeys(metrics))

@@ -21,7 +21,7 @@ from equipoise.metrics.measure import DEFAULT, Draws
 from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
 from equipoise.metrics.values.similarity import similarity_gap
 from equipoise.stats.resampling import Bootstrap, Resampling
-from equipoise.stats.streams import stream, unit_keys, unit_times
+from equipoise.stats.streams import Seed, stream, unit_keys, unit_times
 
 REFERENCE = "Selvaraju et al. 2017 (Grad-CAM); Mandal 2024, chapters 4 and 5"
 _INTERVALS = "Hothorn, Bretz & Westfall 2008 (simultaneous intervals)"
@@ -157,7 +157,7 @@ def activation_share(
     *,
     units: Any = None,
     resampling: Resampling | None = DEFAULT,
-    rng: int = 0,
+    rng: Seed = 0,
 ) -> Estimate:
     """Mean share of a map of activations that lies inside a region of its image.
 
@@ -174,7 +174,7 @@ def activation_share(
         Unit of each image, such as the person shown, whose images are resampled together.
     resampling : Bootstrap, Permutation or None
         None gives the value alone.
-    rng : int
+    rng : int or Generator
         Seed.
 
     Returns
@@ -246,7 +246,7 @@ def _drawn(
     members: list[Booleans],
     names: list[str],
     resampling: Resampling | None,
-    seed: int,
+    seed: Seed,
 ) -> Draws:
     """Return the mean share of all and of each group: observed, resampled and exchanged."""
     shares, n = regions.shares, len(regions)
@@ -283,7 +283,7 @@ def activation_share_gap(
     beyond_area: bool = False,
     units: Any = None,
     resampling: Resampling | None = DEFAULT,
-    rng: int = 0,
+    rng: Seed = 0,
 ) -> Estimate:
     """Largest difference between groups in the mean share of maps inside a region.
 
@@ -296,7 +296,7 @@ def activation_share_gap(
         larger, more of any map lies inside them.
     resampling : Bootstrap, Permutation or None
         None gives the value alone.
-    rng : int
+    rng : int or Generator
         Seed.
 
     Returns

@@ -34,7 +34,7 @@ from equipoise.metrics.vectors.partitions import (
     permutations,
 )
 from equipoise.stats.resampling import Bootstrap, Resampling, null_draws
-from equipoise.stats.streams import stream
+from equipoise.stats.streams import Seed, stream
 
 _NULL = "the hypothesis is exchangeable over subjects"
 _FAVOURITES = "which group is the favourite is exchangeable over concepts"
@@ -47,7 +47,7 @@ def alignment(
     *,
     statistic: Literal["mean", "rank"] = "mean",
     resampling: Resampling | None = DEFAULT,
-    rng: int = 0,
+    rng: Seed = 0,
 ) -> Estimate:
     """How far preferences for one group over another follow a declared hypothesis, over subjects.
 
@@ -62,7 +62,7 @@ def alignment(
         "mean": mean of preference times sign of the hypothesis; "rank": Spearman's correlation.
     resampling : Bootstrap, Permutation or None
         None gives the value alone.
-    rng : int
+    rng : int or Generator
         Seed.
 
     Returns
@@ -167,7 +167,7 @@ def _aligned(values: Floats, expected: Floats, *, ranked: bool) -> Floats:
 
 
 def _against_signs(
-    values: Floats, signs: Floats, value: float, resampling: Resampling, seed: int
+    values: Floats, signs: Floats, value: float, resampling: Resampling, seed: Seed
 ) -> Against:
     """Permuting signs partitions the preferences: exact where partitions are few."""
     up = signs > 0
@@ -186,7 +186,7 @@ def _against_signs(
 
 
 def _orders(
-    values: Floats | Integers, limit: int, draws: int, resampling: Resampling, seed: int, name: str
+    values: Floats | Integers, limit: int, draws: int, resampling: Resampling, seed: Seed, name: str
 ) -> tuple[Floats | Integers, str, float | None, float]:
     """Return values in every order, or in some; what they are; their weights; and a resolution."""
     many = math.factorial(len(values))
@@ -202,7 +202,7 @@ def favourite_gap(
     favourites: Mapping[str, str],
     *,
     resampling: Resampling | None = DEFAULT,
-    rng: int = 0,
+    rng: Seed = 0,
 ) -> Estimate:
     """Mean over concepts of how far the declared favourite group lies above the other groups.
 
@@ -214,7 +214,7 @@ def favourite_gap(
         Declared before: a stereotype, labour statistics, what was planted.
     resampling : Bootstrap, Permutation or None
         None gives the value alone.
-    rng : int
+    rng : int or Generator
         Seed.
 
     Returns

@@ -22,7 +22,7 @@ from equipoise.metrics.rankings.exchange import (
 from equipoise.metrics.rankings.pools import Pools
 from equipoise.metrics.values.units import unit_codes, varies
 from equipoise.stats.draws import Exchange
-from equipoise.stats.streams import place_keys, stream, unit_keys, unit_times
+from equipoise.stats.streams import Seed, place_keys, stream, unit_keys, unit_times
 from equipoise.stats.threads import added, each
 
 # Rounding that hides the order in which a matrix product adds, far above its error.
@@ -117,7 +117,7 @@ class Block:
             means = known / counts[:, None, self.kept]
         return self._placed(means - means.mean(axis=2, keepdims=True))
 
-    def resampled(self, keys: Words, replicates: int, rng: int) -> Floats:
+    def resampled(self, keys: Words, replicates: int, rng: Seed) -> Floats:
         """Return effects with resampled images, (replicates, concepts, groups).
 
         NaN where groups no longer meet. Images are taken some at a time, with all replicates.
@@ -251,7 +251,7 @@ class UnitExchange:
         return bool(varies(self.exchange.pool, self.exchange.group).any())
 
     def evaluate(
-        self, function: Callable[[Integers32], Result], draws: int, seed: int, name: str
+        self, function: Callable[[Integers32], Result], draws: int, seed: Seed, name: str
     ) -> list[Result]:
         """Apply a function to blocks of draws (many, items), each of a stream of its own."""
         size = max(1, _BLOCK_LABELS // max(len(self.codes), 1))
@@ -302,7 +302,7 @@ def exchanged(
     sets: Integers | None,
     units: Integers | None,
     draws: int,
-    rng: int,
+    rng: Seed,
     name: str,
 ) -> Floats | None:
     """Return statistics with exchanged groups, (draws, pools, ...); None if nothing can change.
@@ -466,7 +466,7 @@ class Effects:
         self,
         function: Callable[[Floats], Floats],
         draws: int,
-        rng: int,
+        rng: Seed,
         name: str,
         *,
         over_pools: bool = False,
@@ -488,7 +488,7 @@ class Effects:
         codes = usable_codes(self.pools)
         return exchanged(measured, self.pools, codes, sets, units, draws, rng, name)
 
-    def resampled(self, replicates: int, rng: int) -> Floats:
+    def resampled(self, replicates: int, rng: Seed) -> Floats:
         """Return effects of resampled units, (replicates, pools, groups)."""
         found = np.full((replicates, *self.pools.sizes.shape), np.nan)
         for one in self.blocks:

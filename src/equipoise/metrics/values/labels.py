@@ -23,6 +23,7 @@ from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
 from equipoise.metrics.values.units import Units
 from equipoise.stats.intervals import percentile, wilson
 from equipoise.stats.resampling import Bootstrap, Resampling, level_of
+from equipoise.stats.streams import Seed
 
 GOOD = "good"
 STATES = (GOOD, "attribute not discernible", "wrong attribute", "out of frame")
@@ -53,7 +54,7 @@ class Share:
 
     @classmethod
     def of(
-        cls, hits: Booleans, kept: Booleans, units: Units, resampling: Resampling | None, seed: int
+        cls, hits: Booleans, kept: Booleans, units: Units, resampling: Resampling | None, seed: Seed
     ) -> Share:
         """Count the hits among the rows that are kept, and resample units."""
         found = int((hits & kept).sum()), int(kept.sum())
@@ -111,7 +112,7 @@ def label_errors(
     good: str = GOOD,
     units: Any = None,
     resampling: Resampling | None = DEFAULT,
-    rng: int = 0,
+    rng: Seed = 0,
 ) -> Estimate:
     """Largest difference between groups in how often people find an error in an image.
 
@@ -127,7 +128,7 @@ def label_errors(
         What is resampled together, such as the counterfactual set or the labeller.
     resampling : Bootstrap, Permutation or None
         None gives the value alone.
-    rng : int
+    rng : int or Generator
         Seed.
 
     Returns
@@ -213,7 +214,7 @@ def detector_precision(
     groups: Any = None,
     units: Any = None,
     resampling: Resampling | None = DEFAULT,
-    rng: int = 0,
+    rng: Seed = 0,
 ) -> Estimate:
     """Share of the images in which an attribute is detected that show it to people.
 
@@ -229,7 +230,7 @@ def detector_precision(
         What is resampled together.
     resampling : Bootstrap, Permutation or None
         None gives the value alone.
-    rng : int
+    rng : int or Generator
         Seed.
 
     Returns
@@ -254,7 +255,7 @@ def detector_recall(
     groups: Any = None,
     units: Any = None,
     resampling: Resampling | None = DEFAULT,
-    rng: int = 0,
+    rng: Seed = 0,
 ) -> Estimate:
     """Share of the images that show an attribute to people in which it is detected.
 
@@ -283,7 +284,7 @@ def _agreement(
     groups: Any,
     units: Any,
     resampling: Resampling | None,
-    rng: int,
+    rng: Seed,
 ) -> Estimate:
     hits, chosen = np.asarray(hits), np.asarray(chosen)
     n = len(chosen)

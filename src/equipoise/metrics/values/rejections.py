@@ -38,7 +38,7 @@ from equipoise.stats.resampling import (
     null_draws,
 )
 from equipoise.stats.shuffling import add_relabelled, keys
-from equipoise.stats.streams import unit_counts, unit_keys
+from equipoise.stats.streams import Seed, unit_counts, unit_keys
 
 _NULL = "groups are exchangeable within each set; between sets where each has one group"
 _FEW = "fewer than two groups have images enough"
@@ -73,7 +73,7 @@ class Rejections:
     cell: Integers
     strata: tuple[str, ...]
     resampling: Resampling | None
-    seed: int
+    seed: Seed
 
     @property
     def cells(self) -> int:
@@ -221,7 +221,7 @@ def rejection_gap(
     clusters: Any = None,
     strata: Any = None,
     resampling: Resampling | None = DEFAULT,
-    rng: int = 0,
+    rng: Seed = 0,
 ) -> Estimate:
     """Largest difference between groups in the share of images that a check rejects.
 
@@ -242,7 +242,7 @@ def rejection_gap(
         Kinds of sets, such as the pair of attributes that varies in them: each has a part.
     resampling : Bootstrap, Permutation or None
         None gives the value alone.
-    rng : int
+    rng : int or Generator
         Seed.
 
     Returns

@@ -40,7 +40,7 @@ from equipoise.metrics.values.units import unit_codes
 from equipoise.stats.chance import band
 from equipoise.stats.intervals import percentile
 from equipoise.stats.resampling import Bootstrap, Resampling, level_of
-from equipoise.stats.streams import unit_times
+from equipoise.stats.streams import Seed, unit_times
 from equipoise.stats.threads import added
 
 # Rounding that hides the order in which a matrix product adds, far above its error.
@@ -67,7 +67,7 @@ class Concepts:
     clustered : bool
         Whether images have units.
     resampling : Bootstrap, Permutation or None
-    rng : int
+    rng : int or Generator
     """
 
     metric: str
@@ -75,7 +75,7 @@ class Concepts:
     known: Integers
     clustered: bool
     resampling: Resampling | None
-    rng: int
+    rng: Seed
 
     @property
     def unit(self) -> str:
@@ -184,7 +184,7 @@ def normalized_similarity_mad(  # noqa: PLR0913 - one keyword for each choice
     clusters: Any = None,
     units: Any = None,
     resampling: Resampling | None = DEFAULT,
-    rng: int = 0,
+    rng: Seed = 0,
 ) -> Estimate:
     """Sum over groups of |p_j − mean p|, with p_j = (mean of group j − mean) / sd of all scores.
 
@@ -200,7 +200,7 @@ def normalized_similarity_mad(  # noqa: PLR0913 - one keyword for each choice
         without sets, exchange their groups as one where they have one group.
     resampling : Bootstrap, Permutation or None
         None gives the value alone.
-    rng : int
+    rng : int or Generator
         Seed.
 
     Returns
@@ -302,7 +302,9 @@ def _mad_of(compared: Booleans) -> Callable[[Floats, Floats], Floats]:
     return lambda sums, counts: deviation(np.round(_means(sums, counts), _DECIMALS), compared)
 
 
-def _resampled(one: Exchanged, codes: Integers32, keys: Words, replicates: int, rng: int) -> Floats:
+def _resampled(
+    one: Exchanged, codes: Integers32, keys: Words, replicates: int, rng: Seed
+) -> Floats:
     """Return p of resampled images of some concepts, shape (replicates, concepts, groups).
 
     Images are taken some at a time, with all replicates.
@@ -340,7 +342,7 @@ def similarity_gap(  # noqa: PLR0913 - one keyword for each choice
     clusters: Any = None,
     units: Any = None,
     resampling: Resampling | None = DEFAULT,
-    rng: int = 0,
+    rng: Seed = 0,
 ) -> Estimate:
     """Largest difference between groups in mean similarity to a concept.
 
@@ -359,7 +361,7 @@ def similarity_gap(  # noqa: PLR0913 - one keyword for each choice
         exchange their groups as one where they have one group. Sets lie within units.
     resampling : Bootstrap, Permutation or None
         None gives the value alone.
-    rng : int
+    rng : int or Generator
         Seed.
 
     Returns

@@ -32,7 +32,7 @@ from equipoise.metrics.spec import MetricSpec, make_estimate, register
 from equipoise.metrics.vectors.partitions import permutations
 from equipoise.stats.draws import Exchange
 from equipoise.stats.resampling import Bootstrap, Resampling, level_of, resolution_of
-from equipoise.stats.streams import stream, unit_counts, unit_keys
+from equipoise.stats.streams import Seed, stream, unit_counts, unit_keys
 
 _BLOCK = 64
 
@@ -125,7 +125,7 @@ class Images:
         with np.errstate(invalid="ignore"):
             return self.sums(group, weight * self.number) / self.sums(group, weight)
 
-    def bootstrap(self, resampling: Resampling | None, seed: int) -> Floats | None:
+    def bootstrap(self, resampling: Resampling | None, seed: Seed) -> Floats | None:
         """Return means of resampled images or units, (replicates, regions, groups)."""
         if not isinstance(resampling, Bootstrap):
             return None
@@ -135,7 +135,7 @@ class Images:
             found += [self.means(self.group, row) for row in weights]
         return np.stack(found)
 
-    def exchanged(self, resampling: Resampling | None, seed: int) -> Floats | None:
+    def exchanged(self, resampling: Resampling | None, seed: Seed) -> Floats | None:
         """Return means with groups exchanged within regions, (permutations, regions, groups)."""
         if resampling is None:
             return None
@@ -146,7 +146,7 @@ class Images:
             found.append(self.means(group, ones))
         return np.stack(found)
 
-    def _weights(self, start: int, size: int, seed: int) -> Floats:
+    def _weights(self, start: int, size: int, seed: Seed) -> Floats:
         """How often each image counts: units by a Poisson(1) of their name, images within cells."""
         if self.units:
             times = unit_counts(seed, unit_keys(self.units), range(start, start + size))
@@ -176,7 +176,7 @@ def trend(
     negative: Sequence[str],
     *,
     resampling: Resampling | None = DEFAULT,
-    rng: int = 0,
+    rng: Seed = 0,
 ) -> Estimate:
     """Sum over positive words of the mean similarity, minus the sum over negative words.
 
@@ -187,7 +187,7 @@ def trend(
         Words of each kind; each word once.
     resampling : Bootstrap, Permutation or None
         None gives the value alone. The interval needs Bootstrap.
-    rng : int
+    rng : int or Generator
         Seed.
 
     Returns
@@ -221,7 +221,7 @@ def gender_difference(
     negative: Sequence[str],
     *,
     resampling: Resampling | None = DEFAULT,
-    rng: int = 0,
+    rng: Seed = 0,
 ) -> Estimate:
     """Difference between groups in the sum of mean similarities over all words, by region.
 
@@ -268,7 +268,7 @@ def _estimate(
     images: Images,
     statistic: Callable[[Floats], Floats],
     resampling: Resampling | None,
-    rng: int,
+    rng: Seed,
     params: Mapping[str, Any],
 ) -> Estimate:
     """Return the estimate of a statistic of means: of the whole, then of each region."""

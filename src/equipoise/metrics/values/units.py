@@ -11,7 +11,7 @@ import numpy as np
 from equipoise.core.arrays import AnyArray, Booleans, Floats, Integers
 from equipoise.core.errors import InputError
 from equipoise.core.labels import encode
-from equipoise.stats.streams import unit_counts, unit_keys
+from equipoise.stats.streams import Seed, unit_counts, unit_keys
 
 
 def unit_codes(labels: Any, n: int, what: str) -> tuple[Integers, tuple[str, ...]]:
@@ -73,6 +73,6 @@ class Units:
         """The unit of resampling, in a word."""
         return "unit" if self.named else "row"
 
-    def times(self, replicates: int, seed: int) -> Floats:
+    def times(self, replicates: int, seed: Seed) -> Floats:
         """Return how often each unit counts in each replicate, (replicates, units)."""
         return unit_counts(seed, unit_keys(self.names), range(replicates)).astype(np.float64)

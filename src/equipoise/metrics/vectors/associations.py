@@ -28,7 +28,7 @@ from equipoise.metrics.vectors.partitions import (
 from equipoise.metrics.vectors.resampling import Space, Statistic, Weights, row_dots
 from equipoise.metrics.vectors.sets import Similarity
 from equipoise.stats.resampling import Resampling, level_of
-from equipoise.stats.streams import stream
+from equipoise.stats.streams import Seed, stream
 
 # A standard deviation that is rounding only, relative to the largest score.
 _ROUNDING = 1e-12
@@ -45,7 +45,7 @@ def association_score(
     units: Mapping[str, Any] | None = None,
     fixed: Collection[str] = (),
     resampling: Resampling | None = DEFAULT,
-    rng: int = 0,
+    rng: Seed = 0,
 ) -> Estimate:
     """Mean over targets of the mean similarity to one attribute set minus that to another.
 
@@ -66,7 +66,7 @@ def association_score(
         Sets that the interval takes as given, such as declared lists of words.
     resampling : Bootstrap, Permutation or None
         None gives the value alone. The interval needs Bootstrap.
-    rng : int
+    rng : int or Generator
         Seed.
 
     Returns
@@ -141,7 +141,7 @@ def differential_association(  # noqa: PLR0913 - one keyword for each choice
     units: Mapping[str, Any] | None = None,
     fixed: Collection[str] = ("c1", "c2"),
     resampling: Resampling | None = DEFAULT,
-    rng: int = 0,
+    rng: Seed = 0,
 ) -> Estimate:
     """Difference of two concepts in their associations with images of two groups.
 
@@ -208,7 +208,7 @@ def weat(  # noqa: PLR0913 - one keyword for each choice
     units: Mapping[str, Any] | None = None,
     fixed: Collection[str] = (),
     resampling: Resampling | None = DEFAULT,
-    rng: int = 0,
+    rng: Seed = 0,
 ) -> Estimate:
     """Effect size of the association of targets x with a, and y with b (WEAT, iEAT).
 
@@ -262,7 +262,7 @@ def sc_weat(  # noqa: PLR0913 - one keyword for each choice
     units: Mapping[str, Any] | None = None,
     fixed: Collection[str] = (),
     resampling: Resampling | None = DEFAULT,
-    rng: int = 0,
+    rng: Seed = 0,
 ) -> Estimate:
     """Effect size of one target's association with a rather than b (SC-WEAT).
 
@@ -421,7 +421,7 @@ def total_absolute_association(
     units: Mapping[str, Any] | None = None,
     fixed: Collection[str] = (),
     resampling: Resampling | None = DEFAULT,
-    rng: int = 0,
+    rng: Seed = 0,
 ) -> Estimate:
     """Sum over targets of the absolute association score with two attribute sets.
 
@@ -491,7 +491,7 @@ def total_absolute_association(
 
 
 def compare_encoders(
-    encoders: Mapping[str, Estimate], *, resampling: Resampling | None = DEFAULT, rng: int = 0
+    encoders: Mapping[str, Estimate], *, resampling: Resampling | None = DEFAULT, rng: Seed = 0
 ) -> Estimate:
     """Difference between encoders in their total absolute association, target by target.
 
@@ -502,7 +502,7 @@ def compare_encoders(
         their replicates then resample the same images, and differences are paired.
     resampling : Bootstrap, Permutation or None
         None gives values alone. Intervals come from the estimates.
-    rng : int
+    rng : int or Generator
         Seed.
 
     Returns
@@ -557,7 +557,7 @@ def compare_encoders(
     )
 
 
-def _swapped(sizes: Floats, value: float, resampling: Resampling | None, seed: int) -> Against:
+def _swapped(sizes: Floats, value: float, resampling: Resampling | None, seed: Seed) -> Against:
     """Hold the range of totals against encoders (encoders, targets) exchanged within targets."""
     if resampling is None:
         return NOTHING

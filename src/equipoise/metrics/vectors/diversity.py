@@ -30,6 +30,7 @@ from equipoise.metrics.vectors.unit_sums import (
     unit_sums,
 )
 from equipoise.stats.resampling import Resampling, level_of
+from equipoise.stats.streams import Seed
 
 REFERENCE = "Mandal 2024, chapter 3 (image similarity score)"
 _NULL = "both sets are equally diverse: Welch's t of the jackknifed difference, two-sided"
@@ -272,7 +273,7 @@ def iss_cross(
     sets: Sequence[Any] | Mapping[str, Any],
     *,
     resampling: Resampling | None = DEFAULT,
-    rng: int = 0,
+    rng: Seed = 0,
 ) -> Estimate:
     """Mean over pairs of sets of the mean distance between their images (ISS_cross).
 
@@ -282,7 +283,7 @@ def iss_cross(
         Two or more sets of one dimension, of any sizes. Zero rows as in `iss_intra`.
     resampling : Bootstrap, Permutation or None
         Permutations for the chance level; intervals are closed forms. None: the value alone.
-    rng : int
+    rng : int or Generator
         Seed.
 
     Returns

@@ -22,7 +22,7 @@ from equipoise.metrics.vectors.partitions import MOST_PARTITIONS, Exchanged, aga
 from equipoise.metrics.vectors.resampling import Space, Statistic, Weights, row_dots
 from equipoise.metrics.vectors.sets import Similarity
 from equipoise.stats.resampling import Bootstrap, Resampling
-from equipoise.stats.streams import stream
+from equipoise.stats.streams import Seed, stream
 
 # Attribute kind and target set of each component.
 SIDES = {
@@ -78,7 +78,7 @@ def mcas(  # noqa: PLR0913 - one keyword for each choice
     units: Mapping[str, Any] | None = None,
     resample_texts: bool = False,
     resampling: Resampling | None = DEFAULT,
-    rng: int = 0,
+    rng: Seed = 0,
 ) -> Estimate:
     """Multimodal composite association score: II + ITP + ITA + TT.
 
@@ -163,7 +163,7 @@ def _space(
     units: Mapping[str, Any] | None,
     resample_texts: bool,
     resampling: Resampling | None,
-    seed: int,
+    seed: Seed,
 ) -> Space:
     """Embed the sets and hold texts fixed: all of them, or prompts if they are fewer than ten."""
     targets = dict(zip(TARGETS, sets[:2], strict=True))
@@ -255,7 +255,7 @@ def xmcas(  # noqa: PLR0913 - one keyword for each choice
     units: Mapping[str, Any] | None = None,
     resample_texts: bool = False,
     resampling: Resampling | None = DEFAULT,
-    rng: int = 0,
+    rng: Seed = 0,
 ) -> Estimate:
     """Angle between a concept's association with two groups and its similarity to further ones.
 
@@ -350,7 +350,7 @@ def _geometry(means: Mapping[str, Floats], names: Sequence[str], offset: float) 
 
 
 def estimate_offset(
-    mcas_values: Any, *, resampling: Resampling | None = DEFAULT, rng: int = 0
+    mcas_values: Any, *, resampling: Resampling | None = DEFAULT, rng: Seed = 0
 ) -> Estimate:
     """Offset k of `xmcas`: the mean |MCAS| of targets that are declared neutral.
 
@@ -362,7 +362,7 @@ def estimate_offset(
         MCAS of each neutral target with the model at hand.
     resampling : Bootstrap or None
         None gives the value alone; others give no interval either.
-    rng : int
+    rng : int or Generator
         Seed.
 
     Returns

@@ -22,6 +22,7 @@ from equipoise.stats.compiled import compiled
 from equipoise.stats.draws import Exchange
 from equipoise.stats.resampling import Resampling, null_draws
 from equipoise.stats.shuffling import add_exchanged, draw_subsets, keys
+from equipoise.stats.streams import Seed
 from equipoise.stats.threads import each
 
 Alternative = Literal["greater", "less", "two-sided"]
@@ -201,7 +202,7 @@ def exchange(
     first: Floats,
     second: Floats,
     resampling: Resampling,
-    seed: int,
+    seed: Seed,
     name: str,
     *,
     units: tuple[Sequence[str], Sequence[str]] | None = None,
@@ -334,7 +335,7 @@ def _all_sums(ordered: Integers, size: int, *, mirrored: bool) -> Integers:
     return np.ascontiguousarray(found.T) + (ordered[0] if mirrored else 0)
 
 
-def random_sums(values: Integers, size: int, draws: int, seed: int, *names: str) -> Integers:
+def random_sums(values: Integers, size: int, draws: int, seed: Seed, *names: str) -> Integers:
     """Return sums of random subsets of `size` members, all equally likely.
 
     Parameters
@@ -371,7 +372,7 @@ def _exchange_units(
     n: int,
     units: tuple[Sequence[str], Sequence[str]],
     draws: int,
-    key: tuple[int, str, str, str],
+    key: tuple[Seed, str, str, str],
 ) -> tuple[Floats, Floats]:
     """Differences in means, observed (k,) and with the groups of carriers exchanged (draws, k)."""
     group = (np.arange(len(whole)) >= n).astype(np.int64)

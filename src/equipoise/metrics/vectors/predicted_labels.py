@@ -33,7 +33,7 @@ from equipoise.metrics.vectors.partitions import HARM, Alternative, permutations
 from equipoise.metrics.vectors.sets import Similarity, embed
 from equipoise.stats.draws import ItemSampler, Sampler, TableSampler
 from equipoise.stats.resampling import Bootstrap, Resampling, level_of
-from equipoise.stats.streams import unit_keys
+from equipoise.stats.streams import Seed, unit_keys
 
 # Why percentiles of replicates are no confidence interval.
 CHOSEN_ANEW = "each replicate chooses the labels anew, and may compare others"
@@ -62,7 +62,7 @@ def label_concentration(
     k: int = 10,
     units: Any = None,
     resampling: Resampling | None = DEFAULT,
-    rng: int = 0,
+    rng: Seed = 0,
 ) -> Estimate:
     """How far the labels predicted for a group's images pile up on a few, compared between groups.
 
@@ -80,7 +80,7 @@ def label_concentration(
         Names of the units that repeat.
     resampling : Bootstrap, Permutation or None
         None gives the value alone. The ends need Bootstrap.
-    rng : int
+    rng : int or Generator
         Seed.
 
     Returns
@@ -162,7 +162,7 @@ def predicted_label_weat(  # noqa: PLR0913 - one keyword for each choice
     similarity: Similarity | None = None,
     units: Any = None,
     resampling: Resampling | None = DEFAULT,
-    rng: int = 0,
+    rng: Seed = 0,
 ) -> Estimate:
     """WEAT of the labels that a model predicts most for images of each of two groups.
 
@@ -189,7 +189,7 @@ def predicted_label_weat(  # noqa: PLR0913 - one keyword for each choice
         Names of the units that repeat.
     resampling : Bootstrap, Permutation or None
         None gives the value alone. The interval needs Bootstrap.
-    rng : int
+    rng : int or Generator
         Seed.
 
     Returns
@@ -347,7 +347,7 @@ class LabelCounts:
         statistic: Callable[[Floats], Floats],
         harm: Harm,
         resampling: Resampling | None,
-        seed: int,
+        seed: Seed,
     ) -> tuple[Floats, Floats | None, Against]:
         """Return numbers of tables (r, labels, groups), observed and resampled.
 

@@ -24,7 +24,7 @@ from equipoise.metrics.values.units import Units
 from equipoise.metrics.vectors.sets import embedding_table
 from equipoise.stats.chance import band
 from equipoise.stats.resampling import Bootstrap, Resampling
-from equipoise.stats.streams import seed_of, stream, unit_counts, unit_keys
+from equipoise.stats.streams import Seed, seed_of, stream, unit_counts, unit_keys
 
 THRESHOLD, MARGIN = 0.95, 0.1
 """Cosine from which the encoder takes two subjects' texts for one; and how far above chance its
@@ -74,7 +74,7 @@ def frechet_distance(
     *,
     units: Any = None,
     resampling: Resampling | None = Bootstrap(200),  # noqa: B008 - frozen
-    rng: int = 0,
+    rng: Seed = 0,
 ) -> Estimate:
     """Fréchet distance of the normal distributions fitted to two sets of features.
 
@@ -91,7 +91,7 @@ def frechet_distance(
     resampling : Bootstrap, Permutation or None
         None gives the value alone. Where dimensions are many, fewer replicates are made than
         asked for; the method says how many.
-    rng : int
+    rng : int or Generator
         Seed.
 
     Returns
@@ -183,7 +183,7 @@ def _moments(rows: Floats, weights: Floats) -> tuple[Floats, Floats]:
 
 
 def _extrapolated(
-    distance: Callable[[Iterable[Floats]], float], sizes: Sequence[int], seed: int
+    distance: Callable[[Iterable[Floats]], float], sizes: Sequence[int], seed: Seed
 ) -> float:
     """Return where a straight line through distances of parts of the sets meets endless ones."""
     found = []
@@ -206,7 +206,7 @@ def inception_score(
     *,
     units: Any = None,
     resampling: Resampling | None = Bootstrap(200),  # noqa: B008 - frozen
-    rng: int = 0,
+    rng: Seed = 0,
 ) -> Estimate:
     """Exponential of the mean divergence of each image's class probabilities from their mean.
 
@@ -220,7 +220,7 @@ def inception_score(
         What is resampled together.
     resampling : Bootstrap, Permutation or None
         None gives the value alone.
-    rng : int
+    rng : int or Generator
         Seed.
 
     Returns
@@ -285,7 +285,7 @@ def _exchanged_sets(
     strata: Integers,
     sets: int,
     permutations: int,
-    rng: int,
+    rng: Seed,
 ) -> list[float]:
     """Return the mean similarity when images of a stratum change places between sets."""
     draws = max(_FEWEST_EXCHANGES, _MOST_SUMMED // max(unit.size, 1))
@@ -308,7 +308,7 @@ def set_similarity(
     centred: bool = False,
     of: str = "",
     resampling: Resampling | None = DEFAULT,
-    rng: int = 0,
+    rng: Seed = 0,
 ) -> Estimate:
     """Mean cosine of the pairs of images within a set, averaged over sets.
 
@@ -328,7 +328,7 @@ def set_similarity(
         What the vectors describe: "pose", "background" or "" (the image).
     resampling : Bootstrap, Permutation or None
         Bootstrap over sets. None gives the value alone.
-    rng : int
+    rng : int or Generator
         Seed.
 
     Returns
@@ -469,7 +469,7 @@ def subject_accuracy(
     margin: float = MARGIN,
     units: Any = None,
     resampling: Resampling | None = DEFAULT,
-    rng: int = 0,
+    rng: Seed = 0,
 ) -> Estimate:
     """Share of images whose own subject's neutral text is the closest of all subjects'.
 
@@ -488,7 +488,7 @@ def subject_accuracy(
         What is resampled together, such as the counterfactual set.
     resampling : Bootstrap, Permutation or None
         None gives the value alone.
-    rng : int
+    rng : int or Generator
         Seed.
 
     Returns

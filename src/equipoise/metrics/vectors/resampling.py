@@ -27,7 +27,7 @@ from equipoise.metrics.vectors.partitions import Exchanged, exchange
 from equipoise.metrics.vectors.sets import Members, Similarity, embed, plain_members, shared_members
 from equipoise.stats.compiled import compiled
 from equipoise.stats.resampling import Bootstrap, Resampling, level_of
-from equipoise.stats.streams import stream, unit_counts, unit_keys
+from equipoise.stats.streams import Seed, stream, unit_counts, unit_keys
 from equipoise.stats.threads import each
 
 Weights = Mapping[str, Bytes]
@@ -60,7 +60,7 @@ class Space:
     similarity: Similarity | None
     fixed: Collection[str]
     resampling: Resampling | None
-    seed: int
+    seed: Seed
 
     @classmethod
     def of(
@@ -71,7 +71,7 @@ class Space:
         units: Mapping[str, Any] | None,
         fixed: Collection[str],
         resampling: Resampling | None,
-        seed: int,
+        seed: Seed,
     ) -> Space:
         """Embed the sets.
 
@@ -250,7 +250,7 @@ def replicate_blocks(
     sets: Mapping[str, Members],
     fixed: Collection[str],
     replicates: int,
-    seed: int,
+    seed: Seed,
     *,
     together: bool = True,
 ) -> Iterator[Weights]:
@@ -297,7 +297,7 @@ def row_dots(first: AnyArray, second: Floats) -> Floats:
     return np.asarray(np.einsum("rd,rd->r", first, second))
 
 
-def _drawing(one: Members, fixed: bool, size: int, seed: int) -> Callable[[range], Bytes]:
+def _drawing(one: Members, fixed: bool, size: int, seed: Seed) -> Callable[[range], Bytes]:
     """Return what gives the weights of a range of replicates, `size` of which share a stream."""
     n = len(one)
     if fixed or not one.varies:

@@ -14,6 +14,7 @@ from equipoise.metrics.vector_rows import Table, float_rows, in_range, inverse_l
 from equipoise.metrics.vectors.sets import kernel_rows
 from equipoise.stats.compiled import compiled
 from equipoise.stats.shuffling import keys, shuffle
+from equipoise.stats.streams import Seed
 from equipoise.stats.threads import each
 
 Labels = npt.NDArray[np.uint16]
@@ -169,7 +170,9 @@ def scatters(sets: Sequence[Table], means: Floats) -> list[Floats]:
     return _accumulated(sets, ["embeddings"] * len(sets), centres.shape, add)
 
 
-def exchanged(sets: Sequence[Table], counts: Sequence[int], permutations: int, seed: int) -> Floats:
+def exchanged(
+    sets: Sequence[Table], counts: Sequence[int], permutations: int, seed: Seed
+) -> Floats:
     """Return ISS_cross of sets whose images are exchanged at random, shape (permutations,).
 
     Every permutation sums the unit vectors of its sets anew, in float64 and in the order of the
