@@ -145,6 +145,9 @@ def test_replicates_are_the_effect_sizes_of_sets_drawn_anew():
             *(np.repeat(rows, weights[n][one].astype(int), axis=0) for n, rows in given.items()),
             resampling=None,
         ).value
-        for one in range(20)
+        for one in range(300)
     ]
-    assert found.ends.replicates[:20] == pytest.approx(effects, abs=1e-12)
+    for level in (0.5, 0.9):
+        interval = found.interval(level)
+        expected = np.quantile(effects, [(1 - level) / 2, (1 + level) / 2])
+        assert [interval.low, interval.high] == pytest.approx(expected, abs=1e-12)
