@@ -137,15 +137,15 @@ def test_weights_are_those_of_blocks_drawn_one_by_one(monkeypatch):
 
 def test_replicates_are_the_effect_sizes_of_sets_drawn_anew():
     given = {name: cloud(seed, 5 + seed) for seed, name in enumerate("xyab")}
-    found = weat(**given, resampling=Bootstrap(replicates=300, permutations=10), rng=5)
+    found = weat(**given, resampling=Bootstrap(replicates=200, permutations=10), rng=5)
     sets = embed({n: given[n] for n in "xy"}, {n: given[n] for n in "ab"})
-    weights = next(iter(replicate_blocks(sets, (), 300, 5)))
+    weights = next(iter(replicate_blocks(sets, (), 200, 5)))
     effects = [
         weat(
             *(np.repeat(rows, weights[n][one].astype(int), axis=0) for n, rows in given.items()),
             resampling=None,
         ).value
-        for one in range(300)
+        for one in range(200)
     ]
     for level in (0.5, 0.9):
         interval = found.interval(level)
