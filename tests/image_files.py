@@ -52,7 +52,7 @@ COCO_INSTANCES = {
 }  # fmt: skip
 
 
-def thing(number, box, *synsets):
+def thing(number: int, box: tuple[int, int, int, int], *synsets: str) -> dict[str, Any]:
     """An object of Visual Genome."""
     x, y, w, h = box
     names = [synset.split(".")[0] for synset in synsets] or ["thing"]
@@ -61,7 +61,7 @@ def thing(number, box, *synsets):
 
 
 # Images of 100 × 100: a box of 10 × 10 is 1 %, of 20 × 20 4 %, of 30 × 30 9 %.
-VG_OBJECTS = [
+VG_OBJECTS: list[dict[str, Any]] = [
     {"image_id": 1, "image_url": "http://example.org/1.jpg", "objects": [
         thing(1, (0, 0, 30, 30), "man.n.01"), thing(2, (0, 0, 10, 10), "woman.n.01"),
         thing(3, (5, 5, 9, 9), "clock.n.01", "watch.n.01")]},
@@ -94,7 +94,9 @@ DOLLAR_STREET = [
 ]  # fmt: skip
 
 
-def _counterfactual(number, race, gender, kind="race", prefix="A photo of a"):
+def _counterfactual(
+    number: str, race: str, gender: str, kind: str = "race", prefix: str = "A photo of a"
+) -> list[str]:
     both = f"{race} {gender}"
     name = f"images/{number}_{race[0]}{gender[0]}.jpg"
     return [name, number, f"{prefix} {both} Web Developer", kind, race, "gender", gender, both]
@@ -150,12 +152,12 @@ def write_json(path: Path, value: Any) -> Path:
     return path
 
 
-def _mixed(rows, seed, header=0):
+def _mixed(rows: list[Any], seed: int | None, header: int = 0) -> list[Any]:
     rest = rows[header:]
     return rows[:header] + (rest if seed is None else random.Random(seed).sample(rest, len(rest)))
 
 
-def coco(folder, value, seed):
+def coco(folder: Path, value: dict[str, Any], seed: int | None) -> Path:
     lists = {k: _mixed(v, seed) if isinstance(v, list) else v for k, v in value.items()}
     keys = _mixed([*lists], seed)
     return write_json(folder / "coco.json", {key: lists[key] for key in keys})
@@ -212,11 +214,11 @@ class Sample:
     write: Callable[[Path, int | None], Path | dict[str, Path]]
     options: Mapping[str, Any] = field(default_factory=dict)
 
-    def read(self, folder, seed=None):
+    def read(self, folder: Path, seed: int | None = None) -> Any:
         return find_format(self.format).load(self.write(folder, seed), **self.options)
 
 
-def visual_genome(folder, seed):
+def visual_genome(folder: Path, seed: int | None) -> dict[str, Path]:
     objects = [one | {"objects": _mixed(one["objects"], seed)} for one in VG_OBJECTS]
     return {
         "objects": write_json(folder / "objects.json", _mixed(objects, seed)),
@@ -234,7 +236,7 @@ def social_parquet(folder: Path, seed: int | None) -> Path:
     return folder
 
 
-def table(name, rows):
+def table(name: str, rows: list[list[str]]) -> Callable[[Path, int | None], Path]:
     delimiter = "\t" if name.endswith("tsv") else ","
     return lambda folder, seed: write_csv(folder / name, _mixed(rows, seed, 1), delimiter)
 
@@ -256,6 +258,6 @@ SAMPLES = [
 ]
 
 
-def sample(kind, name=""):
+def sample(kind: str, name: str = "") -> Sample:
     """Return the first sample of a format, or the one of that name."""
     return next(one for one in SAMPLES if one.format == kind and name in ("", one.name))
