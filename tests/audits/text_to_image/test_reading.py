@@ -90,6 +90,7 @@ def vectors(rename="", width=4):
         (read(TABLE.set_column(1, "prompt", [["a", "b"]])), "prompt", None),
         (read(state="state"), "state", None),
         (read(guidance="state"), "state", 1),
+        (read(TABLE.append_column("cfg", [["7.5", None]]), guidance="cfg"), "cfg", 2),
         (read(share=CLASSES | {"said": {"g": answers("9")}}), "image_id", None),
         (read(share=ANSWERS | {"labelled": {"said": "label", "table": pa.table(
             {"image_id": ["9"], "label": ["pink"]})}}), "label", 1),
@@ -106,6 +107,12 @@ def test_data_that_cannot_be_used(changes, column, row, tmp_path):
         audits.run(audits.parse_config(asked(**changes)), base=tmp_path)
     assert (caught.value.column, caught.value.row) == (column, row)
     assert caught.value.expected
+
+
+def test_images_of_other_prompts_are_counted(tmp_path):
+    mistyped = TABLE.set_column(1, "prompt", [["a fire", "a fyre"]])
+    result = audits.run(audits.parse_config(asked(**read(mistyped))), base=tmp_path)
+    assert any(note.startswith("g: 1 of 2 images have a prompt") for note in result.manifest.notes)
 
 
 @pytest.mark.parametrize(

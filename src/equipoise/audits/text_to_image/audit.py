@@ -7,6 +7,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from equipoise.audits.audit import Audit, Measured, audit_kind
@@ -133,6 +134,12 @@ class TextToImage(Audit[Config, TextToImageData, Design]):
             unit = "prompt" if config.over_prompts else "seed"
             yield f"Intervals of associations are over {unit}s: images of one {unit} go together."
         for name, images in data.made.items():
+            named = np.isin(images.items.columns["prompt"].astype(str), [*config.prompts.texts])
+            if n := int((~named).sum()):
+                yield (
+                    f"{name}: {n} of {len(named)} images have a prompt that 'prompts' doesn't "
+                    "name; they are not used."
+                )
             if not images.seeded:
                 yield f"{name}: seeds are not known, so every image counts as independent."
             for state in (REFUSED, FAILED):

@@ -317,10 +317,20 @@ def _read(name: str, section: ImagesConfig, items: Items, config: Config, models
     if section.state is not None:
         names = {**dict.fromkeys(section.refused, REFUSED), **dict.fromkeys(section.made, IMAGE)}
         states = [names.get(cell or "", FAILED) for cell in columns[section.state].tolist()]
+    strengths = numbers_of(items, section.guidance) if section.guidance else np.zeros(len(items))
+    if np.isnan(strengths).any():
+        raise DataError(
+            "no strength of guidance",
+            file=items.name,
+            column=section.guidance,
+            row=int(np.isnan(strengths).argmax()) + 1,
+            expected="a number in every row, for each strength is audited by itself",
+            fix="fill it in, or remove the row",
+        )
     cells = {
         "image_id": items.ids.tolist(), "prompt": texts, "state": states,
         "seed": columns[section.seed].tolist() if section.seed else unknown,
-        "guidance": numbers_of(items, section.guidance).tolist() if section.guidance else unknown,
+        "guidance": strengths.tolist() if section.guidance else unknown,
     }  # fmt: skip
     rows = [dict(zip(cells, row, strict=True)) for row in zip(*cells.values(), strict=True)]
     pictures = pictures_of(section, items, models.base, [state == IMAGE for state in states])
