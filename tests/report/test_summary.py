@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from equipoise.core import AuditResult, Verdict
 from equipoise.report.overview import MOST_MODELS, group_table, summarize
 from report.synthetic import finding, group_values, manifest
@@ -45,6 +47,17 @@ def test_models_with_disparities_come_first():
     assert len(summary.statements) == MOST_MODELS
 
 
+def test_a_finding_of_no_model_leads_only_with_a_disparity():
+    people = replace(gap(Verdict.BELOW_THRESHOLD), model="")
+    summary = summarize(result(gap(Verdict.DISPARITY), people), LEADS)
+    assert [one.finding.model for one in summary.statements] == ["m"]
+
+
+@pytest.mark.parametrize("verdict", ["disparity", "inconclusive", "below threshold"])
+def test_every_judgement_has_a_next_step(verdict):
+    assert summarize(result(gap(Verdict(verdict))), LEADS).steps
+
+
 def test_the_table_by_group_has_a_row_for_each_group_and_marks_the_worst():
     section = group_table(result(gap(Verdict.DISPARITY)), ("accuracy_gap",))
     assert section is not None
@@ -52,3 +65,6 @@ def test_the_table_by_group_has_a_row_for_each_group_and_marks_the_worst():
     assert [row[0] for row in table.rows] == ["a", "b", "c"]
     marked = [row[0] for row in table.rows if "▲" in str(row[-1])]
     assert marked == ["a"]
+    raw = replace(gap(Verdict.NONE), version="raw")
+    beside = group_table(result(gap(Verdict.DISPARITY), raw), ("accuracy_gap",))
+    assert beside.blocks[0].rows == table.rows

@@ -51,6 +51,9 @@ def summarize(result: AuditResult, leads: Sequence[str], caveat: str = "") -> Su
     by_model: dict[str, list[Finding]] = {one.model: [] for one in result.findings}
     for one in ranked(result.findings):
         by_model[one.model].append(one)
+    # Findings of no model, such as human judgements, lead only where there is something to say.
+    if len(by_model) > 1 and by_model.get("", result.findings)[0].verdict != Verdict.DISPARITY:
+        by_model.pop("", None)
     statements = [_statement(model, own, leads) for model, own in by_model.items()]
     statements.sort(key=lambda one: one.finding is None or one.finding.verdict != Verdict.DISPARITY)
     shown = tuple(statements[:MOST_MODELS])
@@ -146,7 +149,10 @@ def group_value_name(finding: Finding) -> str:
 def _steps(drawn: Sequence[Finding]) -> tuple[str, ...]:
     """Return what to do next, by the verdicts of the findings that lead."""
     verdicts = {one.verdict for one in drawn}
-    return tuple(step for verdict, steps in _NEXT.items() if verdict in verdicts for step in steps)
+    steps = [step for verdict, own in _NEXT.items() if verdict in verdicts for step in own]
+    if verdicts and Verdict.DISPARITY not in verdicts:
+        steps.append("Keep it so: add a gate to the config and run “equipoise check” in CI.")
+    return tuple(steps)
 
 
 _NEXT = {
@@ -184,6 +190,14 @@ def group_table(result: AuditResult, metrics: Sequence[str]) -> Section | None:
                 columns.setdefault(f"{group_value_name(one)}{about}", one)
     if not places:
         return None
+    # Versions without a verdict, such as raw answers, give way to one of the model that has some.
+    tested = {
+        key
+        for key, columns in places.items()
+        if any(one.verdict != Verdict.NONE for one in columns.values())
+    }
+    judged = {key[:2] for key in tested}
+    places = {k: own for k, own in places.items() if k in tested or k[:2] not in judged}
     every = {name: one for columns in places.values() for name, one in columns.items()}
     # Numbers for the whole come before those of single subjects.
     titles = sorted(every, key=lambda name: bool(every[name].subject))[:MOST_COLUMNS]
