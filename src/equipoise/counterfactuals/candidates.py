@@ -13,7 +13,6 @@ import pyarrow as pa
 from equipoise.core import DataError
 from equipoise.core.arrays import AnyArray, Booleans, Integers, Objects
 from equipoise.data.problems import check_columns
-from equipoise.models.info import Strings
 
 IMAGE, ABSENT = "image", "absent"
 COLUMNS = ("image_id", "set", "caption")
@@ -41,11 +40,11 @@ class Candidates:
         Rows without a value of any attribute, or of no set.
     """
 
-    types: Strings
+    types: tuple[str, ...]
     columns: dict[str, Objects]
     state: Objects
     starts: Integers
-    names: Strings
+    names: tuple[str, ...]
     left_out: int = 0
 
     def __len__(self) -> int:
@@ -77,7 +76,7 @@ class Candidates:
         return self.columns[column][self.starts[:-1]]
 
     @cached_property
-    def combinations(self) -> Strings:
+    def combinations(self) -> tuple[str, ...]:
         """Attributes that vary together, joined by "-", sorted."""
         return tuple(sorted({*self.of_candidates("attributes").tolist()}))
 

@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from equipoise.core import InputError
 from equipoise.data.lexicons import lexicon
-from equipoise.models.info import Texts
 
 ATTRIBUTES_FIRST = "{prefix} {attributes} {subject}"
 """The template for subjects that are nouns: "A photo of an old doctor"."""
@@ -58,12 +57,12 @@ def _english() -> Any:
     return engine
 
 
-def word_id(texts: Texts) -> str:
+def word_id(texts: Sequence[str]) -> str:
     """Return texts as a path of plain words, fit for the name of a file on any system."""
     return "/".join(re.sub(r"[^\w]+", "-", text.casefold()).strip("-") for text in texts)
 
 
-def _check_words(name: str, words: Texts, *, empty: bool = False) -> None:
+def _check_words(name: str, words: Sequence[str], *, empty: bool = False) -> None:
     """Refuse a list that is empty or repeats a word; an empty text may be allowed once."""
     ids = [] if isinstance(words, str) else [word_id([word]) for word in words]
     repeated = [word for place, word in enumerate(words) if ids and ids[place] in ids[:place]]
@@ -72,7 +71,7 @@ def _check_words(name: str, words: Texts, *, empty: bool = False) -> None:
         raise InputError(f"{name} {problem}; expected a list of different words")
 
 
-def _text_table(rows: Sequence[Mapping[str, str]], columns: Texts) -> pa.Table:
+def _text_table(rows: Sequence[Mapping[str, str]], columns: Sequence[str]) -> pa.Table:
     return pa.Table.from_pylist([*rows], pa.schema([(name, pa.string()) for name in columns]))
 
 
@@ -99,11 +98,11 @@ class CaptionSets:
 
 
 def caption_sets(
-    subjects: Texts,
-    attributes: Mapping[str, Texts],
+    subjects: Sequence[str],
+    attributes: Mapping[str, Sequence[str]],
     *,
-    prefixes: Texts = ("A photo of a",),
-    combinations: Sequence[Texts] | None = None,
+    prefixes: Sequence[str] = ("A photo of a",),
+    combinations: Sequence[Sequence[str]] | None = None,
     template: str = ATTRIBUTES_FIRST,
 ) -> CaptionSets:
     """Return every caption of some subjects, in counterfactual sets.
@@ -181,7 +180,7 @@ def caption_sets(
     return CaptionSets(_text_table(rows, columns), len(seen))
 
 
-def howard_2024(subjects: Texts | None = None) -> CaptionSets:
+def howard_2024(subjects: Sequence[str] | None = None) -> CaptionSets:
     """Return the captions of SocialCounterfactuals: pairs of race, gender and physical traits.
 
     Parameters
@@ -207,7 +206,7 @@ def howard_2024(subjects: Texts | None = None) -> CaptionSets:
     )
 
 
-def neutral_prompts(subjects: Texts, prefixes: Texts) -> pa.Table:
+def neutral_prompts(subjects: Sequence[str], prefixes: Sequence[str]) -> pa.Table:
     """Return the prompts that name a subject and no attribute, one for each prefix.
 
     Parameters
@@ -244,7 +243,7 @@ def neutral_prompts(subjects: Texts, prefixes: Texts) -> pa.Table:
     return _text_table(rows, ("prompt", "subject"))
 
 
-def prompt_table(template: str, values: Mapping[str, Texts]) -> pa.Table:
+def prompt_table(template: str, values: Mapping[str, Sequence[str]]) -> pa.Table:
     """Return a prompt for every combination of values, for `generate_prompts`.
 
     "a" and "an" before a value follow the sound of the word.

@@ -18,7 +18,6 @@ from equipoise.counterfactuals.parts import png
 from equipoise.evidence import new_run
 from equipoise.evidence.decoding import decode
 from equipoise.evidence.pictures import Pictures
-from equipoise.models.info import Facts
 
 ALL, BEST = "all", "best"
 TABLE, PICTURES = "images.parquet", "pictures"
@@ -107,7 +106,7 @@ class Filtered:
             some = (combinations == combination) | (combination == ALL)
             sizes = {"sets": some.astype(np.int64), "images": candidates.sizes * some}
             for order, stage in enumerate(names):
-                row: Facts = {"attributes": combination, "stage": stage, "order": order}
+                row: dict[str, Any] = {"attributes": combination, "stage": stage, "order": order}
                 for unit, size in sizes.items():
                     before, after = (int(size[mask].sum()) for mask in masks[order : order + 2])
                     row[f"{unit}_before"] = before
@@ -208,7 +207,7 @@ def write_sets(filtered: Filtered, pictures: Pictures, folder: Path) -> int:
     place = {name: index for index, name in enumerate(pictures.ids.tolist())}
     files = [f"{PICTURES}/{number:07d}.png" for number in range(len(rows))]
     ids = candidates.columns["image_id"][rows]
-    columns: Facts = {
+    columns: dict[str, Any] = {
         "image_id": ids,
         "file": np.array(files, dtype=object),
         "set": np.array(candidates.names, dtype=object)[candidates.candidate[rows]],

@@ -1,7 +1,7 @@
 """Filters of candidates by content, similarity and attributes, and the thresholds of attributes."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -13,7 +13,6 @@ from equipoise.core import InputError
 from equipoise.core.arrays import Booleans, Floats, Floats32, Integers, Objects
 from equipoise.counterfactuals.candidates import Candidates
 from equipoise.data.problems import listed
-from equipoise.models.info import Texts
 from equipoise.stats.intervals import wilson
 from equipoise.stats.streams import unit_keys
 
@@ -150,8 +149,8 @@ def made_stage(candidates: Candidates) -> Stage:
 def content_filter(
     candidates: Candidates,
     probabilities: npt.ArrayLike,
-    labels: Texts,
-    unsafe: Texts,
+    labels: Sequence[str],
+    unsafe: Sequence[str],
     *,
     threshold: float = CONTENT,
 ) -> Stage:
@@ -298,7 +297,7 @@ def _pairs(candidates: Candidates, units: Floats32) -> Iterator[tuple[Integers, 
 def attribute_filter(
     candidates: Candidates,
     images: npt.ArrayLike,
-    values: Mapping[str, tuple[Texts, npt.ArrayLike]],
+    values: Mapping[str, tuple[Sequence[str], npt.ArrayLike]],
     thresholds: Thresholds,
 ) -> Stage:
     """Keep candidates of which enough images look most like their own value of each attribute.
@@ -340,7 +339,7 @@ def _shown(
     candidates: Candidates,
     images: npt.NDArray[np.floating],
     name: str,
-    names: Texts,
+    names: Sequence[str],
     vectors: npt.ArrayLike,
     thresholds: Thresholds,
 ) -> Check:

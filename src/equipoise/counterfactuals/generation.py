@@ -41,7 +41,6 @@ from equipoise.counterfactuals.reading import TABLE, Generated, generated, join_
 from equipoise.evidence import RunOptions
 from equipoise.evidence.store import held, read_manifest, write, write_manifest
 from equipoise.models.generators import ControlledGenerator, Sampling
-from equipoise.models.info import Facts
 from equipoise.models.loading import load_generator
 
 Progress = Callable[[str, int, int | None], None]
@@ -331,7 +330,7 @@ def _loaded(model: Any, options: RunOptions) -> list[Any]:
 
 
 def _run(
-    ledger: Ledger, models: Sequence[Any], settings: Settings, about: Facts
+    ledger: Ledger, models: Sequence[Any], settings: Settings, about: dict[str, Any]
 ) -> tuple[list[Path], int]:
     """Return the parts, in order, and how many images this run computed.
 
@@ -346,7 +345,7 @@ def _run(
     there = images - sum(map(len, todo))
     if todo:
         write_manifest(ledger.folder, about | {"whole": False})
-    failed: dict[Path, list[Facts]] = {}
+    failed: dict[Path, list[dict[str, Any]]] = {}
     allowed = math.floor(settings.max_failures * images + 1e-9)
 
     def check(path: Path, so_far: int) -> None:

@@ -20,7 +20,6 @@ from equipoise.core.files import read_table, table_bytes
 from equipoise.counterfactuals.captions import CaptionSets
 from equipoise.evidence.store import part_name, parts_in, warn_of_damage, write
 from equipoise.models.generators import Sampling
-from equipoise.models.info import Facts, Strings
 from equipoise.stats.streams import stream
 
 if TYPE_CHECKING:
@@ -60,8 +59,8 @@ class Group:
     """
 
     name: str
-    ids: Strings
-    prompts: Strings
+    ids: tuple[str, ...]
+    prompts: tuple[str, ...]
     set: str | None
 
 
@@ -95,7 +94,7 @@ class Candidate:
         """Return the number of images."""
         return len(self.group.ids)
 
-    def rows(self) -> Iterator[Facts]:
+    def rows(self) -> Iterator[dict[str, Any]]:
         """Yield the known columns of each image before it is made."""
         group = self.group
         for prompt_id, prompt in zip(group.ids, group.prompts, strict=True):
@@ -123,7 +122,7 @@ class Piece:
         """Return the number of images."""
         return sum(map(len, self.candidates))
 
-    def rows(self) -> list[Facts]:
+    def rows(self) -> list[dict[str, Any]]:
         """Return the known columns of each image before it is made."""
         return [row for candidate in self.candidates for row in candidate.rows()]
 
@@ -192,7 +191,7 @@ class Request:
             yield Piece(number, tuple(waiting))
             number += 1
 
-    def facts(self, model: str, sampling: Sampling, part: int) -> Facts:
+    def facts(self, model: str, sampling: Sampling, part: int) -> dict[str, Any]:
         """Return all that decides the content of a folder, but the number of candidates.
 
         Parameters
@@ -215,7 +214,7 @@ class Request:
             "prompts": hashlib.sha256(json.dumps(rows).encode()).hexdigest(),
             "part": part,
         }
-        plain: Facts = json.loads(json.dumps(facts))  # as a manifest gives it back
+        plain: dict[str, Any] = json.loads(json.dumps(facts))  # as a manifest gives it back
         return plain
 
 
@@ -257,7 +256,7 @@ def request_captions(
             raise InputError(f"shares {share}; expected two from 0 to 1, the lower first")
         ends.append((float(low), float(high)))
     table = captions.table if isinstance(captions, CaptionSets) else captions
-    members: dict[str, list[Strings]] = {}
+    members: dict[str, list[tuple[str, ...]]] = {}
     columns = _texts(table, ("caption_id", "caption", "set"), candidates)
     for *row, name in zip(*columns, strict=True):
         members.setdefault(name, []).append(tuple(row))
@@ -269,7 +268,7 @@ def request_captions(
     return Request(table, "caption_id", tuple(groups), candidates, seed, ends[0], own_shares)
 
 
-def _texts(table: Any, columns: Strings, count: int) -> list[list[str]]:
+def _texts(table: Any, columns: tuple[str, ...], count: int) -> list[list[str]]:
     """Return columns of distinct ids and of texts, checked."""
     if count < 1:
         raise InputError(f"{count} images of each {columns[-1]}; expected 1 or more")
@@ -288,7 +287,7 @@ def _texts(table: Any, columns: Strings, count: int) -> list[list[str]]:
     return values
 
 
-def key_of(facts: Facts, *more: Any) -> str:
+def key_of(facts: dict[str, Any], *more: Any) -> str:
     """Return the digest of facts, and of what else a name is made of."""
     key = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
     return hashlib.sha256(json.dumps([key, *more]).encode()).hexdigest() if more else key
@@ -309,7 +308,7 @@ class Ledger:
     """
 
     folder: Path
-    facts: Facts
+    facts: dict[str, Any]
     request: Request
     verified: bool = True
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress, count
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +18,7 @@ from equipoise.counterfactuals.parts import read_part
 from equipoise.evidence import new_run
 from equipoise.evidence.pictures import Pictures, Rows, TableFile
 from equipoise.evidence.store import read_manifest
-from equipoise.models.info import Record, one_digest, sha256_of
+from equipoise.models.info import one_digest, sha256_of
 
 TABLE = "images.parquet"
 
@@ -49,8 +50,8 @@ class Generated:
     folder: Path
     table: pa.Table
     pictures: Pictures
-    info: Record
-    inputs: Mapping[str, Record]
+    info: Mapping[str, Any]
+    inputs: Mapping[str, Mapping[str, Any]]
     computed: int = 0
 
 
@@ -90,7 +91,7 @@ def read_generated(folder: Path | str) -> Generated:
 
 
 def generated(
-    folder: Path, paths: Sequence[Path], table: pa.Table, info: Record, computed: int = 0
+    folder: Path, paths: Sequence[Path], table: pa.Table, info: Mapping[str, Any], computed: int = 0
 ) -> Generated:
     """Return the images in the parts of a folder, sorted by id."""
     starts: list[int] = []

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +11,6 @@ import numpy.typing as npt
 from equipoise.core.arrays import Floats
 from equipoise.core.wording import number
 from equipoise.mitigate.measuring import ACCURACY, GAP, NDKL, Measured, Numbers
-from equipoise.models.info import Facts
 from equipoise.stats.chance import benjamini_hochberg, sign_flips
 from equipoise.stats.intervals import mean_t
 from equipoise.stats.streams import stream
@@ -97,7 +97,7 @@ def _complete(*columns: npt.ArrayLike) -> Floats:
 
 def share_of_way(
     before: npt.ArrayLike, after: npt.ArrayLike, floor: npt.ArrayLike, *, seed: int
-) -> Facts:
+) -> dict[str, Any]:
     """Return the share of the way to a floor, units resampled with all three numbers.
 
     Parameters
@@ -251,10 +251,9 @@ class Outcome:
         "transfers": every bias of withheld subjects fell (q < 0.05), by the estimate at least
         halfway to the floor, accuracy was measured, and neither it nor a recall fell by more than
         the margin on any set; "transfers in part", "does not transfer", "costs too much": a bias
-        fell, and
-        accuracy or a recall by more than the margin; "price not measured": halfway, without a set
-        to measure accuracy on; or "cannot be told": no fall is shown, and an interval leaves open
-        that it fell halfway, or no bias is clear of the floor.
+        fell, and accuracy or a recall by more than the margin; "price not measured": halfway,
+        without a set to measure accuracy on; or "cannot be told": no fall is shown, and an interval
+        leaves open that it fell halfway, or no bias is clear of the floor.
     sentence : str
         Sentences without a stop at the end; the first begins in lower case, to follow a colon.
     """

@@ -16,7 +16,6 @@ from equipoise.core.errors import InputError
 from equipoise.mitigate.measuring import embed_images, queries_of, text_vectors
 from equipoise.mitigate.recipe import Progress, Rate, SetRecipe, WrappedRecipe
 from equipoise.mitigate.sets import ImageSets, SubjectTexts, Training
-from equipoise.models.info import Strings
 from equipoise.models.protocols import DualEncoder
 from equipoise.models.wrapped import PLACE, Ensemble, Rule, Wrapping, unit_vectors
 
@@ -83,7 +82,7 @@ def ensemble_of(texts: Sequence[SubjectTexts]) -> Ensemble:
     return Ensemble(tuple(Rule(key, tuple(said)) for key, said in sorted(rules.items())), values)
 
 
-def values_named(texts: Sequence[SubjectTexts]) -> Strings:
+def values_named(texts: Sequence[SubjectTexts]) -> tuple[str, ...]:
     """Return the values of attributes that captions name, sorted."""
     named = {value for own in texts for row in own.values for value in row.values()}
     return tuple(sorted(named - {""}))

@@ -24,7 +24,6 @@ from equipoise.mitigate.sets import (
     training_of,
 )
 from equipoise.mitigate.trainable import RECORD
-from equipoise.models.info import Record
 from equipoise.models.wrapped import SETTINGS
 
 REPORT = "report"
@@ -49,8 +48,8 @@ class Loaded:
     test: Test
     split: Split
     training: Training
-    inputs: Mapping[str, Record]
-    counts: Record
+    inputs: Mapping[str, Mapping[str, Any]]
+    counts: Mapping[str, Any]
 
 
 def load(config: Config, *, base: Path = Path()) -> Loaded:
@@ -71,7 +70,7 @@ def load(config: Config, *, base: Path = Path()) -> Loaded:
         # A recipe itself tells whether a model that is there is the one it would write.
         if not any((output / name / file).is_file() for file in (RECORD, SETTINGS)):
             refuse_occupied(output / name)
-    inputs: dict[str, Record] = {}
+    inputs: dict[str, Mapping[str, Any]] = {}
     about = config.images
     columns = (about.subject, about.set, about.caption)
     pictures, values = _read_images(about, (*columns, *about.attributes), base, "images", inputs)
@@ -117,7 +116,7 @@ def load(config: Config, *, base: Path = Path()) -> Loaded:
 
 
 def _texts(
-    config: Config, images: ImageSets, base: Path, inputs: dict[str, Record]
+    config: Config, images: ImageSets, base: Path, inputs: dict[str, Mapping[str, Any]]
 ) -> dict[str, SubjectTexts]:
     about = config.prompts
     table = read_table(
@@ -227,7 +226,7 @@ def _read_images(
     columns: Sequence[str],
     base: Path,
     what: str,
-    inputs: dict[str, Record],
+    inputs: dict[str, Mapping[str, Any]],
 ) -> tuple[TableImages, list[Objects]]:
     """Read a table of images, sorted by id: images, and columns without a missing cell."""
     table = located(config.table, base)

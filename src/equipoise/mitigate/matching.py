@@ -13,11 +13,10 @@ from equipoise.mitigate.directions import ensemble_of, principal_rows
 from equipoise.mitigate.measuring import embed_images
 from equipoise.mitigate.recipe import Names, Progress, SetRecipe
 from equipoise.mitigate.sets import ImageSets, SubjectTexts, Training
-from equipoise.models.info import Texts
 from equipoise.models.protocols import DualEncoder
 from equipoise.models.wrapped import PLACE, Attribute, Matching, Said, Wrapping, unit_vectors
 
-Values = Mapping[str, Texts]
+Values = Mapping[str, Sequence[str]]
 """Values of each attribute, sorted."""
 
 VALUE = "{value}"
@@ -75,7 +74,7 @@ class MatchedPrompts(SetRecipe):
         learned = {"weights": [*weights], "names_a_value": kept}
         return Wrapping(applied_to=(), matching=replace(matching, weights=weights), record=learned)
 
-    def problem(self, attributes: Texts) -> str:
+    def problem(self, attributes: Sequence[str]) -> str:
         """Return the problem of `said` for the attributes of images; "" if there is none."""
         if {*self.said} != {*attributes}:
             return f"said: has {[*self.said]}; expected the attributes {[*attributes]}"

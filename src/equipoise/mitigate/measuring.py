@@ -15,7 +15,6 @@ from equipoise.metrics import cosine_scores, retrieval_measures, similarity_gap
 from equipoise.metrics.rankings.recall import recall_hits
 from equipoise.mitigate.recipe import Progress
 from equipoise.mitigate.sets import ImageSets, Lookup, SubjectTexts
-from equipoise.models.info import Facts, Texts
 from equipoise.models.protocols import DualEncoder
 from equipoise.models.wrapped import unit_vectors
 
@@ -61,14 +60,14 @@ def image_parts(
         yield slice(start, end), _finite(vectors, model)
 
 
-def queries_of(model: DualEncoder, prompts: Sequence[Texts]) -> Floats:
+def queries_of(model: DualEncoder, prompts: Sequence[Sequence[str]]) -> Floats:
     """Return one unit vector for each group of prompts: the mean of their unit vectors."""
     vectors = text_vectors(model, [text for group in prompts for text in group])
     ends = np.cumsum([len(group) for group in prompts])[:-1]
     return unit_vectors(np.stack([part.mean(axis=0) for part in np.split(vectors, ends)]))
 
 
-def text_vectors(model: DualEncoder, texts: Texts) -> Floats:
+def text_vectors(model: DualEncoder, texts: Sequence[str]) -> Floats:
     """Return unit vectors of texts, (n, dimension).
 
     Raises
@@ -103,7 +102,7 @@ class ZeroShotSet:
     name: str
     images: Any
     label: Objects
-    prompts: Mapping[str, Texts]
+    prompts: Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,7 +230,7 @@ def _bias(
     combinations = {*zip(*(values.tolist() for values in images.attributes.values()), strict=True)}
     most = max(1, min(int((images.subject == name).sum()) for name in subjects) - 1)
     k = min(len(combinations), most)
-    shared: Facts = {"queries": images.subject, "sets": images.set, "resampling": None}
+    shared: dict[str, Any] = {"queries": images.subject, "sets": images.set, "resampling": None}
     numbers: Numbers = {}
     for attribute, groups in images.attributes.items():
         ranked = retrieval_measures(
@@ -243,7 +242,7 @@ def _bias(
     return numbers
 
 
-def _by_subject(estimate: Any, metric: str, subjects: Texts) -> dict[str, float]:
+def _by_subject(estimate: Any, metric: str, subjects: Sequence[str]) -> dict[str, float]:
     if len(subjects) == 1 and not estimate.parts:
         return {subjects[0]: estimate.value}
     kept = {part.subject: part.value for part in estimate.parts if part.metric == metric}

@@ -25,7 +25,6 @@ from equipoise.models.edits import (
     insides,
     runs_images,
 )
-from equipoise.models.info import Facts, Strings, Texts
 from equipoise.stats.chance import benjamini_hochberg
 from equipoise.stats.streams import stream
 
@@ -54,13 +53,15 @@ class Recording:
     """
 
     values: Floats32
-    layers: Strings
+    layers: tuple[str, ...]
     layer: Integers
     unit: Integers
     axes: Mapping[str, int]
 
 
-def record_units(model: Any, images: Sequence[Any], *, layers: Texts | None = None) -> Recording:
+def record_units(
+    model: Any, images: Sequence[Any], *, layers: Sequence[str] | None = None
+) -> Recording:
     """Run a model over images and record the activations of its units.
 
     Parameters
@@ -146,11 +147,11 @@ class Selectivity:
         All groups, those without a row as well.
     """
 
-    groups: Strings
+    groups: tuple[str, ...]
     auroc: Floats
     p_value: Floats
     q_value: Floats
-    names: Strings
+    names: tuple[str, ...]
 
     def strongest(self) -> list[tuple[int, int]]:
         """Return units with the group they respond to (place in `names`), the strongest first.
@@ -308,7 +309,7 @@ def find_units(
     images: Sequence[Any],
     groups: Any,
     *,
-    layers: Texts | None = None,
+    layers: Sequence[str] | None = None,
     within: Any = None,
 ) -> Found:
     """Find the units of an image encoder that respond to a group.
@@ -466,7 +467,7 @@ def sweep_units(
     if not counts or min(counts) < 1:
         raise InputError(f"counts={list(counts)}: expected numbers of units from 1")
     before = trial.draws(found.model, replicates, seed)
-    rows: list[Facts] = []
+    rows: list[dict[str, Any]] = []
     for units in dict.fromkeys(min(count, found.recording.values.shape[1]) for count in counts):
         edits = {"selected": choose_units(found, units, mode=mode, alpha=alpha)}
         for number in range(random):

@@ -9,7 +9,6 @@ from equipoise.core import AuditResult, Verdict
 from equipoise.mitigate.assessing import HALFWAY, MARGIN, named
 from equipoise.mitigate.augmentation.experiment import ARMS
 from equipoise.mitigate.measuring import ACCURACY
-from equipoise.models.info import Strings
 from equipoise.report.blocks import (
     Chart,
     Fold,
@@ -156,7 +155,7 @@ _ASSOCIATION = (
 )
 
 
-def accuracies(result: AuditResult) -> list[Strings]:
+def accuracies(result: AuditResult) -> list[tuple[str, ...]]:
     """Return a row for each network: its name, and its accuracy after each training."""
     return [
         (name, *(f"{number(row['accuracy'])} {interval(row['low'], row['high'])}" for row in panel))

@@ -5,7 +5,7 @@ import logging
 import math
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from io import BytesIO
@@ -23,7 +23,6 @@ from equipoise.evidence.store import locked, write
 from equipoise.mitigate.sets import SubjectTexts, Training, content_of
 from equipoise.mitigate.trainable import RECORD, Trainable, trainable
 from equipoise.models import load_model, runtimes
-from equipoise.models.info import Facts, Record
 from equipoise.models.protocols import DualEncoder
 from equipoise.models.wrapped import SETTINGS, Wrapping, save_wrapped
 
@@ -121,7 +120,7 @@ class WrappedRecipe(Recipe):
                 save_wrapped(partial, base.info, wrapping, at=out)
         return "equipoise"
 
-    def _inputs(self, training: Training) -> Facts:
+    def _inputs(self, training: Training) -> dict[str, Any]:
         return {"texts": digest_of_texts(training.texts), "subjects": sorted(training.subjects)}
 
     @abstractmethod
@@ -134,7 +133,7 @@ class WrappedRecipe(Recipe):
 class SetRecipe(WrappedRecipe):
     """A wrapped recipe that learns from the images of all known subjects."""
 
-    def _inputs(self, training: Training) -> Facts:
+    def _inputs(self, training: Training) -> dict[str, Any]:
         sets, known = training.known_images(self.name), training.known
         return {
             "texts": digest_of_texts(known),
@@ -147,9 +146,9 @@ def record_of(
     recipe: Recipe,
     base: DualEncoder,
     seed: int,
-    inputs: Record,
+    inputs: Mapping[str, Any],
     torch: Any = None,
-) -> Facts:
+) -> dict[str, Any]:
     """Return everything that decides a model; nothing of when or where it was made."""
     versions = {"equipoise": __version__}
     if torch is not None:
@@ -185,7 +184,7 @@ def digest_of_images(images: Any, *columns: Objects) -> str:
     return digest.hexdigest()
 
 
-def has_model(out: Path, record: Record) -> bool:
+def has_model(out: Path, record: Mapping[str, Any]) -> bool:
     """Whether a folder holds the whole model of this record already."""
     trained = (out / RECORD).is_file()
     try:
@@ -236,7 +235,7 @@ class Plan:
         Loss on the validation subjects.
     """
 
-    weights: Record
+    weights: Mapping[str, Any]
     steps: int
     learning_rate: float
     look_every: int
@@ -296,7 +295,7 @@ class TrainedRecipe(Recipe):
         shutil.rmtree(folder, ignore_errors=True)
         return subject.prefix
 
-    def _inputs(self, training: Training) -> Facts:
+    def _inputs(self, training: Training) -> dict[str, Any]:
         return {
             "texts": digest_of_texts(training.texts),
             "validation_texts": digest_of_texts(training.validation),
@@ -373,23 +372,23 @@ class _Fit:
         else:
             state.worse += 1
 
-    def _copy(self) -> Facts:
+    def _copy(self) -> dict[str, Any]:
         return {name: weight.detach().clone() for name, weight in self.weights.items()}
 
-    def _restore(self, values: Record) -> None:
+    def _restore(self, values: Mapping[str, Any]) -> None:
         with self.torch.no_grad():
             for name, weight in self.weights.items():
                 weight.copy_(values[name])
 
 
-def save_state(path: Path, record: str, state: Record) -> None:
+def save_state(path: Path, record: str, state: Mapping[str, Any]) -> None:
     """Write the state of a training after its checksum, whole or not at all."""
     content = BytesIO()
     runtimes.torch("hf").save({"record": record, **state}, content)
     write(path, sha256(content.getvalue()).digest() + content.getvalue())
 
 
-def read_state(path: Path, record: str) -> Facts | None:
+def read_state(path: Path, record: str) -> dict[str, Any] | None:
     """Return the state of a training; None without one, or, with a warning, of a damaged one.
 
     Raises
@@ -404,7 +403,7 @@ def read_state(path: Path, record: str) -> Facts | None:
     if sha256(content).digest() != digest:
         logging.getLogger("equipoise").warning("%s is damaged; the training starts again", path)
         return None
-    state: Facts = runtimes.torch("hf").load(
+    state: dict[str, Any] = runtimes.torch("hf").load(
         BytesIO(content), map_location="cpu", weights_only=True
     )
     if state["record"] != record:

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import reduce
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 import pyarrow as pa
 
@@ -31,7 +32,6 @@ from equipoise.mitigate.recipe import Progress, Recipe
 from equipoise.mitigate.sets import ImageSets, Split, SubjectTexts, Training, folds, training_of
 from equipoise.mitigate.trained import Contrastive
 from equipoise.models import load_model
-from equipoise.models.info import Facts, Strings
 from equipoise.models.protocols import DualEncoder
 
 
@@ -205,7 +205,7 @@ def _opened(config: Config, name: str, base: Path) -> DualEncoder:
     return model
 
 
-def plan(config: Config, *, base: Path = Path()) -> Facts:
+def plan(config: Config, *, base: Path = Path()) -> dict[str, Any]:
     """Return counts of what `run` would do; no model is loaded and no image is opened.
 
     Returns
@@ -308,7 +308,7 @@ def _finding(row: Row) -> Finding:
     )  # fmt: skip
 
 
-def notes_of(assessment: Assessment) -> Strings:
+def notes_of(assessment: Assessment) -> tuple[str, ...]:
     """Return the limitations that a reader must know."""
     withheld, folds = sum(len(split.withheld) for split in assessment.splits), assessment.splits
     floor = "the level of a model without the bias"

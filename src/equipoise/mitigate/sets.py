@@ -12,7 +12,6 @@ import numpy as np
 
 from equipoise.core.arrays import Floats, Objects, Positions
 from equipoise.core.errors import InputError
-from equipoise.models.info import Strings
 from equipoise.stats.streams import stream
 
 VALIDATION = 0.2
@@ -35,8 +34,8 @@ class SubjectTexts:
     """
 
     subject: str
-    neutral: Strings
-    attributed: Strings
+    neutral: tuple[str, ...]
+    attributed: tuple[str, ...]
     values: tuple[Mapping[str, str], ...]
 
 
@@ -73,7 +72,7 @@ class ImageSets:
         return len(self.images)
 
     @property
-    def subjects(self) -> Strings:
+    def subjects(self) -> tuple[str, ...]:
         """The subjects, sorted."""
         return tuple(sorted({*self.subject.tolist()}))
 
@@ -156,8 +155,8 @@ class Split:
         When a subject is on both sides, or a side is empty.
     """
 
-    training: Strings
-    withheld: Strings
+    training: tuple[str, ...]
+    withheld: tuple[str, ...]
 
     def __post_init__(self) -> None:
         both = sorted({*self.training} & {*self.withheld})
@@ -249,7 +248,7 @@ class Training:
                 raise InputError(f"there are images of {min(unknown)!r}, and no texts on its side")
 
     @property
-    def subjects(self) -> Strings:
+    def subjects(self) -> tuple[str, ...]:
         """The training subjects, in the order of their texts."""
         return tuple(texts.subject for texts in self.texts)
 
@@ -301,8 +300,8 @@ def training_of(
         Share of validation subjects; 0: none.
     seed : int
     """
-    learned: Strings = tuple(subjects)
-    watched: Strings = ()
+    learned: tuple[str, ...] = tuple(subjects)
+    watched: tuple[str, ...] = ()
     if validation:
         split = split_subjects(subjects, withheld=validation, seed=seed)
         learned, watched = split.training, split.withheld

@@ -2,7 +2,7 @@
 
 import copy
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Any, Literal
 from equipoise.core.errors import ModelError
 from equipoise.models.hf import HfDualEncoder
 from equipoise.models.hub import fetched
-from equipoise.models.info import Facts, ModelInfo, Record, write_settings
+from equipoise.models.info import ModelInfo, write_settings
 from equipoise.models.open_clip import SETTINGS, WEIGHTS, OpenClipEncoder
 from equipoise.models.protocols import DualEncoder
 from equipoise.models.registry import Options
@@ -67,7 +67,7 @@ class Trainable:
         """Return a tensor of vectors of texts, (n, dimension) in float32, not normalised."""
         return self.encoder.encode(texts).float()
 
-    def weights(self, towers: Towers) -> Facts:
+    def weights(self, towers: Towers) -> dict[str, Any]:
         """Return the parameters to train, by name; the others are frozen."""
         chosen = {}
         for name, weight in self.model.named_parameters():
@@ -88,7 +88,7 @@ class Trainable:
         )
         return context
 
-    def save(self, folder: Path, record: Record) -> None:
+    def save(self, folder: Path, record: Mapping[str, Any]) -> None:
         """Write a folder that `load_model` opens, with the record of the model."""
         _write_settings(self.encoder.info, folder)
         if isinstance(self.encoder, OpenClipEncoder):

@@ -13,7 +13,6 @@ from equipoise.core.errors import InputError
 from equipoise.mitigate.recipe import Count, Plan, Rate, TrainedRecipe, digest_of_images
 from equipoise.mitigate.sets import ImageSets, SubjectTexts, Training
 from equipoise.mitigate.trainable import Towers, Trainable
-from equipoise.models.info import Facts
 from equipoise.models.protocols import DualEncoder
 from equipoise.stats.streams import stream
 
@@ -93,7 +92,7 @@ class Contrastive(TrainedRecipe):
             min(look, 100), loss, validation if watched else None,
         )  # fmt: skip
 
-    def _inputs(self, training: Training) -> Facts:
+    def _inputs(self, training: Training) -> dict[str, Any]:
         inputs = super()._inputs(training)
         for name in ("images", "validation_images"):
             images: ImageSets | None = getattr(training, name)

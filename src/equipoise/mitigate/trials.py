@@ -11,7 +11,6 @@ import pyarrow as pa
 from equipoise.core.arrays import Floats
 from equipoise.core.errors import InputError
 from equipoise.core.groups import Groups
-from equipoise.models.info import Facts, Texts
 from equipoise.models.wrapped import unit_vectors
 from equipoise.stats.intervals import percentile
 from equipoise.stats.streams import unit_keys, unit_times
@@ -42,8 +41,8 @@ class Trial:
 
     images: Sequence[Any]
     groups: Any
-    concepts: Mapping[str, Texts]
-    captions: Texts | None = None
+    concepts: Mapping[str, Sequence[str]]
+    captions: Sequence[str] | None = None
     units: Any = None
     k: int = 100
 
@@ -182,11 +181,11 @@ def compare_models(
     return pa.Table.from_pylist(change_rows(first, second))
 
 
-def change_rows(before: Mapping[str, Floats], after: Mapping[str, Floats]) -> list[Facts]:
+def change_rows(before: Mapping[str, Floats], after: Mapping[str, Floats]) -> list[dict[str, Any]]:
     """Return each measure of `Trial.draws` before, after and their difference, with intervals."""
     rows = []
     for name, first in before.items():
-        row: Facts = {"measure": name}
+        row: dict[str, Any] = {"measure": name}
         second = after[name]
         for what, draws in (("before", first), ("after", second), ("difference", second - first)):
             low, high = percentile(draws[1:], 0.95)

@@ -4,7 +4,7 @@ import inspect
 import json
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,16 +16,7 @@ from equipoise.core.errors import EquipoiseError, ModelError
 from equipoise.models.generators import Sampling
 from equipoise.models.hub import PICKLED_ONLY, commit, fetched, without_revision
 from equipoise.models.images import Image
-from equipoise.models.info import (
-    Facts,
-    ModelInfo,
-    Record,
-    Strings,
-    Texts,
-    digests,
-    one_digest,
-    settings_in,
-)
+from equipoise.models.info import ModelInfo, digests, one_digest, settings_in
 from equipoise.models.registry import Options, adapter
 from equipoise.models.runtimes import Batches, Placement, diffusers, place, quiet, transformers
 
@@ -34,7 +25,7 @@ _WEIGHTS = ("model", "diffusion_pytorch_model")
 _PICKLED = ("pytorch_model", "diffusion_pytorch_model")
 
 
-def _find(asked: str, options: Options) -> tuple[Path, Facts]:
+def _find(asked: str, options: Options) -> tuple[Path, dict[str, Any]]:
     """Return the folder of a pipeline, here, in the local cache or fetched, and its index."""
     folder = Path(asked).expanduser()
     if folder.is_dir():
@@ -58,7 +49,7 @@ def _find(asked: str, options: Options) -> tuple[Path, Facts]:
     return folder, index
 
 
-def _refuse_code(asked: str, index: Record, options: Options) -> None:
+def _refuse_code(asked: str, index: Mapping[str, Any], options: Options) -> None:
     """Refuse a pipeline or a part of it whose class is in a file that came with it."""
     from diffusers import pipelines
 
@@ -79,7 +70,7 @@ def _refuse_code(asked: str, index: Record, options: Options) -> None:
         )
 
 
-def _parts(index: Record) -> dict[str, str]:
+def _parts(index: Mapping[str, Any]) -> dict[str, str]:
     """Return the library of each part of a pipeline."""
     return {
         part: given[0]
@@ -88,10 +79,10 @@ def _parts(index: Record) -> dict[str, str]:
     }
 
 
-def _weights(asked: str, folder: Path, index: Record, options: Options) -> list[Path]:
+def _weights(asked: str, folder: Path, index: Mapping[str, Any], options: Options) -> list[Path]:
     """Return the weights that are loaded: the whole file or its shards, of no variant."""
 
-    def files(part: str, names: Strings, suffix: str) -> list[Path]:
+    def files(part: str, names: tuple[str, ...], suffix: str) -> list[Path]:
         shape = re.compile(rf"({'|'.join(names)})(-\d+-of-\d+)?\.{suffix}")
         return [path for path in (folder / part).glob("*") if shape.fullmatch(path.name)]
 
@@ -184,7 +175,7 @@ class DiffusersGenerator:
     _batches: dict[int, Batches] = field(default_factory=dict, init=False)
 
     def generate(
-        self, prompts: Texts, *, seeds: Sequence[int], sampling: Sampling
+        self, prompts: Sequence[str], *, seeds: Sequence[int], sampling: Sampling
     ) -> list[Image | None]:
         """Make one image for each prompt; see `ImageGenerator.generate`.
 
@@ -222,7 +213,7 @@ class DiffusersGenerator:
             "1.x or 2.x, or generate prompts without sets."
         )
 
-    def check_prompts(self, prompts: Texts, sampling: Sampling) -> None:
+    def check_prompts(self, prompts: Sequence[str], sampling: Sampling) -> None:
         """Refuse texts, and a negative prompt, that are longer than the pipeline reads.
 
         Raises
@@ -232,7 +223,7 @@ class DiffusersGenerator:
         """
         check_lengths(self.pipeline, (*prompts, sampling.negative_prompt), self.info.name)
 
-    def tokens(self, prompts: Texts) -> list[tuple[int, ...]]:
+    def tokens(self, prompts: Sequence[str]) -> list[tuple[int, ...]]:
         """Return the tokens of prompts, padded as the pipeline does; `check_prompts` goes first."""
         tokenizer = self.pipeline.tokenizer
         most = tokenizer.model_max_length
@@ -252,7 +243,7 @@ class DiffusersGenerator:
 
     def generate_with(
         self,
-        prompts: Texts,
+        prompts: Sequence[str],
         *,
         seeds: Sequence[int],
         sampling: Sampling,
@@ -273,7 +264,7 @@ class DiffusersGenerator:
         scheduler.set_timesteps(sampling.steps)
         attention.begin(len(scheduler.timesteps))
 
-        def advance(*_: Any) -> Facts:
+        def advance(*_: Any) -> dict[str, Any]:
             attention.advance()
             return {}
 
@@ -287,12 +278,12 @@ class DiffusersGenerator:
     def _made(
         self,
         sampling: Sampling,
-        prompts: Texts,
+        prompts: Sequence[str],
         seeds: Sequence[int],
         **control: Any,
     ) -> list[Image | None]:
         torch, away = self.placement.torch, sampling.negative_prompt
-        settings: Facts = {
+        settings: dict[str, Any] = {
             "num_inference_steps": sampling.steps,
             "guidance_scale": sampling.guidance,
             "negative_prompt": None if away is None else [away] * len(prompts),
@@ -374,9 +365,9 @@ def load(asked: str, options: Options) -> DiffusersGenerator:
 
 
 def _pipeline(
-    folder: Path, index: Record, options: Options, placement: Placement, library: Any
+    folder: Path, index: Mapping[str, Any], options: Options, placement: Placement, library: Any
 ) -> Any:
-    more: Facts = {"trust_remote_code": True} if options.trust_remote_code else {}
+    more: dict[str, Any] = {"trust_remote_code": True} if options.trust_remote_code else {}
     # Parts that the pipeline was saved without, such as a third text encoder.
     more |= {part: None for part, given in index.items() if given == [None, None]}
     with quiet(library), quiet(transformers()), warnings.catch_warnings():

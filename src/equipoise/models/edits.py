@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from difflib import get_close_matches
@@ -15,7 +15,7 @@ from equipoise.core.arrays import Floats32
 from equipoise.core.errors import ModelError
 from equipoise.models.hub import without_revision
 from equipoise.models.images import Images, as_rgb, pillow_images
-from equipoise.models.info import Facts, ModelInfo, Record, Strings
+from equipoise.models.info import ModelInfo
 from equipoise.models.preprocessing import Recipe, of_transformers
 from equipoise.models.protocols import Classifier, DualEncoder
 from equipoise.models.registry import (
@@ -116,14 +116,14 @@ class Insides:
     module: Any
     recipe: Recipe | None
     backend: str
-    prepared: Callable[[Images], Record]
+    prepared: Callable[[Images], Mapping[str, Any]]
 
     @property
     def name(self) -> str:
         """The model's name, for messages."""
         return str(self.model.info.name)
 
-    def inputs(self, images: Images) -> Facts:
+    def inputs(self, images: Images) -> dict[str, Any]:
         """Return what the module takes for images, on its device."""
         given = self.prepared(as_rgb(images))
         weight = next(iter(self.module.parameters()))
@@ -206,8 +206,8 @@ def insides(model: Any) -> Insides:
         settings = json.loads(processor.to_json_string())
         recipe = of_transformers(settings, getattr(processor, "backend", ""))
 
-        def prepare(images: Images) -> Record:
-            inputs: Record = processor(images=pillow_images(images), return_tensors="pt")
+        def prepare(images: Images) -> Mapping[str, Any]:
+            inputs: Mapping[str, Any] = processor(images=pillow_images(images), return_tensors="pt")
             return inputs
 
     if not isinstance(module, torch.nn.Module) or prepare is None:
@@ -332,7 +332,7 @@ class EditedClassifier(Edited):
     """A classifier."""
 
     @property
-    def labels(self) -> Strings:
+    def labels(self) -> tuple[str, ...]:
         """Names of the classes."""
         return tuple(self.base.labels)
 

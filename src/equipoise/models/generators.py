@@ -7,7 +7,6 @@ from typing import Any, Protocol, runtime_checkable
 
 from equipoise.core.errors import InputError
 from equipoise.models.images import Image
-from equipoise.models.info import Texts
 from equipoise.models.protocols import Model
 
 
@@ -55,7 +54,7 @@ class ImageGenerator(Model, Protocol):
     """A model that makes images from texts."""
 
     def generate(
-        self, prompts: Texts, *, seeds: Sequence[int], sampling: Sampling
+        self, prompts: Sequence[str], *, seeds: Sequence[int], sampling: Sampling
     ) -> list[Image | None]:
         """Make one image for each prompt.
 
@@ -88,7 +87,7 @@ class ControlledGenerator(ImageGenerator, Protocol):
         """
         ...
 
-    def tokens(self, prompts: Texts) -> list[tuple[int, ...]]:
+    def tokens(self, prompts: Sequence[str]) -> list[tuple[int, ...]]:
         """Return what the columns of attention to each prompt are: as many tokens for all."""
         ...
 
@@ -98,7 +97,7 @@ class ControlledGenerator(ImageGenerator, Protocol):
 
     def generate_with(
         self,
-        prompts: Texts,
+        prompts: Sequence[str],
         *,
         seeds: Sequence[int],
         sampling: Sampling,

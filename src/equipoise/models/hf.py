@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -15,7 +15,7 @@ from equipoise.core.arrays import Floats32
 from equipoise.core.errors import MissingExtraError, ModelError
 from equipoise.models.hub import PICKLED_ONLY, cached, commit, fetched, without_revision
 from equipoise.models.images import Images, pillow_images
-from equipoise.models.info import Facts, ModelInfo, Record, Texts, digests, settings_in
+from equipoise.models.info import ModelInfo, digests, settings_in
 from equipoise.models.preprocessing import Preparation, of_transformers, preparation
 from equipoise.models.registry import Options, Preview, adapter
 from equipoise.models.runtimes import Batches, Placement, place, quiet, transformers
@@ -50,7 +50,7 @@ class Checkpoint:
     """
 
     folder: Path
-    config: Facts
+    config: dict[str, Any]
     weights: tuple[Path, ...]
 
     @property
@@ -92,7 +92,7 @@ def find_checkpoint(asked: str, options: Options) -> Checkpoint:
     return Checkpoint(folder, _config(folder), _weights(folder, options))
 
 
-def _config(folder: Path) -> Facts:
+def _config(folder: Path) -> dict[str, Any]:
     path = folder / CONFIG
     try:
         config = json.loads(path.read_bytes())
@@ -225,7 +225,7 @@ class Source:
         )
 
     def info(
-        self, family: str, preprocessing: Facts, tower: Tower | None = None, **facts: Any
+        self, family: str, preprocessing: dict[str, Any], tower: Tower | None = None, **facts: Any
     ) -> ModelInfo:
         """Gather what is known of the model."""
         files = self.checkpoint.digests(self.options.trust_remote_code)
@@ -237,7 +237,7 @@ class Source:
         )  # fmt: skip
 
 
-def _facts(processor: Any, tokenizer: Any = None, settings: Any = ()) -> Facts:
+def _facts(processor: Any, tokenizer: Any = None, settings: Any = ()) -> dict[str, Any]:
     """Return which image processor and tokenizer run, and their settings."""
     facts = {
         "image_processor": type(processor).__name__,
@@ -249,7 +249,7 @@ def _facts(processor: Any, tokenizer: Any = None, settings: Any = ()) -> Facts:
     return facts | {"tokenizer": type(tokenizer).__name__, "text": dict(settings)}
 
 
-def _outputs(head: Any, model: Any, inputs: Record) -> tuple[Any, ...]:
+def _outputs(head: Any, model: Any, inputs: Mapping[str, Any]) -> tuple[Any, ...]:
     """Logits, and what the last layer sees where there is one."""
     if head is None:
         return (model(**inputs).logits,)
@@ -318,22 +318,22 @@ ENCODERS["FlavaForPreTraining"] = ENCODERS["FlavaModel"]
 class HfDualEncoder(TowerEncoder):
     """A dual encoder of transformers."""
 
-    text_settings: Facts
+    text_settings: dict[str, Any]
     family: EncoderFamily
 
-    def encode(self, texts: Texts) -> Any:
+    def encode(self, texts: Sequence[str]) -> Any:
         """Return a tensor of vectors of texts, (n, dimension)."""
         inputs = self.tokenizer(self._cased(texts), return_tensors="pt", **self.text_settings)
         output = self.model.get_text_features(**self.placement.put(inputs))
         return self.family.vector(output)
 
-    def count_long(self, texts: Texts) -> tuple[int, int]:
+    def count_long(self, texts: Sequence[str]) -> tuple[int, int]:
         """Return how many texts are too long, and how many tokens the model reads."""
         most = self.text_settings["max_length"]
         tokens = self.tokenizer(self._cased(texts), verbose=False).input_ids
         return sum(len(ids) > most for ids in tokens), most
 
-    def _cased(self, texts: Texts) -> list[str]:
+    def _cased(self, texts: Sequence[str]) -> list[str]:
         return [text.lower() if self.family.lowercase else text for text in texts]
 
 
@@ -377,7 +377,7 @@ def load_dual_encoder(source: Source) -> HfDualEncoder:
     return HfDualEncoder(info, model, prepare, tower, tokenizer, *batches, settings, family)
 
 
-Tensors = Facts
+Tensors = dict[str, Any]
 
 
 SCORERS = {
@@ -395,12 +395,12 @@ class HfPairScorer:
     model: Any
     prepare: Preparation
     tokenizer: Any
-    text_settings: Facts
+    text_settings: dict[str, Any]
     placement: Placement
     image_batches: Batches
     pair_batches: Batches
 
-    def score(self, images: Images, texts: Texts) -> Floats32:
+    def score(self, images: Images, texts: Sequence[str]) -> Floats32:
         """Return the probability that an image and a text match, of every pair.
 
         Parameters
@@ -420,7 +420,7 @@ class HfPairScorer:
         tokens = self.tokens(texts)
         return np.concatenate(self.image_batches.map(lambda some: self._rows(some, tokens), images))
 
-    def tokens(self, texts: Texts) -> Tensors:
+    def tokens(self, texts: Sequence[str]) -> Tensors:
         """Return the tensors of texts."""
         tokens = self.tokenizer(list(texts), return_tensors="pt", **self.text_settings)
         return self.placement.put(tokens)
@@ -639,7 +639,7 @@ def _preview(target: str) -> Preview:
     return Preview("answerer" if architecture in ANSWERERS else None)
 
 
-def _identify(target: str, options: Options) -> Facts:
+def _identify(target: str, options: Options) -> dict[str, Any]:
     placement = place(options.device, options.dtype, "hf")
     checkpoint = find_checkpoint(target, options)
     files = checkpoint.digests(options.trust_remote_code)

@@ -1,12 +1,14 @@
 """Files of a hub's repository: from the local cache, or fetched."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from equipoise.core.errors import MissingExtraError, ModelError
-from equipoise.models.info import Facts, Texts, digests, settings_in
+from equipoise.models.info import digests, settings_in
 from equipoise.models.registry import Options
 from equipoise.models.runtimes import place
 
@@ -18,7 +20,9 @@ PICKLED_ONLY = (
 )
 
 
-def fetched(asked: str, options: Options, patterns: Texts, ignored: Texts = ("*/*",)) -> Path:
+def fetched(
+    asked: str, options: Options, patterns: Sequence[str], ignored: Sequence[str] = ("*/*",)
+) -> Path:
     """Return the folder with the files of a repository.
 
     Parameters
@@ -91,7 +95,7 @@ def commit(folder: Path) -> str | None:
     return folder.name if re.fullmatch(r"[0-9a-f]{40}", folder.name) else None
 
 
-def weights_file(asked: str, folder: Path, names: Texts, options: Options) -> Path:
+def weights_file(asked: str, folder: Path, names: Sequence[str], options: Options) -> Path:
     """Return the first of some files that is there; a pickle only where that is allowed."""
     there = [folder / name for name in names if (folder / name).is_file()]
     if not there:
@@ -128,11 +132,11 @@ class LibraryWeights:
     weights: Path
     settings: Path | None = None
     revision: str | None = None
-    image_settings: Facts = field(default_factory=dict)
+    image_settings: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def in_folder(
-        cls, target: str, settings: str, names: Texts, options: Options
+        cls, target: str, settings: str, names: Sequence[str], options: Options
     ) -> "LibraryWeights":
         """Return the weights of a folder that holds a library's settings, or of ``hf-hub:id``.
 
@@ -167,7 +171,7 @@ class LibraryWeights:
         """The SHA-256 of the weights and of every file beside them that may be read."""
         return self.digest | digests(settings_in(self.settings.parent) if self.settings else [])
 
-    def identity(self, library: str, options: Options) -> Facts:
+    def identity(self, library: str, options: Options) -> dict[str, Any]:
         """Return the facts that decide which model it is; see `Adapter.identify`."""
         facts = {"files": self.files, "architecture": self.own_name, "revision": self.revision}
         return facts | place(options.device, options.dtype, library).identity

@@ -2,19 +2,10 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
-
-Facts = dict[str, Any]
-"""Facts by name, as JSON takes them, or tensors by name."""
-
-Record = Mapping[str, Any]
-"""The same, to be read alone."""
-
-Texts = Sequence[str]
-Strings = tuple[str, ...]
 
 WEIGHTS = frozenset(
     {".bin", ".ckpt", ".gguf", ".h5", ".msgpack", ".onnx", ".ot", ".pt", ".pth", ".safetensors"}
@@ -83,7 +74,7 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def write_settings(path: Path, settings: Record) -> None:
+def write_settings(path: Path, settings: Mapping[str, Any]) -> None:
     """Write settings as JSON: the same bytes for the same settings."""
     text = json.dumps(settings, indent=1, sort_keys=True)
     path.write_text(f"{text}\n", encoding="utf-8")

@@ -14,7 +14,7 @@ from equipoise.core.errors import ModelError
 from equipoise.core.files import read_regular
 from equipoise.models.hub import without_revision
 from equipoise.models.images import Images, as_rgb
-from equipoise.models.info import Facts, ModelInfo, Strings, digests, one_digest
+from equipoise.models.info import ModelInfo, digests, one_digest
 from equipoise.models.registry import Options, Preview, adapter
 
 # Fields of ONNX's messages that lead to tensors, by their numbers in onnx.proto.
@@ -146,7 +146,7 @@ class OnnxClassifier:
     """
 
     path: str
-    labels: Strings
+    labels: tuple[str, ...]
     session: Any
     batch_size: int
     info: ModelInfo
@@ -241,7 +241,7 @@ def _preview(target: str) -> Preview:
     return Preview("classifier", tuple(name for line in lines if (name := line.strip())))
 
 
-def _identify(target: str, _: Options) -> Facts | None:
+def _identify(target: str, _: Options) -> dict[str, Any] | None:
     path = Path(target)
     if not path.is_file() or not labels_path(path).is_file():
         return None

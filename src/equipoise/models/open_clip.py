@@ -3,6 +3,7 @@
 import hashlib
 import json
 import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,6 @@ from equipoise.models.hub import (
     weights_file,
     without_revision,
 )
-from equipoise.models.info import Facts, Record, Texts
 from equipoise.models.preprocessing import of_open_clip, preparation, stacked
 from equipoise.models.registry import Options, Preview, adapter
 from equipoise.models.runtimes import Placement, open_clip, place
@@ -39,11 +39,11 @@ PREPARED = {
 class OpenClipEncoder(TowerEncoder):
     """A dual encoder of open_clip."""
 
-    def encode(self, texts: Texts) -> Any:
+    def encode(self, texts: Sequence[str]) -> Any:
         """Return a tensor of vectors of texts, (n, dimension)."""
         return self.model.encode_text(self.tokenizer(list(texts)).to(self.placement.device))
 
-    def count_long(self, texts: Texts) -> tuple[int, int]:
+    def count_long(self, texts: Sequence[str]) -> tuple[int, int]:
         """Return how many texts are too long, and how many tokens the model reads."""
         if not hasattr(self.tokenizer, "encode"):
             return 0, 0
@@ -51,7 +51,7 @@ class OpenClipEncoder(TowerEncoder):
         return sum(len(self.tokenizer.encode(text)) + 2 > most for text in texts), most
 
 
-def _identify(target: str, options: Options) -> Facts | None:
+def _identify(target: str, options: Options) -> dict[str, Any] | None:
     found = _find(open_clip(), target, options)
     # An architecture can be one that the user added.
     config = None if found.settings else open_clip().get_model_config(found.architecture)
@@ -190,5 +190,5 @@ def _encoder(
     return OpenClipEncoder(info, model, prepare, tower, tokenizer, *batches)
 
 
-def _seen(model: Any, inputs: Record) -> tuple[Any, ...]:
+def _seen(model: Any, inputs: Mapping[str, Any]) -> tuple[Any, ...]:
     return (model.encode_image(inputs["pixel_values"]),)

@@ -1,7 +1,7 @@
 """How images become tensors: the library's steps, and faster ones that agree with them."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
@@ -12,12 +12,11 @@ import numpy as np
 from equipoise.core.arrays import Floats32
 from equipoise.core.errors import InputError
 from equipoise.models.images import Image, Images, as_rgb, pillow_images
-from equipoise.models.info import Record
 
 Sides = tuple[int, int]
 """Height and width."""
 
-Library = Callable[[Images], Record]
+Library = Callable[[Images], Mapping[str, Any]]
 """A library's own call: from Pillow images to tensors by name."""
 
 PILLOW_MODES = {2: "bilinear", 3: "bicubic"}
@@ -73,7 +72,7 @@ class Recipe:
         return cut((height - self.crop[0]) / 2), cut((width - self.crop[1]) / 2)
 
 
-def of_transformers(settings: Record, backend: str) -> Recipe | None:
+def of_transformers(settings: Mapping[str, Any], backend: str) -> Recipe | None:
     """Read the settings of an image processor of transformers.
 
     Parameters
@@ -111,7 +110,7 @@ def of_transformers(settings: Record, backend: str) -> Recipe | None:
     return _recipe(resize, mode, crop, (mean, std, float(factor)), pillow=backend != "torchvision")
 
 
-def of_open_clip(settings: Record) -> Recipe | None:
+def of_open_clip(settings: Mapping[str, Any]) -> Recipe | None:
     """Read the `preprocess_cfg` of a model of open_clip; None where it says something else."""
     size, how = _pair(settings.get("size")), settings.get("resize_mode")
     if size is None or how not in {"shortest", "squash"} or settings.get("mode") != "RGB":
@@ -123,7 +122,7 @@ def of_open_clip(settings: Record) -> Recipe | None:
     return _recipe(resize, str(settings.get("interpolation")), crop, scale, rounds=True)
 
 
-def of_timm(settings: Record) -> Recipe | None:
+def of_timm(settings: Mapping[str, Any]) -> Recipe | None:
     """Read what `resolve_model_data_config` tells of a model; None where it says something else."""
     channels, *sides = settings.get("input_size") or (0,)
     size, share = _pair(sides), settings.get("crop_pct") or 0.875
@@ -286,7 +285,7 @@ class Preparation:
         """Which of the two runs."""
         return {"prepared_by": "library" if self.fast is None else VERSION}
 
-    def __call__(self, images: Images) -> Record:
+    def __call__(self, images: Images) -> Mapping[str, Any]:
         """Return tensors by name.
 
         Parameters

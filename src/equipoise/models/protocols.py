@@ -1,12 +1,12 @@
 """What a model must offer to be audited: one of four small protocols."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from equipoise.core.arrays import Floats32
 from equipoise.models.images import Images
-from equipoise.models.info import ModelInfo, Strings, Texts
+from equipoise.models.info import ModelInfo
 
 
 @runtime_checkable
@@ -33,7 +33,7 @@ class DualEncoder(Model, Protocol):
         """Return projected vectors of n images, (n, dimension), not normalised."""
         ...
 
-    def embed_texts(self, texts: Texts) -> Floats32:
+    def embed_texts(self, texts: Sequence[str]) -> Floats32:
         """Return projected vectors of n texts, (n, dimension), not normalised."""
         ...
 
@@ -42,7 +42,7 @@ class DualEncoder(Model, Protocol):
 class PairScorer(Model, Protocol):
     """A model that sees an image and a text together and says how well they match."""
 
-    def score(self, images: Images, texts: Texts) -> Floats32:
+    def score(self, images: Images, texts: Sequence[str]) -> Floats32:
         """Return how well each of n images matches each of m texts.
 
         Returns
@@ -58,7 +58,7 @@ class Classifier(Model, Protocol):
     """A model that gives each image a probability per label."""
 
     @property
-    def labels(self) -> Strings:
+    def labels(self) -> tuple[str, ...]:
         """Names of the classes, in the order of the columns of `predict_proba`."""
         ...
 

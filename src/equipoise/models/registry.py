@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from equipoise.core.errors import InputError, ModelError
-from equipoise.models.info import Facts, Strings
 from equipoise.models.protocols import Offer
 
 
@@ -40,7 +39,7 @@ class Options:
 
 
 Load = Callable[[str, Options], Any]
-Identify = Callable[[str, Options], Facts | None]
+Identify = Callable[[str, Options], dict[str, Any] | None]
 LoadT = TypeVar("LoadT", bound=Load)
 
 
@@ -58,7 +57,7 @@ class Preview:
     """
 
     offer: Offer | None = None
-    labels: Strings = ()
+    labels: tuple[str, ...] = ()
     dimension: int | None = None
 
 

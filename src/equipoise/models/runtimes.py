@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from equipoise.core.errors import MissingExtraError, ModelError
-from equipoise.models.info import Facts
 
 Result = TypeVar("Result")
 
@@ -156,7 +155,7 @@ class Placement:
         """What of it is part of a model's key: not the number of a device such as cuda:1."""
         return {"device": self.device.partition(":")[0], "dtype": self.dtype}
 
-    def put(self, inputs: Any) -> Facts:
+    def put(self, inputs: Any) -> dict[str, Any]:
         """Return tensors by name on the device, floats in the model's data type."""
         return {
             # Some processors add lists of sizes.

@@ -1,12 +1,12 @@
 """The prefix ``timm:``: image classifiers of timm, by name, file, folder or hub id."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from equipoise.core.errors import ModelError
 from equipoise.models.hub import LibraryWeights, checked, without_revision
-from equipoise.models.info import Facts, Record, Strings
 from equipoise.models.preprocessing import of_timm, preparation, stacked
 from equipoise.models.registry import Options, Preview, adapter
 from equipoise.models.runtimes import place, timm
@@ -16,13 +16,13 @@ SETTINGS = "config.json"
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 
 
-def _outputs(model: Any, inputs: Record) -> tuple[Any, ...]:
+def _outputs(model: Any, inputs: Mapping[str, Any]) -> tuple[Any, ...]:
     """Logits, and what the last layer sees."""
     seen = model.forward_features(inputs["pixel_values"])
     return model.forward_head(seen), model.forward_head(seen, pre_logits=True)
 
 
-def _identify(target: str, options: Options) -> Facts:
+def _identify(target: str, options: Options) -> dict[str, Any]:
     return _find(timm(), target, options).identity("timm", options)
 
 
@@ -99,7 +99,7 @@ def _find(library: Any, target: str, options: Options) -> LibraryWeights:
     return LibraryWeights.in_folder(f"hf-hub:{settings.hf_hub_id}", SETTINGS, WEIGHTS, options)
 
 
-def _labels(library: Any, model: Any) -> Strings:
+def _labels(library: Any, model: Any) -> tuple[str, ...]:
     """Names from the checkpoint, else of ImageNet's classes, else the classes' numbers."""
     names = model.pretrained_cfg.get("label_names")
     if names:

@@ -2,7 +2,7 @@
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -15,13 +15,13 @@ from equipoise.core.arrays import Floats32
 from equipoise.core.errors import MissingExtraError, ModelError
 from equipoise.models import openvino
 from equipoise.models.images import Images
-from equipoise.models.info import ModelInfo, Record, Strings, Texts, one_digest
+from equipoise.models.info import ModelInfo, one_digest
 from equipoise.models.preprocessing import Preparation
 from equipoise.models.registry import Options
 from equipoise.models.runtimes import Batches, Placement, has_bfloat16
 
 Outputs = tuple[Any, ...]
-Call = Callable[[Any, Record], Outputs]
+Call = Callable[[Any, Mapping[str, Any]], Outputs]
 """From a model and its inputs by name to tensors of one row an image."""
 
 # Beside torch in float32, on random levels: a converted tower that is another one is far off.
@@ -125,7 +125,7 @@ class Tower:
     """
 
     placement: Placement
-    run: Callable[[Record], Outputs]
+    run: Callable[[Mapping[str, Any]], Outputs]
 
 
 def build_tower(
@@ -169,7 +169,7 @@ def build_tower(
         placement = replace(placement, backend="torch")
         model = model.to(placement.torch_dtype)
 
-    def run(inputs: Record) -> Outputs:
+    def run(inputs: Mapping[str, Any]) -> Outputs:
         with placement.torch.inference_mode():
             outputs = call(model, placement.put(inputs))
             return tuple(tensor.float().cpu() for tensor in outputs)
@@ -206,7 +206,7 @@ def _converted(placement: Placement, model: Any, call: Call, prepare: Preparatio
     finally:
         torch.backends.mha.set_fastpath_enabled(fast_path)
 
-    def outputs(inputs: Record) -> Outputs:
+    def outputs(inputs: Mapping[str, Any]) -> Outputs:
         found = run(inputs["pixel_values"].float().numpy())
         return tuple(torch.from_numpy(array) for array in found)
 
@@ -285,11 +285,11 @@ class TowerEncoder(ABC):
         return self.tower.placement
 
     @abstractmethod
-    def encode(self, texts: Texts) -> Any:
+    def encode(self, texts: Sequence[str]) -> Any:
         """Return a tensor of vectors of texts, (n, dimension)."""
 
     @abstractmethod
-    def count_long(self, texts: Texts) -> tuple[int, int]:
+    def count_long(self, texts: Sequence[str]) -> tuple[int, int]:
         """Return how many texts are too long, and how many tokens the model reads."""
 
     def embed_images(self, images: Images) -> Floats32:
@@ -300,7 +300,7 @@ class TowerEncoder(ABC):
         """
         return _stack(self.info.dimension, self.image_batches.map(self._images, images))
 
-    def embed_texts(self, texts: Texts) -> Floats32:
+    def embed_texts(self, texts: Sequence[str]) -> Floats32:
         """Return projected vectors of n texts, (n, dimension), not normalised.
 
         A text that is longer than the model reads is cut, with a warning that counts them.
@@ -317,7 +317,7 @@ class TowerEncoder(ABC):
     def _images(self, images: Images) -> Floats32:
         return _array(self.tower.run(self.prepare(images))[0])
 
-    def _texts(self, texts: Texts) -> Floats32:
+    def _texts(self, texts: Sequence[str]) -> Floats32:
         with self.placement.torch.inference_mode():
             return _array(self.encode(texts).float().cpu())
 
@@ -330,7 +330,7 @@ class TowerClassifier:
     """
 
     info: ModelInfo
-    labels: Strings
+    labels: tuple[str, ...]
     model: Any
     prepare: Preparation
     tower: Tower

@@ -17,16 +17,7 @@ from pydantic import TypeAdapter
 from equipoise.core.arrays import Booleans, Floats, Floats32, Positions
 from equipoise.core.errors import ModelError
 from equipoise.models.hub import without_revision
-from equipoise.models.info import (
-    Facts,
-    ModelInfo,
-    Record,
-    Strings,
-    Texts,
-    digests,
-    one_digest,
-    write_settings,
-)
+from equipoise.models.info import ModelInfo, digests, one_digest, write_settings
 from equipoise.models.protocols import DualEncoder
 from equipoise.models.registry import Options, absolute, adapter, load_nested, relative
 
@@ -46,7 +37,7 @@ class Rule:
     """
 
     neutral: str
-    attributed: Strings
+    attributed: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -62,9 +53,9 @@ class Ensemble:
     """
 
     rules: tuple[Rule, ...]
-    values: Strings
+    values: tuple[str, ...]
 
-    def said(self, text: str) -> Strings:
+    def said(self, text: str) -> tuple[str, ...]:
         """Return the captions that a text stands for; itself where it is not neutral."""
         for pattern, rule in self._patterns:
             found = pattern.fullmatch(text)
@@ -87,10 +78,10 @@ class Ensemble:
         return naming(self.values)
 
 
-Embed = Callable[[Texts], Floats32]
+Embed = Callable[[Sequence[str]], Floats32]
 
 
-def mean_vectors(embed_texts: Embed, said: Sequence[Texts]) -> Floats32:
+def mean_vectors(embed_texts: Embed, said: Sequence[Sequence[str]]) -> Floats32:
     """Return one vector for each group of captions: the mean of their unit vectors.
 
     Of a single caption it is the vector itself, as long as it is. Every caption is read once.
@@ -108,7 +99,7 @@ def mean_vectors(embed_texts: Embed, said: Sequence[Texts]) -> Floats32:
     return np.array(found, dtype=np.float32).reshape(len(said), vectors.shape[1])
 
 
-def naming(words: Texts) -> re.Pattern[str]:
+def naming(words: Sequence[str]) -> re.Pattern[str]:
     """Return a pattern that finds any of some words as a whole word, whatever its case."""
     every = "|".join(re.escape(one) for one in sorted(words, key=len, reverse=True))
     return re.compile(rf"(?<!\w)(?:{every})(?!\w)" if every else r"(?!)", re.IGNORECASE)
@@ -141,13 +132,13 @@ class Wrapping:
 
     ensemble: Ensemble | None = None
     transform: Floats32 | None = None
-    applied_to: Strings = ("texts", "images")
-    spared: Strings = ()
+    applied_to: tuple[str, ...] = ("texts", "images")
+    spared: tuple[str, ...] = ()
     matching: Matching | None = None
-    record: Record = field(default_factory=dict)
+    record: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def facts(self) -> Facts:
+    def facts(self) -> dict[str, Any]:
         """All that decides an output but the numbers of the transform, as JSON takes it."""
         return {
             "ensemble": None if self.ensemble is None else asdict(self.ensemble),
@@ -179,12 +170,12 @@ class WrappedEncoder:
         found, matching = self._transformed(found, chosen), self.wrapping.matching
         return found if matching is None else matching.images(found)
 
-    def embed_texts(self, texts: Texts) -> Floats32:
+    def embed_texts(self, texts: Sequence[str]) -> Floats32:
         """Return projected vectors of n texts, (n, dimension), not normalised."""
         matching = self.wrapping.matching
         return self._read(texts) if matching is None else matching.texts(self._read, texts)
 
-    def _read(self, texts: Texts) -> Floats32:
+    def _read(self, texts: Sequence[str]) -> Floats32:
         ensemble, applied = self.wrapping.ensemble, "texts" in self.wrapping.applied_to
         if ensemble is None:
             found = self.base.embed_texts(texts)
@@ -357,9 +348,9 @@ class Settings:
     base: str
     base_weights_sha256: str
     ensemble: Ensemble | None
-    applied_to: Strings
-    spared: Strings
-    record: Facts
+    applied_to: tuple[str, ...]
+    spared: tuple[str, ...]
+    record: dict[str, Any]
     matching: _Facts | None = None
 
 
@@ -411,7 +402,7 @@ class Matching:
         return matching
 
     @property
-    def facts(self) -> Facts:
+    def facts(self) -> dict[str, Any]:
         """All but the numbers of the gate, as JSON takes it."""
         return asdict(_Facts(self.attributes, self.weights))
 
@@ -478,7 +469,7 @@ class Matching:
             blocks[np.arange(len(unit)), LEAD + place] = unit
         return np.pad(blocks.reshape(len(unit), self.dimension - 1), ((0, 0), (0, 1)))
 
-    def texts(self, embed_texts: Embed, texts: Texts) -> Floats32:
+    def texts(self, embed_texts: Embed, texts: Sequence[str]) -> Floats32:
         """Return vectors of texts, (n, `dimension`), read by the model inside.
 
         Parameters
@@ -495,7 +486,7 @@ class Matching:
                 found[row, -1] = math.sqrt(max(self._length**2 - float(weights @ weights), 0.0))
         return found
 
-    def blocks(self, embed_texts: Embed, texts: Texts) -> list[Floats]:
+    def blocks(self, embed_texts: Embed, texts: Sequence[str]) -> list[Floats]:
         """Return unit vectors of each text, (1 or blocks, dimension).
 
         Those of a neutral text are its own, without directions, and for each value.
@@ -509,7 +500,7 @@ class Matching:
             for part in parts
         ]
 
-    def _said(self, text: str) -> list[Strings]:
+    def _said(self, text: str) -> list[tuple[str, ...]]:
         """Return a text, then, of a neutral one, its captions for each value."""
         captions = [each.said(text) for each in self._ensembles]
         fits = not self._named.search(text) and (text,) not in captions

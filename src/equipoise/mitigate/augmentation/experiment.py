@@ -28,7 +28,6 @@ from equipoise.mitigate.augmentation.training import (
     train,
 )
 from equipoise.mitigate.recipe import Progress
-from equipoise.models.info import Strings
 from equipoise.stats.resampling import Bootstrap, Resampling
 
 ARMS = ("biased", "partial mixing", "uniform noise", "balanced")
@@ -58,9 +57,9 @@ class Experiment:
         By set of images, then by class and group: images.
     """
 
-    networks: Strings
-    classes: Strings
-    groups: Strings
+    networks: tuple[str, ...]
+    classes: tuple[str, ...]
+    groups: tuple[str, ...]
     truth: Integers
     answers: Mapping[Pair, Integers]
     associations: Mapping[Pair, Mapping[Pair, Estimate]]
@@ -175,7 +174,7 @@ def augmentation_experiment(  # noqa: PLR0913 - the parts of an experiment
     return Experiment(names, classes, groups, truth, answers, associations, missing, counts)
 
 
-def _check_sets(sets: Mapping[str, Faces]) -> tuple[Strings, Strings]:
+def _check_sets(sets: Mapping[str, Faces]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the classes and the groups that all three sets have.
 
     Raises

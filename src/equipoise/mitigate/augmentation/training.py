@@ -18,7 +18,6 @@ from equipoise.core.errors import InputError, ModelError
 from equipoise.mitigate.augmentation.faces import Faces, PlainFaces
 from equipoise.mitigate.recipe import Count, Rate, read_state, save_state
 from equipoise.models import runtimes
-from equipoise.models.info import Strings, Texts
 from equipoise.models.towers import last_linear, seen_by
 from equipoise.stats.streams import stream
 
@@ -72,7 +71,7 @@ def network(name: str, classes: int, size: int, *, seed: int) -> Any:
             return timm.create_model(rest, num_classes=classes)
 
 
-def check_networks(names: Texts, size: int) -> None:
+def check_networks(names: Sequence[str], size: int) -> None:
     """Build each network once, so that an error comes before any training.
 
     Raises
@@ -143,12 +142,12 @@ class Job:
     """
 
     name: str
-    classes: Strings
+    classes: tuple[str, ...]
     seed: int
     schedule: Schedule
 
 
-def class_codes(classes: Texts, labels: AnyArray) -> Integers:
+def class_codes(classes: Sequence[str], labels: AnyArray) -> Integers:
     """Return the place of each label among the classes."""
     return np.array([classes.index(str(label)) for label in labels], dtype=np.int64)
 
