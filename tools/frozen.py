@@ -1,6 +1,6 @@
 """Keep the numbers of every example, demo and comparison, and find what a change does to them.
 
-    python -m tools.frozen record --out DIR [--only NAME ...] [--digests FILE]
+    python -m tools.frozen record --out DIR [--only NAME ...]
     python -m tools.frozen compare DIR [--only NAME ...] [--rtol R] [--numbers]
 
 Read are files that a user sees: every Parquet table of a run, the counts of its manifest, and what
@@ -30,8 +30,6 @@ import pyarrow.parquet as pq
 from tools.frozen_runs import ROOT, all_runs, execute
 from tools.frozen_tables import Table, differences, document, encoded, table_of
 
-DIGEST = ("value", "ci_low", "ci_high", "chance", "p_value", "q_value", "verdict")
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Record or compare; the exit code is 1 where something differs."""
@@ -39,7 +37,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     recording, comparing = commands.add_parser("record"), commands.add_parser("compare")
     recording.add_argument("--out", type=Path, required=True, dest="folder")
-    recording.add_argument("--digests", type=Path, help="also write a JSON file of digests")
     comparing.add_argument("folder", type=Path)
     comparing.add_argument("--rtol", type=float, default=0.0, help="relative tolerance of numbers")
     comparing.add_argument("--numbers", action="store_true", help="leave out sentences")
@@ -49,8 +46,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     names = chosen.only or list(all_runs())
     if chosen.command == "record":
         record(chosen.folder, names)
-        if chosen.digests:
-            write_digests(chosen.folder, chosen.digests)
         return 0
     return compare(chosen.folder, names, chosen.rtol, chosen.numbers)
 
@@ -152,32 +147,6 @@ def recorded(folder: Path) -> dict[str, Table]:
         name = path.name.removesuffix(".jsonl.gz")
         tables[name] = Table(tuple(json.loads(first)["key"]), tuple(map(json.loads, lines)))
     return tables
-
-
-def write_digests(folder: Path, path: Path) -> None:
-    """Write a digest of every recorded table, and the main numbers of every finding."""
-    digests: dict[str, dict[str, Any]] = {}
-    for run in sorted((folder / "runs").iterdir()):
-        digests[run.name] = {}
-        for name, table in recorded(run).items():
-            rows = table.by_key()
-            text = "\n".join(f"{key} {encoded(rows[key])}" for key in sorted(rows))
-            entry: dict[str, Any] = {"columns": table.columns, "rows": len(table.rows)}
-            entry["sha256"] = sha256(text.encode()).hexdigest()
-            if name.rpartition(".")[2] == "findings":
-                entry["columns"] = sorted({one.partition(".")[0] for one in table.columns})
-                entry["findings"] = {
-                    ", ".join(key): [rounded(row.get(one)) for one in DIGEST]
-                    for key, row in sorted(rows.items())
-                }
-            digests[run.name][name] = entry
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(digests, ensure_ascii=False, separators=(",", ":")) + "\n")
-
-
-def rounded(value: Any) -> Any:
-    """Return a number with 12 significant digits."""
-    return float(f"{value:.12g}") if isinstance(value, float) else value
 
 
 if __name__ == "__main__":

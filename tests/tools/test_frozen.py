@@ -90,11 +90,3 @@ def test_a_tolerance_is_relative(frozen, tmp_path):
     near = [{**FINDING, "value": 0.25 * (1 + 1e-9)}]
     assert frozen("compare", str(tmp_path), findings=near)[0] == 1
     assert frozen("compare", str(tmp_path), "--rtol", "1e-8", findings=near)[0] == 0
-
-
-def test_digests_have_the_main_numbers_of_findings(frozen, tmp_path):
-    path = tmp_path / "digests.json"
-    frozen("record", "--out", str(tmp_path), "--digests", str(path), findings=[FINDING])
-    digest = json.loads(path.read_text(encoding="utf-8"))["retrieval"]["findings"]
-    assert digest["rows"] == 1
-    assert [*digest["findings"].values()] == [[0.25, 0.125, "NaN", None, None, None, "disparity"]]
