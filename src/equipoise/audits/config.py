@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeV
 from urllib.parse import quote
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
     BeforeValidator,
     Field,
+    NonNegativeFloat,
+    PositiveInt,
     ValidationError,
     ValidationInfo,
     field_validator,
@@ -31,9 +32,9 @@ from equipoise.audits.config_fields import (
     RunConfig,
     Section,
     Share,
+    Some,
     Table,
     among,
-    distinct,
     given_keys,
     located,
     one_state_each,
@@ -166,7 +167,7 @@ class TestingConfig(Section):
 
     alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
     correction: Literal["benjamini-hochberg", "holm"] = "benjamini-hochberg"
-    thresholds: Mapping[str, Annotated[float, Field(ge=0)]] = Field(default_factory=dict)
+    thresholds: Mapping[str, NonNegativeFloat] = Field(default_factory=dict)
 
     @field_validator("thresholds", mode="before")
     @classmethod
@@ -287,12 +288,10 @@ class LabelledImagesConfig(CsvConfig):
     table: Table | None = None
     id: Name | None = None
     images: PicturesConfig | None = None
-    groups: Annotated[
-        tuple[Group, ...], Field(strict=False, min_length=1), AfterValidator(distinct)
-    ]
+    groups: Some[Group]
     unit: Name | None = None
     map: Mapped | None = None
-    min_group_size: Annotated[int, Field(ge=1)] = 30
+    min_group_size: PositiveInt = 30
     max_unmatched: Share = 0.01
 
     @property

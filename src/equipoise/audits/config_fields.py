@@ -96,25 +96,34 @@ def _encoding(value: str) -> str:
         raise ValueError("expected an encoding such as 'utf-8', 'latin-1' or 'cp1252'") from None
 
 
+Item = TypeVar("Item")
+
+Distinct = Annotated[tuple[Item, ...], Field(strict=False), AfterValidator(distinct)]
+"""A list without repetition."""
+
+Some = Annotated[Distinct[Item], Field(min_length=1)]
+"""A list of one or more, without repetition."""
+
+OneOrMore = Annotated[Some[Item], BeforeValidator(several)]
+"""One item, or a list of them without repetition."""
+
 Name = Annotated[str, Field(min_length=1)]
 """Name of a column or model."""
 
 Label = Annotated[str, BeforeValidator(_label)]
 """Text of a cell; whole numbers may be written without quotes."""
 
-Labels = Annotated[tuple[Label, ...], Field(strict=False), AfterValidator(distinct)]
-"""Texts of cells, without repetition."""
+Text = Annotated[Label, Field(min_length=1)]
+"""A label that is not empty."""
 
-Names = Annotated[tuple[Name, ...], Field(strict=False), AfterValidator(distinct)]
-"""Names, without repetition."""
+Labels = Distinct[Label]
+Names = Distinct[Name]
 
-Group = Annotated[
-    tuple[Name, ...],
-    Field(strict=False, min_length=1),
-    BeforeValidator(several),
-    AfterValidator(distinct),
-]
+Group = OneOrMore[Name]
 """One attribute, or the intersection of several."""
+
+Models = Annotated[Mapping[Text, Item], Field(min_length=1)]
+"""Models by name."""
 
 Table = Annotated[Any, BeforeValidator(_table), PlainSerializer(as_text)]
 """A file, relative to the configuration, or a data frame."""

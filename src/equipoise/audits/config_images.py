@@ -12,6 +12,7 @@ from pydantic import (
     AfterValidator,
     BeforeValidator,
     Field,
+    NonNegativeFloat,
     PlainSerializer,
     SerializeAsAny,
     create_model,
@@ -25,16 +26,15 @@ from equipoise.audits.config_fields import (
     Labels,
     Name,
     Names,
+    OneOrMore,
     Section,
     Table,
     among,
     as_text,
-    distinct,
     file_path,
     given_keys,
     located,
     only_one,
-    several,
 )
 from equipoise.core.errors import InputError
 from equipoise.data import (
@@ -80,15 +80,7 @@ def _named_size(value: object) -> object:
     return asdict(SIZES[value])
 
 
-Several = Annotated[
-    tuple[Label, ...],
-    Field(strict=False, min_length=1),
-    BeforeValidator(several),
-    AfterValidator(distinct),
-]
-"""Texts, or a single one."""
-
-Terms = Annotated[Mapping[Name, Several], Field(min_length=1)]
+Terms = Annotated[Mapping[Name, OneOrMore[Label]], Field(min_length=1)]
 """Group to what makes an image one of it."""
 
 
@@ -150,7 +142,7 @@ _PARAMETERS: Mapping[str, Any] = {
     "file": FilePath | None,
     "groups": Terms,
     "ids": Labels,
-    "labels": Several,
+    "labels": OneOrMore[Label],
     "name": Name | None,
     "names": Annotated[tuple[Label, ...], Field(strict=False, min_length=1)],
     "neutral": Labels,
@@ -262,8 +254,8 @@ class CropConfig(Section):
     """
 
     labels: Labels = ()
-    margin: Annotated[float, Field(ge=0)] = 0.0
-    pixels: Annotated[float, Field(ge=0)] = 0.0
+    margin: NonNegativeFloat = 0.0
+    pixels: NonNegativeFloat = 0.0
     left: Name | None = None
     top: Name | None = None
     right: Name | None = None

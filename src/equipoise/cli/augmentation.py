@@ -11,17 +11,9 @@ from time import perf_counter
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field, NonNegativeInt, model_validator
 
-from equipoise.audits.config_fields import (
-    FilePath,
-    Name,
-    Section,
-    Share,
-    Table,
-    located,
-    only_one,
-)
+from equipoise.audits.config_fields import FilePath, Name, Section, Share, Table, located, only_one
 from equipoise.audits.findings import manifest_of
 from equipoise.audits.kinds import PERCEIVED, Progress
 from equipoise.core.arrays import Bytes, Integers, Positions
@@ -110,7 +102,7 @@ class TrainingConfig(Section):
     repeats: Count = 3
     schedule: Schedule = Schedule()
     schedules: Mapping[str, Schedule] = Field(default_factory=dict)
-    seed: Annotated[int, Field(ge=0)] = 0
+    seed: NonNegativeInt = 0
     replicates: Annotated[int, Field(ge=100)] = 1000
     threshold: Annotated[float, Field(gt=0, lt=1)] = 0.01
     alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, NonNegativeInt, field_validator, model_validator
 
 from equipoise.audits.config_fields import FilePath, Name, Section, Table
 from equipoise.data import TEMPLATES
@@ -110,7 +110,7 @@ class Config(Section):
     zero_shot: dict[Name, LabelsConfig] = Field(default_factory=dict)
     retrieval: dict[Name, PairsConfig] = Field(default_factory=dict)
     output: FilePath
-    seed: Annotated[int, Field(ge=0)] = 0
+    seed: NonNegativeInt = 0
     device: Name = "auto"
     dtype: Dtype = "auto"
     revision: Name | None = None

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import Field
+from pydantic import Field, NonNegativeFloat
 
 from equipoise.core.arrays import Objects, Positions
 from equipoise.core.errors import InputError
@@ -51,7 +51,7 @@ class Contrastive(TrainedRecipe):
     epochs: Count = 1
     batch: Annotated[int, Field(ge=2)] = 32
     learning_rate: Rate = 5e-6
-    penalty: Annotated[float, Field(ge=0)] = 0.0
+    penalty: NonNegativeFloat = 0.0
     towers: Towers = "both"
     looks: Count = 4
 

@@ -5,12 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import (
-    AfterValidator,
-    BeforeValidator,
-    Field,
-    model_validator,
-)
+from pydantic import BeforeValidator, Field, PositiveInt, model_validator
 
 from equipoise.audits.config import AuditConfig
 from equipoise.audits.config_fields import (
@@ -18,12 +13,13 @@ from equipoise.audits.config_fields import (
     Group,
     Label,
     Labels,
+    Models,
     Name,
     RunConfig,
     Section,
     Share,
+    Some,
     among,
-    distinct,
 )
 from equipoise.audits.config_images import PicturesConfig
 
@@ -81,13 +77,11 @@ class DataConfig(Section):
     """
 
     images: PicturesConfig
-    groups: Annotated[
-        tuple[Group, ...], Field(strict=False, min_length=1), AfterValidator(distinct)
-    ]
+    groups: Some[Group]
     regions: Annotated[Mapping[Name, RegionConfig], Field(min_length=1)]
     target: Name | None = None
     unit: Name | None = None
-    min_group_size: Annotated[int, Field(ge=1)] = 30
+    min_group_size: PositiveInt = 30
     max_unmatched: Share = 0.01
 
     @property
@@ -156,7 +150,7 @@ class Config(AuditConfig):
 
     audit: Literal["activations"]
     data: DataConfig
-    models: Annotated[Mapping[Label, ModelConfig], Field(min_length=1)]
+    models: Models[ModelConfig]
     gallery: Annotated[int, Field(ge=0, le=12)] = 4
     blur: Blur = ()
 

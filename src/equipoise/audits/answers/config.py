@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, NonNegativeFloat, PositiveInt, model_validator
 
 from equipoise.audits.config import (
     AuditConfig,
@@ -17,6 +17,7 @@ from equipoise.audits.config import (
 from equipoise.audits.config_fields import (
     Group,
     Label,
+    Models,
     Name,
     NoOptions,
     OutsideConfig,
@@ -123,7 +124,7 @@ class AnswersOptions(Section):
         Most answers compared by themselves, the most frequent first.
     """
 
-    least: Annotated[int, Field(ge=1)] = 10
+    least: PositiveInt = 10
     most: Annotated[int, Field(ge=1, le=1000)] = 50
 
     def frequent(self, label: Coded) -> list[str]:
@@ -136,13 +137,13 @@ class AnswersOptions(Section):
 class DistributionOptions(Section):
     """Options of Cramér's V of groups by answers: the smallest expected count kept, 0 for all."""
 
-    min_expected: Annotated[float, Field(ge=0)] = 5.0
+    min_expected: NonNegativeFloat = 5.0
 
 
 class ConcentrationOptions(Section):
     """Options of the label concentration: how many of a group's most frequent answers."""
 
-    k: Annotated[int, Field(ge=1)] = 10
+    k: PositiveInt = 10
 
 
 class MetricsConfig(Section):
@@ -160,9 +161,7 @@ class Config(AuditConfig):
 
     audit: Literal["answers"]
     data: DataConfig
-    models: Annotated[
-        Mapping[Annotated[Label, Field(min_length=1)], ModelConfig], Field(min_length=1)
-    ]
+    models: Models[ModelConfig]
     figures: Mapping[Name, FigureConfig] = Field(default_factory=dict)
     metrics: MetricsConfig = MetricsConfig()
 

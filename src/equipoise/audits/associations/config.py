@@ -11,8 +11,8 @@ from equipoise.audits.config import AuditConfig
 from equipoise.audits.config_fields import (
     AS_IT_IS,
     ArrayConfig,
-    Label,
     Labels,
+    Models,
     Name,
     RunConfig,
     Share,
@@ -116,9 +116,7 @@ class Config(AuditConfig):
 
     audit: Literal["associations"]
     data: Annotated[Mapping[Name, TableConfig], Field(min_length=1)]
-    models: Annotated[
-        Mapping[Annotated[Label, Field(min_length=1)], ModelConfig], Field(min_length=1)
-    ]
+    models: Models[ModelConfig]
     sets: Annotated[
         Mapping[Name, Annotated[Mapping[Name, Selection], Field(min_length=1)]],
         Field(min_length=1),

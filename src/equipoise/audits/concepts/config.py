@@ -8,25 +8,27 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, model_validator
+from pydantic import Field, PlainSerializer, PositiveFloat, PositiveInt, model_validator
 
 from equipoise.audits.config import AuditConfig, ResamplingConfig
 from equipoise.audits.config_fields import (
     CsvConfig,
+    Distinct,
     Group,
-    Label,
     Labels,
+    Models,
     Name,
+    OneOrMore,
     RunConfig,
     Section,
     Share,
+    Some,
     Templates,
+    Text,
     among,
     as_text,
-    distinct,
     ids_at,
     located,
-    several,
 )
 from equipoise.audits.config_images import PicturesConfig
 from equipoise.data import ArraySource
@@ -37,13 +39,7 @@ _BY_KEY = ("terms", "columns", "where")
 _WORSE_WHEN_HIGHER = "false_positive_rate"
 
 
-Text = Annotated[Label, Field(min_length=1)]
-Columns = Annotated[
-    tuple[Text, ...],
-    Field(strict=False, min_length=1),
-    BeforeValidator(several),
-    AfterValidator(distinct),
-]
+Columns = OneOrMore[Text]
 """One column, or several of which the largest counts."""
 Map = Mapping[Text, Columns]
 """Concept to its columns."""
@@ -201,11 +197,9 @@ class DataConfig(Section):
     """
 
     images: ImagesConfig
-    groups: Annotated[
-        tuple[Group, ...], Field(strict=False, min_length=1), AfterValidator(distinct)
-    ]
+    groups: Some[Group]
     labels: LabelsConfig = LabelsConfig()
-    min_group_size: Annotated[int, Field(ge=1)] = 30
+    min_group_size: PositiveInt = 30
     max_unmatched: Share = 0.01
 
     @model_validator(mode="after")
@@ -271,8 +265,8 @@ class ChoicesConfig(Section):
 
     metric: Metric | None = None
     prevalence: Literal["weighted", "hall", "observed"] = "weighted"
-    ratio: Annotated[float, Field(gt=0)] = 5.0
-    min_positives: Annotated[int, Field(ge=1)] = 50
+    ratio: PositiveFloat = 5.0
+    min_positives: PositiveInt = 50
     validation: Annotated[float, Field(gt=0, lt=1)] = 0.2
     incomplete: Literal["group", "concept"] = "group"
     unlabelled: Literal["keep", "leave out"] = "keep"
@@ -346,12 +340,10 @@ class Config(AuditConfig):
 
     audit: Literal["concepts"]
     data: DataConfig
-    models: Annotated[Mapping[Text, ModelConfig], Field(min_length=1)]
-    concepts: Annotated[tuple[Text, ...], Field(strict=False), AfterValidator(distinct)] = ()
-    metrics: Annotated[
-        tuple[Metric, ...], Field(strict=False, min_length=1), AfterValidator(distinct)
-    ] = ("average_precision", "auroc")
-    hit_rate: Annotated[int, Field(ge=1)] | None = None
+    models: Models[ModelConfig]
+    concepts: Distinct[Text] = ()
+    metrics: Some[Metric] = ("average_precision", "auroc")
+    hit_rate: PositiveInt | None = None
     choices: ChoicesConfig = ChoicesConfig()
     versions: Mapping[Text, Changes] = Field(default_factory=dict)
     resampling: ConceptsResamplingConfig = ConceptsResamplingConfig()

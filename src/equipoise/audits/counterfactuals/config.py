@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, PlainSerializer, PlainValidator, model_validator
+from pydantic import Field, PlainSerializer, PlainValidator, model_validator
 
 from equipoise.audits.config_fields import (
     ArrayConfig,
     ItemsConfig,
     Label,
     Labels,
+    Models,
     Name,
     Section,
+    Some,
     distinct,
 )
 from equipoise.audits.config_images import PicturesConfig
@@ -98,9 +100,7 @@ class ProtocolConfig(rankings.RankingConfig):
         MaxSkew and NDKL among them.
     """
 
-    measures: Annotated[
-        tuple[Measure, ...], Field(strict=False, min_length=1), AfterValidator(distinct)
-    ] = MEASURES
+    measures: Some[Measure] = MEASURES
     similarity: bool = False
 
     @model_validator(mode="after")
@@ -189,7 +189,7 @@ class Config(RankingAudit):
 
     audit: Literal["counterfactuals"]
     data: DataConfig
-    models: Annotated[Mapping[Label, ModelConfig], Field(min_length=1)]
+    models: Models[ModelConfig]
     quality: QualityConfig | None = None
     prefixes: Prefixes = "howard_2024"
     ranking: ProtocolConfig = ProtocolConfig()

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, PlainSerializer, model_validator
+from pydantic import Field, PlainSerializer, PositiveInt, model_validator
 
 from equipoise.audits.config import AuditConfig, group_name
 from equipoise.audits.config_fields import (
     ArrayConfig,
     Group,
-    Label,
+    Models,
     Name,
     RunConfig,
     Section,
     Share,
+    Some,
     among,
     as_text,
-    distinct,
 )
 from equipoise.audits.config_images import PicturesConfig
 
@@ -44,7 +44,7 @@ class DataConfig(Section):
     """
 
     images: PicturesConfig
-    sets: Annotated[tuple[Group, ...], Field(strict=False, min_length=1), AfterValidator(distinct)]
+    sets: Some[Group]
     within: Name | None = None
     min_set_size: Annotated[int, Field(ge=2)] = 10
     max_unmatched: Share = 0.01
@@ -113,7 +113,7 @@ class MetricsConfig(Section):
     """
 
     include_self: bool = False
-    components: Annotated[int, Field(ge=1)] | None = None
+    components: PositiveInt | None = None
 
 
 class Config(AuditConfig):
@@ -121,7 +121,7 @@ class Config(AuditConfig):
 
     audit: Literal["diversity"]
     data: DataConfig
-    models: Annotated[Mapping[Label, ModelConfig], Field(min_length=1)]
+    models: Models[ModelConfig]
     references: Mapping[Name, ReferenceConfig] = Field(default_factory=dict)
     metrics: MetricsConfig = MetricsConfig()
 

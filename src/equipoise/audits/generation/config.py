@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, PositiveInt, model_validator
 
 from equipoise.audits.config import AuditConfig, group_name
 from equipoise.audits.config_fields import (
     ArrayConfig,
+    Distinct,
     FilePath,
     Generator,
     GeneratorSection,
@@ -20,12 +21,13 @@ from equipoise.audits.config_fields import (
     Label,
     Labels,
     Name,
+    Names,
     RunConfig,
     Section,
     Share,
+    Some,
     Table,
     among,
-    distinct,
 )
 from equipoise.core.errors import InputError
 from equipoise.counterfactuals import CaptionSets, caption_sets, howard_2024
@@ -35,7 +37,7 @@ from equipoise.models.generators import Sampling
 
 _OWN = ("attributes", "prefixes", "combinations", "template")
 
-Words = Annotated[tuple[Label, ...], Field(strict=False, min_length=1), AfterValidator(distinct)]
+Words = Some[Label]
 
 
 class CaptionsConfig(Section):
@@ -371,7 +373,7 @@ class FiltersConfig(Section):
     similarity: SimilarityConfig | None = None
     content: ContentConfig | None = None
     attributes: AttributesConfig | None = None
-    best: Annotated[int, Field(ge=1)] | None = None
+    best: PositiveInt | None = None
 
     @model_validator(mode="after")
     def _something_to_compare_with(self) -> FiltersConfig:
@@ -424,10 +426,10 @@ class Config(AuditConfig):
     captions: CaptionsConfig | None = None
     generator: GeneratorConfig | None = None
     images: ImagesConfig | None = None
-    attributes: Annotated[tuple[Name, ...], Field(strict=False), AfterValidator(distinct)] = ()
-    groups: Annotated[tuple[Group, ...], Field(strict=False), AfterValidator(distinct)] = ()
+    attributes: Names = ()
+    groups: Distinct[Group] = ()
     filters: FiltersConfig = FiltersConfig()
-    min_group_size: Annotated[int, Field(ge=1)] = 30
+    min_group_size: PositiveInt = 30
     name: Label | None = None
     gallery: Annotated[int, Field(ge=0, le=100)] = 3
     blur: Literal["all"] | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, NonNegativeFloat, PositiveInt, model_validator
 
 from equipoise.audits.config import (
     AuditConfig,
@@ -16,12 +16,13 @@ from equipoise.audits.config import (
 )
 from equipoise.audits.config_fields import (
     Label,
+    Models,
     Name,
+    Names,
     NoOptions,
     Section,
     Switch,
     Templates,
-    distinct,
     given_keys,
 )
 
@@ -83,12 +84,12 @@ class ModelConfig(LabelModelConfig):
     """
 
     prediction: Name | None = None
-    top: Annotated[tuple[Name, ...], Field(strict=False), AfterValidator(distinct)] = ()
+    top: Names = ()
     probabilities: Annotated[Mapping[Label, Name], Field(min_length=2)] | None = None
     rank: Name | None = None
     vocabulary: Vocabulary | None = None
     templates: Templates = "plain"
-    k: Annotated[int, Field(ge=1)] = 5
+    k: PositiveInt = 5
     map: Mapped | None = None
     maps: Annotated[Mapping[Name, Mapping[Label, Label]], Field(min_length=1)] | None = None
     open_vocabulary: bool = False
@@ -133,7 +134,7 @@ class EqualizedOddsOptions(Section):
 class HitRateOptions(Section):
     """Options of the hit rate: a hit is a true class among the top `k`."""
 
-    k: Annotated[int, Field(ge=1)] = 5
+    k: PositiveInt = 5
 
 
 class EffectSizeOptions(Section):
@@ -159,7 +160,7 @@ class EffectSizeOptions(Section):
         "tschuprows_t",
         "tschuprows_t_corrected",
     ] = "cramers_v"
-    min_expected: Annotated[float, Field(ge=0)] = 5.0
+    min_expected: NonNegativeFloat = 5.0
     yates: bool = False
     formulation: Literal["separation", "sufficiency", "independence"] = "separation"
 
@@ -184,7 +185,5 @@ class Config(AuditConfig):
 
     audit: Literal["predictions"]
     data: DataConfig
-    models: Annotated[
-        Mapping[Annotated[Label, Field(min_length=1)], ModelConfig], Field(min_length=1)
-    ]
+    models: Models[ModelConfig]
     metrics: MetricsConfig = MetricsConfig()

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, PositiveFloat, model_validator
 
 from equipoise.audits.config import group_name
 from equipoise.audits.config_fields import (
     CsvConfig,
     Group,
     Label,
+    Models,
     Name,
+    Some,
     Table,
     among,
-    distinct,
     located,
 )
 from equipoise.audits.engines.rankings import config as rankings
@@ -58,7 +58,7 @@ class ModelConfig(rankings.ModelConfig):
         scores are logits.
     """
 
-    scale: Annotated[float, Field(gt=0)] | None = None
+    scale: PositiveFloat | None = None
 
 
 class HypothesisConfig(CsvConfig):
@@ -115,10 +115,8 @@ class Config(QueryAudit):
 
     audit: Literal["similarity"]
     data: DataConfig
-    models: Annotated[Mapping[Label, ModelConfig], Field(min_length=1)]
-    measures: Annotated[
-        tuple[Measure, ...], Field(strict=False, min_length=1), AfterValidator(distinct)
-    ] = MEASURES
+    models: Models[ModelConfig]
+    measures: Some[Measure] = MEASURES
     hypotheses: Annotated[tuple[HypothesisConfig, ...], Field(strict=False)] = ()
 
     @model_validator(mode="after")

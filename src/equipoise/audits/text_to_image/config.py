@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    PositiveInt,
+    StringConstraints,
+    model_validator,
+)
 
 from equipoise.audits.config import AuditConfig, file_names
 from equipoise.audits.config_fields import (
@@ -19,6 +26,7 @@ from equipoise.audits.config_fields import (
     Label,
     Labels,
     Name,
+    OneOrMore,
     RunConfig,
     Section,
     Share,
@@ -29,7 +37,6 @@ from equipoise.audits.config_fields import (
     given_keys,
     one_state_each,
     only_one,
-    several,
 )
 from equipoise.data.lexicons import lexicon
 from equipoise.models.generators import Sampling
@@ -51,12 +58,7 @@ def _by_category(value: object) -> object:
 Text = Annotated[str, StringConstraints(pattern=r"\S")]
 Texts = Mapping[
     Label,
-    Annotated[
-        tuple[Text, ...],
-        Field(strict=False, min_length=1),
-        BeforeValidator(several),
-        AfterValidator(distinct),
-    ],
+    OneOrMore[Text],
 ]
 ByCategory = Mapping[Label, Texts]
 
@@ -408,7 +410,7 @@ class SharesConfig(Section):
     labelled: LabelledConfig | None = None
     outside: OutsideSharesConfig | Literal["uniform"] | None = None
     max_condition: Annotated[float, Field(gt=1, strict=False)] = 20.0
-    min_labelled: Annotated[int, Field(ge=1)] = 10
+    min_labelled: PositiveInt = 10
 
     @model_validator(mode="after")
     def _consistent(self) -> SharesConfig:

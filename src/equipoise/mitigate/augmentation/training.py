@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, NonNegativeFloat
 
 from equipoise import __version__
 from equipoise.audits.config_fields import Section
@@ -123,7 +123,7 @@ class Schedule(Section):
     epochs: Count = 10
     batch: Annotated[int, Field(ge=2)] = 64
     learning_rate: Rate = 1e-3
-    weight_decay: Annotated[float, Field(ge=0)] = 0.01
+    weight_decay: NonNegativeFloat = 0.01
 
 
 @dataclass(frozen=True)

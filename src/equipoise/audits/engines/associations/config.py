@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, PositiveInt, model_validator
 
 from equipoise.audits.config_fields import (
     Label,
@@ -144,7 +144,7 @@ class MeasureConfig(Section):
     ddof: Literal[0, 1] = 1
     generated: bool = False
     offset: float = 0.0
-    k: Annotated[int, Field(ge=1)] = 10
+    k: PositiveInt = 10
     whole_vocabulary: bool = False
     of: Literal["association_score", "mcas"] = "association_score"
     outside: OutsideConfig | None = None

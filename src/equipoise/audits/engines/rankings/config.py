@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, model_validator
+from pydantic import PlainValidator, PositiveInt, model_validator
 
 from equipoise.audits.config import AuditConfig
 from equipoise.audits.config_fields import (
     ArrayConfig,
     Group,
     Label,
+    Models,
     Name,
+    OneOrMore,
     RunConfig,
     Section,
     Share,
+    Some,
     TextsConfig,
-    distinct,
-    several,
 )
 from equipoise.audits.config_images import PicturesConfig
 from equipoise.audits.config_yaml import nearest
@@ -64,12 +65,10 @@ class DataConfig(Section):
     """
 
     images: PicturesConfig
-    groups: Annotated[
-        tuple[Group, ...], Field(strict=False, min_length=1), AfterValidator(distinct)
-    ]
+    groups: Some[Group]
     subject: Name | None = None
     sets: Name | None = None
-    min_group_size: Annotated[int, Field(ge=1)] = 1
+    min_group_size: PositiveInt = 1
     max_unmatched: Share = 0.01
 
     @property
@@ -147,19 +146,12 @@ class RankingConfig(Section):
         Measure every K up to `prefixes`, for the plots.
     """
 
-    k: Annotated[
-        tuple[Annotated[int, Field(ge=1)], ...],
-        Field(strict=False, min_length=1),
-        BeforeValidator(several),
-        AfterValidator(distinct),
-    ] | None = None  # fmt: skip
-    prefixes: Annotated[int, Field(ge=1)] | None = None
+    k: OneOrMore[PositiveInt] | None = None  # fmt: skip
+    prefixes: PositiveInt | None = None
     desired: Annotated[
         Literal["pool", "uniform"] | Mapping[str, float], PlainValidator(_desired)
     ] = "pool"
-    measures: Annotated[
-        tuple[Measure, ...], Field(strict=False, min_length=1), AfterValidator(distinct)
-    ] = MEASURES
+    measures: Some[Measure] = MEASURES
     first: Label | None = None
     second: Label | None = None
     marginals: bool = True
@@ -179,7 +171,7 @@ class QueryAudit(AuditConfig):
 
     data: DataConfig
     queries: QueriesConfig | None = None
-    models: Annotated[Mapping[Label, ModelConfig], Field(min_length=1)]
+    models: Models[ModelConfig]
 
 
 class RankingAudit(QueryAudit):
