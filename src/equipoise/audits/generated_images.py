@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from equipoise.core.arrays import Integers
-from equipoise.core.errors import DataError
+from equipoise.core.errors import ConfigError, DataError
 from equipoise.data import Items, Outputs
 from equipoise.evidence.pictures import Pictures, pictures_of_table
 
@@ -51,6 +51,32 @@ def keep_images(models: Models, name: str, key: str, on: str, ids: Any, **output
     """Record the images of a generator, for the plan and the manifest."""
     series = pl.Series("", ids, dtype=pl.String)
     models.keep(Outputs(model=name, content="images", source=key, on=on, ids=series, **outputs))
+
+
+def required(pictures: Pictures | None, place: str, model: str, key: str = "path") -> Pictures:
+    """Return the pictures that a model runs on; refuse to run it without them.
+
+    Parameters
+    ----------
+    pictures : Pictures or None
+    place : str
+        The section's place in the config.
+    model : str
+        Entry of `models`.
+    key : str
+        Of the column of files.
+
+    Raises
+    ------
+    ConfigError
+        When there are none.
+    """
+    if pictures is None:
+        raise ConfigError(
+            f"{place}: models.{model}.model runs on the pictures, and nothing says where they "
+            f"are. To do: name the column of files under '{key}'"
+        )
+    return pictures
 
 
 def pictures_of(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import combinations, count, product
 from math import sqrt
 from pathlib import Path
@@ -17,7 +18,7 @@ import pyarrow as pa
 from scipy.special import ndtri
 
 from equipoise.audits import group_sizes
-from equipoise.audits.associations.config import Config
+from equipoise.audits.associations.config import Config, ModelConfig
 from equipoise.audits.audit import Audit, Measured, audit_kind
 from equipoise.audits.columns import check_one_space, table_of
 from equipoise.audits.config import resampling_of
@@ -50,7 +51,6 @@ from equipoise.data.problems import listed, nearest, show
 from equipoise.metrics.vectors.partitions import count_partitions
 
 if TYPE_CHECKING:
-    from equipoise.audits.associations.config import Config, ModelConfig
     from equipoise.audits.engines.associations.config import MeasureConfig
     from equipoise.audits.group_sizes import Members
     from equipoise.audits.images import Known
@@ -93,8 +93,66 @@ class Associations(Audit[Config, AssociationData, Question]):
     items = "images"
 
     def load(self, config: Config, models: Models) -> AssociationData:
-        """Read items, sets and external figures, and read or run each model."""
-        return load(config, models)
+        """Read items, sets and external figures, and read or run each model.
+
+        Raises
+        ------
+        ConfigError
+            When nothing says where the pictures are, or a model lacks the capability.
+        DataError
+            When a file cannot be used, a set names something that is not there, or the vectors of
+            a model have different lengths.
+        """
+        images = {
+            name: models.read_images(section, config.columns(name), name=name, place=f"data.{name}")
+            for name, section in config.data.items()
+            if section.kind == "image"
+        }
+        items = models.once(
+            "items",
+            lambda: {
+                name: load_items(
+                    images.get(name, section).source(models.base, tuple(config.columns(name))),
+                    what=name,
+                )
+                for name, section in config.data.items()
+            },
+        )
+        read: dict[str, Items | Vectors | Matrix] = {**items}
+        vectors, pairs = dict[str, Any](), dict[str, Any]()
+        for model, section in config.models.items():
+            embedded, scored = _sources(config, model, section, models, images)
+            if embedded:
+                vectors[model] = own = _vectors(model, embedded, config, items)
+                read |= {f"{model}, {table}": each for table, each in own.items()}
+                continue
+            pairs[model] = {
+                (rows, columns): load_matrix(
+                    source,
+                    items[rows],
+                    what=f"scores of {rows} and {columns} by {model}",
+                    max_unmatched=config.data[rows].max_unmatched,
+                )
+                for (rows, columns), source in scored.items()
+            }
+            read |= {f"{model}, {' and '.join(tables)}": m for tables, m in pairs[model].items()}
+        outside = {}
+        for index, options in enumerate(config.measure):
+            if options.figures is not None:
+                read[f"measure[{index}]"] = series = _series(options, items, models.base)
+                numbers = series.column(series.names[0]).tolist()
+                outside[index] = dict(zip(series.ids.tolist(), numbers, strict=True))
+        return AssociationData(
+            items=items,
+            kinds={name: section.kind for name, section in config.data.items()},
+            units={name: own.unit for name, own in config.data.items() if own.unit is not None},
+            sets=_sets(config, items),
+            vectors=vectors,
+            pairs=pairs,
+            outside=outside,
+            inputs={file: digest for each in read.values() for file, digest in each.inputs.items()},
+            counts={name: dict(each.counts) for name, each in read.items()},
+        )
 
     def groups(self, config: Config, data: AssociationData) -> list[Groups]:
         """Return no groups of all items: each table has its own."""
@@ -131,7 +189,7 @@ class Associations(Audit[Config, AssociationData, Question]):
         question, metric = replace(design, resampling=resampling), design.options.metric
         if metric == "total_absolute_association":
             return sets.measure_totals(question)
-        return measured(_MEASURES[metric](question))
+        return measured(_MEASURES[metric](question) if question.cases else ())
 
     def combine(
         self, config: Config, data: AssociationData, measured_designs: Sequence[Measured]
@@ -198,8 +256,7 @@ class Associations(Audit[Config, AssociationData, Question]):
         """Yield the notes on embeddings and sets."""
         yield "Sets are chosen words and images: others would give other numbers."
         for space in data.spaces:
-            if space.model not in data.planned:
-                yield from _embeddings(space)
+            yield from _embeddings(space)
         yield from _set_notes(config, data)
         for design in designs:
             if design.options.model in (None, design.model) and not design.cases:
@@ -329,70 +386,6 @@ Source = ArraySource | Outputs
 Between = tuple[str, str]
 
 
-def load(config: Config, models: Models) -> AssociationData:
-    """Read everything that a config names, and run the models that are named.
-
-    Raises
-    ------
-    ConfigError
-        When nothing says where the pictures are, or a model lacks the capability.
-    DataError
-        When a file cannot be used, a set names something that is not there, or the vectors of a
-        model have different lengths.
-    """
-    images = {
-        name: models.read_images(section, config.columns(name), name=name, place=f"data.{name}")
-        for name, section in config.data.items()
-        if section.kind == "image"
-    }
-    items = models.once(
-        "items",
-        lambda: {
-            name: load_items(
-                images.get(name, section).source(models.base, tuple(config.columns(name))),
-                what=name,
-            )
-            for name, section in config.data.items()
-        },
-    )
-    read: dict[str, Items | Vectors | Matrix] = {**items}
-    vectors, pairs = dict[str, Any](), dict[str, Any]()
-    for model, section in config.models.items():
-        embedded, scored = _sources(config, model, section, models, images)
-        if embedded:
-            vectors[model] = own = _vectors(model, embedded, config, items)
-            read |= {f"{model}, {table}": each for table, each in own.items()}
-            continue
-        pairs[model] = {
-            (rows, columns): load_matrix(
-                source,
-                items[rows],
-                what=f"scores of {rows} and {columns} by {model}",
-                max_unmatched=config.data[rows].max_unmatched,
-            )
-            for (rows, columns), source in scored.items()
-        }
-        read |= {f"{model}, {' and '.join(tables)}": m for tables, m in pairs[model].items()}
-    outside = {}
-    for index, options in enumerate(config.measure):
-        if options.figures is not None:
-            read[f"measure[{index}]"] = series = _series(options, items, models.base)
-            numbers = series.column(series.names[0]).tolist()
-            outside[index] = dict(zip(series.ids.tolist(), numbers, strict=True))
-    return AssociationData(
-        items=items,
-        kinds={name: section.kind for name, section in config.data.items()},
-        units={n: section.unit for n, section in config.data.items() if section.unit is not None},
-        sets=_sets(config, items),
-        vectors=vectors,
-        pairs=pairs,
-        outside=outside,
-        planned=frozenset(outputs.model for outputs in models.outputs if outputs.planned),
-        inputs={file: digest for each in read.values() for file, digest in each.inputs.items()},
-        counts={name: dict(each.counts) for name, each in read.items()},
-    )
-
-
 def _sources(
     config: Config,
     name: str,
@@ -461,20 +454,12 @@ def _series(options: MeasureConfig, items: Mapping[str, Items], base: Path) -> M
 
 def _sets(config: Config, items: Mapping[str, Items]) -> dict[str, dict[str, Integers]]:
     """Return the members of every set by table, in the order of its ids or of the table."""
-    places = {
-        table: dict(zip(items[table].ids, count()))
-        for table in {
-            table
-            for by_table in config.sets.values()
-            for table, wanted in by_table.items()
-            if not isinstance(wanted, Mapping)
-        }
-    }
+    places = cache(lambda table: dict(zip(items[table].ids, count())))
     return {
         name: {
             table: _with_values(name, wanted, items[table])
             if isinstance(wanted, Mapping)
-            else _positions(name, wanted, places[table], items[table], items[table].id)
+            else _positions(name, wanted, places(table), items[table], items[table].id)
             for table, wanted in by_table.items()
         }
         for name, by_table in config.sets.items()

@@ -14,6 +14,7 @@ from equipoise.audits.audit import Audit, Measured, audit_kind
 from equipoise.audits.columns import schema_of
 from equipoise.audits.engines.associations.spaces import SCHEMAS as ASSOCIATIONS
 from equipoise.audits.engines.associations.spaces import measured
+from equipoise.audits.group_sizes import members_of
 from equipoise.audits.text_to_image import loading
 from equipoise.audits.text_to_image.config import Config
 from equipoise.audits.text_to_image.designs import ALL, ShareDesign, SpaceDesign
@@ -59,13 +60,9 @@ class TextToImage(Audit[Config, TextToImageData, Design]):
     def members(self, config: Config, data: TextToImageData, on: str) -> Members:
         """Return the images of each prompt of a batch."""
         for images in data.made.values():
-            for batch in images.batches:
-                if on == batch.name or on.startswith(f"{batch.name}, "):
-                    ids: dict[str, list[str]] = {}
-                    for row in batch.rows:
-                        name = row["image_id"].removeprefix(batch.prefix)
-                        ids.setdefault(row["prompt"], []).append(name)
-                    return {"prompt": ids}
+            names = [batch.name for batch in images.batches]
+            if on in names or on.startswith(tuple(f"{name}, " for name in names)):
+                return members_of(images.items.ids, images.items.columns, [("prompt",)])
         return {}
 
     def designs(self, config: Config, data: TextToImageData) -> list[Design]:
@@ -73,8 +70,16 @@ class TextToImage(Audit[Config, TextToImageData, Design]):
         encoders = [*config.encoders, *([ALL] if len(config.encoders) > 1 else [])]
         generated = [(name, g) for name, made in data.made.items() for g in made.guidances]
         return [
-            *(SpaceDesign(*each, config, data, own) for each in generated for own in encoders),
-            *(ShareDesign(*each, config, data, own) for own in config.shares for each in generated),
+            *(
+                SpaceDesign(*each, own, " against ".join(config.pairs[0]), config, data)
+                for each in generated
+                for own in encoders
+            ),
+            *(
+                ShareDesign(*each, own.source, own.of, config, data, own)
+                for own in config.shares
+                for each in generated
+            ),
         ]
 
     def measure(
@@ -95,12 +100,12 @@ class TextToImage(Audit[Config, TextToImageData, Design]):
         tables = {**every.tables}
         if confusions := [*_confusions(config, data)]:
             tables["share_confusions"] = pa.Table.from_pylist(confusions, _CONFUSIONS)
-        versions = [
-            {"model": each.model, "version": each.version, "by": each.by, "guidance": each.guidance}
+        places = dict.fromkeys(
+            (each.model, each.version, each.by, each.guidance)
             for each in self.designs(config, data)
-        ]
-        distinct = [row for place, row in enumerate(versions) if row not in versions[:place]]
-        tables["versions"] = pa.Table.from_pylist(distinct, _VERSIONS)
+        )
+        versions = [dict(zip(_VERSIONS.names, place, strict=True)) for place in places]
+        tables["versions"] = pa.Table.from_pylist(versions, _VERSIONS)
         return replace(every, tables=tables)
 
     def details(

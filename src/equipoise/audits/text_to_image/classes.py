@@ -11,9 +11,9 @@ import numpy as np
 import polars as pl
 
 from equipoise.audits.config_fields import located
-from equipoise.audits.generated_images import pictures_of
+from equipoise.audits.generated_images import pictures_of, required
 from equipoise.core.arrays import Objects
-from equipoise.core.errors import ConfigError, DataError
+from equipoise.core.errors import DataError
 from equipoise.data import Items, Vectors, load_items, load_vectors, read_table
 from equipoise.evidence import class_vectors, zero_shot
 from equipoise.evidence.zero_shot import prompts
@@ -74,12 +74,7 @@ def read_labelled(share: SharesConfig, base: Path) -> Items:
 def labelled_pictures(share: SharesConfig, items: Items, base: Path) -> Pictures:
     """Return the pictures of labelled images; refuse to run a model without them."""
     pictures = None if share.labelled is None else pictures_of(share.labelled, items, base)
-    if pictures is None:
-        raise ConfigError(
-            f"shares ({share.of}): models.{share.model}.model runs on the labelled images, and "
-            "nothing says where they are. To do: name the column of files under 'labelled.path'"
-        )
-    return pictures
+    return required(pictures, f"shares ({share.of})", share.model or "", "labelled.path")
 
 
 def judge_images(
@@ -129,8 +124,8 @@ class _Classifier:
         answers = dict[str, str | None]()
         if share.model is not None:
             for batch in images.batches:
-                own = self._ask(batch.need_pictures(share.model), f"{batch.name}, {share.of}")
-                answers |= {batch.prefix + id_: text for id_, text in own.items()}
+                pictures = required(batch.pictures, f"generators.{name}.images", share.model)
+                answers |= self._ask(pictures, f"{batch.name}, {share.of}")
         elif said is not None:
             items = load_items(
                 said.source(self.models.base, (said.said,)), what=f"answers about {name}"
@@ -202,10 +197,9 @@ def _classified(share: SharesConfig, encoder: Encoder, vectors: Vectors | None, 
     """Return the likeliest class of each image; None of an image without a vector."""
     labels = np.full(n, None, dtype=object)
     if vectors is not None:
-        texts = class_texts(share).values()
-        rows = np.array([encoder.places[text] for own in texts for text in own])
-        owner = np.repeat(np.arange(len(texts)), [len(own) for own in texts])
-        classes = np.asarray(class_vectors(encoder.texts.take(rows), owner))
+        words = prompts(share.classes, share.templates)
+        rows = [encoder.places[text] for text in words.texts]
+        classes = class_vectors(encoder.texts.take(rows), words.owner)
         kept = np.flatnonzero(vectors.usable)
         scale = 100.0 if encoder.scale is None else encoder.scale
         scores = zero_shot(vectors.take(kept), classes, scale=scale)
@@ -213,19 +207,6 @@ def _classified(share: SharesConfig, encoder: Encoder, vectors: Vectors | None, 
         likeliest[scores.scores[:, 0] < share.least] = UNKNOWN
         labels[kept] = likeliest
     return labels
-
-
-def class_texts(share: SharesConfig) -> dict[str, tuple[str, ...]]:
-    """Return the texts of every class, in the templates.
-
-    Raises
-    ------
-    InputError
-        When there is no such list of templates, or one makes a text twice.
-    """
-    made = prompts(share.classes, share.templates)
-    texts = np.array(made.texts, dtype=object)
-    return {name: tuple(texts[made.owner == place]) for place, name in enumerate(made.names)}
 
 
 @dataclass(frozen=True, eq=False)

@@ -434,6 +434,11 @@ class SharesConfig(Section):
         return self.model is not None and self.question is None
 
     @property
+    def source(self) -> str:
+        """What says the classes: the zero-shot classifier, or "answers"."""
+        return self.model or "" if self.zero_shot else "answers"
+
+    @property
     def compared(self) -> tuple[str, ...]:
         """Classes whose shares are compared."""
         return tuple(name for name in self.classes if name not in self.no_person)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -11,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
+import polars as pl
 
 from equipoise.audits.engines.associations.config import MeasureConfig
 from equipoise.audits.engines.associations.sets import measure_mcas, measure_xmcas, without_chance
@@ -33,7 +32,8 @@ from equipoise.core.arrays import Floats, Integers, Objects
 from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Family, GroupValue
 from equipoise.core.groups import Groups
-from equipoise.data import Items, ItemSource, Vectors, load_items
+from equipoise.data import Items, Vectors
+from equipoise.data.outputs import Coded
 from equipoise.metrics.counts.shares import corrected_shares, mean_share_mad, share_gap
 from equipoise.stats.resampling import Bootstrap, Resampling
 
@@ -58,7 +58,7 @@ Sets = Mapping[str, Mapping[str, Integers]]
 
 
 @dataclass(frozen=True, eq=False)
-class Design(ABC):
+class Design:
     """Images of a generator at one strength of guidance.
 
     Attributes
@@ -66,6 +66,10 @@ class Design(ABC):
     model : str
         The generator.
     guidance : float or None
+    by : str
+        The encoder or the source of the classes, in versions of findings.
+    compared : str
+        What findings call the groups.
     config : Config
     data : TextToImageData
     lacking : mapping of str to int
@@ -74,23 +78,11 @@ class Design(ABC):
 
     model: str
     guidance: float | None
+    by: str
+    compared: str
     config: Config
     data: TextToImageData
     lacking: Mapping[str, int] = field(default_factory=dict, kw_only=True)
-
-    @property
-    @abstractmethod
-    def by(self) -> str:
-        """The encoder or the source of the classes, in versions of findings."""
-
-    @property
-    @abstractmethod
-    def compared(self) -> str:
-        """What findings call the groups."""
-
-    @abstractmethod
-    def measure(self, resampling: Resampling | None) -> Iterator[Result]:
-        """Yield the results."""
 
     @property
     def version(self) -> str:
@@ -110,25 +102,7 @@ class Design(ABC):
 
 @dataclass(frozen=True, eq=False)
 class SpaceDesign(Design):
-    """Images and prompts in the space of one encoder.
-
-    Attributes
-    ----------
-    encoder : str
-        Entry of `models`, or `ALL`.
-    """
-
-    encoder: str
-
-    @property
-    def by(self) -> str:
-        """The encoder."""
-        return self.encoder
-
-    @property
-    def compared(self) -> str:
-        """The first pair of attributes."""
-        return " against ".join(self.config.pairs[0]) if self.config.pairs else ""
+    """Images and prompts in the space of one encoder, or of all of them (`ALL`)."""
 
     @property
     def tests(self) -> int:
@@ -142,49 +116,47 @@ class SpaceDesign(Design):
     @property
     def tested(self) -> bool:
         """Whether its numbers are tested: those of one of several encoders stand beside."""
-        return self.encoder == ALL or len(self.config.encoders) == 1
+        return self.by == ALL or len(self.config.encoders) == 1
 
     @cached_property
     def vectors(self) -> tuple[Vectors, Encoder]:
         """Vectors of the images, and the encoder with its texts."""
-        if self.encoder != ALL:
-            own = self.data.encoders[self.encoder]
+        if self.by != ALL:
+            own = self.data.encoders[self.by]
             return own.images[self.model], own
         return self._together([self.data.encoders[name] for name in self.config.encoders])
 
     def _together(self, encoders: list[Encoder]) -> tuple[Vectors, Encoder]:
         """Join the unit vectors of all encoders: their cosine is the mean of their cosines."""
         ids = np.array([*self.config.prompts.texts], dtype=object)
-        items = Items("texts in all encoders", "id", ids, {}, {}, {"rows": len(ids)})
+        # Prompts come first in each.
+        places = np.arange(len(ids))
         images = [own.images[self.model] for own in encoders]
         usable = np.logical_and.reduce([own.usable for own in images])
         rows, kept = np.where(usable, np.cumsum(usable) - 1, -1), np.flatnonzero(usable)
         of_images = np.concatenate([_unit(own, kept) for own in images], axis=1)
-        of_texts = np.concatenate(
-            [_unit(e.texts, np.array([e.places[text] for text in ids])) for e in encoders], axis=1
-        )
-        texts = _vectors(items.name, ids, np.arange(len(ids)), of_texts)
+        of_texts = np.concatenate([_unit(own.texts, places) for own in encoders], axis=1)
+        texts = _vectors("texts in all encoders", ids, places, of_texts)
         joined = _vectors("images in all encoders", self.made.items.ids, rows, of_images)
-        return joined, Encoder(items, texts, {}, {}, None)
+        return joined, Encoder(texts, {}, {}, None)
 
     @cached_property
     def association(self) -> AssociationData:
         """The images and texts as the associations of embeddings take them."""
         images, encoder = self.vectors
-        ids = pa.array(encoder.items.ids.tolist(), pa.string())
-        source = ItemSource(pa.table({"id": ids, "prompt": ids}), "id", ("prompt",))
-        by_seed, by_prompt = {"images": "seed"}, {"images": "prompt", "texts": "prompt"}
-        prompts = self.config.prompts
+        ids, prompts = encoder.texts.ids, self.config.prompts
+        own = {"prompt": Coded.of(pl.Series(ids.tolist(), dtype=pl.String))}
+        by_prompt = {"images": "prompt", "texts": "prompt"}
         named = dict(prompts.attribute_texts)
         for texts in prompts.target_texts.values():
             named |= texts
         return AssociationData(
             items={
                 "images": self.made.items,
-                "texts": load_items(source, what=encoder.items.name),
+                "texts": Items(encoder.texts.name, "id", ids, own, {}, {}),
             },
             kinds={"images": "image", "texts": "text"},
-            units=by_prompt if self.config.over_prompts else by_seed,
+            units=by_prompt if self.config.over_prompts else {"images": "seed"},
             sets={name: self.members(texts) for name, texts in named.items()},
             vectors={self.model: {"images": images, "texts": encoder.texts}},
             pairs={},
@@ -301,16 +273,6 @@ class ShareDesign(Design):
     """
 
     share: SharesConfig
-
-    @property
-    def by(self) -> str:
-        """The zero-shot classifier, or "answers"."""
-        return self.share.model or "" if self.share.zero_shot else "answers"
-
-    @property
-    def compared(self) -> str:
-        """The classes."""
-        return self.share.of
 
     @property
     def tests(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,20 +21,20 @@ from equipoise.audits.generated_images import (
     name_to_plan,
     pending_of,
     pictures_of,
+    required,
     settings_of,
 )
 from equipoise.audits.outputs import LiveModels
 from equipoise.audits.text_to_image.classes import (
     ExternalShares,
     Judged,
-    class_texts,
     external_shares,
     judge_images,
     labelled_pictures,
     read_labelled,
 )
 from equipoise.core.arrays import Floats, Integers, Objects
-from equipoise.core.errors import ConfigError, DataError
+from equipoise.core.errors import DataError
 from equipoise.data import Items, ItemSource, Outputs, Vectors, load_items, load_vectors
 from equipoise.evidence.pictures import NotMade, Pictures, sorted_by_id
 from equipoise.evidence.zero_shot import prompts
@@ -58,27 +59,12 @@ class Batch:
     rows : list of mapping
         Per requested image `image_id`, `prompt`, `state`, `seed` and `guidance`.
     pictures : Pictures or None
-        None where the table has no paths. Their ids lack the prefix.
-    place : str
-        The section's key in the config, for errors.
-    prefix : str
-        Makes ids of several strengths of guidance distinct.
+        None where the table has no paths.
     """
 
     name: str
     rows: Sequence[Mapping[str, Any]]
     pictures: Pictures | None
-    place: str
-    prefix: str = ""
-
-    def need_pictures(self, model: str) -> Pictures:
-        """Return the pictures; refuse to run a model without them."""
-        if self.pictures is None:
-            raise ConfigError(
-                f"{self.place}: models.{model}.model runs on the pictures, and nothing says where "
-                "they are. To do: name the column of files under 'path'"
-            )
-        return self.pictures
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,9 +117,8 @@ class Encoder:
 
     Attributes
     ----------
-    items : Items
-        The texts, as ids.
     texts : Vectors
+        Named by the texts.
     images : mapping of str to Vectors
         By generator.
     labelled : mapping of str to source
@@ -142,7 +127,6 @@ class Encoder:
         What makes a logit of a cosine.
     """
 
-    items: Items
     texts: Vectors
     images: Mapping[str, Vectors]
     labelled: Mapping[str, ArraySource | Outputs]
@@ -151,7 +135,7 @@ class Encoder:
     @cached_property
     def places(self) -> Mapping[str, int]:
         """Row of each text."""
-        return {text: row for row, text in enumerate(self.items.ids.tolist())}
+        return {text: row for row, text in enumerate(self.texts.ids.tolist())}
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,24 +219,22 @@ def load(config: Config, models: Models) -> TextToImageData:
 
 def _images_of(name: str, config: Config, models: Models) -> GeneratedImages:
     """Generate or read the images of one generator; a dry run generates none."""
-    generator, read = config.generators[name], None
+    generator, what, read = config.generators[name], f"images of {name}", None
     if generator.images is None:
         batches = (*_generated(name, generator, config, models),)
     else:
-        read = load_items(
-            generator.images.source(models.base, generator.images.columns), what=f"images of {name}"
-        )
+        source = generator.images.source(models.base, generator.images.columns)
+        read = load_items(source, what=what)
         batches = (_read(name, generator.images, read, config, models),)
     rows = [row for batch in batches for row in batch.rows]
     seeds = [row["image_id"] if row["seed"] is None else f"seed {row['seed']}" for row in rows]
     columns = {key: [row[key] for row in rows] for key in ("image_id", "prompt")} | {"seed": seeds}
     frame = pa.table({key: pa.array(cells, pa.string()) for key, cells in columns.items()})
-    items = load_items(ItemSource(frame, "image_id", ("prompt", "seed")), what=f"images of {name}")
+    items = load_items(ItemSource(frame, "image_id", ("prompt", "seed")), what=what)
     if read is not None:
         items = replace(items, name=read.name, inputs=read.inputs, counts=read.counts)
-    seeded, planned = any(row["seed"] is not None for row in rows), False
-    if read is None:
-        planned = not isinstance(models, LiveModels)
+    seeded = any(row["seed"] is not None for row in rows)
+    planned = read is None and not isinstance(models, LiveModels)
     images = GeneratedImages(items, seeded, batches, planned)
     if not (images.state == IMAGE).any():
         raise DataError(
@@ -284,22 +266,24 @@ def _generated(
             "sampling": generator.sampling(guidance),
         }
         table = pa.table({"prompt_id": texts, "prompt": texts})
+        # Ids of several strengths of guidance are distinct.
         if isinstance(models, LiveModels):
             made = generate_prompts(table, generator.located(models.base), models.store, **how)
             rows = made.table.select(["image_id", "prompt", "state", "seed"]).to_pylist()
-            pictures, outputs = made.pictures, {"info": made.info, "inputs": made.inputs}
+            pictures = replace(made.pictures, ids=prefix + made.pictures.ids)
+            outputs = {"info": made.info, "inputs": made.inputs}
         else:
             every = product(texts, range(how["images"]))
             ids = [(f"{text}/{number:03d}", text) for text, number in every]
             rows = [{"image_id": i, "prompt": text, "state": IMAGE, "seed": i} for i, text in ids]
-            pictures = sorted_by_id(on, [id_ for id_, _ in ids], NotMade(), None)
+            pictures = sorted_by_id(on, [prefix + id_ for id_, _ in ids], NotMade(), None)
             runs = name_to_plan(generator, models.base)
             planned = plan_prompts(table, runs, models.store, **how)
             outputs = {"pending": pending_of(runs, planned)}
         ids_of_rows = [row["image_id"] for row in rows]
         keep_images(models, name, f"generators.{name}.model", on, ids_of_rows, **outputs)
         own = [{**row, "image_id": prefix + row["image_id"], "guidance": guidance} for row in rows]
-        yield Batch(on, own, pictures, f"generators.{name}", prefix)
+        yield Batch(on, own, pictures)
 
 
 def _read(name: str, section: ImagesConfig, items: Items, config: Config, models: Models) -> Batch:
@@ -317,24 +301,27 @@ def _read(name: str, section: ImagesConfig, items: Items, config: Config, models
     if section.state is not None:
         names = {**dict.fromkeys(section.refused, REFUSED), **dict.fromkeys(section.made, IMAGE)}
         states = [names.get(cell or "", FAILED) for cell in columns[section.state].tolist()]
-    strengths = numbers_of(items, section.guidance) if section.guidance else np.zeros(len(items))
-    if np.isnan(strengths).any():
-        raise DataError(
-            "no strength of guidance",
-            file=items.name,
-            column=section.guidance,
-            row=int(np.isnan(strengths).argmax()) + 1,
-            expected="a number in every row, for each strength is audited by itself",
-            fix="fill it in, or remove the row",
-        )
+    strengths = unknown
+    if section.guidance is not None:
+        strengths = numbers_of(items, section.guidance).tolist()
+        lacking = [row for row, number in enumerate(strengths, start=1) if math.isnan(number)]
+        if lacking:
+            raise DataError(
+                "no strength of guidance",
+                file=items.name,
+                column=section.guidance,
+                row=lacking[0],
+                expected="a number in every row, for each strength is audited by itself",
+                fix="fill it in, or remove the row",
+            )
     cells = {
         "image_id": items.ids.tolist(), "prompt": texts, "state": states,
         "seed": columns[section.seed].tolist() if section.seed else unknown,
-        "guidance": strengths.tolist() if section.guidance else unknown,
+        "guidance": strengths,
     }  # fmt: skip
     rows = [dict(zip(cells, row, strict=True)) for row in zip(*cells.values(), strict=True)]
     pictures = pictures_of(section, items, models.base, [state == IMAGE for state in states])
-    return Batch(name, rows, pictures, f"generators.{name}.images")
+    return Batch(name, rows, pictures)
 
 
 def _encoder(
@@ -349,7 +336,7 @@ def _encoder(
     shares = [share for share in config.shares if share.model == name and share.zero_shot]
     texts = dict.fromkeys(config.prompts.texts if measured else ())
     for share in shares:
-        texts |= dict.fromkeys(text for own in class_texts(share).values() for text in own)
+        texts |= dict.fromkeys(prompts(share.classes, share.templates).texts)
     what = f"embeddings of texts by {name}"
     ids, scale = np.array([*texts], dtype=object), section.scale
     items = Items(what, "id", ids, {}, {}, {"rows": len(ids)})
@@ -363,11 +350,12 @@ def _encoder(
     if section.model is not None:
         models.capability(name, section, "encoder")
         for generator, images in made.items():
+            place = f"generators.{generator}.images"
             parts = [
-                models.embed_images(name, section, batch.need_pictures(name), on=batch.name)
-                for batch in images.batches
+                models.embed_images(name, section, required(own.pictures, place, name), on=own.name)
+                for own in images.batches
             ]
-            of_images[generator] = _joined(images.batches, parts)
+            of_images[generator] = _joined(parts)
         words = prompts({text: (text,) for text in texts}, AS_IT_IS)
         of_texts = models.embed_texts(name, section, words, on="texts")
         scale = scale or of_texts.info.get("scale")
@@ -393,7 +381,7 @@ def _encoder(
         for generator, source in of_images.items()
     }
     _check(loaded, vectors)
-    return Encoder(items, loaded, vectors, of_labelled, scale)
+    return Encoder(loaded, vectors, of_labelled, scale)
 
 
 def _check(texts: Vectors, images: Mapping[str, Vectors]) -> None:
@@ -407,27 +395,17 @@ def _check(texts: Vectors, images: Mapping[str, Vectors]) -> None:
     check_one_space(texts, *images.values())
 
 
-def _joined(batches: Sequence[Batch], parts: Sequence[Outputs]) -> Outputs:
-    """Return the vectors of all batches of a generator as one, under the ids of its images."""
-    first, pairs = parts[0], [*zip(batches, parts, strict=True)]
-    if not batches[0].prefix:
-        return first
-    ids = [batch.prefix + name for batch, each in pairs for name in each.ids.to_list()]
-    requested = [
-        batch.prefix + name
-        for batch, each in pairs
-        if each.requested is not None
-        for name in each.requested
-    ]
+def _joined(parts: Sequence[Outputs]) -> Outputs:
+    """Return the vectors of all batches of a generator as one."""
+    first, ids = parts[0], pl.concat(each.ids for each in parts)
     # The rows of a dry run are the same.
+    shape = len(ids), first.numbers.shape[1]
     return replace(
         first,
-        ids=pl.Series("", ids, dtype=pl.String),
-        values=np.broadcast_to(first.numbers[:1], (len(ids), first.numbers.shape[1]))
+        ids=ids,
+        values=np.broadcast_to(first.numbers[:1], shape)
         if first.planned
         else np.concatenate([each.numbers for each in parts]),
-        requested=np.array(requested, dtype=object),
-        failed={b.prefix + name: stage for b, e in pairs for name, stage in e.failed.items()},
+        failed={name: stage for each in parts for name, stage in each.failed.items()},
         inputs={file: digest for each in parts for file, digest in each.inputs.items()},
-        identical=(),
     )

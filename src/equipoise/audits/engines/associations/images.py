@@ -21,7 +21,7 @@ from equipoise.audits.engines.associations.spaces import (
     finding_of,
 )
 from equipoise.audits.findings import Place, without_verdict
-from equipoise.core.arrays import Floats, Objects
+from equipoise.core.arrays import Floats, Integers, Objects
 from equipoise.core.errors import DataError
 from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Excluded, Family, GroupValue
@@ -41,30 +41,29 @@ _CLOSER = {"trend": "closer to positive words", "gender_difference": "closer to 
 def measure_regions(question: Question) -> Iterator[Result]:
     """Measure trend or gender difference by region, and its relation to external figures."""
     options, place = question.options, question.place()
-    for _ in question.cases:
-        images, up, down = _similarities(question)
-        tested = options.metric == "gender_difference"
-        metric = gender_difference if tested else trend
-        estimate = metric(images, up, down, **question.drawn)
-        yield from _by_region(question, estimate, tested=tested)
-        yield from _word_rows(place, images, up)
-        if options.outside is None:
-            continue
-        by_subject: dict[str, dict[str, Part | GroupValue]] = {}
-        for part in estimate.parts:
-            for each in [part] if tested else part.by_group:
-                name = "gender_difference" if isinstance(each, Part) else f"trend, {each.group}"
-                by_subject.setdefault(name, {})[part.subject] = each
-        for name, own in by_subject.items():
-            values = {region: each.value for region, each in own.items()}
-            ends = {region: (each.low, each.high) for region, each in own.items()}
-            yield from related(question, place, values, name, ends)
+    images, up, down = _similarities(question)
+    tested = options.metric == "gender_difference"
+    metric = gender_difference if tested else trend
+    estimate = metric(images, up, down, **question.drawn)
+    yield from _by_region(question, estimate)
+    yield from _word_rows(place, images, up)
+    if options.outside is None:
+        return
+    by_subject: dict[str, dict[str, Part | GroupValue]] = {}
+    for part in estimate.parts:
+        for each in [part] if tested else part.by_group:
+            name = "gender_difference" if isinstance(each, Part) else f"trend, {each.group}"
+            by_subject.setdefault(name, {})[part.subject] = each
+    for name, own in by_subject.items():
+        values = {region: each.value for region, each in own.items()}
+        ends = {region: (each.low, each.high) for region, each in own.items()}
+        yield from related(question, place, values, name, ends)
 
 
 def _similarities(question: Question) -> tuple[ImageSimilarities, list[str], list[str]]:
     """Return similarities of images to words, and the positive and negative words."""
     options, space, table = question.options, question.space, question.table
-    images, rows = space.images(table), space.usable[table]
+    images, rows = space.images(table), np.flatnonzero(space.usable[table])
     names = filter(None, (options.positive, options.negative))
     words = [space.only_usable(space.chosen(name, "text")) for name in names]
     columns = space.data.items[table].columns
@@ -79,7 +78,7 @@ def _similarities(question: Question) -> tuple[ImageSimilarities, list[str], lis
         [*up, *down],
         columns[options.groups or ""][rows],
         None if options.regions is None else columns[options.regions][rows],
-        images.units if images.clustered else None,
+        _units(question, rows),
     )
     return similarities, up, down
 
@@ -104,14 +103,13 @@ def _unit(vectors: Any) -> Floats:
         return np.asarray(scaled / np.linalg.norm(scaled, axis=1, keepdims=True))
 
 
-def _by_region(question: Question, estimate: Estimate, *, tested: bool) -> Iterator[Result]:
+def _by_region(question: Question, estimate: Estimate) -> Iterator[Result]:
     """Yield the number over all regions, and that of each where there are several."""
     table, place = question.table, question.place()
     lost = int((~question.space.usable[table]).sum())
     excluded = (Excluded(f"{table}: no usable vector", lost),) if lost else ()
-    several, family = question.options.regions is not None, Family.DESCRIPTIVE
-    if tested:
-        family = Family.LEAF
+    several, tested = question.options.regions is not None, estimate.metric == "gender_difference"
+    family = Family.LEAF if tested else Family.DESCRIPTIVE
     closer = _CLOSER[estimate.metric]
     if several:
         averages = _averages(estimate)
@@ -162,63 +160,59 @@ def _word_rows(place: Place, images: ImageSimilarities, up: Sequence[str]) -> It
 def measure_label_weat(question: Question) -> Iterator[Result]:
     """Measure WEAT of the labels that are predicted most for each of two groups."""
     options, space, place = question.options, question.space, question.place()
-    for _ in question.cases:
-        labels, groups, units, vocabulary = _predicted(question)
-        first, second = _two_groups(question, groups)
-        sides = [space.chosen(name, "text") for name in options.attributes]
-        estimate = predicted_label_weat(
-            labels,
-            groups,
-            vocabulary.ids,
-            vocabulary.things,
-            *(side.things for side in sides),
-            first=first,
-            alternative=options.alternative or "two-sided",
-            ddof=options.ddof,
-            similarity=space.similarity,
-            units=units,
-            **question.drawn,
-        )
-        own = {first: "in x", second: "in y"}
-        means = [
-            _mean([part.value for part in estimate.parts if part.shows.endswith(side)])
-            for side in own.values()
-        ]
-        names = [f"labels of {group}" for group in own]
-        yield finding_of(
-            estimate, place, Family.COMPOSITE, subject=" against ".join(options.attributes),
-            direction=crossed(names, means, question.pair),
+    labels, groups, units, vocabulary = _predicted(question)
+    first, second = _two_groups(question, groups)
+    sides = [space.chosen(name, "text") for name in options.attributes]
+    estimate = predicted_label_weat(
+        labels,
+        groups,
+        vocabulary.ids,
+        vocabulary.things,
+        *(side.things for side in sides),
+        first=first,
+        alternative=options.alternative or "two-sided",
+        ddof=options.ddof,
+        similarity=space.similarity,
+        units=units,
+        **question.drawn,
+    )
+    own = {first: "in x", second: "in y"}
+    means = [
+        _mean([part.value for part in estimate.parts if part.shows.endswith(side)])
+        for side in own.values()
+    ]
+    names = [f"labels of {group}" for group in own]
+    yield finding_of(
+        estimate, place, Family.COMPOSITE, subject=" against ".join(options.attributes),
+        direction=crossed(names, means, question.pair),
+    )  # fmt: skip
+    yield from _label_rows(question, labels, groups)
+    for part in estimate.parts:
+        yield Row.of(
+            "label_scores", place, label=part.subject, value=part.value,
+            set=first if part.shows.endswith("in x") else second,
         )  # fmt: skip
-        yield from _label_rows(question, labels, groups)
-        for part in estimate.parts:
-            yield Row.of(
-                "label_scores", place, label=part.subject, value=part.value,
-                set=first if part.shows.endswith("in x") else second,
-            )  # fmt: skip
 
 
 def measure_concentration(question: Question) -> Iterator[Result]:
     """Measure how much the labels of each group concentrate on a few."""
     options, place = question.options, question.place()
-    for _ in question.cases:
-        labels, groups, units, vocabulary = _predicted(question)
-        estimate = label_concentration(
-            labels,
-            groups,
-            vocabulary=(vocabulary.ids or None) if options.whole_vocabulary else None,
-            k=options.k,
-            units=units,
-            **question.drawn,
-        )
-        share, *shapes = estimate.parts
-        text = extremes(f"labels pile up on {options.k}", share.by_group)
-        yield finding_of(estimate, place, Family.COMPOSITE, direction=text, by_group=share.by_group)
-        for part in shapes:
-            described = finding_of(
-                estimate, place, Family.DESCRIPTIVE, part, by_group=part.by_group
-            )
-            yield without_verdict(described, "a shape of counts, without a chance level")
-        yield from _label_rows(question, labels, groups)
+    labels, groups, units, vocabulary = _predicted(question)
+    estimate = label_concentration(
+        labels,
+        groups,
+        vocabulary=(vocabulary.ids or None) if options.whole_vocabulary else None,
+        k=options.k,
+        units=units,
+        **question.drawn,
+    )
+    share, *shapes = estimate.parts
+    text = extremes(f"labels pile up on {options.k}", share.by_group)
+    yield finding_of(estimate, place, Family.COMPOSITE, direction=text, by_group=share.by_group)
+    for part in shapes:
+        described = finding_of(estimate, place, Family.DESCRIPTIVE, part, by_group=part.by_group)
+        yield without_verdict(described, "a shape of counts, without a chance level")
+    yield from _label_rows(question, labels, groups)
 
 
 def _predicted(question: Question) -> tuple[Objects, Objects, tuple[str, ...] | None, Side]:
@@ -229,7 +223,7 @@ def _predicted(question: Question) -> tuple[Objects, Objects, tuple[str, ...] | 
     """
     options, space, table = question.options, question.space, question.table
     items, vocabulary = space.data.items[table], _vocabulary(question)
-    groups = items.columns[options.groups or ""]
+    rows = np.arange(len(items))
     if options.label_column is not None:
         labels = items.columns[options.label_column]
         if len(vocabulary) and (strange := {*labels} - {None, *vocabulary.ids}):
@@ -240,14 +234,18 @@ def _predicted(question: Question) -> tuple[Objects, Objects, tuple[str, ...] | 
                 expected=f"some of {listed(vocabulary.ids)}",
                 fix="add it to the set of labels, or map it to one of them",
             )
-        has_units = table in space.data.units
-        units = space.data.units_of(table, np.arange(len(items))) if has_units else None
-        return labels, groups, units, vocabulary
-    images = space.images(table)
-    scores = np.round(_cosines(space, images, vocabulary), _DECIMALS)
-    labels = np.array(vocabulary.ids, dtype=object)[scores.argmax(axis=1)]
-    units = images.units if images.clustered else None
-    return labels, groups[space.usable[table]], units, vocabulary
+    else:
+        rows = np.flatnonzero(space.usable[table])
+        scores = np.round(_cosines(space, space.images(table), vocabulary), _DECIMALS)
+        labels = np.array(vocabulary.ids, dtype=object)[scores.argmax(axis=1)]
+    groups = items.columns[options.groups or ""][rows]
+    return labels, groups, _units(question, rows), vocabulary
+
+
+def _units(question: Question, rows: Integers) -> tuple[str, ...] | None:
+    """Return the units of images of the table; None where no column names them."""
+    data, table = question.space.data, question.table
+    return data.units_of(table, rows) if table in data.units else None
 
 
 def _vocabulary(question: Question) -> Side:

@@ -64,8 +64,6 @@ class AssociationData:
         By model that scores pairs, and tables of rows and columns.
     outside : mapping of int to mapping of str to float
         External figures by subject, by index of the question.
-    planned : frozenset of str
-        Models that have yet to run: their outputs are stand-ins.
     inputs, counts : mapping
         Of every file read.
     """
@@ -77,7 +75,6 @@ class AssociationData:
     vectors: Mapping[str, Mapping[str, Vectors]]
     pairs: Mapping[str, Mapping[tuple[str, str], Matrix]]
     outside: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
-    planned: frozenset[str] = frozenset()
     inputs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     counts: Mapping[str, Any] = field(default_factory=dict)
 
