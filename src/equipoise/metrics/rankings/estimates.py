@@ -72,13 +72,12 @@ class Measure:
     Attributes
     ----------
     metric : str
-    harm : "higher", "lower" or "either"
-    pools : Pools
     tops : Tops
     statistic : Statistic
+    harm : "higher", "lower" or "either"
     beside : tuple of Beside
     exact : callable, optional
-        Every value under random order of a pool (index into `pools`), with its probability.
+        Every value under random order of a pool (index into `tops`), with its probability.
     shown : callable
         What a part shows per group, (p, groups), from the ranked labels; default: the shares.
     shows : str
@@ -87,10 +86,9 @@ class Measure:
     """
 
     metric: str
-    harm: Harm
-    pools: Pools
     tops: Tops
     statistic: Statistic
+    harm: Harm
     beside: tuple[Beside, ...] = ()
     exact: Callable[[int], Distribution | None] | None = None
     shown: Callable[[Drawn], Floats] = lambda drawn: drawn.shares[0]
@@ -101,9 +99,10 @@ class Measure:
         """Say why a pool is not estimable; "" where it is."""
         if index in self.tops.pool:
             return ""
-        if not len(self.pools.pools[index].items):
+        pools = self.tops.pools
+        if not len(pools.pools[index].items):
             return "no item to rank"
-        several = (self.pools.sizes[index] > 0).sum() > 1
+        several = (pools.sizes[index] > 0).sum() > 1
         return "too small a pool for k" if several else "one group in the pool"
 
 
@@ -136,10 +135,26 @@ def weighted_mean(weights: Floats, values: Floats) -> Floats:
         return np.asarray(sums / shaped.sum(axis=1))
 
 
-def exchange_of(pools: Pools, tops: Tops, *, sets: bool) -> LabelExchange:
-    """Prepare draws of the labels of the best items, within sets or within pools."""
-    stratum = pools.block if pools.member is None or not sets else pools.member
-    return LabelExchange.of(pools.groups.codes, stratum, tops.items)
+def exchanged(
+    tops: Tops,
+    function: Callable[[Drawn], Sequence[Floats]],
+    resampling: Resampling | None,
+    rng: Seed,
+    *,
+    sets: bool,
+) -> list[Floats] | None:
+    """Return numbers of drawn labels, exchanged within sets or pools; None where nothing moves."""
+    pools = tops.pools
+    stratum = pools.member if sets and pools.member is not None else pools.block
+    exchange = LabelExchange.of(pools.groups.codes, stratum, tops.items)
+    if resampling is None or not exchange.moves:
+        return None
+
+    def block(codes: Integers32) -> Sequence[Floats]:
+        return function(Drawn(codes, tops))
+
+    blocks = exchange.evaluate(block, permutations(resampling, tops.items.size), rng, "retrieval")
+    return [np.concatenate(values) for values in zip(*blocks, strict=True)]
 
 
 def estimates(
@@ -148,13 +163,11 @@ def estimates(
     """Turn several measures into estimates: those of one ranking and K share their draws."""
     found: dict[int, Estimate] = {}
     for tops in {id(one.tops): one.tops for one in measures}.values():
-        alike = [one for one in measures if one.tops is tops]
-        pools = alike[0].pools
-        observed = Drawn.of(pools.groups, tops)
+        alike, paired = [one for one in measures if one.tops is tops], tops.pools.paired
+        observed, first = Drawn.of(tops), [one.statistic for one in alike]
         every = [s for one in alike for s in (one.statistic, *(b.statistic for b in one.beside))]
-        main = _draws(pools, observed, every, resampling, rng, sets=pools.paired)
-        first = [one.statistic for one in alike] if pools.paired else []
-        pooled = _draws(pools, observed, first, resampling, rng, sets=False)
+        main = _draws(observed, every, resampling, rng, sets=paired)
+        pooled = _draws(observed, first if paired else [], resampling, rng, sets=False)
         for one in alike:
             draws = [next(main) for _ in (one, *one.beside)]
             found[id(one)] = _estimate(one, observed, draws, next(pooled, None), resampling)
@@ -162,7 +175,6 @@ def estimates(
 
 
 def _draws(
-    pools: Pools,
     observed: Drawn,
     statistics: Sequence[Statistic],
     resampling: Resampling | None,
@@ -171,21 +183,16 @@ def _draws(
     sets: bool,
 ) -> Iterator[Draws]:
     """Yield each statistic: the mean over pools first, and each pool after it."""
-    tops, null = observed.tops, None
-    if statistics and resampling and len(tops.pool):
-        exchange = exchange_of(pools, tops, sets=sets)
-        if exchange.moves:
-            many = permutations(resampling, tops.items.size)
+    if not statistics:
+        return
+    tops = observed.tops
 
-            def block(codes: Integers32) -> list[Floats]:
-                drawn = Drawn(codes, tops, observed.groups)
-                return [statistic(drawn) for statistic in statistics]
+    def numbers(drawn: Drawn) -> list[Floats]:
+        return [statistic(drawn) for statistic in statistics]
 
-            blocks = exchange.evaluate(block, many, rng, "retrieval")
-            null = [np.concatenate(values) for values in zip(*blocks, strict=True)]
-    weights = query_weights(pools, tops.pool, resampling, rng)
-    for place, statistic in enumerate(statistics):
-        values = statistic(observed)[0]
+    null = exchanged(tops, numbers, resampling, rng, sets=sets)
+    weights = query_weights(tops.pools, tops.pool, resampling, rng)
+    for place, (values,) in enumerate(numbers(observed)):
         yield Draws.of(
             resampling,
             np.append(values.mean() if len(values) else np.nan, values),
@@ -202,7 +209,8 @@ def _estimate(
     pooled: Draws | None,
     resampling: Resampling | None,
 ) -> Estimate:
-    pools, tops, value = measure.pools, measure.tops, float(draws[0].observed[0])
+    tops, value = measure.tops, float(draws[0].observed[0])
+    pools = tops.pools
     exact = _exact(measure) if resampling is not None else {}
     ends, against = ends_of(draws[0].boot, 0), against_chance(draws[0], 0, measure.harm)
     if len(exact) == len(tops.pool) == 1:
@@ -217,11 +225,10 @@ def _estimate(
             tables += _of_beside(measure, beside, drawn)
         if pooled is not None:
             held = against_chance(pooled, 0, measure.harm)
-            n = int(pools.sizes[tops.pool].sum())
-            name = f"{measure.metric}_pool_order"
-            secondary = part(name, "", pooled, 0, ends=ends, held=held, n=n)
-            shows = f"secondary null: {POOL_ORDER}"
-            tables.append(parts_to_table([replace(secondary, shows=shows)]))
+            name, shows = f"{measure.metric}_pool_order", f"secondary null: {POOL_ORDER}"
+            n = int(tops.sizes.sum())
+            secondary = part(name, "", pooled, 0, ends=ends, held=held, n=n, shows=shows)
+            tables.append(parts_to_table([secondary]))
         return pa.concat_tables(tables).combine_chunks()
 
     reasons = map(measure.left_out, range(len(pools.pools)))
@@ -257,9 +264,9 @@ def _estimate(
 def _exact(measure: Measure) -> dict[int, Distribution]:
     """Return exact chance by place in `tops`, of the pools that have it."""
     found: dict[int, Distribution] = {}
-    if measure.exact is not None and not measure.pools.paired:
+    if measure.exact is not None and not measure.tops.pools.paired:
         for place in np.flatnonzero(measure.tops.ties == 0).tolist():
-            one = measure.exact(int(measure.tops.pool[place]))
+            one = measure.exact(place)
             found |= {} if one is None else {place: one}
     return found
 
@@ -277,7 +284,8 @@ def _of_queries(
 
     Column by column: there may be thousands of queries, each with a dozen groups.
     """
-    pools, chosen, groups = measure.pools, measure.tops.pool, measure.pools.groups
+    pools, chosen = measure.tops.pools, measure.tops.pool
+    groups = pools.groups
     shown = np.full(pools.sizes.shape, np.nan)
     shown[chosen] = measure.shown(observed)
     numbers = against_each(draws, range(1, len(chosen) + 1), measure.harm)
@@ -310,8 +318,8 @@ def _of_queries(
 
 def _of_beside(measure: Measure, beside: Beside, draws: Draws) -> Iterator[pa.Table]:
     """Yield a number beside the main one: its mean over queries, then each query."""
-    pools, chosen = measure.pools.pools, measure.tops.pool
-    sizes = measure.pools.sizes[chosen].sum(axis=1)
+    tops, sizes = measure.tops, measure.tops.sizes.sum(axis=1)
+    pools = tops.pools.pools
     if len(pools) > 1 or not beside.each:
         held, ends = against_chance(draws, 0, beside.harm), ends_of(draws.boot, 0)
         n = int(sizes.sum())
@@ -319,8 +327,8 @@ def _of_beside(measure: Measure, beside: Beside, draws: Draws) -> Iterator[pa.Ta
             [part(beside.metric, beside.subject, draws, 0, ends=ends, held=held, n=n)]
         )
     if beside.each:
-        numbers = against_each(draws, range(1, len(chosen) + 1), beside.harm)
-        names = [pools[index].name for index in chosen.tolist()]
+        numbers = against_each(draws, range(1, len(sizes) + 1), beside.harm)
+        names = [pools[index].name for index in tops.pool.tolist()]
         yield _table(beside.metric, subject=names, value=draws.observed[1:], n=sizes, **numbers)
 
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import pyarrow as pa
 
-from equipoise.core.arrays import Floats, Integers32
+from equipoise.core.arrays import Floats
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate
 from equipoise.core.groups import Groups
@@ -20,14 +20,12 @@ from equipoise.metrics.rankings.estimates import (
     Distribution,
     Measure,
     estimates,
-    exchange_of,
-    permutations,
+    exchanged,
     query_weights,
     weighted_mean,
 )
 from equipoise.metrics.rankings.pools import (
     Desired,
-    Pools,
     Ranking,
     Tops,
     desired_shares,
@@ -118,8 +116,8 @@ def max_skew(  # noqa: PLR0913 - one keyword for each choice
     ----------
     Geyik et al. 2019, KDD; Howard et al. 2024.
     """
-    pools = pools_of(scores, groups, queries, within, sets, units)
-    return estimates([_extreme("max_skew", Ranking.of(pools, k), k, desired)], resampling, rng)[0]
+    tops = _tops(scores, groups, k, queries, within, sets, units)
+    return estimates([_extreme("max_skew", tops, desired)], resampling, rng)[0]
 
 
 def min_skew(  # noqa: PLR0913 - one keyword for each choice
@@ -157,8 +155,8 @@ def min_skew(  # noqa: PLR0913 - one keyword for each choice
     ----------
     Geyik et al. 2019, KDD.
     """
-    pools = pools_of(scores, groups, queries, within, sets, units)
-    return estimates([_extreme("min_skew", Ranking.of(pools, k), k, desired)], resampling, rng)[0]
+    tops = _tops(scores, groups, k, queries, within, sets, units)
+    return estimates([_extreme("min_skew", tops, desired)], resampling, rng)[0]
 
 
 def skew_at_k(  # noqa: PLR0913 - one keyword for each choice
@@ -200,8 +198,8 @@ def skew_at_k(  # noqa: PLR0913 - one keyword for each choice
     ----------
     Geyik et al. 2019, KDD.
     """
-    pools = pools_of(scores, groups, queries, within, sets, units)
-    return estimates([_skew_of(Ranking.of(pools, k), k, desired, group)], resampling, rng)[0]
+    tops = _tops(scores, groups, k, queries, within, sets, units)
+    return estimates([_skew_of(tops, desired, group)], resampling, rng)[0]
 
 
 def ndkl(  # noqa: PLR0913 - one keyword for each choice
@@ -243,8 +241,8 @@ def ndkl(  # noqa: PLR0913 - one keyword for each choice
     ----------
     Geyik et al. 2019, KDD; Howard et al. 2024.
     """
-    pools = pools_of(scores, groups, queries, within, sets, units)
-    return estimates([_ndkl(Ranking.of(pools, k), k, desired)], resampling, rng)[0]
+    tops = _tops(scores, groups, k, queries, within, sets, units, whole=True)
+    return estimates([_ndkl(tops, desired)], resampling, rng)[0]
 
 
 def bias_at_k(  # noqa: PLR0913 - one keyword for each choice
@@ -288,8 +286,8 @@ def bias_at_k(  # noqa: PLR0913 - one keyword for each choice
     ----------
     Wang et al. 2021, EMNLP; Howard et al. 2024.
     """
-    pools = pools_of(scores, groups, queries, within, sets, units)
-    return estimates([_bias(Ranking.of(pools, k), k, desired, first, second)], resampling, rng)[0]
+    tops = _tops(scores, groups, k, queries, within, sets, units)
+    return estimates([_bias(tops, desired, first, second)], resampling, rng)[0]
 
 
 def retrieval_mad(  # noqa: PLR0913 - one keyword for each choice
@@ -329,8 +327,8 @@ def retrieval_mad(  # noqa: PLR0913 - one keyword for each choice
     ----------
     Chen & Dou 2022, Table 1.
     """
-    pools = pools_of(scores, groups, queries, within, sets, units)
-    return estimates([_mad(Ranking.of(pools, k), k)], resampling, rng)[0]
+    tops = _tops(scores, groups, k, queries, within, sets, units)
+    return estimates([_mad(tops)], resampling, rng)[0]
 
 
 RankingMeasure = Literal["max_skew", "min_skew", "skew_at_k", "ndkl", "retrieval_mad", "bias_at_k"]
@@ -386,15 +384,16 @@ def retrieval_measures(  # noqa: PLR0913 - one keyword for each choice
     InputError
         As these functions; and where a measure is unknown.
     """
-    pools = pools_of(scores, groups, queries, within, sets, units)
-    ranking = Ranking.of(pools, k, k if prefixes is None else prefixes)
+    last = k if prefixes is None else prefixes
+    ranking = Ranking.of(pools_of(scores, groups, queries, within, sets, units), k, last)
+    tops = ranking.tops(k)
     requests: dict[str, Callable[[], Measure]] = {
-        "max_skew": lambda: _extreme("max_skew", ranking, k, desired),
-        "min_skew": lambda: _extreme("min_skew", ranking, k, desired),
-        "skew_at_k": lambda: _skew_of(ranking, k, desired, group),
-        "ndkl": lambda: _ndkl(ranking, k if prefixes is None else prefixes, desired),
-        "retrieval_mad": lambda: _mad(ranking, k),
-        "bias_at_k": lambda: _bias(ranking, k, desired, first, second),
+        "max_skew": lambda: _extreme("max_skew", tops, desired),
+        "min_skew": lambda: _extreme("min_skew", tops, desired),
+        "skew_at_k": lambda: _skew_of(tops, desired, group),
+        "ndkl": lambda: _ndkl(ranking.tops(last, whole=True), desired),
+        "retrieval_mad": lambda: _mad(tops),
+        "bias_at_k": lambda: _bias(tops, desired, first, second),
     }
     names = tuple(dict.fromkeys(measures))
     unknown = [name for name in names if name not in requests]
@@ -407,83 +406,75 @@ def retrieval_measures(  # noqa: PLR0913 - one keyword for each choice
     return dict(zip(names, estimates(found, resampling, rng), strict=True))
 
 
-def _extreme(
-    metric: Literal["max_skew", "min_skew"], ranking: Ranking, k: int, desired: Desired
-) -> Measure:
+def _tops(scores: Any, groups: Any, k: int, *pools: Any, whole: bool = False) -> Tops:
+    """Rank the items of every pool, see `pools_of`."""
+    return Ranking.of(pools_of(scores, groups, *pools), k).tops(k, whole=whole)
+
+
+def _extreme(metric: Literal["max_skew", "min_skew"], tops: Tops, desired: Desired) -> Measure:
     """Return MaxSkew@K or MinSkew@K, with that of the other target beside it."""
-    pools, tops = ranking.pools, ranking.tops(k)
-    usable, largest = pools.groups.usable, metric == "max_skew"
-
-    def statistic(shares: Floats) -> Statistic:
-        return extreme_skew(shares, (shares > 0) & usable, largest=largest)
-
-    given = desired_shares(desired, pools)
-    beside = _other_target(metric, desired, ranking, tops, statistic)
-    params = {"desired": _plain(desired)}
-    exact = partial(_exact_max_skew, pools, k, given) if largest else None
-    harm = SPECS[metric].value_harm
+    largest, given = metric == "max_skew", desired_shares(desired, tops)
+    statistic = partial(extreme_skew, usable=tops.pools.groups.usable, largest=largest)
     return Measure(
-        metric, harm, pools, tops, statistic(given[tops.pool]), beside, exact, params=params
+        metric=metric,
+        tops=tops,
+        statistic=statistic(given),
+        harm=SPECS[metric].value_harm,
+        beside=_other_target(metric, desired, tops, statistic),
+        exact=partial(_exact_max_skew, tops, given) if largest else None,
+        params={"desired": _plain(desired)},
     )
 
 
-def _exact_max_skew(pools: Pools, k: int, desired: Floats, index: int) -> Distribution | None:
+def _exact_max_skew(tops: Tops, desired: Floats, place: int) -> Distribution | None:
     """Return every MaxSkew@K of a pool in random order; groups of one size and share are alike."""
-    compared = (desired[index] > 0) & pools.groups.usable
+    compared = (desired[place] > 0) & tops.pools.groups.usable
     if compared.sum() < 2:
         return None
-    columns = (pools.sizes[index], desired[index], compared)
+    columns = (tops.sizes[place], desired[place], compared)
     rows = sorted(zip(*(column.tolist() for column in columns), strict=True))
     sizes, shares, used = zip(*rows, strict=True)
-    return max_skew_distribution(sizes, k, shares, used)
+    return max_skew_distribution(sizes, tops.k, shares, used)
 
 
-def _skew_of(ranking: Ranking, k: int, desired: Desired, group: str | None) -> Measure:
+def _skew_of(tops: Tops, desired: Desired, group: str | None) -> Measure:
     """Return Skew@K of a group, or the largest, with that of every group beside it."""
-    pools, tops, names = ranking.pools, ranking.tops(k), ranking.pools.groups.names
+    names, usable = tops.pools.groups.names, tops.pools.groups.usable
     if group is not None and group not in names:
         raise InputError(f"group={group!r}: no such group; expected one of {', '.join(names)}")
-    given = desired_shares(desired, pools)[tops.pool]
+    given = desired_shares(desired, tops)
     each = {name: group_skew(given, index) for index, name in enumerate(names)}
     return Measure(
         metric="skew_at_k",
-        harm="higher" if group is None else "either",
-        pools=pools,
         tops=tops,
-        statistic=extreme_skew(given, (given > 0) & pools.groups.usable)
-        if group is None
-        else each[group],
+        statistic=extreme_skew(given, usable) if group is None else each[group],
+        harm="higher" if group is None else "either",
         beside=tuple(Beside("group_skew", name, one, "either") for name, one in each.items()),
         shown=lambda drawn: skews(drawn.shares[0], given),
-        shows=f"skew among the first {k}",
+        shows=f"skew among the first {tops.k}",
         params={"desired": _plain(desired), "group": group or "largest over groups"},
     )
 
 
-def _ndkl(ranking: Ranking, k: int, desired: Desired) -> Measure:
+def _ndkl(tops: Tops, desired: Desired) -> Measure:
     """Return NDKL over the first k prefixes, with that of the other target beside it."""
-    pools, tops = ranking.pools, ranking.tops(k, whole=True)
     return Measure(
         metric="ndkl",
-        harm="higher",
-        pools=pools,
         tops=tops,
-        statistic=divergence(desired_shares(desired, pools)[tops.pool]),
-        beside=_other_target("ndkl", desired, ranking, tops, divergence),
+        statistic=divergence(desired_shares(desired, tops)),
+        harm="higher",
+        beside=_other_target("ndkl", desired, tops, divergence),
         shown=discounted_shares,
         shows=f"share of the first {tops.k} weighted by place",
         params={"desired": _plain(desired)},
     )
 
 
-def _bias(
-    ranking: Ranking, k: int, desired: Desired, first: str | None, second: str | None
-) -> Measure:
+def _bias(tops: Tops, desired: Desired, first: str | None, second: str | None) -> Measure:
     """Return Bias@K of two groups."""
-    pools, tops = ranking.pools, ranking.tops(k)
-    names = _opposed(pools.groups, first, second)
-    one, other = (pools.groups.names.index(name) for name in names)
-    wanted = desired_shares(desired, pools)[tops.pool]
+    groups, wanted = tops.pools.groups, desired_shares(desired, tops)
+    names = _opposed(groups, first, second)
+    one, other = map(groups.names.index, names)
     params = {
         "first": names[0],
         "second": names[1],
@@ -494,32 +485,26 @@ def _bias(
     def statistic(drawn: Drawn) -> Floats:
         return contrast(drawn.shares, one, other)
 
-    return Measure("bias_at_k", "either", pools, tops, statistic, params=params)
+    return Measure("bias_at_k", tops, statistic, "either", params=params)
 
 
-def _mad(ranking: Ranking, k: int) -> Measure:
+def _mad(tops: Tops) -> Measure:
     """Return the sum of the shares' absolute deviations from their mean."""
-    pools, tops = ranking.pools, ranking.tops(k)
-    statistic = share_deviation((pools.sizes > 0)[tops.pool] & pools.groups.usable)
-    return Measure("retrieval_mad", "higher", pools, tops, statistic)
+    statistic = share_deviation((tops.sizes > 0) & tops.pools.groups.usable)
+    return Measure("retrieval_mad", tops, statistic, "higher")
 
 
 def _other_target(
-    metric: str,
-    desired: Desired,
-    ranking: Ranking,
-    tops: Tops,
-    statistic: Callable[[Floats], Statistic],
+    metric: str, desired: Desired, tops: Tops, statistic: Callable[[Floats], Statistic]
 ) -> tuple[Beside, ...]:
     """Return the metric with the other of "pool" and "uniform", where they differ."""
     if isinstance(desired, Mapping):
         return ()
     name: Desired = "uniform" if desired == "pool" else "pool"
-    main, other = (desired_shares(one, ranking.pools)[tops.pool] for one in (desired, name))
+    main, other = desired_shares(desired, tops), desired_shares(name, tops)
     if np.allclose(main, other, rtol=0.0, atol=1e-12):
         return ()
-    harm = SPECS[metric].harm or "either"
-    return (Beside(f"{metric}_{name}", "", statistic(other), harm, each=True),)
+    return (Beside(f"{metric}_{name}", "", statistic(other), SPECS[metric].value_harm, each=True),)
 
 
 def _plain(desired: Desired) -> str | dict[str, float]:
@@ -576,43 +561,38 @@ def retrieval_curves(  # noqa: PLR0913 - one keyword for each choice
     InputError
         As `max_skew`; also when no pool is large enough.
     """
-    pools = pools_of(scores, groups, queries, within, sets, units)
-    tops = Ranking.of(pools, k).tops(k)
+    tops = _tops(scores, groups, k, queries, within, sets, units)
+    pools = tops.pools
     if not len(tops.pool):
         raise InputError(f"k={k}: no pool of several groups has more than {k} items")
-    shares = desired_shares(desired, pools)[tops.pool]
+    shares = desired_shares(desired, tops)
     compared = (shares > 0) & pools.groups.usable
 
-    def walk(drawn: Drawn) -> dict[str, Floats]:
-        kl, largest, smallest = prefixes(drawn, shares, k, compared)
-        return {"max_skew": largest, "min_skew": smallest, "ndkl": discounted(kl)}
+    def walk(drawn: Drawn) -> list[Floats]:
+        kl, largest, smallest = prefixes(drawn, shares, compared)
+        return [largest, smallest, discounted(kl)]
 
-    def means(codes: Integers32) -> dict[str, Floats]:
-        drawn = Drawn(codes, tops, len(pools.groups))
-        return {name: each.mean(axis=1) for name, each in walk(drawn).items()}
+    def means(drawn: Drawn) -> list[Floats]:
+        return [each.mean(axis=1) for each in walk(drawn)]
 
-    observed = {name: one[0] for name, one in walk(Drawn.of(pools.groups, tops)).items()}
-    null: dict[str, Floats] = {}
-    exchange = exchange_of(pools, tops, sets=True)
-    if resampling is not None and exchange.moves:
-        many = permutations(resampling, tops.items.size)
-        blocks = exchange.evaluate(means, many, rng, "retrieval")
-        null = {name: np.concatenate([one[name] for one in blocks]) for name in observed}
+    names = ("max_skew", "min_skew", "ndkl")
+    observed = {name: one for name, (one,) in zip(names, walk(Drawn.of(tops)), strict=True)}
+    null = exchanged(tops, means, resampling, rng, sets=True)
     weights, level = query_weights(pools, tops.pool, resampling, rng), level_of(resampling)
     tables = []
-    for metric, values in observed.items():
+    for place, (metric, values) in enumerate(observed.items()):
         columns = {"value": values.mean(axis=0)}
         if weights is not None:
             boot = np.stack([weighted_mean(weights, one) for one in values.T], axis=1)
             columns["low"], columns["high"] = percentile(boot, level)
-        if metric in null:
-            bands = np.array([(one.mean, one.low, one.high) for one in map(band, null[metric].T)])
+        if null is not None:
+            bands = np.array([(one.mean, one.low, one.high) for one in map(band, null[place].T)])
             columns |= zip(_BANDS, bands.T, strict=True)
         tables.append(_curve(metric, "", len(values), columns))
-    names = [pools.pools[index].name for index in tops.pool.tolist() if len(pools.pools) > 1]
-    for metric, values in observed.items():
-        each = zip(names, values, strict=False)
-        tables += [_curve(metric, name, 1, {"value": one}) for name, one in each]
+    if len(pools.pools) > 1:
+        for metric, values in observed.items():
+            for index, one in zip(tops.pool.tolist(), values, strict=True):
+                tables.append(_curve(metric, pools.pools[index].name, 1, {"value": one}))
     return pa.concat_tables(tables)
 
 

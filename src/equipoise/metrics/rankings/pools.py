@@ -270,6 +270,7 @@ class Tops:
 
     Attributes
     ----------
+    pools : Pools
     k : int
     pool : ndarray of int64, shape (p,)
         Indices of the pools.
@@ -279,11 +280,17 @@ class Tops:
         Where the run of equal scores around each place begins and ends.
     """
 
+    pools: Pools
     k: int
     pool: Integers
     items: Integers
     begin: Integers
     end: Integers
+
+    @cached_property
+    def sizes(self) -> Integers:
+        """Items per pool and group, shape (p, groups)."""
+        return self.pools.sizes[self.pool]
 
     @cached_property
     def weights(self) -> Floats:
@@ -359,7 +366,7 @@ class Ranking:
                 np.where(beyond, off, table[large, :width])
                 for off, table in ((-1, items), (0, begin), (0, end))
             )
-            self._kept[k, whole] = Tops(int(k), several[large], *cut)
+            self._kept[k, whole] = Tops(self.pools, int(k), several[large], *cut)
         return self._kept[k, whole]
 
     @cached_property
@@ -425,14 +432,14 @@ def _best(pools: Pools, k: int, index: int) -> tuple[Integers, AnyArray]:
     return items[kept], scores[kept]
 
 
-def desired_shares(desired: Desired, pools: Pools) -> Floats:
-    """Return the share that each group should have, shape (pools, groups).
+def desired_shares(desired: Desired, tops: Tops) -> Floats:
+    """Return the share that each group should have, shape (p, groups).
 
     Parameters
     ----------
     desired : "pool", "uniform" or mapping of group name to share
         The group's share of the pool; equal shares of the groups that are in the pool; or given.
-    pools : Pools
+    tops : Tops
 
     Raises
     ------
@@ -440,9 +447,9 @@ def desired_shares(desired: Desired, pools: Pools) -> Floats:
         When `desired` is none of these, names an unknown group or leaves one out that is there,
         or shares are negative or do not sum to 1.
     """
-    sizes = pools.sizes
+    sizes = tops.sizes
     if isinstance(desired, Mapping):
-        return np.broadcast_to(given_shares(desired, pools.groups), sizes.shape)
+        return np.broadcast_to(given_shares(desired, tops.pools.groups), sizes.shape)
     if desired not in ("pool", "uniform"):
         raise InputError(f"desired={desired!r}: expected 'pool', 'uniform' or shares by group")
     mass = sizes if desired == "pool" else sizes > 0

@@ -13,7 +13,6 @@ from scipy.stats import binom
 
 from equipoise.core.arrays import Booleans, Floats, Integers32
 from equipoise.core.errors import InputError
-from equipoise.core.groups import Groups
 from equipoise.metrics.rankings.pools import Tops
 from equipoise.stats.compiled import compiled
 
@@ -32,18 +31,21 @@ class Drawn:
     codes : ndarray of int, shape (draws, pools, width)
         Group of each item; any group where `tops` has no item.
     tops : Tops
-    groups : int
-        Number of groups.
     """
 
     codes: Integers32
     tops: Tops
-    groups: int
 
     @classmethod
-    def of(cls, groups: Groups, tops: Tops) -> Drawn:
+    def of(cls, tops: Tops) -> Drawn:
         """Return the observed groups as one draw; places without an item have the first group."""
-        return cls(np.where(tops.items < 0, 0, groups.codes[tops.items])[None], tops, len(groups))
+        codes = tops.pools.groups.codes[tops.items]
+        return cls(np.where(tops.items < 0, 0, codes)[None], tops)
+
+    @property
+    def groups(self) -> int:
+        """Number of groups."""
+        return len(self.tops.pools.groups)
 
     @cached_property
     def shares(self) -> Floats:
@@ -54,9 +56,9 @@ class Drawn:
         found = np.bincount(flat.ravel(), weights.ravel(), minlength=draws * pools * self.groups)
         return found.reshape(draws, pools, self.groups) / self.tops.k
 
-    def expected(self, rows: slice, pool: int, k: int) -> Floats:
+    def expected(self, rows: slice, pool: int) -> Floats:
         """Return expected counts of each prefix, shape (draws, k, groups): linear over a tie."""
-        codes = self.codes[rows, pool]
+        codes, k = self.codes[rows, pool], self.tops.k
         member = codes[..., None] == np.arange(self.groups)
         member &= (self.tops.items[pool] >= 0)[:, None]
         sums = np.zeros((len(codes), codes.shape[1] + 1, self.groups))
@@ -85,15 +87,16 @@ def extremes(
     return np.where(compared.sum(axis=-1) > 1, found, np.nan)
 
 
-def extreme_skew(desired: Floats, compared: Booleans, *, largest: bool = True) -> Statistic:
-    """Return the largest or smallest Skew@K over the groups that are compared.
+def extreme_skew(desired: Floats, usable: Booleans, *, largest: bool = True) -> Statistic:
+    """Return the largest or smallest Skew@K over usable groups with a desired share above 0.
 
     Parameters
     ----------
     desired : ndarray, shape (pools, groups)
-    compared : ndarray of bool, shape (pools, groups)
+    usable : ndarray of bool, shape (groups,)
     largest : bool
     """
+    compared = (desired > 0) & usable
     return lambda drawn: extremes(drawn.shares, desired, compared, largest=largest)
 
 
@@ -133,7 +136,7 @@ def divergence(desired: Floats) -> Statistic:
     def statistic(drawn: Drawn) -> Floats:
         k = drawn.tops.k
         if drawn.tops.tied.any():
-            return discounted(prefixes(drawn, desired, k)[0])[..., k - 1]
+            return discounted(prefixes(drawn, desired)[0])[..., k - 1]
         weights = 1.0 / np.log2(np.arange(2.0, k + 2))
         found = np.empty(drawn.codes.shape[:2])
         codes = np.ascontiguousarray(drawn.codes[..., :k])
@@ -150,11 +153,10 @@ def discounted_shares(drawn: Drawn) -> Floats:
     Whom the order shows first counts most: the share of the last prefix would tell of whoever is
     ranked last.
     """
-    k = drawn.tops.k
-    weights = 1.0 / (np.log2(np.arange(2.0, k + 2)) * np.arange(1.0, k + 1))
-    whole = (1.0 / np.log2(np.arange(2.0, k + 2))).sum()
-    pools = range(drawn.codes.shape[1])
-    every = [weights @ drawn.expected(slice(0, 1), pool, k)[0] / whole for pool in pools]
+    places = np.arange(1.0, drawn.tops.k + 1)
+    discounts = 1.0 / np.log2(places + 1)
+    weights, pools = 1.0 / (np.log2(places + 1) * places), range(drawn.codes.shape[1])
+    every = [weights @ drawn.expected(slice(1), pool)[0] / discounts.sum() for pool in pools]
     return np.array(every).reshape(len(every), drawn.groups)
 
 
@@ -164,15 +166,13 @@ def discounted(kl: Floats) -> Floats:
     return np.cumsum(kl * weights, axis=-1) / np.cumsum(weights)
 
 
-def prefixes(drawn: Drawn, desired: Floats, k: int, compared: Booleans | None = None) -> Floats:
+def prefixes(drawn: Drawn, desired: Floats, compared: Booleans | None = None) -> Floats:
     """Return statistics of every prefix 1..k, shape (statistics, draws, pools, k).
 
     Parameters
     ----------
     drawn : Drawn
     desired : ndarray, shape (pools, groups)
-    k : int
-        At most `drawn.tops.k`.
     compared : ndarray of bool, shape (pools, groups), optional
         Groups over which MaxSkew and MinSkew are taken; None: they are not wanted.
 
@@ -181,6 +181,7 @@ def prefixes(drawn: Drawn, desired: Floats, k: int, compared: Booleans | None = 
     ndarray
         KL in nats; then, with `compared`, MaxSkew and MinSkew.
     """
+    k = drawn.tops.k
     found = np.empty((1 if compared is None else 3, *drawn.codes.shape[:2], k))
     used = np.zeros(desired.shape, dtype=bool) if compared is None else compared
     plain = np.flatnonzero(~drawn.tops.tied)
@@ -191,7 +192,7 @@ def prefixes(drawn: Drawn, desired: Floats, k: int, compared: Booleans | None = 
         size = max(1, _COUNTS // (drawn.codes.shape[2] * desired.shape[1]))
         for start in range(0, len(drawn.codes), size):
             rows = slice(start, start + size)
-            shares = drawn.expected(rows, index, k) / np.arange(1, k + 1)[:, None]
+            shares = drawn.expected(rows, index) / np.arange(1, k + 1)[:, None]
             with np.errstate(divide="ignore", invalid="ignore"):
                 each = np.where(shares > 0, shares * np.log(shares / desired[index]), 0.0)
             found[0, rows, index] = np.maximum(each.sum(axis=2), 0.0)
