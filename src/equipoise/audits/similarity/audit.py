@@ -240,10 +240,10 @@ class Design(ScoreDesign):
         return self.scored.scale if own is None else own
 
     @cached_property
-    def pools(self) -> dict[str, Any]:
-        """Which images are compared with which: the keywords of the metrics."""
+    def arguments(self) -> dict[str, Any]:
+        """What the metrics take."""
         unit = self.config.data.unit
-        return {**self.queries, "clusters": self.column(unit) if unit else None}
+        return {**super().arguments, "clusters": self.column(unit) if unit else None}
 
     @property
     def hypotheses(self) -> list[Hypothesis]:
@@ -302,21 +302,17 @@ class Design(ScoreDesign):
 
 def measure_similarities(design: Design, resampling: Resampling | None) -> Measured:
     """Measure one design: gaps, normalised similarities, and its hypotheses."""
-    config, scored = design.config, design.scored
+    config = design.config
     seed, level = config.resampling.seed, config.resampling.level
     place = Place("similarity", design.model, design.name, "default", level)
-    common = {**design.pools, "rng": seed}
     compares = "similarity_gap" in config.measures
     gap = similarity_gap(
-        scored.scores, design.groups, scale=design.scale,
-        resampling=resampling if compares else None, **common,
-    )  # fmt: skip
+        **design.arguments, scale=design.scale, resampling=resampling if compares else None
+    )
     findings = [*_gap_findings(gap, place, design.scale)] if compares else []
     spread = None
     if "normalized_similarity_mad" in config.measures:
-        spread = normalized_similarity_mad(
-            scored.scores, design.groups, resampling=resampling, **common
-        )
+        spread = normalized_similarity_mad(**design.arguments, resampling=resampling)
         findings += _spread_findings(spread, place, design, gap.metric if compares else "")
     unit = "score" if design.scale is None else "logit"
     at = {"model": design.model, "groups": design.name, "version": "default", "unit": unit}

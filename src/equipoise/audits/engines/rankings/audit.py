@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from equipoise.audits import group_sizes
 from equipoise.audits.audit import Audit, Design, Measured
+from equipoise.audits.columns import placed, schema_of
 from equipoise.audits.config import group_name, resampling_of
 from equipoise.audits.engines.rankings.config import QueryAudit, RankingAudit
 from equipoise.audits.engines.rankings.scores import RankingData, Scored
@@ -93,14 +94,17 @@ class ScoreDesign:
         return self.data.images.columns[name][self.scored.used]
 
     @property
-    def queries(self) -> dict[str, Any]:
-        """The queries and sets of the images, as the metrics take them."""
+    def arguments(self) -> dict[str, Any]:
+        """The scores, groups, queries and sets of the images, and the seed: what metrics take."""
         data, scored = self.config.data, self.scored
         # Queries that rank all images; scores of vectors bring their names.
         names = [*scored.queries] if isinstance(scored.scores, np.ndarray) else None
         return {
+            "scores": scored.scores,
+            "groups": self.groups,
             "queries": self.column(data.subject) if data.subject else names,
             "sets": self.column(data.sets) if data.sets else None,
+            "rng": self.config.resampling.seed,
         }
 
     def complete(self, *names: str | None) -> pl.DataFrame:
@@ -191,9 +195,10 @@ class RankingDesign(ScoreDesign):
         return _SECONDS_PER_DESIGN + draws * items * len(self.ks) * _SECONDS_PER_ITEM
 
     @cached_property
-    def pools(self) -> dict[str, Any]:
-        """How rankings split into pools: the keywords of the metrics."""
-        return {**self.queries, "within": {name: self.column(name) for name in self.within} or None}
+    def arguments(self) -> dict[str, Any]:
+        """What the metrics take: each value of the attributes held fixed is a pool of its own."""
+        within = {name: self.column(name) for name in self.within}
+        return {**super().arguments, "within": within or None}
 
     @cached_property
     def pooled(self) -> pl.DataFrame:
@@ -355,78 +360,37 @@ _VERSIONS = {
     "_uniform": "uniform target",
     "_pool": "pool's shares as target",
 }
+# Estimates whose distribution over queries no table holds.
+_NO_SPREAD = ("skew_at_k", "normalized_similarity_mad")
 _QUERIES = pa.schema(
     [
-        *((name, pa.string()) for name in ("model", "groups", "version", "metric")),
-        ("queries", pa.int64()),
-        ("not_estimable", pa.int64()),
-        *((name, pa.float64()) for name in ("mean", "sd", "lowest", "first_quartile", "median")),
-        ("third_quartile", pa.float64()),
-        ("highest", pa.float64()),
+        *schema_of(
+            "model groups version metric +queries +not_estimable #mean #sd #lowest "
+            "#first_quartile #median #third_quartile #highest"
+        ),
         ("lowest_queries", pa.list_(pa.string())),
         ("highest_queries", pa.list_(pa.string())),
     ]
 )
 
 
-def measure_rankings(design: RankingDesign, resampling: Resampling | None) -> Measured:
-    """Measure one design at every K, its normalised similarities and its curves."""
-    findings: list[UncorrectedFinding] = []
-    spreads: list[dict[str, Any]] = []
-    at = {"model": design.model, "groups": design.name}
-    for k in design.ks:
-        version = design.version_at(k)
-        for estimate in _measures(design, k, resampling).values():
-            findings += _findings(estimate, _place(design, version), design)
-            if _several(estimate) and estimate.metric != "skew_at_k":
-                spread = query_distribution(estimate)
-                spreads.append({**at, "version": version, "metric": estimate.metric, **spread})
-    if design.config.ranking.similarity:
-        estimate = normalized_similarity_mad(
-            design.scored.scores, design.groups, **_common(design, resampling)
-        )
-        findings += _findings(estimate, _place(design, design.version), design)
-    tables = {"query_distributions": pa.Table.from_pylist(spreads, _QUERIES)} if spreads else {}
-    if design.config.ranking.curves and design.has_curves:
-        tables["curves"] = _curves(design)
-    return Measured(tuple(findings), tables)
-
-
-def _place(design: RankingDesign, version: str) -> Place:
-    config = design.config
-    return Place(config.audit, design.model, design.name, version, config.resampling.level)
-
-
-def _common(design: RankingDesign, resampling: Resampling | None) -> dict[str, Any]:
-    seed = design.config.resampling.seed
-    return {**design.pools, "resampling": resampling, "rng": seed}
-
-
-def _measures(
-    design: RankingDesign, k: int, resampling: Resampling | None
-) -> Mapping[str, Estimate]:
-    opposed = design.opposed
-    every = design.config.ranking.measures
-    measures = [name for name in every if name != "bias_at_k" or opposed]
-    if not measures:
-        return {}
+def _estimates(
+    design: RankingDesign, resampling: Resampling | None
+) -> Iterator[tuple[str, Estimate]]:
+    """Yield the version and the estimate of every measure at every K, and of similarities."""
+    opposed, options = design.opposed, design.config.ranking
+    measures = [name for name in options.measures if name != "bias_at_k" or opposed]
     first, second = opposed or (None, None)
-    return retrieval_measures(
-        design.scored.scores, design.groups, k=k, measures=measures, prefixes=design.prefixes,
-        desired=design.desired, first=first, second=second, **_common(design, resampling),
-    )  # fmt: skip
-
-
-def _curves(design: RankingDesign) -> pa.Table:
-    """Return the measures at every K."""
-    table = retrieval_curves(
-        design.scored.scores, design.groups, k=design.prefixes, desired=design.desired,
-        **_common(design, resampling_of(design.config, 1)),
-    )  # fmt: skip
-    names = {"model": design.model, "groups": design.name, "version": design.version}
-    for position, (name, value) in enumerate(names.items()):
-        table = table.add_column(position, name, pa.array([value] * len(table), pa.string()))
-    return table
+    for k in design.ks if measures else ():
+        found = retrieval_measures(
+            **design.arguments, k=k, measures=measures, prefixes=design.prefixes,
+            desired=design.desired, first=first, second=second, resampling=resampling,
+        )  # fmt: skip
+        for estimate in found.values():
+            yield design.version_at(k), estimate
+    if options.similarity:
+        spread = normalized_similarity_mad(**design.arguments, resampling=resampling)
+        yield design.version, spread
 
 
 def _several(estimate: Estimate) -> bool:
@@ -438,11 +402,8 @@ def _findings(
     estimate: Estimate, place: Place, design: RankingDesign
 ) -> Iterator[UncorrectedFinding]:
     for finding in _of_estimate(estimate, place):
-        if _repeats(finding, design):
-            why = "of two groups' shares one follows from the other: max_skew is tested"
-            yield without_verdict(finding, why)
-        else:
-            yield finding
+        why = "of two groups' shares one follows from the other: max_skew is tested"
+        yield without_verdict(finding, why) if _repeats(finding, design) else finding
 
 
 def _repeats(finding: UncorrectedFinding, design: RankingDesign) -> bool:
@@ -518,8 +479,7 @@ def tested(draft: UncorrectedFinding) -> UncorrectedFinding:
 def beside(draft: UncorrectedFinding, base: str) -> UncorrectedFinding:
     """Describe the other target, or the other null, beside the measure."""
     finding = draft.finding
-    suffix = finding.metric.removeprefix(base)
-    name = _VERSIONS.get(suffix, suffix)
+    name = _VERSIONS[finding.metric.removeprefix(base)]
     described = replace(
         finding,
         metric=base,
@@ -578,8 +538,26 @@ class Rankings(ByQuery[RankingT, DataT, RankingDesign]):
     def measure(
         self, config: RankingT, data: DataT, design: RankingDesign, resampling: Resampling | None
     ) -> Measured:
-        """Measure one design at every K."""
-        return measure_rankings(design, resampling)
+        """Measure one design at every K, its normalised similarities and its curves."""
+        findings: list[UncorrectedFinding] = []
+        spreads: list[dict[str, Any]] = []
+        tables: dict[str, pa.Table] = {}
+        at, level = {"model": design.model, "groups": design.name}, config.resampling.level
+        for version, estimate in _estimates(design, resampling):
+            place = Place(config.audit, design.model, design.name, version, level)
+            findings += _findings(estimate, place, design)
+            if _several(estimate) and estimate.metric not in _NO_SPREAD:
+                spread = query_distribution(estimate)
+                spreads.append({**at, "version": version, "metric": estimate.metric, **spread})
+        if spreads:
+            tables["query_distributions"] = pa.Table.from_pylist(spreads, _QUERIES)
+        if config.ranking.curves and design.has_curves:
+            curves = retrieval_curves(
+                **design.arguments, k=design.prefixes, desired=design.desired,
+                resampling=resampling_of(config, 1),
+            )  # fmt: skip
+            tables["curves"] = placed(curves, {**at, "version": design.version})
+        return Measured(tuple(findings), tables)
 
     def details(
         self,
