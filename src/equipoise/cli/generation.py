@@ -20,7 +20,6 @@ from equipoise.audits.config_fields import (
     only_one,
 )
 from equipoise.audits.generation.config import CaptionsConfig, GeneratorConfig
-from equipoise.core.errors import InputError
 from equipoise.counterfactuals import prompt_table
 
 _OF_SETS = ("candidates", "shared", "shared_self")
@@ -55,10 +54,7 @@ class PromptsConfig(Section):
         if self.table is not None and self.values:
             raise ValueError("'values' are of a 'template', and a table is given")
         if self.template is not None:
-            try:
-                prompt_table(self.template, self.values)
-            except InputError as error:
-                raise ValueError(str(error)) from None
+            prompt_table(self.template, self.values)
         return self
 
     def read(self, base: Path) -> Any:

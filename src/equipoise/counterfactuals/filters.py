@@ -2,26 +2,23 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from equipoise.core import InputError
-from equipoise.core.arrays import Booleans, Floats, Floats32, Integers, Objects
+from equipoise.core.arrays import AnyArray, Booleans, Floats, Floats32, Integers, Objects
 from equipoise.counterfactuals.candidates import Candidates
 from equipoise.data.problems import listed
 from equipoise.stats.intervals import wilson
 from equipoise.stats.streams import unit_keys
 
-CONTENT, SIMILARITY = 0.5, 0.2
-"""Default thresholds; that of similarity is the source's: Howard et al. 2024, section 3.3."""
+SetThresholds = Mapping[str, Mapping[str, float]]
+Thresholds = Mapping[str, float | Mapping[str, float]]
 
-Thresholds = Mapping[str, "float | Mapping[str, float]"]
-
-HOWARD_2024: Thresholds = MappingProxyType(
+HOWARD_2024: SetThresholds = MappingProxyType(
     {
         "race-gender": MappingProxyType({"gender": 12, "race": 9}),
         "physical-gender": MappingProxyType({"gender": 10, "physical": 5}),
@@ -48,7 +45,7 @@ class Check:
     value : ndarray of float64, shape (n,)
         Of each image; NaN where it was not checked.
     threshold : float
-        Bound that the value has to exceed (`below`: stay below).
+        Bound that the value has to exceed; unsafe content has to stay below it.
     rejected, checks : ndarray of float64, shape (n,)
         How many checks each image fails itself, and how many were made of it: one, or one for
         every other image of its set. NaN where it was not checked.
@@ -57,8 +54,6 @@ class Check:
     set_value, set_threshold : ndarray of float64, shape (candidates,)
         The number that decides for the set, and its bound.
     passed : ndarray of bool, shape (candidates,)
-    below : bool
-        Whether values, and those of sets, must stay below their bounds.
     pairs : tuple of ndarray, each shape (p,), or None
         Rows of both images of each pair, and its value.
     """
@@ -72,7 +67,6 @@ class Check:
     set_value: Floats
     set_threshold: Floats
     passed: Booleans
-    below: bool = False
     pairs: tuple[Integers, Integers, Floats] | None = None
 
 
@@ -148,11 +142,11 @@ def made_stage(candidates: Candidates) -> Stage:
 
 def content_filter(
     candidates: Candidates,
-    probabilities: npt.ArrayLike,
+    probabilities: Floats,
     labels: Sequence[str],
     unsafe: Sequence[str],
     *,
-    threshold: float = CONTENT,
+    threshold: float,
 ) -> Stage:
     """Reject images that a classifier gives to labels that count as unsafe.
 
@@ -160,7 +154,7 @@ def content_filter(
     ----------
     candidates : Candidates
         n images.
-    probabilities : array-like, shape (n, labels)
+    probabilities : ndarray, shape (n, labels)
         In the order of the candidates; rows without an image are not read.
     labels, unsafe : sequence of str
         Those of the classifier, and those of them that count as unsafe.
@@ -170,34 +164,30 @@ def content_filter(
     Raises
     ------
     InputError
-        When shapes do not fit, an unsafe label is none of the classifier's, or a probability is
-        not from 0 to 1.
+        When an unsafe label is none of the classifier's, or a probability is not from 0 to 1.
     """
-    array, made = np.asarray(probabilities, dtype=np.float64), candidates.made
-    fits = array.shape == (candidates.images, len(labels))
-    if not fits or not ((array[made] >= -1e-6) & (array[made] <= 1 + 1e-6)).all():
-        raise InputError(
-            f"probabilities: shape {array.shape}; expected numbers from 0 to 1, a row for each of "
-            f"{candidates.images} images and a column for each of {len(labels)} labels"
-        )
-    if {*unsafe} - {*labels} or not unsafe:
+    possible = (probabilities >= -1e-6) & (probabilities <= 1 + 1e-6)
+    wrong = candidates.made & ~possible.all(axis=1)
+    if wrong.any():
+        name = candidates.columns["image_id"][wrong][0]
+        raise InputError(f"scores of {name!r}: expected probabilities, numbers from 0 to 1")
+    if {*unsafe} - {*labels}:
         raise InputError(f"unsafe: {[*unsafe]}; expected some of {listed(labels)}")
-    # A label that is listed twice counts once.
-    places = sorted({labels.index(name) for name in unsafe})
-    share = array[:, places].sum(axis=1)
+    places = sorted(labels.index(name) for name in unsafe)
+    share = probabilities[:, places].sum(axis=1)
     names = np.array(labels, dtype=object)[places]
-    worst = names[np.nan_to_num(array[:, places]).argmax(axis=1)]
+    worst = names[np.nan_to_num(probabilities[:, places]).argmax(axis=1)]
     check = own_check(candidates, "content", share, threshold, share >= threshold, worst)
-    return Stage("content", (replace(check, below=True),))
+    return Stage("content", (check,))
 
 
 def similarity_filter(
     candidates: Candidates,
-    images: npt.ArrayLike,
-    captions: npt.ArrayLike,
+    images: AnyArray,
+    captions: AnyArray,
     *,
-    threshold: float = SIMILARITY,
-    pairs: float | None = SIMILARITY,
+    threshold: float,
+    pairs: float | None,
 ) -> Stage:
     """Compare every image with its caption and with the other images of its candidate.
 
@@ -205,13 +195,13 @@ def similarity_filter(
     ----------
     candidates : Candidates
         n images.
-    images : array-like, shape (n, d)
+    images : ndarray, shape (n, d)
         Embeddings, in the order of the candidates; rows without an image are not read.
-    captions : array-like, shape (n, d)
+    captions : ndarray, shape (n, d)
         Of each image's caption, in the same space.
     threshold : float
         Bound that the cosine of image and caption must exceed.
-    pairs : float, optional
+    pairs : float or None
         Bound that the cosine of any two images of a candidate must exceed; None: not checked.
 
     Returns
@@ -219,15 +209,8 @@ def similarity_filter(
     Stage
         Checks "caption similarity" and "pair similarity". An outlier fails every pair it is in,
         and costs each other image one.
-
-    Raises
-    ------
-    InputError
-        When shapes do not fit, or an embedding is zero or not finite.
     """
-    width = np.shape(images)[-1]
-    seen = _units(images, candidates, width, "images")
-    texts = _units(captions, candidates, width, "captions")
+    seen, texts = _units(images, candidates.made), _units(captions, candidates.made)
     cosine = np.einsum("nd,nd->n", seen, texts, dtype=np.float64)
     reason = f"cosine with the caption ≤ {threshold:g}"
     check = own_check(
@@ -238,20 +221,10 @@ def similarity_filter(
     return Stage("similarity", (check, _pair_check(candidates, seen, pairs)))
 
 
-def _units(given: npt.ArrayLike, candidates: Candidates, width: int, what: str) -> Floats32:
-    array, made = np.asarray(given), candidates.made
-    if array.shape != (candidates.images, width):
-        raise InputError(
-            f"{what}: shape {array.shape}; expected ({candidates.images}, {width}), a row for "
-            "each image in one space"
-        )
-    units = np.zeros(array.shape, dtype=np.float32)
-    rows = array[made].astype(np.float64)
-    length = np.linalg.norm(rows, axis=1)
-    wrong = np.flatnonzero(made)[~(np.isfinite(length) & (length > 0))]
-    if len(wrong):
-        raise InputError(f"{what}, row {wrong[0] + 1}: the embedding is zero or not finite")
-    units[made] = rows / length[:, None]
+def _units(vectors: AnyArray, made: Booleans) -> Floats32:
+    units = np.zeros(vectors.shape, dtype=np.float32)
+    rows = vectors[made].astype(np.float64)
+    units[made] = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     return units
 
 
@@ -296,9 +269,9 @@ def _pairs(candidates: Candidates, units: Floats32) -> Iterator[tuple[Integers, 
 
 def attribute_filter(
     candidates: Candidates,
-    images: npt.ArrayLike,
-    values: Mapping[str, tuple[Sequence[str], npt.ArrayLike]],
-    thresholds: Thresholds,
+    images: AnyArray,
+    values: Mapping[str, tuple[Sequence[str], AnyArray]],
+    thresholds: SetThresholds,
 ) -> Stage:
     """Keep candidates of which enough images look most like their own value of each attribute.
 
@@ -306,15 +279,14 @@ def attribute_filter(
     ----------
     candidates : Candidates
         n images.
-    images : array-like, shape (n, d)
+    images : ndarray, shape (n, d)
         Embeddings, in the order of the candidates; rows without an image are not read.
     values : mapping of str to (names, vectors)
         Of every attribute that varies its values, and a vector of shape (values, d) of a text for
         each, such as "an old person".
-    thresholds : mapping
-        Images of a candidate that must show their attribute: of each attribute, or by the
-        attributes that vary together (`HOWARD_2024`). A whole number of at least 2, or a share of
-        the set above 0 and at most 1.
+    thresholds : mapping of str to mapping of str to number
+        Images of a candidate that must show their attribute, by the attributes that vary together
+        (`HOWARD_2024`): a whole number of at least 2, or a share of the set above 0 and at most 1.
 
     Returns
     -------
@@ -324,11 +296,11 @@ def attribute_filter(
     Raises
     ------
     InputError
-        When shapes do not fit, a value or a threshold is missing, or a threshold exceeds a set.
+        When a threshold is missing, or exceeds a set.
     """
     varying = {name for combination in candidates.combinations for name in combination.split("-")}
     checks = (
-        _shown(candidates, np.asarray(images), name, *values.get(name, ((), ())), thresholds)
+        _shown(candidates, images, name, *values[name], thresholds)
         for name in candidates.types
         if name in varying
     )
@@ -337,22 +309,15 @@ def attribute_filter(
 
 def _shown(
     candidates: Candidates,
-    images: npt.NDArray[np.floating],
+    images: AnyArray,
     name: str,
     names: Sequence[str],
-    vectors: npt.ArrayLike,
-    thresholds: Thresholds,
+    vectors: AnyArray,
+    thresholds: SetThresholds,
 ) -> Check:
     column = candidates.columns[name].tolist()
-    if unknown := sorted({str(cell) for cell in column if cell} - {*names}):
-        raise InputError(f"values[{name!r}]: {unknown[0]!r} is missing; expected every value")
     own = np.array([names.index(cell) if cell else -1 for cell in column], dtype=np.int64)
-    checked, texts = candidates.made & (own >= 0), np.asarray(vectors, dtype=np.float64)
-    if images.ndim != 2 or texts.shape != (len(names), images.shape[1]):
-        raise InputError(
-            f"values[{name!r}]: vectors of shape {texts.shape} for images of shape {images.shape}; "
-            f"expected ({len(names)}, {images.shape[-1]})"
-        )
+    checked, texts = candidates.made & (own >= 0), vectors.astype(np.float64)
     units = texts / np.linalg.norm(texts, axis=1, keepdims=True)
     rows = images[checked].astype(np.float64)
     cosines = np.zeros((candidates.images, len(names)))
@@ -370,29 +335,21 @@ def _shown(
         if name in combination.split("-"):
             same = combinations == combination
             size = int(candidates.sizes[same].max())
-            least[same] = needed(thresholds, combination, name, size)
+            least[same] = _needed(thresholds, combination, name, size)
     return own_check(
         candidates, f"{name} shown", margin, 0.0, margin <= 0, looks, checked=checked, needed=least
     )
 
 
-def needed(thresholds: Thresholds, combination: str, name: str, size: int) -> int:
-    """Return how many images of a set must show an attribute.
-
-    Raises
-    ------
-    InputError
-        When there is no threshold for it, or it is no count from 2 to `size` and no share.
-    """
-    number: Any = of_combination(thresholds, combination).get(name)
-    if isinstance(number, float) and 0 < number <= 1:
-        return math.ceil(number * size - 1e-9)
-    if isinstance(number, int | float) and min(2, size) <= number <= size and number % 1 == 0:
-        return int(number)
-    raise InputError(
-        f"thresholds[{combination!r}][{name!r}]: {number!r}; expected a whole number of images "
-        f"from {min(2, size)} to {size}, or a share such as 0.75 (1.0: all)"
-    )
+def _needed(thresholds: SetThresholds, combination: str, name: str, size: int) -> int:
+    """Return how many images of a set must show an attribute."""
+    number = thresholds[combination].get(name)
+    if number is None or number > size:
+        raise InputError(
+            f"thresholds[{combination!r}][{name!r}]: {number!r}; expected a whole number of images "
+            f"from 2 to {size}, or a share such as 0.75 (1.0: all)"
+        )
+    return number if isinstance(number, int) else math.ceil(number * size - 1e-9)
 
 
 def of_combination(thresholds: Thresholds, combination: str) -> Thresholds:
@@ -466,16 +423,15 @@ def learned_threshold(
     Raises
     ------
     InputError
-        When shapes differ, there are fewer than ten labels or two clusters, or all are the same.
+        When there are fewer than ten labels or two clusters, or all are the same.
     """
     counts, truth = np.asarray(shown, dtype=np.int64), np.asarray(labels, dtype=bool)
     n, yes = len(truth), int(truth.sum())
     names, place = np.unique(np.asarray(clusters).astype(str), return_inverse=True)
-    fits = counts.shape == truth.shape == place.shape
-    if not fits or n < _FEWEST or yes in (0, n) or len(names) < 2:
+    if n < _FEWEST or yes in (0, n) or len(names) < 2:
         raise InputError(
-            f"labels: {yes} yes of {n} for {len(counts)} sets in {len(names)} clusters; expected "
-            f"a label for each, {_FEWEST} or more of both kinds, in two or more clusters"
+            f"labels: {yes} yes of {n} in {len(names)} clusters; expected {_FEWEST} or more of "
+            "both kinds, in two or more clusters"
         )
     turn = np.empty(len(names), dtype=np.int64)
     turn[np.argsort(unit_keys(names.tolist()))] = np.arange(len(names)) % _FOLDS

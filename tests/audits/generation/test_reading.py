@@ -71,10 +71,10 @@ def labels(name, said):
     return ("filters", "attributes", "labels"), {"table": table}
 
 
-def part(key, rows):
+def part(key, change):
     read = pa.csv.read_csv if key == "captions" else pa.parquet.read_table
     file = EXAMPLE / ("texts.csv" if key == "captions" else "images.parquet")
-    return ("filters", "similarity", key), {"file": read(file).slice(0, rows)}
+    return ("filters", "similarity", key), {"file": change(read(file))}
 
 
 @pytest.mark.parametrize(
@@ -83,8 +83,14 @@ def part(key, rows):
         (labels("race-gender-cook#0", "perhaps"), "shows race", 1, "perhaps"),
         (labels("x", "yes"), "set", None, "'x'"),
         (labels("race-gender-cook#0", "yes"), None, None, "labels: 1 yes of 1"),
-        (part("captions", 20), None, None, "similarity, captions"),
-        (part("images", 500), None, None, "extraction.max_failures"),
+        (part("captions", lambda rows: rows[:20]), None, None, "similarity, captions"),
+        (
+            part("captions", lambda rows: rows.drop_columns(rows.column_names[-1])),
+            None,
+            None,
+            "in one space",
+        ),
+        (part("images", lambda rows: rows[:500]), None, None, "extraction.max_failures"),
     ],
 )
 def test_data_that_cannot_be_used(change, column, row, words):

@@ -28,8 +28,8 @@ from equipoise.audits.config_fields import (
     Some,
     Table,
     among,
+    given_keys,
 )
-from equipoise.core.errors import InputError
 from equipoise.counterfactuals import CaptionSets, caption_sets, howard_2024
 from equipoise.counterfactuals.captions import ATTRIBUTES_FIRST
 from equipoise.counterfactuals.filters import HOWARD_2024, Thresholds
@@ -70,10 +70,9 @@ class CaptionsConfig(Section):
 
     @model_validator(mode="after")
     def _can_be_made(self) -> CaptionsConfig:
-        plain = CaptionsConfig.model_construct()
         if self.source is not None:
-            for key in _OWN:
-                if getattr(self, key) != getattr(plain, key):
+            for key, given in given_keys(self, _OWN).items():
+                if given:
                     raise ValueError(f"{key!r} is given, and {self.source} has its own")
         elif not self.subjects or not self.attributes:
             raise ValueError("expected 'subjects' and 'attributes', or a 'source'")
@@ -85,21 +84,18 @@ class CaptionsConfig(Section):
 
         Raises
         ------
-        ValueError
+        InputError
             When words repeat, or a combination names no type of attribute.
         """
-        try:
-            if self.source is not None:
-                return howard_2024(self.subjects)
-            return caption_sets(
-                self.subjects or (),
-                self.attributes,
-                prefixes=self.prefixes,
-                combinations=self.combinations,
-                template=self.template,
-            )
-        except InputError as error:
-            raise ValueError(str(error)) from None
+        if self.source is not None:
+            return howard_2024(self.subjects)
+        return caption_sets(
+            self.subjects or (),
+            self.attributes,
+            prefixes=self.prefixes,
+            combinations=self.combinations,
+            template=self.template,
+        )
 
     @property
     def types(self) -> tuple[str, ...]:
@@ -134,10 +130,7 @@ class GeneratorConfig(GeneratorSection):
             ends = getattr(self, key)
             if isinstance(ends, tuple) and ends[0] > ends[1]:
                 raise ValueError(f"{key}: {[*ends]}; expected the lower share first")
-        try:
-            _ = self.sampling
-        except InputError as error:
-            raise ValueError(str(error)) from None
+        _ = self.sampling
         return self
 
     @property
@@ -198,12 +191,12 @@ class ImagesConfig(ImageTable):
     @property
     def named(self) -> dict[str, str]:
         """Columns of the table, by the name that the audit uses."""
-        columns = {
-            "set": self.set, "caption": self.caption, "candidate": self.candidate,
-            "state": self.state, "reason": self.reason, "attributes": self.combination,
-            "subject": self.subject, "path": self.path,
-        }  # fmt: skip
-        return {name: column for name, column in columns.items() if column is not None}
+        keys = ("set", "caption", "candidate", "state", "reason", "combination", "subject", "path")
+        return {
+            "attributes" if key == "combination" else key: getattr(self, key)
+            for key in keys
+            if getattr(self, key) is not None
+        }
 
 
 Cosine = Annotated[float, Field(ge=-1, le=1, strict=False)]
@@ -487,9 +480,7 @@ class Config(AuditConfig):
     @property
     def models(self) -> dict[str, RunConfig]:
         """The filters that run a model, by their name."""
-        sections: dict[str, RunConfig | None] = {
-            name: getattr(self.filters, name) for name in FILTERS
-        }
+        sections = {name: getattr(self.filters, name) for name in FILTERS}
         return {name: section for name, section in sections.items() if section and section.model}
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
@@ -29,6 +29,7 @@ from equipoise.counterfactuals.captions import agreeing
 from equipoise.counterfactuals.filtered import Filtered
 from equipoise.counterfactuals.filters import (
     Learned,
+    SetThresholds,
     Stage,
     Thresholds,
     attribute_filter,
@@ -153,28 +154,17 @@ def _generated(captions: CaptionsConfig, generator: GeneratorConfig, models: Mod
     captioned = sets.table["caption_id"].to_pylist()
     every = [f"{each}/{n:03d}" for each, n in product(captioned, range(generator.candidates))]
     ids = every[:: generator.candidates]
-    table = pa.table(
-        dict(zip(sets.table.column_names, sets.table.columns, strict=True))
-        | {"image_id": ids, "candidate": [0] * len(ids), "state": [IMAGE] * len(ids)}
-    )
+    table = sets.table.append_column("image_id", pa.array(ids))
     keep_images(models, *key, ids, pending=pending_of(runs, planned))
     pictures = Pictures("images to be made", np.array(sorted(every), dtype=object), NotMade())
     return Images(table, pictures, {}, copies=generator.candidates)
 
 
-def _generations(folder: Path, config: Config) -> Images:
+def _generations(folder: Path) -> Images:
     from equipoise.counterfactuals import read_generated
 
     generated = read_generated(folder)
-    if lacking := {"set", "caption", *config.attributes} - {*generated.table.column_names}:
-        raise DataError(
-            "there is no such column",
-            file=str(folder),
-            column=min(lacking),
-            expected=f"one of {', '.join(generated.table.column_names)}",
-            fix="name the attributes as the captions do",
-        )
-    return Images(generated.table, generated.pictures, generated.inputs)
+    return Images(generated.table, generated.pictures, generated.inputs, str(folder))
 
 
 def _table(images: ImagesConfig, config: Config, base: Path) -> Images:
@@ -216,7 +206,7 @@ def load(config: Config, models: Models) -> GenerationData:
         images = _table(config.images, config, models.base)
     else:
         folder = None if config.images is None else config.images.generations
-        images = _generations(models.base / (folder or ""), config)
+        images = _generations(models.base / (folder or ""))
     candidates = candidates_of(images.table, config.types, file=images.file)
     if not candidates.made.any():
         raise DataError(
@@ -285,9 +275,21 @@ class _Reader:
         return values, matrix.names, ~np.isnan(values).any(axis=1)
 
     def texts(
-        self, file: ArrayConfig | None, name: str, section: RunConfig, texts: Sequence[str], on: str
+        self,
+        file: ArrayConfig | None,
+        name: str,
+        section: RunConfig,
+        texts: Iterable[str],
+        on: str,
+        dimension: int,
     ) -> dict[str, AnyArray]:
-        """Return a vector for each text, from a file or the model of a section."""
+        """Return a vector for each text, from a file or the model of a section.
+
+        Raises
+        ------
+        DataError
+            When a text has no usable vector, or texts and images have vectors of two spaces.
+        """
         every = [*dict.fromkeys(texts)]
         source = self._source(file) or self.models.embed_texts(
             name, section, prompts(every, ("{}",)), on=on
@@ -297,12 +299,19 @@ class _Reader:
         # Other texts may lie in the same file.
         vectors = load_vectors(source, items, what=what, max_unmatched=1.0)
         self._record(what, vectors)
-        if (vectors.rows < 0).any():
+        if not vectors.usable.all():
             raise DataError(
-                f"there is no vector of {every[int(np.argmax(vectors.rows < 0))]!r}",
+                f"there is no usable vector of {every[int(np.argmin(vectors.usable))]!r}",
                 file=vectors.name,
-                expected=f"a vector of each of {len(every)} texts",
+                expected=f"a vector of each of {len(every)} texts, finite and not zero",
                 fix="embed the text word for word, or name a model that does",
+            )
+        if vectors.dimension != dimension:
+            raise DataError(
+                f"texts have vectors of {vectors.dimension} numbers, and images of {dimension}",
+                file=vectors.name,
+                expected="images and texts in one space",
+                fix="embed both with one model",
             )
         return dict(zip(every, vectors.take(np.arange(len(every))), strict=True))
 
@@ -375,17 +384,14 @@ def _similarity(reader: _Reader, section: SimilarityConfig, vectors: AnyArray) -
     candidates = reader.candidates
     captions, made = candidates.columns["caption"], candidates.made
     own = captions[made].tolist()
-    texts = reader.texts(section.captions, "similarity", section, [*filter(None, own)], "captions")
     if None in own:
         raise DataError("an image has no caption to be like", column="caption")
-    of_captions = np.zeros_like(vectors, shape=(candidates.images, len(next(iter(texts.values())))))
+    texts = reader.texts(section.captions, "similarity", section, own, "captions", vectors.shape[1])
+    of_captions = np.zeros_like(vectors)
     of_captions[made] = [texts[caption] for caption in own]
-    try:
-        return similarity_filter(
-            candidates, vectors, of_captions, threshold=section.threshold, pairs=section.pairs
-        )
-    except InputError as error:
-        raise DataError(f"filters.similarity: {error}") from None
+    return similarity_filter(
+        candidates, vectors, of_captions, threshold=section.threshold, pairs=section.pairs
+    )
 
 
 def _attributes(
@@ -404,7 +410,7 @@ def _attributes(
     name, model = "attributes", cast("RunConfig", section)
     if section.shared and reader.config.filters.similarity is not None:
         name, model = "similarity", reader.config.filters.similarity
-    vectors = reader.texts(section.texts, name, model, [*texts.values()], "values")
+    vectors = reader.texts(section.texts, name, model, texts.values(), "values", looks.shape[1])
     by_type = {
         name: (own, np.stack([vectors[texts[name, value]] for value in own]))
         for name, own in values.items()
@@ -415,7 +421,9 @@ def _attributes(
     try:
         if section.labels is not None and not planned:
             labels = _labels(reader, section.labels)
-            loose = attribute_filter(candidates, looks, by_type, dict.fromkeys(types, 1.0))
+            loose = attribute_filter(
+                candidates, looks, by_type, _thresholds({}, {}, candidates, types)
+            )
             level = reader.config.resampling.level
             learned = learned_thresholds(candidates, loose, labels, level=level)
         thresholds = _thresholds(section.fixed, learned, candidates, types if planned else ())
@@ -438,7 +446,7 @@ def _thresholds(
     learned: Mapping[tuple[str, str], Learned],
     candidates: Candidates,
     unknown: Sequence[str],
-) -> Thresholds:
+) -> SetThresholds:
     """Return thresholds of every combination: from the config, else learned; 1.0 if unknown."""
     every: dict[str, dict[str, float]] = {
         combination: dict.fromkeys(unknown, 1.0) for combination in candidates.combinations

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import io
 import math
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import compress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 
 from equipoise.audits.audit import Measured
-from equipoise.audits.columns import schema_of
+from equipoise.audits.columns import Row, table_of
 from equipoise.audits.config import group_name, resampling_of
 from equipoise.audits.findings import (
     Place,
@@ -48,17 +47,13 @@ if TYPE_CHECKING:
     from equipoise.evidence.pictures import Pictures
     from equipoise.stats.resampling import Resampling
 
-AUDIT = "generation"
 # Sets of captions from which on they are resampled: they stand for other captions.
 FEWEST_SETS = 10
 # Seconds for a design, and for an image in a permutation or replicate: rough guides.
 _SECONDS_PER_DESIGN, _SECONDS_PER_IMAGE = 0.07, 7e-10
-_REFERENCE = "Howard et al. 2024, SocialCounterfactuals, Table 11"
-
-Row = dict[str, Any]
 
 _LEARNED = ("labels", "yes", "agreement", "accuracy", "low", "high", "majority")
-_SCHEMAS = {
+_COLUMNS = {
     "rejections": "stage check attributes groups group +images #share #low #high #chance_low "
     "#chance_high",
     "subjects": "subject attributes +sets +kept #share",
@@ -179,19 +174,17 @@ def measure_design(
         for part in estimate.parts
         if part.metric == "rejected_share"
     ]  # fmt: skip
-    return Measured(tuple(findings), _tables(rejections=shares))
+    return Measured(tuple(findings), _tables({"rejections": shares}))
 
 
-def _tables(**rows: list[Row]) -> dict[str, pa.Table]:
-    return {
-        name: pa.Table.from_pylist(own, schema_of(_SCHEMAS[name]))
-        for name, own in rows.items()
-        if own
-    }
+def _tables(rows: Mapping[str, Iterable[Row]]) -> dict[str, pa.Table]:
+    """Return tables of rows, without those that have none."""
+    tables = {name: table_of(own, _COLUMNS[name]) for name, own in rows.items()}
+    return {name: table for name, table in tables.items() if len(table)}
 
 
 def _place(config: Config, groups: str) -> Place:
-    return Place(AUDIT, config.called, groups, "default", config.resampling.level)
+    return Place(config.audit, config.called, groups, "default", config.resampling.level)
 
 
 def _of_check(uncorrected: UncorrectedFinding, subject: str) -> UncorrectedFinding:
@@ -211,13 +204,13 @@ def _of_check(uncorrected: UncorrectedFinding, subject: str) -> UncorrectedFindi
 def measure_sets(config: Config, data: GenerationData) -> Measured:
     """Measure the share of sets that are kept, and the accuracy of learned thresholds."""
     findings = (*_kept_share(config, data), *_learned_accuracy(config, data))
-    tables = _tables(
-        subjects=[*_subjects(data)],
-        thresholds=[*_thresholds(config, data)],
-        gallery=[*_gallery(config, data)],
-    )
+    tables = {
+        "subjects": _subjects(data),
+        "thresholds": _thresholds(config, data),
+        "gallery": _gallery(config, data),
+    }
     stages = {"stages": data.filtered.summary(), **evidence(data.filtered)}
-    return Measured(findings, {**stages, **tables})
+    return Measured(findings, stages | _tables(tables))
 
 
 def _kept_share(config: Config, data: GenerationData) -> Iterator[UncorrectedFinding]:
@@ -289,15 +282,14 @@ def _subjects(data: GenerationData) -> Iterator[Row]:
     candidates = data.filtered.candidates
     if "subject" not in candidates.columns:
         return
-    columns = (candidates.of_candidates(name).tolist() for name in ("subject", "attributes"))
-    keys = [(str(subject or ""), names) for subject, names in zip(*columns, strict=True)]
-    sets = Counter(keys)
-    kept = Counter(compress(keys, data.filtered.kept))
-    for key, n in sorted(sets.items()):
-        yield {
-            "subject": key[0], "attributes": key[1], "sets": n, "kept": kept[key],
-            "share": kept[key] / n,
-        }  # fmt: skip
+    keys = {name: candidates.of_candidates(name).tolist() for name in ("subject", "attributes")}
+    sets = pl.DataFrame(keys, dict.fromkeys(keys, pl.String)).fill_null("")
+    counts = (
+        sets.with_columns(kept=data.filtered.kept)
+        .group_by(*keys)
+        .agg(sets=pl.len(), kept=pl.sum("kept"), share=pl.mean("kept"))
+    )
+    yield from counts.sort(*keys).iter_rows(named=True)
 
 
 def _thresholds(config: Config, data: GenerationData) -> Iterator[Row]:
