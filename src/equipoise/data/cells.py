@@ -175,9 +175,9 @@ def float_texts(values: pl.Series) -> pl.Series:
     return known.select(text.otherwise(number.cast(pl.String)).alias(values.name)).to_series()
 
 
-def float_text(value: float) -> str:
-    """Return a finite float as text, by the same rule."""
-    return str(float_texts(pl.Series([value], dtype=pl.Float64))[0])
+def number_texts(values: Iterable[float | None]) -> list[str | None]:
+    """Return numbers as text, by the same rule."""
+    return float_texts(pl.Series([*values], dtype=pl.Float64)).to_list()
 
 
 def stack(chunks: Iterable[pa.Array], rows: int, file: str, name: str) -> tuple[AnyArray, Booleans]:

@@ -7,14 +7,59 @@ Source: "Data format" of the COCO data set (cocodataset.org/#format-data): `imag
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TypeVar
 
-from equipoise.core import DataError, InputError
+from pydantic import BaseModel, TypeAdapter
+
+from equipoise.core import InputError
+from equipoise.data.cells import number_texts
 from equipoise.data.formats.registry import data_format
-from equipoise.data.formats.rows import JsonFile, Record
+from equipoise.data.formats.rows import Id, Number, Records, Text, read_json
 from equipoise.data.image_set import Gathered, ImageSet, Places, image_set
 from equipoise.data.image_steps import combine
+
+
+class _Image(BaseModel):
+    id: Id
+    file_name: Text | None = None
+    width: Number | None = None
+    height: Number | None = None
+
+
+class _Annotation(BaseModel):
+    id: Id
+    image_id: Id
+
+
+class _Caption(_Annotation):
+    caption: Text
+
+
+class _Instance(_Annotation):
+    category_id: Id
+    bbox: tuple[Number, Number, Number, Number]
+    iscrowd: Number = 0
+
+
+class _Category(BaseModel):
+    id: Id
+    name: Id
+
+
+class _CaptionFile(BaseModel):
+    images: Records[_Image]
+    annotations: Records[_Caption]
+
+
+class _InstanceFile(BaseModel):
+    images: Records[_Image]
+    annotations: Records[_Instance]
+    categories: Records[_Category]
+
+
+A = TypeVar("A", bound=_Annotation)
 
 
 @data_format("coco", file_column="file_name", boxes=True)
@@ -62,11 +107,11 @@ def read_coco_captions(path: Path | str) -> ImageSet:
         When the file is cut off, lacks a key, has a value of a wrong type, an id twice, or a
         caption of an image that it does not list.
     """
-    source = JsonFile(path)
-    images, annotations = source.lists("images", "annotations")
-    places, gathered = _images(images, source.name)
-    read = _annotations(annotations, places, source.name)
-    texts = [(image, one.text("caption")) for image, one in read]
+    content, digest = read_json(path, TypeAdapter(_CaptionFile))
+    file = str(path)
+    places, gathered = _images(content.images, file)
+    read = _annotations(content.annotations, places, file)
+    texts = [(image, one.caption) for image, one, _ in read]
     gathered.captions = [(image, text) for image, text in texts if text.strip()]
     counts = {
         "images": len(places),
@@ -74,13 +119,8 @@ def read_coco_captions(path: Path | str) -> ImageSet:
         "empty_captions": len(texts) - len(gathered.captions),
         "images_without_captions": len(places) - len({image for image, _ in gathered.captions}),
     }
-    return image_set(
-        gathered,
-        name=source.name,
-        format="COCO captions",
-        inputs={source.name: {**source.digest, "rows": len(texts)}},
-        counts=counts,
-    )
+    inputs = {file: {**digest, "rows": len(texts)}}
+    return image_set(gathered, name=file, format="COCO captions", inputs=inputs, counts=counts)
 
 
 def read_coco_instances(path: Path | str) -> ImageSet:
@@ -102,76 +142,50 @@ def read_coco_instances(path: Path | str) -> ImageSet:
     DataError
         As `read_coco_captions`; also for a category that is not listed, and two of one name.
     """
-    source = JsonFile(path)
-    images, annotations, listed = source.lists("images", "annotations", "categories")
-    places, gathered = _images(images, source.name)
-    categories, names, crowds = Places(source.name, "category"), [], 0
-    for record in listed:
-        categories.add(record.id("id"), record.place)
-        name = record.text("name")
-        if name in names or not name.strip():
-            raise DataError(
-                f"the name {name!r} is empty or that of another category",
-                file=f"{record.file}, {record.place}",
-                expected="a name of its own for every category",
-                fix="rename one of them",
-            )
-        names.append(name)
-    gathered.boxes = []
-    for image, record in _annotations(annotations, places, source.name):
-        category = names[categories.of(record.id("category_id"), record.place)]
-        gathered.boxes.append((image, category, record.numbers("bbox", 4)))
-        crowds += "iscrowd" in record.fields and record.number("iscrowd") == 1
-    gathered.labels = [(image, category) for image, category, _ in gathered.boxes]
-    shown = {category for _, category in gathered.labels}
+    content, digest = read_json(path, TypeAdapter(_InstanceFile))
+    file = str(path)
+    places, gathered = _images(content.images, file)
+    categories, names = Places(file, "category"), Places(file, "category name")
+    for number, listed in enumerate(content.categories):
+        categories.add(listed.id, f"categories[{number}]")
+        names.add(listed.name, f"categories[{number}]")
+    gathered.boxes, crowds = [], 0
+    for image, one, place in _annotations(content.annotations, places, file):
+        category = content.categories[categories.of(one.category_id, place)]
+        gathered.boxes.append((image, category.name, one.bbox))
+        crowds += one.iscrowd == 1
+    gathered.labels = [(image, name) for image, name, _ in gathered.boxes]
+    shown = {name for _, name in gathered.labels}
     counts = {
         "images": len(places),
         "instances": len(gathered.boxes),
         "crowds": crowds,
         "categories": len(names),
-        "categories_without_images": sorted({*names} - shown),
+        "categories_without_images": sorted({one.name for one in content.categories} - shown),
         **gathered.counted(),
     }
-    return image_set(
-        gathered,
-        name=source.name,
-        format="COCO instances",
-        inputs={source.name: {**source.digest, "rows": len(gathered.boxes)}},
-        counts=counts,
-    )
+    inputs = {file: {**digest, "rows": len(gathered.boxes)}}
+    return image_set(gathered, name=file, format="COCO instances", inputs=inputs, counts=counts)
 
 
-def _images(records: Iterator[Record], file: str) -> tuple[Places, Gathered]:
+def _images(listed: Sequence[_Image], file: str) -> tuple[Places, Gathered]:
     """Return the listed images, without the columns that none of them has."""
-    places, gathered = Places(file, "image"), Gathered()
-    columns: dict[str, list[str | None]] = {"file_name": [], "width": [], "height": []}
-    for record in records:
-        places.add(record.id("id"), record.place)
-        gathered.ids.append(record.id("id"))
-        for name, values in columns.items():
-            read = record.text if name == "file_name" else record.number_text
-            values.append(read(name) or None if name in record.fields else None)
-    gathered.columns = {name: values for name, values in columns.items() if any(values)}
-    _check_some(places, "images", file)
-    return places, gathered
+    places = Places(file, "image")
+    for place, one in enumerate(listed):
+        places.add(one.id, f"images[{place}]")
+    columns = {
+        "file_name": [one.file_name or None for one in listed],
+        "width": number_texts(one.width for one in listed),
+        "height": number_texts(one.height for one in listed),
+    }
+    kept = {name: values for name, values in columns.items() if any(values)}
+    return places, Gathered([one.id for one in listed], kept)
 
 
-def _annotations(
-    records: Iterator[Record], images: Places, file: str
-) -> Iterator[tuple[int, Record]]:
-    """Yield each annotation with the position of its image."""
+def _annotations(listed: Sequence[A], images: Places, file: str) -> Iterator[tuple[int, A, str]]:
+    """Yield the position of each annotation's image, the annotation, and its place."""
     known = Places(file, "annotation")
-    for record in records:
-        known.add(record.id("id"), record.place)
-        yield images.of(record.id("image_id"), record.place), record
-    _check_some(known, "annotations", file)
-
-
-def _check_some(found: Places, key: str, file: str) -> None:
-    if not len(found):
-        raise DataError(
-            f"the list {key!r} is empty",
-            file=file,
-            expected=f"at least one of the {key}",
-            fix="read a file with annotations: those of the test images have none",
-        )
+    for number, one in enumerate(listed):
+        place = f"annotations[{number}]"
+        known.add(one.id, place)
+        yield images.of(one.image_id, place), one, place

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeVar, cast
+
+from pydantic import (
+    BeforeValidator,
+    FailFast,
+    Field,
+    StringConstraints,
+    TypeAdapter,
+    ValidationError,
+)
 
 from equipoise.core import DataError
 from equipoise.core.files import read_regular
-from equipoise.data.cells import float_text
 from equipoise.data.files import RepeatedKeyError, hash_bytes, parse_json, read_whole, to_utf8
 from equipoise.data.image_set import Gathered, ImageSet, image_set
-from equipoise.data.problems import check_ids, is_whole, listed, show
+from equipoise.data.problems import check_ids, show
 from equipoise.data.tables import read_table
 
 
@@ -264,167 +271,60 @@ def read_plain(
     )
 
 
-_LARGEST = 10**300
+def _id_text(value: object) -> object:
+    """Return the text of a whole number; other values pass."""
+    is_whole = type(value) is int or (isinstance(value, float) and value.is_integer())
+    return str(int(cast("float", value))) if is_whole else value
 
 
-def _is_text(value: object) -> bool:
-    return isinstance(value, str) and is_whole(value)
+T = TypeVar("T")
+Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+# With a pattern pydantic refuses half a surrogate pair, which no table can store.
+Text = Annotated[str, StringConstraints(strict=True, pattern="")]
+Id = Annotated[str, BeforeValidator(_id_text), StringConstraints(strict=True, pattern=r"\S")]
+"""A whole number or text, as text."""
+Records = Annotated[list[T], FailFast(), Field(min_length=1)]
+"""At least one record; the first that is wrong is an error."""
 
 
-def _is_number(value: object) -> bool:
-    # float() cannot take every int that JSON can spell.
-    return (type(value) is int and abs(value) < _LARGEST) or (
-        type(value) is float and math.isfinite(value)
-    )
+def read_json(path: Path | str, form: TypeAdapter[T]) -> tuple[T, dict[str, Any]]:
+    """Read a JSON file of a declared form.
 
-
-def _is_id(value: object) -> bool:
-    if isinstance(value, str):
-        return is_whole(value) and bool(value.strip())
-    return type(value) is int or (isinstance(value, float) and value.is_integer())
-
-
-@dataclass(frozen=True)
-class Record:
-    """One object of a JSON file.
-
-    Attributes
-    ----------
-    file : str
-        The path as given.
-    place : str
-        Where it is, as in "annotations[17]": lists count from 0.
-    fields : mapping
-    """
-
-    file: str
-    place: str
-    fields: Mapping[str, Any]
-
-    @classmethod
-    def of(cls, file: str, place: str, value: object) -> Record:
-        """Return a value that must be an object."""
-        if isinstance(value, dict):
-            return cls(file, place, value)
-        raise _wrong(f"{file}, {place}", value, "an object")
-
-    def need(self, key: str, expected: str, fits: Callable[[Any], bool] = lambda _: True) -> Any:
-        """Return a field that must be there, and fit."""
-        if key not in self.fields:
-            raise DataError(
-                f"the key {key!r} is missing",
-                file=f"{self.file}, {self.place}",
-                expected=f"{key!r}: {expected}; the object has {listed(self.fields) or 'no keys'}",
-                fix="check that this is the right file, and download it again if it is",
-            )
-        if not fits(self.fields[key]):
-            raise _wrong(f"{self.file}, {self.place}.{key}", self.fields[key], expected)
-        return self.fields[key]
-
-    def id(self, key: str) -> str:
-        """Return a whole number or text as the text of an id."""
-        value = self.need(key, "a whole number or text", _is_id)
-        return float_text(value) if isinstance(value, float) else str(value)
-
-    def text(self, key: str) -> str:
-        """Return a text."""
-        return str(self.need(key, "text", _is_text))
-
-    def number(self, key: str) -> float:
-        """Return a finite number."""
-        return float(self.need(key, "a finite number", _is_number))
-
-    def number_text(self, key: str) -> str:
-        """Return a finite number as the text that a table has."""
-        return float_text(self.number(key))
-
-    def numbers(self, key: str, length: int) -> tuple[float, ...]:
-        """Return a list of so many finite numbers."""
-        values = self._list(key, f"a list of {length} numbers", _is_number, length)
-        return tuple(map(float, values))
-
-    def texts(self, key: str) -> tuple[str, ...]:
-        """Return a list of texts."""
-        return tuple(self._list(key, "a list of texts", _is_text))
-
-    def objects(self, key: str) -> Iterator[Record]:
-        """Yield the objects of a list."""
-        for index, one in enumerate(self._list(key, "a list of objects", lambda _: True)):
-            yield Record.of(self.file, f"{self.place}.{key}[{index}]", one)
-
-    def _list(
-        self, key: str, expected: str, fits: Callable[[Any], bool], length: int | None = None
-    ) -> list[Any]:
-        values: list[Any] = self.need(key, expected, lambda value: isinstance(value, list))
-        if not all(map(fits, values)) or length not in (None, len(values)):
-            raise _wrong(f"{self.file}, {self.place}.{key}", values, expected)
-        return values
-
-
-def _wrong(place: str, value: object, expected: str) -> DataError:
-    return DataError(
-        f"the value is {show(value)}, of type {type(value).__name__}",
-        file=place,
-        expected=expected,
-        fix="check that this is the right file; correct it, or download it again",
-    )
-
-
-class JsonFile:
-    """A JSON file.
-
-    Attributes
-    ----------
-    name : str
-        The path as given.
-    digest : mapping
+    Returns
+    -------
+    value
+        As the form declares it; keys that it does not name are passed over.
+    digest : dict
         "sha256" and "bytes".
 
     Raises
     ------
     DataError
-        When the file cannot be read, is empty, cut off, no UTF-8 or no JSON.
+        When the file cannot be read, is empty, cut off, no UTF-8, no JSON or of another form.
     """
-
-    def __init__(self, path: Path | str) -> None:
-        content = read_whole(Path(path), ".json", "a JSON file of annotations")
-        self.name, self.digest = str(path), hash_bytes(content)
-        try:
-            self._value = parse_json(utf8_text(content, self.name))
-        except RepeatedKeyError as error:
-            raise error.located(self.name) from None
-        except ValueError as error:
-            raise DataError(
-                f"this is not JSON, or the file is cut off ({error})",
-                file=self.name,
-                expected="a whole JSON file",
-                fix="download or write it again",
-            ) from None
-
-    def lists(self, *keys: str) -> list[Iterator[Record]]:
-        """Return the objects in some lists of the one object of the file.
-
-        Raises
-        ------
-        DataError
-            When the file is no object, lacks one of the keys, or holds no list of objects there.
-        """
-        fields = Record.of(self.name, "the outermost object", self._value)
-        values = [fields.need(key, "a list", lambda one: isinstance(one, list)) for key in keys]
-        return [self._objects(key, one) for key, one in zip(keys, values, strict=True)]
-
-    def records(self) -> Iterator[Record]:
-        """Yield the objects of the one list of the file.
-
-        Raises
-        ------
-        DataError
-            When the file is no list of objects.
-        """
-        if not isinstance(self._value, list):
-            raise _wrong(self.name, self._value, "a list of objects")
-        yield from self._objects("", self._value)
-
-    def _objects(self, key: str, values: list[Any]) -> Iterator[Record]:
-        for index, value in enumerate(values):
-            yield Record.of(self.name, f"{key}[{index}]", value)
+    content, file = read_whole(Path(path), ".json", "a JSON file of annotations"), str(path)
+    try:
+        value = parse_json(utf8_text(content, file))
+    except RepeatedKeyError as error:
+        raise error.located(file) from None
+    except ValueError as error:
+        raise DataError(
+            f"this is not JSON, or the file is cut off ({error})",
+            file=file,
+            expected="a whole JSON file",
+            fix="download or write it again",
+        ) from None
+    try:
+        return form.validate_python(value), hash_bytes(content)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in first["loc"])
+        place = "".join(steps).removeprefix(".") or "the outermost object"
+        raise DataError(
+            "the key is missing"
+            if first["type"] == "missing"
+            else f"the value is {show(first['input'])}",
+            file=f"{file}, {place}",
+            expected=first["msg"],
+            fix="check that this is the right file; correct it, or download it again",
+        ) from None

@@ -7,16 +7,38 @@ Source: visualgenome.org, "API object model", and the data set's card in hugging
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
+
+from pydantic import BaseModel, TypeAdapter
 
 from equipoise.core import DataError, InputError
+from equipoise.data.cells import number_texts
 from equipoise.data.formats.registry import data_format
-from equipoise.data.formats.rows import JsonFile, Record
+from equipoise.data.formats.rows import Id, Number, Records, Text, read_json
 from equipoise.data.image_set import Gathered, ImageSet, Places, image_set
 
-_COLUMNS = ("width", "height", "coco_id")
+
+class _Object(BaseModel):
+    x: Number
+    y: Number
+    w: Number
+    h: Number
+    names: list[Text] = []
+    synsets: list[Text] = []
+
+
+class _Objects(BaseModel):
+    image_id: Id
+    objects: list[_Object]
+
+
+class _Facts(BaseModel):
+    image_id: Id
+    width: Number
+    height: Number
+    coco_id: Id | None = None
 
 
 @data_format("visual_genome", file_names="stems", boxes=True)
@@ -58,40 +80,42 @@ def read_visual_genome(
         return read_visual_genome_images(image_data)
     if labels not in ("synsets", "names"):
         raise InputError(f"labels is {labels!r}; expected 'synsets' or 'names'")
-    source = JsonFile(objects)
-    gathered, shown, boxes = Gathered(), [], []
+    records, digest = read_json(objects, TypeAdapter(Records[_Objects]))
+    file, images = str(objects), [record.image_id for record in records]
+    _check_ids(images, file)
+    shown: list[tuple[int, str]] = []
+    boxes: list[tuple[int, str, tuple[float, ...]]] = []
     counts = {"objects": 0, "objects_without_label": 0, "boxes_without_area": 0}
-    for position, (image, record) in enumerate(_records(source)):
-        gathered.ids.append(image)
-        for one in record.objects("objects"):
-            corners = tuple(one.number(key) for key in ("x", "y", "w", "h"))
-            # Some objects have no list of synsets at all.
-            texts = one.texts(labels) if labels == "names" or labels in one.fields else ()
+    for position, record in enumerate(records):
+        for one in record.objects:
+            texts = one.names if labels == "names" else one.synsets
             names = [*dict.fromkeys(filter(None, (text.strip() for text in texts)))]
-            flat = corners[2] <= 0 or corners[3] <= 0
+            flat = one.w <= 0 or one.h <= 0
             counts["objects"] += 1
             counts["objects_without_label"] += not names
             counts["boxes_without_area"] += flat
             shown += [(position, name) for name in names]
+            corners = (one.x, one.y, one.w, one.h)
             boxes += [] if flat else [(position, name, corners) for name in names]
-    gathered.labels, gathered.boxes = shown, boxes
-    images, labelled = len(gathered.ids), {position for position, _ in shown}
-    counts |= {"images": images, "images_without_labels": images - len(labelled)}
-    inputs = {source.name: {**source.digest, "rows": images}}
+    gathered = Gathered(images, labels=shown, boxes=boxes)
+    labelled = {position for position, _ in shown}
+    counts |= {"images": len(images), "images_without_labels": len(images) - len(labelled)}
+    inputs: dict[str, Mapping[str, Any]] = {file: {**digest, "rows": len(images)}}
     if image_data is not None:
-        sizes = JsonFile(image_data)
-        facts = {image: _facts(record) for image, record in _records(sizes)}
-        for place, image in enumerate(gathered.ids):
-            if image not in facts:
+        sizes = read_visual_genome_images(image_data)
+        rows = {image: row for row, image in enumerate(sizes.ids.tolist())}
+        for place, image in enumerate(images):
+            if image not in rows:
                 raise DataError(
                     f"{sizes.name} has no image of the id {image!r}",
-                    file=f"{source.name}, [{place}]",
+                    file=f"{file}, [{place}]",
                     expected="an image that both files have",
                     fix="use both files of one and the same version of the data",
                 )
-        gathered.columns = {n: [facts[image][n] for image in gathered.ids] for n in _COLUMNS}
-        counts["images_without_objects_file"] = len(facts) - images
-        inputs[sizes.name] = {**sizes.digest, "rows": len(facts)}
+        order = [rows[image] for image in images]
+        gathered.columns = {n: one.values[order].tolist() for n, one in sizes.columns.items()}
+        counts["images_without_objects_file"] = len(sizes) - len(images)
+        inputs |= sizes.inputs
     name = ", ".join(inputs)
     return image_set(gathered, name=name, format="Visual Genome", inputs=inputs, counts=counts)
 
@@ -113,39 +137,25 @@ def read_visual_genome_images(path: Path | str) -> ImageSet:
     DataError
         As `read_visual_genome`.
     """
-    source = JsonFile(path)
-    facts = {image: _facts(record) for image, record in _records(source)}
-    columns = {name: [row[name] for row in facts.values()] for name in _COLUMNS}
-    in_coco = len(facts) - columns["coco_id"].count(None)
+    records, digest = read_json(path, TypeAdapter(Records[_Facts]))
+    file, images = str(path), [record.image_id for record in records]
+    _check_ids(images, file)
+    columns = {
+        "width": number_texts(record.width for record in records),
+        "height": number_texts(record.height for record in records),
+        "coco_id": [record.coco_id for record in records],
+    }
+    in_coco = len(images) - columns["coco_id"].count(None)
     return image_set(
-        Gathered([*facts], columns),
-        name=source.name,
+        Gathered(images, columns),
+        name=file,
         format="Visual Genome images",
-        inputs={source.name: {**source.digest, "rows": len(facts)}},
-        counts={"images": len(facts), "in_coco": in_coco},
+        inputs={file: {**digest, "rows": len(images)}},
+        counts={"images": len(images), "in_coco": in_coco},
     )
 
 
-def _facts(record: Record) -> dict[str, str | None]:
-    in_coco = record.fields.get("coco_id") is not None
-    return {
-        "width": record.number_text("width"),
-        "height": record.number_text("height"),
-        "coco_id": record.id("coco_id") if in_coco else None,
-    }
-
-
-def _records(source: JsonFile) -> Iterator[tuple[str, Record]]:
-    """Yield the id of each image with its record."""
-    places = Places(source.name, "image")
-    for record in source.records():
-        image = record.id("image_id")
-        places.add(image, record.place)
-        yield image, record
-    if not len(places):
-        raise DataError(
-            "the list is empty",
-            file=source.name,
-            expected="at least one image",
-            fix="check that this is the right file",
-        )
+def _check_ids(images: Sequence[str], file: str) -> None:
+    places = Places(file, "image")
+    for place, image in enumerate(images):
+        places.add(image, f"[{place}]")
