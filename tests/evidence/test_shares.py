@@ -36,7 +36,7 @@ def photos(tmp_path):
 @pytest.mark.parametrize(
     ("row", "problem"),
     [
-        ((0.2, 0.2), "image '00001.png' sum to 0.4"),
+        ((0.2, 0.2), "the sum 0.4 for image '00001.png'"),
         ((-0.1, 1.1), "-0.1 is no probability for image '00001.png'"),
         ((30.0, 70.0), "30 is no probability for image '00001.png'"),
     ],

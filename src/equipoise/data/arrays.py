@@ -275,8 +275,6 @@ class Opened:
             Row of each item, -1 where it has none.
         counts, inputs : mapping
         """
-        if not 0 <= max_unmatched <= 1:
-            raise InputError(f"max_unmatched is {max_unmatched}; expected a share from 0 to 1")
         if len(absent) == 0:
             raise no_rows(self.place)
         ids, file, inputs = self._ids(items)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import polars as pl
 
 from equipoise.core import DataError, InputError
-from equipoise.core.arrays import AnyArray, Booleans, Floats, Integers, Integers32, Objects
+from equipoise.core.arrays import AnyArray, Floats, Integers, Integers32, Objects
 from equipoise.data.labels import LabelRows, read_labels
 from equipoise.data.outputs import Coded, Outputs, encode
 from equipoise.data.problems import check_ids, check_matches, listed, match, show
@@ -166,40 +166,63 @@ SUM_TOLERANCE = 0.01
 RANGE_TOLERANCE = 1e-6
 
 
-def check_probabilities(table: Table, columns: Sequence[str]) -> Floats:
-    """Return probability columns side by side, shape (rows, columns).
+def check_probabilities(
+    values: AnyArray,
+    columns: Sequence[str],
+    file: str,
+    *,
+    ids: Sequence[str] | None = None,
+    sums: bool = True,
+) -> None:
+    """Raise on the first row that holds no probabilities.
 
-    A row whose cells are all empty has no probabilities and is NaN throughout.
+    Parameters
+    ----------
+    values : ndarray of float, shape (rows, columns)
+    columns : sequence of str
+    file : str
+        What errors name: a file, or a model.
+    ids : sequence of str, optional
+        Of images, where the rows are not those of a file.
+    sums : bool
+        Whether a row sums to 1 within `SUM_TOLERANCE`.
 
     Raises
     ------
     DataError
-        When a cell is NaN or infinite, is empty while others of its row are not, lies outside
-        [0, 1], or a row does not sum to 1 within `SUM_TOLERANCE`.
+        When a number is NaN, infinite or outside [0, 1], or the sum of a row is wrong.
     """
-    empty: Booleans = np.column_stack(
-        [table.numbers[name].is_null().to_numpy() for name in columns]
-    )
-    values: Floats = np.column_stack(
-        [table.numbers[name].fill_null(0.0).to_numpy() for name in columns]
-    )
-    none = np.asarray(empty.all(axis=1))
     outside = ~((values >= -RANGE_TOLERANCE) & (values <= 1 + RANGE_TOLERANCE))
-    wrong = outside | (empty & ~none[:, None])
-    sums = values.sum(axis=1)
-    off = ~none & ~(np.abs(sums - 1) <= SUM_TOLERANCE)
-    if wrong.any() or off.any():
-        row = int(np.flatnonzero(wrong.any(axis=1) if wrong.any() else off)[0])
-        cells = ", ".join(f"{value:g}" for value in values[row].tolist())
-        raise DataError(
-            f"the probabilities are {cells}, with the sum {sums[row]:.4g}",
-            file=table.name,
-            column=columns[int(wrong[row].argmax())] if wrong.any() else None,
-            row=row + 1,
-            expected=f"numbers from 0 to 1 with a sum of 1 within {SUM_TOLERANCE}",
-            fix="name the columns of all classes; give probabilities, not logits or percentages; "
-            "leave a whole row empty where the model gave no answer",
-        )
+    total = values.sum(axis=1, dtype=np.float64)
+    off = ~(np.abs(total - 1) <= SUM_TOLERANCE) & sums
+    if not (outside.any() or off.any()):
+        return
+    row = int(np.flatnonzero(outside.any(axis=1) if outside.any() else off)[0])
+    column = int(outside[row].argmax()) if outside.any() else None
+    problem = (
+        f"the probabilities have the sum {total[row]:.4g}"
+        if column is None
+        else f"{values[row, column]:g} is no probability"
+    )
+    raise DataError(
+        problem if ids is None else f"{problem} for image {ids[row]!r}",
+        file=file,
+        column=None if column is None else columns[column],
+        row=row + 1 if ids is None else None,
+        expected=f"numbers from 0 to 1 with a sum of 1 within {SUM_TOLERANCE}",
+        fix="give the probabilities of all classes, not logits or percentages; leave a whole row "
+        "of a table empty where the model gave no answer; set preprocessing "
+        "{'probabilities': 'sigmoid'} in the info of a model whose labels can hold together",
+    )
+
+
+def _probabilities(table: Table, columns: Sequence[str]) -> Floats:
+    """Return probability columns side by side; a row of empty cells is NaN throughout."""
+    cells = [table.numbers[name] for name in columns]
+    values: Floats = np.column_stack([one.fill_null(np.nan).to_numpy() for one in cells])
+    none = np.logical_and.reduce([one.is_null().to_numpy() for one in cells])
+    values[none] = 1 / len(columns)
+    check_probabilities(values, columns, table.name)
     values[none] = np.nan
     return np.asarray(np.clip(values, 0.0, 1.0))
 
@@ -230,8 +253,6 @@ def load_predictions(
     InputError
         When `max_unmatched` is outside [0, 1] or there is no model.
     """
-    if not 0 <= max_unmatched <= 1:
-        raise InputError(f"max_unmatched is {max_unmatched}; expected a share from 0 to 1")
     if not models:
         raise InputError("models is empty; expected at least one model")
     rows = read_labels(labels)
@@ -308,7 +329,7 @@ def read_predictions(source: PredictionSource, *, model: str, id_column: str) ->
         source=table.name,
         ids=ids,
         labels=labels,
-        values=check_probabilities(table, shares) if shares else None,
+        values=_probabilities(table, shares) if shares else None,
         names=tuple(source.probabilities or ()),
         column=source.texts[0] if source.texts else None,
         ordered=source.rank is None,

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 import numpy as np
 import polars as pl
 
-from equipoise.core import DataError
+from equipoise.core import DataError, InputError
 from equipoise.core.arrays import AnyArray, Integers
 
 NO_COLUMN = "there is no such column"
@@ -168,7 +168,9 @@ def check_matches(
 
 
 def check_share(ids: pl.Series, alone: AnyArray, file: str, problem: str, limit: float) -> None:
-    """Raise when too large a share of ids stays alone."""
+    """Raise when too large a share of ids stays alone, or the limit is no share."""
+    if not 0 <= limit <= 1:
+        raise InputError(f"max_unmatched is {limit}; expected a share from 0 to 1")
     count = int(alone.sum())
     if count <= limit * len(ids):
         return

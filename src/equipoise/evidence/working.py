@@ -17,9 +17,9 @@ from typing import Any, Literal, Self, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from equipoise.core.errors import DataError, EquipoiseError, InputError, ModelError
+from equipoise.core.errors import EquipoiseError, InputError, ModelError
 from equipoise.core.files import table_bytes
-from equipoise.data.predictions import RANGE_TOLERANCE, SUM_TOLERANCE
+from equipoise.data.predictions import check_probabilities
 from equipoise.evidence.decoding import Decoding, Image, ImageError, pixels
 from equipoise.evidence.pictures import Pictures, packed
 from equipoise.evidence.store import FAILURES_KEY, Failure, Outcome, Piece, digest_of
@@ -214,51 +214,6 @@ def asked(model: Any, request: Request) -> Asked:
     return Asked(info, names, call, len(names) or width, table, late)
 
 
-def check_shares(
-    info: ModelInfo, labels: Sequence[str], ids: Sequence[str], values: np.ndarray[Any, Any]
-) -> None:
-    """Refuse rows of a classifier that are no probabilities.
-
-    Parameters
-    ----------
-    info : ModelInfo
-        Where `preprocessing["probabilities"]` is ``sigmoid``, each label has a probability of its
-        own, and rows have no sum.
-    labels : sequence of m str
-    ids : sequence of n str
-        Of the images.
-    values : ndarray of finite floats, shape (n, m)
-
-    Raises
-    ------
-    DataError
-        For the first image with a number outside [0, 1], or with another sum than 1.
-    """
-    outside = (values < -RANGE_TOLERANCE) | (values > 1 + RANGE_TOLERANCE)
-    if outside.any():
-        row, column = (int(index[0]) for index in np.nonzero(outside))
-        raise DataError(
-            f"{values[row, column]:g} is no probability for image {ids[row]!r}",
-            file=info.name,
-            column=labels[column],
-            expected="a number from 0 to 1",
-            fix="return probabilities, not logits or percentages",
-        )
-    if info.preprocessing.get("probabilities") == "sigmoid":
-        return
-    sums = values.sum(axis=1, dtype=np.float64)
-    wrong = np.flatnonzero(np.abs(sums - 1) > SUM_TOLERANCE)
-    if len(wrong):
-        row = int(wrong[0])
-        raise DataError(
-            f"the probabilities for image {ids[row]!r} sum to {sums[row]:.4g}",
-            file=info.name,
-            expected=f"a sum of 1 within {SUM_TOLERANCE}",
-            fix="return a probability for every class, or set preprocessing "
-            "{'probabilities': 'sigmoid'} in the model's info where several labels hold at once",
-        )
-
-
 Found = TypeVar("Found")
 
 # Seconds after which a wait looks whether the run is stopped, and that threads have to end then.
@@ -430,7 +385,9 @@ class Worker:
             told = [*zip([name for name, _ in images], reasons, strict=True)]
             sound = [name for name, reason in told if reason is None]
             if self.asked.table == "probabilities":
-                check_shares(self.asked.info, self.asked.names, sound, found)
+                info = self.asked.info
+                one = info.preprocessing.get("probabilities") != "sigmoid"
+                check_probabilities(found, self.asked.names, info.name, ids=sound, sums=one)
             ids += sound
             values.append(found)
             computed += len(images)
