@@ -1,8 +1,5 @@
 """Labels become codes and groups; missing values never become a label of their own."""
 
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,7 +8,7 @@ from hypothesis import strategies as st
 
 from equipoise.core.errors import InputError
 from equipoise.core.groups import Groups
-from equipoise.core.labels import encode, in_order, natural
+from equipoise.core.labels import Encoded, encode, in_order, natural
 
 NAN = float("nan")
 # Half of a surrogate pair, too, which the text of Hypothesis leaves out.
@@ -21,12 +18,6 @@ _WORDS = st.text(st.characters(exclude_categories=()), max_size=4)
 def decoded(labels):
     codes, names = encode(labels)
     return [None if code < 0 else names[code] for code in codes.tolist()]
-
-
-@dataclass(frozen=True)
-class Codes:
-    codes: Any
-    vocabulary: tuple[str, ...]
 
 
 @pytest.mark.parametrize(
@@ -40,7 +31,7 @@ class Codes:
         (np.array([2, None, np.int64(2), 2.0], dtype=object), ["2", None, "2", "2"]),
         (pd.Series(["x", pd.NA, pd.NaT, None]), ["x", None, None, None]),
         (pd.Series(["x", None], dtype="category"), ["x", None]),
-        (Codes(np.array([1, -1, 1]), ("unused", "x")), ["x", None, "x"]),
+        (Encoded(np.array([1, -1, 1]), ("unused", "x")), ["x", None, "x"]),
         ([], []),
     ],
 )
@@ -54,7 +45,7 @@ def test_labels_keep_their_names_and_missing_values(labels, expected):
         ([10.0, 9.0, NAN], ("9", "10")),
         (np.array([10, 9, None], dtype=object), ("9", "10")),
         (["10", "9"], ("10", "9")),
-        (Codes(np.array([0, 1, 2]), ("c", "a", "b")), ("a", "b", "c")),
+        (Encoded(np.array([0, 1, 2]), ("c", "a", "b")), ("a", "b", "c")),
     ],
 )
 def test_names_are_sorted_and_numbers_numerically(labels, names):

@@ -1,22 +1,14 @@
 """Counting: what enters, what does not and why, and that order, names and shards do not matter."""
 
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 import pytest
 
 from equipoise.core.errors import InputError
+from equipoise.core.labels import Encoded
 from equipoise.metrics.counts import count
 from equipoise.stats.draws import ItemSampler
 
 NAN = float("nan")
-
-
-@dataclass(frozen=True)
-class Codes:
-    codes: Any
-    vocabulary: tuple[str, ...]
 
 
 def cells(counts):
@@ -91,7 +83,7 @@ def test_nan_among_the_best_labels_is_missing_and_no_class():
 
 
 def test_coded_best_labels():
-    top = Codes(np.array([[0, 2], [2, -1]]), ("a", "unused", "c"))
+    top = Encoded(np.array([[0, 2], [2, -1]]), ("a", "unused", "c"))
     counts = count(["a", "a"], top, ["x", "x"])
     assert cells(counts) == {("a", "a", "x"): 0.5, ("a", "c", "x"): 0.5}
     assert counts.excluded == {"missing prediction": 1}

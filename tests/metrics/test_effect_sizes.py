@@ -14,13 +14,12 @@ from equipoise.core.errors import InputError
 from equipoise.metrics.counts import count
 from equipoise.metrics.counts.chi_square import MeanEffect
 from equipoise.metrics.counts.effect_sizes import (
-    band_counts,
-    bands,
     effect_sizes,
     mev_sweep,
     skewness,
     skewsize,
 )
+from equipoise.metrics.spec import band_of
 from equipoise.stats import Association
 from equipoise.stats.resampling import Bootstrap
 
@@ -206,12 +205,8 @@ def test_bad_parameters(keywords, message):
 
 def test_bands_begin_where_they_say():
     values = [0.0, 0.0999, 0.1, 0.3, 0.49, 0.5, 1.2, np.nan]
-    assert bands(values) == (
-        *("negligible", "negligible", "small", "medium", "medium", "large", "large"),
-        None,
-    )
-    assert band_counts(values) == {"negligible": 2, "small": 1, "medium": 2, "large": 2}
-    assert band_counts([]) == {"negligible": 0, "small": 0, "medium": 0, "large": 0}
+    bands = ["negligible", "negligible", "small", "medium", "medium", "large", "large", ""]
+    assert [band_of(value) for value in values] == bands
 
 
 @pytest.mark.parametrize("min_expected", [0, 5])

@@ -10,7 +10,7 @@ from scipy import stats
 from equipoise.core.errors import InputError
 from equipoise.metrics.counts import count
 from equipoise.metrics.counts.accuracy import Accuracy
-from equipoise.metrics.counts.paired import Seen, join
+from equipoise.metrics.counts.paired import join
 
 NAN = float("nan")
 TRUTH = ["a", "b", "b", "c", "a", None, "b"]
@@ -42,7 +42,7 @@ def test_only_rows_that_every_model_answered_are_counted():
 
 def split(pair, tables):
     """Tables of the first and of the second model."""
-    return [Seen(pair.counts, index).tables(tables) for index in (pair.first, pair.second)]
+    return [view.tables(tables) for view in pair.views]
 
 
 def test_a_pair_of_three_models():

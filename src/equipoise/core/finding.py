@@ -116,30 +116,17 @@ class Finding:
     citation: str
 
 
-_GROUP_VALUE = pa.struct(
-    [
-        ("group", pa.string()),
-        ("levels", pa.list_(pa.string())),
-        ("n", pa.int64()),
-        ("value", pa.float64()),
-        ("low", pa.float64()),
-        ("high", pa.float64()),
-        ("note", pa.string()),
-    ]
-)
-_SPECIAL = {
-    "n": pa.int64(),
-    "by_group": pa.list_(_GROUP_VALUE),
-    "excluded": pa.list_(pa.struct([("reason", pa.string()), ("count", pa.int64())])),
-}
+_TYPES = {"float": pa.float64(), "int": pa.int64(), "tuple[str, ...]": pa.list_(pa.string())}
 
 
-SCHEMA = pa.schema(
-    [
-        (f.name, _SPECIAL.get(f.name, pa.float64() if f.type == "float" else pa.string()))
-        for f in fields(Finding)
-    ]
-)
+def schema_of(record: type) -> pa.Schema:
+    """Return the Arrow schema of a dataclass; what has no type of its own is text."""
+    return pa.schema([(f.name, _TYPES.get(str(f.type), pa.string())) for f in fields(record)])
+
+
+_TYPES["tuple[GroupValue, ...]"] = pa.list_(pa.struct(schema_of(GroupValue)))
+_TYPES["tuple[Excluded, ...]"] = pa.list_(pa.struct(schema_of(Excluded)))
+SCHEMA = schema_of(Finding)
 
 
 def findings_to_table(findings: Iterable[Finding]) -> pa.Table:

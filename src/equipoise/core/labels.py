@@ -6,7 +6,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -40,24 +40,17 @@ def check_unmasked(values: Any, *, what: str) -> None:
 _MISSING = frozenset({"nan", "NaN", "<NA>", "NaT", "None"})
 
 
-@runtime_checkable
-class Encoded(Protocol):
-    """Labels that are codes into a vocabulary already; -1 is missing."""
-
-    @property
-    def codes(self) -> Integers32:
-        """Index into `vocabulary`, shape (n,)."""
-        ...
-
-    @property
-    def vocabulary(self) -> tuple[str, ...]:
-        """Distinct labels, used or not."""
-        ...
-
-
 @dataclass(frozen=True, eq=False)
-class Coded:
-    """Labels that were encoded elsewhere, see `Encoded`."""
+class Encoded:
+    """Labels as integer codes into a vocabulary.
+
+    Attributes
+    ----------
+    codes : ndarray of int32, any shape
+        Index into `vocabulary`; -1 where there is no label.
+    vocabulary : tuple of str
+        Distinct labels, used or not.
+    """
 
     codes: Integers32
     vocabulary: tuple[str, ...]
@@ -95,7 +88,7 @@ def _is_text(kind: pa.DataType) -> bool:
     )
 
 
-def _coded_text(column: pa.ChunkedArray) -> Coded:
+def _coded_text(column: pa.ChunkedArray) -> Encoded:
     if not pa.types.is_dictionary(column.type):
         # Views of text cannot be encoded before pyarrow 20.
         views = pa.types.is_string_view(column.type)
@@ -104,11 +97,11 @@ def _coded_text(column: pa.ChunkedArray) -> Coded:
     codes = whole.indices.cast(pa.int32()).fill_null(-1).to_numpy()
     names = whole.dictionary.to_pylist()
     if "" not in names and None not in names:
-        return Coded(codes, tuple(names))
+        return Encoded(codes, tuple(names))
     kept = [name for name in names if name]
     place = {name: index for index, name in enumerate(kept)}
     lookup = np.array([*(place.get(name, -1) for name in names), -1], dtype=np.int32)
-    return Coded(lookup[codes], tuple(kept))
+    return Encoded(lookup[codes], tuple(kept))
 
 
 def encode(labels: Any, *, what: str = "labels") -> tuple[Integers32, tuple[str, ...]]:
@@ -153,7 +146,7 @@ def encode(labels: Any, *, what: str = "labels") -> tuple[Integers32, tuple[str,
     numbers = array.dtype.kind != "b"
     names = tuple(str(int(value)) if numbers else str(value) for value in values)
     codes = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    return _sorted(Coded(codes, names), int if numbers else str)
+    return _sorted(Encoded(codes, names), int if numbers else str)
 
 
 def label_array(labels: Any, *, what: str = "labels") -> AnyArray:
@@ -231,13 +224,13 @@ def _encode_objects(array: AnyArray, what: str) -> tuple[Integers32, tuple[str, 
     return _sorted(_coded_objects(texts), natural if numeric else str)
 
 
-def _coded_objects(texts: list[str]) -> Coded:
+def _coded_objects(texts: list[str]) -> Encoded:
     try:
         return _coded_text(pa.chunked_array([pa.array(texts, pa.large_string())]))
     except UnicodeEncodeError:  # Half of a surrogate pair, which UTF-8 cannot hold.
         names = tuple(dict.fromkeys(text for text in texts if text))
         code = {name: index for index, name in enumerate(names)} | {"": -1}
-        return Coded(np.array([code[text] for text in texts], dtype=np.int32), names)
+        return Encoded(np.array([code[text] for text in texts], dtype=np.int32), names)
 
 
 def _text(value: Any, row: int, what: str) -> str:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import pyarrow as pa
 
-from equipoise.core.finding import SCHEMA as FINDINGS_SCHEMA
-from equipoise.core.finding import Excluded, GroupValue, as_row, with_records
+from equipoise.core.finding import Excluded, GroupValue, as_row, schema_of, with_records
 
 
 @dataclass(frozen=True)
@@ -54,15 +53,7 @@ class Part:
     shows: str = ""
 
 
-_KINDS: dict[str, pa.DataType] = {"float": pa.float64(), "int": pa.int64(), "str": pa.string()}
-SCHEMA = pa.schema(
-    [
-        FINDINGS_SCHEMA.field(f.name)
-        if f.name in ("by_group", "excluded")
-        else pa.field(f.name, _KINDS[str(f.type)])
-        for f in fields(Part)
-    ]
-)
+SCHEMA = schema_of(Part)
 
 
 def parts_to_table(parts: Iterable[Part]) -> pa.Table:

@@ -11,22 +11,12 @@ import numpy as np
 import polars as pl
 
 from equipoise.core.arrays import AnyArray, Booleans, Floats, Integers, Integers32, Objects
+from equipoise.core.labels import Encoded
 
 
 @dataclass(frozen=True, eq=False)
-class Coded:
-    """Labels as integer codes into a vocabulary.
-
-    Attributes
-    ----------
-    codes : ndarray of int32, any shape
-        Index into `vocabulary`; -1 where there is no label.
-    vocabulary : tuple of str
-        Distinct labels.
-    """
-
-    codes: Integers32
-    vocabulary: tuple[str, ...]
+class Coded(Encoded):
+    """Labels as integer codes into a vocabulary, with what tables do with them."""
 
     @classmethod
     def of(cls, texts: pl.Series) -> Coded:

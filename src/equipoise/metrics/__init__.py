@@ -25,8 +25,6 @@ from equipoise.metrics.counts import Counts, count
 from equipoise.metrics.counts.accuracy import accuracy, accuracy_gap, hit_rate, worst_group_accuracy
 from equipoise.metrics.counts.comparisons import rate_comparisons
 from equipoise.metrics.counts.effect_sizes import (
-    band_counts,
-    bands,
     cramers_v,
     effect_sizes,
     mev_sweep,
@@ -118,8 +116,6 @@ __all__ = [
     "alignment",
     "association_score",
     "background_layout",
-    "band_counts",
-    "bands",
     "bias_amplification",
     "bias_at_k",
     "compare_encoders",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -23,6 +24,15 @@ Band = Literal["negligible", "small", "medium", "large"]
 BANDS: Mapping[Band, float] = MappingProxyType(
     {"negligible": 0.0, "small": 0.1, "medium": 0.3, "large": 0.5}
 )
+
+
+def band_of(value: float) -> Band | Literal[""]:
+    """Return the band of an effect size, "" for what is not finite."""
+    if not math.isfinite(value):
+        return ""
+    return [name for name, lower in BANDS.items() if value >= lower][-1]
+
+
 PAIRWISE = "pairwise Newcombe, simultaneous over groups; bootstrap over units of repeated rows"
 WILSON = "Wilson; percentile bootstrap over units of repeated rows"
 SHARES = "55 : 45 against 50 : 50"

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from equipoise.core import Verdict
 from equipoise.core.wording import number, percent
-from equipoise.metrics.spec import BANDS, spec_of
+from equipoise.metrics.spec import spec_of
 
 __all__ = ["number", "percent"]
 
@@ -72,13 +72,6 @@ DIFFERENCE = "difference"
 def title(metric: str) -> str:
     """Return a metric's name for display."""
     return spec_of(metric).title
-
-
-def band(value: float) -> str:
-    """Return the band of an effect size, "" for what is not finite."""
-    if not math.isfinite(value):
-        return ""
-    return [name for name, lower in BANDS.items() if value >= lower][-1]
 
 
 def verdict_word(verdict: Verdict, *, comparison: bool) -> str:

@@ -12,9 +12,9 @@ from typing import Literal
 from equipoise.core import AuditResult, Finding, GroupValue, Verdict
 from equipoise.core.estimate import Harm
 from equipoise.core.wording import shortened
-from equipoise.metrics.spec import MetricSpec, spec_of
+from equipoise.metrics.spec import MetricSpec, band_of, spec_of
 from equipoise.report.blocks import panels, rows
-from equipoise.report.text import band, interval, number, p_value, percent, plural, title
+from equipoise.report.text import interval, number, p_value, percent, plural, title
 
 _LARGEST_LOG = 700.0
 
@@ -180,7 +180,7 @@ def _shown(finding: Finding, spec: MetricSpec) -> str:
         return f"{number(math.exp(value), 2) if value < _LARGEST_LOG else '∞'} times"
     if unit == "degrees":
         return f"{number(math.degrees(value), 1)}°"
-    return f"{number(value)}, {band(value)}" if spec.bands else number(value)
+    return f"{number(value)}, {band_of(value)}" if spec.bands else number(value)
 
 
 def figures(finding: Finding) -> str:

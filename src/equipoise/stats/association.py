@@ -33,7 +33,8 @@ from equipoise.core.arrays import AnyArray, Floats
 from equipoise.core.errors import InputError
 from equipoise.stats.intervals import check_level, where
 
-Statistic = Literal["cramers_v", "phi", "tschuprows_t"]
+Plain = Literal["cramers_v", "phi", "tschuprows_t"]
+"""Effect sizes without a correction for bias."""
 
 # Halvings of the bracket [0, sqrt(λ of a perfect association)].
 _STEPS = 48
@@ -141,14 +142,12 @@ class Association:
         """Return the summaries at indices, or under a mask, of the first axis."""
         return Association(*(getattr(self, field.name)[indices] for field in fields(self)))
 
-    def divisor(self, statistic: Statistic) -> Floats:
+    def divisor(self, statistic: Plain) -> Floats:
         """Return what the noncentrality over n is divided by under the root."""
-        if statistic == "phi":
-            return np.ones_like(self.n)
-        return self.smaller if statistic == "cramers_v" else np.sqrt(self.df)
+        return divisor(statistic, self.smaller, self.df)
 
     def interval(
-        self, statistic: Statistic = "cramers_v", level: float = 0.95
+        self, statistic: Plain = "cramers_v", level: float = 0.95
     ) -> tuple[Floats, Floats]:
         """Return both ends of the interval of the population's effect size, each of shape (...).
 
@@ -216,6 +215,20 @@ class Association:
         # Taking off the bias stretches the deviations of small tables.
         lines = self.smaller + self.df / np.maximum(self.smaller, 1.0) - 1.0
         return self.variance(noncentrality) * (1.0 + lines / np.maximum(self.n, 1.0)) ** 2
+
+
+def divisor(statistic: Plain, smaller: Floats, df: Floats) -> Floats:
+    """Return what χ² over n is divided by under the root of an effect size.
+
+    Parameters
+    ----------
+    statistic : "cramers_v", "phi" or "tschuprows_t"
+    smaller, df : ndarray
+        min(r, c) - 1 and (r - 1)(c - 1) of tables with r rows and c columns.
+    """
+    if statistic == "phi":
+        return np.ones_like(smaller)
+    return smaller if statistic == "cramers_v" else np.sqrt(df)
 
 
 def _spread(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
@@ -10,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from equipoise.core.arrays import Floats, Integers
+from equipoise.core.arrays import Floats
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Chance, Harm
 from equipoise.stats.streams import Seed, stream
@@ -348,10 +349,7 @@ def benjamini_hochberg(p: npt.ArrayLike) -> Floats:
     ----------
     Benjamini & Hochberg 1995, JRSS B 57, 289-300.
     """
-    values, order = _sorted(p)
-    ranks = np.arange(1, len(order) + 1)
-    steps = values[order] * (len(order) / ranks)
-    return _unsorted(values, order, np.minimum.accumulate(steps[::-1])[::-1])
+    return _adjusted(p, stats.false_discovery_control)
 
 
 def holm(p: npt.ArrayLike) -> Floats:
@@ -376,22 +374,23 @@ def holm(p: npt.ArrayLike) -> Floats:
     ----------
     Holm 1979, Scandinavian Journal of Statistics 6, 65-70.
     """
-    values, order = _sorted(p)
+    return _adjusted(p, _stepped_down)
+
+
+def _stepped_down(values: Floats) -> Floats:
+    order = np.argsort(values, kind="stable")
     steps = values[order] * np.arange(len(order), 0, -1)
-    return _unsorted(values, order, np.maximum.accumulate(steps))
+    values[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
+    return values
 
 
-def _sorted(p: npt.ArrayLike) -> tuple[Floats, Integers]:
-    values = np.asarray(p, dtype=np.float64)
+def _adjusted(p: npt.ArrayLike, adjust: Callable[[Floats], Floats]) -> Floats:
+    """Adjust the p-values that are no NaN."""
+    values = np.array(p, dtype=np.float64)
     if values.ndim != 1:
         raise InputError(f"p: shape {values.shape}; expected one p-value per test, shape (tests,)")
     if ((values < 0) | (values > 1)).any():
         raise InputError("p: expected p-values between 0 and 1, NaN where there was no test")
-    tested = np.flatnonzero(~np.isnan(values))
-    return values, tested[np.argsort(values[tested], kind="stable")]
-
-
-def _unsorted(values: Floats, order: Integers, adjusted: Floats) -> Floats:
-    out = np.full_like(values, np.nan)
-    out[order] = np.minimum(adjusted, 1.0)
-    return out
+    tested = ~np.isnan(values)
+    values[tested] = adjust(values[tested])
+    return values

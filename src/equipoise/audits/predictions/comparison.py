@@ -285,9 +285,7 @@ def _compared(
     for models in combinations(range(len(views)), 2):
         pair = joint.pair(*models)
         swaps = pair.swapped(options.replicates, options.seed) if resampled else ()
-        null = _measure(
-            measures, [Seen(pair.counts, at) for at in (pair.first, pair.second)], swaps
-        )
+        null = _measure(measures, pair.views, swaps)
         for place, one in enumerate(measures):
             numbers = [
                 (some[first][place], some[second][place])

@@ -15,9 +15,10 @@ from equipoise.audits.engines.labels import LabelDesign, take
 from equipoise.core.parts import Part
 from equipoise.metrics.counts import Counts
 from equipoise.metrics.counts.accuracy import Accuracy
-from equipoise.metrics.counts.effect_sizes import EffectSizes, SkewSize, bands, mev_sweep
+from equipoise.metrics.counts.effect_sizes import EffectSizes, SkewSize, mev_sweep
 from equipoise.metrics.counts.rates import DemographicParity, EqualizedOdds, Rates
 from equipoise.metrics.measure import NULLS, Measure
+from equipoise.metrics.spec import band_of
 from equipoise.metrics.table_metric import TABLE_METRICS
 from equipoise.stats.intervals import fisher_z
 
@@ -117,7 +118,7 @@ def _classes(design: LabelDesign, parts: Mapping[str, tuple[Part, ...]]) -> Iter
             "effect_low": effect.low,
             "effect_high": effect.high,
             "effect_chance": effect.chance,
-            "band": bands([effect.value])[0] or "",
+            "band": band_of(effect.value),
             "columns_dropped": sum(n for why, n in dropped.items() if why.startswith("labels")),
             "rows_dropped": sum(n for why, n in dropped.items() if why.startswith("rows")),
             "reason": effect.reason,

@@ -1,5 +1,5 @@
 """Metrics on tables of group by true class by predicted label."""
 
-from equipoise.metrics.counts.table import Counts, Null, Units, count, item_sampler, units_of
+from equipoise.metrics.counts.table import Counts, Null, count, item_sampler, units_of
 
-__all__ = ["Counts", "Null", "Units", "count", "item_sampler", "units_of"]
+__all__ = ["Counts", "Null", "count", "item_sampler", "units_of"]

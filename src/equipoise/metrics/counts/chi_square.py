@@ -31,7 +31,7 @@ from scipy.special import chdtrc, chndtr, ndtri
 
 from equipoise.core.arrays import Booleans, Floats, Integers
 from equipoise.metrics.counts.table import Counts, Null
-from equipoise.stats.association import Association
+from equipoise.stats.association import Association, Plain, divisor
 from equipoise.stats.threads import each
 
 Formulation = Literal["separation", "sufficiency", "independence"]
@@ -132,8 +132,6 @@ NULL_OF: Mapping[Formulation, Null] = {
     "sufficiency": "prediction",
     "independence": "rows",
 }
-Plain = Literal["cramers_v", "phi", "tschuprows_t"]
-
 # Each statistic's form without the correction for bias.
 PLAIN: Mapping[str, Plain] = {
     f"{name}{end}": name for end in ("", "_corrected") for name in get_args(Plain)
@@ -183,23 +181,16 @@ class ChiSquare:
         plain, less = PLAIN[statistic], self.n - 1.0
         groups, labels = self.groups - 1.0, self.labels - 1.0
         with np.errstate(invalid="ignore", divide="ignore"):
-            if plain == statistic:
-                squared = self.chi2 / (self.n * _divisor(plain, groups, labels))
-            else:
+            corrected = plain != statistic
+            if corrected:
                 groups, labels = groups - groups**2 / less, labels - labels**2 / less
-                excess = (self.chi2 / self.n - self.df / less).clip(0.0)
-                squared = excess / _divisor(plain, groups, labels)
-            known = (self.df > 0) & (np.minimum(groups, labels) > 0)
-            return np.where(known, np.sqrt(squared), np.nan)
-
-
-def _divisor(statistic: Plain, groups: Floats, labels: Floats) -> Floats:
-    if statistic == "phi":
-        return np.ones_like(groups)
-    if statistic == "cramers_v":
-        return np.minimum(groups, labels)
-    both: Floats = np.sqrt((groups * labels).clip(0.0))
-    return both
+            smaller = np.minimum(groups, labels)
+            size = divisor(plain, smaller, (groups * labels).clip(0.0))
+            if corrected:
+                squared = (self.chi2 / self.n - self.df / less).clip(0.0) / size
+            else:
+                squared = self.chi2 / (self.n * size)
+            return np.where((self.df > 0) & (smaller > 0), np.sqrt(squared), np.nan)
 
 
 def chi_square(

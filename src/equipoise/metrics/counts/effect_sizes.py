@@ -32,7 +32,6 @@ from equipoise.metrics.counts.chi_square import (
     Formulation,
     Layout,
     MeanEffect,
-    Plain,
     Statistic,
     chi_square,
     summaries,
@@ -41,15 +40,8 @@ from equipoise.metrics.counts.chi_square import (
 from equipoise.metrics.counts.rates import divide
 from equipoise.metrics.counts.table import Counts, Null, count
 from equipoise.metrics.measure import DEFAULT, Draws, Measure, measure
-from equipoise.metrics.spec import (
-    BANDS,
-    COHEN,
-    SPECS,
-    Band,
-    MetricSpec,
-    register,
-)
-from equipoise.stats.association import Association
+from equipoise.metrics.spec import BANDS, COHEN, SPECS, MetricSpec, band_of, register
+from equipoise.stats.association import Association, Plain
 from equipoise.stats.chance import band
 from equipoise.stats.draws import TableSampler
 from equipoise.stats.intervals import wilson
@@ -373,27 +365,6 @@ class EffectSizes(EffectTables):
         )
 
 
-def bands(values: Sequence[float] | Floats) -> tuple[Band | None, ...]:
-    """Return the band of each effect size, None for NaN.
-
-    Parameters
-    ----------
-    values : sequence of float, shape (classes,)
-        negligible < 0.1 <= small < 0.3 <= medium < 0.5 <= large.
-    """
-    names = (*BANDS, None)
-    # NaN sorts after all numbers.
-    limits = [*BANDS.values(), math.inf]
-    places = np.searchsorted(limits[1:], np.asarray(values, dtype=np.float64), side="right")
-    return tuple(names[place] for place in places.tolist())
-
-
-def band_counts(values: Sequence[float] | Floats) -> dict[Band, int]:
-    """Return the number of effect sizes in each band, empty bands included; NaN is left out."""
-    found = bands(values)
-    return {name: found.count(name) for name in BANDS}
-
-
 def skewsize(  # noqa: PLR0913 - the public signature
     y_true: Any,
     y_pred: Any,
@@ -519,10 +490,10 @@ def _beside(classes: Classes, draws: Draws) -> dict[str, Any]:
         "chance_low": chance.low,
         "chance_high": chance.high,
     }
-    counted = band_counts(classes.values).items()
+    named = [band_of(value) for value in classes.values.tolist()]
     return {
         "classes": many,
-        "band_shares": {name: n / many if many else None for name, n in counted},
+        "band_shares": {name: named.count(name) / many if many else None for name in BANDS},
         **{name: None if math.isnan(one) else one for name, one in numbers.items()},
     }
 

@@ -20,7 +20,7 @@ from equipoise.core.errors import InputError
 from equipoise.core.estimate import Ends, Estimate, no_ends
 from equipoise.core.finding import GroupValue
 from equipoise.core.groups import Groups
-from equipoise.core.labels import Coded, encode, natural
+from equipoise.core.labels import Encoded, encode, natural
 from equipoise.core.parts import Part, parts_to_table
 from equipoise.metrics.building import (
     NOTHING,
@@ -78,11 +78,11 @@ class Joint:
         partner = np.empty(keys.shape[1], dtype=np.int64)
         partner[own], partner[mirrored] = mirrored, own
         alone, index = _distinct(keys[[0, 1]], keys[[0, 2]])
-        first_index, second_index = np.split(index, 2)
+        places = np.split(index, 2)
         joint = sum_by(own, keys.shape[1], self.counts.observed)
-        both = [sum_by(one, alone.shape[1], joint)[0] for one in (first_index, second_index)]
+        both = [sum_by(one, alone.shape[1], joint)[0] for one in places]
         counts = self._counts(alone, 0.5 * (both[0] + both[1]))
-        return Pair(self, counts, own, partner, first_index, second_index)
+        return Pair(self, counts, own, partner, [Seen(counts, one) for one in places])
 
     def _counts(self, keys: Integers, table: Floats) -> Counts:
         return replace(
@@ -102,13 +102,13 @@ def _distinct(*blocks: Sequence[Integers] | Integers) -> tuple[Integers, Integer
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """One model's counts, and where each joint outcome falls in them."""
+    """One model's counts, and where each outcome of several models falls in them."""
 
     counts: Counts
     index: Integers
 
     def tables(self, tables: Floats) -> Floats:
-        """Turn joint tables (r, outcomes, groups) into this model's."""
+        """Turn tables (r, outcomes, groups) of several models into this model's."""
         return sum_by(self.index, len(self.counts.truth), tables)
 
 
@@ -126,16 +126,15 @@ class Pair:
         Where each joint outcome falls among the pair's outcomes.
     partner : ndarray of int64
         The outcome with the two labels swapped.
-    first, second : ndarray of int64
-        Where each outcome of the pair falls in `counts`, by the first and the second label.
+    views : list of Seen
+        What the first and the second model show of the pair's outcomes.
     """
 
     joint: Joint
     counts: Counts
     own: Integers
     partner: Integers
-    first: Integers
-    second: Integers
+    views: list[Seen]
 
     def tables(self, tables: Floats) -> Floats:
         """Turn joint tables (r, outcomes, groups) into those of the pair's outcomes."""
@@ -201,7 +200,7 @@ def join(y_true: Any, predictions: Mapping[str, Any], groups: Any, *, units: Any
     combined = np.full(codes.shape[1], -1, dtype=np.int32)
     combinations, combined[complete] = np.unique(codes[1:, complete], axis=1, return_inverse=True)
     names = tuple(str(index) for index in range(combinations.shape[1]))
-    counts = count(y_true, Coded(combined, names), Groups.of(groups), units=units)
+    counts = count(y_true, Encoded(combined, names), Groups.of(groups), units=units)
     place = {name: index for index, name in enumerate(classes)}
     truth = np.array([place[counts.classes[code]] for code in counts.truth.tolist()])
     seen = combinations[:, [int(counts.classes[code]) for code in counts.prediction.tolist()]].T

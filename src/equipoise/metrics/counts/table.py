@@ -20,7 +20,7 @@ from equipoise.core.groups import Groups
 from equipoise.core.labels import Encoded, check_unmasked, coded, encode, label_array, natural
 from equipoise.metrics.counts.tally import NOTHING, check_lengths, count_cells
 from equipoise.stats.draws import ItemSampler, Sampler, TableSampler
-from equipoise.stats.streams import unit_keys
+from equipoise.stats.streams import place_keys, unit_keys
 
 # Probabilities of a row that were rounded or held in half precision.
 SUM_TOLERANCE = 0.01
@@ -79,16 +79,10 @@ def _check_rows(right: Any, what: str, expected: str) -> None:
         raise InputError(f"{what}, row {int(np.argmin(right)) + 1}: expected {expected}")
 
 
-@dataclass(frozen=True, eq=False)
-class Units:
-    """The unit of each row: index into the sorted names, -1 where a row is a unit of its own."""
-
-    codes: Integers
-    names: tuple[str, ...]
-
-
-def units_of(units: Any, n: int, kept: Booleans) -> Units | None:
+def units_of(units: Any, n: int, kept: Booleans) -> Encoded | None:
     """Encode the units of the rows that are kept, None without units.
+
+    A row of code -1 is a unit of its own.
 
     Raises
     ------
@@ -101,27 +95,30 @@ def units_of(units: Any, n: int, kept: Booleans) -> Units | None:
     if len(codes) != n:
         raise InputError(f"units: {len(codes)} rows; expected {n}, as in y_true")
     present, place = np.unique(np.append(codes[kept], -1), return_inverse=True)
-    return Units(place[:-1] - 1, tuple(names[index] for index in present[1:].tolist()))
+    return Encoded(
+        (place[:-1] - 1).astype(np.int32), tuple(names[index] for index in present[1:].tolist())
+    )
 
 
 def whole_units(codes: Integers | Integers32, names: tuple[str, ...]) -> tuple[Integers, Words]:
     """Make rows without a unit, -1, units of their own; return units and the keys of all units."""
     units, alone = codes.astype(np.int64), np.flatnonzero(codes < 0)
     units[alone] = len(names) + np.arange(len(alone))
-    return units, unit_keys([*names, *(f"\x00{index}" for index in range(len(alone)))])
+    return units, np.append(unit_keys(names), place_keys(0, len(alone)))
 
 
 def item_sampler(
     outcome: Integers,
     spread: Floats | None,
     groups: Groups,
-    units: Units | None,
+    units: Encoded | None,
     shape: tuple[int, int],
 ) -> ItemSampler:
     """Return the sampler of rows with outcomes and weights (n, k); None weighs every entry 1."""
     n, width = outcome.shape
     weights = np.ones(outcome.shape) if spread is None else spread
-    owner, names = (units.codes, units.names) if units else (np.full(n, -1), ())
+    owners = units or Encoded(np.full(n, -1, dtype=np.int32), ())
+    owner = owners.codes.astype(np.int64)
     # Rows in an order of their content alone, so that permuted rows and renamed groups give the
     # same draws.
     content = [*weights.T[::-1], *outcome.T[::-1]]
@@ -137,7 +134,7 @@ def item_sampler(
     rank = np.empty(len(digests), dtype=np.int64)
     rank[sorted(range(len(digests)), key=digests.__getitem__)] = np.arange(len(digests))
     order = np.lexsort([*content, rank[groups.codes], owner])
-    unit, keys = whole_units(owner[order], names)
+    unit, keys = whole_units(owner[order], owners.vocabulary)
     return ItemSampler(
         outcome[order].ravel().astype(np.int64),
         np.repeat(np.arange(n), width),

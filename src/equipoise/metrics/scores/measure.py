@@ -13,7 +13,8 @@ import numpy as np
 from equipoise.core.arrays import AnyArray, Booleans, Floats, Integers, Integers32, Words
 from equipoise.core.errors import InputError
 from equipoise.core.groups import Groups
-from equipoise.metrics.counts import Null, Units, item_sampler, units_of
+from equipoise.core.labels import Encoded
+from equipoise.metrics.counts import Null, item_sampler, units_of
 from equipoise.metrics.measure import NULLS
 from equipoise.metrics.scores.cells import (
     RANKED,
@@ -164,7 +165,7 @@ class Concepts:
         Of these rows.
     names : tuple of str
         Of the concepts.
-    units : Units or None
+    units : Encoded or None
     keys : ndarray of uint64, shape (m,)
         Key of each row's unit in random streams; its place where there are no units, so that
         models and versions that share rows share draws.
@@ -176,7 +177,7 @@ class Concepts:
     rows: Integers
     groups: Groups
     names: tuple[str, ...]
-    units: Units | None
+    units: Encoded | None
     keys: Words
     excluded: dict[str, int]
 
@@ -238,7 +239,7 @@ def read_concepts(
     keys = rows.astype(np.uint64)
     if owners is not None:
         known = owners.codes >= 0
-        keys[known] = unit_keys(owners.names)[owners.codes[known]]
+        keys[known] = unit_keys(owners.vocabulary)[owners.codes[known]]
     return Concepts(
         values, truth, rows, found.take(rows), names, owners, keys,
         {reason: count for reason, count in counts.items() if count},
@@ -602,7 +603,7 @@ class ConceptRun:
             table = np.bincount(cell * width + only.codes[rows], minlength=size * width)
             sampler: Sampler = TableSampler(table.reshape(size, width).astype(np.float64))
             if units is not None:
-                own = Units(units.codes[rows], units.names)
+                own = Encoded(units.codes[rows], units.vocabulary)
                 sampler = item_sampler(cell[:, None], None, only.take(rows), own, (size, width))
             drawn = []
             for tables in sampler.permute(strata, self.permutations, seed):
