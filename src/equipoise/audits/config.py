@@ -273,6 +273,8 @@ class LabelledImagesConfig(CsvConfig):
     images : mapping, in place of `table` and `id`
         The images themselves: a table with their files, a folder, or a data set in its own
         format; see docs/images.md.
+    target : str, optional
+        Column of the true class.
     groups : list of str or list of str
         Attributes to compare by; a list within the list compares the intersections.
     unit : str, optional
@@ -288,16 +290,12 @@ class LabelledImagesConfig(CsvConfig):
     table: Table | None = None
     id: Name | None = None
     images: PicturesConfig | None = None
+    target: Name | None = None
     groups: Some[Group]
     unit: Name | None = None
     map: Mapped | None = None
     min_group_size: PositiveInt = 30
     max_unmatched: Share = 0.01
-
-    @property
-    def truth(self) -> str | None:
-        """The column of the true class, where there is one."""
-        return None
 
     @property
     def attributes(self) -> tuple[str, ...]:
@@ -307,7 +305,7 @@ class LabelledImagesConfig(CsvConfig):
     @property
     def columns(self) -> tuple[str, ...]:
         """Every column of the images, each once."""
-        named = (self.truth, *self.attributes, self.unit)
+        named = (self.target, *self.attributes, self.unit)
         return tuple(dict.fromkeys(name for name in named if name is not None))
 
     @property
@@ -322,7 +320,7 @@ class LabelledImagesConfig(CsvConfig):
         return LabelSource(
             table=images.table,
             id=images.id,
-            target=self.truth,
+            target=self.target,
             attributes=self.attributes,
             unit=self.unit,
             map=self.map,
@@ -333,7 +331,7 @@ class LabelledImagesConfig(CsvConfig):
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
-        own = [key for key, given in given_keys(self, _OF_TABLE).items() if given]
+        own = given_keys(self, _OF_TABLE)
         if self.images is not None and own:
             raise ValueError(f"{own[0]!r} is given beside 'images'; expected it within 'images'")
         if self.images is None and not {"table", "id"} <= {*own}:

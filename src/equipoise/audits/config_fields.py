@@ -147,21 +147,21 @@ def one_state_each(missing: Labels, unknown: Labels, refused: Labels) -> None:
         )
 
 
-def given_keys(section: Section, keys: Iterable[str]) -> dict[str, bool]:
-    """Return of each key whether it has another value than its default."""
-    every = type(section).model_fields
-    values = {key: getattr(section, key) for key in keys}
-    # A data frame compares cell by cell.
-    return {
-        key: value is not None
-        and (key == "table" or value != every[key].get_default(call_default_factory=True))
-        for key, value in values.items()
-    }
+def given_keys(section: Section, keys: Iterable[str]) -> list[str]:
+    """Return the keys that have another value than their default."""
+    fields = type(section).model_fields
+    defaults = {key: fields[key].get_default(call_default_factory=True) for key in keys}
+    # Tables and arrays, whose default is None, compare cell by cell.
+    return [
+        key
+        for key, default in defaults.items()
+        if (value := getattr(section, key)) is not None and (default is None or value != default)
+    ]
 
 
 def only_one(section: Section, *keys: str) -> str:
     """Return which of some keys is given; refuse none, and several."""
-    given = [key for key, own in given_keys(section, keys).items() if own]
+    given = given_keys(section, keys)
     if len(given) != 1:
         raise ValueError(f"expected one of {', '.join(map(repr, keys))}, not {len(given)} of them")
     return given[0]
@@ -516,24 +516,19 @@ class RunConfig(LoadConfig):
         ValueError
             Naming the first of them.
         """
-        given = [key for key, own in given_keys(self, keys).items() if own]
+        given = given_keys(self, keys)
         if self.model is None and given:
             raise ValueError(f"{given[0]!r} is about a model to run, and no 'model' is given")
 
-    def excludes(self, others: Mapping[str, Any]) -> None:
-        """Refuse a section that names a model to run and files of what one said.
-
-        Parameters
-        ----------
-        others : mapping of str to object
-            Keys that stand in place of `model`, with what was given.
+    def excludes(self, *others: str) -> None:
+        """Refuse a section that names a model to run, and files of its output under other keys.
 
         Raises
         ------
         ValueError
             Naming both keys.
         """
-        both = [key for key, value in others.items() if value]
+        both = given_keys(self, others)
         if self.model is not None and both:
             raise ValueError(
                 f"'model' and {both[0]!r} are given; expected 'model' to run it, or {both[0]!r} "

@@ -342,8 +342,8 @@ class PicturesConfig(CsvConfig):
     @model_validator(mode="after")
     def _one_source(self) -> Self:
         source = only_one(self, "table", "folder", "format")
-        for key, own in given_keys(self, _ONLY).items():
-            if own and source not in _ONLY[key]:
+        for key in given_keys(self, _ONLY):
+            if source not in _ONLY[key]:
                 allowed = " or ".join(map(repr, _ONLY[key]))
                 raise ValueError(f"{key!r} goes with {allowed}, and {source!r} is given")
         if source == "table" and self.id is None:

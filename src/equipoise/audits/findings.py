@@ -35,6 +35,10 @@ class UncorrectedFinding:
     finding: Finding
     harm: Harm
 
+    def changed(self, **fields: Any) -> UncorrectedFinding:
+        """Return it with other values of some fields of the finding."""
+        return replace(self, finding=replace(self.finding, **fields))
+
 
 @dataclass(frozen=True)
 class Place:
@@ -148,13 +152,8 @@ def _part(base: UncorrectedFinding, part: Part, metric: str | None) -> Uncorrect
 
 def without_verdict(draft: UncorrectedFinding, why: str) -> UncorrectedFinding:
     """Return a draft that is shown and not tested; a reason it has already is kept."""
-    described = replace(
-        draft.finding,
-        family=Family.DESCRIPTIVE,
-        p_value=math.nan,
-        reason=draft.finding.reason or why,
-    )
-    return replace(draft, finding=described)
+    reason = draft.finding.reason or why
+    return draft.changed(family=Family.DESCRIPTIVE, p_value=math.nan, reason=reason)
 
 
 def direction(metric: str, subject: str, by_group: Sequence[GroupValue]) -> str:

@@ -32,6 +32,16 @@ SCHEMA = pa.schema(
 )
 
 
+def groups_by(
+    choices: Iterable[Sequence[str]], columns: Mapping[str, Any], *, min_size: int = 1
+) -> list[Groups]:
+    """Return the groups of each choice of attributes, whose labels are in columns."""
+    return [
+        Groups.of({name: columns[name] for name in attributes}, min_size=min_size)
+        for attributes in choices
+    ]
+
+
 def sizes_of(groups: Groups, *, missing: str = "an attribute is missing") -> Iterator[Row]:
     """Yield a row per group, and one without a name for rows that are in none.
 
@@ -208,8 +218,7 @@ def members_of(
     groups : iterable of sequences of str
         Attributes to group by, several for their intersection.
     """
-    every = (Groups.of({name: columns[name] for name in attributes}) for attributes in groups)
-    return ids_by_group(ids, every)
+    return ids_by_group(ids, groups_by(groups, columns))
 
 
 def count_failures(

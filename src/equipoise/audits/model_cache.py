@@ -167,7 +167,10 @@ def open_model(name: str, options: RunOptions, store: Path) -> Any:
     model = options.load(name)
     offer = offer_of(model)
     if path is not None and offer is not None:
-        _write_entry(path, CacheEntry(offer, labels_of(model), model.info))
+        entry = asdict(CacheEntry(offer, labels_of(model), model.info))
+        # Where it can't be kept, the next run loads the model again.
+        with suppress(RunError):
+            write(path, json.dumps(entry, indent=1).encode())
     return model
 
 
@@ -216,14 +219,7 @@ def _entry_path(name: str, options: RunOptions, store: Path, *, fetch: bool = Tr
 def _read_entry(path: Path) -> CacheEntry | None:
     """Return what a file says, None where it is not there or not whole."""
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))
-        return CacheEntry(told["offer"], tuple(told["labels"]), ModelInfo(**told["info"]))
+        kept = json.loads(path.read_text(encoding="utf-8"))
+        return CacheEntry(kept["offer"], tuple(kept["labels"]), ModelInfo(**kept["info"]))
     except (OSError, ValueError, TypeError, KeyError):
         return None
-
-
-def _write_entry(path: Path, known: CacheEntry) -> None:
-    """Keep what a model is; where that fails the next run loads it again."""
-    told = {"offer": known.offer, "labels": known.labels, "info": asdict(known.info)}
-    with suppress(RunError):
-        write(path, json.dumps(told, indent=1).encode())

@@ -108,9 +108,8 @@ class MakingConfig(Section):
     @model_validator(mode="after")
     def _one_kind(self) -> MakingConfig:
         if only_one(self, "captions", "prompts") == "prompts":
-            for key, own in given_keys(self.generator, _OF_SETS).items():
-                if own:
-                    raise ValueError(f"generator.{key} is of captions, and 'prompts' are given")
+            for key in given_keys(self.generator, _OF_SETS):
+                raise ValueError(f"generator.{key} is of captions, and 'prompts' are given")
         return self
 
 

@@ -9,15 +9,13 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 
 from equipoise.audits.activations.maps import ActivationData, Mapped, load
 from equipoise.audits.audit import Audit, Measured, audit_kind
-from equipoise.audits.columns import schema_of
+from equipoise.audits.columns import table_of
 from equipoise.audits.findings import Place, parts, whole, without_verdict
-from equipoise.audits.group_sizes import Row, check_two, lacking, sizes_of
+from equipoise.audits.group_sizes import Row, check_two, groups_by, lacking, sizes_of
 from equipoise.core.arrays import Integers
-from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Family
 from equipoise.core.groups import Groups
 from equipoise.metrics.values.activation import Regions, activation_share, activation_share_gap
@@ -34,11 +32,6 @@ _SECONDS_PER_IMAGE, _SECONDS_PER_DESIGN = 4e-7, 0.15
 
 _NO_VERDICT = "where a model looks is no disparity in itself; the gap between groups is tested"
 _BESIDE = "stands beside the gap in the share itself, which is tested"
-
-_SHARES = schema_of(
-    "model groups region group +n #share #low #high #area #chance #chance_low #chance_high"
-)
-_GALLERY = schema_of("section group caption *image")
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,13 +83,8 @@ class Activations(Audit["Config", ActivationData, Design]):
 
     def groups(self, config: Config, data: ActivationData) -> list[Groups]:
         """Return the groups of all images."""
-        return [
-            Groups.of(
-                {name: data.images.coded[name] for name in attributes},
-                min_size=config.data.min_group_size,
-            )
-            for attributes in config.data.groups
-        ]
+        section = config.data
+        return groups_by(section.groups, data.images.coded, min_size=section.min_group_size)
 
     def designs(self, config: Config, data: ActivationData) -> list[Design]:
         """Return every model with every region and choice of groups."""
@@ -148,18 +136,22 @@ class Activations(Audit["Config", ActivationData, Design]):
              "chance_low": part.chance_low, "chance_high": part.chance_high}
             for part in shares
         ]  # fmt: skip
-        tables = {"activation_shares": pa.Table.from_pylist(rows, _SHARES)}
+        columns = (
+            "model groups region group +n #share #low #high #area #chance #chance_low #chance_high"
+        )
+        tables = {"activation_shares": table_of(rows, columns)}
         # All regions are on one picture.
         if design.region == next(iter(config.data.regions)):
             pictures = [*_pictures(design, config, data)]
-            tables |= {"gallery": pa.Table.from_pylist(pictures, _GALLERY)} if pictures else {}
+            if pictures:
+                tables["gallery"] = table_of(pictures, "section group caption *image")
         return Measured(
-            tuple(
-                replace(each, finding=replace(each.finding, subject=design.region))
-                for each in findings
-            ),
+            tuple(each.changed(subject=design.region) for each in findings),
             tables,
-            tuple(_notes(design, share)),
+            tuple(
+                f"{design.model}, {design.region}: {n} images have no share ({reason})."
+                for reason, n in share.excluded.items()
+            ),
         )
 
     def details(
@@ -231,9 +223,3 @@ def _pictures(design: Design, config: Config, data: ActivationData) -> Iterator[
                 "caption": f"{ids[row]}: {label}" if label else str(ids[row]),
                 "image": overlays[row],
             }
-
-
-def _notes(design: Design, share: Estimate) -> Iterator[str]:
-    """Say which images have no share."""
-    for reason, n in share.excluded.items():
-        yield f"{design.model}, {design.region}: {n} images have no share ({reason})."

@@ -124,7 +124,7 @@ class ModelConfig(RunConfig):
 
     @model_validator(mode="after")
     def _one_source(self) -> ModelConfig:
-        self.excludes({"maps": self.maps is not None, "frames": self.frames is not None})
+        self.excludes("maps", "frames")
         self.needs_model(("target", "question", "method", "layer"))
         if self.model is None and self.maps is None:
             raise ValueError(

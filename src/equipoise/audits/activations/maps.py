@@ -15,11 +15,11 @@ import polars as pl
 import pyarrow as pa
 
 from equipoise.audits.columns import numbers_of
+from equipoise.audits.group_sizes import groups_by
 from equipoise.audits.outputs import LiveModels
 from equipoise.core.arrays import AnyArray, Floats, Integers, Objects
 from equipoise.core.errors import ConfigError, DataError, InputError, ModelError
 from equipoise.core.files import read_table, table_bytes
-from equipoise.core.groups import Groups
 from equipoise.data import ArraySource, Vectors, load_items, load_vectors
 from equipoise.data.labels import Items
 from equipoise.data.outputs import Outputs
@@ -437,8 +437,7 @@ def _overlays(
     ids = images.ids[mapped.used].tolist()
     where = {name: row for row, name in enumerate(pictures.ids.tolist())}
     chosen = set[int]()
-    for attributes in config.data.groups:
-        groups = Groups.of({name: images.coded[name] for name in attributes})
+    for groups in groups_by(config.data.groups, images.coded):
         codes = groups.codes[mapped.used]
         for code in range(len(groups)):
             chosen.update(np.flatnonzero(codes == code)[: config.gallery].tolist())

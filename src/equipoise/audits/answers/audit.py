@@ -403,7 +403,7 @@ def _spread_aside(draft: UncorrectedFinding) -> UncorrectedFinding:
     finding = draft.finding
     if math.isnan(finding.ci_low) or finding.ci_low <= finding.value <= finding.ci_high:
         return draft
-    return replace(draft, finding=replace(finding, method=spread(finding.method, ASIDE)))
+    return draft.changed(method=spread(finding.method, ASIDE))
 
 
 def _answered(
@@ -419,7 +419,7 @@ def _answered(
         about = gaps[0].finding.direction if gaps else ""
         dropped = (excluded for part in estimate.parts for excluded in part.excluded)
         excluded = (*draft.finding.excluded, *dropped)
-        yield replace(draft, finding=replace(draft.finding, direction=about, excluded=excluded))
+        yield draft.changed(direction=about, excluded=excluded)
     yield from gaps
     options = metrics.label_concentration
     if options is not None and one.different > options.k:
@@ -465,7 +465,7 @@ def _gaps(
     for draft in parts(estimate, place, metric="answer_gap"):
         finding = draft.finding
         about = direction("share of answers", f"“{shortened(finding.subject)}”", finding.by_group)
-        named = replace(draft, finding=replace(finding, direction=about))
+        named = draft.changed(direction=about)
         why = "" if finding.subject in frequent else "many different answers together"
         if len(own) == len(counts.classes) == 2 and finding.subject == own[1].subject:
             why = f"the same gap as of {shortened(own[0].subject)}, which is tested"
@@ -485,8 +485,7 @@ def _unanswered(
     for state, (metric, rows) in rates.items():
         draft = state_gap(one, state, rows, metric, place, resampling, seed)
         about = direction(metric, "", draft.finding.by_group)
-        finding = replace(draft.finding, subject="", family=Family.COMPOSITE, direction=about)
-        draft = replace(draft, finding=finding)
+        draft = draft.changed(subject="", family=Family.COMPOSITE, direction=about)
         same = state != "unanswered" and len(kinds) == 1
         why = "the same rows as unanswered_rate, which is tested"
         yield without_verdict(draft, why) if same else draft
@@ -536,7 +535,7 @@ def _against_figure(
     about = "" if math.isnan(estimate.value) else f"the lean to {first} {verb} with {name}"
     _, spearman = parts(estimate, place)
     drafts = [
-        replace(draft, finding=replace(draft.finding, subject=name, direction=about))
+        draft.changed(subject=name, direction=about)
         for draft in (
             whole(estimate, place, Family.COMPOSITE),
             without_verdict(spearman, "beside Pearson's correlation, which is tested"),

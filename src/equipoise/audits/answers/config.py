@@ -24,7 +24,6 @@ from equipoise.audits.config_fields import (
     Section,
     Switch,
     among,
-    given_keys,
 )
 from equipoise.data import Coded
 
@@ -33,20 +32,7 @@ _OF_MODEL = ("question", "questions")
 
 
 class DataConfig(LabelledImagesConfig):
-    """The images that were asked about, and the groups that they are in.
-
-    Attributes
-    ----------
-    target : str, optional
-        Column of the true answer, where one is known.
-    """
-
-    target: Name | None = None
-
-    @property
-    def truth(self) -> str | None:
-        """The column of the true answer, where there is one."""
-        return self.target
+    """The images that were asked about, their groups, and the true answer where it is known."""
 
     @model_validator(mode="after")
     def _map_needs_a_target(self) -> DataConfig:
@@ -84,7 +70,7 @@ class ModelConfig(LabelModelConfig):
 
     @model_validator(mode="after")
     def _one_source(self) -> ModelConfig:
-        self.excludes(given_keys(self, _OF_TABLE))
+        self.excludes(*_OF_TABLE)
         self.needs_model(_OF_MODEL)
         if self.model is None and (self.table is None or self.answer is None):
             lacks = "table" if self.table is None else "answer"

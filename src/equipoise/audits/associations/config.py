@@ -90,7 +90,7 @@ class ModelConfig(RunConfig):
 
     @model_validator(mode="after")
     def _compares_in_one_way(self) -> ModelConfig:
-        self.excludes({"embeddings": self.embeddings, "pairs": self.pairs})
+        self.excludes("embeddings", "pairs")
         if self.model is None and bool(self.embeddings) == bool(self.pairs):
             raise ValueError("expected 'embeddings', 'pairs', or 'model' to run it")
         return self

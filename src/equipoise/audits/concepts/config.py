@@ -155,7 +155,7 @@ class ModelConfig(RunConfig, MatrixConfig):
 
     @model_validator(mode="after")
     def _one_source(self) -> ModelConfig:
-        self.excludes({"file": self.file is not None})
+        self.excludes("file")
         self.needs_model(("templates", "words", "score"))
         if self.model is None and self.file is None:
             raise ValueError(

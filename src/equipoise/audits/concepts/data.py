@@ -376,12 +376,11 @@ def _run(
     columns = section.every_column(concepts)
     capability = models.capability(name, section, "encoder", "classifier", "scorer")
     if capability == "classifier":
-        for key, given in given_keys(section, ("templates", "words", "score")).items():
-            if given:
-                raise ConfigError(
-                    f"models.{name}.{key}: {section.called} is a classifier, whose classes are "
-                    "its own; name them under 'map'"
-                )
+        for key in given_keys(section, ("templates", "words", "score")):
+            raise ConfigError(
+                f"models.{name}.{key}: {section.called} is a classifier, whose classes are "
+                "its own; name them under 'map'"
+            )
         outputs = models.predict(name, section, pictures, expected=columns)
         names = _distinct(outputs.names)
         return replace(outputs, names=names, source=f"models.{name}.model")

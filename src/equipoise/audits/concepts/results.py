@@ -78,10 +78,9 @@ def findings(run: Run) -> Iterator[UncorrectedFinding]:
         concept, *own = drafts[pairs + index * (pairs + 1) :][: pairs + 1]
         null = results.null_differences(index)[1]
         repeats = int((~np.isnan(results.observed[index])).sum()) == 2
-        yield _settled(run, replace(concept, finding=replace(concept.finding, null=null)))
+        yield _settled(run, concept.changed(null=null))
         for draft in own if several else ():
-            pair = _pair(run, draft, Family.LEAF)
-            yield _settled(run, replace(pair, finding=replace(pair.finding, null=null)), repeats)
+            yield _settled(run, _pair(run, draft, Family.LEAF).changed(null=null), repeats)
 
 
 def _pair(run: Run, draft: UncorrectedFinding, family: Family) -> UncorrectedFinding:
@@ -95,8 +94,8 @@ def _pair(run: Run, draft: UncorrectedFinding, family: Family) -> UncorrectedFin
 
 def _settled(run: Run, draft: UncorrectedFinding, repeats: bool = False) -> UncorrectedFinding:
     """Give a finding its direction; only those of the baseline that repeat none are tested."""
-    finding = replace(draft.finding, direction=_direction(run, draft.finding.by_group))
-    draft = replace(draft, finding=finding)
+    finding = draft.finding
+    draft = draft.changed(direction=_direction(run, finding.by_group))
     if run.results.hall:
         why = HALL_RULE
     elif run.design.version.changes:

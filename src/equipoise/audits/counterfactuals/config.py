@@ -87,7 +87,7 @@ class ModelConfig(rankings.ModelConfig):
 
     @model_validator(mode="after")
     def _reference_is_of_files(self) -> ModelConfig:
-        self.excludes({"reference": self.reference})
+        self.excludes("reference")
         return self
 
 

@@ -5,19 +5,18 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 
 from equipoise.audits.audit import Audit, Measured, audit_kind
-from equipoise.audits.columns import rows_of, schema_of
+from equipoise.audits.columns import placed, rows_of
 from equipoise.audits.config import resampling_of
 from equipoise.audits.diversity.config import reference_name
 from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole, without_verdict
-from equipoise.audits.group_sizes import Row, first_of, lacking, size
+from equipoise.audits.group_sizes import Row, first_of, groups_by, lacking, size
 from equipoise.core.arrays import Integers, Objects
 from equipoise.core.errors import DataError
 from equipoise.core.estimate import Estimate
@@ -47,17 +46,11 @@ if TYPE_CHECKING:
 
 Sets = Mapping[str, "Table"]
 
-_DISTANCES = schema_of("model groups within set_a set_b #distance #low #high +n_a +n_b")
-
 
 def _with_components(each: UncorrectedFinding, components: int | None) -> UncorrectedFinding:
     """Add the number of components, which metrics of projections don't know."""
     parameters = json.loads(each.finding.parameters) | {"components": components}
-    return _changed(each, parameters=json.dumps(parameters, sort_keys=True))
-
-
-def _changed(each: UncorrectedFinding, **changes: Any) -> UncorrectedFinding:
-    return replace(each, finding=replace(each.finding, **changes))
+    return each.changed(parameters=json.dumps(parameters, sort_keys=True))
 
 
 def _within(
@@ -75,7 +68,7 @@ def _within(
         for name, n in design.small.items()
     }
     for name, estimate in estimates.items():
-        yield _changed(whole(estimate, place, Family.DESCRIPTIVE), subject=_subject(design, name))
+        yield whole(estimate, place, Family.DESCRIPTIVE).changed(subject=_subject(design, name))
 
 
 def _between(
@@ -88,24 +81,22 @@ def _between(
     family = Family.LEAF if design.within else Family.COMPOSITE
     together = whole(cross, place, family, by_group=_diversities(cross))
     # Groups' values are distances within sets, and their order says nothing of the distance.
-    yield _changed(together, direction="", subject=design.within)
+    yield together.changed(direction="", subject=design.within)
     difference = iss_difference(sets, resampling=resampling)
     pairs = parts(difference, place)
     if len(pairs) > 1:
         pair = str(difference.params["pair"])
         groups = next((part.by_group for part in difference.parts if part.subject == pair), ())
-        largest = _changed(
-            whole(difference, place, Family.DESCRIPTIVE),
-            by_group=groups, direction=_direction(groups), subject=design.within,
-        )  # fmt: skip
+        largest = whole(difference, place, Family.DESCRIPTIVE, by_group=groups).changed(
+            direction=_direction(groups), subject=design.within
+        )
         yield without_verdict(
             largest, f"the largest of {len(pairs)} pairs, each of which is tested"
         )
     for each in pairs:
         finding = each.finding
         only = len(pairs) == 1 and not design.within
-        yield _changed(
-            each,
+        yield each.changed(
             subject=_subject(design, finding.subject),
             direction=_direction(finding.by_group) or finding.direction,
             family=Family.COMPOSITE if only else finding.family,
@@ -127,8 +118,7 @@ def _to_references(
     for each in parts(cross, place):
         pair = pairs.get(each.finding.subject)
         if each.finding.metric == "mean_distance" and pair is not None:
-            yield _changed(
-                each,
+            yield each.changed(
                 subject=_subject(design, each.finding.subject),
                 family=Family.DESCRIPTIVE,
                 null="",
@@ -286,11 +276,8 @@ class Diversity(Audit["Config", DiversityData, Design]):
 
     def groups(self, config: Config, data: DiversityData) -> list[Groups]:
         """Return the sets of all images, for each choice of attributes."""
-        coded, least = data.images.coded, config.data.min_set_size
-        return [
-            Groups.of({name: coded[name] for name in attributes}, min_size=least)
-            for attributes in config.data.sets
-        ]
+        section = config.data
+        return groups_by(section.sets, data.images.coded, min_size=section.min_set_size)
 
     def designs(self, config: Config, data: DiversityData) -> list[Design]:
         """Return the sets of every model, choice of attributes and value of `within`."""
@@ -345,11 +332,10 @@ class Diversity(Audit["Config", DiversityData, Design]):
             *_to_references(design, every, config, place),
         )
         where = {"model": design.model, "groups": design.groups.name, "within": design.within}
-        distances = mean_distances(every, level=level).to_pylist() if every else []
-        table = pa.Table.from_pylist([where | row for row in distances], _DISTANCES)
+        distances = placed(mean_distances(every, level=level), where) if every else None
         return Measured(
             tuple(_with_components(each, options.components) for each in findings),
-            {"distances": table} if distances else {},
+            {} if distances is None else {"distances": distances},
         )
 
     def details(

@@ -92,7 +92,7 @@ class ModelConfig(RunConfig, ArrayConfig):
 
     @model_validator(mode="after")
     def _one_source(self) -> ModelConfig:
-        self.excludes({"file": self.file is not None})
+        self.excludes("file")
         if self.model is None and self.file is None:
             raise ValueError(
                 "'file' is missing. To do: name the file of its embeddings, or under 'model' what "

@@ -17,7 +17,7 @@ from equipoise.audits.findings import (
     whole,
     without_verdict,
 )
-from equipoise.audits.group_sizes import check_two, lacking
+from equipoise.audits.group_sizes import check_two, groups_by, lacking
 from equipoise.core.arrays import AnyArray, Booleans, Integers, Objects
 from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Family, Finding
@@ -148,10 +148,7 @@ def groups_of(
     """Return the groups of rows, all unless given, for each choice of attributes."""
     kept: Any = slice(None) if rows is None else rows
     known = {name: take(one, kept) for name, one in data.coded_attributes.items()}
-    return [
-        Groups.of({name: known[name] for name in names}, min_size=section.min_group_size)
-        for names in section.groups
-    ]
+    return groups_by(section.groups, known, min_size=section.min_group_size)
 
 
 def compared(

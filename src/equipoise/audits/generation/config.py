@@ -71,9 +71,8 @@ class CaptionsConfig(Section):
     @model_validator(mode="after")
     def _can_be_made(self) -> CaptionsConfig:
         if self.source is not None:
-            for key, given in given_keys(self, _OWN).items():
-                if given:
-                    raise ValueError(f"{key!r} is given, and {self.source} has its own")
+            for key in given_keys(self, _OWN):
+                raise ValueError(f"{key!r} is given, and {self.source} has its own")
         elif not self.subjects or not self.attributes:
             raise ValueError("expected 'subjects' and 'attributes', or a 'source'")
         self.sets()
@@ -239,7 +238,7 @@ class SimilarityConfig(RunConfig):
 
     @model_validator(mode="after")
     def _one_reading(self) -> SimilarityConfig:
-        self.excludes({"images": self.images, "captions": self.captions})
+        self.excludes("images", "captions")
         if self.model is None and (self.images is None or self.captions is None):
             raise ValueError("expected 'model', or 'images' and 'captions': vectors in one space")
         return self
@@ -264,7 +263,7 @@ class ContentConfig(RunConfig):
 
     @model_validator(mode="after")
     def _one_reading(self) -> ContentConfig:
-        self.excludes({"scores": self.scores})
+        self.excludes("scores")
         if self.model is None and self.scores is None:
             raise ValueError("expected 'model', a classifier, or 'scores', its probabilities")
         return self
@@ -320,7 +319,7 @@ class AttributesConfig(RunConfig):
 
     @model_validator(mode="after")
     def _one_reading(self) -> AttributesConfig:
-        self.excludes({"images": self.images, "texts": self.texts})
+        self.excludes("images", "texts")
         own = self.templates.values() if isinstance(self.templates, Mapping) else [self.templates]
         for template in own:
             if template.count("{}") != 1 or template.count("{") != 1:

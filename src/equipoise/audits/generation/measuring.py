@@ -224,7 +224,7 @@ def _kept_share(config: Config, data: GenerationData) -> Iterator[UncorrectedFin
         share = _share(config, kept[rows], sets[rows])
         uncorrected = whole(share, _place(config, ""), Family.DESCRIPTIVE)
         subject = f"sets of {name}" if name else ""
-        yield replace(uncorrected, finding=replace(uncorrected.finding, subject=subject))
+        yield uncorrected.changed(subject=subject)
 
 
 def _share(config: Config, kept: Booleans, sets: Objects) -> Estimate:

@@ -23,7 +23,6 @@ from equipoise.audits.config_fields import (
     Section,
     Switch,
     Templates,
-    given_keys,
 )
 
 # Keys that are about a table of predictions, and about a model to run.
@@ -41,11 +40,6 @@ class DataConfig(LabelledImagesConfig):
     """
 
     target: Name
-
-    @property
-    def truth(self) -> str:
-        """The column of the true class."""
-        return self.target
 
 
 class ModelConfig(LabelModelConfig):
@@ -96,7 +90,7 @@ class ModelConfig(LabelModelConfig):
 
     @model_validator(mode="after")
     def _fits(self) -> ModelConfig:
-        self.excludes(given_keys(self, _OF_PREDICTIONS))
+        self.excludes(*_OF_PREDICTIONS)
         self.needs_model(_OF_MODEL)
         read = self.model is None
         problems = {

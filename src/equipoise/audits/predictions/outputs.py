@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from equipoise.audits.outputs import NOT_YET_KNOWN, Models
+from equipoise.audits.outputs import NOT_YET_KNOWN, Models, average_prompts
 from equipoise.core.arrays import AnyArray
 from equipoise.core.errors import ConfigError
 from equipoise.data import Coded
@@ -53,13 +53,10 @@ def predict_labels(models: Models, name: str, section: ModelConfig, pictures: Pi
         if not outputs.planned:
             # Only the order counts, so the scale doesn't.
             top = zero_shot(outputs.numbers, classes.numbers, scale=1.0, k=section.k).top
-        return _labels(outputs, words.names, top, section.k, "vocabulary")
-    outputs, top = models.score_pairs(name, section, pictures, words.texts), None
-    if not outputs.planned:
-        column = {text: place for place, text in enumerate(outputs.names)}
-        values = outputs.numbers[:, [column[text] for text in words.texts]]
-        sums = np.add.reduceat(values, np.flatnonzero(np.diff(words.owner, prepend=-1)), axis=1)
-        top = best(np.round(sums / np.bincount(words.owner), 12), section.k)
+    else:
+        pairs = models.score_pairs(name, section, pictures, words.texts)
+        outputs = average_prompts(pairs, words)
+        top = None if outputs.planned else best(outputs.numbers, section.k)
     return _labels(outputs, words.names, top, section.k, "vocabulary")
 
 

@@ -30,17 +30,17 @@ if TYPE_CHECKING:
 _ALL_CELLS = 200
 _AGAINST = ("accuracy", "equalized_odds", "gap", "demographic_parity")
 _CORRELATION = ("pearson", "pearson_low", "pearson_high", "spearman", "spearman_p")
-_COLUMNS = {
-    "classes": (
-        "model groups version class +n #accuracy worst_group #worst_group_accuracy #gap "
-        "#effect_size #effect_low #effect_high #effect_chance band +columns_dropped +rows_dropped "
-        "reason #demographic_parity #equalized_odds"
-    ),
-    "confusions": "model groups version class group prediction +count +n",
-    "correlations": "model groups version x y +classes "
-    "#pearson #pearson_low #pearson_high #spearman #spearman_p reason",
-    "states": "model state groups group +count",
-}
+_CLASSES = (
+    "model groups version class +n #accuracy worst_group #worst_group_accuracy #gap "
+    "#effect_size #effect_low #effect_high #effect_chance band +columns_dropped +rows_dropped "
+    "reason #demographic_parity #equalized_odds"
+)
+_CONFUSIONS = "model groups version class group prediction +count +n"
+_CORRELATIONS = (
+    "model groups version x y +classes #pearson #pearson_low #pearson_high #spearman #spearman_p "
+    "reason"
+)
+_STATES = "model state groups group +count"
 
 
 def measures_of(config: Config, counts: Counts) -> Iterator[Measure]:
@@ -77,12 +77,15 @@ def of_design(
     place = {"model": design.model, "groups": design.groups.name, "version": design.version}
     classes = [*_classes(design, parts)]
     rows = {
-        "classes": classes,
-        "confusions": _confusions(design),
-        "correlations": _correlations(classes),
-        "states": _states(design),
+        "classes": (classes, _CLASSES),
+        "confusions": (_confusions(design), _CONFUSIONS),
+        "correlations": (_correlations(classes), _CORRELATIONS),
+        "states": (_states(design), _STATES),
     }
-    tables = {name: _table(name, [place | row for row in some]) for name, some in rows.items()}
+    tables = {
+        name: table_of((place | row for row in some), columns)
+        for name, (some, columns) in rows.items()
+    }
     options = config.metrics.effect_sizes
     if options is not None:
         sweep = mev_sweep(
@@ -93,10 +96,6 @@ def of_design(
         )
         tables["mev_sweep"] = placed(sweep, place)
     return tables
-
-
-def _table(name: str, rows: Sequence[Row]) -> pa.Table:
-    return table_of(rows, _COLUMNS[name])
 
 
 def _classes(design: LabelDesign, parts: Mapping[str, tuple[Part, ...]]) -> Iterator[Row]:
@@ -183,7 +182,7 @@ def states_of_models(data: PredictionData) -> pa.Table:
         states = model.coded_state.sizes() | {"without label": model.without_label}
         everywhere = {"model": name, "groups": "", "group": ""}
         rows += [everywhere | {"state": state, "count": n} for state, n in states.items() if n]
-    return _table("states", rows)
+    return table_of(rows, _STATES)
 
 
 def _states(design: LabelDesign) -> Iterator[Row]:

@@ -183,7 +183,7 @@ def _finding(estimate: Estimate, place: Place, column: str) -> UncorrectedFindin
     if estimate.value and not math.isnan(estimate.value):
         verb = "follow" if estimate.value > 0 else "run against"
         direction = f"preferences {verb} the column “{column}”"
-    return replace(drafted, finding=replace(drafted.finding, subject=column, direction=direction))
+    return drafted.changed(subject=column, direction=direction)
 
 
 # Seconds for an image of a concept in a permutation or replicate, all measures together, and for
@@ -371,7 +371,7 @@ def _with_direction(
         beyond = any(not p.chance_low <= p.value <= p.chance_high for p in average)
     text = _favoured(finding.by_group, beyond_chance=beyond, logits=logits)
     where = "with opposite gaps cancelling over concepts, " if average and text else ""
-    return replace(drafted, finding=replace(finding, direction=where + text))
+    return drafted.changed(direction=where + text)
 
 
 def _favoured(by_group: Sequence[GroupValue], *, beyond_chance: bool, logits: bool) -> str:

@@ -230,9 +230,8 @@ class GeneratorConfig(GeneratorSection):
     def _one_source(self) -> GeneratorConfig:
         only_one(self, "model", "images")
         keys = given_keys(self, [key for key in type(self).model_fields if key != "images"])
-        if self.model is None and any(keys.values()):
-            first = next(key for key, own in keys.items() if own)
-            raise ValueError(f"{first!r} is about a model to run, and no 'model' is given")
+        if self.model is None and keys:
+            raise ValueError(f"{keys[0]!r} is about a model to run, and no 'model' is given")
         for guidance in self.guidance if self.model is not None else ():
             self.sampling(guidance)
         return self
@@ -265,7 +264,7 @@ class ModelConfig(RunConfig):
 
     @model_validator(mode="after")
     def _one_source(self) -> ModelConfig:
-        self.excludes({"images": self.images, "texts": self.texts, "labelled": self.labelled})
+        self.excludes("images", "texts", "labelled")
         if self.model is None and not (self.images and self.texts is not None):
             lacks = "texts" if self.images else "images"
             raise ValueError(

@@ -503,11 +503,10 @@ class ByQuery(Audit[ConfigT, DataT, DesignT]):
 
     def groups(self, config: ConfigT, data: DataT) -> list[Groups]:
         """Return the groups of all images."""
-        columns, size = data.images.columns, config.data.min_group_size
-        return [
-            Groups.of({name: columns[name] for name in attributes}, min_size=size)
-            for attributes in config.data.groups
-        ]
+        section = config.data
+        return group_sizes.groups_by(
+            section.groups, data.images.columns, min_size=section.min_group_size
+        )
 
     def sizes(self, config: ConfigT, data: DataT) -> Iterator[Row]:
         """Return the sizes of the groups that the first model compares, of marginals, too."""

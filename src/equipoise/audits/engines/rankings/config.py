@@ -110,8 +110,7 @@ class ModelConfig(RunConfig):
 
     @model_validator(mode="after")
     def _one_reading(self) -> ModelConfig:
-        files = {"images": self.images, "queries": self.queries, "scores": self.scores}
-        self.excludes(files)
+        self.excludes("images", "queries", "scores")
         if self.model is not None:
             return self
         embedded = self.images is not None and self.queries is not None
