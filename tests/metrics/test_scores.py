@@ -60,7 +60,7 @@ def test_goldens(case):
         case["average_precision"], abs=1e-12
     )
     assert ranked(scores, labels, "auroc") == pytest.approx(case["auroc"], abs=1e-12)
-    threshold = best_f1_threshold(scores, labels)
+    threshold = best_f1_threshold(np.array(scores, float), np.array(labels, bool))
     assert threshold == case["best_f1_threshold"]
     assert sk.f1_score(labels, np.array(scores) >= threshold) == pytest.approx(case["best_f1"])
 
@@ -83,7 +83,7 @@ def test_agrees_with_scikit_learn_under_ties(found, ratio):
     assert ranked(scores, labels, "average_precision", ratio) == pytest.approx(
         sk.average_precision_score(labels, scores, sample_weight=weights), abs=1e-12
     )
-    threshold = best_f1_threshold(scores, labels)
+    threshold = best_f1_threshold(scores.astype(float), labels)
     every = {t: sk.f1_score(labels, scores >= t) for t in np.unique(scores)}
     assert threshold == max(t for t, one in every.items() if one > max(every.values()) - 1e-12)
     predicted = scores >= threshold

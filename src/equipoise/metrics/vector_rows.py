@@ -24,9 +24,9 @@ def float_rows(signature: str) -> tuple[str, str]:
     return single, double
 
 
-@compiled(*float_rows("boolean(rows, float64[::1])"))
-def inverse_lengths(rows: AnyArray, scale: Floats) -> bool:
-    """Write 1 / |row| of each row, 0 where squares sum to 0; False where they leave the range.
+@compiled(*float_rows("void(rows, float64[::1])"))
+def inverse_lengths(rows: AnyArray, scale: Floats) -> None:
+    """Write 1 / |row| of each row; 0 for a length of 0 or below 1e-125, NaN for no finite square.
 
     Squares are float64 and summed in 64 lanes, as vector units do, and these in halves.
     """
@@ -47,12 +47,11 @@ def inverse_lengths(rows: AnyArray, scale: Floats) -> bool:
             for j in range(half):
                 lanes[j] += lanes[j + half]
             half //= 2
-        scale[i] = 0.0
-        if lanes[0] != 0.0:
-            if not 1e-250 < lanes[0] < 1e250:
-                return False
-            scale[i] = 1.0 / np.sqrt(lanes[0])
-    return True
+        square = lanes[0]
+        if square < 1e-250:
+            scale[i] = 0.0
+        else:
+            scale[i] = 1.0 / np.sqrt(square) if square < np.inf else np.nan
 
 
 @compiled(*float_rows("void(rows, float64[::1], float64[:, ::1], float64[:, ::1])"))
@@ -108,14 +107,6 @@ def widen(halves: npt.NDArray[np.uint16], bits: npt.NDArray[np.uint32], found: F
             bits[i, j] |= (half & np.uint32(0x8000)) << np.uint32(16)
 
 
-def in_range(rows: AnyArray, largest: Floats) -> Floats:
-    """Divide rows by powers of two near their largest numbers, so that squares stay in range.
-
-    The digits of a row, and of its unit vector, are the same as before.
-    """
-    return np.asarray(np.ldexp(rows.astype(np.float64), -np.frexp(largest)[1][:, None]))
-
-
 @dataclass(frozen=True, eq=False)
 class ChosenRows:
     """Rows of a table that stand for an array: a set costs its indices, not a copy.
@@ -145,11 +136,6 @@ class ChosenRows:
     def shape(self) -> tuple[int, int]:
         """Number of rows and of their numbers."""
         return len(self.rows), int(self.table.shape[1])
-
-    @property
-    def size(self) -> int:
-        """Numbers in all rows."""
-        return len(self.rows) * int(self.table.shape[1])
 
     @property
     def dtype(self) -> np.dtype[Any]:

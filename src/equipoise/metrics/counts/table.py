@@ -93,7 +93,7 @@ def units_of(units: Any, n: int, kept: Booleans) -> Encoded | None:
         return None
     codes, names = encode(units, what="units")
     if len(codes) != n:
-        raise InputError(f"units: {len(codes)} rows; expected {n}, as in y_true")
+        raise InputError(f"units: {len(codes)} rows; expected {n}")
     present, place = np.unique(np.append(codes[kept], -1), return_inverse=True)
     return Encoded(
         (place[:-1] - 1).astype(np.int32), tuple(names[index] for index in present[1:].tolist())

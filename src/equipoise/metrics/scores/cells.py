@@ -390,12 +390,12 @@ def ranked_cells(scores: Floats, labels: Booleans) -> tuple[Integers, int, int]:
     return cell, many, 3 * many + 1
 
 
-def best_f1_threshold(scores: npt.ArrayLike, labels: npt.ArrayLike) -> float:
+def best_f1_threshold(scores: Floats, labels: Booleans) -> float:
     """Threshold with the largest F1 of "positive if the score is at least it".
 
     Parameters
     ----------
-    scores, labels : array-like, shape (n,)
+    scores, labels : ndarray, shape (n,)
 
     Returns
     -------
@@ -403,18 +403,16 @@ def best_f1_threshold(scores: npt.ArrayLike, labels: npt.ArrayLike) -> float:
         One of the scores, so that something is predicted positive; of equally good ones the
         larger. NaN when no label is positive.
     """
-    values = np.ascontiguousarray(scores, dtype=np.float64)
-    truth = np.ascontiguousarray(labels).astype(np.bool_)
-    if not truth.any():
+    if not labels.any():
         return float("nan")
     # Below a positive's score, what another negative adds makes F1 smaller.
-    place, many = _all_rows(values, truth)
+    place, many = _all_rows(scores, labels)
     above, equal_true, equal = np.bincount(place, minlength=3 * many + 1)[:-1].reshape(-1, 3).T
     true = np.cumsum(equal_true)
     predicted = np.cumsum(above + equal_true + equal)
     # Equal quotients of whole numbers are equal floats: ties are exact.
-    best = int(np.argmax(true / (predicted + truth.sum())))
-    return float(np.unique(values[truth])[::-1][best])
+    best = int(np.argmax(true / (predicted + labels.sum())))
+    return float(np.unique(scores[labels])[::-1][best])
 
 
 def metric_of_sums(metric: Metric, sums: Floats, ratio: float | None) -> Floats:
@@ -442,7 +440,7 @@ def metric_of_sums(metric: Metric, sums: Floats, ratio: float | None) -> Floats:
             # Negatives that are not there cannot be weighed.
             known = (positives > 0) & ((negatives > 0) | (ratio is None))
             return np.where(known, precision / positives, np.nan)
-        return _at_threshold(metric, sums[4:].T, ratio)
+    return _at_threshold(metric, sums[4:], ratio)
 
 
 def metric_of(metric: Metric, tables: Floats, ratio: float | None) -> Floats:
@@ -461,11 +459,9 @@ def metric_of(metric: Metric, tables: Floats, ratio: float | None) -> Floats:
     ndarray, shape (r,)
         NaN where a denominator is 0.
     """
-    sums = np.zeros((8, len(tables)))
     if metric not in RANKED:
-        sums[4:] = tables.T
-        return metric_of_sums(metric, sums, ratio)
-    many = tables.shape[1] // 3
+        return _at_threshold(metric, tables.T, ratio)
+    sums, many = np.zeros((4, len(tables))), tables.shape[1] // 3
     true, above, equal = (tables[:, i * many : (i + 1) * many] for i in range(3))
     false, positives = np.cumsum(above + equal, axis=1), true.sum(axis=1)
     negatives = (above + equal).sum(axis=1) + tables[:, -1]
@@ -482,14 +478,15 @@ def metric_of(metric: Metric, tables: Floats, ratio: float | None) -> Floats:
     return metric_of_sums(metric, sums, ratio)
 
 
-def _at_threshold(metric: Metric, tables: Floats, ratio: float | None) -> Floats:
-    tp, fn, fp, tn = tables.T
-    if metric == "true_positive_rate":
-        return np.asarray(tp / (tp + fn))
-    if metric == "false_positive_rate":
-        return np.asarray(fp / (fp + tn))
-    weighted = fp if ratio is None else fp * (ratio * (tp + fn) / (fp + tn))
-    if metric == "precision":
-        return np.asarray(tp / (tp + weighted))
-    # Without positives a group has no F1, though the quotient would be 0.
-    return np.where(tp + fn > 0, 2.0 * tp / (2.0 * tp + weighted + fn), np.nan)
+def _at_threshold(metric: Metric, outcomes: Floats, ratio: float | None) -> Floats:
+    tp, fn, fp, tn = outcomes
+    with np.errstate(invalid="ignore", divide="ignore"):
+        if metric == "true_positive_rate":
+            return np.asarray(tp / (tp + fn))
+        if metric == "false_positive_rate":
+            return np.asarray(fp / (fp + tn))
+        weighted = fp if ratio is None else fp * (ratio * (tp + fn) / (fp + tn))
+        if metric == "precision":
+            return np.asarray(tp / (tp + weighted))
+        # Without positives a group has no F1, though the quotient would be 0.
+        return np.where(tp + fn > 0, 2.0 * tp / (2.0 * tp + weighted + fn), np.nan)

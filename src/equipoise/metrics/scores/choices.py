@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from equipoise.core.arrays import Floats
 from equipoise.core.errors import InputError
-from equipoise.metrics.building import against, ends_of
+from equipoise.metrics.building import ends_of
 from equipoise.metrics.scores.measure import ConceptResults
 from equipoise.stats.chance import benjamini_hochberg
 
@@ -67,18 +67,12 @@ def _of_version(results: ConceptResults, alpha: float) -> Contrasts:
     for family in ([None], range(len(results.names))):
         rows, p_values = [], []
         for concept in family:
-            values, boot = results.differences(concept), results.replicates(concept)
-            null, _ = results.null_differences(concept)
-            for index, pair in enumerate(results.pairs):
-                value = float(values[index])
-                ends = ends_of(boot, index)(1.0 - alpha)
-                drawn = None if null is None else np.abs(null[:, index])
-                finest = results.resolution
-                p = against(drawn, abs(value), "higher", "", resolution=finest, scale=1.0).p_value
-                p_values.append(math.nan if p is None else p)
+            for pair, value, replicates, held in results.compared(concept):
+                ends = ends_of(replicates)(1.0 - alpha)
+                p_values.append(math.nan if held.p_value is None else held.p_value)
                 first, second = (results.groups.names[one] for one in pair)
                 key = "" if concept is None else results.names[concept], first, second
-                rows.append((key, Contrast(value, *ends, np.asarray(boot)[:, index])))
+                rows.append((key, Contrast(value, *ends, np.asarray(replicates))))
         q = benjamini_hochberg(np.array(p_values))
         for (key, one), adjusted in zip(rows, q.tolist(), strict=True):
             significant = one.low > 0 or one.high < 0 if results.hall else adjusted <= alpha

@@ -19,7 +19,6 @@ from equipoise.core.parts import Part, parts_to_table
 from equipoise.metrics.building import (
     NOTHING,
     Against,
-    against,
     ends_of,
     folded_ends,
     number,
@@ -40,7 +39,6 @@ from equipoise.metrics.scores.measure import (
     read_concepts,
 )
 from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
-from equipoise.stats.chance import band
 from equipoise.stats.resampling import Resampling
 from equipoise.stats.streams import Seed
 
@@ -71,23 +69,13 @@ def _largest(results: ConceptResults, concept: int | None) -> tuple[float, Again
     if null is None:
         return value, NOTHING
     # A replicate without a value for some pair has no largest difference.
-    return value, _against(np.abs(null[:, known]).max(axis=1), value, text, results)
-
-
-def _against(null: Floats, value: float, text: str, results: ConceptResults) -> Against:
-    return against(null, value, "higher", text, resolution=results.resolution, scale=1.0)
+    return value, results.against(np.abs(null[:, known]).max(axis=1), value, text)
 
 
 def _pairs(results: ConceptResults, concept: int | None) -> Iterator[Part]:
     """Yield the difference of each pair of groups in a concept, or of means over concepts."""
-    boot, (null, text) = results.replicates(concept), results.null_differences(concept)
-    differences = results.differences(concept)
-    for index, (g, h) in enumerate(results.pairs):
-        value, held = float(differences[index]), NOTHING
-        if null is not None and not math.isnan(value):
-            draws = null[:, index]
-            found = _against(np.abs(draws), abs(value), text, results)
-            held = Against(band(draws, method=text), found.p_value, found.null)
+    for (g, h), value, replicates, held in results.compared(concept):
+        none = math.isnan(value)
         if concept is None:
             shared = results.shared(None, g, h)
             note = f"mean over {int(shared.sum())} concepts"
@@ -99,12 +87,12 @@ def _pairs(results: ConceptResults, concept: int | None) -> Iterator[Part]:
             "concept_difference",
             value,
             subject=pair if concept is None else f"{results.names[concept]}: {pair}",
-            ends=ends_of(None if math.isnan(value) else boot, index),
+            ends=ends_of(None if none else replicates),
             level=results.level,
             held=held,
             n=sum(one.n for one in shown),
             by_group=shown,
-            reason="a group takes no part" if math.isnan(value) else "",
+            reason="a group takes no part" if none else "",
             shows="the metric of each group",
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, Literal, get_args
@@ -14,6 +14,7 @@ from equipoise.core.arrays import AnyArray, Booleans, Floats, Integers, Integers
 from equipoise.core.errors import InputError
 from equipoise.core.groups import Groups
 from equipoise.core.labels import Encoded
+from equipoise.metrics.building import NOTHING, Against, against
 from equipoise.metrics.counts import Null, item_sampler, units_of
 from equipoise.metrics.measure import NULLS
 from equipoise.metrics.scores.cells import (
@@ -28,6 +29,7 @@ from equipoise.metrics.scores.cells import (
     ranked_cells,
     weighted_sums,
 )
+from equipoise.stats.chance import band
 from equipoise.stats.draws import Sampler, TableSampler
 from equipoise.stats.resampling import Bootstrap, Permutation, level_of, resolution_of
 from equipoise.stats.streams import Seed, stream, unit_keys, unit_times, unit_uniforms
@@ -224,9 +226,8 @@ def read_concepts(
         )
     names = _names(concepts, values, truth)
     found, n = Groups.of(groups), values.shape[0]
-    for what, column in (("groups", found.codes), ("units", units)):
-        if column is not None and len(column) != n:
-            raise InputError(f"{what}: {len(column)} rows; expected {n}, as in scores")
+    if len(found.codes) != n:
+        raise InputError(f"groups: {len(found.codes)} rows; expected {n}, as in scores")
     _one_of("unlabelled", unlabelled, ("keep", "leave out"))
     bare = np.full(n, unlabelled == "leave out")
     for start in range(0, len(names) if bare.any() else 0, BLOCK):
@@ -240,10 +241,7 @@ def read_concepts(
     if owners is not None:
         known = owners.codes >= 0
         keys[known] = unit_keys(owners.vocabulary)[owners.codes[known]]
-    return Concepts(
-        values, truth, rows, found.take(rows), names, owners, keys,
-        {reason: count for reason, count in counts.items() if count},
-    )  # fmt: skip
+    return Concepts(values, truth, rows, found.take(rows), names, owners, keys, counts)
 
 
 def _names(concepts: Sequence[str] | None, scores: Source, labels: Source) -> tuple[str, ...]:
@@ -348,6 +346,24 @@ class ConceptResults:
         first, second = np.array(self.pairs, dtype=np.int64).reshape(-1, 2).T
         text = f"{self.null_text}; {len(null)} permutations"
         return np.asarray(null[:, first] - null[:, second]), text
+
+    def against(self, null: Floats, value: float, text: str) -> Against:
+        """Hold a size of a difference against draws of it."""
+        return against(null, value, "higher", text, resolution=self.resolution, scale=1.0)
+
+    def compared(
+        self, concept: int | None
+    ) -> Iterator[tuple[tuple[int, int], float, Floats | None, Against]]:
+        """Yield each pair of groups: its difference, replicates of it, and its chance level."""
+        boot, (null, text) = self.replicates(concept), self.null_differences(concept)
+        values = self.differences(concept).tolist()
+        for index, (pair, value) in enumerate(zip(self.pairs, values, strict=True)):
+            held = NOTHING
+            if null is not None and not math.isnan(value):
+                draws = null[:, index]
+                found = self.against(np.abs(draws), abs(value), text)
+                held = Against(band(draws, method=text), found.p_value, found.null)
+            yield pair, value, None if boot is None else boot[:, index], held
 
     def shared(self, concept: int | None, g: int, h: int) -> Booleans:
         """Say which concepts count: the one, or those in which both groups take part."""

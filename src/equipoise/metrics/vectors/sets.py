@@ -23,7 +23,6 @@ from equipoise.core.labels import check_unmasked, encode
 from equipoise.metrics.vector_rows import (
     ChosenRows,
     Table,
-    in_range,
     inverse_lengths,
     project,
     widened,
@@ -87,8 +86,6 @@ class Members:
         Which of the given rows can be used.
     scale : ndarray, shape (n,), or None
         Inverse lengths of the rows; None: they are vectors as they are.
-    largest : ndarray, shape (n,), or None
-        Largest numbers of the rows, where squares leave the range of float64.
     units : tuple of str or None
         The unit of each usable member, where members repeat within units.
     dropped : mapping of str to int
@@ -99,7 +96,6 @@ class Members:
     stored: Table
     rows: Integers
     scale: Floats | None = None
-    largest: Floats | None = None
     units: tuple[str, ...] | None = None
     dropped: Mapping[str, int] = field(default_factory=dict)
 
@@ -170,8 +166,6 @@ class Members:
     def _computed(self, places: slice | Integers) -> Floats:
         every = len(self.rows) == len(self.stored)
         rows = kernel_rows(self.stored[places if every else self.rows[places]])
-        if self.largest is not None:
-            rows = in_range(rows, self.largest[places])
         if self.scale is None:
             return rows.astype(np.float64, copy=False)
         return rows * self.scale[places, None]
@@ -260,9 +254,8 @@ def kernel_rows(rows: AnyArray) -> AnyArray:
     """Return rows as contiguous float32 or float64: as they are where that is so, else a copy."""
     if rows.dtype == np.float16:
         return widened(rows)
-    if rows.dtype not in (np.float32, np.float64):
-        return rows.astype(np.float64, order="C")
-    return rows if rows.flags.carray else np.require(rows, requirements=["C", "A"])
+    kind = None if rows.dtype in (np.float32, np.float64) else np.float64
+    return np.require(rows, kind, ["C", "A"])
 
 
 def shared_members(first: Members, second: Members) -> int:
@@ -291,26 +284,17 @@ def _slices(rows: int, dimension: int) -> Iterator[slice]:
 
 def _unit_members(name: str, array: Table) -> Members:
     """Return the rows of an array that have a direction as unit vectors."""
-    many = len(array)
-    scale, finite, largest = np.empty(many), np.empty(many, dtype=bool), np.empty(many)
-    cuts = [*_slices(*array.shape)]
-    if all(inverse_lengths(kernel_rows(array[here]), scale[here]) for here in cuts) and scale.all():
-        return Members(name, array, np.arange(many), scale)
-    for here in cuts:
-        block = kernel_rows(array[here])
-        finite[here] = np.isfinite(block).all(axis=1)
-        largest[here] = np.abs(np.where(finite[here, None], block, 0.0)).max(axis=1)
-    rows = np.flatnonzero(largest > 0)
+    scale = np.empty(len(array))
+    for here in _slices(*array.shape):
+        inverse_lengths(kernel_rows(array[here]), scale[here])
+    rows = np.flatnonzero(scale > 0)
     dropped = {
-        "not a number or infinite": int((~finite).sum()),
-        "zero vector": int((finite & (largest == 0)).sum()),
+        "not a number or infinite": int(np.isnan(scale).sum()),
+        "zero vector": int((scale == 0).sum()),
     }
     if not len(rows):
-        raise InputError(f"{name}: none of its {many} vectors can be used: {dropped}")
-    scale, largest = np.empty(len(rows)), largest[rows]
-    for here in _slices(len(rows), array.shape[1]):
-        inverse_lengths(in_range(kernel_rows(array[rows[here]]), largest[here]), scale[here])
-    return Members(name, array, rows, scale, largest, None, dropped)
+        raise InputError(f"{name}: none of its {len(array)} vectors can be used: {dropped}")
+    return Members(name, array, rows, scale[rows], dropped=dropped)
 
 
 def _scored(

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from equipoise.core.arrays import AnyArray, Floats, Integers
 from equipoise.core.errors import InputError
-from equipoise.metrics.vector_rows import Table, float_rows, in_range, inverse_lengths, project
+from equipoise.metrics.vector_rows import Table, float_rows, inverse_lengths, project
 from equipoise.metrics.vectors.sets import kernel_rows
 from equipoise.stats.compiled import compiled
 from equipoise.stats.shuffling import keys, shuffle
@@ -231,13 +231,9 @@ def blocks(array: Table, name: str, span: range) -> Iterator[tuple[AnyArray, Flo
     for start in range(span.start, span.stop, step):
         rows = kernel_rows(array[start : min(start + step, span.stop)])
         scale = np.empty(len(rows))
-        # Squares of very small numbers sum to 0 too.
-        if not inverse_lengths(rows, scale) or rows[scale == 0].any():
-            largest = np.maximum(rows.max(axis=1), -rows.min(axis=1)).astype(np.float64)
-            if len(bad := np.flatnonzero(~np.isfinite(largest))):
-                raise InputError(f"{name}: NaN or infinite in row {start + bad[0]}")
-            rows = in_range(rows, largest)
-            inverse_lengths(rows, scale)
+        inverse_lengths(rows, scale)
+        if len(bad := np.flatnonzero(np.isnan(scale))):
+            raise InputError(f"{name}: NaN or infinite in row {start + bad[0]}")
         yield rows, scale
 
 
