@@ -29,6 +29,16 @@ def random_rows(seed, n=400, classes=3, groups=4):
     return y_true, y_pred, rng.integers(0, groups, n)
 
 
+def weights_of(counts, table):
+    """Weights of a table that are not 0, by true class, label and group."""
+    return {
+        (counts.classes[truth], counts.classes[label], name): weight
+        for truth, label, row in zip(counts.truth, counts.prediction, table, strict=True)
+        for name, weight in zip(counts.groups.names, row.tolist(), strict=True)
+        if weight
+    }
+
+
 def column(table, name):
     """A column of an Arrow table as numpy array."""
     return np.asarray(table[name].to_pylist())

@@ -2,6 +2,7 @@
 
 import re
 import sys
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
@@ -13,11 +14,13 @@ from equipoise import audits, metrics
 from equipoise.audits import kinds
 from equipoise.cli.app import app
 from equipoise.cli.runs import page_of
+from equipoise.core.errors import InputError
 from equipoise.metrics import table_metric
 from equipoise.metrics.spec import unregister
 from equipoise.models import Classifier, load_model
 from equipoise.models.registry import unregister as unregister_adapter
 from equipoise.report import render
+from equipoise.report.words import sentence
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "docs" / "contributing.md").read_text(encoding="utf-8")
@@ -39,15 +42,35 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_a_metric_is_one_file(folder):
+    labels, groups = ["a", "b"] * 100, ["x"] * 100 + ["y"] * 100
+    predicted = ["a", "b"] * 80 + ["b", "a"] * 20
+    counts, rows = (
+        metrics.count(labels, predicted, groups),
+        zip(labels, predicted, groups, strict=True),
+    )
+    lines = "".join(f"{i},{','.join(row)}\n" for i, row in enumerate(rows))
+    (folder / "rows.csv").write_text(f"id,label,said,group\n{lines}")
     wrong_gap = import_module("wrong_gap").wrong_gap
     try:
-        labels, groups = ["a", "b"] * 100, ["x"] * 100 + ["y"] * 100
-        predicted = ["a", "b"] * 80 + ["b", "a"] * 20
-        (estimate,) = metrics.measure(metrics.count(labels, predicted, groups), [wrong_gap])
+        (estimate,) = metrics.measure(counts, [wrong_gap])
+        config = {
+            "audit": "predictions",
+            "data": {"table": "rows.csv", "id": "id", "target": "label", "groups": ["group"]},
+            "models": {"model": {"table": "rows.csv", "id": "id", "prediction": "said"}},
+            "testing": {"thresholds": {"wrong_gap": 0.1}},
+            "gate": [{"metric": "wrong_gap", "max": 0.2}],
+        }
+        result = audits.run(audits.parse_config(config), base=folder)
+        (finding,) = (one for one in result.findings if one.metric == "wrong_gap")
+        text = sentence(finding)
+        with pytest.raises(InputError, match="wrong_gap"):
+            metrics.measure(counts, [replace(wrong_gap, statistic=lambda *_: np.zeros(3))])
     finally:
         table_metric.remove("wrong_gap")
     assert estimate.value == pytest.approx(0.4)
     assert estimate.p_value is not None
+    assert (finding.value, finding.threshold, finding.verdict) == (0.4, 0.1, "disparity")
+    assert text == "Gap of wrong predictions of model is 40.0 points (group)."
 
 
 def test_a_kind_is_one_folder(folder):

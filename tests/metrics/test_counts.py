@@ -7,18 +7,13 @@ from equipoise.core.errors import InputError
 from equipoise.core.labels import Encoded
 from equipoise.metrics.counts import count
 from equipoise.stats.draws import ItemSampler
+from prediction_rows import weights_of
 
 NAN = float("nan")
 
 
 def cells(counts):
-    """Weight of every true class, label and group that is not 0."""
-    return {
-        (counts.classes[truth], counts.classes[label], name): weight
-        for truth, label, row in zip(counts.truth, counts.prediction, counts.table, strict=True)
-        for name, weight in zip(counts.groups.names, row.tolist(), strict=True)
-        if weight
-    }
+    return weights_of(counts, counts.table)
 
 
 def test_what_is_missing_is_counted_once_by_its_first_reason():

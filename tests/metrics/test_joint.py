@@ -11,6 +11,7 @@ from equipoise.core.errors import InputError
 from equipoise.metrics.counts import count
 from equipoise.metrics.counts.accuracy import Accuracy
 from equipoise.metrics.counts.paired import join
+from prediction_rows import weights_of
 
 NAN = float("nan")
 TRUTH = ["a", "b", "b", "c", "a", None, "b"]
@@ -19,22 +20,8 @@ SECOND = ["a", "c", "b", "a", "b", "a", "b"]
 GROUP = ["x", "y", "x", "y", "x", "x", "y"]
 
 
-def both():
-    return join(TRUTH, {"one": FIRST, "two": SECOND}, GROUP)
-
-
-def named(counts, table):
-    """Weights by true class, label and group; the classes of a joint table are indices."""
-    return {
-        (counts.classes[truth], counts.classes[label], group): weight
-        for truth, label, row in zip(counts.truth, counts.prediction, table, strict=True)
-        for group, weight in zip(counts.groups.names, row.tolist(), strict=True)
-        if weight
-    }
-
-
 def test_only_rows_that_every_model_answered_are_counted():
-    joint = both()
+    joint = join(TRUTH, {"one": FIRST, "two": SECOND}, GROUP)
     assert joint.models == ("one", "two")
     assert joint.counts.table.sum() == 5
     assert joint.counts.excluded == {"missing true class": 1, "missing prediction": 1}
@@ -54,7 +41,7 @@ def test_a_pair_of_three_models():
     observed = pair.tables(joint.counts.observed)
     for model, table in zip((2, 0), split(pair, observed), strict=True):
         expected = count(truth, labels[model], group)
-        assert named(pair.counts, table[0]) == named(expected, expected.table)
+        assert weights_of(pair.counts, table[0]) == weights_of(expected, expected.table)
 
 
 def difference(joint, tables):

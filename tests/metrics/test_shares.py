@@ -78,7 +78,6 @@ def test_a_class_that_is_set_aside_is_no_part_of_the_shares():
     found = corrected_shares(labels, known(counts), aside=["no person"], resampling=FEW)
     # Of 50 images with a person (0.66 - 0.1) / 0.8.
     assert shares(found) == pytest.approx({"man": 0.7, "woman": 0.3})
-    assert found.chance is not None
     assert found.chance.mean < found.value
 
 
@@ -91,16 +90,10 @@ def test_without_labelled_images_the_classifier_is_taken_at_its_word():
 
 
 def test_what_the_labelled_images_were_never_called_is_left_out_and_counted():
-    found = corrected_shares(said(a=60, b=40, giraffe=7), TWO, resampling=None)
-    assert shares(found)["a"] == pytest.approx(4 / 7)
-    assert found.excluded == {"said giraffe: of no labelled image": 7}
-
-
-def test_labels_one_by_one_are_counted_and_missing_ones_left_out():
-    labels = np.array(["a"] * 60 + ["b"] * 40 + [None] * 3, dtype=object)
+    labels = [*said(a=60, b=40, giraffe=7), None, None, None]
     found = corrected_shares(labels, TWO, resampling=None)
     assert shares(found)["a"] == pytest.approx(4 / 7)
-    assert found.excluded == {"nothing was said": 3}
+    assert found.excluded == {"nothing was said": 3, "said giraffe: of no labelled image": 7}
 
 
 @pytest.mark.parametrize(
@@ -158,13 +151,11 @@ def test_the_gap_to_shares_from_outside_by_hand():
     assert gap.value == pytest.approx(4 / 7 - 0.2)
     by_class = shares(gap, "share_difference")
     assert by_class == pytest.approx({"a": 4 / 7 - 0.2, "b": 3 / 7 - 0.8})
-    assert gap.p_value is not None
     assert gap.p_value < 0.01
     ends = gap.interval()
     assert 0 < ends.low < gap.value < ends.high
     assert all(one.p_value < 0.02 for one in gap.parts)
     same = share_gap(found, {"a": 4, "b": 3})
-    assert same.p_value is not None
     assert same.p_value > 0.3
     assert same.interval().low == 0.0
 
@@ -176,7 +167,6 @@ def test_the_mean_over_sets_of_images():
     }
     found = mean_share_mad(given)
     assert found.value == pytest.approx(sum(one.value for one in given.values()) / 2)
-    assert found.p_value is not None
     assert found.p_value < 0.01
     assert found.interval().low < found.value < found.interval().high
     lost = corrected_shares(said(a=0, b=0), TWO, resampling=FEW)

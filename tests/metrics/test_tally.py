@@ -10,6 +10,7 @@ from equipoise.metrics.counts import count
 from equipoise.metrics.counts import tally as cells
 from equipoise.metrics.counts.tally import Column
 from equipoise.stats import threads as spread
+from prediction_rows import weights_of
 
 ROWS = 5_000
 RNG = np.random.default_rng(5)
@@ -73,13 +74,7 @@ def test_counts_are_those_of_a_data_frame(form, sorting, monkeypatch):
     whole = frame[(frame != "").all(axis=1)]
     counts = count(*FORMS[form])
     expected = whole.groupby(["truth", "label", "group"]).size().to_dict()
-    found = {
-        (counts.classes[truth], counts.classes[label], name): weight
-        for truth, label, row in zip(counts.truth, counts.prediction, counts.table, strict=True)
-        for name, weight in zip(counts.groups.names, row.tolist(), strict=True)
-        if weight
-    }
-    assert found == expected
+    assert weights_of(counts, counts.table) == expected
     assert sum(counts.excluded.values()) == ROWS - len(whole)
 
 

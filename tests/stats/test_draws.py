@@ -5,7 +5,7 @@ from itertools import combinations, permutations
 
 import numpy as np
 import pytest
-from scipy.stats import chisquare
+from scipy.stats import chisquare, poisson
 
 from equipoise.stats import draws
 from equipoise.stats.draws import Exchange, ItemSampler, TableSampler
@@ -183,17 +183,13 @@ def test_units_exchange_groups(group, unit, stratum, reached):
 UNITS = unit_keys([f"unit {index}" for index in range(5000)])
 
 
-def test_compiled_and_plain_counts_are_the_same():
-    times = unit_times(UNITS, 12, 7)
+@pytest.mark.parametrize("replicates", [range(12), range(4, 9)])
+def test_units_count_as_often_as_poisson_quantiles_of_their_uniform_numbers(replicates):
+    times = unit_times(UNITS, len(replicates), 7, first=replicates.start)
     assert (times[:, 0] == 1).all()
-    assert (unit_counts(7, UNITS, range(12)) == times[:, 1:].T).all()
-
-
-def test_replicates_from_any_on_are_those_of_all_of_them():
-    every = unit_times(UNITS, 12, 7)
-    some = unit_times(UNITS, 5, 7, first=4)
-    assert (some[:, 0] == 1).all()
-    assert (some[:, 1:] == every[:, 5:10]).all()
+    expected = poisson.ppf(unit_uniforms(7, "bootstrap", UNITS, replicates), 1)
+    assert (expected == times[:, 1:].T).all()
+    assert (unit_counts(7, UNITS, replicates) == expected).all()
 
 
 KEYS = unit_keys([f"unit {index}" for index in range(500)])

@@ -16,7 +16,7 @@ from equipoise.stats.threads import _libraries, each, threads
 
 
 @compiled("float64(float64[::1])")
-def largest(values: np.ndarray) -> float:
+def largest(values):
     found = -np.inf
     for value in values:
         found = max(found, value)
@@ -24,12 +24,12 @@ def largest(values: np.ndarray) -> float:
 
 
 @compiled()
-def _half(value: float) -> float:
+def _half(value):
     return value / 2.0
 
 
 @compiled("float64(float64[::1])")
-def halves(values: np.ndarray) -> float:
+def halves(values):
     found = 0.0
     for value in values:
         found += _half(value)
@@ -52,7 +52,7 @@ def test_a_folder_that_cannot_be_written_compiles_anew(tmp_path, monkeypatch):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(blocked / "below"))
 
     @compiled("int64(int64)")
-    def twice(value: int) -> int:
+    def twice(value):
         return 2 * value
 
     assert twice(21) == 42
@@ -73,10 +73,7 @@ def test_results_come_in_the_order_of_the_items(count, monkeypatch):
 @pytest.mark.parametrize("given", ["0", "two", "-1", "1.5"])
 def test_a_count_of_threads_that_is_none(given, monkeypatch):
     monkeypatch.setenv("EQUIPOISE_THREADS", given)
-    with pytest.raises(
-        InputError,
-        match=f"^EQUIPOISE_THREADS is {given!r}; expected a whole number of at least 1$",
-    ):
+    with pytest.raises(InputError, match=f"^EQUIPOISE_THREADS is {given!r}; "):
         threads()
 
 
