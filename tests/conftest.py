@@ -85,6 +85,20 @@ def shared_dir():
 
 
 @pytest.fixture(scope="session")
+def tiny_model(tmp_path_factory):
+    """Return a tiny model of a family with random weights, on torch."""
+    from equipoise.models import load_model
+    from model_checkpoints import FAMILIES
+
+    @cache
+    def made(family):
+        folder = FAMILIES[family](tmp_path_factory.mktemp(family))
+        return load_model(f"hf:{folder}", device="cpu", dtype="float32", backend="torch")
+
+    return made
+
+
+@pytest.fixture(scope="session")
 def chromium():
     """Path of a Chromium, for the tests that open a report as a reader does."""
     path = shutil.which("chromium") or shutil.which("chromium-browser")

@@ -54,11 +54,13 @@ def test_faces_are_sought_by_a_detector(project, monkeypatch):
 def test_few_failures_are_counted(project):
     lost = project / "photos" / "biased-05.png"
     lost.write_bytes(b"no picture")
+    rows = rows_of(project / "biased.csv")
+    rows[3][3] = ""
+    write_rows(project / "biased.csv", rows)
     found = read(project)
-    (note,) = found.notes
-    assert note.startswith(
-        f"biased: 1 of 32 images cannot be used (long hair 1), such as row 6, {lost}"
-    )
+    without, unusable = found.notes
+    assert without == "biased: 1 rows have no label, group or path, and are not used."
+    assert f"1 of 31 images cannot be used (long hair 1), such as row 6, {lost}" in unusable
     assert found.counts["cannot be used, by group"] == {"long hair": 1}
 
 

@@ -123,12 +123,6 @@ def test_what_is_wrong_is_said_once(message, command):
     assert message in err
 
 
-def test_what_is_not_there(command):
-    code, _, err = command("counterfactuals", "plan", "none.yaml")
-    assert code == 2
-    assert err.startswith("error: none.yaml: no such file")
-
-
 def test_the_page_tells_every_key():
     page = (Path(__file__).parents[2] / "docs" / "generation.md").read_text(encoding="utf-8")
     for name, field in MakingConfig.model_fields.items():

@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+import torch
 
 from equipoise.core.errors import InputError, ModelError
 from equipoise.explain import METHODS, activation_maps
@@ -40,32 +41,32 @@ def asked(family, n):
 
 
 @pytest.mark.parametrize("family", SEEN)
-def test_every_kind_of_model_is_mapped_at_the_layer_its_opinion_rests_on(family, checkpoint):
+def test_every_kind_of_model_is_mapped_at_the_layer_its_opinion_rests_on(family, tiny_model):
     targets, question = asked(family, 3)
-    found = activation_maps(checkpoint(family), some(), targets, question=question)
+    found = activation_maps(tiny_model(family), some(), targets, question=question)
     assert found.layer == SEEN[family]
     assert found.maps.shape == (3, 32, 32)
     assert found.maps.dtype == np.float32
     assert (found.maps >= 0.0).all()
     assert found.exact
-    alone = activation_maps(checkpoint(family), some(), targets, question=question, batch=1)
+    alone = activation_maps(tiny_model(family), some(), targets, question=question, batch=1)
     np.testing.assert_allclose(found.maps, alone.maps, atol=1e-4)
 
 
-def test_maps_of_a_tower_whose_tokens_come_first(checkpoint):
+def test_maps_of_a_tower_whose_tokens_come_first(tiny_model):
     """BridgeTower: patches, then images, and a processor that is not known."""
     generator = np.random.default_rng(0)
     pictures = [generator.integers(0, 256, (32, 32, 3), dtype=np.uint8) for _ in range(3)]
-    found = activation_maps(checkpoint("bridgetower"), pictures, "a dog")
+    found = activation_maps(tiny_model("bridgetower"), pictures, "a dog")
     assert found.layer.startswith("bridgetower.vision_model.visual.transformer.resblocks.")
     assert not found.exact
-    alone = activation_maps(checkpoint("bridgetower"), pictures, "a dog", batch=1)
+    alone = activation_maps(tiny_model("bridgetower"), pictures, "a dog", batch=1)
     np.testing.assert_allclose(found.maps, alone.maps, atol=1e-4)
 
 
-def test_weights_keep_their_gradients_and_have_none_left(checkpoint):
-    module = checkpoint("clip").model
-    activation_maps(checkpoint("clip"), some(1), "a")
+def test_weights_keep_their_gradients_and_have_none_left(tiny_model):
+    module = tiny_model("clip").model
+    activation_maps(tiny_model("clip"), some(1), "a")
     assert all(one.requires_grad and one.grad is None for one in module.parameters())
     assert not any(layer._forward_hooks for layer in module.modules())
 
@@ -112,14 +113,12 @@ def test_what_is_no_module_of_torch_is_refused():
         ("clip", {"layer": "text_model.encoder"}, "text_model.encoder"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_mapped_is_refused(family, more, message, checkpoint):
+def test_what_cannot_be_mapped_is_refused(family, more, message, tiny_model):
     with pytest.raises(ModelError, match=message):
-        activation_maps(checkpoint(family), some(1), "a", **more)
+        activation_maps(tiny_model(family), some(1), "a", **more)
 
 
 def test_a_layer_that_runs_twice_is_refused():
-    import torch
-
     twice = torch.nn.ReLU()
     module = torch.nn.Sequential(
         torch.nn.Conv2d(3, 4, 3), twice, torch.nn.Conv2d(4, 4, 3), twice,
@@ -133,8 +132,6 @@ def test_a_layer_that_runs_twice_is_refused():
 
 
 def test_half_precision_is_refused():
-    import torch
-
     module = torch.nn.Sequential(torch.nn.Conv2d(3, 2, 3), torch.nn.Flatten()).bfloat16()
     model = module_classifier(module, ("a", "b"), name="half")
     with pytest.raises(ModelError, match="half: .* float32"):
@@ -151,16 +148,16 @@ def test_half_precision_is_refused():
         ({"images": [], "targets": []}, "images: none"),
     ],
 )
-def test_arguments_are_checked(more, message, checkpoint):
+def test_arguments_are_checked(more, message, tiny_model):
     given = {"images": some(1), "targets": "doctor"} | more
     with pytest.raises(InputError, match=message):
-        activation_maps(checkpoint("vit"), given.pop("images"), given.pop("targets"), **given)
+        activation_maps(tiny_model("vit"), given.pop("images"), given.pop("targets"), **given)
 
 
 @pytest.mark.parametrize(("family", "question"), [("blip_vqa", ""), ("blip_caption", "who ?")])
-def test_only_a_model_that_answers_takes_a_question(family, question, checkpoint):
+def test_only_a_model_that_answers_takes_a_question(family, question, tiny_model):
     with pytest.raises(InputError):
-        activation_maps(checkpoint(family), some(1), "doctor", question=question)
+        activation_maps(tiny_model(family), some(1), "doctor", question=question)
 
 
 RECIPE = Recipe(32, "bicubic", (32, 32), False, True, (0.0,) * 3, (1.0,) * 3)

@@ -9,19 +9,18 @@ from equipoise.mitigate import PromptEnsemble, SetShrinkage, cross_fit
 from equipoise.mitigate.measuring import Test, measure
 from equipoise.planted.scenes.embed import load_clip
 from equipoise.planted.scenes.sets import render_balanced
-from mitigate.scenes import LEARNED, TEXTS, WITHHELD, base, sets, test_data
+from mitigate.scenes import LEARNED, TEXTS, WITHHELD, sets, test_data
 
 SUBJECTS = (*LEARNED, *WITHHELD)
 
 
-def test_every_subject_is_withheld_once_and_every_recipe_told():
-    test = test_data()
+def test_every_subject_is_withheld_once_and_every_recipe_told(clip):
     found = cross_fit(
-        base(),
+        clip,
         (PromptEnsemble(), SetShrinkage(strength=8.0)),
         TEXTS,
         sets().of(SUBJECTS),
-        test,
+        test_data(),
         floor=load_clip("null"),
         count=2,
     )
@@ -37,16 +36,14 @@ def test_every_subject_is_withheld_once_and_every_recipe_told():
     assert gap.floor < gap.after
 
 
-def test_accuracy_and_recall_are_asked_of_some_and_found_among_all():
+def test_accuracy_and_recall_are_asked_of_some_and_found_among_all(clip):
     scenes = render_balanced(1, seed=1)
-    given = test_data()
-    test = Test(given.images, TEXTS, (zero_shot_set(scenes),), (retrieval_set(scenes),))
-    found = measure(base(), test, only=WITHHELD[:1]).utility
+    test = Test(test_data().images, TEXTS, (zero_shot_set(scenes),), (retrieval_set(scenes),))
+    found = measure(clip, test, only=WITHHELD[:1]).utility
     assert len(found["accuracy", "scenes"]) == 12
     assert np.mean([*found["accuracy", "scenes"].values()]) > 0.8
     for direction in ("text", "image"):
-        by_k = [
-            np.mean([*found[f"{direction}_recall_at_{k}", "scenes"].values()]) for k in (1, 5, 10)
-        ]
+        recalls = [found[f"{direction}_recall_at_{k}", "scenes"] for k in (1, 5, 10)]
+        by_k = [np.mean([*values.values()]) for values in recalls]
         assert by_k == sorted(by_k)
-        assert len(found[f"{direction}_recall_at_1", "scenes"]) == 12
+        assert len(recalls[0]) == 12

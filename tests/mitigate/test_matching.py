@@ -11,33 +11,34 @@ from equipoise.mitigate import ImageSets, MatchedPrompts
 from equipoise.mitigate.matching import directions_of, values_of
 from equipoise.mitigate.measuring import queries_of
 from equipoise.models.wrapped import unit_vectors
-from mitigate.scenes import LEARNED, TEXTS, WATCHED, WITHHELD, base, sets, training
+from mitigate.scenes import LEARNED, TEXTS, WATCHED, WITHHELD, sets, training
 
 
 @pytest.fixture(scope="module")
-def clip():
-    return base()
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("matched") / "made"
 
 
-def test_neutral_prompts_of_unseen_subjects_lean_less(clip, tmp_path):
-    made = MatchedPrompts(said=SAID).fit(clip, training(), tmp_path / "made")
+@pytest.fixture(scope="module")
+def made(clip, folder):
+    return MatchedPrompts(said=SAID).fit(clip, training(), folder)
+
+
+def test_neutral_prompts_of_unseen_subjects_lean_less(clip, made):
     images = list(sets(seed=2, per_subject=4).of(WITHHELD).images)
     by_set = np.arange(len(images)).reshape(len(WITHHELD), 4, 12)
     spread = []
     for model in (made, clip):
-        vectors, prompts = (
-            unit_vectors(model.embed_images(images)),
-            [TEXTS[s].neutral for s in WITHHELD],
-        )
-        scores = vectors @ queries_of(model, prompts).T * model.info.scale
+        queries = queries_of(model, [TEXTS[subject].neutral for subject in WITHHELD])
+        scores = unit_vectors(model.embed_images(images)) @ queries.T * model.info.scale
         own = np.stack([scores[by_set[place], place] for place in range(len(WITHHELD))])
         spread.append(own.mean(axis=1).std(axis=1).mean())
     assert spread[0] < 0.5 * spread[1]
 
 
-def test_the_record_says_what_was_learned(clip, tmp_path):
-    MatchedPrompts(said=SAID).fit(clip, training(), tmp_path / "made")
-    settings = json.loads((tmp_path / "made" / "equipoise_model.json").read_text())
+@pytest.mark.usefixtures("made")
+def test_the_record_says_what_was_learned(folder):
+    settings = json.loads((folder / "equipoise_model.json").read_text())
     record = settings["record"]
     assert record["weights"] == settings["matching"]["weights"]
     assert sum(record["weights"]) == pytest.approx(1.0)
@@ -54,9 +55,8 @@ def test_said_is_of_the_attributes_of_the_images(clip, tmp_path, said):
         MatchedPrompts(said=said).fit(clip, training(), tmp_path / "made")
 
 
-def test_the_weights_have_the_least_variance_within_sets(clip, tmp_path):
+def test_the_weights_have_the_least_variance_within_sets(clip, made):
     """Any other weights that are 0 or above, and 1 in all, vary more within the sets."""
-    made = MatchedPrompts(said=SAID).fit(clip, training(), tmp_path / "made")
     matching, images = made.wrapping.matching, training().known_images("all")
     parts = []
     for texts in training().known:

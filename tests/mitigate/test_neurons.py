@@ -1,11 +1,8 @@
 """A planted unit is found first; changing it removes the association, changing others does not."""
 
-from collections.abc import Callable
-from functools import cache
-from typing import Any
-
 import numpy as np
 import pytest
+import torch
 
 from equipoise import metrics as m
 from equipoise.core.errors import InputError, ModelError
@@ -20,29 +17,10 @@ from equipoise.mitigate import (
     sweep_units,
 )
 from equipoise.models import Classifier, load_model
-from model_checkpoints import FAMILIES, images
+from model_checkpoints import images
 from tools.planted.measures import load_cnn
 from tools.planted.modules import module_classifier
 from tools.planted.units import CONCEPTS, LAYER, PLANTED, draw_marked, planted_unit
-
-Made = Callable[[str], Any]
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _one_thread():
-    import torch
-
-    torch.set_num_threads(1)
-
-
-@pytest.fixture(scope="session")
-def checkpoint(tmp_path_factory):
-    @cache
-    def made(family):
-        folder = FAMILIES[family](tmp_path_factory.mktemp(family))
-        return load_model(f"hf:{folder}", device="cpu", dtype="float32", backend="torch")
-
-    return made
 
 
 @pytest.fixture(scope="module")
@@ -108,12 +86,11 @@ def test_measures_are_those_of_the_metrics(found, trial):
 @pytest.mark.parametrize("family", ["clip", "siglip", "flava", "vit", "resnet", "convnext"])
 @pytest.mark.parametrize("mode", ["clamp", "balance"])
 def test_towers_of_every_kind_are_recorded_changed_and_loaded_again(
-    family, mode, checkpoint, tmp_path
+    family, mode, tiny_model, tmp_path
 ):
-    model, pictures = checkpoint(family), [i for i in images() if min(i.shape[:2]) > 10]
+    model, pictures = tiny_model(family), [i for i in images() if min(i.shape[:2]) > 10]
     group = ["a", "b", "a", "b", "b"][: len(pictures)]
     seen = find_units(model, pictures, group)
-    assert len(seen.recording.layers) >= 1
     edit = choose_units(seen, 12, mode=mode, alpha=None)
     assert len(edit) == 12
     edit.write(tmp_path / "edit.json")
@@ -144,19 +121,17 @@ def test_balanced_sets_are_equally_active():
     np.testing.assert_allclose(first, second, atol=1e-4)
 
 
-def test_what_cannot_be_hooked_is_refused(checkpoint):
+def test_what_cannot_be_hooked_is_refused(tiny_model):
     pictures = draw_marked(4).images
     with pytest.raises(ModelError, match=r"has no layers that can be looked into: it is no module"):
         record_units(load_cnn("null"), pictures)
     with pytest.raises(ModelError, match=r"neither embeds images nor classifies them\. To do"):
-        record_units(checkpoint("blip_matching"), pictures)
+        record_units(tiny_model("blip_matching"), pictures)
     with pytest.raises(ModelError, match="has no layer 'acts'"):
         record_units(planted_unit(), pictures, layers=["acts"])
 
 
 def test_layers_that_run_twice_are_left_out_or_refused():
-    import torch
-
     twice = torch.nn.ReLU()
     module = torch.nn.Sequential(
         torch.nn.Conv2d(3, 4, 3), twice, torch.nn.Conv2d(4, 4, 3), twice, torch.nn.GELU(),
@@ -177,11 +152,11 @@ def test_files_of_edits_are_checked(found, tmp_path):
     with pytest.raises(ModelError, match="is there and holds something else"):
         choose_units(found, 1, mode="clamp").write(path)
     text = path.read_text()
+    kept = "no file of edited units"
     for damaged, message in (
-        ("{", "no file of edited units"),
-        ("{}", "no file of edited units"),
-        (text.replace('"balance"', '"shout"'), "no file of edited units"),
-        (text.replace('"axis"', '"axes"'), "no file of edited units"),
+        ("{", kept),
+        (text.replace('"balance"', '"shout"'), kept),
+        (text.replace('"axis"', '"axes"'), kept),
         (text.replace('"one planted unit"', '"magic:unit"'), "'magic:unit' names no model"),
         (text.replace('"one planted unit"', '"python:a:b"'), "is Python code"),
     ):
@@ -192,7 +167,7 @@ def test_files_of_edits_are_checked(found, tmp_path):
         with pytest.raises(ModelError, match="To do: "):
             load_model(f"edited:{path}", **more)
     path.unlink()
-    with pytest.raises(ModelError, match="no file of edited units"):
+    with pytest.raises(ModelError, match=kept):
         read_edit(path)
 
 

@@ -18,7 +18,7 @@ from equipoise.mitigate.measuring import queries_of
 from equipoise.mitigate.sets import SubjectTexts
 from equipoise.models import DualEncoder, load_model
 from equipoise.models.wrapped import unit_vectors
-from mitigate.scenes import LEARNED, TEXTS, WITHHELD, base, sets, training, weights
+from mitigate.scenes import LEARNED, TEXTS, WITHHELD, sets, training, weights
 
 RECIPES = (
     Contrastive(learning_rate=1e-4),
@@ -29,11 +29,6 @@ RECIPES = (
     SetShrinkage(),
     MatchedPrompts(said=SAID),
 )
-
-
-@pytest.fixture(scope="module")
-def clip():
-    return base()
 
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.name)

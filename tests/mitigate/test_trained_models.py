@@ -1,5 +1,6 @@
 """Training of dual encoders of open_clip and of SigLIP, for real: tiny ones of each."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -31,15 +32,6 @@ WRITTEN = {
 }
 
 
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    """Sums of another number of threads differ in their last bits."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 @pytest.fixture(scope="module")
 def named(tmp_path_factory):
     """Name the tiny model of a kind."""
@@ -55,7 +47,7 @@ def named(tmp_path_factory):
 
 @pytest.fixture(scope="module", params=KINDS)
 def kind(request):
-    return str(request.param)
+    return request.param
 
 
 @pytest.fixture(scope="module")
@@ -116,11 +108,15 @@ def library(base, kind, model, images, captions):
     return open_clip.loss.SigLipLoss()(seen, read, model.logit_scale.exp(), model.logit_bias)
 
 
+def assert_same_images(made, base):
+    images, _ = batch()
+    np.testing.assert_array_equal(made.embed_images(images), base.embed_images(images))
+
+
 def test_distillation_moves_prompts_to_their_captions(base, tmp_path):
     recipe = TextDistillation(steps=30, learning_rate=1e-3, subjects=3, kept=12, patience=99)
     made = recipe.fit(base, training(watched=False), tmp_path / "made")
-    images, _ = batch()
-    np.testing.assert_array_equal(made.embed_images(images), base.embed_images(images))
+    assert_same_images(made, base)
 
     def away(model):
         own = []
@@ -163,8 +159,6 @@ STILL = TextDistillation(steps=1, learning_rate=1e-3)
 
 
 def test_a_model_named_by_architecture_and_file_is_written_with_its_settings(named, tmp_path):
-    import json
-
     (tmp_path / "tiny-trained.json").write_text(json.dumps(OPEN_CLIP))
     open_clip.add_model_config(tmp_path)
     file = Path(named("open_clip").removeprefix("open_clip:")) / WEIGHTS
@@ -174,16 +168,14 @@ def test_a_model_named_by_architecture_and_file_is_written_with_its_settings(nam
     assert told["model_cfg"] == OPEN_CLIP
     # Images are prepared as the base prepares them: with a bare file, as OpenAI's were.
     assert told["preprocess_cfg"]["mean"] == pytest.approx([0.48145466, 0.4578275, 0.40821073])
-    images, _ = batch()
-    np.testing.assert_array_equal(made.embed_images(images), base.embed_images(images))
+    assert_same_images(made, base)
 
 
 def test_a_model_of_a_hub_is_written_with_its_settings(named, tmp_path, monkeypatch):
     in_hub_cache(tmp_path, monkeypatch, named("open_clip").removeprefix("open_clip:"))
     base = load_model("open_clip:hf-hub:owner/tiny", device="cpu")
     made = STILL.fit(base, training(), tmp_path / "made")
-    images, _ = batch()
-    np.testing.assert_array_equal(made.embed_images(images), base.embed_images(images))
+    assert_same_images(made, base)
     assert made.info.preprocessing["image_settings"]["mean"] == PREPARE["mean"]
 
 

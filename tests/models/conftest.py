@@ -3,6 +3,7 @@
 from functools import cache
 
 import pytest
+import torch
 
 from equipoise.models import load_model
 from model_checkpoints import FAMILIES
@@ -11,8 +12,6 @@ from model_checkpoints import FAMILIES
 @pytest.fixture(scope="session")
 def checkpoint(tmp_path_factory):
     """Return the folder of a tiny checkpoint of a family, made when it is first asked for."""
-
-    torch = pytest.importorskip("torch", reason="could not import torch")
     # Several threads spin longer over models this small than they work.
     torch.set_num_threads(1)
 

@@ -7,6 +7,7 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
+import torch
 
 from equipoise.core.errors import MissingExtraError, ModelError
 from equipoise.models import load_model, openvino, runtimes, towers
@@ -14,10 +15,6 @@ from equipoise.models.registry import Options
 from equipoise.models.runtimes import Placement, has_bfloat16, place
 from equipoise.models.towers import with_backend
 from model_checkpoints import TEXTS, images
-
-torch = pytest.importorskip("torch", reason="could not import torch")
-if find_spec("openvino") is None:  # importing it here would report its use
-    pytest.skip("could not import openvino", allow_module_level=True)
 
 FAMILIES = ("clip", "siglip", "flava", "vit", "resnet", "convnext", "vit_multi_label")
 LIBRARIES = ("open_clip", "timm")

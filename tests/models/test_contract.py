@@ -8,17 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from equipoise.core.errors import ModelError
 from equipoise.models import load_model
 from equipoise.models.protocols import PROTOCOLS, offer_of
 from equipoise.models.registry import Options, find_adapter
 from model_checkpoints import TEXTS, images
-
-pytest.importorskip("transformers", reason="could not import transformers")
-pytest.importorskip("open_clip", reason="could not import open_clip")
-pytest.importorskip("timm", reason="could not import timm")
-Image = pytest.importorskip("PIL.Image", reason="could not import pillow")
 
 OFFERS = {
     **dict.fromkeys(("clip", "siglip", "siglip2", "flava", "open_clip"), "encoder"),

@@ -1,14 +1,13 @@
 """Models that answer in words through `load_model`: the words are the library's own."""
 
 import pytest
+import torch
+import transformers
+from PIL import Image
 
 from equipoise.core.errors import MissingExtraError, ModelError
 from equipoise.models import load_model
 from model_checkpoints import images
-
-torch = pytest.importorskip("torch", reason="could not import torch")
-transformers = pytest.importorskip("transformers", reason="could not import transformers")
-Image = pytest.importorskip("PIL.Image", reason="could not import pillow")
 
 QUESTION = "what is this ?"
 GREEDY = {"do_sample": False, "max_new_tokens": 32}

@@ -4,15 +4,14 @@ import dataclasses
 
 import numpy as np
 import pytest
+import torch
+import transformers
+from PIL import Image
 
 from equipoise.core.errors import ModelError
 from equipoise.models import load_model, towers
 from equipoise.models.towers import last_linear
 from model_checkpoints import LABELS, images
-
-torch = pytest.importorskip("torch", reason="could not import torch")
-transformers = pytest.importorskip("transformers", reason="could not import transformers")
-Image = pytest.importorskip("PIL.Image", reason="could not import pillow")
 
 FAMILIES = ("vit", "resnet", "convnext", "vit_multi_label")
 

@@ -6,13 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+import transformers
 
 from equipoise.core.errors import ModelError
 from equipoise.models import load_model
 from model_checkpoints import COMMIT, images, in_hub_cache
-
-torch = pytest.importorskip("torch", reason="could not import torch")
-transformers = pytest.importorskip("transformers", reason="could not import transformers")
 
 
 @pytest.fixture

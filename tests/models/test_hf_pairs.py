@@ -2,12 +2,11 @@
 
 import numpy as np
 import pytest
+import torch
+import transformers
+from PIL import Image
 
 from model_checkpoints import TEXTS, images
-
-torch = pytest.importorskip("torch", reason="could not import torch")
-transformers = pytest.importorskip("transformers", reason="could not import transformers")
-Image = pytest.importorskip("PIL.Image", reason="could not import pillow")
 
 CLASSES = {
     "blip_matching": "BlipForImageTextRetrieval",

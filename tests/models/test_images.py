@@ -2,11 +2,10 @@
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from equipoise.core.errors import InputError
 from equipoise.models.images import as_rgb, pillow_images
-
-Image = pytest.importorskip("PIL.Image", reason="could not import pillow")
 
 
 def test_an_image_of_three_rows_keeps_its_sides():

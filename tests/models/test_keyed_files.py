@@ -20,9 +20,6 @@ from equipoise.models import Sampling, load_generator, load_model
 from equipoise.models.onnx import load_onnx_classifier
 from model_checkpoints import images
 
-pytest.importorskip("torch", reason="could not import torch")
-pytest.importorskip("transformers", reason="could not import transformers")
-
 IN_OPEN = 0x20
 EVENT = struct.Struct("iIII")
 PIXELS = [image[:3, :5] for image in images()]
@@ -91,13 +88,13 @@ def templated(checkpoint, folder):
 
 
 def of_library(library, checkpoint, folder):
-    pytest.importorskip(library)
     shutil.copytree(checkpoint(library), folder, dirs_exist_ok=True)
     return f"{library}:{folder}"
 
 
 def onnx(_, folder):
-    library = pytest.importorskip("onnx", reason="could not import onnx")
+    import onnx as library
+
     library.save(
         graph(library),
         folder / "model.onnx",
@@ -190,7 +187,6 @@ def edited(checkpoint, folder):
 
 
 def diffusers(_, folder):
-    pytest.importorskip("diffusers", reason="could not import diffusers")
     from diffusion_checkpoints import stable_diffusion
 
     return f"diffusers:{stable_diffusion(folder)}"
@@ -256,7 +252,8 @@ def test_a_changed_file_changes_the_key_or_is_refused(adapter, checkpoint, folde
 
 @pytest.mark.parametrize("at", ["../weights", "/tmp/weights", "a/../../weights", "", "nowhere"])
 def test_weights_outside_the_folder_of_a_graph_are_refused(at, folder):
-    library = pytest.importorskip("onnx", reason="could not import onnx")
+    import onnx as library
+
     model = graph(library)
     tensor = model.graph.initializer[0]
     library.external_data_helper.set_external_data(tensor, at)

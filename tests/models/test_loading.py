@@ -90,7 +90,8 @@ class TestPlacement:
             place(*asked, "hf")
 
     def test_exhausted_memory_is_told_from_other_errors(self):
-        torch = pytest.importorskip("torch", reason="could not import torch")
+        import torch
+
         exhausted = place("cpu", "auto", "hf").batches().exhausted
         assert exhausted(torch.OutOfMemoryError("CUDA out of memory"))
         assert exhausted(RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory"))
@@ -101,7 +102,8 @@ class TestPlacement:
 
     def test_tensors_go_where_the_model_is(self):
         """A device that holds no numbers stands for the second of two GPUs."""
-        torch = pytest.importorskip("torch", reason="could not import torch")
+        import torch
+
         given = {"pixels": torch.zeros(2, 3), "ids": torch.zeros(2, dtype=torch.int64), "n": [1]}
         put = Placement("meta", "bfloat16", torch).put(given)
         assert {put[name].device.type for name in ("pixels", "ids")} == {"meta"}

@@ -4,15 +4,14 @@ import json
 from dataclasses import replace
 
 import numpy as np
+import open_clip
 import pytest
+import torch
+from PIL import Image
 
 from equipoise.core.errors import ModelError
 from equipoise.models import load_model
 from model_checkpoints import COMMIT, OPEN_CLIP, PREPARE, TEXTS, images, in_hub_cache
-
-torch = pytest.importorskip("torch", reason="could not import torch")
-open_clip = pytest.importorskip("open_clip", reason="could not import open_clip")
-Image = pytest.importorskip("PIL.Image", reason="could not import pillow")
 
 WEIGHTS = "open_clip_model.safetensors"
 

@@ -4,6 +4,8 @@ import json
 
 import numpy as np
 import pytest
+import torch
+import transformers
 
 from equipoise.core.errors import InputError
 from equipoise.models.images import pillow_images
@@ -17,9 +19,6 @@ from equipoise.models.preprocessing import (
     stacked,
 )
 from model_checkpoints import images
-
-torch = pytest.importorskip("torch", reason="could not import torch")
-transformers = pytest.importorskip("transformers", reason="could not import transformers")
 
 HALF = (127.5,) * 3
 PROCESSORS = ("CLIP", "Siglip", "Flava", "Blip", "ViT", "ConvNext", "DeiT", "Bit", "Beit")
@@ -91,7 +90,8 @@ def test_what_differs_is_left_to_the_library(family, suffix):
 @pytest.mark.parametrize("mode", ["shortest", "squash"])
 @pytest.mark.parametrize("interpolation", ["bicubic", "bilinear"])
 def test_open_clips_results_within_one_level(mode, interpolation):
-    transform = pytest.importorskip("open_clip.transform")
+    from open_clip import transform
+
     settings = transform.PreprocessCfg(size=96, resize_mode=mode, interpolation=interpolation)
     library = stacked(transform.image_transform_v2(settings, is_train=False), torch)
     prepare = preparation("x", library, of_open_clip(vars(settings)), torch)
@@ -101,7 +101,8 @@ def test_open_clips_results_within_one_level(mode, interpolation):
 @pytest.mark.parametrize("mode", ["center", "squash"])
 @pytest.mark.parametrize("interpolation", ["bicubic", "bilinear"])
 def test_timms_results_within_one_level(mode, interpolation):
-    data = pytest.importorskip("timm").data
+    from timm import data
+
     settings = {"input_size": (3, 90, 90), "interpolation": interpolation, "crop_mode": mode}
     settings |= {"mean": (0.4, 0.5, 0.6), "std": (0.2, 0.3, 0.4), "crop_pct": 0.9}
     library = stacked(data.create_transform(**settings, is_training=False), torch)

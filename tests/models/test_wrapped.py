@@ -159,10 +159,10 @@ def test_a_classifier_is_not_wrapped(made):
         load(made)
 
 
-def matched(dimension=64):
+def matched():
     rng = np.random.default_rng(0)
     hues = tuple(Said(one, (Rule("a {}", (f"a {one} {{}}",)),)) for one in ("red", "blue"))
-    numbers = [rng.standard_normal(shape) for shape in ((dimension, 2), (2,), (1, dimension))]
+    numbers = [rng.standard_normal(shape) for shape in ((64, 2), (2,), (1, 64))]
     numbers[2] /= np.linalg.norm(numbers[2])
     arrays = (array.astype(np.float32) for array in numbers)
     return Matching((Attribute("hue", hues),), (0.5, 0.2, 0.3), *arrays)
@@ -193,15 +193,7 @@ def test_a_matching_comes_back_with_its_dimension_and_scale(matching):
     assert logit(model, "a star") != pytest.approx(logit(base, "a star"), abs=1e-2)
 
 
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {},
-        None,
-        {**matched().facts, "weights": [1.0]},
-        {**matched().facts, "attributes": [3]},
-    ],
-)
+@pytest.mark.parametrize("changed", [{}, None, {**matched().facts, "weights": [1.0]}])
 def test_a_matching_of_wrong_settings_is_refused(matching, changed):
     change(matching, matching=changed)
     with pytest.raises(ModelError, match=f"^{matching} .*read: "):
@@ -209,15 +201,10 @@ def test_a_matching_of_wrong_settings_is_refused(matching, changed):
 
 
 def test_damaged_numbers_are_refused(matching):
-    from safetensors.numpy import save_file
-
     for damaged in (b"", (matching / TRANSFORM).read_bytes()[:100]):
         (matching / TRANSFORM).write_bytes(damaged)
         with pytest.raises(ModelError, match=f"^{matching} cannot be read: "):
             load(matching)
-    save_file(matched(32).numbers, matching / TRANSFORM)
-    with pytest.raises(ModelError, match=f"^{matching} cannot be read: "):
-        load(matching)
 
 
 def test_without_a_scale_cosines_are_those_of_the_model_inside(matching, monkeypatch):
