@@ -135,35 +135,29 @@ class Selectivity:
     Attributes
     ----------
     groups : tuple of str
-        Each against all others; of two groups the first against the second alone, which says the
-        same of both.
+        Groups with images, each against all others.
     auroc : ndarray of float64, shape (groups, units)
         Probability that a unit is more active on an image of the group than on one of the others,
         ties counted half: 0.5 says nothing, above 0.5 it responds to the group, below to the
         others. NaN where images cannot be compared.
     p_value, q_value : ndarray of float64, shape (groups, units)
         Two-sided; corrected over all units and groups together.
-    names : tuple of str
-        All groups, those without a row as well.
     """
 
     groups: tuple[str, ...]
     auroc: Floats
     p_value: Floats
     q_value: Floats
-    names: tuple[str, ...]
 
     def strongest(self) -> list[tuple[int, int]]:
-        """Return units with the group they respond to (place in `names`), the strongest first.
+        """Return units with the group they respond to (place in `groups`), the strongest first.
 
         Of units that are equally selective, the first comes first.
         """
         lean = np.nan_to_num(self.auroc - 0.5)
         strength = np.where(np.isnan(self.auroc), -1.0, np.abs(lean)).max(axis=0)
-        # Of several groups, a unit belongs to the one that it responds to most.
-        group = lean[0] < 0.0 if len(self.names) == 2 else lean.argmax(axis=0)
         order = np.argsort(-strength, kind="stable")
-        return [*zip(order.tolist(), group[order].astype(int).tolist(), strict=True)]
+        return [*zip(order.tolist(), lean.argmax(axis=0)[order].tolist(), strict=True)]
 
 
 def selectivity(activations: npt.ArrayLike, groups: Any, *, within: Any = None) -> Selectivity:
@@ -214,15 +208,17 @@ def selectivity(activations: npt.ArrayLike, groups: Any, *, within: Any = None) 
         if len(labels) != len(codes):
             raise InputError(f"within: {len(labels)} labels for {len(codes)} images")
         strata = [np.flatnonzero((codes >= 0) & (labels == code)) for code in range(len(names))]
+    # Of two groups, the first against the second says the same of both.
     tested = present[:1] if len(present) == 2 else present
     auroc, p = np.empty((2, len(tested), values.shape[1]))
     for row, code in enumerate(tested):
         for start in range(0, values.shape[1], _UNITS_AT_ONCE):
             part = slice(start, start + _UNITS_AT_ONCE)
             auroc[row, part], p[row, part] = _tested(values[:, part], codes == code, strata)
+    if len(present) == 2:
+        auroc, p = np.concatenate([auroc, 1.0 - auroc]), np.concatenate([p, p])
     q = benjamini_hochberg(p.ravel()).reshape(p.shape)
-    groups_tested, every = (tuple(grouped.names[code] for code in own) for own in (tested, present))
-    return Selectivity(groups_tested, auroc, p, q, every)
+    return Selectivity(tuple(grouped.names[code] for code in present), auroc, p, q)
 
 
 def _tested(values: Floats, member: Booleans, strata: Sequence[Integers]) -> tuple[Floats, Floats]:
@@ -269,7 +265,7 @@ class Found:
     selectivity : Selectivity
         How well each unit tells the groups apart.
     codes : ndarray of int32, shape (n,)
-        Group of each image, as a place in `selectivity.names`; -1 without one.
+        Group of each image, as a place in `selectivity.groups`; -1 without one.
     """
 
     model: Any
@@ -288,17 +284,14 @@ class Found:
         """
         tested, record, rows = self.selectivity, self.recording, []
         for unit, place in tested.strongest()[:most]:
-            # Of two groups one row is tested: the other's area is what is left of 1.
-            row = min(place, len(tested.groups) - 1)
-            auroc = float(tested.auroc[row, unit])
             rows.append(
                 {
                     "layer": record.layers[record.layer[unit]],
                     "unit": int(record.unit[unit]),
-                    "group": tested.names[place],
-                    "auroc": auroc if row == place else 1.0 - auroc,
-                    "p_value": float(tested.p_value[row, unit]),
-                    "q_value": float(tested.q_value[row, unit]),
+                    "group": tested.groups[place],
+                    "auroc": float(tested.auroc[place, unit]),
+                    "p_value": float(tested.p_value[place, unit]),
+                    "q_value": float(tested.q_value[place, unit]),
                 }
             )
         return pa.Table.from_pylist(rows)
@@ -335,7 +328,7 @@ def find_units(
     grouped = Groups.of(groups)
     record = record_units(model, images, layers=layers)
     tested = selectivity(record.values, grouped, within=within)
-    places = {name: place for place, name in enumerate(tested.names)}
+    places = {name: place for place, name in enumerate(tested.groups)}
     by_code = np.array([places.get(name, -1) for name in grouped.names] + [-1], dtype=np.int32)
     return Found(model, record, tested, by_code[grouped.codes])
 
@@ -369,9 +362,8 @@ def choose_units(
     """
     q = found.selectivity.q_value
     best = np.where(np.isnan(q), 2.0, q).min(axis=0)
-    kept = [(u, g) for u, g in found.selectivity.strongest() if alpha is None or best[u] <= alpha][
-        :units
-    ]
+    ranked = found.selectivity.strongest()
+    kept = [pair for pair in ranked if alpha is None or best[pair[0]] <= alpha][:units]
     if not kept:
         raise InputError(
             f"no unit responds to a group with q at most {alpha}; there is nothing to change"
@@ -407,7 +399,7 @@ def _edit(found: Found, units: list[tuple[int, int]], mode: Mode) -> UnitEdit:
         columns = [unit for unit, _ in here]
         # Every group counts the same in mean and standard deviation.
         values = record.values[:, columns].astype(np.float64)
-        groups = [values[found.codes == code] for code in range(len(found.selectivity.names))]
+        groups = [values[found.codes == code] for code in range(len(found.selectivity.groups))]
         mean = np.mean([group.mean(axis=0) for group in groups], axis=0)
         spread = np.sqrt(np.mean([((group - mean) ** 2).mean(axis=0) for group in groups], axis=0))
         layers.append(
