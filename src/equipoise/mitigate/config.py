@@ -6,11 +6,11 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, NonNegativeInt, field_validator, model_validator
 
-from equipoise.audits.config_fields import FilePath, Name, Section, Table
+from equipoise.audits.config_fields import FilePath, LoadConfig, Name, Section, Table
 from equipoise.data import TEMPLATES
 from equipoise.mitigate.directions import DirectionRemoval, PromptEnsemble, SetShrinkage
 from equipoise.mitigate.matching import MatchedPrompts
-from equipoise.mitigate.recipe import Dtype, Names
+from equipoise.mitigate.recipe import Names
 from equipoise.mitigate.trained import Contrastive, TextDistillation
 
 
@@ -73,7 +73,7 @@ class LabelsConfig(ImagesConfig):
     templates: Literal[tuple(TEMPLATES)] | Names = "plain"  # type: ignore[valid-type]
 
 
-class Config(Section):
+class Config(LoadConfig):
     """Data, recipes and measures of a mitigation.
 
     Attributes
@@ -95,9 +95,6 @@ class Config(Section):
     output : Path
         Folder that gets one folder for each recipe, and `report`.
     seed : int
-    device, dtype : str
-    revision : str, optional
-    allow_pickle, trust_remote_code : bool
     """
 
     model: Name
@@ -111,11 +108,6 @@ class Config(Section):
     retrieval: dict[Name, PairsConfig] = Field(default_factory=dict)
     output: FilePath
     seed: NonNegativeInt = 0
-    device: Name = "auto"
-    dtype: Dtype = "auto"
-    revision: Name | None = None
-    allow_pickle: bool = False
-    trust_remote_code: bool = False
 
     @field_validator("recipes")
     @classmethod

@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from equipoise.audits.config_fields import ExtractionConfig
 from equipoise.core.errors import InputError, ModelError
 from equipoise.core.finding import Family, Finding, Verdict
 from equipoise.mitigate.assessing import (
@@ -31,7 +32,6 @@ from equipoise.mitigate.measuring import Measured, Test, measure
 from equipoise.mitigate.recipe import Progress, Recipe
 from equipoise.mitigate.sets import ImageSets, Split, SubjectTexts, Training, folds, training_of
 from equipoise.mitigate.trained import Contrastive
-from equipoise.models import load_model
 from equipoise.models.protocols import DualEncoder
 
 
@@ -181,26 +181,21 @@ def run(
         When something lies where a model is to be.
     """
     check_images(loaded.test, progress)
-    encoder = _opened(config, config.model, base)
-    floor = None if config.floor is None else _opened(config, config.floor, base)
+    encoder, floor = _opened(config, base), None
+    if config.floor is not None:
+        other = config.model_copy(update={"model": config.floor, "revision": None})
+        floor = _opened(other, base)
     job = _Job(loaded.split, loaded.training, base / config.output)
     test = loaded.test.of(loaded.split.withheld)
     return _assessed(encoder, floor, config.recipes, [job], test, config.seed, progress)
 
 
-def _opened(config: Config, name: str, base: Path) -> DualEncoder:
-    prefix, _, rest = name.partition(":")
-    model = load_model(
-        f"{prefix}:{base / rest}" if rest and (base / rest).exists() else name,
-        device=config.device,
-        dtype=config.dtype,
-        revision=config.revision if name == config.model else None,
-        allow_pickle=config.allow_pickle,
-        trust_remote_code=config.trust_remote_code,
-    )
+def _opened(config: Config, base: Path) -> DualEncoder:
+    model = config.options(ExtractionConfig()).load(config.located(base))
     if not isinstance(model, DualEncoder):
         raise ModelError(
-            f"{name} is no dual encoder. To do: name one, such as hf:openai/clip-vit-base-patch32"
+            f"{config.model} is no dual encoder. To do: name one, such as "
+            "hf:openai/clip-vit-base-patch32"
         )
     return model
 
