@@ -322,17 +322,14 @@ def run_configured(config: AugmentConfig, base: Path, progress: Progress | None)
     """
     began = perf_counter()
     check_networks(config.networks, config.size)
-    sets = {
-        name: read_set(name, getattr(config.images, name), config, base, progress)
-        for name in ("biased", "balanced", "test")
-    }
+    sets = {name: read_set(name, given, config, base, progress) for name, given in config.images}
     faces = {name: read.faces for name, read in sets.items()}
     notes = (*(note for read in sets.values() for note in read.notes), *_sizes(faces))
     inputs = {key: about for read in sets.values() for key, about in read.inputs.items()}
     counts = {name: read.counts for name, read in sets.items()}
     folder = base / config.store / "augmentation"
-    record = {"inputs": inputs, "counts": counts, "notes": notes}
-    return _experiment(faces, config, folder, record, began, progress)
+    record = {"inputs": inputs, "counts": counts}
+    return _experiment(faces, config, folder, notes, record, began, progress)
 
 
 def _sizes(faces: Mapping[str, Faces]) -> Iterator[str]:
@@ -369,14 +366,15 @@ def run_drawn(
         schedules={"vit": Schedule(epochs=16)} if "vit" in networks else {},
         seed=seed,
     )
-    record = {"inputs": {}, "counts": dict.fromkeys(faces, images), "notes": (_DRAWN,)}
-    return _experiment(faces, config, folder, record, began, progress)
+    record = {"inputs": {}, "counts": dict.fromkeys(faces, images)}
+    return _experiment(faces, config, folder, (_DRAWN,), record, began, progress)
 
 
 def _experiment(
     faces: Mapping[str, Faces],
     config: TrainingConfig,
     folder: Path,
+    notes: tuple[str, ...],
     record: Mapping[str, Any],
     began: float,
     progress: Progress | None,
@@ -396,14 +394,13 @@ def _experiment(
     )
     resolved = config.model_dump(mode="json")
     again = "What is compared is training again, on images like these."
-    notes = (PERCEIVED, again, *record["notes"])
-    seconds = perf_counter() - began
     manifest = manifest_of(
-        **{**record, "notes": notes},
+        **record,
+        notes=(PERCEIVED, again, *notes),
         config=resolved,
         resolved=resolved,
         seed=config.seed,
-        seconds=seconds,
+        seconds=perf_counter() - began,
     )
     findings = findings_of(done, threshold=config.threshold, alpha=config.alpha)
     return AuditResult(

@@ -28,20 +28,16 @@ def check_output(path: Path, mark: bytes = b"") -> None:
     from equipoise.core.errors import RunError
 
     above = next(folder for folder in path.absolute().parents if os.path.lexists(folder))
+    own = mark and path.is_file() and not path.is_symlink() and mark in path.read_bytes()[:_HEAD]
     problem = ""
     if not str(path).isprintable():
         problem = "expected a name that can be shown, in valid UTF-8"
     elif not above.is_dir():
         problem = f"{above} is no folder"
-    elif os.path.lexists(path) and not (mark and _holds(path, mark)):
+    elif os.path.lexists(path) and not own:
         problem = "exists already"
     if problem:
         raise RunError(f"{path}: {problem}. To do: choose another name")
-
-
-def _holds(path: Path, mark: bytes) -> bool:
-    """Whether a file's start holds a text; that of a link or a folder never does."""
-    return path.is_file() and not path.is_symlink() and mark in path.read_bytes()[:_HEAD]
 
 
 def write_output(path: Path, text: str, mark: bytes = b"") -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from equipoise import report
 from equipoise.audits.findings import manifest_of
 from equipoise.audits.kinds import home
-from equipoise.cli.terminal import say, say_table
+from equipoise.cli.terminal import say, say_table, say_values
 from equipoise.core import AuditResult, Finding
 from equipoise.core.wording import shortened
 from equipoise.report.blocks import Page
@@ -107,8 +107,7 @@ def show(result: AuditResult, run: Path) -> None:
 
 def show_end(result: AuditResult, run: Path) -> None:
     """Print what to know about a result, its verdicts, and where it is."""
-    for text in result.manifest.notes:
-        say(f"note: {text}")
+    say_values({"notes": result.manifest.notes})
     say()
     # Models may differ in every way.
     for model in dict.fromkeys(finding.model for finding in result.findings):

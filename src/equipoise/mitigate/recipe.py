@@ -10,13 +10,13 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
 from equipoise import __version__
-from equipoise.audits.config_fields import Name, Section, distinct
-from equipoise.core.arrays import Objects
+from equipoise.audits.config_fields import Dtype, Name, Section, distinct
+from equipoise.core.arrays import AnyArray
 from equipoise.core.errors import ModelError, RunError
 from equipoise.evidence import new_run
 from equipoise.evidence.store import locked, write
@@ -32,7 +32,6 @@ Progress = Callable[[str, int, int | None], None]
 Rate = Annotated[float, Field(gt=0)]
 Count = Annotated[int, Field(ge=1)]
 Names = Annotated[tuple[Name, ...], Field(strict=False, min_length=1), AfterValidator(distinct)]
-Dtype = Literal["auto", "float32", "bfloat16", "float16"]
 
 
 class Recipe(Section, ABC):
@@ -174,7 +173,7 @@ def digest_of_texts(texts: Sequence[SubjectTexts]) -> str:
     )
 
 
-def digest_of_images(images: Any, *columns: Objects) -> str:
+def digest_of_images(images: Any, *columns: AnyArray) -> str:
     """Return a SHA-256 of images and of their columns."""
     digest = sha256()
     for column in columns:
@@ -210,12 +209,14 @@ def refuse_occupied(out: Path) -> None:
 
 
 STATE = "state.pt"
+# Most steps between two writings of the state.
+_SAVE_EVERY = 100
 _DIGEST = sha256().digest_size
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How long to train, and when to check the validation loss and save the state.
+    """How long to train, and when to check the validation loss.
 
     Attributes
     ----------
@@ -227,8 +228,6 @@ class Plan:
         Of AdamW, the same in every step.
     look_every : int
         Steps between two checks of the validation loss.
-    save_every : int
-        Steps between two writings of the state.
     loss : callable
         Loss of a step's batch, which depends on the number of the step alone.
     validation : callable, optional
@@ -239,7 +238,6 @@ class Plan:
     steps: int
     learning_rate: float
     look_every: int
-    save_every: int
     loss: Callable[[int], Any]
     validation: Callable[[], Any] | None
 
@@ -334,7 +332,7 @@ class _Fit:
             self._step()
             if state.step == plan.steps or state.step % plan.look_every == 0:
                 self._validate()
-            if state.step % plan.save_every == 0:
+            if state.step % min(plan.look_every, _SAVE_EVERY) == 0:
                 own = {
                     "state": vars(state),
                     "weights": self._copy(),

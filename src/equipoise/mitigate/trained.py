@@ -88,8 +88,8 @@ class Contrastive(TrainedRecipe):
             )
 
         return Plan(
-            subject.weights(self.towers), self.epochs * in_epoch, self.learning_rate, look,
-            min(look, 100), loss, validation if watched else None,
+            subject.weights(self.towers), self.epochs * in_epoch, self.learning_rate, look, loss,
+            validation if watched else None,
         )  # fmt: skip
 
     def _inputs(self, training: Training) -> dict[str, Any]:
@@ -264,9 +264,8 @@ class TextDistillation(TrainedRecipe):
             moved = [pair for goal in prompts for pair in goal]
             return _distance(subject, moved) + _distance(subject, watched)
 
-        look = self.look_every
         return Plan(
-            subject.weights("texts"), self.steps, self.learning_rate, look, look, loss,
+            subject.weights("texts"), self.steps, self.learning_rate, self.look_every, loss,
             validation if training.validation else None,
         )  # fmt: skip
 

@@ -16,9 +16,10 @@ from equipoise.core.errors import EquipoiseError, ModelError
 from equipoise.models.generators import Sampling
 from equipoise.models.hub import PICKLED_ONLY, commit, fetched, without_revision
 from equipoise.models.images import Image
-from equipoise.models.info import ModelInfo, digests, one_digest, settings_in
+from equipoise.models.info import ModelInfo, digests, settings_in
 from equipoise.models.registry import Options, adapter
 from equipoise.models.runtimes import Batches, Placement, diffusers, place, quiet, transformers
+from equipoise.models.towers import tower_info
 
 INDEX = "model_index.json"
 _WEIGHTS = ("model", "diffusion_pytorch_model")
@@ -190,7 +191,6 @@ class DiffusersGenerator:
         self.check_prompts(prompts, sampling)
         room = self.room(sampling)
         batches = self._batches.setdefault(room, self.placement.batches(room))
-
         with self._translated():
             parts = batches.map(
                 lambda rows: self._made(sampling, *zip(*rows, strict=True)),
@@ -347,29 +347,23 @@ def load(asked: str, options: Options) -> DiffusersGenerator:
     settings = {path for part in parts for path in settings_in(folder / part, code=code)}
     weights = digests(_weights(asked, folder, index, options), folder)
     pipeline = _pipeline(folder, index, options, placement, library)
-    info = ModelInfo(
-        name=options.name,
-        family=type(pipeline).__name__,
-        weights_sha256=one_digest(weights),
-        files=digests(settings, folder) | weights,
+    info = tower_info(
+        options, type(pipeline).__name__, digests(settings, folder) | weights, weights, placement,
+        ("diffusers", library.__version__),
         revision=commit(folder),
-        dtype=placement.dtype,
-        device=placement.device,
         preprocessing={
             "scheduler": type(pipeline.scheduler).__name__,
             "safety_checker": getattr(pipeline, "safety_checker", None) is not None,
         },
-        versions={"torch": str(placement.torch.__version__), "diffusers": library.__version__},
-    )
+    )  # fmt: skip
     return DiffusersGenerator(info, pipeline, placement)
 
 
 def _pipeline(
     folder: Path, index: Mapping[str, Any], options: Options, placement: Placement, library: Any
 ) -> Any:
-    more: dict[str, Any] = {"trust_remote_code": True} if options.trust_remote_code else {}
     # Parts that the pipeline was saved without, such as a third text encoder.
-    more |= {part: None for part, given in index.items() if given == [None, None]}
+    absent = {part: None for part, given in index.items() if given == [None, None]}
     with quiet(library), quiet(transformers()), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of what it imports of its own libraries
         try:
@@ -381,7 +375,8 @@ def _pipeline(
                 dtype=placement.torch_dtype,
                 use_safetensors=None if options.allow_pickle else True,
                 local_files_only=True,
-                **more,
+                trust_remote_code=options.trust_remote_code,
+                **absent,
             )
         except Exception as error:
             first = str(error).partition("\n")[0]

@@ -70,18 +70,14 @@ class LayerEdit:
                     f"the layer {self.layer!r} has {values.shape[-1]} units, and unit "
                     f"{max(self.units)} was to be changed"
                 )
-            units, sets = (
-                torch.tensor(places, device=output.device) for places in (self.units, self.sets)
-            )
-            means, spreads = (
-                torch.tensor(numbers, device=output.device, dtype=output.dtype)
-                for numbers in (self.means, self.spreads)
-            )
+            units = [*self.units]
+            means, spreads = output.new_tensor([self.means, self.spreads])
             if mode == "clamp":
                 values[..., units] = means
                 return values.movedim(-1, self.axis)
             # Each set is shifted until all are equally active, in standard deviations.
             standard = (values[..., units] - means) / spreads
+            sets = torch.tensor(self.sets, device=output.device)
             names, which = sets.unique(return_inverse=True)
             active = [standard[..., which == place].mean(dim=-1) for place in range(len(names))]
             active = torch.stack(active, dim=-1)

@@ -33,6 +33,8 @@ from equipoise.models.towers import (
 
 SAFE, PICKLED = "model.safetensors", "pytorch_model.bin"
 CONFIG, ADAPTER = "config.json", "adapter_config.json"
+CLASSIFIER = "ForImageClassification"
+"""Part of the names of classifiers' architectures."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ class Checkpoint:
     @property
     def architecture(self) -> str:
         """The class that the weights are of, as config.json says; empty where it does not."""
-        return next(iter(self.config.get("architectures") or []), "")
+        return _architecture(self.config)
 
     def digests(self, code: bool) -> dict[str, str]:
         """Return the SHA-256 of every file that is read; with `code`, also of its Python code."""
@@ -111,6 +113,10 @@ def _config(folder: Path) -> dict[str, Any]:
     return dict(config)
 
 
+def _architecture(config: Mapping[str, Any]) -> str:
+    return next(iter(config.get("architectures") or []), "")
+
+
 def _weights(folder: Path, options: Options) -> tuple[Path, ...]:
     for name in (SAFE, PICKLED) if options.allow_pickle else (SAFE,):
         if (folder / name).is_file():
@@ -163,7 +169,6 @@ class Source:
             If the checkpoint cannot be read, or lacks weights that the class needs: the library
             would fill them with random numbers.
         """
-        code = {"trust_remote_code": True} if self.options.trust_remote_code else {}
         with quiet(self.library):
             try:
                 model, report = getattr(self.library, loader).from_pretrained(
@@ -172,7 +177,7 @@ class Source:
                     use_safetensors=self.checkpoint.weights[0].suffix == ".safetensors",
                     local_files_only=True,
                     output_loading_info=True,
-                    **code,
+                    trust_remote_code=self.options.trust_remote_code,
                 )
             except Exception as error:
                 raise ModelError(f"{self.options.name} cannot be loaded: {error}") from error
@@ -224,16 +229,14 @@ class Source:
             self.placement.torch,
         )
 
-    def info(
-        self, family: str, preprocessing: dict[str, Any], tower: Tower | None = None, **facts: Any
-    ) -> ModelInfo:
+    def info(self, family: str, tower: Tower | None = None, **facts: Any) -> ModelInfo:
         """Gather what is known of the model."""
         files = self.checkpoint.digests(self.options.trust_remote_code)
         weights = {path.name: files[path.name] for path in self.checkpoint.weights}
         return tower_info(
-            self.options, family, files, weights,
-            self.placement, ("transformers", self.library.__version__), tower,
-            revision=commit(self.checkpoint.folder), preprocessing=preprocessing, **facts,
+            self.options, family, files, weights, tower.placement if tower else self.placement,
+            ("transformers", self.library.__version__),
+            revision=commit(self.checkpoint.folder), **facts,
         )  # fmt: skip
 
 
@@ -268,7 +271,7 @@ def load_classifier(source: Source) -> TowerClassifier:
     facts = _facts(images) | prepare.facts
     facts |= {"probabilities": "sigmoid" if multi_label else "softmax"}
     dimension = None if head is None else head.in_features
-    info = source.info(model.config.model_type, facts, tower, dimension=dimension)
+    info = source.info(model.config.model_type, tower, preprocessing=facts, dimension=dimension)
     labels = tuple(model.config.id2label[index] for index in range(model.config.num_labels))
     batches = source.placement.batches()
     return TowerClassifier(info, labels, model, prepare, tower, batches, multi_label)
@@ -362,8 +365,9 @@ def load_dual_encoder(source: Source) -> HfDualEncoder:
     config = model.config
     info = source.info(
         family.name,
-        _facts(images, tokenizer, settings | {"lowercase": family.lowercase}) | prepare.facts,
         tower,
+        preprocessing=_facts(images, tokenizer, settings | {"lowercase": family.lowercase})
+        | prepare.facts,
         # Of a SigLIP the width of the text tower's last layer.
         dimension=int(
             getattr(config, "projection_dim", None)
@@ -475,7 +479,7 @@ def load_pair_scorer(source: Source) -> HfPairScorer:
     }
     prepare = source.preparation(images)
     facts = _facts(images, tokenizer, settings) | prepare.facts
-    info, placement = source.info(SCORERS[architecture], facts), source.placement
+    info, placement = source.info(SCORERS[architecture], preprocessing=facts), source.placement
     batches = placement.batches(), placement.batches()
     return HfPairScorer(info, model, prepare, tokenizer, settings, placement, *batches)
 
@@ -614,7 +618,8 @@ def load_answerer(source: Source) -> HfAnswerer:
     model = source.model("AutoModelForImageTextToText" if family.chat else architecture)
     prompt = processor.chat_template if family.chat else family.prompt
     facts = _facts(processor.image_processor, processor.tokenizer)
-    info = source.info(family.name, facts | {"prompt": prompt, "decoding": DECODING})
+    facts |= {"prompt": prompt, "decoding": DECODING}
+    info = source.info(family.name, preprocessing=facts)
     batches = source.placement.batches(AT_ONCE)
     return HfAnswerer(info, model, processor, family, source.placement, batches)
 
@@ -627,8 +632,8 @@ def _preview(target: str) -> Preview:
         settings = _config(path.parent) if path else {}
     except ModelError:
         settings = {}
-    architecture = Checkpoint(folder, settings, ()).architecture
-    if architecture.endswith("ForImageClassification"):
+    architecture = _architecture(settings)
+    if CLASSIFIER in architecture:
         names = settings.get("id2label") or {}
         labels = tuple(str(names[number]) for number in sorted(names, key=int))
         return Preview("classifier", labels, settings.get("hidden_size"))
@@ -679,29 +684,17 @@ def load(target: str, options: Options) -> Any:
 
 
 def _loader(architecture: str, library: Any) -> Callable[[Source], Any]:
-    auto = library.models.auto.modeling_auto
-    # The library's own lists name the class of a family, or several.
-    classifiers, chat = (
-        {
-            name
-            for value in names.values()
-            for name in ([value] if isinstance(value, str) else value)
-        }
-        for names in (
-            auto.MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING_NAMES,
-            auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES,
-        )
-    )
-    for known, loader in (
-        (ENCODERS, load_dual_encoder),
-        (SCORERS, load_pair_scorer),
-        (classifiers, load_classifier),
-        ({*ANSWERERS, *chat}, load_answerer),
-    ):
-        if architecture in known:
-            return loader
+    if architecture in ENCODERS:
+        return load_dual_encoder
+    if architecture in SCORERS:
+        return load_pair_scorer
+    if CLASSIFIER in architecture:
+        return load_classifier
+    chat = library.models.auto.modeling_auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES.values()
+    if architecture in ANSWERERS or architecture in chat:
+        return load_answerer
     raise ModelError(
         f"equipoise cannot audit the architecture {architecture!r}. It takes "
-        f"{', '.join(sorted([*ENCODERS, *SCORERS, *ANSWERERS]))}, …ForImageClassification, and "
+        f"{', '.join(sorted([*ENCODERS, *SCORERS, *ANSWERERS]))}, …{CLASSIFIER}, and "
         "chat models that see. To do: wrap it in a factory (python:module:factory)."
     )

@@ -264,8 +264,9 @@ def load(target: str, options: Options) -> OnnxClassifier:
     ModelError
         If a file is missing or holds no such graph, or another device or dtype was asked for.
     """
-    asked = (options.device, options.dtype, options.backend)
-    if not {*asked[:1]} <= {"auto", "cpu"} or not {*asked[1:]} <= {"auto", "float32"}:
+    if options.device not in {"auto", "cpu"} or (
+        not {options.dtype, options.backend} <= {"auto", "float32"}
+    ):
         raise ModelError(
             "onnx: runs on the CPU as the graph was exported. To do: leave device, dtype and "
             "backend at auto."
@@ -290,7 +291,6 @@ def load_onnx_classifier(
     path: str | Path,
     labels: Sequence[str],
     *,
-    threads: int = 1,
     batch_size: int = 256,
     name: str | None = None,
 ) -> OnnxClassifier:
@@ -304,8 +304,6 @@ def load_onnx_classifier(
         (n, dimension), is what the last layer sees.
     labels : sequence of str
         Names of the classes, in the order of the output.
-    threads : int
-        Threads for one operator. Operators run one after the other.
     batch_size : int
         Images in every call of the graph.
     name : str, optional
@@ -324,7 +322,7 @@ def load_onnx_classifier(
         raise ModelError(f"There is no model file {path}.")
     # Before the graph is loaded: it may name tensors outside its folder.
     files = digests(files_of(Path(path)), Path(path).parent)
-    session = _session(str(path), threads)
+    session = _session(str(path))
     outputs = session.get_outputs()
     info = ModelInfo(
         name=name or f"onnx:{path}",
@@ -339,14 +337,14 @@ def load_onnx_classifier(
     return OnnxClassifier(str(path), tuple(labels), session, batch_size, info)
 
 
-def _session(path: str, threads: int) -> Any:
-    """Load a graph to run on the CPU, and check its inputs and outputs."""
+def _session(path: str) -> Any:
+    """Load a graph to run on one thread of the CPU, and check its inputs and outputs."""
     try:
         import onnxruntime
     except ImportError as error:
         raise ModelError("onnxruntime is not installed. To do: pip install onnxruntime.") from error
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
+    options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
     options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
     # Waiting threads would otherwise spin and take the core from everything else.

@@ -135,7 +135,7 @@ def _tag(
             f"The weights {tag} of {architecture} are on no hub. To do: download them and name the "
             f"file: open_clip:{architecture}/path/to/weights."
         )
-    names = [name] if name else [WEIGHTS[0], WEIGHTS[2]]
+    names = [name] if name else [*WEIGHTS]
     wanted = [one for one in names if one.endswith(".safetensors") or options.allow_pickle]
     if not wanted:
         checked(Path(name), f"{architecture}/{tag}", options)
@@ -179,7 +179,7 @@ def _encoder(
         facts["tokens"] = hashlib.sha256(inner.to_str().encode()).hexdigest()
     info = tower_info(
         options, "open_clip", found.files, found.digest, placement,
-        ("open_clip", library.__version__), tower,
+        ("open_clip", library.__version__),
         revision=found.revision,
         dimension=int(some.shape[1]),
         scale=math.exp(model.logit_scale.item()),

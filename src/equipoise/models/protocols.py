@@ -1,7 +1,6 @@
 """What a model must offer to be audited: one of four small protocols."""
 
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from equipoise.core.arrays import Floats32
@@ -100,22 +99,18 @@ class Answerer(Model, Protocol):
 Offer = Literal["encoder", "classifier", "scorer", "answerer"]
 """What a model can do, by the name of its protocol."""
 
-PROTOCOLS: Mapping[Offer, type] = MappingProxyType(
-    {
-        "encoder": DualEncoder,
-        "scorer": PairScorer,
-        "classifier": Classifier,
-        "answerer": Answerer,
-    }
-)
-DESCRIPTIONS: Mapping[Offer, str] = MappingProxyType(
-    {
-        "encoder": "a dual encoder (images and texts in one space)",
-        "scorer": "a model that scores pairs of an image and a text",
-        "classifier": "a classifier",
-        "answerer": "a model that answers questions",
-    }
-)
+PROTOCOLS: Mapping[Offer, type] = {
+    "encoder": DualEncoder,
+    "scorer": PairScorer,
+    "classifier": Classifier,
+    "answerer": Answerer,
+}
+DESCRIPTIONS: Mapping[Offer, str] = {
+    "encoder": "a dual encoder (images and texts in one space)",
+    "scorer": "a model that scores pairs of an image and a text",
+    "classifier": "a classifier",
+    "answerer": "a model that answers questions",
+}
 
 
 def offer_of(model: Any) -> Offer | None:

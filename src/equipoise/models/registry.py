@@ -84,27 +84,20 @@ class Adapter:
 
     prefix: str
     load: Load
-    preview: Callable[[str], Preview]
-    identify: Identify | None
-    backends: bool
-    runs_code: bool
+    preview: Callable[[str], Preview] = lambda _: Preview()
+    identify: Identify | None = None
+    backends: bool = False
+    runs_code: bool = False
 
 
 _ADAPTERS: dict[tuple[str, bool], Adapter] = {}
 
 
-def adapter(
-    prefix: str,
-    *,
-    preview: Callable[[str], Preview] = lambda _: Preview(),
-    identify: Identify | None = None,
-    backends: bool = False,
-    runs_code: bool = False,
-    makes_images: bool = False,
-) -> Callable[[LoadT], LoadT]:
-    """Register the function that loads models of one library; see `Adapter`.
+def adapter(prefix: str, *, makes_images: bool = False, **facts: Any) -> Callable[[LoadT], LoadT]:
+    """Register the function that loads models of one library.
 
-    With `makes_images`, its models make images, see `equipoise.models.generators`.
+    With `makes_images`, its models make images, see `equipoise.models.generators`. Other
+    keywords are those of `Adapter`.
 
     Raises
     ------
@@ -121,17 +114,15 @@ def adapter(
     def register(load: LoadT) -> LoadT:
         if (prefix, makes_images) in _ADAPTERS:
             raise InputError(f"the prefix {prefix!r} is taken. To do: choose another one")
-        _ADAPTERS[prefix, makes_images] = Adapter(
-            prefix, load, preview, identify, backends, runs_code
-        )
+        _ADAPTERS[prefix, makes_images] = Adapter(prefix, load, **facts)
         return load
 
     return register
 
 
-def unregister(prefix: str, *, makes_images: bool = False) -> None:
-    """Remove an adapter, to define it again."""
-    del _ADAPTERS[prefix, makes_images]
+def unregister(prefix: str) -> None:
+    """Remove an adapter of models to audit, to define it again."""
+    del _ADAPTERS[prefix, False]
 
 
 def adapters(*, makes_images: bool = False) -> Mapping[str, Adapter]:

@@ -62,8 +62,8 @@ def load(target: str, options: Options) -> TowerClassifier:
     )  # fmt: skip
     tower = build_tower(placement, options, model, _outputs, prepare)
     info = tower_info(
-        options, "timm", found.files, found.digest, placement,
-        ("timm", library.__version__), tower,
+        options, "timm", found.files, found.digest, tower.placement,
+        ("timm", library.__version__),
         revision=found.revision,
         dimension=int(model.head_hidden_size or model.num_features),
         preprocessing={

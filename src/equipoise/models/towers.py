@@ -231,7 +231,6 @@ def tower_info(
     weights: Mapping[str, str],
     placement: Placement,
     library: tuple[str, str],
-    tower: Tower | None = None,
     **facts: Any,
 ) -> ModelInfo:
     """Gather the facts about a model of a torch library.
@@ -239,18 +238,15 @@ def tower_info(
     Parameters
     ----------
     options, placement
-        As it was loaded.
+        As it was loaded; of a model with a tower for images, the placement of the tower.
     family : str
     files, weights : mapping of str to str
         SHA-256 of every file that was read, and of the weights alone.
     library : (str, str)
         Name and version of the library.
-    tower : Tower, optional
-        Of a model with a tower for images: it says where that runs.
     facts
         Other fields of `ModelInfo`.
     """
-    placement = tower.placement if tower else placement
     versions = dict([("torch", str(placement.torch.__version__)), library])
     if placement.backend != "torch":
         versions[placement.backend] = version(placement.backend)

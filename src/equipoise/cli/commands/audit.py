@@ -209,6 +209,5 @@ def _show(result: AuditResult, run: Path) -> None:
     for text in (*map(sentence, leading(result.findings)), *changed(result), *disagreements):
         say(f"- {text}")
     say()
-    for text in result.manifest.notes:
-        say(f"note: {text}")
+    say_values({"notes": result.manifest.notes})
     say(f"report: {run / 'report.html'}")

@@ -158,6 +158,5 @@ def augment_command(
     for text in conclusions(result):
         say(f"- {text}")
     say()
-    for text in result.manifest.notes:
-        say(f"note: {text}")
+    say_values({"notes": result.manifest.notes})
     say(f"report: {target / 'report.html'}")

@@ -49,7 +49,6 @@ def new_command(config: Path, audit: str | None, study: str | None, as_json: boo
     """
     if study is not None and audit is not None:
         raise ConfigError("--audit and --study are both given. To do: give one of them")
-    check_output(config)
     if study is None:
         written = {config: template(audit or "predictions")}
     else:

@@ -163,10 +163,10 @@ def noise_region(image: Image, box: Box, random: np.random.Generator) -> Image:
     return made
 
 
-def cover_region(image: Image, box: Box, value: int = GREY) -> Image:
+def cover_region(image: Image, box: Box) -> Image:
     """Return an image whose face is one grey."""
     made = image.copy()
-    _cut(made, box)[:] = value
+    _cut(made, box)[:] = GREY
     return made
 
 

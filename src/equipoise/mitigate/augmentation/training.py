@@ -16,7 +16,7 @@ from equipoise.audits.config_fields import Section
 from equipoise.core.arrays import AnyArray, Bytes, Floats32, Integers
 from equipoise.core.errors import InputError, ModelError
 from equipoise.mitigate.augmentation.faces import Faces, PlainFaces
-from equipoise.mitigate.recipe import Count, Rate, read_state, save_state
+from equipoise.mitigate.recipe import Count, Rate, digest_of_images, read_state, save_state
 from equipoise.models import runtimes
 from equipoise.models.towers import last_linear, seen_by
 from equipoise.stats.streams import stream
@@ -155,12 +155,10 @@ def class_codes(classes: Sequence[str], labels: AnyArray) -> Integers:
 def digest_of(biased: Faces, balanced: Faces, seed: int) -> str:
     """Return a digest of the images, seed and libraries of an experiment, for its states."""
     facts = [seed, __version__, str(runtimes.torch("hf").__version__)]
-    digest = sha256(json.dumps(facts).encode())
     for faces in (biased, balanced):
-        digest.update(json.dumps([faces.labels.tolist(), faces.groups.tolist()]).encode())
-        for values in (np.asarray(faces.images), faces.regions.boxes, faces.regions.found):
-            digest.update(np.ascontiguousarray(values).data)
-    return digest.hexdigest()[:16]
+        columns = faces.labels, faces.groups, faces.regions.boxes, faces.regions.found
+        facts.append(digest_of_images(faces.images, *columns))
+    return sha256(json.dumps(facts).encode()).hexdigest()[:16]
 
 
 def train(job: Job, data: PlainFaces, checkpoint: Path) -> Any:
