@@ -31,7 +31,7 @@ def captioned(folder, *captions):
 
 
 def values(images, rule):
-    return rule(images).column(rule.name).values.tolist()
+    return rule(images).column(rule.name).to_list()
 
 
 def left_out(images, rule):

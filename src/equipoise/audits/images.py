@@ -350,8 +350,6 @@ def _placed(place: str, fix: str) -> Iterator[None]:
 
 
 def _check_columns(images: ImageSet, columns: Sequence[str], place: str) -> None:
-    if ID in images.columns:
-        raise ConfigError(f"{place}: rename the column {ID!r} of {images.name}, or name it as 'id'")
     for name in columns:
         if name not in images.columns:
             have = ", ".join(images.columns) or "none"
@@ -464,7 +462,7 @@ def _keys(section: PicturesConfig, images: ImageSet) -> Keys:
     column = section.path or (chosen.file_column if chosen else "")
     keys: list[str | None] = images.ids.tolist()
     if section.path or column in images.columns:
-        keys = images.column(str(column)).values.tolist()
+        keys = images.column(str(column)).to_list()
     if chosen and chosen.file_names == "addresses" and not section.path:
         return _last_parts(keys, images.name)
     return keys
@@ -493,8 +491,8 @@ def _pictures_of_set(
     column = "image" if section.crop is not None and section.crop.labels else None
     if any(rule.rule == "ids_from" for rule in section.rules):
         column = "original_id"
-    read_as = images.ids if column is None else images.column(column).values
+    read_as = images.ids if column is None else images.column(column).to_numpy()
     names = section.crop.columns or CORNERS if section.crop else ()
-    corners = corners_of({name: images.column(name).values.tolist() for name in names}, images.name)
+    corners = corners_of({name: images.column(name).to_list() for name in names}, images.name)
     paths = [keys[str(name)] for name in read_as]
     return _pictures(section, base, images.ids.tolist(), paths, corners, images.name)

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
+import polars as pl
 
 from equipoise.core import InputError
 from equipoise.core.arrays import Booleans, Floats
-from equipoise.data.image_set import ImageSet, Step
+from equipoise.data.image_set import LABEL, ImageSet, Step
 from equipoise.data.lexicons import lexicon
-from equipoise.data.outputs import Coded
 
 Terms = Mapping[str, Sequence[str]]
 FrozenTerms = tuple[tuple[str, tuple[str, ...]], ...]
@@ -30,7 +30,7 @@ EMPTY = "the cell is empty"
 
 def assigned(
     names: Sequence[str], member: Booleans, excluded: Mapping[str, Booleans]
-) -> tuple[Coded, dict[str, Any]]:
+) -> tuple[list[str | None], dict[str, int]]:
     """Give each image the one group that it is of, and count the others by reason.
 
     Parameters
@@ -48,8 +48,8 @@ def assigned(
     for reason, holds in reasons.items():
         left[reason] = int((open_ & holds).sum())
         open_ &= ~holds
-    groups = Coded(np.where(open_, member.argmax(axis=1), -1).astype(np.int32), tuple(names))
-    return groups, {"groups": groups.sizes(), "left_out": left}
+    places = np.where(open_, member.argmax(axis=1), -1).tolist()
+    return [None if place < 0 else names[place] for place in places], left
 
 
 class GroupRule:
@@ -82,18 +82,27 @@ class GroupRule:
     def _steps(self) -> str:
         raise NotImplementedError
 
-    def _add(self, images: ImageSet, groups: Coded, counts: Mapping[str, Any]) -> ImageSet:
-        return images.with_column(self.name, groups, Step(self.name, self.description, counts))
+    def _add(
+        self,
+        images: ImageSet,
+        groups: Sequence[str | None],
+        names: Iterable[str],
+        left_out: Mapping[str, int],
+        **counts: Any,
+    ) -> ImageSet:
+        sizes = {name: groups.count(name) for name in sorted({*names})}
+        told = {"groups": sizes, "left_out": left_out, **counts}
+        column = pl.Series(self.name, groups, dtype=pl.String)
+        return images.with_column(column, Step(self.name, self.description, told))
 
     def _regrouped(
-        self, images: ImageSet, column: str, groups: Mapping[str, str | None], **counts: Any
+        self, images: ImageSet, values: pl.Series, groups: Mapping[str, str | None], **counts: Any
     ) -> ImageSet:
         """Add the groups of the values of a column."""
-        values = images.column(column)
-        found = values.relabel([groups[value] for value in values.vocabulary])
-        empty, without = (int((one.codes < 0).sum()) for one in (values, found))
-        left = {EMPTY: empty, NO_VALUE: without - empty}
-        return self._add(images, found, {"groups": found.sizes(), "left_out": left, **counts})
+        found = [None if value is None else groups[value] for value in values]
+        left = {EMPTY: values.null_count(), NO_VALUE: found.count(None) - values.null_count()}
+        names = filter(None, groups.values())
+        return self._add(images, found, names, left, **counts)
 
 
 class TermRule(GroupRule):
@@ -234,32 +243,33 @@ class BoxGroups(TermRule):
         if boxes is None:
             raise InputError(f"{images.name} has no boxes; read a file of objects or instances")
         names, owners = [group for group, _ in self.terms], self.owners
-        places = [owners.get(text.casefold(), -1) for text in boxes.label.vocabulary]
-        group = np.array([*places, -1], dtype=np.int64)[boxes.label.codes]
-        area = boxes.corners[:, 2] * boxes.corners[:, 3]
-        share = area / _areas(images, self.size)[boxes.image]
+        group = np.array([owners.get(text.casefold(), -1) for text in boxes[LABEL]], dtype=np.int64)
+        image, area = images.places(boxes), (boxes["width"] * boxes["height"]).to_numpy()
+        share = area / _areas(images, self.size)[image]
         counted = (group >= 0) & (area >= self.size.pixels) & (share >= self.size.ignored)
 
         def member(used: Booleans) -> Booleans:
             found = np.zeros((len(images), len(names)), dtype=np.bool_)
-            found[boxes.image[used], group[used]] = True
+            found[image[used], group[used]] = True
             return found
 
         large = member(counted & (share >= self.size.needed))
         other = (member(counted) & ~large).any(axis=1)
         between = np.asarray(other & (large.sum(axis=1) == 1))
         small = np.asarray(member(group >= 0).any(axis=1) & ~large.any(axis=1))
-        groups, counts = assigned(names, large, {ONLY_SMALL: small, SMALL_OTHER: between})
-        counts["boxes"] = int((group >= 0).sum())
-        counts["boxes_ignored"] = int((group >= 0).sum() - counted.sum())
-        return self._add(images, groups, counts)
+        groups, left_out = assigned(names, large, {ONLY_SMALL: small, SMALL_OTHER: between})
+        used = int((group >= 0).sum())
+        return self._add(
+            images, groups, names, left_out, boxes=used, boxes_ignored=used - int(counted.sum())
+        )
 
 
 def _areas(images: ImageSet, size: BoxSize) -> Floats:
     """Return the area of each image in pixels; infinite where no share is asked for."""
     if not size.needed and not size.ignored:
         return np.full(len(images), np.inf)
-    area = images.column("width").numbers() * images.column("height").numbers()
+    width, height = (images.column(name).cast(pl.Float64) for name in ("width", "height"))
+    area = (width * height).fill_null(np.nan).to_numpy()
     if not (area > 0).all():
         image = images.ids[int(np.argmax(~(area > 0)))]
         raise InputError(f"{images.name}: the image {image!r} has no width or height above 0")
@@ -368,18 +378,20 @@ class CaptionGroups(TermRule):
         names = [group for group, _ in self.terms]
         patterns = [pattern_of(terms) for terms in (*dict(self.terms).values(), self.neutral)]
         found = np.zeros((len(images), len(patterns)), dtype=np.bool_)
-        for image, caption in zip(captions.image.tolist(), captions.texts.tolist(), strict=True):
+        places = images.places(captions)
+        for image, caption in zip(places.tolist(), captions["caption"], strict=True):
             text = folded(caption)
             found[image] |= [pattern.search(text) is not None for pattern in patterns]
         member, neutral = found[:, :-1], found[:, -1]
         without = np.ones(len(images), dtype=np.bool_)
-        without[captions.image] = False
+        without[places] = False
         excluded = {NO_CAPTION: without}
         if self.neutral_means == "no group":
             excluded[NEUTRAL] = neutral
-        groups, counts = assigned(names, member, excluded)
-        counts["images_with_neutral_terms"] = int(neutral.sum())
-        return self._add(images, groups, counts)
+        groups, left_out = assigned(names, member, excluded)
+        return self._add(
+            images, groups, names, left_out, images_with_neutral_terms=int(neutral.sum())
+        )
 
 
 def folded(text: str) -> str:
@@ -454,13 +466,12 @@ class ValueGroups(TermRule):
     def __call__(self, images: ImageSet, /) -> ImageSet:
         """Add the column; images of other values have no group and are counted."""
         owners, names = self.owners, [group for group, _ in self.terms]
-        known: dict[str, str | None] = dict.fromkeys(images.column(self.column).vocabulary)
-        for value in known:
-            place = owners.get(value.strip().casefold())
-            known[value] = None if place is None else names[place]
+        values = images.column(self.column)
+        places = {value: owners.get(value.strip().casefold()) for value in {*values.drop_nulls()}}
+        known = {value: None if at is None else names[at] for value, at in places.items()}
         other = sorted(value for value, group in known.items() if group is None)
         return self._regrouped(
-            images, self.column, known,
+            images, values, known,
             values_without_group=len(other), values_without_group_examples=other[:_EXAMPLES],
         )  # fmt: skip
 
@@ -515,18 +526,16 @@ class BandGroups(GroupRule):
         InputError
             When a value of the column is no number.
         """
-        values = images.column(self.column).vocabulary
-        try:
-            numbers = np.array([float(value) for value in values])
-        except ValueError:
-            numbers = np.array([np.nan])
-        if np.isnan(numbers).any():
+        column = images.column(self.column)
+        values = column.drop_nulls().unique()
+        numbers = values.str.strip_chars().cast(pl.Float64, strict=False).fill_null(np.nan)
+        if numbers.is_nan().any():
             raise InputError(
                 f"{images.name}, column {self.column!r}: a value is no number; expected numbers"
             )
         bands = np.searchsorted(self.bounds, numbers, side="right").tolist()
         named = dict(zip(values, (self.names[band] for band in bands), strict=True))
-        return self._regrouped(images, self.column, named)
+        return self._regrouped(images, column, named)
 
 
 def continents(

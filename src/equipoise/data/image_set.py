@@ -2,86 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
-import numpy as np
 import polars as pl
 
 from equipoise.core import DataError, InputError
-from equipoise.core.arrays import Booleans, Floats, Integers, Objects
+from equipoise.core.arrays import Booleans, Integers, Objects
 from equipoise.data.labels import Items, ItemSource, load_items
-from equipoise.data.outputs import Coded
-
-
-class Marked:
-    """Something that belongs to images, in one row each.
-
-    Attributes
-    ----------
-    image : ndarray of int64, shape (rows,)
-        Position of the image.
-    """
-
-    image: Integers
-
-    def take(self, kept: Booleans) -> Self:
-        """Return what belongs to the images kept, with their new positions."""
-        rows = np.flatnonzero(kept[self.image])
-        moved = (np.cumsum(kept) - 1)[self.image[rows]]
-        parts = {
-            name: part.take(rows) if isinstance(part, Coded) else part[rows]
-            for name, part in vars(self).items()
-        }
-        return type(self)(**parts | {"image": moved})
-
-
-@dataclass(frozen=True, eq=False)
-class Pairs(Marked):
-    """Labels by image, each pair once, in the order of images and then labels.
-
-    Attributes
-    ----------
-    image : ndarray of int64, shape (pairs,)
-        Position of the image.
-    label : Coded, shape (pairs,)
-    """
-
-    image: Integers
-    label: Coded
-
-
-@dataclass(frozen=True, eq=False)
-class Captions(Marked):
-    """Texts by image, in the order of images and then texts.
-
-    Attributes
-    ----------
-    image : ndarray of int64, shape (captions,)
-    texts : ndarray of str objects, shape (captions,)
-    """
-
-    image: Integers
-    texts: Objects
-
-
-@dataclass(frozen=True, eq=False)
-class Boxes(Marked):
-    """Boxes by image, in the order of images, labels and then corners.
-
-    Attributes
-    ----------
-    image : ndarray of int64, shape (boxes,)
-    label : Coded, shape (boxes,)
-        What the box holds; a box of two labels has two rows.
-    corners : ndarray of float64, shape (boxes, 4)
-        Left, top, width and height in pixels.
-    """
-
-    image: Integers
-    label: Coded
-    corners: Floats
+from equipoise.data.problems import match
 
 
 @dataclass(frozen=True)
@@ -102,20 +32,11 @@ class Step:
     counts: Mapping[str, Any]
 
 
-def coded(values: Sequence[str | None]) -> Coded:
-    """Encode some texts; None is missing."""
-    return Coded.of(pl.Series(values, dtype=pl.String))
-
-
-def pairs(labels: Iterable[tuple[int, str]]) -> Pairs:
-    """Return pairs of an image and a label, each once and in order."""
-    ordered = sorted({*labels})
-    image = np.array([position for position, _ in ordered], dtype=np.int64)
-    return Pairs(image, coded([text for _, text in ordered]))
-
-
 ID = "image_id"
 LABEL = "label"
+Schema = Mapping[str, type[pl.DataType]]
+CORNERS = ("left", "top", "width", "height")
+BOX: Schema = {LABEL: pl.String, **dict.fromkeys(CORNERS, pl.Float64)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,13 +48,15 @@ class ImageSet:
     name : str
         The files as given.
     format : str
-    ids : ndarray of str objects, shape (n,)
-        Each once, sorted as text.
-    columns : mapping of str to Coded, shape (n,)
-        Attributes and other facts as text; -1 where missing.
-    labels : Pairs or None
-    captions : Captions or None
-    boxes : Boxes or None
+    table : polars.DataFrame
+        `image_id`, each once and sorted as text, and attributes and other facts as text.
+    labels : polars.DataFrame or None
+        `image_id` and `label`: each pair once, sorted.
+    captions : polars.DataFrame or None
+        `image_id` and `caption`, sorted.
+    boxes : polars.DataFrame or None
+        `image_id`, `label`, and `left`, `top`, `width` and `height` in pixels, sorted. A box of
+        two labels has two rows.
     inputs : mapping
         Per file as given: "sha256", "bytes", "rows".
     counts : mapping
@@ -144,20 +67,29 @@ class ImageSet:
 
     name: str
     format: str
-    ids: Objects
-    columns: Mapping[str, Coded]
-    labels: Pairs | None
-    captions: Captions | None
-    boxes: Boxes | None
+    table: pl.DataFrame
+    labels: pl.DataFrame | None
+    captions: pl.DataFrame | None
+    boxes: pl.DataFrame | None
     inputs: Mapping[str, Mapping[str, Any]]
     counts: Mapping[str, Any]
     steps: tuple[Step, ...] = ()
 
     def __len__(self) -> int:
         """Return the number of images."""
-        return len(self.ids)
+        return len(self.table)
 
-    def column(self, name: str) -> Coded:
+    @property
+    def ids(self) -> Objects:
+        """Ids of the images, shape (n,)."""
+        return self.table[ID].to_numpy()
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns beside the id."""
+        return [name for name in self.table.columns if name != ID]
+
+    def column(self, name: str) -> pl.Series:
         """Return a column.
 
         Raises
@@ -170,9 +102,9 @@ class ImageSet:
                 f"{self.name} has no column {name!r}; expected one of "
                 f"{', '.join(map(repr, self.columns)) or 'none, since there are no columns'}"
             )
-        return self.columns[name]
+        return self.table[name]
 
-    def with_column(self, name: str, values: Coded, step: Step) -> ImageSet:
+    def with_column(self, values: pl.Series, step: Step) -> ImageSet:
         """Return the set with one more column, made by a rule.
 
         Raises
@@ -180,23 +112,29 @@ class ImageSet:
         InputError
             When there is such a column.
         """
-        if name in self.columns or name == ID:
+        if values.name in self.table.columns:
             raise InputError(
-                f"{self.name} has a column {name!r} already; expected another name: give the rule "
-                "a 'version'"
+                f"{self.name} has a column {values.name!r} already; expected another name: give "
+                "the rule a 'version'"
             )
-        columns = {**self.columns, name: values}
-        return replace(self, columns=columns, steps=(*self.steps, step))
+        return replace(self, table=self.table.with_columns(values), steps=(*self.steps, step))
+
+    def places(self, marks: pl.DataFrame) -> Integers:
+        """Return the position of the image of each label, caption or box."""
+        return match(marks[ID], self.table[ID])
 
     def take(self, kept: Booleans, step: Step) -> ImageSet:
         """Return the images that a rule keeps, with what belongs to them."""
+
+        def of_kept(marks: pl.DataFrame | None) -> pl.DataFrame | None:
+            return None if marks is None else marks.filter(kept[self.places(marks)])
+
         return replace(
             self,
-            ids=self.ids[kept],
-            columns={name: column.take(kept) for name, column in self.columns.items()},
-            labels=self.labels.take(kept) if self.labels else None,
-            captions=self.captions.take(kept) if self.captions else None,
-            boxes=self.boxes.take(kept) if self.boxes else None,
+            table=self.table.filter(kept),
+            labels=of_kept(self.labels),
+            captions=of_kept(self.captions),
+            boxes=of_kept(self.boxes),
             steps=(*self.steps, step),
         )
 
@@ -209,9 +147,7 @@ class ImageSet:
 
     def image_table(self) -> pl.DataFrame:
         """Return one row per image: its id and every column as text."""
-        columns = {name: column.values.tolist() for name, column in self.columns.items()}
-        data = {ID: self.ids.tolist(), **columns}
-        return pl.DataFrame(data, schema=dict.fromkeys(data, pl.String))
+        return self.table
 
     def label_table(self) -> pl.DataFrame:
         """Return the labels as a table with a row for each image and label.
@@ -221,26 +157,14 @@ class ImageSet:
         InputError
             When there are no labels.
         """
-        pairs = self.need_labels()
-        data = {ID: self.ids[pairs.image].tolist(), LABEL: pairs.label.values.tolist()}
-        return pl.DataFrame(data, schema=dict.fromkeys(data, pl.String))
-
-    def need_labels(self) -> Pairs:
-        """Return the labels.
-
-        Raises
-        ------
-        InputError
-            When there are none.
-        """
         if self.labels is None:
             raise InputError(f"{self.name} has no labels; combine it with a set that has some")
         return self.labels
 
     def items(self) -> Items:
         """Return the images as items with every column that has a value."""
-        named = tuple(name for name, column in self.columns.items() if (column.codes >= 0).any())
-        items = load_items(ItemSource(self.image_table(), ID, named), what="images")
+        named = tuple(name for name in self.columns if self.table[name].count())
+        items = load_items(ItemSource(self.table, ID, named), what="images")
         return replace(items, name=self.name, inputs=self.inputs)
 
 
@@ -341,27 +265,33 @@ def image_set(
     counts: Mapping[str, Any],
     steps: tuple[Step, ...] = (),
 ) -> ImageSet:
-    """Return what was gathered in an order that does not depend on that of the file."""
-    order = np.array(sorted(range(len(gathered.ids)), key=gathered.ids.__getitem__), dtype=np.int64)
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
-    columns = {
-        column: coded([values[row] for row in order.tolist()])
-        for column, values in gathered.columns.items()
-    }
-    labels = captions = boxes = None
-    if gathered.labels is not None:
-        labels = pairs((int(place[image]), label) for image, label in gathered.labels)
-    if gathered.captions is not None:
-        ordered = sorted((int(place[image]), text) for image, text in gathered.captions)
-        texts = np.array([text for _, text in ordered], dtype=object)
-        captions = Captions(np.array([image for image, _ in ordered], dtype=np.int64), texts)
-    if gathered.boxes is not None:
-        marked = sorted((int(place[image]), text, box) for image, text, box in gathered.boxes)
-        boxes = Boxes(
-            np.array([image for image, _, _ in marked], dtype=np.int64),
-            coded([label for _, label, _ in marked]),
-            np.array([corners for *_, corners in marked], dtype=np.float64).reshape(-1, 4),
+    """Return what was gathered in an order that does not depend on that of the file.
+
+    Raises
+    ------
+    DataError
+        When a column has the name of the ids.
+    """
+    if ID in gathered.columns:
+        raise DataError(
+            "a column has the name of the ids of images",
+            file=name,
+            column=ID,
+            fix="rename the column, or name it as `id`",
         )
-    ids = np.array(gathered.ids, dtype=object)[order]
-    return ImageSet(name, format, ids, columns, labels, captions, boxes, inputs, counts, steps)
+    data = {ID: gathered.ids, **gathered.columns}
+    table = pl.DataFrame(data, schema=dict.fromkeys(data, pl.String)).sort(ID)
+
+    def marks(rows: Iterable[tuple[Any, ...]] | None, schema: Schema) -> pl.DataFrame | None:
+        if rows is None:
+            return None
+        of_images = [(gathered.ids[image], *row) for image, *row in rows]
+        return pl.DataFrame(of_images, schema={ID: pl.String, **schema}, orient="row").sort(
+            ID, *schema
+        )
+
+    labels = marks(None if gathered.labels is None else {*gathered.labels}, {LABEL: pl.String})
+    captions = marks(gathered.captions, {"caption": pl.String})
+    corners = ((image, label, *box) for image, label, box in gathered.boxes or ())
+    boxes = marks(None if gathered.boxes is None else corners, BOX)
+    return ImageSet(name, format, table, labels, captions, boxes, inputs, counts, steps)

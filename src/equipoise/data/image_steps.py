@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 
 from equipoise.core import DataError, InputError
 from equipoise.core.arrays import Booleans
 from equipoise.data.files import read_whole, unknown_extension
 from equipoise.data.formats.rows import read_rows, utf8_text
-from equipoise.data.image_set import Gathered, ImageSet, Pairs, Step, image_set, pairs
+from equipoise.data.image_set import CORNERS, ID, LABEL, ImageSet, Step
 from equipoise.data.problems import listed, show
 
 
@@ -54,7 +55,7 @@ def leave_out_visual_genome(visual_genome: ImageSet) -> LeaveOutImages:
     ----------
     Hall et al. 2023, case study 1.
     """
-    ids = (one for one in visual_genome.column("coco_id").values if one is not None)
+    ids = visual_genome.column("coco_id").drop_nulls()
     return LeaveOutImages(frozenset(ids), "they are in Visual Genome too")
 
 
@@ -76,7 +77,7 @@ class LeaveOutUnlabelled:
             When the set has no labels at all.
         """
         kept = np.zeros(len(images), dtype=np.bool_)
-        kept[images.need_labels().image] = True
+        kept[images.places(images.label_table())] = True
         counts = {"images_left_out": int((~kept).sum())}
         return _kept(images, kept, Step("unlabelled", self.description, counts))
 
@@ -101,13 +102,12 @@ class LeaveOutLabels:
 
     def __call__(self, images: ImageSet, /) -> ImageSet:
         """Leave them out, counted; images that lose every label stay."""
-        pairs = images.need_labels()
-        out = pairs.label.among(self.labels)
-        left = len(self.labels & {*pairs.label.vocabulary})
+        pairs = images.label_table()
+        out = pairs[LABEL].is_in([*self.labels])
+        left = pairs.filter(out)[LABEL].n_unique()
         counts = {"labels_left_out": left, "pairs_left_out": int(out.sum())}
         step = Step("labels left out", self.description, counts)
-        labels = Pairs(pairs.image[~out], pairs.label.take(~out))
-        return replace(images, labels=labels, steps=(*images.steps, step))
+        return replace(images, labels=pairs.filter(~out), steps=(*images.steps, step))
 
 
 @dataclass(frozen=True)
@@ -134,34 +134,29 @@ class IdsFrom:
         InputError
             When an image has no name there, or two have the same.
         """
-        names = images.column(self.column).values.tolist()
-        if None in names or len({*names}) < len(names):
+        names = images.column(self.column)
+        if names.has_nulls() or names.n_unique() < len(names):
             raise InputError(
                 f"{images.name}, column {self.column!r}: an image has no name there, or two have "
                 "the same; expected a name for each image"
             )
-        columns = {n: c.values.tolist() for n, c in images.columns.items() if n != self.column}
-        gathered = Gathered(names, {**columns, "original_id": images.ids.tolist()})
-        if marks := images.labels:
-            gathered.labels = [*zip(marks.image.tolist(), marks.label.values, strict=True)]
-        if texts := images.captions:
-            gathered.captions = [*zip(texts.image.tolist(), texts.texts, strict=True)]
-        if boxes := images.boxes:
-            corners = map(tuple, boxes.corners.tolist())
-            gathered.boxes = [*zip(boxes.image.tolist(), boxes.label.values, corners, strict=True)]
-        return _made(images, gathered, Step("ids", self.description, {"images": len(images)}))
 
+        def renamed(marks: pl.DataFrame | None) -> pl.DataFrame | None:
+            if marks is None:
+                return None
+            return marks.with_columns(names[images.places(marks)].alias(ID)).sort(marks.columns)
 
-def _made(images: ImageSet, gathered: Gathered, step: Step, of: str = "") -> ImageSet:
-    """Return images that a step makes of others."""
-    return image_set(
-        gathered,
-        name=images.name,
-        format=f"{of}{images.format}",
-        inputs=images.inputs,
-        counts=images.counts,
-        steps=(*images.steps, step),
-    )
+        table = images.table.with_columns(names.alias(ID), images.table[ID].alias("original_id"))
+        dropped = table if self.column == "original_id" else table.drop(self.column)
+        step = Step("ids", self.description, {"images": len(images)})
+        return replace(
+            images,
+            table=dropped.sort(ID),
+            labels=renamed(images.labels),
+            captions=renamed(images.captions),
+            boxes=renamed(images.boxes),
+            steps=(*images.steps, step),
+        )
 
 
 def combine(first: ImageSet, second: ImageSet) -> ImageSet:
@@ -199,10 +194,10 @@ def combine(first: ImageSet, second: ImageSet) -> ImageSet:
         a,
         name=f"{first.name}, {second.name}",
         format=f"{first.format}, {second.format}",
-        columns={**b.columns, **a.columns},
-        labels=a.labels or b.labels,
-        captions=a.captions or b.captions,
-        boxes=a.boxes or b.boxes,
+        table=b.table.with_columns(a.table.get_columns()),
+        labels=b.labels if a.labels is None else a.labels,
+        captions=b.captions if a.captions is None else a.captions,
+        boxes=b.boxes if a.boxes is None else a.boxes,
         inputs={**first.inputs, **second.inputs},
         counts={first.format: first.counts, second.format: second.counts},
         steps=(*first.steps, *second.steps, step),
@@ -210,7 +205,7 @@ def combine(first: ImageSet, second: ImageSet) -> ImageSet:
 
 
 def _among(images: ImageSet, ids: Set[str]) -> Booleans:
-    return np.array([one in ids for one in images.ids], dtype=np.bool_)
+    return images.table[ID].is_in([*ids]).to_numpy()
 
 
 def _kept(images: ImageSet, kept: Booleans, step: Step) -> ImageSet:
@@ -218,9 +213,6 @@ def _kept(images: ImageSet, kept: Booleans, step: Step) -> ImageSet:
     if not kept.any():
         raise InputError(f"{images.name}: no image is left where {step.description}")
     return images.take(kept, step)
-
-
-_CORNERS = ("left", "top", "right", "bottom")
 
 
 @dataclass(frozen=True)
@@ -279,51 +271,48 @@ class CropBoxes:
         boxes = images.boxes
         if boxes is None or not {"width", "height"} <= {*images.columns}:
             raise InputError(f"{images.name} has no boxes, or no widths and heights of its images")
-        wanted = boxes.label.among(self.labels)
-        large = wanted & (boxes.corners[:, 2] * boxes.corners[:, 3] >= self.pixels)
-        image, corners = boxes.image[large], boxes.corners[large]
+        wanted = boxes.filter(pl.col(LABEL).is_in([*self.labels]))
+        large = wanted.filter(pl.col("width") * pl.col("height") >= self.pixels)
+        image, corners = images.places(large), large.select(CORNERS).to_numpy()
         # A missing size would cut everything away; 0 does so openly, and is counted.
-        ends = np.column_stack(
-            [np.nan_to_num(images.column(side).numbers())[image] for side in ("width", "height")]
-        )
+        sizes = images.table.select(pl.col("width", "height").cast(pl.Float64).fill_null(0))
+        whole = sizes.to_numpy()[image]
         low = np.floor(corners[:, :2] - self.margin * corners[:, 2:])
         high = np.ceil(corners[:, :2] + (1 + self.margin) * corners[:, 2:])
-        cut = np.column_stack([np.clip(low, 0, ends), np.clip(high, 0, ends)]).astype(np.int64)
+        cut = np.column_stack([np.clip(low, 0, whole), np.clip(high, 0, whole)]).astype(np.int64)
         inside = (cut[:, 2] > cut[:, 0]) & (cut[:, 3] > cut[:, 1])
         unique = np.unique(np.column_stack([image, cut])[inside], axis=0)
         if not len(unique):
             raise InputError(
                 f"{images.name} leaves no box for {self.description}; expected some of its "
-                f"{listed(boxes.label.vocabulary)}, large enough and inside their images"
+                f"{listed(boxes[LABEL].unique().sort())}, large enough and inside their images"
             )
         owner = unique[:, 0]
         counts: Mapping[str, int] = {
-            "boxes": int(wanted.sum()),
-            "boxes_too_small": int(wanted.sum() - large.sum()),
+            "boxes": len(wanted),
+            "boxes_too_small": len(wanted) - len(large),
             "boxes_outside": int((~inside).sum()),
             "boxes_of_the_same_corners": int(inside.sum() - len(unique)),
             "images_without_crop": int(len(images) - len(np.unique(owner))),
         }
-        numbers = (np.arange(len(owner)) - np.searchsorted(owner, owner)).tolist()
-        sources = images.ids[owner].tolist()
-        columns = {
-            name: column.values[owner].tolist()
-            for name, column in images.columns.items()
-            if name not in ("width", "height", "image")
-        }
-        columns |= {"image": sources}
-        columns |= {name: [*map(str, unique[:, 1 + at])] for at, name in enumerate(_CORNERS)}
-        ids = [f"{name}#{number}" for name, number in zip(sources, numbers, strict=True)]
-        gathered = Gathered(ids, columns)
-        if (pairs := images.labels) is not None:
-            starts, stops = (np.searchsorted(pairs.image, owner, side=s) for s in ("left", "right"))
-            spans = zip(starts.tolist(), stops.tolist(), strict=True)
-            gathered.labels = [
-                (crop, text)
-                for crop, span in enumerate(spans)
-                for text in pairs.label.values[slice(*span)].tolist()
-            ]
-        return _made(images, gathered, Step("crops", self.description, counts), "crops of ")
+        numbers = pl.Series(np.arange(len(owner)) - np.searchsorted(owner, owner))
+        sources = images.table[ID][owner].alias("image")
+        ends = pl.DataFrame(unique[:, 1:], schema=["left", "top", "right", "bottom"], orient="row")
+        ids = (sources + "#" + numbers.cast(pl.String)).alias(ID)
+        table = images.table[owner].with_columns(ids, sources, *ends.cast(pl.String))
+        labels = images.labels
+        if labels is not None:
+            pairs = table.select(ID, "image").join(labels, left_on="image", right_on=ID)
+            labels = pairs.select(ID, LABEL).sort(ID, LABEL)
+        return replace(
+            images,
+            format=f"crops of {images.format}",
+            table=table.drop("width", "height").sort(ID),
+            labels=labels,
+            captions=None,
+            boxes=None,
+            steps=(*images.steps, Step("crops", self.description, counts)),
+        )
 
 
 FORMATS = ".csv, .tsv, .json, .yaml or .yml"
@@ -377,24 +366,24 @@ class ClassMapping:
         InputError
             When the set has no labels, or none of them is in the mapping.
         """
-        old = images.need_labels()
-        classes = self.by_label
-        vocabulary = [old.label.vocabulary[code] for code in np.unique(old.label.codes)]
-        unmapped = sorted(label for label in vocabulary if label not in classes)
+        old = images.label_table()
+        vocabulary = {*old[LABEL]}
+        unmapped = sorted(vocabulary - {*self.by_label})
         if len(unmapped) == len(vocabulary):
             raise InputError(
                 f"the mapping {self.name!r} has none of the labels of {images.name}, such as "
                 f"{', '.join(map(show, unmapped[:_EXAMPLES]))}"
             )
-        labels = zip(old.image.tolist(), old.label.values.tolist(), strict=True)
-        new = pairs((image, one) for image, text in labels for one in classes.get(text, ()))
+        pairs = pl.DataFrame(sorted(self.pairs), schema=[LABEL, "class"], orient="row")
+        new = old.join(pairs, on=LABEL).select(ID, pl.col("class").alias(LABEL))
+        new = new.unique().sort(ID, LABEL)
         counts = {
             "labels": len(vocabulary),
             "labels_without_class": len(unmapped),
             "labels_without_class_examples": unmapped[:_EXAMPLES],
-            "classes": len(new.label.vocabulary),
-            "classes_without_images": len({*self.by_class} - {*new.label.vocabulary}),
-            "images_without_class": int(len(images) - len(np.unique(new.image))),
+            "classes": new[LABEL].n_unique(),
+            "classes_without_images": len({*self.by_class} - {*new[LABEL]}),
+            "images_without_class": len(images) - new[ID].n_unique(),
         }
         step = Step(f"classes of {self.name}", self.description, counts)
         return replace(images, labels=new, steps=(*images.steps, step))

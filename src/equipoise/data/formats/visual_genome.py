@@ -17,7 +17,7 @@ from equipoise.core import DataError, InputError
 from equipoise.data.cells import number_texts
 from equipoise.data.formats.registry import data_format
 from equipoise.data.formats.rows import Id, Number, Records, Text, read_json
-from equipoise.data.image_set import Gathered, ImageSet, Places, image_set
+from equipoise.data.image_set import ID, Gathered, ImageSet, Places, image_set
 
 
 class _Object(BaseModel):
@@ -113,7 +113,7 @@ def read_visual_genome(
                     fix="use both files of one and the same version of the data",
                 )
         order = [rows[image] for image in images]
-        gathered.columns = {n: one.values[order].tolist() for n, one in sizes.columns.items()}
+        gathered.columns = sizes.table[order].drop(ID).to_dict(as_series=False)
         counts["images_without_objects_file"] = len(sizes) - len(images)
         inputs |= sizes.inputs
     name = ", ".join(inputs)
