@@ -280,7 +280,7 @@ class Opened:
         ids, file, inputs = self._ids(items)
         known, alone = pl.Series(items.id, items.ids, dtype=pl.String), 0
         if ids is not None and len(ids) == len(absent):
-            check_ids(ids, file, fix="remove the repeated rows")
+            check_ids(ids, file)
             present = np.flatnonzero(~absent)
             texts = ids.gather(present)
             positions = match(texts, known)

@@ -14,7 +14,7 @@ import polars as pl
 from equipoise.core import DataError
 from equipoise.core.arrays import Objects
 from equipoise.data.outputs import Coded
-from equipoise.data.problems import check_ids, listed, show
+from equipoise.data.problems import check_ids, listed, match, show
 from equipoise.data.sources import LabelSource, unused_entries
 from equipoise.data.tables import read_table
 
@@ -52,28 +52,22 @@ def read_labels(source: LabelSource) -> LabelRows:
     Raises
     ------
     DataError
-        When ids are empty or repeat, the target has fewer than two classes, an attribute is
-        missing everywhere, or no attribute has two values.
+        As `load_items`; also when the target has fewer than two classes, or no attribute has two
+        values.
     """
-    table = read_table(
-        source.table,
-        texts=source.columns,
-        role="labels",
-        encoding=source.encoding,
-        delimiter=source.delimiter,
+    rows = ItemSource(
+        source.table, source.id, source.labelled, source.missing, source.encoding, source.delimiter
     )
-    check_ids(table.texts[source.id], table.name)
-    order = table.texts[source.id].arg_sort()
-    texts = {name: column.gather(order) for name, column in table.texts.items()}
-    columns = {name: without(Coded.of(texts[name]), source.missing) for name in source.labelled}
-    raw, mapping = Coded(np.full(table.rows, -1, dtype=np.int32), ()), dict(source.map or {})
+    items = load_items(rows, what="labels")
+    ids = pl.Series(source.id, items.ids, dtype=pl.String).sort()
+    order = match(ids, pl.Series(items.ids, dtype=pl.String))
+    columns = {name: column.take(order) for name, column in items.coded.items()}
+    raw, mapping = Coded(np.full(len(items), -1, dtype=np.int32), ()), dict(source.map or {})
     if source.target is not None:
         raw = columns[source.target]
     target = raw.relabel([mapping.get(label, label) for label in raw.vocabulary])
     attributes = {name: columns[name] for name in source.attributes}
     needed = {source.target: target} if source.target is not None else {}
-    for name, column in (needed | attributes).items():
-        _check_some(column, table.name, name, source.missing)
     single = [name for name, column in attributes.items() if len(column.vocabulary) == 1]
     # One constant attribute beside another that varies does no harm: the audit says so.
     constant = [name for name, column in needed.items() if len(column.vocabulary) == 1]
@@ -82,37 +76,25 @@ def read_labels(source: LabelSource) -> LabelRows:
         raise DataError(
             f"every row has the value {show((needed | attributes)[constant[0]].vocabulary[0])}, "
             "which leaves nothing to compare",
-            file=table.name,
+            file=items.name,
             column=constant[0],
             expected="two or more classes, and an attribute with two or more values",
             fix="name another column as `target:` or under `groups:`, or look at `map:`",
         )
     counts = {
-        "rows": table.rows,
-        "missing": {name: int((column.codes < 0).sum()) for name, column in columns.items()},
+        **items.counts,
         "mapped": sum(n for label, n in raw.sizes().items() if mapping.get(label, label) != label),
         **unused_entries(mapping, raw.vocabulary),
     }
     unit = None if source.unit is None else columns[source.unit]
-    ids = texts[source.id]
-    return LabelRows(table.name, source.target, ids, target, attributes, unit, table.digest, counts)
+    digest = items.inputs[items.name]
+    return LabelRows(items.name, source.target, ids, target, attributes, unit, digest, counts)
 
 
 def without(column: Coded, missing: tuple[str, ...]) -> Coded:
     """Return a column where the empty cell and the texts listed are missing."""
     none = {"", *missing}
     return column.relabel([None if text in none else text for text in column.vocabulary])
-
-
-def _check_some(column: Coded, file: str, name: str, missing: tuple[str, ...]) -> None:
-    if not column.vocabulary:
-        raise DataError(
-            "every cell is missing",
-            file=file,
-            column=name,
-            expected="a value in at least some rows",
-            fix=f"name another column, or look at `missing:` (now {listed(missing)})",
-        )
 
 
 @dataclass(frozen=True)
@@ -200,10 +182,17 @@ def load_items(source: ItemSource, *, what: str = "items") -> Items:
         encoding=source.encoding,
         delimiter=source.delimiter,
     )
-    check_ids(table.texts[source.id], table.name, fix="remove the repeated rows")
+    check_ids(table.texts[source.id], table.name)
     coded = {n: without(Coded.of(table.texts[n]), source.missing) for n in source.columns}
     for name, column in coded.items():
-        _check_some(column, table.name, name, source.missing)
+        if not column.vocabulary:
+            raise DataError(
+                "every cell is missing",
+                file=table.name,
+                column=name,
+                expected="a value in at least some rows",
+                fix=f"name another column, or look at `missing:` (now {listed(source.missing)})",
+            )
     missing = {name: int((column.codes < 0).sum()) for name, column in coded.items()}
     ids = table.texts[source.id].to_numpy()
     counts = {"rows": table.rows, "missing": missing}

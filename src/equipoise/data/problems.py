@@ -78,15 +78,9 @@ def check_columns(
 
 
 EXAMPLES = 3
-REPEATED_IN_TABLE = (
-    "remove the repeated rows; for one row per rank give `rank:`; for repeated "
-    "measurements give each row its own id and name the repeating column as `unit:`"
-)
 
 
-def check_ids(
-    ids: pl.Series, file: str, *, unique: bool = True, fix: str = REPEATED_IN_TABLE
-) -> None:
+def check_ids(ids: pl.Series, file: str, *, unique: bool = True) -> None:
     """Raise on the first empty id, and on the first two rows of one id unless told otherwise."""
     empty = (ids.is_null() | (ids.str.strip_chars() == "")).arg_true()
     if len(empty):
@@ -107,7 +101,8 @@ def check_ids(
             file=file,
             column=ids.name or None,
             expected="every id once",
-            fix=fix,
+            fix="remove the repeated rows, or give each row an id of its own and name the column "
+            "that repeats, such as `unit:`; name the column of ranks as `rank:`",
         )
 
 

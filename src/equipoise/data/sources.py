@@ -165,11 +165,6 @@ class LabelSource:
     delimiter: str = ","
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        """Every column that is read, each once."""
-        return tuple(dict.fromkeys((self.id, *self.labelled)))
-
-    @property
     def labelled(self) -> tuple[str, ...]:
         """The columns that say something of an image, each once."""
         named = (self.target, *self.attributes, self.unit)

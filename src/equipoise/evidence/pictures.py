@@ -255,7 +255,7 @@ def sorted_by_id(
     """Return the pictures in the order of their ids, after a check that each is there once."""
     if not ids:
         raise DataError("there are no images", file=name)
-    check_ids(pl.Series("", ids, dtype=pl.String), name, fix="give each image an id of its own")
+    check_ids(pl.Series("", ids, dtype=pl.String), name)
     order = sorted(range(len(ids)), key=ids.__getitem__)
     whole = np.empty(len(ids), dtype=object)
     whole[:] = ids

@@ -72,7 +72,7 @@ def read_huggingface(
         one: _texts(rows.column(one), name, one, classes.get(one)) for one in rows.column_names
     }
     if id:
-        check_ids(columns[id], name, fix="leave `id` out: rows are then numbered")
+        check_ids(columns[id], name)
     digits = len(str(max(len(rows) - 1, 0)))
     numbers = (f"{row:0{digits}d}" for row in range(len(rows)))
     ids = columns.pop(id).to_list() if id else [*numbers]

@@ -150,7 +150,7 @@ def read_rows(
     with as_formats_are():
         table = read_table(path, texts=names, role=role, encoding=encoding, delimiter=delimiter)
     if id:
-        check_ids(table.texts[id], table.name, unique=unique, fix="remove one of the repeated rows")
+        check_ids(table.texts[id], table.name, unique=unique)
     empty = {"", *missing}
     cells = {
         name: [
