@@ -94,23 +94,20 @@ def generated(
     folder: Path, paths: Sequence[Path], table: pa.Table, info: Mapping[str, Any], computed: int = 0
 ) -> Generated:
     """Return the images in the parts of a folder, sorted by id."""
-    starts: list[int] = []
-    stretches: list[tuple[int, int]] = []
+    stretches: list[tuple[int, TableFile, int]] = []
     images: list[tuple[str, int]] = []
-    files = []
     row = 0
-    for number, path in enumerate(paths):
+    for path in paths:
         part, metadata, stat = read_part(path), pq.read_metadata(path), path.stat()
-        files.append(TableFile(str(path), (stat.st_mtime_ns, stat.st_size)))
+        file = TableFile(str(path), (stat.st_mtime_ns, stat.st_size))
         made = pc.equal(part["state"], "image").to_pylist()
         images += compress(zip(part["image_id"].to_pylist(), count(row)), made)
         for group in range(metadata.num_row_groups):
-            starts.append(row)
-            stretches.append((number, group))
+            stretches.append((row, file, group))
             row += metadata.row_group(group).num_rows
     names, places = zip(*sorted(images), strict=True) if images else ((), ())
     ids = np.array(names, dtype=object)
-    rows = Rows(tuple(files), tuple(starts), tuple(stretches), "image", places)
+    rows = Rows(tuple(stretches), "image", places)
     facts = {
         "sha256": one_digest({path.name: sha256_of(path) for path in paths}),
         "bytes": sum(path.stat().st_size for path in paths),

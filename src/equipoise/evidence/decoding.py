@@ -121,7 +121,7 @@ def pixels(data: bytes, decoding: Decoding, crop: Integers | None = None) -> Ima
         return _cut(levels, _orientation(picture), crop, decoding)
     except (ImageError, MissingExtraError):
         raise
-    except (Pillow.DecompressionBombError, Pillow.DecompressionBombWarning):
+    except Pillow.DecompressionBombError:
         raise ImageError(
             f"it has more than {decoding.max_pixels:,} pixels, or more than Pillow allows"
         ) from None

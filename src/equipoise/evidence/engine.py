@@ -416,8 +416,6 @@ class Cluster:
         self._cpus = max(sum(cpus) // (2 * gpus), 1) if gpus else min(cpus)
         self._ask, self._decoding = Ask(model, options, request), decoding
         (identity,) = self._run(self._ask, [0])
-        if identity.info is None:
-            raise ModelError(identity.trouble)
         self.info, self.names = identity.info, identity.names
 
     def outcomes(

@@ -8,6 +8,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -20,6 +21,7 @@ import pyarrow.parquet as pq
 from equipoise.core.arrays import Integers, Objects
 from equipoise.core.errors import DataError
 from equipoise.core.files import open_regular, read_regular, read_table
+from equipoise.data.cells import as_text
 from equipoise.data.formats.rows import row_files
 from equipoise.data.problems import check_ids
 
@@ -281,20 +283,15 @@ class Rows:
 
     Attributes
     ----------
-    files : tuple of TableFile
-    starts : tuple of int
-        The number of the first row of each stretch of rows that is read together.
-    stretches : tuple of (int, int)
-        Where each stretch lies: which file, which group of rows in it.
+    stretches : tuple of (int, TableFile, int)
+        Rows that are read together: the number of the first, their file, the group of rows in it.
     column : str
         That holds the images: bytes, or a struct of `bytes` and `path`.
     places : tuple of int
         The row of each picture.
     """
 
-    files: tuple[TableFile, ...]
-    starts: tuple[int, ...]
-    stretches: tuple[tuple[int, int], ...]
+    stretches: tuple[tuple[int, TableFile, int], ...]
     column: str
     places: tuple[int, ...]
 
@@ -310,9 +307,9 @@ class Rows:
     def _found(self, place: int) -> tuple[TableFile, int, int]:
         """Return the file of a picture, the group of rows in it, and the row in the group."""
         row = self.places[place]
-        at = bisect_right(self.starts, row) - 1
-        number, group = self.stretches[at]
-        return self.files[number], group, row - self.starts[at]
+        at = bisect_right(self.stretches, row, key=itemgetter(0)) - 1
+        first, file, group = self.stretches[at]
+        return file, group, row - first
 
     def where(self, place: int) -> str:
         """Return the file and row of one picture."""
@@ -354,14 +351,13 @@ def pictures_on_disk(
             with open_regular(path) as opened:  # Arrow would wait for a pipe
                 found = os.fstat(opened.fileno())
             files.append(TableFile(str(path), (found.st_mtime_ns, found.st_size)))
-        starts, stretches, n = [], [], 0
-        for number, file in enumerate(files):
+        stretches, n = [], 0
+        for file in files:
             kind = _schema(file, image, name)
             if not (pa.types.is_struct(kind) or "binary" in str(kind)):
                 raise DataError(f"it holds {kind}, no images", file=name, column=image)
             for group, rows in enumerate(_sizes(file)):
-                starts.append(n)
-                stretches.append((number, group))
+                stretches.append((n, file, group))
                 n += rows
         ids = [f"{row:0{len(str(n - 1))}d}" for row in range(n)]
         if id is not None:
@@ -369,11 +365,11 @@ def pictures_on_disk(
             for file in files:
                 _schema(file, id, name)
                 held = _mapped(file) if file.mapped else read_table(Path(file.path), [id])
-                ids += ["" if value is None else str(value) for value in held[id].to_pylist()]
+                ids += as_text(held[id], name, id).fill_null("").to_list()
     except (OSError, KeyError, ValueError, pa.ArrowException) as error:
         told = str(error).partition("\n")[0]
         raise DataError(f"it cannot be read: {told}", file=name) from error
-    source = Rows(tuple(files), tuple(starts), tuple(stretches), image, tuple(range(n)))
+    source = Rows(tuple(stretches), image, tuple(range(n)))
     return sorted_by_id(name, ids, source, None)
 
 

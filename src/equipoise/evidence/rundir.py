@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import glob
-import hashlib
 import json
 import os
 import re
@@ -16,6 +15,8 @@ from pathlib import Path, PurePosixPath
 
 from equipoise.core.errors import RunError
 from equipoise.data.problems import listed
+from equipoise.evidence.store import write
+from equipoise.models.info import sha256_of
 
 LIST = "files.json"
 _TO_DO = "To do: choose another --out, or free space there"
@@ -24,7 +25,7 @@ _TO_DO = "To do: choose another --out, or free space there"
 def write_list(folder: Path) -> None:
     """Write `files.json`: the SHA-256 of every file in a folder, by relative path."""
     paths = (path for path in sorted(folder.rglob("*")) if path.is_file())
-    digests = {path.relative_to(folder).as_posix(): _digest(path) for path in paths}
+    digests = {path.relative_to(folder).as_posix(): sha256_of(path) for path in paths}
     _write(folder, {name: digest for name, digest in digests.items() if name != LIST})
 
 
@@ -36,14 +37,12 @@ def relist(folder: Path, path: Path) -> None:
     except ValueError:
         return
     if files is not None and name in files:
-        _write(folder, {**files, name: _digest(folder / name)})
+        _write(folder, {**files, name: sha256_of(folder / name)})
 
 
 def _write(folder: Path, files: Mapping[str, str]) -> None:
     text = json.dumps({"written_by": "equipoise", "files": files}, indent=1)
-    partial = folder / f".{LIST}.partial"
-    partial.write_text(f"{text}\n", encoding="utf-8", newline="\n")
-    partial.replace(folder / LIST)
+    write(folder / LIST, f"{text}\n".encode())
 
 
 def read_list(folder: Path) -> Mapping[str, str] | None:
@@ -74,15 +73,10 @@ def foreign_files(folder: Path) -> list[str]:
         elif path.is_dir():
             own = name in known
         else:
-            own = name == LIST or (name in files and _digest(path) == files[name])
+            own = name == LIST or (name in files and sha256_of(path) == files[name])
         if not own:
             found.append(name)
     return sorted(found)
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @contextmanager
