@@ -106,7 +106,7 @@ def _planted(result: AuditResult) -> Iterator[dict[str, Any]]:
                 "found_effect_size": effect.value,
                 "low": effect.ci_low,
                 "high": effect.ci_high,
-                "paper_effect_size": variant.published.effect_sizes[place],
+                "paper_effect_size": variant.published[place],
                 "demographic_parity": found[name, "demographic_parity", shape].value,
                 "equalized_odds": found[name, "equalized_odds", shape].value,
             }

@@ -6,7 +6,7 @@ of a larger one.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cache
 from itertools import product
 
@@ -212,7 +212,7 @@ class Factors:
 
     def take(self, rows: Positions | slice) -> "Factors":
         """Return the factors of some rows."""
-        return Factors(**{one.name: getattr(self, one.name)[rows] for one in fields(self)})
+        return Factors(**{name: values[rows] for name, values in vars(self).items()})
 
 
 def draw_poses(
@@ -259,7 +259,7 @@ def degrade(images: Bytes, *, seed: int) -> Bytes:
     for start in range(0, len(images), _CHUNK):
         part = images[start : start + _CHUNK].astype(np.float32)
         part = _smoothed(_smoothed(part, axis=1), axis=2)
-        part += noise.standard_normal(part.shape, dtype=np.float32) * np.float32(NOISE)
+        part += noise.standard_normal(part.shape, dtype=np.float32) * NOISE
         degraded[start : start + _CHUNK] = np.clip(np.rint(part), 0.0, 255.0)
     return degraded
 
@@ -275,11 +275,11 @@ def _smoothed(images: Floats32, *, axis: int) -> Floats32:
 
 
 def _render_chunk(factors: Factors) -> Bytes:
-    column = np.arange(IMAGE_SIZE, dtype=np.float32) + np.float32(0.5 - IMAGE_SIZE / 2.0)
+    column = np.arange(IMAGE_SIZE, dtype=np.float32) + (0.5 - IMAGE_SIZE / 2.0)
     grey = factors.grey[:, None] + factors.slope[:, None] * (column / IMAGE_SIZE)
-    behind = np.float32(255.0) * grey.astype(np.float32)[:, None, :]
+    behind = 255.0 * grey.astype(np.float32)[:, None, :]
     bars = np.stack([_bars(column, upright=upright) for upright in (False, True)])[factors.frame]
-    behind = behind + bars * (np.float32(_INK) - behind)
+    behind = behind + bars * (_INK - behind)
     ink = RGB[factors.hue] * factors.light.astype(np.float32)[:, None]
     covered = _coverage(factors, column)[..., None]
     drawn = behind[..., None] + covered * (ink[:, None, None, :] - behind[..., None])
@@ -302,17 +302,17 @@ def _coverage(factors: Factors, column: Floats32) -> Floats32:
     }
     right = column[None, None, :] - single["x"][:, None, None]
     down = column[None, :, None] - single["y"][:, None, None]
-    scale = np.float32(CELLS / (2.0 * REACH)) / single["side"]
+    scale = CELLS / (2.0 * REACH) / single["side"]
     cos = (np.cos(single["turn"]) * scale)[:, None, None]
     sin = (np.sin(single["turn"]) * scale)[:, None, None]
     # A turn of the glyph is a turn of the pixels the other way; rows count downwards.
-    across = np.clip(cos * right - sin * down + np.float32(CELLS / 2), 0, CELLS - 1)
-    below = np.clip(sin * right + cos * down + np.float32(CELLS / 2), 0, CELLS - 1)
-    shape = (factors.subject // len(FILLS)).astype(np.int32)[:, None, None] * np.int32(CELLS**2)
-    cell = below.astype(np.int32) * np.int32(CELLS) + across.astype(np.int32) + shape
+    across = np.clip(cos * right - sin * down + CELLS / 2, 0, CELLS - 1)
+    below = np.clip(sin * right + cos * down + CELLS / 2, 0, CELLS - 1)
+    shape = (factors.subject // len(FILLS)).astype(np.int32)[:, None, None] * CELLS**2
+    cell = below.astype(np.int32) * CELLS + across.astype(np.int32) + shape
     outside = distances().ravel()[cell] * single["side"][:, None, None]
     hollow = (factors.subject % len(FILLS) == FILLS.index("hollow"))[:, None, None]
-    line = np.abs(outside + np.float32(STROKE / 2.0)) - np.float32(STROKE / 2.0)
+    line = np.abs(outside + STROKE / 2.0) - STROKE / 2.0
     edge = np.where(hollow, line, outside)
-    covered: Floats32 = np.clip(np.float32(0.5) - edge, 0.0, 1.0)
+    covered: Floats32 = np.clip(0.5 - edge, 0.0, 1.0)
     return covered

@@ -1,6 +1,6 @@
 """Sets of scenes with the truth about each image: balanced, and counterfactual."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import product
 
 import numpy as np
@@ -101,7 +101,7 @@ def render_sets(per_subject: int, *, seed: int) -> Scenes:
         poses = draw_poses(zeros + number, zeros, zeros, stream(seed, "scenes", "sets", number))
         once = poses.take(np.repeat(np.arange(per_subject), len(attributes)))
         hue, frame = np.tile(attributes, (per_subject, 1)).T
-        parts.append(Factors(**{**vars(once), "hue": hue, "frame": frame}))
+        parts.append(replace(once, hue=hue, frame=frame))
         for pose in range(per_subject):
             name = f"{subject}-{pose:05d}".replace(" ", "-")
             sets += [name] * len(attributes)
@@ -111,9 +111,5 @@ def render_sets(per_subject: int, *, seed: int) -> Scenes:
 
 
 def _joined(parts: list[Factors]) -> Factors:
-    return Factors(
-        **{
-            one.name: np.concatenate([getattr(part, one.name) for part in parts])
-            for one in fields(Factors)
-        }
-    )
+    names = [each.name for each in fields(Factors)]
+    return Factors(*(np.concatenate([getattr(each, name) for each in parts]) for name in names))
