@@ -11,9 +11,10 @@ from equipoise.counterfactuals import (
     export_images,
     generate_prompts,
     generate_sets,
-    plan_prompts,
-    plan_sets,
+    plan,
     read_generated,
+    request_captions,
+    request_prompts,
 )
 from equipoise.models.generators import Sampling
 from generator_models import Swatches, captions, prompts
@@ -43,7 +44,8 @@ def test_an_export_has_every_row_and_picture(tmp_path):
 
 def test_a_plan_tells_from_what_was_made(tmp_path):
     made = generate_sets(captions(), NAME, tmp_path, candidates=2, part=12)
-    planned = plan_sets(captions(), NAME, tmp_path, candidates=5, part=12)
+    more = request_captions(captions(), 5, 0, (0.1, 0.9), None)
+    planned = plan(more, NAME, tmp_path, part=12)
     assert (planned.present, planned.to_do, planned.folder) == (48, 72, made.folder)
     parts = sum(path.stat().st_size for path in made.folder.glob("part-*"))
     assert planned.bytes == round(parts / 48 * 72)
@@ -51,10 +53,10 @@ def test_a_plan_tells_from_what_was_made(tmp_path):
     assert rate["images"] == 48
     assert planned.seconds == pytest.approx(rate["seconds"] / 48 * 72)
     # Other prompts by the same model: nothing is there, and it takes as long.
-    other = plan_prompts(prompts(10), NAME, tmp_path)
+    other = plan(request_prompts(prompts(10), 1, 0), NAME, tmp_path)
     assert (other.sets, other.present, other.to_do, other.folder) == (None, 0, 10, None)
     assert other.seconds == pytest.approx(rate["seconds"] / 48 * 10)
-    slower = plan_prompts(prompts(10), NAME, tmp_path, sampling=Sampling(steps=99))
+    slower = plan(request_prompts(prompts(10), 1, 0), NAME, tmp_path, sampling=Sampling(steps=99))
     assert (slower.bytes, slower.seconds) == (None, None)
 
 

@@ -20,10 +20,9 @@ if TYPE_CHECKING:
 
 
 def settings_of(section: GeneratorSection, models: Models, on: str) -> dict[str, Any]:
-    """Return how a generator runs, as `generate_prompts` and `generate_sets` take it."""
+    """Return how a generator runs, as `generate` takes it."""
     options, progress = models.config.extraction, models.progress
     how: dict[str, Any] = {
-        "seed": section.seed,
         "options": section.options(options),
         "max_failures": options.max_failures,
     }

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, model_validator
 
@@ -21,6 +21,9 @@ from equipoise.audits.config_fields import (
 )
 from equipoise.audits.generation.config import CaptionsConfig, GeneratorConfig
 from equipoise.counterfactuals import prompt_table
+
+if TYPE_CHECKING:
+    from equipoise.counterfactuals.parts import Request
 
 _OF_SETS = ("candidates", "shared", "shared_self")
 
@@ -113,29 +116,24 @@ class MakingConfig(Section):
         return self
 
 
-Result = TypeVar("Result")
+def request(config: MakingConfig, base: Path) -> Request:
+    """Return the captions or prompts that a config names, with all that is drawn for them."""
+    from equipoise.counterfactuals import request_captions, request_prompts
+
+    generator, prompts = config.generator, config.prompts
+    if prompts is not None:
+        return request_prompts(prompts.read(base), prompts.images, generator.seed)
+    assert config.captions is not None  # noqa: S101 - the schema sees to it
+    return request_captions(config.captions.sets(), **generator.draws)
 
 
-def request(
-    config: MakingConfig,
-    base: Path,
-    of_sets: Callable[..., Result],
-    of_prompts: Callable[..., Result],
-    **more: Any,
-) -> Result:
-    """Call the function for sets of captions, or that for prompts, with what a config says."""
-    generator = config.generator
-    more |= {
-        "seed": generator.seed,
-        "sampling": generator.sampling,
-        "options": generator.options(ExtractionConfig()),
+def settings(config: MakingConfig, base: Path) -> dict[str, Any]:
+    """Return which model makes images, how, and where they are kept."""
+    return {
+        "model": config.generator.located(base),
+        "store": base / config.store,
+        "sampling": config.generator.sampling,
+        "options": config.generator.options(ExtractionConfig()),
         "part": config.part,
         "max_failures": config.max_failures,
     }
-    where = generator.located(base), base / config.store
-    if config.prompts is not None:
-        prompts = config.prompts
-        return of_prompts(prompts.read(base), *where, images=prompts.images, **more)
-    assert config.captions is not None  # noqa: S101 - the schema sees to it
-    more |= {name: getattr(generator, name) for name in _OF_SETS}
-    return of_sets(config.captions.sets(), *where, **more)

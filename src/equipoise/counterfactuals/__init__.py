@@ -13,11 +13,12 @@ from equipoise.counterfactuals.captions import (
 if TYPE_CHECKING:
     from equipoise.counterfactuals.generation import (
         Planned,
+        generate,
         generate_prompts,
         generate_sets,
-        plan_prompts,
-        plan_sets,
+        plan,
     )
+    from equipoise.counterfactuals.parts import request_captions, request_prompts
     from equipoise.counterfactuals.reading import Generated, export_images, read_generated
 
 __all__ = [
@@ -26,14 +27,16 @@ __all__ = [
     "Planned",
     "caption_sets",
     "export_images",
+    "generate",
     "generate_prompts",
     "generate_sets",
     "howard_2024",
     "neutral_prompts",
-    "plan_prompts",
-    "plan_sets",
+    "plan",
     "prompt_table",
     "read_generated",
+    "request_captions",
+    "request_prompts",
 ]
 
 

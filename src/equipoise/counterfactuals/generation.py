@@ -124,20 +124,7 @@ def generate_prompts(
     RunError
         When the store cannot be written, or another process writes it.
     """
-    return _generate(request_prompts(prompts, images, seed), model, Path(store), Settings(**how))
-
-
-def plan_prompts(
-    prompts: pa.Table,
-    model: str,
-    store: Path,
-    *,
-    images: int = 1,
-    seed: int = 0,
-    **how: Unpack[How],
-) -> Planned:
-    """Return counts of what `generate_prompts` would do; no model is loaded."""
-    return _plan(request_prompts(prompts, images, seed), model, Path(store), Settings(**how))
+    return generate(request_prompts(prompts, images, seed), model, Path(store), **how)
 
 
 def generate_sets(
@@ -187,23 +174,7 @@ def generate_sets(
     Howard et al. 2024, SocialCounterfactuals, section 3.1; Hertz et al. 2023, Prompt-to-Prompt.
     """
     request = request_captions(captions, candidates, seed, shared, shared_self)
-    return _generate(request, model, Path(store), Settings(**how))
-
-
-def plan_sets(
-    captions: CaptionSets | pa.Table,
-    model: str,
-    store: Path,
-    *,
-    candidates: int = 100,
-    shared: Shares = (0.1, 0.9),
-    shared_self: Shares | float | None = None,
-    seed: int = 0,
-    **how: Unpack[How],
-) -> Planned:
-    """Return counts of what `generate_sets` would do; no model is loaded."""
-    request = request_captions(captions, candidates, seed, shared, shared_self)
-    return _plan(request, model, Path(store), Settings(**how))
+    return generate(request, model, Path(store), **how)
 
 
 @dataclass(frozen=True)
@@ -242,7 +213,9 @@ class Planned:
     folder: Path | None
 
 
-def _plan(request: Request, model: str, store: Path, settings: Settings) -> Planned:
+def plan(request: Request, model: str, store: Path, **how: Unpack[How]) -> Planned:
+    """Return counts of what `generate` would do; no model is loaded."""
+    settings = Settings(**how)
     present, own, cost = 0, None, None
     for path in sorted(store.glob("generations/*/manifest.json")):
         folder, manifest = path.parent, read_manifest(path.parent)
@@ -269,8 +242,9 @@ def _plan(request: Request, model: str, store: Path, settings: Settings) -> Plan
     )
 
 
-def _generate(request: Request, model: Any, store: Path, settings: Settings) -> Generated:
+def generate(request: Request, model: Any, store: Path, **how: Unpack[How]) -> Generated:
     """Return the requested images: those in the store, and missing ones made anew."""
+    settings = Settings(**how)
     models = _loaded(model, settings.options)
     first = models[0]
     if request.shared is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, PositiveInt, model_validator
 
@@ -131,6 +131,12 @@ class GeneratorConfig(GeneratorSection):
                 raise ValueError(f"{key}: {[*ends]}; expected the lower share first")
         _ = self.sampling
         return self
+
+    @property
+    def draws(self) -> dict[str, Any]:
+        """What is drawn for each set of captions, as `request_captions` takes it."""
+        keys = ("candidates", "seed", "shared", "shared_self")
+        return {key: getattr(self, key) for key in keys}
 
     @property
     def sampling(self) -> Sampling:

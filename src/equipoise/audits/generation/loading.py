@@ -138,19 +138,18 @@ class Images:
 
 def _generated(captions: CaptionsConfig, generator: GeneratorConfig, models: Models) -> Images:
     """Generate the images; in a dry run return a stand-in for each set."""
-    from equipoise.counterfactuals import generate_sets, plan_sets
+    from equipoise.counterfactuals import generate, plan, request_captions
 
     sets, key = captions.sets(), (GENERATOR, "generator.model", "captions")
-    names = ("candidates", "shared", "shared_self", "sampling")
-    how = settings_of(generator, models, GENERATOR)
-    how |= {name: getattr(generator, name) for name in names}
+    request = request_captions(sets, **generator.draws)
+    how = settings_of(generator, models, GENERATOR) | {"sampling": generator.sampling}
     if isinstance(models, LiveModels):
-        made = generate_sets(sets, generator.located(models.base), models.store, **how)
+        made = generate(request, generator.located(models.base), models.store, **how)
         ids = made.table["image_id"].to_pylist()
         keep_images(models, *key, ids, info=made.info, inputs=made.inputs)
         return Images(made.table, made.pictures, made.inputs)
     runs = name_to_plan(generator, models.base)
-    planned = plan_sets(sets, runs, models.store, **how)
+    planned = plan(request, runs, models.store, **how)
     captioned = sets.table["caption_id"].to_pylist()
     every = [f"{each}/{n:03d}" for each, n in product(captioned, range(generator.candidates))]
     ids = every[:: generator.candidates]

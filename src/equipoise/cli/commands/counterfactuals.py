@@ -56,10 +56,11 @@ def plan(config: Path, as_json: bool) -> None:
     settings in this store; before that they are unknown.
     """
     from equipoise.audits.config import load_as
-    from equipoise.cli.generation import MakingConfig, request
-    from equipoise.counterfactuals import plan_prompts, plan_sets
+    from equipoise.cli.generation import MakingConfig, request, settings
+    from equipoise.counterfactuals import plan
 
-    planned = request(load_as(config, MakingConfig), config.parent, plan_sets, plan_prompts)
+    making, base = load_as(config, MakingConfig), config.parent
+    planned = plan(request(making, base), **settings(making, base))
     (say_json if as_json else say_values)(asdict(planned))
 
 
@@ -79,18 +80,17 @@ def generate(config: Path, export: Path | None, overwrite: bool, as_json: bool) 
     The folder of --export has metadata.csv, one row for each image that was asked for, and images/.
     """
     from equipoise.audits.config import load_as
-    from equipoise.cli.generation import MakingConfig, request
-    from equipoise.counterfactuals import export_images, generate_prompts, generate_sets
+    from equipoise.cli.generation import MakingConfig, request, settings
+    from equipoise.counterfactuals import export_images, generate
     from equipoise.evidence import check_place
 
-    checked = load_as(config, MakingConfig)
+    making, base = load_as(config, MakingConfig), config.parent
     if export is not None:
         check_place(export, overwrite=overwrite)
     try:
         with Steps() as progress:
-            found = request(
-                checked, config.parent, generate_sets, generate_prompts, progress=progress
-            )
+            how = settings(making, base)
+            found = generate(request(making, base), **how, progress=progress)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(_STOPPED) from None
     states = found.table["state"].value_counts().to_pylist()
