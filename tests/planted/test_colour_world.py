@@ -14,7 +14,6 @@ from equipoise.planted.colours.render import COLOURS, SHAPES, Factors, render_te
 from tools.planted import colours as train
 
 NAMES = [variant.name for variant in VARIANTS]
-Table = dict[str, models.Column]
 
 
 @pytest.fixture(scope="module")

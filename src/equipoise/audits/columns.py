@@ -24,6 +24,14 @@ def table_of(rows: Iterable[Mapping[str, Any]], columns: str) -> pa.Table:
     return pa.Table.from_pylist([*rows], schema_of(columns))
 
 
+def tables_of(
+    rows: Mapping[str, Iterable[Mapping[str, Any]]], columns: Mapping[str, str]
+) -> dict[str, pa.Table]:
+    """Return a table of each name that has rows."""
+    tables = {name: table_of(own, columns[name]) for name, own in rows.items()}
+    return {name: table for name, table in tables.items() if len(table)}
+
+
 def placed(table: pa.Table, place: Mapping[str, str]) -> pa.Table:
     """Return a table with the same text in every row of new columns before the others."""
     for position, (name, value) in enumerate(place.items()):

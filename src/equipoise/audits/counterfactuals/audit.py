@@ -76,11 +76,11 @@ class Counterfactuals(Rankings[Config, CounterfactualData]):
         if queries is None and runs_models(config):
             queries = _neutral(config, images)
         data = load_scores(config, models, images, queries)
-        if config.quality is None:
-            return CounterfactualData(images, data.models, data.inputs, data.counts)
-        quality = load_quality(config, config.quality, models, images)
-        counts = {**data.counts, "quality": quality.counts}
-        inputs = {**data.inputs, **quality.inputs}
+        inputs, counts, quality = {**data.inputs}, {**data.counts}, None
+        if config.quality is not None:
+            quality = load_quality(config, config.quality, models, images)
+            inputs |= quality.inputs
+            counts["quality"] = quality.counts
         return CounterfactualData(images, data.models, inputs, counts, quality)
 
     def combine(

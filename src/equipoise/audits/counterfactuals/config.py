@@ -19,30 +19,26 @@ from equipoise.audits.config_fields import (
     distinct,
 )
 from equipoise.audits.config_images import PicturesConfig
-from equipoise.audits.config_yaml import nearest
 from equipoise.audits.engines.rankings import config as rankings
 from equipoise.audits.engines.rankings.config import Measure, RankingAudit
 from equipoise.data.lexicons import lexicon
 from equipoise.metrics.values.labels import GOOD
 from equipoise.metrics.vectors.quality import MARGIN, THRESHOLD
 
-LISTS = ("howard_2024",)
-"""Lexicons that have prefixes."""
-
 MEASURES: tuple[Measure, ...] = ("max_skew", "min_skew", "skew_at_k", "ndkl", "bias_at_k")
 _ALWAYS = ("max_skew", "ndkl")
 
 
 def _prefixes(value: object) -> str | tuple[str, ...]:
-    """Take the name of a lexicon with prefixes, or prefixes."""
-    if isinstance(value, str) and value in LISTS:
-        return value
+    """Take the name of the list of prefixes, or prefixes."""
+    if value == "howard_2024":
+        return "howard_2024"
     texts = value if isinstance(value, list | tuple) else ()
     fits = (isinstance(each, str) and each.strip() and each.count("{}") < 2 for each in texts)
     if not texts or not all(fits):
         raise ValueError(
-            f"expected a list of prefixes ({', '.join(LISTS)}), or texts such as 'A photo of a', "
-            f"with '{{}}' at most once, where the subject goes{nearest(value, LISTS)}"
+            "expected howard_2024, or a list of texts such as 'A photo of a', with '{}' at most "
+            "once, where the subject goes"
         )
     return distinct(tuple(texts))
 
@@ -52,7 +48,7 @@ Prefixes = Annotated[
     PlainValidator(_prefixes),
     PlainSerializer(lambda value: value if isinstance(value, str) else [*value]),
 ]
-"""Name of a list of prefixes, or prefixes."""
+"""Name of the list of prefixes, or prefixes."""
 
 
 class DataConfig(rankings.DataConfig):
@@ -221,7 +217,7 @@ class Config(RankingAudit):
     @model_validator(mode="after")
     def _prompts_are_named(self) -> Config:
         if self.queries is not None:
-            if "prefixes" in self.model_fields_set and self.prefixes != "howard_2024":
+            if self.prefixes != "howard_2024":
                 raise ValueError(
                     "'queries' and 'prefixes' are given; expected 'queries' for prompts of your "
                     "own, or 'prefixes' to make them of the images' subjects"

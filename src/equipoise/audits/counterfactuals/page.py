@@ -25,10 +25,6 @@ from equipoise.report.text import count, interval, listed, number, title
 
 MEASURES = ("max_skew", "ndkl")
 """Measures with both chance levels."""
-_QUALITY = (
-    "frechet_distance", "frechet_distance_extrapolated", "image_similarity", "pose_similarity",
-    "background_similarity", "inception_score", "confusable_subjects", "subject_accuracy",
-)  # fmt: skip
 
 
 def facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
@@ -103,7 +99,7 @@ def _averages(panel: Sequence[Row]) -> Iterator[dict[str, Any]]:
 
 def quality(result: AuditResult) -> Section | None:
     """Return how far images are from the reference, and which subjects are told apart."""
-    own = [one for one in result.findings if one.metric in _QUALITY]
+    own = [one for one in result.findings if not one.groups]
     if not own:
         return None
     text = (

@@ -9,15 +9,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 
 from equipoise.audits.audit import Measured
-from equipoise.audits.columns import schema_of
+from equipoise.audits.columns import Row, tables_of
 from equipoise.audits.config import resampling_of
 from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole, without_verdict
 from equipoise.core.errors import DataError
 from equipoise.core.estimate import Estimate
-from equipoise.core.finding import Family
+from equipoise.core.finding import Family, GroupValue
 from equipoise.core.groups import Groups
 from equipoise.core.parts import Part
 from equipoise.data import Items, Matrix, Vectors, load_items, load_matrix, load_vectors
@@ -45,13 +44,15 @@ if TYPE_CHECKING:
 
 _SETS = "about sets of images, not groups: it stands beside what chance gives, and has no verdict"
 _REFERENCE = "quality.reference"
-_PEOPLE = schema_of("groups metric error group #value #low #high +n")
-_SUBJECTS = schema_of("model subject #accuracy #low #high +n taken_for ?told_apart nearest #cosine")
+_COLUMNS = {
+    "people": "groups metric error group #value #low #high +n",
+    "subjects_told_apart": "model subject #accuracy #low #high +n taken_for ?told_apart nearest "
+    "#cosine",
+}
 
 ON = "reference"
 """What models run on beside the images of the sets."""
 
-Row = dict[str, Any]
 Found = tuple[str, str, Estimate]
 """An estimate, with the model and the groups that it is of before it."""
 
@@ -94,11 +95,10 @@ def load_quality(config: Config, section: QualityConfig, models: Models, images:
     """
     base, limit = models.base, config.data.max_unmatched
     references, items = _references(config, section, models)
-    sections = {"pose": section.pose, "background": section.background}
-    descriptions = {name: each.source(base) for name, each in sections.items() if each is not None}
     described = {
-        name: load_vectors(source, images, what=name, max_unmatched=limit)
-        for name, source in descriptions.items()
+        name: load_vectors(each.source(base), images, what=name, max_unmatched=limit)
+        for name, each in (("pose", section.pose), ("background", section.background))
+        if each is not None
     }
     matrix = people = None
     if section.probabilities is not None:
@@ -179,10 +179,7 @@ def measure_quality(
             for each in parts(estimate, place)
             if each.finding.metric == "frechet_distance_extrapolated"
         ]
-    tables = {
-        "people": pa.Table.from_pylist([*_people_rows(found)], _PEOPLE),
-        "subjects_told_apart": pa.Table.from_pylist([*_subject_rows(found)], _SUBJECTS),
-    }
+    tables = {"people": _people_rows(found), "subjects_told_apart": _subject_rows(found)}
     return Measured(
         tuple(
             without_verdict(each, "described: it is not held against chance")
@@ -190,7 +187,7 @@ def measure_quality(
             else each
             for each in findings
         ),
-        {name: table for name, table in tables.items() if len(table)},
+        tables_of(tables, _COLUMNS),
     )
 
 
@@ -278,28 +275,26 @@ def _gaps(estimate: Estimate, place: Place) -> Iterator[UncorrectedFinding]:
 
 def _people_rows(found: Sequence[Found]) -> Iterator[Row]:
     """Yield error rates of all images and of each group, and shares of the detector."""
-    rate = "label_error_rate"
     for _, groups, estimate in found:
-        every: list[tuple[str, str, str, Any]] = []
+        at = {"groups": groups, "metric": estimate.metric, "error": "", "group": ""}
         if estimate.metric == "label_error_gap":
+            at["metric"] = "label_error_rate"
             for part in estimate.parts:
-                of_all = part.metric == rate
-                every += [(rate, part.subject, "", part)] if of_all else [
-                    (rate, part.subject, own.group, own) for own in part.by_group
-                ]  # fmt: skip
+                at["error"] = part.subject
+                if part.metric == at["metric"]:
+                    yield {**at, **_numbers(part)}
+                for own in part.by_group if part.metric != at["metric"] else ():
+                    yield {**at, "group": own.group, **_numbers(own)}
         elif groups:
             low, high = estimate.ends(0.95)
-            total = Part(
-                estimate.metric, "", value=estimate.value, low=low, high=high,
-                n=sum(estimate.n.values()),
-            )  # fmt: skip
-            every = [(estimate.metric, "", "", total)]
-            every += [(part.metric, "", part.subject, part) for part in estimate.parts]
-        for metric, error, group, each in every:
-            yield {
-                "groups": groups, "metric": metric, "error": error, "group": group,
-                "value": each.value, "low": each.low, "high": each.high, "n": each.n,
-            }  # fmt: skip
+            n = sum(estimate.n.values())
+            yield {**at, "value": estimate.value, "low": low, "high": high, "n": n}
+            for part in estimate.parts:
+                yield {**at, "group": part.subject, **_numbers(part)}
+
+
+def _numbers(part: Part | GroupValue) -> Row:
+    return {"value": part.value, "low": part.low, "high": part.high, "n": part.n}
 
 
 def _subject_rows(found: Sequence[Found]) -> Iterator[Row]:

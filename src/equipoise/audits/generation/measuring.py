@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 
 from equipoise.audits.audit import Measured
-from equipoise.audits.columns import Row, table_of
+from equipoise.audits.columns import Row, tables_of
 from equipoise.audits.config import group_name, resampling_of
 from equipoise.audits.findings import (
     Place,
@@ -27,12 +26,11 @@ from equipoise.audits.findings import (
 from equipoise.core.arrays import Booleans, Integers, Objects
 from equipoise.core.estimate import Ends, Estimate
 from equipoise.core.finding import Family
-from equipoise.core.parts import Part, parts_to_table
 from equipoise.counterfactuals.filtered import BEST, evidence
 from equipoise.counterfactuals.filters import of_combination
 from equipoise.evidence.decoding import ImageError, decode
 from equipoise.explain.overlays import WHOLE, blurred
-from equipoise.metrics.building import ends_of
+from equipoise.metrics.building import Known, ends_of
 from equipoise.metrics.spec import make_estimate
 from equipoise.metrics.values.rejections import rejection_gap
 from equipoise.stats.intervals import ClosedForm, wilson
@@ -174,13 +172,7 @@ def measure_design(
         for part in estimate.parts
         if part.metric == "rejected_share"
     ]  # fmt: skip
-    return Measured(tuple(findings), _tables({"rejections": shares}))
-
-
-def _tables(rows: Mapping[str, Iterable[Row]]) -> dict[str, pa.Table]:
-    """Return tables of rows, without those that have none."""
-    tables = {name: table_of(own, _COLUMNS[name]) for name, own in rows.items()}
-    return {name: table for name, table in tables.items() if len(table)}
+    return Measured(tuple(findings), tables_of({"rejections": shares}, _COLUMNS))
 
 
 def _place(config: Config, groups: str) -> Place:
@@ -210,7 +202,7 @@ def measure_sets(config: Config, data: GenerationData) -> Measured:
         "gallery": _gallery(config, data),
     }
     stages = {"stages": data.filtered.summary(), **evidence(data.filtered)}
-    return Measured(findings, stages | _tables(tables))
+    return Measured(findings, stages | tables_of(tables, _COLUMNS))
 
 
 def _kept_share(config: Config, data: GenerationData) -> Iterator[UncorrectedFinding]:
@@ -256,12 +248,6 @@ def _share(config: Config, kept: Booleans, sets: Objects) -> Estimate:
 def _learned_accuracy(config: Config, data: GenerationData) -> Iterator[UncorrectedFinding]:
     """Yield the cross-validated accuracy of learned thresholds."""
     for (combination, name), learned in data.learned.items():
-        subject = f"{name} shown, sets of {combination}"
-        part = Part(
-            "threshold_accuracy", subject, learned.accuracy, learned.low, learned.high,
-            n=learned.labels,
-            reason=f"always or never agrees with {learned.majority:.3g} of the labels",
-        )  # fmt: skip
         estimate = make_estimate(
             metric="threshold_accuracy",
             value=learned.accuracy,
@@ -271,11 +257,13 @@ def _learned_accuracy(config: Config, data: GenerationData) -> Iterator[Uncorrec
                 "threshold": learned.threshold, "images": learned.size,
                 "majority": learned.majority, "agreement": learned.agreement,
             },
-            by=parts_to_table([part]),
+            reason=f"always or never agrees with {learned.majority:.3g} of the labels",
             unit="caption set",
+            ends=Known(learned.low, learned.high),
         )  # fmt: skip
-        for finding in parts(estimate, _place(config, name)):
-            yield without_verdict(finding, "")
+        uncorrected = whole(estimate, _place(config, name), Family.DESCRIPTIVE)
+        subject = f"{name} shown, sets of {combination}"
+        yield replace(uncorrected, finding=replace(uncorrected.finding, subject=subject))
 
 
 def _subjects(data: GenerationData) -> Iterator[Row]:

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
-import pyarrow as pa
 
 from equipoise.audits.audit import Measured, audit_kind
-from equipoise.audits.columns import numbers_of, schema_of
+from equipoise.audits.columns import numbers_of, tables_of
 from equipoise.audits.config import group_name
 from equipoise.audits.engines.rankings.audit import ByQuery, ScoreDesign, beside, tested
 from equipoise.audits.engines.rankings.scores import RankingData, load_scores, read_items
@@ -29,9 +28,8 @@ from equipoise.metrics.values.similarity import normalized_similarity_mad, simil
 
 if TYPE_CHECKING:
     from equipoise.audits.outputs import Models
-    from equipoise.audits.similarity.config import Config, HypothesisConfig
+    from equipoise.audits.similarity.config import HypothesisConfig
     from equipoise.core.groups import Groups
-    from equipoise.data import Items
     from equipoise.stats.resampling import Resampling
 
 
@@ -194,13 +192,11 @@ _DETECTABLE = 2.8
 _POOL_ORDER = "_pool_order"
 _NUMBERS = ("low", "high", "chance_low", "chance_high")
 _NORMALISED = ("normalised", "normalised_low", "normalised_high")
-_EFFECTS = schema_of(
-    "model groups version concept group unit +n #effect #low #high #chance_low #chance_high "
-    "#normalised #normalised_low #normalised_high"
-)
-_HYPOTHESES = schema_of(
-    "model groups version hypothesis unit concept favourite #declared #preference"
-)
+_COLUMNS = {
+    "group_effects": "model groups version concept group unit +n #effect #low #high #chance_low "
+    "#chance_high #normalised #normalised_low #normalised_high",
+    "hypotheses": "model groups version hypothesis unit concept favourite #declared #preference",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -321,14 +317,11 @@ def measure_similarities(design: Design, resampling: Resampling | None) -> Measu
     }
     preferences: list[dict[str, Any]] = []
     for hypothesis in design.hypotheses:
-        compared, rows = hypothesis.compare(effects, place, resampling, seed)
+        compared, own = hypothesis.compare(effects, place, resampling, seed)
         findings += compared
-        preferences += [{**at, **row} for row in rows]
-    tables = {
-        "group_effects": pa.Table.from_pylist([*_effects(gap, spread, at)], _EFFECTS),
-        "hypotheses": pa.Table.from_pylist(preferences, _HYPOTHESES),
-    }
-    return Measured(tuple(findings), {name: each for name, each in tables.items() if len(each)})
+        preferences += [{**at, **row} for row in own]
+    rows = {"group_effects": _effects(gap, spread, at), "hypotheses": preferences}
+    return Measured(tuple(findings), tables_of(rows, _COLUMNS))
 
 
 def _concepts(estimate: Estimate) -> list[Part]:

@@ -21,7 +21,7 @@ from equipoise.report.blocks import (
     scope,
     scope_of,
 )
-from equipoise.report.plots import Axis, bars, intervals, scatter
+from equipoise.report.plots import Axis, intervals, scatter
 from equipoise.report.text import count, interval, number
 
 MOST_CONCEPTS, MOST_GROUPS = 30, 16
@@ -120,9 +120,11 @@ def hypotheses(result: AuditResult) -> Section | None:
     if not every:
         return None
     every.sort(key=lambda row: -row["preference"])
+    numbered = panels([row for row in every if has(row["declared"])], "groups", "hypothesis")
     charts = [
         _preferences(panel, groups, name)
-        for (groups, name), panel in panels(every, "groups", "hypothesis").items()
+        for (groups, name), panel in numbered.items()
+        if len(distinct(panel, "declared")) >= _MIN_POINTS
     ]
     text = (
         "Preference: similarity to the declared group minus the mean of the other groups. Above "
@@ -144,28 +146,19 @@ def hypotheses(result: AuditResult) -> Section | None:
 
 
 def _preferences(panel: Sequence[Row], groups: str, name: str) -> Chart:
-    """Draw preferences over the declared numbers, or by concept where there are too few."""
-    models = distinct(panel, "model")
-    marks = [
-        {**mark, "label": f"{row['concept']}: {row['favourite']}"}
-        for row, mark in zip(
-            panel,
-            points(
-                panel,
-                lambda row: f"{row['model']}, {row['concept']}: {row['favourite']} preferred by "
-                f"{number(row['preference'])}, declared {number(row['declared'])}",
-                value="preference", x="declared", y="preference", series="model",
-            ),
-            strict=True,
-        )
-    ]  # fmt: skip
-    axis = Axis(f"preference ({_unit(panel)})", zero=True)
-    title = f"{groups}, as declared in “{name}”"
+    """Draw preferences over the declared numbers."""
+    marks = points(panel, _preference_tip, x="declared", y="preference", series="model")
     label = f"Preference for declared groups of {groups}, by concept: {name}"
-    numbered = [mark for mark in marks if has(mark["x"])]
-    if len({mark["x"] for mark in numbered}) >= _MIN_POINTS:
-        return scatter(numbered, label, Axis(name), axis, title=title, series=models)
-    return bars(marks, label, axis, title=title, series=models)
+    title = f"{groups}, as declared in “{name}”"
+    axis = Axis(f"preference ({_unit(panel)})", zero=True)
+    return scatter(marks, label, Axis(name), axis, title=title, series=distinct(panel, "model"))
+
+
+def _preference_tip(row: Row) -> str:
+    return (
+        f"{row['model']}, {row['concept']}: {row['favourite']} preferred by "
+        f"{number(row['preference'])}, declared {number(row['declared'])}"
+    )
 
 
 PAGE = Page(

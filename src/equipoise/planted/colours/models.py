@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.core.arrays import Floats32
 from equipoise.models.onnx import load_onnx_classifier
 from equipoise.planted.colours.render import COLOURS, SHAPES, ColourImages
 
@@ -81,10 +80,8 @@ VARIANTS = (
 
 WEIGHTS = Path(__file__).parent / "weights"
 
-Column = NDArray[np.str_] | Floats32
 
-
-def predict_table(scene: ColourImages, names: Sequence[str]) -> dict[str, Column]:
+def predict_table(scene: ColourImages, names: Sequence[str]) -> dict[str, NDArray[np.str_]]:
     """Predict every image with some models.
 
     Parameters
@@ -97,18 +94,16 @@ def predict_table(scene: ColourImages, names: Sequence[str]) -> dict[str, Column
     Returns
     -------
     dict of str to ndarray of length n
-        ``image_id``, ``shape``, ``colour``, and for each variant ``predicted_<name>`` (a shape) and
-        ``score_<name>`` (its probability, float32 in [1/3, 1]).
+        ``image_id``, ``shape``, ``colour``, and for each variant ``predicted_<name>`` (a shape).
     """
     factors = scene.factors
-    table: dict[str, Column] = {
+    table = {
         "image_id": np.array(scene.image_id),
         "shape": np.array(SHAPES)[factors.shape],
         "colour": np.array(COLOURS)[factors.colour],
     }
     for name in names:
         model = load_onnx_classifier(WEIGHTS / f"{name}.onnx", SHAPES)
-        scores = model.predict_proba(scene.images)
-        table[f"predicted_{name}"] = np.array(model.labels)[scores.argmax(axis=1)]
-        table[f"score_{name}"] = scores.max(axis=1)
+        best = model.predict_proba(scene.images).argmax(axis=1)
+        table[f"predicted_{name}"] = np.array(model.labels)[best]
     return table
