@@ -34,37 +34,24 @@ def part(found, metric, subject):
     return next(one for one in found.parts if (one.metric, one.subject) == (metric, subject))
 
 
-def test_error_rates_by_group_with_intervals_and_a_test():
+def test_errors_are_compared_as_shares_of_labels_are():
     labels, groups = labelled()
     found = label_errors(labels, groups, resampling=DRAWN, rng=5)
-    rates = {group: float((labels[groups == group] != "good").mean()) for group in "abc"}
-    assert found.value == pytest.approx(max(rates.values()) - min(rates.values()))
-    gap = part(found, "label_error_gap", "any error")
-    assert {one.group: one.value for one in gap.by_group} == pytest.approx(rates)
-    low, high = (float(one) for one in wilson(round(80 * rates["b"]), 80, 0.95))
-    group = next(one for one in gap.by_group if one.group == "b")
-    assert (group.low, group.high) == pytest.approx((low, high))
+    drawn = demographic_parity(None, labels, groups, resampling=DRAWN, rng=5)
+    plain = {one.subject: one for one in drawn.parts}
+    for kind in ("any error", *STATES[1:]):
+        shown = labels == kind if kind in STATES else labels != "good"
+        gap, rate = (part(found, f"label_error_{name}", kind) for name in ("gap", "rate"))
+        rates = [shown[groups == group].mean() for group in "abc"]
+        assert [one.value for one in gap.by_group] == pytest.approx(rates)
+        assert gap.value == pytest.approx(max(rates) - min(rates))
+        assert kind not in plain or gap.p_value == plain[kind].p_value
+        for own, right, many in ((rate, shown, 240), (gap.by_group[1], shown[groups == "b"], 80)):
+            ends = [float(one) for one in wilson(right.sum(), many, 0.95)]
+            assert [own.value, own.low, own.high] == pytest.approx([right.mean(), *ends])
+    assert found.value == part(found, "label_error_gap", "any error").value
     assert found.p_value < 0.02
     assert found.value > found.chance.high
-    whole = part(found, "label_error_rate", "any error")
-    assert whole.value == pytest.approx((labels != "good").mean())
-    assert (whole.low, whole.high) == pytest.approx(
-        tuple(float(one) for one in wilson((labels != "good").sum(), 240, 0.95))
-    )
-
-
-def test_each_kind_of_error_is_compared_as_shares_of_labels_are():
-    labels, groups = labelled()
-    found = label_errors(labels, groups, resampling=DRAWN, rng=5)
-    plain = {
-        p.subject: p
-        for p in demographic_parity(None, labels, groups, resampling=DRAWN, rng=5).parts
-    }
-    for kind in STATES[1:]:
-        own = part(found, "label_error_gap", kind)
-        assert (own.value, own.p_value) == (plain[kind].value, plain[kind].p_value)
-        rate = part(found, "label_error_rate", kind)
-        assert rate.value == pytest.approx((labels == kind).mean())
     assert not [one for one in found.parts if one.subject == "good"]
 
 

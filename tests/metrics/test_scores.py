@@ -13,6 +13,7 @@ from concept_worlds import world
 from equipoise.core.errors import InputError
 from equipoise.core.groups import Groups
 from equipoise.metrics.scores.cells import (
+    RANKED,
     Metric,
     best_f1_threshold,
     fixed_prevalence,
@@ -68,34 +69,6 @@ def test_goldens(case):
 rows = st.lists(st.tuples(st.integers(-4, 4), st.booleans()), min_size=2, max_size=40).filter(
     lambda found: len({label for _, label in found}) == 2
 )
-
-
-@given(rows, st.integers(1, 4))
-def test_agrees_with_scikit_learn_under_ties(found, ratio):
-    scores, labels = (np.array(one) for one in zip(*found, strict=True))
-    assert ranked(scores, labels, "average_precision") == pytest.approx(
-        sk.average_precision_score(labels, scores), abs=1e-12
-    )
-    assert ranked(scores, labels, "auroc") == pytest.approx(
-        sk.roc_auc_score(labels, scores), abs=1e-12
-    )
-    weights = np.where(labels, 1.0, ratio * labels.sum() / (~labels).sum())
-    assert ranked(scores, labels, "average_precision", ratio) == pytest.approx(
-        sk.average_precision_score(labels, scores, sample_weight=weights), abs=1e-12
-    )
-    threshold = best_f1_threshold(scores.astype(float), labels)
-    every = {t: sk.f1_score(labels, scores >= t) for t in np.unique(scores)}
-    assert threshold == max(t for t, one in every.items() if one > max(every.values()) - 1e-12)
-    predicted = scores >= threshold
-    table = np.bincount(2 * ~labels + ~predicted, minlength=4).astype(float)[None]
-    expected = {
-        "true_positive_rate": sk.recall_score(labels, predicted),
-        "false_positive_rate": 1 - sk.recall_score(labels, predicted, pos_label=False),
-        "precision": sk.precision_score(labels, predicted, sample_weight=weights),
-        "f1": sk.f1_score(labels, predicted, sample_weight=weights),
-    }
-    for metric, value in expected.items():
-        assert metric_of(metric, table, ratio)[0] == pytest.approx(value, abs=1e-12)
 
 
 def test_value_and_parts():
@@ -266,17 +239,30 @@ def weighted(scores, labels, times, ratio, measured):
 
 
 @given(rows, st.sampled_from([None, 1.0, 2.5]), st.integers(0, 10**6))
-def test_weighted_replicates_are_what_scikit_learn_gives_for_repeated_rows(found, ratio, seed):
+def test_agrees_with_scikit_learn_under_ties_and_for_repeated_rows(found, ratio, seed):
     scores, labels = (np.array(one) for one in zip(*found, strict=True))
+    scores = scores.astype(float)
+    threshold = best_f1_threshold(scores, labels)
+    every = {t: sk.f1_score(labels, scores >= t) for t in np.unique(scores)}
+    assert threshold == max(t for t, one in every.items() if one > max(every.values()) - 1e-12)
     times = np.random.default_rng(seed).poisson(1.0, (len(labels), 4)).astype(np.uint8)
     times[:, 0] = 1
-    measured = (2 + (scores >= 0)).astype(np.uint8)
-    sums = weighted(scores, labels, times, ratio, measured)
-    values = {metric: metric_of_sums(metric, sums, ratio) for metric in METRICS}
+    predicted = scores >= threshold
+    sums = weighted(scores, labels, times, ratio, (2 + predicted).astype(np.uint8))
+    cell, _, size = ranked_cells(scores, labels)
     for index, count in enumerate(times.T.astype(float)):
+        tables = {metric: np.bincount(cell, count, size) for metric in RANKED}
+        outcomes = np.bincount(2 * ~labels + ~predicted, count, 4)
+        values = {
+            metric: [
+                metric_of_sums(metric, sums, ratio)[index],
+                metric_of(metric, tables.get(metric, outcomes)[None], ratio)[0],
+            ]
+            for metric in METRICS
+        }
         positives, negatives = count[labels].sum(), count[~labels].sum()
         if positives == 0 or negatives == 0:
-            assert np.isnan(values["auroc"][index])
+            assert np.isnan(values["auroc"]).all()
             continue
         weight = (
             count if ratio is None else count * np.where(labels, 1, ratio * positives / negatives)
@@ -284,17 +270,16 @@ def test_weighted_replicates_are_what_scikit_learn_gives_for_repeated_rows(found
         expected = {
             "average_precision": sk.average_precision_score(labels, scores, sample_weight=weight),
             "auroc": sk.roc_auc_score(labels, scores, sample_weight=weight),
-            "true_positive_rate": sk.recall_score(labels, scores >= 0, sample_weight=weight),
+            "true_positive_rate": sk.recall_score(labels, predicted, sample_weight=weight),
             "false_positive_rate": 1
-            - sk.recall_score(labels, scores >= 0, pos_label=0, sample_weight=weight),
-            "f1": sk.f1_score(labels, scores >= 0, sample_weight=weight, zero_division=0),
+            - sk.recall_score(labels, predicted, pos_label=0, sample_weight=weight),
+            "precision": sk.precision_score(
+                labels, predicted, sample_weight=weight, zero_division=np.nan
+            ),
+            "f1": sk.f1_score(labels, predicted, sample_weight=weight, zero_division=0),
         }
-        if weight[scores >= 0].sum():
-            expected["precision"] = sk.precision_score(labels, scores >= 0, sample_weight=weight)
-        else:
-            assert np.isnan(values["precision"][index])
         for metric, value in expected.items():
-            assert values[metric][index] == pytest.approx(value, abs=1e-12)
+            assert values[metric] == pytest.approx([value, value], abs=1e-12, nan_ok=True)
 
 
 @pytest.mark.parametrize("decimals", [1, 12])
@@ -349,9 +334,8 @@ def test_all_metrics_in_one_pass_are_those_of_several(prevalence):
         )
         found = together[metric]
         assert found.choices == alone.choices
-        assert found.observed.tobytes() == alone.observed.tobytes()
-        assert found.boot.tobytes() == alone.boot.tobytes()
-        assert found.thresholds.tobytes() == alone.thresholds.tobytes()
+        for field in ("observed", "boot", "thresholds"):
+            assert getattr(found, field).tobytes() == getattr(alone, field).tobytes()
         assert found.null_text == alone.null_text
         for one, other in zip(found.null, alone.null, strict=True):
             assert (one is None) == (other is None) == (prevalence == "hall")

@@ -582,6 +582,15 @@ def _swapped(sizes: Floats, value: float, resampling: Resampling | None, seed: S
 _association = partial(
     MetricSpec, kinds=("associations",), harm="either", threshold_reason=COSINE, chance="0"
 )
+_effect = partial(
+    _association,
+    symbol="d",
+    range="[-2, 2] for equal sizes and ddof 0, slightly wider otherwise",
+    threshold=0.2,
+    threshold_reason=COHEN,
+    chance="0, with a wide band for few members",
+)
+_total = partial(MetricSpec, kinds=("associations",), reference="Mandal 2024, chapter 7")
 register(
     _association(
         name="association_score",
@@ -597,9 +606,7 @@ register(
         interval="percentile bootstrap over every set of two members or more that is not fixed",
         null="members of both attribute sets are exchangeable",
         reference="Caliskan et al. 2017; Mandal 2024, chapters 6 and 7",
-    )
-)
-register(
+    ),
     _association(
         name="differential_association",
         title="Differential association",
@@ -610,17 +617,7 @@ register(
         interval="percentile bootstrap over images, texts fixed",
         null="images of both groups are exchangeable",
         reference="Chen & Dou 2022",
-    )
-)
-_effect = partial(
-    _association,
-    symbol="d",
-    range="[-2, 2] for equal sizes and ddof 0, slightly wider otherwise",
-    threshold=0.2,
-    threshold_reason=COHEN,
-    chance="0, with a wide band for few members",
-)
-register(
+    ),
     _effect(
         name="weat",
         title="WEAT effect size",
@@ -630,9 +627,7 @@ register(
         null="members of x and y are exchangeable; exact up to 200,000 partitions or 44 targets",
         reference="Caliskan et al. 2017; Steed & Caliskan 2021 (iEAT)",
         errata="The source leaves out the observed partition, which is not valid: here it counts.",
-    )
-)
-register(
+    ),
     _effect(
         name="sc_weat",
         title="SC-WEAT effect size",
@@ -641,10 +636,7 @@ register(
         interval="percentile bootstrap over attributes",
         null="members of a and b are exchangeable",
         reference="Caliskan et al. 2017; Caliskan et al. 2022 (SC-WEAT)",
-    )
-)
-_total = partial(MetricSpec, kinds=("associations",), reference="Mandal 2024, chapter 7")
-register(
+    ),
     _total(
         name="total_absolute_association",
         title="Total absolute association",
@@ -654,9 +646,7 @@ register(
         chance="above 0, more so for small sets and many targets",
         interval="percentile bootstrap, biased upwards near 0",
         null="members of a and b are exchangeable, alike for all targets",
-    )
-)
-register(
+    ),
     _total(
         name="encoder_difference",
         of_models=True,
@@ -667,5 +657,5 @@ register(
         chance="above 0",
         interval="paired percentile bootstrap for pairs; none for the largest",
         null="encoders are exchangeable within each target",
-    )
+    ),
 )

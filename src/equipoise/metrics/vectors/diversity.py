@@ -32,7 +32,6 @@ from equipoise.metrics.vectors.unit_sums import (
 from equipoise.stats.resampling import Resampling, level_of
 from equipoise.stats.streams import Seed
 
-REFERENCE = "Mandal 2024, chapter 3 (image similarity score)"
 _NULL = "both sets are equally diverse: Welch's t of the jackknifed difference, two-sided"
 _FEW = "fewer than two images with a direction"
 
@@ -451,7 +450,12 @@ def iss_difference(
     )
 
 
-_set = partial(MetricSpec, kinds=("diversity",), range="[0, 2]", reference=REFERENCE)
+_set = partial(
+    MetricSpec,
+    kinds=("diversity",),
+    range="[0, 2]",
+    reference="Mandal 2024, chapter 3 (image similarity score)",
+)
 register(
     _set(
         name="iss_intra",
@@ -467,9 +471,7 @@ register(
             "its Table A.1, ISS cross exceeds ISS intra in 30 of 45 sets as printed, and in 3 of "
             "45 without self-pairs at n = 20."
         ),
-    )
-)
-register(
+    ),
     _set(
         name="iss_cross",
         title="Distance between sets",
@@ -482,9 +484,7 @@ register(
         chance="the mean distance over all pairs of images",
         interval="jackknife over the images of each set, Welch's t",
         null="images are exchangeable between sets",
-    )
-)
-register(
+    ),
     _set(
         name="mean_distance",
         title="Mean distance of two sets",
@@ -493,9 +493,7 @@ register(
         direction="Higher: the two sets lie further apart.",
         chance="none: read it beside the diversity within both sets",
         interval="jackknife over the images of both sets, Welch's t",
-    )
-)
-register(
+    ),
     _set(
         name="iss_difference",
         title="Difference in diversity",
@@ -510,5 +508,5 @@ register(
         interval="jackknife of both U-statistics, Student's t with Welch's degrees of freedom",
         null="both sets are equally diverse: Welch's t, two-sided, Bonferroni over pairs",
         reference="Mandal 2024, chapter 3 (image similarity score); Efron & Stein 1981",
-    )
+    ),
 )

@@ -53,9 +53,9 @@ class Components:
     """
 
     observed: Floats
-    boot: Floats | None = None
-    tested: Exchanged | None = None
-    level: float = 0.95
+    boot: Floats | None
+    tested: Exchanged | None
+    level: float
 
     def __call__(self, level: float) -> tuple[float, float]:
         """Return the ends of the sum of the four components."""
@@ -517,9 +517,7 @@ register(
         null="images of both groups are exchangeable, and so are their texts",
         reference="Mandal et al. 2023; Mandal 2024, chapters 6 and 8",
         errata="Chapter 8 of the source prints the range [-1, 1]; four differences reach [-8, 8].",
-    )
-)
-register(
+    ),
     _mcas(
         name="xmcas",
         title="xMCAS",
@@ -540,9 +538,7 @@ register(
             "= 0.467 and distance 0.156; printed 0.50). The mean over four pairs is our reading of "
             "its cos(NB, x)."
         ),
-    )
-)
-register(
+    ),
     _mcas(
         name="offset",
         title="Offset of xMCAS",
@@ -556,9 +552,7 @@ register(
         interval="percentile bootstrap over targets",
         reference="Mandal 2024, chapter 9",
         errata="The source gives 0.0227 without its rule; the mean is our reading.",
-    )
-)
-register(
+    ),
     _mcas(
         name="diffusion_bias",
         title="Diffusion bias",
@@ -571,9 +565,7 @@ register(
         chance="above 0",
         interval="percentile bootstrap over images",
         null="groups are exchangeable: images and texts have no association; no p in audits",
-    )
-)
-register(
+    ),
     _mcas(
         name="bias_amplification",
         title="Bias amplification",
@@ -583,5 +575,5 @@ register(
         direction="Higher: above 1 the association is amplified.",
         chance="none: TT is near 0 under the null and the quotient explodes",
         interval="percentile bootstrap over images; none when that of TT contains 0",
-    )
+    ),
 )

@@ -36,8 +36,6 @@ from equipoise.stats.resampling import Bootstrap, Resampling, level_of
 from equipoise.stats.streams import Seed, unit_keys
 
 # Why percentiles of replicates are no confidence interval.
-CHOSEN_ANEW = "each replicate chooses the labels anew, and may compare others"
-UNEVEN = "resampling adds noise of its own to the counts, which moves their shape"
 ASIDE = "a largest of many is larger still, or smaller, with the noise that resampling adds"
 _SPREAD = "resampling spread"
 
@@ -137,7 +135,10 @@ def label_concentration(
         metric="label_concentration",
         value=value,
         n=sizes(counted.groups),
-        method=spread(bootstrap_method(boot, resampling, f"{counted.unit}s"), UNEVEN),
+        method=spread(
+            bootstrap_method(boot, resampling, f"{counted.unit}s"),
+            "resampling adds noise of its own to the counts, which moves their shape",
+        ),
         params={"k": k, "labels": kind},
         **held.fields("no resampling was asked for, or there is no value"),
         by=parts_to_table(parts),
@@ -239,7 +240,10 @@ def predicted_label_weat(  # noqa: PLR0913 - one keyword for each choice
         metric="predicted_label_weat",
         value=float(observed[0]),
         n=sizes(counted.groups),
-        method=spread(bootstrap_method(boot, resampling, f"{counted.unit}s"), CHOSEN_ANEW),
+        method=spread(
+            bootstrap_method(boot, resampling, f"{counted.unit}s"),
+            "each replicate chooses the labels anew, and may compare others",
+        ),
         params={
             "alternative": alternative,
             "ddof": ddof,
@@ -410,6 +414,15 @@ def _chosen(tables: Floats) -> tuple[Booleans, Booleans, Booleans]:
     return first & ~second, second & ~first, first & second
 
 
+_shape = partial(
+    MetricSpec,
+    kinds=("associations", "answers"),
+    range="any real number",
+    harm=None,
+    direction="Neither: the shape of the counts.",
+    chance="none: descriptive",
+    reference="Mandal 2024, chapters 5 and 7",
+)
 register(
     MetricSpec(
         name="label_concentration",
@@ -424,33 +437,18 @@ register(
         interval="resampling spread over images or units, no confidence interval",
         null="images of all groups are exchangeable",
         reference="Mandal 2024, chapters 5 and 7",
-    )
-)
-_shape = partial(
-    MetricSpec,
-    kinds=("associations", "answers"),
-    range="any real number",
-    harm=None,
-    direction="Neither: the shape of the counts.",
-    chance="none: descriptive",
-    reference="Mandal 2024, chapters 5 and 7",
-)
-register(
+    ),
     _shape(
         name="label_skewness",
         title="Skewness of label counts",
         symbol="g1",
         definition="Skewness of the counts of a group's labels.",
-    )
-)
-register(
+    ),
     _shape(
         name="label_kurtosis",
         title="Kurtosis of label counts",
         definition="Excess kurtosis of the counts of a group's labels.",
-    )
-)
-register(
+    ),
     MetricSpec(
         name="predicted_label_weat",
         title="WEAT of predicted labels",
@@ -469,5 +467,5 @@ register(
         interval="resampling spread over images or units, no confidence interval",
         null="images of both groups are exchangeable; labels are chosen anew",
         reference="Mandal 2024, chapter 5",
-    )
+    ),
 )

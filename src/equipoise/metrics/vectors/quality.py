@@ -656,6 +656,22 @@ _frechet = partial(
     direction="Higher: the set lies further from the reference.",
     reference="Dowson & Landau 1982; Heusel et al. 2017; Chong & Forsyth 2020 (extrapolation)",
 )
+_alike = partial(
+    MetricSpec,
+    kinds=("counterfactuals", "generation"),
+    range="[−1, 1]",
+    harm="lower",
+    interval="percentile bootstrap over sets",
+    chance="the value when images of a subject change places between sets",
+    reference="Howard et al. 2024, SocialCounterfactuals, section 3",
+)
+_subject = partial(
+    MetricSpec,
+    kinds=("counterfactuals", "generation"),
+    unit="share",
+    reference="Howard et al. 2024, SocialCounterfactuals (subjects' neutral texts)",
+    chance="none: a property of the encoder's texts",
+)
 register(
     _frechet(
         name="frechet_distance",
@@ -665,18 +681,14 @@ register(
         definition="|μ1 − μ2|² + tr(Σ1 + Σ2 − 2 (Σ1 Σ2)^½) of the features of two sets of images.",
         chance="none: it depends on the encoder and the number of images",
         interval="resampling spread, no confidence interval",
-    )
-)
-register(
+    ),
     _frechet(
         name="frechet_distance_extrapolated",
         title="Fréchet distance, extrapolated",
         range="(−∞, ∞); below 0 by noise alone",
         definition="Limit of the distance as both sets grow: the intercept of a line in 1 / share.",
         chance="none: it depends on the encoder",
-    )
-)
-register(
+    ),
     MetricSpec(
         name="inception_score",
         title="Inception score",
@@ -692,26 +704,13 @@ register(
         chance="none: 1 for constant predictions, biased upward for few images",
         interval="resampling spread, no confidence interval",
         reference="Salimans et al. 2016; Barratt & Sharma 2018 (what it leaves out)",
-    )
-)
-_alike = partial(
-    MetricSpec,
-    kinds=("counterfactuals", "generation"),
-    range="[−1, 1]",
-    harm="lower",
-    interval="percentile bootstrap over sets",
-    chance="the value when images of a subject change places between sets",
-    reference="Howard et al. 2024, SocialCounterfactuals, section 3",
-)
-register(
+    ),
     _alike(
         name="image_similarity",
         title="Similarity within sets",
         definition="Mean cosine of the pairs of images of a set, by features; mean over sets.",
         direction="Lower: members of a set share less.",
-    )
-)
-register(
+    ),
     _alike(
         name="pose_similarity",
         title="Similarity of poses",
@@ -720,9 +719,7 @@ register(
             "in a grid of 4 by 4."
         ),
         direction="Lower: members of a set differ more in pose.",
-    )
-)
-register(
+    ),
     _alike(
         name="background_similarity",
         title="Similarity of backgrounds",
@@ -731,16 +728,7 @@ register(
             "of 4 by 4, minus the mean of all images."
         ),
         direction="Lower: members of a set differ more in background.",
-    )
-)
-_subject = partial(
-    MetricSpec,
-    kinds=("counterfactuals", "generation"),
-    unit="share",
-    reference="Howard et al. 2024, SocialCounterfactuals (subjects' neutral texts)",
-    chance="none: a property of the encoder's texts",
-)
-register(
+    ),
     _subject(
         name="confusable_subjects",
         title="Confusable subjects",
@@ -750,9 +738,7 @@ register(
         ),
         direction="Higher: the encoder confuses more subjects.",
         interval="none: every subject is counted",
-    )
-)
-register(
+    ),
     _subject(
         name="subject_cosine",
         title="Cosine of two subjects' texts",
@@ -763,9 +749,7 @@ register(
         ),
         direction="Higher: the encoder distinguishes the two less.",
         interval="none: every pair is counted",
-    )
-)
-register(
+    ),
     _subject(
         name="subject_accuracy",
         title="Accuracy of subjects",
@@ -777,5 +761,5 @@ register(
         direction="Lower: rankings for one subject are rankings for others.",
         chance="none by groups: 1 over the number of subjects for guesses",
         interval="Wilson, or wider over resampled units",
-    )
+    ),
 )

@@ -206,8 +206,9 @@ class Space:
         pairs : sequence of pairs of str
             Sets whose common members are counted.
         """
-        every = {f"{a} and {b}": shared_members(self[a], self[b]) for a, b in pairs}
-        shared = {names: count for names, count in every.items() if count}
+        shared = {
+            f"{a} and {b}": count for a, b in pairs if (count := shared_members(self[a], self[b]))
+        }
         return make_estimate(
             metric=metric,
             value=value,
