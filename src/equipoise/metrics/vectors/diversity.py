@@ -32,6 +32,7 @@ from equipoise.metrics.vectors.unit_sums import (
 from equipoise.stats.resampling import Resampling, level_of
 from equipoise.stats.streams import Seed
 
+REFERENCE = "Mandal 2024, chapter 3 (image similarity score)"
 _NULL = "both sets are equally diverse: Welch's t of the jackknifed difference, two-sided"
 _FEW = "fewer than two images with a direction"
 
@@ -454,7 +455,7 @@ _set = partial(
     MetricSpec,
     kinds=("diversity",),
     range="[0, 2]",
-    reference="Mandal 2024, chapter 3 (image similarity score)",
+    reference=REFERENCE,
 )
 register(
     _set(
