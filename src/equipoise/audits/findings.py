@@ -15,6 +15,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from equipoise import __version__
 from equipoise.audits.config import TestingConfig
 from equipoise.core.estimate import Chance, Estimate, Harm
@@ -188,22 +190,17 @@ def conclude(drafts: Iterable[UncorrectedFinding], testing: TestingConfig) -> tu
     0014. Findings that compare models are families of their own.
     """
     every = list(drafts)
-    q_values = _corrected([draft.finding for draft in every], testing)
-    return tuple(_judged(draft, q, testing) for draft, q in zip(every, q_values, strict=True))
-
-
-def _corrected(findings: Sequence[Finding], testing: TestingConfig) -> list[float]:
     correct = holm if testing.correction == "holm" else benjamini_hochberg
-    q_values = [math.nan] * len(findings)
     families: dict[tuple[str | None, Family], list[int]] = {}
-    for index, one in enumerate(findings):
-        if one.family is not Family.DESCRIPTIVE:
-            families.setdefault((corrected_with(one), one.family), []).append(index)
+    for index, draft in enumerate(every):
+        if draft.finding.family is not Family.DESCRIPTIVE:
+            family = corrected_with(draft.finding), draft.finding.family
+            families.setdefault(family, []).append(index)
+    q_values = np.full(len(every), math.nan)
     for members in families.values():
-        corrected = correct([findings[index].p_value for index in members])
-        for index, q in zip(members, corrected.tolist(), strict=True):
-            q_values[index] = q
-    return q_values
+        q_values[members] = correct([every[index].finding.p_value for index in members])
+    judged = zip(every, q_values.tolist(), strict=True)
+    return tuple(_judged(draft, q, testing) for draft, q in judged)
 
 
 def _judged(draft: UncorrectedFinding, q: float, testing: TestingConfig) -> Finding:
@@ -211,7 +208,8 @@ def _judged(draft: UncorrectedFinding, q: float, testing: TestingConfig) -> Find
     if finding.family is Family.DESCRIPTIVE:
         nothing = Verdict.NOT_ESTIMABLE if math.isnan(finding.value) else Verdict.NONE
         return replace(finding, verdict=nothing)
-    threshold = testing.threshold(finding.metric)
+    known = testing.threshold(finding.metric)
+    threshold = math.nan if known is None else known
     # Ends that are no confidence interval show no disparity to be small.
     aside = is_spread(finding.method)
     verdict, why = judge(
@@ -220,17 +218,12 @@ def _judged(draft: UncorrectedFinding, q: float, testing: TestingConfig) -> Find
         high=math.nan if aside else finding.ci_high,
         chance_mean=finding.chance,
         q=q,
-        threshold=math.nan if threshold is None else threshold,
+        threshold=threshold,
         alpha=testing.alpha,
         harm=draft.harm,
     )
-    return replace(
-        finding,
-        q_value=q,
-        threshold=math.nan if threshold is None else threshold,
-        verdict=verdict,
-        reason=finding.reason or why,
-    )
+    reason = finding.reason or why
+    return replace(finding, q_value=q, threshold=threshold, verdict=verdict, reason=reason)
 
 
 _LIBRARIES = ("numpy", "scipy", "numba", "polars", "pyarrow", "narwhals", "pydantic", "onnxruntime")

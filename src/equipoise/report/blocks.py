@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from equipoise.core import AuditResult, Finding, Verdict
-from equipoise.report.text import count, interval, number, p_value, percent, verdict_word
+from equipoise.report.text import count, interval, number, p_value, percent, title, verdict_word
 
 MAX_ROWS = 200
 SCROLLED = 25  # a table with more rows scrolls within the page
@@ -417,6 +417,11 @@ def scope(groups: str, version: str) -> str:
 def scope_of(row: Any) -> str:
     """Return the name of the panel of a row or finding."""
     return scope(value_of(row, "groups"), value_of(row, "version"))
+
+
+def title_of(row: Any) -> str:
+    """Return the title of the metric of a row or finding."""
+    return title(value_of(row, "metric"))
 
 
 def has(value: float | None) -> bool:

@@ -22,6 +22,7 @@ from equipoise.report.blocks import (
     rows,
     scope,
     scope_of,
+    title_of,
 )
 from equipoise.report.plots import VERDICTS, Axis, intervals
 from equipoise.report.text import DIFFERENCE, title
@@ -93,7 +94,7 @@ def ranking(result: AuditResult) -> Section | None:
     if not found:
         return None
     columns = {
-        "Metric": lambda row: title(row["metric"]),
+        "Metric": title_of,
         "Groups": lambda row: scope(row["groups"], "default"), "Model": "model", "#Value": "value",
         "#Rank": "rank", "#Rank from, to": "rank_low rank_high", "%Best in": "share_best",
     }  # fmt: skip
@@ -128,7 +129,7 @@ def changes(result: AuditResult) -> Section | None:
     for (first, second), pair in panels(found, "model_a", "model_b").items():
         columns = {
             "What became of it": "change", "Subject": "subject",
-            "Metric": lambda row: title(row["metric"]), "Groups": scope_of, f"#{first}": "value_a",
+            "Metric": title_of, "Groups": scope_of, f"#{first}": "value_a",
             f"Verdict of {first}": lambda row: Badge(Verdict(row["verdict_a"])),
             f"#{second}": "value_b",
             f"Verdict of {second}": lambda row: Badge(Verdict(row["verdict_b"])),

@@ -156,14 +156,8 @@ def _number(finding: Finding) -> tuple[object, ...]:
 def _matches(finding: Finding, rule: GateRule) -> bool:
     if rule.version is None and finding.version.startswith(_OTHER_NULL):
         return False
-    wanted = (
-        (rule.metric, finding.metric),
-        (rule.model, finding.model),
-        (rule.groups, finding.groups),
-        (rule.subject, finding.subject),
-        (rule.version, finding.version),
-    )
-    return all(want is None or want == has for want, has in wanted)
+    places = ("metric", "model", "groups", "subject", "version")
+    return all(getattr(rule, one) in (None, getattr(finding, one)) for one in places)
 
 
 def _check(rule: GateRule, finding: Finding) -> GateCheck:

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from equipoise.core import AuditResult
 from equipoise.metrics.spec import spec_of
-from equipoise.report.blocks import (
-    Page,
-    Row,
-    Section,
-    Table,
-    Words,
-    distinct,
-    rows,
-)
+from equipoise.report.blocks import Page, Row, Section, Table, Words, distinct, rows, title_of
 from equipoise.report.text import count, listed, plural, title
 
 # Effects that change a conclusion come first.
@@ -59,7 +51,7 @@ def versions(result: AuditResult) -> Section | None:
         "Concept": _subject, "Version": "version", "Effect": "effect", "#Difference": "value",
         "#Interval": "low high", "#Baseline": "baseline_value",
         "Above 0 is worse for": lambda row: _worse(row, 1.0), "Model": "model",
-        "Groups": "groups", "Metric": lambda row: title(row["metric"]), "~Reason": "reason",
+        "Groups": "groups", "Metric": title_of, "~Reason": "reason",
     }  # fmt: skip
     table = Table.of("Difference in every version", columns, order, source="choices")
     return Section.of("versions", "Effect of other choices", Words(described, "list"), key, table)
@@ -84,7 +76,7 @@ def robust(result: AuditResult) -> Section | None:
     columns = {
         "Concept": "concept", "Conclusion of the baseline": _conclusion,
         "#Versions": "versions", "#Agree": "agreeing", "#Not estimable": "not_estimable",
-        "Model": "model", "Groups": "groups", "Metric": lambda row: title(row["metric"]),
+        "Model": "model", "Groups": "groups", "Metric": title_of,
     }  # fmt: skip
     caption = "Conclusions of the baseline, and how many versions agree"
     order = sorted(conclusions, key=lambda row: (not row["conclusion"], -row["share"]))
@@ -113,7 +105,7 @@ def prevalence(result: AuditResult) -> Section | None:
     columns = {
         "Concept": "concept", "Group": "group", "#Value": "value", "#Interval": "low high",
         "%Prevalence": "prevalence", "#Positives": "positives", "#Images": "n",
-        "Metric": lambda row: title(row["metric"]), "Version": "version", "Model": "model",
+        "Metric": title_of, "Version": "version", "Model": "model",
         "Groups": "groups", "~Reason": "reason",
     }  # fmt: skip
     table = Table.of("Value and prevalence by group", columns, every, source="concept_groups")
@@ -126,7 +118,7 @@ def order(result: AuditResult) -> Section | None:
     if not compared:
         return None
     columns = {
-        "Concept": _subject, "Metric": lambda row: title(row["metric"]), "Groups": "groups",
+        "Concept": _subject, "Metric": title_of, "Groups": "groups",
         "Larger in the baseline": "baseline_larger", "Version that reverses it": "version",
         "Larger": "larger", "#Difference": "difference", "#Interval": "low high",
     }  # fmt: skip

@@ -7,18 +7,7 @@ from collections.abc import Sequence
 from equipoise.audits.diversity.config import reference_name
 from equipoise.core import AuditResult
 from equipoise.report import plots
-from equipoise.report.blocks import (
-    Block,
-    Chart,
-    Grid,
-    Page,
-    Row,
-    Section,
-    Table,
-    Words,
-    panels,
-    rows,
-)
+from equipoise.report.blocks import Chart, Page, Row, Section, Table, panels, rows
 from equipoise.report.plots import Axis, Palette, intervals
 from equipoise.report.text import count, plural
 
@@ -45,10 +34,10 @@ def distances(result: AuditResult) -> Section | None:
         "embeddings. A larger distance means a more diverse set. Two sets lie apart if their mean "
         "distance is above the diversity of both. Which distance is large depends on the embedding."
     )
-    blocks: list[Block] = [Words((text,), "note")]
-    for key, panel in panels(table, "model", "groups", "within").items():
-        name = ", ".join(part for part in key if part)
-        blocks.append(Grid((_diversity(panel, name),)))
+    charts = [
+        [_diversity(panel, ", ".join(filter(None, key)))]
+        for key, panel in panels(table, "model", "groups", "within").items()
+    ]
     columns = {
         "Set": "set_a",
         "Other set": "set_b",
@@ -62,8 +51,8 @@ def distances(result: AuditResult) -> Section | None:
     }
     pairs = [row for row in table if row["set_a"] <= row["set_b"]]
     heading = "Distances within and between sets"
-    blocks.append(Table.of(heading, columns, pairs, source="distances"))
-    return Section("diversity", heading, tuple(blocks))
+    every = Table.of(heading, columns, pairs, source="distances")
+    return Section.of("diversity", heading, text, *charts, every)
 
 
 def _diversity(panel: Sequence[Row], name: str) -> Chart:

@@ -10,13 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from equipoise.audits.findings import (
-    Place,
-    UncorrectedFinding,
-    parts,
-    whole,
-    without_verdict,
-)
+from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole, without_verdict
 from equipoise.audits.group_sizes import check_two, groups_by, lacking
 from equipoise.core.arrays import AnyArray, Booleans, Integers, Objects
 from equipoise.core.estimate import Estimate
@@ -305,18 +299,14 @@ def _mirror(finding: Finding, classes: Sequence[str]) -> str:
 
 
 def once(
-    drafts: Iterable[UncorrectedFinding], behind: Iterable[Hashable]
+    drafts: Iterable[tuple[UncorrectedFinding, Hashable]],
 ) -> Iterator[UncorrectedFinding]:
     """Take the verdict from drafts that stand on the same numbers as one of other groups before.
 
-    Parameters
-    ----------
-    drafts : iterable of UncorrectedFinding
-    behind : iterable of hashable
-        The numbers that each stands on; None where they are not known.
+    Each draft comes with the numbers that it stands on; None where they are not known.
     """
     seen: dict[Hashable, str] = {}
-    for draft, numbers in zip(drafts, behind, strict=True):
+    for draft, numbers in drafts:
         finding = draft.finding
         if finding.family is Family.DESCRIPTIVE or numbers is None:
             yield draft

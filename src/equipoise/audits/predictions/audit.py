@@ -165,8 +165,8 @@ class Predictions(Audit[Config, PredictionData, Design]):
         """Show numbers that several groups share once, and count the states of all rows."""
         states = Measured(tables={"states": tables.states_of_models(data)})
         every = Measured.together([states, *measured])
-        behind = (numbers_behind(draft.finding) for draft in every.findings)
-        return replace(every, findings=tuple(once(every.findings, behind)))
+        drafts = ((draft, numbers_behind(draft.finding)) for draft in every.findings)
+        return replace(every, findings=tuple(once(drafts)))
 
     def details(
         self,

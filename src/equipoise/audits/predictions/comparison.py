@@ -128,8 +128,7 @@ def compare(runs: Runs, *, progress: Progress | None = None) -> AuditResult:
         some, order = _compared(name, joint, measures, config)
         contrasts += some
         ranking += order
-    drafts = once((draft for draft, _ in contrasts), (behind for _, behind in contrasts))
-    findings = conclude(drafts, config.testing)
+    findings = conclude(once(contrasts), config.testing)
     manifest = _manifest(runs, common, perf_counter() - started)
     sizes = (
         row for name, one, _ in joints if name for row in group_sizes.sizes_of(one.counts.groups)

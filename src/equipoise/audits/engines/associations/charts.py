@@ -23,6 +23,7 @@ from equipoise.report.blocks import (
     points,
     rows,
     scope,
+    title_of,
 )
 from equipoise.report.plots import Axis, bars, intervals
 from equipoise.report.text import interval, number, title
@@ -120,7 +121,7 @@ def _summaries(result: AuditResult) -> Iterable[Block]:
     """Yield mean and spread of scores by category and direction, folded."""
     columns: dict[str, Value] = {
         "Category": "category", "Direction": "direction", "Sets": "groups", "Model": "model",
-        "Score": lambda row: title(row["metric"]), **COMPARED, "#Targets": "targets",
+        "Score": title_of, **COMPARED, "#Targets": "targets",
         "#Mean": "mean", "#Sd": "sd",
     }  # fmt: skip
     if table := rows(result, "score_summaries"):

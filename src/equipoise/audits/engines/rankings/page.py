@@ -22,6 +22,7 @@ from equipoise.report.blocks import (
     rows,
     scope,
     scope_of,
+    title_of,
     value_of,
 )
 from equipoise.report.plots import Axis, heat_map
@@ -82,7 +83,7 @@ def queries(result: AuditResult) -> Section | None:
     )
     spread = rows(result, "query_distributions")
     columns = {
-        "Metric": lambda row: title(row["metric"]), "Model": "model", "Attributes": scope_of,
+        "Metric": title_of, "Model": "model", "Attributes": scope_of,
         "#Mean": "mean", "#SD": "sd", "#Lowest": "lowest",
         "#Quartiles": lambda row: ", ".join(map(number, value_of(row, _QUARTILES))),
         "#Highest": "highest", "Highest in": lambda row: listed(row["highest_queries"], _NAMED),
