@@ -12,20 +12,25 @@ from page_text import check_snapshot, page_text
 
 HERE = Path(__file__).parent
 EXAMPLES = HERE.parents[1] / "examples"
-KINDS = ("associations", "retrieval", "similarity", "text_to_image")
+WHOLE = ("activations", "concepts")
+QUICK = ("associations", "counterfactuals", "retrieval", "similarity", "text_to_image")
+WRITTEN = ("activations", "answers", "associations", "concepts", "diversity", "retrieval",
+           "similarity", "text_to_image")  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", [*KINDS, "counterfactuals"])
+@pytest.mark.parametrize("kind", [*WHOLE, *QUICK])
 def test_the_page_of_an_example(kind):
     config = audits.load_config(EXAMPLES / kind / "audit.yaml")
-    few = config.resampling.model_copy(update={"replicates": 20, "permutations": 99})
-    result = audits.run(config.model_copy(update={"resampling": few}), base=EXAMPLES / kind)
+    if kind in QUICK:
+        few = config.resampling.model_copy(update={"replicates": 20, "permutations": 99})
+        config = config.model_copy(update={"resampling": few})
+    result = audits.run(config, base=EXAMPLES / kind)
     page = page_of(result)
     check_snapshot(HERE / kind / "page.txt", page_text(report.render(result, page)))
     empty = AuditResult((), result.manifest, {})
     assert not [make for make in page.sections if make(empty) is not None]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", WRITTEN)
 def test_the_data_of_an_example_are_what_its_script_writes(kind, tmp_path):
     assert written_again(EXAMPLES / kind, tmp_path)

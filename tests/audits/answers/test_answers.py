@@ -7,7 +7,6 @@ import polars as pl
 import pytest
 
 from audits.answers.worlds import N, answers, config, images, pick, run
-from audits.examples import written_again
 from equipoise import audits
 from equipoise.core import ConfigError, DataError, Family, Verdict
 from equipoise.metrics import label_concentration
@@ -202,8 +201,7 @@ def test_what_contradicts_itself_is_named(changes, named):
     assert named in str(raised.value)
 
 
-def test_the_example_shows_what_was_planted(tmp_path):
-    assert written_again(EXAMPLE, tmp_path) == ["answers.csv", "figures.csv", "images.csv"]
+def test_the_example_shows_what_was_planted():
     result = audits.run(audits.load_config(EXAMPLE / "audit.yaml"), base=EXAMPLE)
     found = [one for one in result.findings if one.verdict is Verdict.DISPARITY]
     assert {one.groups for one in found} == {"gender"}

@@ -1,24 +1,17 @@
 """Findings, tables and plans of audits of concepts."""
 
 import math
-from pathlib import Path
 
 import numpy as np
 
 from audits.concepts.worlds import CONCEPTS, run, small, tables, values
-from audits.examples import written_again
 from concept_worlds import world
 from equipoise import audits
+from equipoise.audits.concepts import page
 from equipoise.core import Family, Verdict
 from equipoise.metrics import concept_disparity
+from equipoise.report.blocks import Table
 from equipoise.stats.resampling import Bootstrap
-
-EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "concepts"
-
-
-def test_the_example_is_what_its_maker_writes(tmp_path):
-    made = written_again(EXAMPLE, tmp_path)
-    assert made == ["images.csv", "labels.csv", "older.npy", "ours.csv"]
 
 
 def three(n=900, worse="c"):
@@ -83,3 +76,13 @@ def test_the_plan_says_what_there_is_and_what_is_too_rare():
     assert min(detectable["positives"]) > 20
     assert 0.1 < detectable["true_positive_rate_difference"] < 0.6
     assert found.seconds >= 0
+
+
+def test_of_false_positives_the_higher_rate_is_worse():
+    scores, labels, group = world(3, n=900, prevalence=(0.3, 0.3))
+    scores[:, 0] += 1.5 * ((group == "b") & ~labels[:, 0])
+    versions = {"observed": {"prevalence": "observed"}}
+    data = tables(scores, labels, group)
+    result = run(values(data, metrics=["false_positive_rate"], versions=versions))
+    table = next(block for block in page.robust(result).blocks if isinstance(block, Table))
+    assert ("chef", "worse for b than for a") in [row[:2] for row in table.rows]

@@ -6,7 +6,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-from audits.examples import written_again
 from equipoise import audits, report
 from equipoise.audits.diversity.page import PAGE
 from equipoise.core import DataError, Verdict
@@ -167,8 +166,3 @@ def test_the_example_finds_what_its_script_plants():
     street = [f for (metric, subject), f in found.items() if subject.startswith("street")]
     assert not [f for f in street if f.verdict == Verdict.DISPARITY]
     check_snapshot(Path(__file__).parent / "page.txt", page_text(report.render(result, PAGE)))
-
-
-def test_the_examples_data_are_what_its_script_writes(tmp_path):
-    names = ["embeddings.npy", "images.csv", "stock.csv", "stock.npy"]
-    assert written_again(EXAMPLE, tmp_path) == names

@@ -6,7 +6,6 @@ from audits.live_models.fakes import Classifier, Encoder
 from audits.live_models.worlds import CHOSEN, IMAGES, KINDS, diversity, retrieval
 from equipoise import audits
 from equipoise.core.errors import DataError, EquipoiseError, ModelError
-from equipoise.evidence import RunOptions
 
 
 def predictions():
@@ -79,15 +78,3 @@ def test_a_classifier_may_know_classes_that_the_data_do_not_have(world):
         audits.prepare(audits.parse_config(values), base=world)
     assert raised.value.file == "models.m.model"
     assert [*world.rglob("part-*")]
-
-
-def test_a_second_run_loads_no_weights_and_plans_nothing(world, monkeypatch):
-    config = audits.parse_config(retrieval())
-    first = audits.prepare(config, base=world)
-
-    def refused(*_, **__):
-        pytest.fail("called")
-
-    monkeypatch.setattr(RunOptions, "load", refused)
-    monkeypatch.setattr("equipoise.audits.retrieval.audit.Retrieval.designs", refused)
-    assert audits.prepare(config, base=world).data.inputs == first.data.inputs

@@ -19,6 +19,7 @@ from equipoise.evidence import RunOptions
 from equipoise.evidence.store import locked
 from equipoise.models.protocols import offer_of
 from equipoise.planted.scenes.embed import WEIGHTS
+from model_checkpoints import open_clip, timm
 
 CPU = RunOptions(device="cpu", dtype="float32")
 
@@ -140,44 +141,14 @@ def test_a_store_that_cannot_be_written_is_said_once(tmp_path, world):
         pytest.fail("made")
 
 
-def timm_folder(folder):
-    import timm
-
-    small = {"img_size": 32, "patch_size": 8, "embed_dim": 48, "depth": 1, "num_heads": 2}
-    model = timm.create_model("vit_tiny_patch16_224", num_classes=2, **small)
-    timm.models.save_for_hf(
-        model, str(folder), model_config={"label_names": ["a", "b"]}, model_args=small,
-        safe_serialization=True,
-    )  # fmt: skip
-    return f"timm:{folder}"
-
-
-def open_clip_folder(folder):
-    import open_clip
-    from safetensors.torch import save_file
-
-    image = {"image_size": 32, "layers": 1, "width": 32, "patch_size": 8, "head_width": 16}
-    text = {"context_length": 20, "vocab_size": 49408, "width": 32, "heads": 2, "layers": 1}
-    config = {"embed_dim": 24, "vision_cfg": image, "text_cfg": text}
-    prepare = {"mean": [0.5] * 3, "std": [0.5] * 3}
-    told = json.dumps({"model_cfg": config, "preprocess_cfg": prepare})
-    (folder / "open_clip_config.json").write_text(told)
-    weights = {
-        name: one.contiguous() for name, one in open_clip.CLIP(**config).state_dict().items()
-    }
-    save_file(weights, folder / "open_clip_model.safetensors")
-    return f"open_clip:{folder}"
-
-
 @pytest.mark.parametrize(
     ("save", "settings"),
-    [(timm_folder, "config.json"), (open_clip_folder, "open_clip_config.json")],
+    [(timm, "config.json"), (open_clip, "open_clip_config.json")],
 )
 def test_models_of_other_libraries_are_known_again_by_their_files(
     save, settings, tmp_path, monkeypatch
 ):
-    (tmp_path / "model").mkdir()
-    name, store = save(tmp_path / "model"), tmp_path / "evidence"
+    name, store = f"{save.__name__}:{save(tmp_path / 'model')}", tmp_path / "evidence"
     first = open_model(name, CPU, store)
     assert not isinstance(first, Deferred)
     with monkeypatch.context() as patch:
