@@ -246,7 +246,7 @@ def manifest_of(
     counts: Mapping[str, Any],
     seed: int,
     seconds: float,
-    notes: tuple[str, ...] = (),
+    notes: tuple[str, ...],
     base: Path | None = None,
 ) -> Manifest:
     """Describe a run that has just ended; `base` is the folder whose git commit is recorded."""

@@ -175,13 +175,12 @@ class Models(ABC):
         section: RunConfig,
         pictures: Pictures,
         *,
-        on: str = "images",
         expected: Sequence[str] = (),
     ) -> Outputs:
         """Return a probability per class; a dry run without known classes takes `expected`."""
         self.capability(name, section, "classifier")
-        known = tuple(expected)
-        return self._of_images(name, section, "probabilities", pictures, on, expected=known)
+        request = {"expected": tuple(expected)}
+        return self._of_images(name, section, "probabilities", pictures, "images", **request)
 
     def answer(
         self,

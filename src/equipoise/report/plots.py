@@ -106,7 +106,7 @@ def labelled_points(
     rows: Iterable[Any],
     label: Value,
     *,
-    series: Value | None = None,
+    series: Value,
     value: str = "value",
     percent: bool = False,
 ) -> list[dict[str, Any]]:
@@ -127,8 +127,8 @@ def labelled_points(
     for row in rows:
         if row[value] is None or math.isnan(row[value]):
             continue
-        names = [str(value_of(row, key)) for key in (label, series) if key]
-        mark = {"label": names[0], "series": names[-1], "value": row[value]}
+        names = [str(value_of(row, key)) for key in (label, series)]
+        mark = {"label": names[0], "series": names[1], "value": row[value]}
         mark |= {key: row.get(key) for key in _ENDS}
         ends = "" if row.get("low") is None else ends_of(row["low"], row["high"])
         shown = share_of(row[value]) if percent else number(row[value])
@@ -276,7 +276,6 @@ def bars(
     *,
     title: str = "",
     series: Sequence[str] = (),
-    palette: Palette | None = None,
     stacked: bool = False,
 ) -> Chart:
     """Draw a bar for each label; of several series side by side, or stacked to both sides of 0.
@@ -295,7 +294,7 @@ def bars(
     if "before" in known:
         grey = {"type": "bar", "color": CHANCE}
         layers.append(_layer(grey, place | _number("x", "value") | {"x2": {"field": "before"}}))
-    layers.append(_layer(bar, place | x | _color(_channels(series, palette)) | _TIP))
+    layers.append(_layer(bar, place | x | _color(_channels(series)) | _TIP))
     if "total" in known:
         total = _POINT | {"shape": "diamond", "color": INK, "stroke": PAPER}
         layers += [_rule("x", 0.0), _layer(total, place | _number("x", "total"))]

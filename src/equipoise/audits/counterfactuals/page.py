@@ -9,17 +9,7 @@ from typing import Any
 from equipoise.audits.engines.rankings.audit import POOL_ORDER
 from equipoise.audits.engines.rankings.page import CAVEAT, curves, queries
 from equipoise.core import AuditResult
-from equipoise.report.blocks import (
-    Page,
-    Row,
-    Section,
-    Table,
-    Words,
-    panels,
-    rows,
-    scope,
-    value_of,
-)
+from equipoise.report.blocks import Page, Row, Section, Table, Words, panels, rows, scope, title_of
 from equipoise.report.plots import Axis, intervals
 from equipoise.report.text import count, interval, listed, number, title
 
@@ -76,10 +66,6 @@ def subjects(result: AuditResult) -> Section | None:
     return Section.of("subjects", "Results by subject", text, charts) if charts else None
 
 
-def _metric(row: Any) -> str:
-    return title(value_of(row, "metric"))
-
-
 def _averages(panel: Sequence[Row]) -> Iterator[dict[str, Any]]:
     """Yield the mark of each model's mean, with both chance levels."""
     pools = {row["model"]: row for row in panel if row["pool"]}
@@ -108,7 +94,7 @@ def quality(result: AuditResult) -> Section | None:
         "value if images of one subject change places between sets."
     )
     columns = {
-        "Metric": _metric,
+        "Metric": title_of,
         "Model": lambda one: one.model or "all",
         "#Value": "value",
         "#Interval or spread": "ci_low ci_high",
@@ -144,7 +130,7 @@ def people(result: AuditResult) -> Section | None:
         "that show it, the share in which it was detected."
     )
     columns = {
-        "Metric": _metric,
+        "Metric": title_of,
         "Error": lambda row: row["error"] or "–",
         "Group": lambda row: row["group"] or "all",
         "%Value": "value",

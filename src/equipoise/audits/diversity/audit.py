@@ -243,11 +243,11 @@ class Diversity(Audit["Config", DiversityData, Design]):
 
     def load(self, config: Config, models: Models) -> DiversityData:
         """Read the images and references; read or make every model's embeddings of them."""
+        embedded = {
+            name: _embedded(name, config, models) for name in ("images", *config.references)
+        }
         inputs: dict[str, Mapping[str, Any]] = {}
-        embedded: dict[str, tuple[Items, dict[str, Vectors]]] = {}
-        for name in ("images", *config.references):
-            items, vectors = _embedded(name, config, models)
-            embedded[name] = items, vectors
+        for items, vectors in embedded.values():
             inputs |= items.inputs
             for each in vectors.values():
                 inputs |= each.inputs
