@@ -251,25 +251,21 @@ def bridgetower(folder):
 LABELS = {0: "doctor", 1: "nurse", 2: "farmer", 3: "singer", 4: "cook"}
 
 
-def _classifier(folder, config, kind, **more):
+def _classifier(folder, config, kind, labels=LABELS, **more):
     import transformers
 
-    config.id2label, config.label2id = LABELS, {name: i for i, name in LABELS.items()}
+    config.id2label, config.label2id = labels, {name: i for i, name in labels.items()}
     for name, value in more.items():
         setattr(config, name, value)
     images = transformers.ViTImageProcessorPil(size=SQUARE)
     return _save(folder, _seeded(getattr(transformers, kind), config), images)
 
 
-def vit(folder):
-    return _vit(folder)
-
-
 def vit_multi_label(folder):
-    return _vit(folder, problem_type="multi_label_classification")
+    return vit(folder, problem_type="multi_label_classification")
 
 
-def _vit(folder, **more):
+def vit(folder, **more):
     from transformers import ViTConfig
 
     config = ViTConfig(**VISION, initializer_range=0.2)
@@ -441,17 +437,17 @@ def open_clip(folder, **more):
     return folder
 
 
-def timm(folder):
+def timm(folder, labels=LABELS):
     import timm as library
     import torch
 
     torch.manual_seed(5)
     tiny = {"img_size": 32, "patch_size": 8, "embed_dim": 48, "depth": 2, "num_heads": 2}
-    model = library.create_model("vit_tiny_patch16_224", num_classes=5, **tiny)
+    model = library.create_model("vit_tiny_patch16_224", num_classes=len(labels), **tiny)
     library.models.save_for_hf(
         model,
         str(folder),
-        model_config={"label_names": [*LABELS.values()]},
+        model_config={"label_names": [*labels.values()]},
         model_args=tiny,
         safe_serialization=True,
     )

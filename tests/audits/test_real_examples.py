@@ -54,11 +54,11 @@ def tiny(tmp_path_factory):
     """A tiny checkpoint of the real class for each model that the examples name."""
     import model_checkpoints
 
-    folder = tmp_path_factory.mktemp("models")
+    folder, labels = tmp_path_factory.mktemp("models"), dict(enumerate(imagenet_names()))
     return {
         CLIP: f"hf:{model_checkpoints.clip(folder / 'clip')}",
-        VIT: f"hf:{imagenet_vit(folder / 'vit')}",
-        RESNET: f"timm:{imagenet_resnet(folder / 'resnet')}",
+        VIT: f"hf:{model_checkpoints.vit(folder / 'vit', labels=labels)}",
+        RESNET: f"timm:{model_checkpoints.timm(folder / 'resnet', labels)}",
         BLIP: f"hf:{model_checkpoints.blip_2(folder / 'blip')}",
     }
 
@@ -68,38 +68,6 @@ def imagenet_names():
 
     told = ImageNetInfo("imagenet1k")
     return [told.index_to_description(place) for place in range(1000)]
-
-
-def imagenet_vit(folder):
-    import torch
-    import transformers
-
-    from model_checkpoints import SQUARE, TOWER
-
-    torch.manual_seed(1)
-    labels = dict(enumerate(imagenet_names()))
-    config = transformers.ViTConfig(
-        **TOWER, image_size=32, patch_size=8, initializer_range=0.2, id2label=labels
-    )
-    transformers.ViTForImageClassification(config).eval().save_pretrained(folder)
-    transformers.ViTImageProcessorPil(size=SQUARE).save_pretrained(folder)
-    return folder
-
-
-def imagenet_resnet(folder):
-    import timm
-    import torch
-
-    torch.manual_seed(2)
-    size = {"img_size": 32, "patch_size": 8, "embed_dim": 48, "depth": 2, "num_heads": 2}
-    timm.models.save_for_hf(
-        timm.create_model("vit_tiny_patch16_224", num_classes=1000, **size),
-        str(folder),
-        model_config={"label_names": imagenet_names()},
-        model_args=size,
-        safe_serialization=True,
-    )
-    return folder
 
 
 def run(folder, tiny, file="audit.yaml"):

@@ -108,8 +108,6 @@ def parts(
     estimate: Estimate, place: Place, *, metric: str | None = None
 ) -> list[UncorrectedFinding]:
     """Return one leaf finding for each part of an estimate, uncorrected."""
-    if not estimate.parts:
-        return []
     base = whole(estimate, place, Family.LEAF)
     return [_part(base, part, metric) for part in estimate.parts]
 

@@ -1,12 +1,13 @@
 """Answers of a model that is asked: the same findings as from a table of what it says."""
 
+from functools import partial
+
 import polars as pl
 
-from audits.predictions.models import NAMES, info, painted, seen
+from audits.predictions.models import NAMES, configured, info, numbers, painted, seen
 from equipoise import audits
 
 COLOUR, PLACE = "Which colour is it?", "Where is it?"
-NUMBERS = ("metric", "subject", "value", "ci_low", "ci_high", "chance", "q_value", "verdict")
 
 
 class Assistant:
@@ -20,21 +21,7 @@ class Assistant:
         return [f"It is {NAMES[place]}." for place in seen(images).argmax(axis=1)]
 
 
-def config(**model):
-    images = {"table": "images.csv", "id": "id", "path": "file", "root": "pictures"}
-    return audits.parse_config(
-        {
-            "audit": "answers",
-            "data": {"images": images, "groups": ["group"]},
-            "models": {"m": model},
-            "resampling": {"replicates": 20, "permutations": 199},
-        }
-    )
-
-
-def numbers(result):
-    kept = [one for one in result.findings if not one.version.endswith("raw")]
-    return [repr([getattr(one, name) for name in NUMBERS]) for one in kept]
+config = partial(configured, "answers", {})
 
 
 def test_the_findings_are_those_of_a_table_of_what_the_model_says(colours):

@@ -4,6 +4,7 @@ import numpy as np
 import polars as pl
 from PIL import Image
 
+from equipoise.audits import parse_config
 from equipoise.models.info import ModelInfo
 
 COLOURS = {"red": (250, 10, 10), "green": (10, 250, 10), "blue": (10, 10, 250)}
@@ -83,3 +84,23 @@ def painted(folder, n=120):
     frame = pl.DataFrame(rows)
     frame.write_csv(folder / "images.csv")
     return frame
+
+
+def configured(audit, data, **model):
+    """Return the configuration of an audit of the pictures of `painted`."""
+    images = {"table": "images.csv", "id": "id", "path": "file", "root": "pictures"}
+    return parse_config(
+        {
+            "audit": audit,
+            "data": {"images": images, "groups": ["group"], **data},
+            "models": {"m": model},
+            "resampling": {"replicates": 20, "permutations": 199},
+        }
+    )
+
+
+def numbers(result):
+    """Return the numbers of every finding, but for those of raw texts."""
+    names = ("metric", "subject", "value", "ci_low", "ci_high", "chance", "q_value", "verdict")
+    kept = [one for one in result.findings if not one.version.endswith("raw")]
+    return [repr([getattr(one, name) for name in names]) for one in kept]

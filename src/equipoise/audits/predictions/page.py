@@ -39,7 +39,7 @@ def class_effects(result: AuditResult) -> Section | None:
     classes = rows(result, "classes")
     if not classes:
         return None
-    classes.sort(key=lambda row: _effect(row) if has(row["effect_size"]) else 1)
+    classes.sort(key=lambda row: -row["effect_size"] if has(row["effect_size"]) else 1)
     text = (
         "Effect size: how strongly the predictions for images of one class depend on the group, "
         "from 0 (not at all) to 1 (fully). Below 0.1 is negligible, below 0.3 small, below 0.5 "
@@ -72,10 +72,6 @@ def _largest(panel: Sequence[Row], where: str) -> Chart:
     label = f"{title}, with intervals. Dashed lines: bands."
     models = distinct(panel, "model")
     return intervals(marks, label, _EFFECT, title=title, series=models, cuts=(0.1, 0.3, 0.5))
-
-
-def _effect(row: Row) -> float:
-    return -float(row["effect_size"])
 
 
 def accuracy_and_effect(result: AuditResult) -> Section | None:
