@@ -136,11 +136,3 @@ def test_more_failures_than_allowed_stop_the_run_and_leave_no_report(world, caps
     assert not Path(out).exists()
     more = written(world, retrieval() | {"extraction": {"max_failures": 0.1}})
     assert run(["audit", str(more), "--out", out]) == 0
-
-
-def test_two_names_of_one_model_are_computed_once(audit, world):
-    again = {"model": f"hf:{world / 'clip'}"}
-    result = audit(retrieval() | {"models": {"a": {"model": "hf:clip"}, "b": again}}, "run")
-    assert len([*(world / "evidence" / "embeddings").iterdir()]) == 1
-    by_model = [[f.value for f in result.findings if f.model == name] for name in "ab"]
-    np.testing.assert_equal(*by_model)

@@ -19,7 +19,7 @@ from equipoise.evidence import RunOptions
 from equipoise.evidence.store import locked
 from equipoise.models.protocols import offer_of
 from equipoise.planted.scenes.embed import WEIGHTS
-from model_checkpoints import open_clip, timm
+from model_checkpoints import clip, open_clip, timm
 
 CPU = RunOptions(device="cpu", dtype="float32")
 
@@ -76,34 +76,6 @@ def test_a_model_that_is_another_now_is_forgotten_and_refused():
     assert forgotten == [True]
 
 
-def test_a_checkpoint_is_known_again_by_its_files(world):
-    name, store = f"hf:{world / 'clip'}", world / "evidence"
-    first = open_model(name, CPU, store)
-    assert not isinstance(first, Deferred)
-    second = open_model(name, CPU, store)
-    assert isinstance(second, Deferred)
-    assert "model" not in vars(second)
-    assert second.info == first.info
-    assert second.info.key == first.info.key
-    np.testing.assert_array_equal(
-        second.embed_texts(["a star"]),
-        first.embed_texts(["a star"]),
-    )
-
-
-@pytest.mark.parametrize("changed", ["model.safetensors", "preprocessor_config.json"])
-def test_a_changed_file_makes_it_another_model(world, changed):
-    name, store = f"hf:{world / 'clip'}", world / "evidence"
-    open_model(name, CPU, store)
-    path = world / "clip" / changed
-    if path.suffix == ".json":
-        settings = json.loads(path.read_text())
-        path.write_text(json.dumps(settings | {"image_mean": [0.4, 0.4, 0.4]}))
-    else:
-        path.write_bytes((WEIGHTS / "clip-null" / changed).read_bytes())
-    assert not isinstance(open_model(name, CPU, store), Deferred)
-
-
 def test_a_graph_is_known_again_with_its_classes(tmp_path):
     from tools.planted.measures import load_cnn
 
@@ -142,19 +114,22 @@ def test_a_store_that_cannot_be_written_is_said_once(tmp_path, world):
 
 
 @pytest.mark.parametrize(
-    ("save", "settings"),
-    [(timm, "config.json"), (open_clip, "open_clip_config.json")],
+    ("library", "save", "settings"),
+    [
+        ("hf", clip, "preprocessor_config.json"),
+        ("timm", timm, "config.json"),
+        ("open_clip", open_clip, "open_clip_config.json"),
+    ],
 )
-def test_models_of_other_libraries_are_known_again_by_their_files(
-    save, settings, tmp_path, monkeypatch
-):
-    name, store = f"{save.__name__}:{save(tmp_path / 'model')}", tmp_path / "evidence"
+def test_models_are_known_again_by_their_files(library, save, settings, tmp_path, monkeypatch):
+    name, store = f"{library}:{save(tmp_path / 'model')}", tmp_path / "evidence"
     first = open_model(name, CPU, store)
     assert not isinstance(first, Deferred)
     with monkeypatch.context() as patch:
         patch.setattr(RunOptions, "load", lambda *_: pytest.fail("loaded"))
         again = open_model(name, CPU, store)
     assert isinstance(again, Deferred)
+    assert "model" not in vars(again)
     assert again.info == first.info
     assert offer_of(again) == offer_of(first)
     told = json.loads((tmp_path / "model" / settings).read_text())
