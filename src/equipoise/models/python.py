@@ -15,7 +15,7 @@ from typing import Any
 from equipoise.core.errors import EquipoiseError, ModelError
 from equipoise.models.generators import ImageGenerator
 from equipoise.models.info import ModelInfo, sha256_of
-from equipoise.models.protocols import PROTOCOLS, offer_of
+from equipoise.models.protocols import PROTOCOLS
 from equipoise.models.registry import Options, adapter
 
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
@@ -130,14 +130,12 @@ def load(target: str, options: Options) -> Any:
     ModelError
         If there is no such factory, it fails, or what it returns is none of the protocols.
     """
-    model = made(target, options)
-    if offer_of(model) is None:
-        kinds = ", ".join(kind.__name__ for kind in PROTOCOLS.values())
-        raise ModelError(
-            f"{target} made a {type(model).__name__}, which cannot be audited. Expected info and "
-            f"the methods of one protocol in equipoise.models: {kinds}."
-        )
-    return _keyed(model, target, options)
+    kinds = tuple(PROTOCOLS.values())
+    expected = (
+        "cannot be audited. Expected info and the methods of one protocol in equipoise.models: "
+        f"{', '.join(kind.__name__ for kind in kinds)}"
+    )
+    return _made(target, options, kinds, expected)
 
 
 @adapter("python", runs_code=True, makes_images=True)
@@ -149,29 +147,29 @@ def load_generator(target: str, options: Options) -> ImageGenerator:
     ModelError
         As in `load`.
     """
-    model = made(target, options)
-    if not isinstance(model, ImageGenerator):
-        raise ModelError(
-            f"{target} made a {type(model).__name__}, which makes no images. Expected info and "
-            "generate(prompts, seeds, sampling)."
-        )
-    keyed: ImageGenerator = _keyed(model, target, options)
-    return keyed
+    expected = "makes no images. Expected info and generate(prompts, seeds, sampling)"
+    model: ImageGenerator = _made(target, options, (ImageGenerator,), expected)
+    return model
 
 
-def made(target: str, options: Options) -> Any:
-    """Return what a factory of the user's makes, whatever that is.
+def _made(target: str, options: Options, kinds: tuple[type, ...], expected: str) -> Any:
+    """Return the model that a factory of the user's makes, keyed by its code.
 
     Parameters
     ----------
     target : str
         ``module:factory``.
     options : Options
+    kinds : tuple of type
+        Protocols, of which the model has one.
+    expected : str
+        End of the message about an object of another kind.
 
     Raises
     ------
     ModelError
-        If there is no such factory, it cannot be called with a device and a dtype, or it fails.
+        If there is no such factory, it cannot be called with a device and a dtype, it fails, or it
+        makes something else.
     """
     if options.backend != "auto":
         raise ModelError(
@@ -183,7 +181,7 @@ def made(target: str, options: Options) -> Any:
         raise ModelError(f"{target!r} names no factory. To do: python:module:factory.")
     try:
         factory = getattr(importlib.import_module(module), name)
-        return factory(device=options.device, dtype=options.dtype)
+        model = factory(device=options.device, dtype=options.dtype)
     except EquipoiseError:
         raise
     except (Exception, SystemExit) as error:
@@ -191,9 +189,13 @@ def made(target: str, options: Options) -> Any:
             f"{target} failed: {type(error).__name__}: {error}. The module must be installed, or "
             "its folder on PYTHONPATH."
         ) from error
+    if not isinstance(model, kinds):
+        raise ModelError(f"{target} made a {type(model).__name__}, which {expected}.")
+    modules = {module, getattr(factory, "__module__", module), type(model).__module__}
+    return _keyed(model, target, modules, options)
 
 
-def _keyed(found: Any, target: str, options: Options) -> Any:
+def _keyed(found: Any, target: str, modules: Iterable[str], options: Options) -> Any:
     """Have what a model is say which code made it, so that other code meets no old evidence.
 
     The SHA-256 of the source of the factory's module, of the module of the model's class, and of
@@ -206,6 +208,8 @@ def _keyed(found: Any, target: str, options: Options) -> Any:
         With `info`.
     target : str
         ``module:factory``.
+    modules : iterable of str
+        Those of the factory and of the model's class.
     options : Options
 
     Raises
@@ -218,9 +222,6 @@ def _keyed(found: Any, target: str, options: Options) -> Any:
             f"{target} made a model whose info is a {type(found.info).__name__}, expected "
             "equipoise.models.ModelInfo."
         )
-    module, _, name = target.partition(":")
-    factory = getattr(sys.modules[module], name)
-    modules = {module, getattr(factory, "__module__", module), type(found).__module__}
     sources = {f"{one} (source)": digest for one, digest in source_digests(modules).items()}
     declared = {} if options.revision is None else {"declared_revision": options.revision}
     info = replace(
