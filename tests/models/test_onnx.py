@@ -1,7 +1,6 @@
 """The ONNX adapter: what it returns, and what it says when it cannot."""
 
 import hashlib
-import sys
 
 import numpy as np
 import pytest
@@ -135,10 +134,3 @@ def test_another_number_of_labels():
     model = load_onnx_classifier(GRAPH, ("square", "ellipse"))
     with pytest.raises(ModelError, match=r"an output of shape \(256, 3\)"):
         model.predict_proba(np.zeros((1, 32, 32, 3), dtype=np.uint8))
-
-
-def test_missing_onnxruntime(monkeypatch):
-    monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    expected = r"^onnxruntime is not installed\. To do: pip install onnxruntime\.$"
-    with pytest.raises(ModelError, match=expected):
-        load_onnx_classifier(GRAPH, SHAPES)

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from equipoise.core.arrays import AnyArray, Bytes, Floats32
-from equipoise.core.errors import MissingExtraError
 from equipoise.models.images import as_rgb
 
 SIDE = 176
@@ -53,17 +52,9 @@ def overlay(
     -------
     bytes
         A JPEG whose longer side has at most `SIDE` pixels.
-
-    Raises
-    ------
-    MissingExtraError
-        When Pillow is not installed.
     """
-    try:
-        from PIL import Image as pillow  # noqa: N813
-        from PIL import ImageDraw
-    except ImportError as error:
-        raise MissingExtraError("pillow", "images") from error
+    from PIL import Image as pillow  # noqa: N813
+    from PIL import ImageDraw
 
     (pixels,) = as_rgb([image])
     seen = pillow.fromarray(pixels).crop(tuple(round(edge) for edge in frame))  # type: ignore[arg-type]

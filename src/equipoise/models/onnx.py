@@ -316,7 +316,7 @@ def load_onnx_classifier(
     Raises
     ------
     ModelError
-        If onnxruntime or the file is missing, or the file holds no such graph.
+        If the file is missing or holds no such graph.
     """
     if not Path(path).is_file():
         raise ModelError(f"There is no model file {path}.")
@@ -339,10 +339,8 @@ def load_onnx_classifier(
 
 def _session(path: str) -> Any:
     """Load a graph to run on one thread of the CPU, and check its inputs and outputs."""
-    try:
-        import onnxruntime
-    except ImportError as error:
-        raise ModelError("onnxruntime is not installed. To do: pip install onnxruntime.") from error
+    import onnxruntime
+
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
