@@ -34,18 +34,6 @@ LABELS = {
     "similarity": ("woman", "baker"),
     "text_to_image": ("man", "women"),
 }
-MODELS = {
-    "predictions": "m",
-    "activations": "recruiter",
-    "answers": "assistant",
-    "associations": "strong",
-    "concepts": "ours",
-    "counterfactuals": "biased",
-    "diversity": "embedder",
-    "retrieval": "embedder",
-    "similarity": "embedder",
-    "text_to_image": "small",
-}
 OF_TWO_MODELS = {"predictions", "associations", "concepts", "counterfactuals"}
 
 
@@ -82,9 +70,9 @@ def attacked(kind, folder):
         frame = pl.read_csv(table, infer_schema=False)
         frame = frame.rename({name: names.get(name, name) for name in frame.columns})
         frame.with_columns(pl.all().replace(names)).write_csv(table)
-    if kind in MODELS:
-        names[MODELS[kind]] = MODEL
-    config = renamed(yaml.safe_load((folder / "audit.yaml").read_text()), names)
+    config = yaml.safe_load((folder / "audit.yaml").read_text())
+    names |= dict.fromkeys([*config.get("models", {})][:1], MODEL)
+    config = renamed(config, names)
     config["resampling"] = {"replicates": 20, "permutations": 50, "seed": 7}
     config["report"] = {"title": ATTACK}
     (folder / "audit.yaml").write_text(yaml.safe_dump(config))

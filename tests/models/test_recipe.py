@@ -1,5 +1,7 @@
 """What libraries say in settings, read as a recipe; None where a recipe cannot say it."""
 
+from functools import partial
+
 import pytest
 
 from equipoise.models.preprocessing import of_open_clip, of_timm, of_transformers
@@ -33,6 +35,11 @@ TIMM = {
     "std": (0.5, 0.5, 0.5),
     "crop_pct": 0.875,
     "crop_mode": "center",
+}
+READERS = {
+    "pil": (partial(of_transformers, backend="pil"), SETTINGS),
+    "open_clip": (of_open_clip, OPEN_CLIP),
+    "timm": (of_timm, TIMM),
 }
 
 
@@ -87,8 +94,5 @@ def test_sides_of_transformers(changed, resize, crop):
     ],
 )
 def test_what_a_recipe_cannot_say(library, changed):
-    if library == "pil":
-        assert of_transformers(SETTINGS | changed, library) is None
-    else:
-        read, settings = {"open_clip": (of_open_clip, OPEN_CLIP), "timm": (of_timm, TIMM)}[library]
-        assert read(settings | changed) is None
+    read, settings = READERS[library]
+    assert read(settings | changed) is None

@@ -11,7 +11,7 @@ from time import perf_counter
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import Field, NonNegativeInt, model_validator
+from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
 from equipoise.audits.config_fields import FilePath, Name, Section, Share, Table, located, only_one
 from equipoise.audits.findings import manifest_of
@@ -32,7 +32,7 @@ from equipoise.mitigate.augmentation.faces import (
 )
 from equipoise.mitigate.augmentation.findings import findings_of, tables_of
 from equipoise.mitigate.augmentation.training import Schedule, check_networks, digest_of
-from equipoise.mitigate.recipe import Count, Names
+from equipoise.mitigate.recipe import Names
 from equipoise.planted.faces import draw_faces
 from equipoise.stats.resampling import Bootstrap
 
@@ -99,7 +99,7 @@ class TrainingConfig(Section):
     """
 
     networks: Names = ("cnn", "vit")
-    repeats: Count = 3
+    repeats: PositiveInt = 3
     schedule: Schedule = Schedule()
     schedules: Mapping[str, Schedule] = Field(default_factory=dict)
     seed: NonNegativeInt = 0
@@ -386,8 +386,7 @@ def _experiment(
         folder / digest_of(faces["biased"], faces["balanced"], config.seed),
         networks=config.networks,
         repeats=config.repeats,
-        schedule=config.schedule,
-        schedules=config.schedules,
+        schedules=dict.fromkeys(config.networks, config.schedule) | dict(config.schedules),
         resampling=Bootstrap(replicates=config.replicates),
         seed=config.seed,
         progress=progress,

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from typing import Annotated, Literal
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, PositiveFloat
 
 from equipoise.core.arrays import Floats
 from equipoise.core.errors import InputError
 from equipoise.mitigate.measuring import embed_images, queries_of, text_vectors
-from equipoise.mitigate.recipe import Progress, Rate, SetRecipe, WrappedRecipe
+from equipoise.mitigate.recipe import Progress, SetRecipe, WrappedRecipe
 from equipoise.mitigate.sets import ImageSets, SubjectTexts, Training
 from equipoise.models.protocols import DualEncoder
 from equipoise.models.wrapped import PLACE, Ensemble, Rule, Wrapping, unit_vectors
@@ -191,7 +191,7 @@ class SetShrinkage(SetRecipe):
 
     recipe: Literal["set_shrinkage"] = "set_shrinkage"
     name: str = "set_shrinkage"
-    strength: Rate | None = None
+    strength: PositiveFloat | None = None
     allowed_loss: Annotated[float, Field(ge=0, lt=1)] = 0.01
 
     def _wrapping(

@@ -393,7 +393,7 @@ def _edit(found: Found, units: list[tuple[int, int]], mode: Mode) -> UnitEdit:
     record, info = found.recording, found.model.info
     layers = []
     for place, name in enumerate(record.layers):
-        here = sorted((unit, group) for unit, group in units if record.layer[unit] == place)
+        here = [pair for pair in sorted(units) if record.layer[pair[0]] == place]
         if not here:
             continue
         columns = [unit for unit, _ in here]

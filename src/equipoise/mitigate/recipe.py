@@ -10,12 +10,12 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import AfterValidator, Field
+from pydantic import PositiveInt
 
 from equipoise import __version__
-from equipoise.audits.config_fields import Dtype, Name, Section, distinct
+from equipoise.audits.config_fields import Dtype, Name, Section, Some
 from equipoise.core.arrays import AnyArray
 from equipoise.core.errors import ModelError, RunError
 from equipoise.evidence import new_run
@@ -29,9 +29,7 @@ from equipoise.models.wrapped import SETTINGS, Wrapping, save_wrapped
 Progress = Callable[[str, int, int | None], None]
 """Progress callback: (step, done, total)."""
 
-Rate = Annotated[float, Field(gt=0)]
-Count = Annotated[int, Field(ge=1)]
-Names = Annotated[tuple[Name, ...], Field(strict=False, min_length=1), AfterValidator(distinct)]
+Names = Some[Name]
 
 
 class Recipe(Section, ABC):
@@ -261,7 +259,7 @@ class TrainedRecipe(Recipe):
     validation loss, the weights with the lowest one are kept, which may be the initial ones.
     """
 
-    patience: Count = 4
+    patience: PositiveInt = 4
     dtype: Dtype = "auto"
 
     def _write(

@@ -6,11 +6,11 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import Field, NonNegativeFloat
+from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
 
 from equipoise.core.arrays import Objects, Positions
 from equipoise.core.errors import InputError
-from equipoise.mitigate.recipe import Count, Plan, Rate, TrainedRecipe, digest_of_images
+from equipoise.mitigate.recipe import Plan, TrainedRecipe, digest_of_images
 from equipoise.mitigate.sets import ImageSets, SubjectTexts, Training
 from equipoise.mitigate.trainable import Towers, Trainable
 from equipoise.models.protocols import DualEncoder
@@ -48,12 +48,12 @@ class Contrastive(TrainedRecipe):
 
     recipe: Literal["contrastive"] = "contrastive"
     name: str = "contrastive"
-    epochs: Count = 1
+    epochs: PositiveInt = 1
     batch: Annotated[int, Field(ge=2)] = 32
-    learning_rate: Rate = 5e-6
+    learning_rate: PositiveFloat = 5e-6
     penalty: NonNegativeFloat = 0.0
     towers: Towers = "both"
-    looks: Count = 4
+    looks: PositiveInt = 4
 
     def _plan(self, base: DualEncoder, subject: Trainable, training: Training, seed: int) -> Plan:  # noqa: ARG002 - the copy is enough
         images = training.known_images(self.name, watched=False)
@@ -243,11 +243,11 @@ class TextDistillation(TrainedRecipe):
 
     recipe: Literal["text_distillation"] = "text_distillation"
     name: str = "text_distillation"
-    steps: Count = 100
-    learning_rate: Rate = 1e-5
-    subjects: Count = 8
-    kept: Count = 128
-    look_every: Count = 10
+    steps: PositiveInt = 100
+    learning_rate: PositiveFloat = 1e-5
+    subjects: PositiveInt = 8
+    kept: PositiveInt = 128
+    look_every: PositiveInt = 10
 
     def _plan(self, base: DualEncoder, subject: Trainable, training: Training, seed: int) -> Plan:
         neutral, captions = _goals(base, training.texts)

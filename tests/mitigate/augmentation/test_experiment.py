@@ -69,7 +69,7 @@ def run(tmp_path, **changed):
             "test": faces(80, (0.5,) * 4, 3)} | changed  # fmt: skip
     return augmentation_experiment(
         sets["biased"], sets["balanced"], sets["test"], tmp_path,
-        networks=("cnn",), repeats=2, schedule=SHORT,
+        networks=("cnn",), repeats=2, schedules={"cnn": SHORT},
     )  # fmt: skip
 
 

@@ -79,8 +79,7 @@ def augmentation_experiment(  # noqa: PLR0913 - the parts of an experiment
     *,
     networks: Sequence[str] = ("cnn", "vit"),
     repeats: int = 3,
-    schedule: Schedule | None = None,
-    schedules: Mapping[str, Schedule] | None = None,
+    schedules: Mapping[str, Schedule],
     resampling: Resampling | None = None,
     seed: int = 0,
     progress: Progress | None = None,
@@ -101,10 +100,8 @@ def augmentation_experiment(  # noqa: PLR0913 - the parts of an experiment
         See `network`.
     repeats : int
         Training runs of each arm. Runs of one number share first weights and order over arms.
-    schedule : Schedule, optional
-        Of every network.
-    schedules : mapping of str to Schedule, optional
-        Of single networks, in place of `schedule`.
+    schedules : mapping of str to Schedule
+        Of each network.
     resampling : Bootstrap, Permutation or None
         Of the associations; Bootstrap() unless given.
     seed : int
@@ -132,7 +129,6 @@ def augmentation_experiment(  # noqa: PLR0913 - the parts of an experiment
     if len({*networks}) < len(networks) or not networks or repeats < 1:
         raise InputError("expected different networks, at least one, and at least one repeat")
     check_networks(networks, np.asarray(test.images[0]).shape[0])
-    plans = {name: schedule or Schedule() for name in networks} | dict(schedules or {})
     images = [np.asarray(image) for image in test.images]
     boxes = map(test.regions.box, range(len(test)))
     covered = [
@@ -147,7 +143,7 @@ def augmentation_experiment(  # noqa: PLR0913 - the parts of an experiment
         for run in range(repeats):
             if progress is not None:
                 progress("training", number * repeats + run, len(todo) * repeats)
-            job = Job(name, classes, seed + run, plans[name])
+            job = Job(name, classes, seed + run, schedules[name])
             # Another schedule has another file, and begins anew.
             words = f"{name}-{arm}-{run}".replace(":", "-").replace(" ", "-")
             state = folder / f"{words}-{sha256(repr(job).encode()).hexdigest()[:8]}.pt"

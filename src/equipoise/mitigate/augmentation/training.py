@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-from pydantic import Field, NonNegativeFloat
+from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
 
 from equipoise import __version__
 from equipoise.audits.config_fields import Section
 from equipoise.core.arrays import AnyArray, Bytes, Floats32, Integers
 from equipoise.core.errors import InputError, ModelError
 from equipoise.mitigate.augmentation.faces import Faces, PlainFaces
-from equipoise.mitigate.recipe import Count, Rate, digest_of_images, read_state, save_state
+from equipoise.mitigate.recipe import digest_of_images, read_state, save_state
 from equipoise.models import runtimes
 from equipoise.models.towers import last_linear, seen_by
 from equipoise.stats.streams import stream
@@ -120,9 +120,9 @@ class Schedule(Section):
         Of AdamW; the rate falls to 0 along a cosine after a tenth of the steps.
     """
 
-    epochs: Count = 10
+    epochs: PositiveInt = 10
     batch: Annotated[int, Field(ge=2)] = 64
-    learning_rate: Rate = 1e-3
+    learning_rate: PositiveFloat = 1e-3
     weight_decay: NonNegativeFloat = 0.01
 
 
