@@ -48,7 +48,6 @@ def test_planted_shifts_are_found_and_the_null_is_valid():
     values = [gender_difference(images(2, s), *LISTS, resampling=None).value for s in (0, 1, 2)]
     assert values == sorted(values)
     strong = gender_difference(images(2, 2.0), *LISTS, resampling=FEW)
-    assert strong.p_value is not None
     assert strong.p_value < 0.01
     draws = [
         gender_difference(images(s, n=60), *LISTS, resampling=Permutation(99), rng=s).p_value

@@ -4,7 +4,6 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from scipy.stats import wilcoxon
 
 from equipoise.counterfactuals.control import generate_controlled
@@ -23,8 +22,6 @@ SHARES = (0.0, 0.2, 0.4, 0.6, 0.8)
 
 # One worker makes the images for all of them.
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("controlled scenes")]
-
-Images = NDArray[np.uint8]
 
 
 def glyph(image):

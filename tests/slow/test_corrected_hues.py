@@ -30,7 +30,7 @@ def dimmed(images, seed):
     pixels = images.astype(np.float64)
     grey = pixels.mean(axis=3, keepdims=True)
     noisy = grey + COLOUR * (pixels - grey) + NOISE * rng.standard_normal(pixels.shape)
-    return np.asarray(np.clip(np.rint(noisy), 0, 255).astype(np.uint8))
+    return np.clip(np.rint(noisy), 0, 255).astype(np.uint8)
 
 
 def test_intervals_cover_the_hues_in_the_pixels():
@@ -39,9 +39,7 @@ def test_intervals_cover_the_hues_in_the_pixels():
     classes = embed_groups(clip, texts)
 
     def said(images):
-        return np.asarray(
-            hues[zero_shot(embed_images(clip, images), classes, scale=100.0).top[:, 0]]
-        )
+        return hues[zero_shot(embed_images(clip, images), classes, scale=100.0).top[:, 0]]
 
     rng = np.random.default_rng(0)
     place = np.arange(LABELLED)

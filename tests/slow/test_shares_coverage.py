@@ -4,7 +4,6 @@ import math
 from itertools import product
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 from equipoise.metrics.counts.shares import Confusion, corrected_shares
@@ -12,19 +11,18 @@ from equipoise.stats.resampling import Bootstrap
 
 pytestmark = pytest.mark.slow
 
-Floats = npt.NDArray[np.float64]
 SAMPLES = 400
 SIZES = [(64, 300), (100, 50), (400, 100), (64, 30)]
 
 
 def shares_of(kind, classes):
     if kind == "equal":
-        return np.asarray(np.full(classes, 1 / classes))
+        return np.full(classes, 1 / classes)
     if kind == "skewed":
-        return np.asarray(np.r_[0.7, np.full(classes - 1, 0.3 / (classes - 1))])
+        return np.r_[0.7, np.full(classes - 1, 0.3 / (classes - 1))]
     if classes == 2:
         return np.array([1.0, 0.0])
-    return np.asarray(np.r_[0.9, np.full(classes - 2, 0.1 / (classes - 2)), 0.0])
+    return np.r_[0.9, np.full(classes - 2, 0.1 / (classes - 2)), 0.0]
 
 
 def found(true, right, n, labelled, seed):

@@ -1,11 +1,6 @@
 """Worlds without bias: groups are exchangeable, over all rows or within the true class."""
 
-from collections.abc import Callable
-
 import numpy as np
-
-Rows = dict[str, np.ndarray]
-World = Callable[[np.random.Generator], Rows]
 
 
 def group_of(rng, n):
@@ -19,24 +14,16 @@ def _answers(rng, truth, right):
     return np.where(rng.random(len(truth)) < right, truth, wrong)
 
 
-def independent(rng):
+def independent(rng, n=240):
     """240 rows; class, answer and group are independent."""
-    truth = rng.integers(0, 3, 240)
-    return {
-        "truth": truth,
-        "label": _answers(rng, truth, np.full(240, 0.8)),
-        "group": group_of(rng, 240),
-    }
+    truth = rng.integers(0, 3, n)
+    label = _answers(rng, truth, np.full(n, 0.8))
+    return {"truth": truth, "label": label, "group": group_of(rng, n)}
 
 
 def few(rng):
     """60 rows, of which the smallest group has about 6."""
-    truth = rng.integers(0, 3, 60)
-    return {
-        "truth": truth,
-        "label": _answers(rng, truth, np.full(60, 0.8)),
-        "group": group_of(rng, 60),
-    }
+    return independent(rng, 60)
 
 
 def imbalanced(rng):

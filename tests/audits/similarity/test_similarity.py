@@ -204,17 +204,6 @@ def test_equal_scores_are_below_the_threshold():
     assert found["normalized_similarity_mad", "chef"].reason == "all scores are equal"
 
 
-def test_small_groups_are_shown_only():
-    few = table().with_columns(
-        race=pl.when(pl.col("image") < "i003").then(pl.lit("z")).otherwise(pl.col("race"))
-    )
-    images = {"table": few, "id": "image"}
-    result = run(data={"images": images, "groups": ["race"], "min_group_size": 5})
-    chef = by_metric(result)["logit_gap", "chef"]
-    assert {g.group: g.note for g in chef.by_group}["z"] == "fewer than 5 rows"
-    assert any("fewer than 5 images" in note for note in result.manifest.notes)
-
-
 @pytest.mark.parametrize("step", [audits.plan, audits.run])
 @pytest.mark.parametrize(
     ("columns", "more", "message"),

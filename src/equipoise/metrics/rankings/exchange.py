@@ -66,16 +66,13 @@ class LabelExchange:
         items : ndarray of int64, any shape
             Rows whose labels are looked at; -1 is none.
         """
-        seen = items[items >= 0]
-        rows, places = np.unique(seen, return_index=True)
-        rows = rows[np.argsort(places)]
+        rows = in_order(items[items >= 0])
         names, at, inverse, wanted = np.unique(
             stratum[rows], return_index=True, return_inverse=True, return_counts=True
         )
         # By the number wanted, then by who comes first: not by the strata's names.
         order = np.lexsort((at, -wanted))
-        position = np.empty(len(order), dtype=np.int64)
-        position[order] = np.arange(len(order))
+        position = np.argsort(order)
         members = np.flatnonzero((codes >= 0) & np.isin(stratum, names))
         owner = position[np.searchsorted(names, stratum[members])]
         labels = codes[members]
@@ -169,6 +166,11 @@ class LabelExchange:
 
         parts = [starts[at : at + together] for at in range(0, len(starts), together)]
         return each(some, parts)
+
+
+def in_order(items: Integers) -> Integers:
+    """Return distinct items in the order in which they first appear."""
+    return items[np.sort(np.unique(items, return_index=True)[1])]
 
 
 # Images from which on this is quicker than an array of labels for each draw.

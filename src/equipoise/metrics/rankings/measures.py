@@ -677,9 +677,7 @@ register(
             "In the top K{model}{subject}, the most over-represented group appears {value} as "
             "often as desired{groups}."
         ),
-    )
-)
-register(
+    ),
     _skew(
         name="min_skew",
         title="MinSkew@K",
@@ -698,9 +696,7 @@ register(
             "In the top K{model}{subject}, the most under-represented group appears {value} as "
             "often as desired{groups}."
         ),
-    )
-)
-register(
+    ),
     _skew(
         name="skew_at_k",
         title="Skew@K",
@@ -716,9 +712,7 @@ register(
         ),
         chance="near 0 for large K, below 0 or −∞ for small K",
         sentence=("In the top K{model}, the share{subject} is {value} the desired share{groups}."),
-    )
-)
-register(
+    ),
     _ranked(
         name="ndkl",
         title="NDKL",
@@ -735,9 +729,7 @@ register(
             "12 groups of 50 images. Howard et al. print 0.34 to 0.37 for pre-trained CLIP"
         ),
         reference="Geyik et al. 2019, KDD (NDKL)",
-    )
-)
-register(
+    ),
     _ranked(
         name="bias_at_k",
         title="Bias@K",
@@ -754,9 +746,7 @@ register(
         reference=(
             "Wang et al. 2021, EMNLP, 'Are Gender-Neutral Queries Really Gender-Neutral?' (Bias@K)"
         ),
-    )
-)
-register(
+    ),
     _ranked(
         name="retrieval_mad",
         title="Spread of retrieval shares",
@@ -774,5 +764,5 @@ register(
             "Chen & Dou 2022, 'Measuring and Mitigating Bias in Vision-and-Language Models', Table "
             "1"
         ),
-    )
+    ),
 )

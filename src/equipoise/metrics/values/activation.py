@@ -360,9 +360,7 @@ register(
         chance="the share with maps exchanged between images",
         interval="percentile bootstrap over images or units",
         null="maps are exchangeable between images",
-    )
-)
-register(
+    ),
     _share(
         name="region_area",
         title="Area of a region",
@@ -373,9 +371,7 @@ register(
         ),
         direction="Neither: a property of the data.",
         chance="none: it describes the data",
-    )
-)
-register(
+    ),
     _share(
         name="activation_share_gap",
         title="Gap in the share of the map",
@@ -390,5 +386,5 @@ register(
         interval="bootstrap over images or units, simultaneous over pairs of groups",
         null="groups are exchangeable over all images, or between units that have one group",
         reference=f"{REFERENCE}; {_INTERVALS}",
-    )
+    ),
 )

@@ -241,8 +241,8 @@ def favourite_gap(
     if not known:
         raise InputError("favourites: expected a concept with effects of its favourite and another")
     groups = sorted({favourites[name] for name in known})
-    columns = [preferences(effects, dict.fromkeys(known, group)) for group in groups]
-    above = np.array([[column[name] for column in columns] for name in known])
+    columns = [preferences(effects, dict.fromkeys(known, group)).values() for group in groups]
+    above = np.array([[*column] for column in columns]).T
     own = np.array([groups.index(favourites[name]) for name in known])
     rows = np.arange(len(known))
     # In one order, so that neither the value nor the draws depend on names.
@@ -308,9 +308,7 @@ register(
         chance="near 0",
         interval="percentile bootstrap over subjects",
         null=_NULL,
-    )
-)
-register(
+    ),
     _declared(
         name="favourite_gap",
         title="Gap in favour of declared groups",
@@ -324,5 +322,5 @@ register(
         chance="near 0, and no lower for a model that prefers one group everywhere",
         interval="percentile bootstrap over concepts",
         null="favourites are exchangeable over concepts",
-    )
+    ),
 )

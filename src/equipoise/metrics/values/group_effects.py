@@ -17,6 +17,7 @@ from equipoise.metrics.rankings.exchange import (
     LabelExchange,
     exchange_alone,
     group_sums,
+    in_order,
     of_shuffled,
 )
 from equipoise.metrics.rankings.pools import Pools
@@ -237,7 +238,7 @@ class UnitExchange:
             From `unit_codes`.
         """
         # Looked at first, in their order, so that permuted rows give the same draws.
-        first = items[np.sort(np.unique(items, return_index=True)[1])]
+        first = in_order(items)
         rest = np.setdiff1d(np.flatnonzero((codes >= 0) & (stratum >= 0)), first)
         rows = np.concatenate([first, rest])
         place = np.empty(len(codes), dtype=np.int64)

@@ -340,9 +340,7 @@ register(
         chance="above 0, more so for few labels",
         interval="simultaneous over pairs of groups",
         null="groups are exchangeable over all labelled images, or between units",
-    )
-)
-register(
+    ),
     _label(
         name="label_error_rate",
         title="Errors that people see",
@@ -350,18 +348,14 @@ register(
             'Share of the labelled images whose label is not "good", or is one kind of error.'
         ),
         direction="Higher: more images are wrong.",
-    )
-)
-register(
+    ),
     _label(
         name="detector_precision",
         title="Precision of the attribute detector",
         harm="lower",
         definition="Share of the images with a detected attribute that show it to people.",
         direction="Lower: more kept images lack their attribute.",
-    )
-)
-register(
+    ),
     _label(
         name="detector_recall",
         title="Recall of the attribute detector",
@@ -370,5 +364,5 @@ register(
             "Share of the images that show their attribute to people in which it is detected."
         ),
         direction="Lower: more good images are lost.",
-    )
+    ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy.special import stdtr
@@ -169,14 +169,14 @@ def correlations(first: Floats, second: Floats) -> Floats:
     return np.asarray(np.clip(found, -1.0, 1.0))
 
 
-def _part(kind: str, x: Floats, y: Floats, level: float) -> Part:
+def _part(kind: Literal["pearson", "spearman"], x: Floats, y: Floats, level: float) -> Part:
     n = len(x)
     if n < 3:
         return Part(kind, "", math.nan, n=n, reason="fewer than three pairs")
     if x[0] == x[-1] or (y == y[0]).all():
         return Part(kind, "", math.nan, n=n, reason="all x or all y are equal")
     r = float(correlations(x[None], y[None])[0])
-    low, high = fisher_z(r, n, level, kind="spearman" if kind == "spearman" else "pearson")
+    low, high = fisher_z(r, n, level, kind=kind)
     return Part(kind, "", r, float(low), float(high), p_value=correlation_p_value(r, n), n=n)
 
 
@@ -258,9 +258,7 @@ register(
             "With nine regions r = −0.62, −0.84 and −0.78 have p = 0.075, 0.005 and 0.013; Mandal "
             "2024, chapter 4, prints 0.007, 0.003 and 0.0012."
         ),
-    )
-)
-register(
+    ),
     _correlation(
         name="spearman",
         title="Rank correlation with outside figures",
@@ -269,9 +267,7 @@ register(
             "Spearman's correlation of a metric with outside figures, over subjects or regions."
         ),
         null="pairs are independent",
-    )
-)
-register(
+    ),
     MetricSpec(
         name="score_summary",
         title="Mean score",
@@ -285,5 +281,5 @@ register(
         direction="Either: the sign is the direction of the score.",
         chance="none: a summary over declared targets",
         reference="Mandal 2024, chapter 6",
-    )
+    ),
 )

@@ -264,8 +264,7 @@ def rejection_gap(
     """
     values, of = _values(rejected, checks), Groups.of(groups)
     n = len(values)
-    given = {"groups": of.codes, "sets": sets, "clusters": clusters, "strata": strata}
-    for name, one in given.items():
+    for name, one in (("groups", of.codes), ("strata", strata)):
         if one is not None and len(one) != n:
             raise InputError(f"{name}: {len(one)} rows; expected {n}, as in rejected")
     unknown, without = values[:, 1] == 0, of.codes < 0
@@ -354,9 +353,7 @@ register(
         chance="above 0, more so for few images",
         interval="bootstrap over clusters, simultaneous over pairs of groups",
         null="groups are exchangeable within each set; sets of one group with each other",
-    )
-)
-register(
+    ),
     _rejected(
         name="rejected_share",
         title="Share rejected",
@@ -365,9 +362,7 @@ register(
         chance="the share when images of a set exchange their groups",
         interval="percentile bootstrap over clusters, never inside Wilson's",
         null="that of the rejection gap, which is tested",
-    )
-)
-register(
+    ),
     _rejected(
         name="kept_share",
         title="Share of sets kept",
@@ -380,9 +375,7 @@ register(
         chance="none: a set belongs to no group",
         interval="Wilson; over ten or more caption sets, resampled",
         reference="Howard et al. 2024, SocialCounterfactuals, Table 11",
-    )
-)
-register(
+    ),
     _rejected(
         name="threshold_accuracy",
         title="Accuracy of a learned threshold",
@@ -395,5 +388,5 @@ register(
         chance="none: compare the share of the more frequent label, among the parameters",
         interval="Wilson, with as many trials as caption sets",
         reference="Howard et al. 2024, section 8.4",
-    )
+    ),
 )

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from equipoise.metrics.building import (
     number,
     part,
     replicates_text,
+    sizes,
     too_small,
 )
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL, Draws
@@ -250,9 +251,8 @@ def normalized_similarity_mad(  # noqa: PLR0913 - one keyword for each choice
             return no_ends
         return ends_of(deviation(boot[:, index], compared[index]))
 
-    low, high = np.full((2, *shape), np.nan)
-    if boot is not None:
-        low[known], high[known] = percentile(boot[:, known], draws.level)
+    nothing = np.full((2, *shape), np.nan)
+    low, high = nothing if boot is None else percentile(boot, draws.level)
     notes = np.where(pools.sizes > 0, "", "not in the pool").tolist()
     rows = zip(pools.sizes, p, low, high, notes, strict=True)
     by_group = [group_rows(pools.groups, *row) for row in rows]
@@ -316,8 +316,8 @@ def _resampled(
         order = np.argsort(codes[some], kind="stable")
         scores, some = one.by_image[start + order], some[order]
         weights = unit_times(keys[some], replicates, rng)[:, 1:].T.astype(np.float64)
-        sizes = np.bincount(codes[some], minlength=groups)
-        parts = [slice(stop - size, stop) for size, stop in zip(sizes, sizes.cumsum(), strict=True)]
+        stops = np.bincount(codes[some], minlength=groups).cumsum().tolist()
+        parts = [slice(*ends) for ends in pairwise([0, *stops])]
         sums = np.stack([weights[:, part] @ scores[part] for part in parts], axis=2)
         counts = np.stack([weights[:, part].sum(axis=1) for part in parts], axis=1)
         return [sums, counts, weights @ scores**2]
@@ -406,9 +406,6 @@ def similarity_gap(  # noqa: PLR0913 - one keyword for each choice
         return simultaneous(effects.effects[index], boot[:, index], int(effects.freedom[index]))
 
     by_group = [_by_group(effects, boot, index, draws.level) for index in range(len(pools.pools))]
-    each = pools.groups.codes[np.unique(effects.items)]
-    counts = np.bincount(each, minlength=len(pools.groups))
-
     further = [*_group_effects(concepts, effects, by_group)]
     if len(effects.known) and pools.paired and resampling is not None:
         again = effects.exchanged(gaps, many, rng, "similarity pool", over_pools=True)
@@ -423,7 +420,7 @@ def similarity_gap(  # noqa: PLR0913 - one keyword for each choice
         ends,
         by_group,
         effects.sizes.sum(axis=1).tolist(),
-        n=dict(zip(pools.groups.names, counts.tolist(), strict=True)),
+        n=sizes(pools.groups.take(np.unique(effects.items))),
         params={"scale": scale, **({"compared": "within sets"} if pools.paired else {})},
         excluded={
             "queries without two groups to compare": len(pools.pools) - len(effects.known),
@@ -479,9 +476,8 @@ def _group_effects(
         if concepts.weights is not None:
             counted = ~np.isnan(each)
             with np.errstate(invalid="ignore", divide="ignore"):
-                means = (concepts.weights @ np.where(counted, each, 0.0)) / (
-                    concepts.weights @ counted
-                )
+                means = concepts.weights @ np.where(counted, each, 0.0)
+                means /= concepts.weights @ counted
             low, high = percentile(means, level_of(resampling))
         values = _values(effects, (known_mean(each.T), low, high), known.tolist())
         drawn = np.stack([known_mean(bands[:, known, group]) for group in range(groups)])
@@ -534,8 +530,8 @@ def simultaneous(effects: Floats, boot: Floats, freedom: int) -> Ends:
 
     def ends(level: float) -> tuple[float, float]:
         half = float(np.quantile(largest, level)) * widening(freedom, level) * errors
-        sizes = np.abs(differences)
-        return float(np.maximum(sizes - half, 0.0).max()), float((sizes + half).max())
+        apart = np.abs(differences)
+        return float(np.maximum(apart - half, 0.0).max()), float((apart + half).max())
 
     return ends
 
@@ -580,9 +576,7 @@ register(
             "Largest minus smallest group effect on an image's similarity to a concept, by least "
             "squares with counterfactual sets if there are any; mean over concepts."
         ),
-    )
-)
-register(
+    ),
     _gap(
         name="logit_gap",
         title="Similarity gap in logits",
@@ -593,9 +587,7 @@ register(
             "The similarity gap times the model's own scale. e to its power is the ratio of the "
             "odds that a softmax over concepts gives."
         ),
-    )
-)
-register(
+    ),
     _gap(
         name="group_effect",
         title="Group effect",
@@ -609,9 +601,7 @@ register(
         chance="0",
         interval="bootstrap over images, sets or units with Student's quantiles",
         null="that of the gap, which is tested",
-    )
-)
-register(
+    ),
     MetricSpec(
         name="normalized_similarity_mad",
         title="Spread of normalised similarity",
@@ -635,5 +625,5 @@ register(
             "The text says that 'doctor' is more similar to women, Table 1 says men. Table 2 "
             "prints two of seven races, so its MAD cannot be recomputed."
         ),
-    )
+    ),
 )

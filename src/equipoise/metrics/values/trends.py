@@ -260,9 +260,6 @@ def gender_difference(
     return _estimate("gender_difference", images, differences, resampling, rng, params)
 
 
-_NO_CHANCE = {"gender_difference": "no resampling was asked for"}
-
-
 def _estimate(
     metric: str,
     images: Images,
@@ -278,7 +275,9 @@ def _estimate(
     drawn = None if boot is None else statistic(boot)
     ends = [ends_of(drawn, index) for index in range(len(observed))]
     helds = [NOTHING] * len(observed)
+    no_chance = "a trend compares words, not groups; see gender_difference"
     if metric == "gender_difference":
+        no_chance = "no resampling was asked for"
         if boot is not None and boot.shape[2] == 2:
             ends[1:] = [folded_ends(one[:, 0] - one[:, 1]) for one in boot.transpose(1, 0, 2)]
         if (exchanged := images.exchanged(resampling, rng)) is not None:
@@ -310,7 +309,6 @@ def _estimate(
             )
         )
     unit = "unit" if images.units else "image"
-    no_chance = _NO_CHANCE.get(metric, "a trend compares words, not groups; see gender_difference")
     return make_estimate(
         metric=metric,
         value=float(observed[0]),
@@ -344,9 +342,7 @@ register(
         ),
         direction="Lower: closer to negative words.",
         chance="none: it compares words, not groups",
-    )
-)
-register(
+    ),
     _words(
         name="gender_difference",
         title="Gender difference",
@@ -358,5 +354,5 @@ register(
         direction="Higher: groups differ more.",
         chance="above 0",
         null="images exchange their group within each region",
-    )
+    ),
 )

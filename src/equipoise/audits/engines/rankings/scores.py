@@ -365,14 +365,14 @@ def load_scores(
         elif model.images is not None and model.queries is not None and queries is not None:
             both = model.images.source(models.base), model.queries.source(models.base)
             scored[name] = _from_vectors(name, *both, images, queries, config.data)
-    inputs = {**images.inputs, **({} if queries is None else queries.items.inputs)}
+    inputs = {**images.inputs}
+    matched = {name: each.matched for name, each in scored.items()}
+    counts: dict[str, Any] = {"images": images.counts, "models": matched}
+    if queries is not None:
+        inputs |= queries.items.inputs
+        counts["queries"] = queries.items.counts
     for each in scored.values():
         inputs |= each.inputs
-    counts: dict[str, Any] = {
-        "images": images.counts,
-        "models": {name: each.matched for name, each in scored.items()},
-        **({} if queries is None else {"queries": queries.items.counts}),
-    }
     return RankingData(images, scored, inputs, counts)
 
 
