@@ -51,18 +51,15 @@ class Beside:
     Attributes
     ----------
     metric, subject : str
-        Of the part of the mean over queries.
+        Of the part of the mean over queries. Without a subject every query has a part too.
     statistic : Statistic
     harm : "higher", "lower" or "either"
-    each : bool
-        Whether every query has a part too.
     """
 
     metric: str
     subject: str
     statistic: Statistic
     harm: Harm
-    each: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -320,13 +317,13 @@ def _of_beside(measure: Measure, beside: Beside, draws: Draws) -> Iterator[pa.Ta
     """Yield a number beside the main one: its mean over queries, then each query."""
     tops, sizes = measure.tops, measure.tops.sizes.sum(axis=1)
     pools = tops.pools.pools
-    if len(pools) > 1 or not beside.each:
+    if len(pools) > 1 or beside.subject:
         held, ends = against_chance(draws, 0, beside.harm), ends_of(draws.boot, 0)
         n = int(sizes.sum())
         yield parts_to_table(
             [part(beside.metric, beside.subject, draws, 0, ends=ends, held=held, n=n)]
         )
-    if beside.each:
+    if not beside.subject:
         numbers = against_each(draws, range(1, len(sizes) + 1), beside.harm)
         names = [pools[index].name for index in tops.pool.tolist()]
         yield _table(beside.metric, subject=names, value=draws.observed[1:], n=sizes, **numbers)

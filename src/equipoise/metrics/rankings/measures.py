@@ -504,7 +504,7 @@ def _other_target(
     main, other = desired_shares(desired, tops), desired_shares(name, tops)
     if np.allclose(main, other, rtol=0.0, atol=1e-12):
         return ()
-    return (Beside(f"{metric}_{name}", "", statistic(other), SPECS[metric].value_harm, each=True),)
+    return (Beside(f"{metric}_{name}", "", statistic(other), SPECS[metric].value_harm),)
 
 
 def _plain(desired: Desired) -> str | dict[str, float]:

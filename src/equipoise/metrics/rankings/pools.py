@@ -276,8 +276,8 @@ class Tops:
         Indices of the pools.
     items : ndarray of int64, shape (p, width)
         Best first; all items that tie with the K-th are listed, so width >= k; -1 beyond.
-    begin, end : ndarray of int64, shape (p, width)
-        Where the run of equal scores around each place begins and ends.
+    begin, end : ndarray of int64, shape (p, k)
+        Where the run of equal scores around each of the first places begins and ends.
     """
 
     pools: Pools
@@ -295,8 +295,7 @@ class Tops:
     @cached_property
     def weights(self) -> Floats:
         """Expected membership of each item in the first k, shape (p, width)."""
-        last = np.arange(len(self.pool)), self.k - 1
-        begin, end = self.begin[last][:, None], self.end[last][:, None]
+        begin, end = self.begin[:, -1:], self.end[:, -1:]
         place = np.arange(self.items.shape[1])[None]
         part = (self.k - begin) / np.maximum(end - begin, 1)
         return np.where(place < begin, 1.0, np.where(place < end, part, 0.0))
@@ -304,14 +303,13 @@ class Tops:
     @cached_property
     def ties(self) -> Integers:
         """Items that tie for the last of the first k places, shape (p,); 0 where all fit in."""
-        begin, end = self.begin[:, self.k - 1], self.end[:, self.k - 1]
+        begin, end = self.begin[:, -1], self.end[:, -1]
         return np.where(end > self.k, end - begin, 0)
 
     @cached_property
     def tied(self) -> Booleans:
         """Pools in which any of the first k places is shared, shape (p,)."""
-        first = np.s_[:, : self.k]
-        return np.asarray((self.end[first] - self.begin[first] > 1).any(axis=1))
+        return np.asarray((self.end - self.begin > 1).any(axis=1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -361,12 +359,9 @@ class Ranking:
             # What ties with the K-th item ends where its run ends.
             last = end[large, k - 1]
             width = int(last.max(initial=k))
-            beyond = np.arange(width) >= last[:, None]
-            cut = (
-                np.where(beyond, off, table[large, :width])
-                for off, table in ((-1, items), (0, begin), (0, end))
-            )
-            self._kept[k, whole] = Tops(self.pools, int(k), several[large], *cut)
+            best = np.where(np.arange(width) < last[:, None], items[large, :width], -1)
+            runs = begin[large, :k], end[large, :k]
+            self._kept[k, whole] = Tops(self.pools, int(k), several[large], best, *runs)
         return self._kept[k, whole]
 
     @cached_property

@@ -58,13 +58,12 @@ class Drawn:
 
     def expected(self, rows: slice, pool: int) -> Floats:
         """Return expected counts of each prefix, shape (draws, k, groups): linear over a tie."""
-        codes, k = self.codes[rows, pool], self.tops.k
+        codes, begin, end = self.codes[rows, pool], self.tops.begin[pool], self.tops.end[pool]
         member = codes[..., None] == np.arange(self.groups)
         member &= (self.tops.items[pool] >= 0)[:, None]
         sums = np.zeros((len(codes), codes.shape[1] + 1, self.groups))
         np.cumsum(member, axis=1, dtype=np.float64, out=sums[:, 1:])
-        begin, end = self.tops.begin[pool, :k], self.tops.end[pool, :k]
-        part = ((np.arange(1, k + 1) - begin) / np.maximum(end - begin, 1))[:, None]
+        part = ((np.arange(1, len(begin) + 1) - begin) / np.maximum(end - begin, 1))[:, None]
         return np.asarray(sums[:, begin] + part * (sums[:, end] - sums[:, begin]))
 
 
@@ -107,12 +106,8 @@ def group_skew(desired: Floats, group: int) -> Statistic:
 
 def share_deviation(compared: Booleans) -> Statistic:
     """Return the sum of the shares' absolute deviations from their mean."""
-
-    def statistic(drawn: Drawn) -> Floats:
-        found = deviation(drawn.shares, compared)
-        return np.where(compared.sum(axis=1) > 1, found, np.nan)
-
-    return statistic
+    several = compared.sum(axis=1) > 1
+    return lambda drawn: np.where(several, deviation(drawn.shares, compared), np.nan)
 
 
 def deviation(values: Floats, compared: Booleans) -> Floats:
@@ -136,8 +131,8 @@ def divergence(desired: Floats) -> Statistic:
     def statistic(drawn: Drawn) -> Floats:
         k = drawn.tops.k
         if drawn.tops.tied.any():
-            return discounted(prefixes(drawn, desired)[0])[..., k - 1]
-        weights = 1.0 / np.log2(np.arange(2.0, k + 2))
+            return discounted(prefixes(drawn, desired)[0])[..., -1]
+        weights = discounts(k)
         found = np.empty(drawn.codes.shape[:2])
         codes = np.ascontiguousarray(drawn.codes[..., :k])
         growth, logs, wanted = _logarithms(k, desired)
@@ -153,16 +148,20 @@ def discounted_shares(drawn: Drawn) -> Floats:
     Whom the order shows first counts most: the share of the last prefix would tell of whoever is
     ranked last.
     """
-    places = np.arange(1.0, drawn.tops.k + 1)
-    discounts = 1.0 / np.log2(places + 1)
+    places, whole = np.arange(1.0, drawn.tops.k + 1), discounts(drawn.tops.k).sum()
     weights, pools = 1.0 / (np.log2(places + 1) * places), range(drawn.codes.shape[1])
-    every = [weights @ drawn.expected(slice(1), pool)[0] / discounts.sum() for pool in pools]
+    every = [weights @ drawn.expected(slice(1), pool)[0] / whole for pool in pools]
     return np.array(every).reshape(len(every), drawn.groups)
+
+
+def discounts(k: int) -> Floats:
+    """Return what NDKL weighs each of the prefixes 1..k with."""
+    return np.asarray(1.0 / np.log2(np.arange(2.0, k + 2)))
 
 
 def discounted(kl: Floats) -> Floats:
     """Return NDKL up to each place from KL of each prefix, along the last axis."""
-    weights = 1.0 / np.log2(np.arange(2, kl.shape[-1] + 2))
+    weights = discounts(kl.shape[-1])
     return np.cumsum(kl * weights, axis=-1) / np.cumsum(weights)
 
 

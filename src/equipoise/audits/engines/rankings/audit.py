@@ -276,20 +276,6 @@ class RankingDesign(ScoreDesign):
         }
 
 
-def ranking_designs(config: RankingAudit, data: RankingData) -> list[RankingDesign]:
-    """Return every model with every choice of groups; intersections with their marginals."""
-    choices: dict[tuple[tuple[str, ...], tuple[str, ...]], None] = {}
-    for attributes in config.data.groups:
-        choices[attributes, ()] = None
-        for name in attributes if config.ranking.marginals and len(attributes) > 1 else ():
-            choices[(name,), tuple(other for other in attributes if other != name)] = None
-    return [
-        RankingDesign(model, attributes, data, config, within)
-        for model in data.models
-        for attributes, within in choices
-    ]
-
-
 def check_designs(designs: Sequence[RankingDesign], config: RankingAudit) -> None:
     """Refuse designs that can't give a number.
 
@@ -329,29 +315,6 @@ def check_designs(designs: Sequence[RankingDesign], config: RankingAudit) -> Non
             "ranking.first and ranking.second: expected two different groups for bias_at_k. "
             f"Groups: {choices}"
         )
-
-
-def design_notes(designs: Sequence[RankingDesign], config: RankingAudit) -> Iterator[str]:
-    """Yield what doesn't apply to some groups, and where pools are too small."""
-    options = config.ranking
-    if others := dict.fromkeys(design.name for design in designs if not design.has_desired):
-        yield f"ranking.desired has no shares of {', '.join(others)}: the pool's are the target."
-    others = dict.fromkeys(design.name for design in designs if design.opposed is None)
-    if others and "bias_at_k" in options.measures:
-        yield f"Bias@K compares two groups: it isn't measured for {', '.join(others)}."
-    for design in designs:
-        sizes = design.pool_sizes
-        for what, most in (("K", max(design.ks)), ("prefixes", (options.prefixes or 1) - 1)):
-            if few := sum(n <= most for n in sizes):
-                yield (
-                    f"{design.place}: {few} of {len(sizes)} pools have too few images with a group "
-                    f"for the {what} ({most}): not estimable there, and counted."
-                )
-        if not design.exchanges(design.within):
-            yield (
-                f"{design.place}: no set holds images of two groups, so none are exchanged within "
-                "sets."
-            )
 
 
 POOL_ORDER = "null: pool order"
@@ -529,8 +492,17 @@ class Rankings(ByQuery[RankingT, DataT, RankingDesign]):
     """Audits of rankings; a kind adds how its data are loaded."""
 
     def designs(self, config: RankingT, data: DataT) -> list[RankingDesign]:
-        """Return every model with every choice of groups, and their marginals."""
-        designs = ranking_designs(config, data)
+        """Return every model with every choice of groups; intersections with their marginals."""
+        choices: dict[tuple[tuple[str, ...], tuple[str, ...]], None] = {}
+        for attributes in config.data.groups:
+            choices[attributes, ()] = None
+            for name in attributes if config.ranking.marginals and len(attributes) > 1 else ():
+                choices[(name,), tuple(other for other in attributes if other != name)] = None
+        designs = [
+            RankingDesign(model, attributes, data, config, within)
+            for model in data.models
+            for attributes, within in choices
+        ]
         check_designs(designs, config)
         return designs
 
@@ -587,4 +559,23 @@ class Rankings(ByQuery[RankingT, DataT, RankingDesign]):
     ) -> Iterable[str]:
         """Return the notes on images and queries that aren't used, and on small pools."""
         yield from super().notes(config, data, designs)
-        yield from design_notes(designs, config)
+        options = config.ranking
+        if others := dict.fromkeys(each.name for each in designs if not each.has_desired):
+            shown = ", ".join(others)
+            yield f"ranking.desired has no shares of {shown}: the pool's are the target."
+        others = dict.fromkeys(each.name for each in designs if each.opposed is None)
+        if others and "bias_at_k" in options.measures:
+            yield f"Bias@K compares two groups: it isn't measured for {', '.join(others)}."
+        for design in designs:
+            sizes = design.pool_sizes
+            for what, most in (("K", max(design.ks)), ("prefixes", (options.prefixes or 1) - 1)):
+                if few := sum(n <= most for n in sizes):
+                    yield (
+                        f"{design.place}: {few} of {len(sizes)} pools have too few images with a "
+                        f"group for the {what} ({most}): not estimable there, and counted."
+                    )
+            if not design.exchanges(design.within):
+                yield (
+                    f"{design.place}: no set holds images of two groups, so none are exchanged "
+                    "within sets."
+                )

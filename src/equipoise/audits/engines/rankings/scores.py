@@ -161,7 +161,8 @@ def scores_by_subject(
     if queries is None:
         return names, matrix.take(names), (matrix.name, None), {}
     subjects = dict(zip(queries.items.ids.tolist(), queries.subjects.tolist(), strict=True))
-    if matrix.made or not queries.shared or _are_subjects(names, subjects):
+    averaged = not subjects.keys() <= {*names} and {*names} <= {*subjects.values()}
+    if matrix.made or not queries.shared or averaged:
         source = queries.source if matrix.made else (matrix.name, None)
         return names, matrix.take(names), source, {}
     lacking = _check_partners(matrix, queries, subjects, limit)
@@ -176,11 +177,6 @@ def scores_by_subject(
         ]
     left = {"queries without a score": len(lacking), **queries.without_subject}
     return tuple(members), np.stack(means, axis=1), queries.source, left
-
-
-def _are_subjects(names: Sequence[str], subjects: Mapping[str, str | None]) -> bool:
-    """Whether columns are named after subjects, and not after queries."""
-    return not subjects.keys() <= {*names} and {*names} <= {*subjects.values()}
 
 
 def _check_partners(
