@@ -354,6 +354,20 @@ def spread_level(level: float, members: int) -> float:
     return 1.0 - (1.0 - level) / max(members, 1)
 
 
+def group_part(metric: str, subject: str, group: GroupValue, held: Against, **columns: Any) -> Part:
+    """Return the number of one group as a part; other columns are those of `number`."""
+    return number(
+        metric,
+        group.value,
+        subject=subject,
+        ends=Known(group.low, group.high),
+        held=held,
+        n=group.n,
+        by_group=(group,),
+        **columns,
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class Known:
     """Ends that were computed with those of all other parts, at one level only."""

@@ -16,7 +16,7 @@ from equipoise.core.estimate import Estimate
 from equipoise.core.finding import GroupValue
 from equipoise.core.groups import Groups
 from equipoise.core.parts import Part, parts_to_table
-from equipoise.metrics.building import against_chance, bootstrap_method, ends_of, part, sizes
+from equipoise.metrics.building import against_chance, bootstrap_method, ends_of, group_part, sizes
 from equipoise.metrics.measure import DEFAULT, Draws
 from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
 from equipoise.metrics.values.similarity import similarity_gap
@@ -204,21 +204,13 @@ def activation_share(
     value, unit = float(draws.observed[0]), "image" if units is None else "unit"
     nothing, parts = "no image with a region and a map", []
     for place, rows in enumerate(members[1:], start=1):
-        name, n, ends = found.names[place - 1], int(rows.sum()), ends_of(draws.boot, place)
-        numbers = n, float(draws.observed[place]), *ends(draws.level)
+        name, levels, n = found.names[place - 1], found.levels[place - 1], int(rows.sum())
+        ends = ends_of(draws.boot, place)(draws.level)
+        own = GroupValue(name, levels, n, float(draws.observed[place]), *ends)
+        held, reason = against_chance(draws, place, "either"), "" if n else nothing
         parts += [
-            part(
-                "activation_share",
-                name,
-                draws,
-                place,
-                ends=ends,
-                held=against_chance(draws, place, "either"),
-                n=n,
-                by_group=(GroupValue(name, found.levels[place - 1], *numbers),),
-                reason="" if n else nothing,
-            ),
-            Part("region_area", name, _mean(regions.areas[rows]), n=n, reason="" if n else nothing),
+            group_part("activation_share", name, own, held, reason=reason),
+            Part("region_area", name, _mean(regions.areas[rows]), n=n, reason=reason),
         ]
     none = math.isnan(value)
     no_chance = "no resampling was asked for" if resampling is None else "one map only"

@@ -17,10 +17,10 @@ from equipoise.core.groups import Groups
 from equipoise.core.labels import encode
 from equipoise.core.parts import Part, parts_to_table
 from equipoise.metrics.building import (
-    Known,
     against_chance,
     excluded_of,
     gaps,
+    group_part,
     group_rows,
     part,
     sizes,
@@ -165,19 +165,21 @@ class Rejections:
         subject = "" if stratum is None else self.strata[stratum]
 
         def parts() -> Iterator[Part]:
-            for place, one in enumerate((None, *groups)):
-                if one is None or one.n:
-                    yield part(
-                        "rejected_share" if one else "rejection_gap",
-                        subject,
-                        draws,
-                        place,
-                        ends=Known(one.low, one.high) if one else ends,
-                        held=against_chance(draws, place, "either" if one else "higher"),
-                        n=one.n if one else int(images[compared].sum()),
-                        by_group=(one,) if one else groups,
-                        reason=_FEW if not one and math.isnan(draws.observed[0]) else "",
-                    )
+            yield part(
+                "rejection_gap",
+                subject,
+                draws,
+                0,
+                ends=ends,
+                held=against_chance(draws, 0, "higher"),
+                n=int(images[compared].sum()),
+                by_group=groups,
+                reason=_FEW if math.isnan(draws.observed[0]) else "",
+            )
+            for place, one in enumerate(groups, start=1):
+                if one.n:
+                    held = against_chance(draws, place, "either")
+                    yield group_part("rejected_share", subject, one, held)
 
         return draws, ends, parts()
 

@@ -19,13 +19,12 @@ from equipoise.core.finding import GroupValue
 from equipoise.core.parts import Part, parts_to_table
 from equipoise.metrics.building import (
     Against,
-    Known,
     against_chance,
     ends_of,
     gaps,
+    group_part,
     group_rows,
     known_mean,
-    number,
     part,
     replicates_text,
     sizes,
@@ -466,7 +465,7 @@ def _group_effects(
         bands = effects.exchanged(np.asarray, _BANDS, concepts.rng, "similarity band")
     if bands is None:
         bands = np.full((1, *effects.pools.sizes.shape), np.nan)
-    shown = [
+    every = [
         (effects.pools.pools[index].name, by_group[index], bands[:, index].T)
         for index in known.tolist()
     ]
@@ -481,20 +480,12 @@ def _group_effects(
             low, high = percentile(means, level_of(resampling))
         values = _values(effects, (known_mean(each.T), low, high), known.tolist())
         drawn = np.stack([known_mean(bands[:, known, group]) for group in range(groups)])
-        shown.append(("", values, drawn))
-    for concept, values, drawn in shown:
+        every.append(("", values, drawn))
+    for concept, values, drawn in every:
         for one, null in zip(values, drawn, strict=True):
-            yield number(
-                "group_effect",
-                one.value,
-                subject=concept,
-                ends=Known(one.low, one.high),
-                held=Against(band(null), None, ""),
-                n=one.n,
-                by_group=(one,),
-                reason=one.note,
-                shows="effect of the group",
-            )
+            held = Against(band(null), None, "")
+            shown = {"reason": one.note, "shows": "effect of the group"}
+            yield group_part("group_effect", concept, one, held, **shown)
 
 
 def simultaneous(effects: Floats, boot: Floats, freedom: int) -> Ends:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from equipoise.core.arrays import Floats, Integers
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate
-from equipoise.core.finding import GroupValue
+from equipoise.core.groups import Groups
 from equipoise.core.labels import encode
 from equipoise.core.parts import parts_to_table
 from equipoise.metrics.building import (
@@ -24,13 +24,16 @@ from equipoise.metrics.building import (
     ends_of,
     folded_ends,
     gaps,
+    group_rows,
     known_mean,
     number,
+    sizes,
 )
 from equipoise.metrics.measure import DEFAULT
 from equipoise.metrics.spec import MetricSpec, make_estimate, register
 from equipoise.metrics.vectors.partitions import permutations
 from equipoise.stats.draws import Exchange
+from equipoise.stats.intervals import percentile
 from equipoise.stats.resampling import Bootstrap, Resampling, level_of, resolution_of
 from equipoise.stats.streams import Seed, stream, unit_counts, unit_keys
 
@@ -65,7 +68,7 @@ class Images:
     """One number per image, sorted by region and group, and its mean in each cell of these."""
 
     regions: tuple[str, ...]
-    groups: tuple[str, ...]
+    groups: Groups
     number: Floats
     region: Integers
     group: Integers
@@ -109,9 +112,11 @@ class Images:
         own, units = (np.arange(len(rows)), None)
         if given.units is not None:
             own, units = unit[rows], coded["units"][1]
+        levels = tuple((name,) for name in coded["groups"][1])
+        groups = Groups(("group",), levels, coded["groups"][0][rows])
         return cls(
-            coded["regions"][1], coded["groups"][1], total[rows], region[rows], group[rows], own,
-            units, excluded,
+            coded["regions"][1], groups, total[rows], region[rows], group[rows], own, units,
+            excluded,
         )  # fmt: skip
 
     def sums(self, group: Integers, weight: Floats) -> Floats:
@@ -250,7 +255,7 @@ def gender_difference(
     signs = dict.fromkeys(_signs(positive, negative), 1.0)
     images = Images.of(similarities, signs)
     if len(images.groups) < 2:
-        raise InputError(f"groups: {[*images.groups]}; expected at least two")
+        raise InputError(f"groups: {[*images.groups.names]}; expected at least two")
 
     def differences(values: Floats) -> Floats:
         each = gaps(values)
@@ -287,32 +292,28 @@ def _estimate(
                 against(column, float(value), "higher", text, resolution=resolution)
                 for column, value in zip(null.T, observed, strict=True)
             ]
-    parts = []
-    for index, region in enumerate(images.regions):
-        by_group = []
-        for place, group in enumerate(images.groups):
-            low, high = ends_of(None if boot is None else boot[:, index, place])(level)
-            n, value = int(counts[index, place]), float(values[index, place])
-            note = "" if n else "no images"
-            by_group.append(GroupValue(group, (group,), n, value, low, high, note))
-        parts.append(
-            number(
-                metric,
-                float(observed[1 + index]),
-                subject=region,
-                ends=ends[1 + index],
-                level=level,
-                held=helds[1 + index],
-                n=int(counts[index].sum()),
-                by_group=tuple(by_group),
-                reason="fewer than two groups" if math.isnan(observed[1 + index]) else "",
-            )
+    nothing, notes = np.full((2, *values.shape), math.nan), np.where(counts > 0, "", "no images")
+    low, high = nothing if boot is None else percentile(boot, level)
+    rows = zip(counts, values, low, high, notes.tolist(), strict=True)
+    parts = [
+        number(
+            metric,
+            float(observed[index]),
+            subject=images.regions[index - 1],
+            ends=ends[index],
+            level=level,
+            held=helds[index],
+            n=int(row[0].sum()),
+            by_group=group_rows(images.groups, *row),
+            reason="fewer than two groups" if math.isnan(observed[index]) else "",
         )
+        for index, row in enumerate(rows, start=1)
+    ]
     unit = "unit" if images.units else "image"
     return make_estimate(
         metric=metric,
         value=float(observed[0]),
-        n=dict(zip(images.groups, counts.sum(axis=0).astype(int).tolist(), strict=True)),
+        n=sizes(images.groups),
         method=bootstrap_method(boot, resampling, f"{unit}s"),
         params=params,
         **helds[0].fields(no_chance),
