@@ -133,6 +133,13 @@ class Against:
 NOTHING = Against(None, None, "")
 
 
+def untested(value: float, resampling: Resampling | None) -> str:
+    """Return why a number has no chance level."""
+    if math.isnan(value):
+        return "not estimable"
+    return "nothing to exchange" if resampling else "no resampling was asked for"
+
+
 def against(
     null: Floats | None,
     value: float,

@@ -20,12 +20,13 @@ from equipoise.audits.config_fields import (
 )
 from equipoise.audits.config_images import PicturesConfig
 from equipoise.audits.engines.rankings import config as rankings
-from equipoise.audits.engines.rankings.config import Measure, RankingAudit
+from equipoise.audits.engines.rankings.config import RankingAudit
 from equipoise.data.lexicons import lexicon
+from equipoise.metrics.rankings.measures import RankingMeasure
 from equipoise.metrics.values.labels import GOOD
 from equipoise.metrics.vectors.quality import MARGIN, THRESHOLD
 
-MEASURES: tuple[Measure, ...] = ("max_skew", "min_skew", "skew_at_k", "ndkl", "bias_at_k")
+MEASURES: tuple[RankingMeasure, ...] = ("max_skew", "min_skew", "skew_at_k", "ndkl", "bias_at_k")
 _ALWAYS = ("max_skew", "ndkl")
 
 
@@ -96,7 +97,7 @@ class ProtocolConfig(rankings.RankingConfig):
         MaxSkew and NDKL among them.
     """
 
-    measures: Some[Measure] = MEASURES
+    measures: Some[RankingMeasure] = MEASURES
     similarity: bool = False
 
     @model_validator(mode="after")

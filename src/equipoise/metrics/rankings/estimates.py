@@ -22,6 +22,7 @@ from equipoise.metrics.building import (
     ends_of,
     part,
     too_small,
+    untested,
 )
 from equipoise.metrics.measure import MAX_DRAWN_CELLS, Draws
 from equipoise.metrics.rankings.exchange import LabelExchange
@@ -234,7 +235,6 @@ def _estimate(
     if pools.paired:
         null = {"null": "order within sets", "items_without_set": pools.without_set}
     why = "no query can be estimated: " + measure.left_out(0) if not len(tops.pool) else _FEW
-    no_chance = "nothing to exchange" if resampling else "no resampling was asked for"
     return make_estimate(
         metric=measure.metric,
         value=value,
@@ -248,7 +248,7 @@ def _estimate(
             "queries_with_ties": int((tops.ties > 0).sum()),
             **null,
         },
-        **against.fields("not estimable" if math.isnan(value) else no_chance),
+        **against.fields(untested(value, resampling)),
         harm=measure.harm,
         by=parts,
         excluded={**pools.excluded, **left_out, "empty groups": pools.empty},

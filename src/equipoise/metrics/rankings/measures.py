@@ -332,6 +332,9 @@ def retrieval_mad(  # noqa: PLR0913 - one keyword for each choice
 
 
 RankingMeasure = Literal["max_skew", "min_skew", "skew_at_k", "ndkl", "retrieval_mad", "bias_at_k"]
+MEASURES: tuple[RankingMeasure, ...] = (
+    "max_skew", "min_skew", "skew_at_k", "ndkl", "retrieval_mad",
+)  # fmt: skip
 
 
 def retrieval_measures(  # noqa: PLR0913 - one keyword for each choice
@@ -339,9 +342,7 @@ def retrieval_measures(  # noqa: PLR0913 - one keyword for each choice
     groups: Any,
     *,
     k: int,
-    measures: Sequence[RankingMeasure] = (
-        "max_skew", "min_skew", "skew_at_k", "ndkl", "retrieval_mad",
-    ),
+    measures: Sequence[RankingMeasure] = MEASURES,
     prefixes: int | None = None,
     desired: Desired = "pool",
     group: str | None = None,
@@ -353,7 +354,7 @@ def retrieval_measures(  # noqa: PLR0913 - one keyword for each choice
     units: Any = None,
     resampling: Resampling | None = DEFAULT,
     rng: Seed = 0,
-) -> dict[str, Estimate]:  # fmt: skip
+) -> dict[str, Estimate]:
     """Several measures of one ranking: items are ranked once, and labels drawn once for each K.
 
     Parameters

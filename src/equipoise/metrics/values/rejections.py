@@ -26,6 +26,7 @@ from equipoise.metrics.building import (
     sizes,
     spread_level,
     too_small,
+    untested,
 )
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL, Draws
 from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
@@ -288,7 +289,6 @@ def rejection_gap(
     counts = {"not checked": int(unknown.sum()), "missing group": int((without & ~unknown).sum())}
     draws, ends, _ = rows(None)
     value, held = float(draws.observed[0]), against_chance(draws, 0, "higher")
-    no_chance = "nothing to exchange" if resampling else "no resampling was asked for"
     method = "none: use Bootstrap()" if resampling else NO_INTERVAL
     if draws.boot is not None:
         method = (
@@ -302,7 +302,7 @@ def rejection_gap(
         n=sizes(groups),
         method=method,
         params={"strata": list(labels), "sets": len(np.unique(rows.unit))},
-        **held.fields("not estimable" if math.isnan(value) else no_chance),
+        **held.fields(untested(value, resampling)),
         by=lambda: parts_to_table(one for some in strata_of for one in rows(some)[2]),
         excluded=excluded_of(groups, counts),
         unit=resampled,

@@ -29,6 +29,7 @@ from equipoise.metrics.building import (
     replicates_text,
     sizes,
     too_small,
+    untested,
 )
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL, Draws
 from equipoise.metrics.rankings.estimates import permutations, query_weights, weighted_mean
@@ -120,7 +121,6 @@ class Concepts:
         draws: Draws,
         ends: Callable[[int], Ends],
         by_group: Sequence[tuple[GroupValue, ...]],
-        images: Sequence[int],
         *,
         n: Mapping[str, int],
         params: Mapping[str, Any],
@@ -139,7 +139,7 @@ class Concepts:
                 index + 1,
                 ends=ends(index),
                 held=against_chance(draws, index + 1, "higher"),
-                n=images[index],
+                n=sum(one.n for one in by_group[index]),
                 by_group=by_group[index],
                 reason=self.reason(index),
                 shows=shows,
@@ -158,14 +158,13 @@ class Concepts:
                     method = replicates_text(self.weights, "queries")
         if pools.paired:
             params = {**params, "items_without_set": pools.without_set}
-        no_chance = "nothing to exchange" if self.resampling else "no resampling was asked for"
         return make_estimate(
             metric=self.metric,
             value=value,
             n=n,
             method=method,
             params={"queries": len(pools.pools), **params},
-            **against_chance(draws, 0, "higher").fields("not estimable" if none else no_chance),
+            **against_chance(draws, 0, "higher").fields(untested(value, self.resampling)),
             by=parts_to_table([*parts, *further]),
             excluded={**pools.excluded, **excluded, "empty groups": pools.empty},
             unit="query" if self.several else self.unit,
@@ -259,7 +258,6 @@ def normalized_similarity_mad(  # noqa: PLR0913 - one keyword for each choice
         draws,
         ends,
         by_group,
-        [len(one.items) for one in pools.pools],
         n=pools.counts,
         params={"null": "images within sets" if pools.paired else "images within pools"},
         excluded={"queries with one group or equal scores": len(pools.pools) - len(known)},
@@ -418,7 +416,6 @@ def similarity_gap(  # noqa: PLR0913 - one keyword for each choice
         draws,
         ends,
         by_group,
-        effects.sizes.sum(axis=1).tolist(),
         n=sizes(pools.groups.take(np.unique(effects.items))),
         params={"scale": scale, **({"compared": "within sets"} if pools.paired else {})},
         excluded={

@@ -23,9 +23,8 @@ from equipoise.audits.config_fields import (
 )
 from equipoise.audits.config_images import PicturesConfig
 from equipoise.audits.config_yaml import nearest
+from equipoise.metrics.rankings.measures import MEASURES, RankingMeasure
 
-Measure = Literal["max_skew", "min_skew", "skew_at_k", "ndkl", "retrieval_mad", "bias_at_k"]
-MEASURES: tuple[Measure, ...] = ("max_skew", "min_skew", "skew_at_k", "ndkl", "retrieval_mad")
 TARGETS = ("pool", "uniform")
 
 
@@ -150,7 +149,7 @@ class RankingConfig(Section):
     desired: Annotated[
         Literal["pool", "uniform"] | Mapping[str, float], PlainValidator(_desired)
     ] = "pool"
-    measures: Some[Measure] = MEASURES
+    measures: Some[RankingMeasure] = MEASURES
     first: Label | None = None
     second: Label | None = None
     marginals: bool = True
