@@ -43,15 +43,14 @@ def likeness(images):
     return float(np.mean(overlap)), float(np.mean(apart))
 
 
-def made(share, cross=True, own=True):
+def made(share):
     """Sets of six hues, shape (sets, hues, height, width, 3), from the same noise at any share."""
     model = load_generator(device="cpu")
     found = []
     for number in range(SETS):
         prompts = tuple(caption(SUBJECTS[number % len(SUBJECTS)], hue) for hue in HUES)
         group = Group("", prompts, prompts, (None,) * len(prompts))
-        shares = share * cross, share * own
-        one = Candidate(group, 0, 1000 + number, number % len(HUES), *shares)
+        one = Candidate(group, 0, 1000 + number, number % len(HUES), share, share)
         images = generate_controlled(model, [one], SAMPLING)
         found.append(np.stack([image for image in images if image is not None]))
     return np.stack(found)

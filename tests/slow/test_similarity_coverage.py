@@ -12,13 +12,16 @@ pytestmark = pytest.mark.slow
 
 SAMPLES = 600
 COUNTS = {"sets": 12, "units": 40, "images": 60}
+RESAMPLED = Bootstrap(400, 1, resolution=1.0)
+# Of four groups, the first of which lies 1 above the others.
+EFFECTS = {"a": 0.75, "b": -0.25, "c": -0.25, "d": -0.25}
 
 
-def drawn(seed, kind, gap, *, groups=4, many=0):
+def drawn(seed, kind, gap, *, groups=4):
     """Scores with a true gap: the first group lies above the others, which are alike."""
     rng = np.random.default_rng(seed)
     names = np.array([*"abcdefgh"[:groups]])
-    count = many or COUNTS[kind]
+    count = COUNTS[kind]
     if kind == "sets":
         group, owner = np.tile(names, count), np.repeat(np.arange(count), groups)
     elif kind == "units":
@@ -52,17 +55,12 @@ def test_without_a_gap_p_and_band_keep_their_level(kind):
 @pytest.mark.parametrize("gap", [0.0, 0.5, 2.0])
 @pytest.mark.parametrize("groups", [2, 4])
 def test_intervals_cover_the_true_gap(kind, gap, groups):
-    covered = [covers(kind, gap, groups, seed) for seed in range(SAMPLES)]
+    covered = []
+    for seed in range(SAMPLES):
+        scores, group, how = drawn(seed, kind, gap, groups=groups)
+        ends = similarity_gap(scores, group, **how, resampling=RESAMPLED, rng=seed).interval()
+        covered.append(ends.low <= gap + 1e-12 and gap <= ends.high + 1e-12)
     assert np.mean(covered) >= 0.95 - 3 * math.sqrt(0.05 * 0.95 / SAMPLES) - 0.005
-
-
-def covers(kind, gap, groups, seed):
-    scores, group, how = drawn(seed, kind, gap, groups=groups)
-    found = similarity_gap(
-        scores, group, **how, resampling=Bootstrap(400, 1, resolution=1.0), rng=seed
-    )
-    ends = found.interval()
-    return ends.low <= gap + 1e-12 and gap <= ends.high + 1e-12
 
 
 @pytest.mark.parametrize("kind", COUNTS)
@@ -70,14 +68,8 @@ def test_intervals_of_effects_cover(kind):
     hits = []
     for seed in range(SAMPLES):
         scores, groups, how = drawn(seed, kind, 1.0)
-        hits += _hits(similarity_gap(
-            scores, groups, **how, resampling=Bootstrap(400, 1, resolution=1.0), rng=seed
-        ))  # fmt: skip
+        found = similarity_gap(scores, groups, **how, resampling=RESAMPLED, rng=seed)
+        parts = [p for p in found.parts if p.metric == "group_effect"]
+        hits += [p.low <= EFFECTS[p.by_group[0].group] <= p.high for p in parts]
     # Freedom is that of the smallest group, so intervals of the others are a little wide.
     assert 0.94 <= np.mean(hits) <= 0.985
-
-
-def _hits(found):
-    truth = {"a": 0.75, "b": -0.25, "c": -0.25, "d": -0.25}
-    parts = [p for p in found.parts if p.metric == "group_effect"]
-    return [p.low <= truth[p.by_group[0].group] <= p.high for p in parts]

@@ -70,11 +70,10 @@ PROMPTS = pl.DataFrame(
         "job": [job for job in QUERIES for _ in range(2)],
     }
 )
-BY_JOB = {"images": {"table": table(), "id": "image"}, "groups": ["gender"], "subject": "job"}
+IMAGES = {"table": table(), "id": "image"}
+BY_JOB = {"images": IMAGES, "groups": ["gender"], "subject": "job"}
+BY_RACE = {"images": IMAGES, "groups": ["race"]}
 ASKED = {"table": PROMPTS, "id": "query", "subject": "job"}
-
-
-BY_RACE = {"images": {"table": table(), "id": "image"}, "groups": ["race"]}
 
 
 def test_findings_are_the_metrics_of_the_rankings():
