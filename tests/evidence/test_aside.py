@@ -5,31 +5,9 @@ import sys
 import threading
 import time
 
-import pytest
-
 from equipoise.evidence import extract_embeddings, pictures_in_folder
 from equipoise.evidence.engine import aside
 from picture_models import Means, write_pictures
-
-
-def test_items_come_in_order_from_another_thread():
-    def items():
-        for number in range(50):
-            assert threading.current_thread() is not threading.main_thread()
-            yield number
-
-    assert [*aside(items())] == [*range(50)]
-
-
-def test_an_error_is_raised_where_it_is_waited_for():
-    def items():
-        yield 1
-        raise ZeroDivisionError("two")
-
-    found = aside(items())
-    assert next(found) == 1
-    with pytest.raises(ZeroDivisionError, match="two"):
-        next(found)
 
 
 def test_what_is_given_up_is_closed():

@@ -13,8 +13,6 @@ from equipoise.core.errors import RunError
 from equipoise.evidence import extract_embeddings, pictures_in_folder
 from equipoise.evidence.texts import embed_texts
 from picture_models import Means, write_pictures
-from tools.soak.models import PAUSE
-from tools.soak.work import FORKS, MEANS, extract
 
 LACKING = [errno.ENOSYS, errno.EPERM, errno.EOPNOTSUPP]
 
@@ -64,35 +62,6 @@ def test_a_full_disk_keeps_what_is_done_and_the_next_run_goes_on(photos, small_d
     assert files(store) == files(tmp_path / "whole")
 
 
-def run_twice(photos, store):
-    """Run two extractions into a store at the same time, in processes of their own."""
-    both = [
-        FORKS.Process(target=extract, args=(nothing, store, photos, MEANS, 4)) for _ in range(2)
-    ]
-    for one in both:
-        one.start()
-    for one in both:
-        one.join()
-    return sorted(one.exitcode for one in both)
-
-
-def nothing(_):
-    pass
-
-
-def test_two_extractions_at_the_same_time_leave_the_right_bytes(photos, tmp_path, monkeypatch):
-    pictures = pictures_in_folder(photos)
-    whole = extract_embeddings(pictures, MEANS, tmp_path / "whole", part=4)
-    monkeypatch.setenv(PAUSE, "0.02")
-    store = tmp_path / "store"
-    codes = run_twice(photos, store)
-    # The later waits for nobody: it finds all there, or is refused.
-    assert codes in ([0, 0], [0, 1])
-    assert files(store) == files(tmp_path / "whole")
-    again = extract_embeddings(pictures, MEANS, store, part=4)
-    assert (again.computed, again.inputs) == (0, whole.inputs)
-
-
 def test_texts_of_two_runs_at_the_same_time_are_whole(tmp_path):
     words = [f"word {number}" for number in range(200)]
     first = embed_texts(words, Means(), tmp_path / "whole", part=5)
@@ -111,24 +80,15 @@ def test_texts_of_two_runs_at_the_same_time_are_whole(tmp_path):
 
 
 @pytest.mark.parametrize("number", LACKING)
-def test_a_disk_without_locks_says_what_is_needed(number, photos, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("place", "lacks"), [(fcntl, "flock"), (Path, "replace")])
+def test_a_disk_without_locks_or_renames_says_what_is_needed(
+    place, lacks, number, photos, tmp_path, monkeypatch
+):
     def without(*_):
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr(fcntl, "flock", without)
+    monkeypatch.setattr(place, lacks, without)
     with pytest.raises(RunError, match="cannot lock or cannot rename files"):
         extract_embeddings(pictures_in_folder(photos), Means(), tmp_path / "store")
-    assert not [*tmp_path.rglob("part-*")]
-
-
-@pytest.mark.parametrize("number", LACKING)
-def test_a_disk_without_renames_says_what_is_needed(number, photos, tmp_path, monkeypatch):
-    def without(*_):
-        raise OSError(number, os.strerror(number))
-
-    monkeypatch.setattr(Path, "replace", without)
-    with pytest.raises(RunError, match="cannot lock or cannot rename files"):
-        extract_embeddings(pictures_in_folder(photos), Means(), tmp_path / "store")
-    with pytest.raises(RunError, match="cannot lock or cannot rename files"):
-        embed_texts(["a"], Means(), tmp_path / "store")
-    assert {path.name for path in (tmp_path / "store").rglob("*") if path.is_file()} == {"lock"}
+    left = {path.name for path in (tmp_path / "store").rglob("*") if path.is_file()}
+    assert left <= {"lock"}

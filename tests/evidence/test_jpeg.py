@@ -43,6 +43,8 @@ KINDS = {
     "turned and cropped": {"crop": CROP, "exif": turned(8)},
     "CMYK": {"mode": "CMYK"},
     "stored as RGB": {"keep_rgb": True},
+    "halved in width": {"subsampling": "4:2:2"},
+    "not subsampled": {"subsampling": "4:4:4", "progressive": True},
     "own codes": {"optimize": True},
     "with restarts": {"restart_marker_rows": 1},
 }
@@ -101,18 +103,6 @@ def test_a_sound_jpeg_has_pillows_levels(kind):
         assert crop is None or found.base is None or found.base.nbytes == found.nbytes
 
 
-@pytest.mark.parametrize("sampling", ["4:4:4", "4:2:2", "4:2:0"])
-@pytest.mark.parametrize("size", [(5, 7), (37, 61), (64, 48)])
-@pytest.mark.parametrize("progressive", [False, True])
-def test_either_decoder_of_jpeg_gives_the_same_levels(sampling, size, progressive):
-    """So which of the two ran need not be in the key of what is made from the pixels."""
-    levels = np.random.default_rng(1).integers(0, 256, (*size, 3), dtype=np.uint8)
-    data = written(
-        Image.fromarray(levels), quality=90, subsampling=sampling, progressive=progressive
-    )
-    np.testing.assert_array_equal(decode(data), by_pillow(data))
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_moves_no_pixel_is_taken(kind):
     data, crop = made(kind)
@@ -155,18 +145,6 @@ SLIPS = {
 def test_slips_of_the_header_that_move_no_pixel_are_taken(slip):
     data = written(photo())
     np.testing.assert_array_equal(decode(SLIPS[slip](data)), by_pillow(data))
-
-
-def test_a_subsampling_that_the_strict_decoder_cannot_name_is_read_by_pillow():
-    """32 × 16 pixels of one grey: eight blocks of brightness for one of each colour."""
-    data = written(Image.new("RGB", (32, 16)), subsampling="4:4:4")
-    frame = data.index(b"\xff\xc0")
-    scan = data.index(b"\xff\xda") + 14
-    codes = "001010" * 8 + "0000" * 2  # no difference, end of block
-    head = data[: frame + 11] + b"\x42" + data[frame + 12 : scan]
-    levels = decode(head + int(codes, 2).to_bytes(7) + b"\xff\xd9")
-    assert levels.shape == (16, 32, 3)
-    assert levels.min() == levels.max() == 128
 
 
 def test_a_jpeg_needs_the_strict_decoder(monkeypatch):

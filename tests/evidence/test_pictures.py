@@ -1,5 +1,4 @@
 import os
-import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -35,20 +34,12 @@ def test_a_name_that_is_no_utf_8_becomes_text(tmp_path):
     assert pictures.read(0) == b"odd"
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        ((), "no picture among 0 files. Expected: files that end in .avif, .bmp,"),
-        (("a.txt", "b.csv"), "no picture among 2 files. Expected: files that end in .avif, .bmp,"),
-    ],
-)
-def test_a_folder_without_pictures_is_refused(tmp_path, make, message):
-    files(tmp_path, *make)
-    with pytest.raises(DataError, match=re.escape(f"{tmp_path}: {message}")) as caught:
+@pytest.mark.parametrize("names", [(), ("a.txt", "b.csv")])
+def test_a_folder_without_pictures_is_refused(tmp_path, names):
+    files(tmp_path, *names)
+    with pytest.raises(DataError, match=f"no picture among {len(names)} files") as caught:
         pictures_in_folder(tmp_path)
-    assert str(caught.value).endswith(
-        "To do: give the folder that holds the images, or name them in a table of paths."
-    )
+    assert caught.value.file == str(tmp_path)
 
 
 def test_a_table_gives_its_pictures_in_the_order_of_ids(tmp_path):

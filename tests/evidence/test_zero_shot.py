@@ -23,32 +23,24 @@ def plain_logits(scale, bias):
     return scale * images @ classes.T + bias
 
 
-def test_softmax_is_over_the_classes_with_the_scale_of_the_model():
-    logits = plain_logits(14.0, 0.0)
-    expected = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
-    found = zero_shot(IMAGES, CLASSES, scale=14.0, k=7)
+SHARES = {
+    "softmax": lambda logits: np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True),
+    "sigmoid": lambda logits: 1 / (1 + np.exp(-logits)),
+    "none": lambda _: plain_logits(1.0, 0.0),
+}
+
+
+@pytest.mark.parametrize("activation", SHARES)
+def test_classes_are_ranked_by_their_scores(activation):
+    expected = SHARES[activation](plain_logits(14.0, -5.0))
+    found = zero_shot(IMAGES, CLASSES, scale=14.0, bias=-5.0, activation=activation, k=7)
     order = np.argsort(-expected, axis=1)
     np.testing.assert_array_equal(found.top, order)
     np.testing.assert_allclose(found.scores, np.take_along_axis(expected, order, 1), atol=1e-11)
-    np.testing.assert_allclose(found.scores.sum(axis=1), 1.0)
-
-
-def test_sigmoid_judges_each_class_for_itself():
-    expected = 1 / (1 + np.exp(-plain_logits(10.0, -5.0)))
-    found = zero_shot(IMAGES, CLASSES, scale=10.0, bias=-5.0, activation="sigmoid", k=2)
-    taken = np.take_along_axis(expected, found.top, 1)
-    np.testing.assert_allclose(found.scores, taken, atol=1e-11)
-    np.testing.assert_allclose(found.scores[:, 0], expected.max(axis=1), atol=1e-11)
-
-
-def test_without_activation_scores_are_cosines():
-    found = zero_shot(IMAGES, CLASSES, scale=100.0, activation="none")
-    np.testing.assert_allclose(found.scores[:, 0], plain_logits(1.0, 0.0).max(axis=1), atol=1e-11)
 
 
 def test_huge_scales_do_not_overflow():
-    found = zero_shot(IMAGES, CLASSES, scale=1e6, k=2)
-    assert np.isfinite(found.scores).all()
+    assert np.isfinite(zero_shot(IMAGES, CLASSES, scale=1e6, k=2).scores).all()
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 4, 9])

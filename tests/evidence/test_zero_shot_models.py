@@ -5,7 +5,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from equipoise.evidence import activation_of, embed_classes, embed_texts, prompts, zero_shot
+from equipoise.evidence import activation_of, embed_classes, prompts, zero_shot
 from equipoise.models import load_model
 from model_checkpoints import FAMILIES, images
 
@@ -63,10 +63,3 @@ def test_probabilities_are_the_librarys_own(folder, family, tmp_path):
     wanted = np.take_along_axis(expected, found.top, axis=1)
     np.testing.assert_allclose(found.scores, wanted, atol=2e-5)
     assert (np.diff(wanted, axis=1) <= 1e-6).all()
-
-
-def test_a_model_may_be_named(folder, tmp_path):
-    first = embed_texts(CLASSES, f"hf:{folder}", tmp_path)
-    again = embed_texts(CLASSES, loaded(folder), tmp_path)
-    assert (first.computed, again.computed) == (len(CLASSES), 0)
-    np.testing.assert_array_equal(first.vectors, again.vectors)
