@@ -17,6 +17,8 @@ from equipoise.core.files import IrregularFileError, open_regular, read_regular
 from equipoise.data.problems import nearest, show
 
 ROWS_EXPECTED = "a header and at least one row of data"
+# Two other names of tables are less alike, though they have the extension in common.
+_MISSPELT = 0.8
 BLANK = b"\xef\xbb\xbf \t\r\n"
 
 
@@ -102,9 +104,7 @@ def _similar(path: Path) -> str | None:
         names = [other.name for other in path.parent.iterdir() if other.is_file()]
     except OSError:
         return None
-    # Any two names of tables have their extension in common: that alone makes none similar.
-    stem = nearest(path.stem, (Path(name).stem for name in names))
-    return nearest(path.name, [name for name in names if Path(name).stem == stem], least=0)
+    return nearest(path.name, names, least=_MISSPELT)
 
 
 MARKS = ((codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))

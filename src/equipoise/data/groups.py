@@ -118,11 +118,10 @@ class TermRule(GroupRule):
 
     def __post_init__(self) -> None:
         """Freeze the terms."""
-        pairs = self.groups.items() if isinstance(self.groups, Mapping) else self.groups
         found = tuple(
             sorted(
                 (group, tuple(sorted({term.strip().casefold() for term in terms})))
-                for group, terms in pairs
+                for group, terms in dict(self.groups).items()
             )
         )
         every = [term for _, terms in found for term in terms]

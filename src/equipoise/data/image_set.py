@@ -182,29 +182,34 @@ class Rule(Protocol):
 
 
 class Places:
-    """Positions of the ids met so far.
+    """Positions of ids in a list of a JSON file.
 
     Parameters
     ----------
     file, what : str
         The path as given, and what has the ids, for errors.
+    ids : iterable of str
+    key : str
+        Of the list, empty for the outermost.
+
+    Raises
+    ------
+    DataError
+        When an id is there twice.
     """
 
-    def __init__(self, file: str, what: str) -> None:
+    def __init__(self, file: str, what: str, ids: Iterable[str], key: str) -> None:
         self._file, self._what = file, what
         self._places: dict[str, int] = {}
-
-    def add(self, key: str, place: str) -> int:
-        """Keep an id and return its position; an id that was met is an error."""
-        if key in self._places:
-            raise DataError(
-                f"the {self._what} id {key!r} is there twice, the second time at {place}",
-                file=self._file,
-                expected="every id once",
-                fix="remove one of the two",
-            )
-        self._places[key] = len(self._places)
-        return len(self._places) - 1
+        for place, one in enumerate(ids):
+            if one in self._places:
+                raise DataError(
+                    f"the {what} id {one!r} is there twice",
+                    file=f"{file}, {key}[{place}]",
+                    expected="every id once",
+                    fix="remove one of the two",
+                )
+            self._places[one] = place
 
     def of(self, key: str, place: str) -> int:
         """Return the position of an id; one that is not there is an error."""
@@ -216,10 +221,6 @@ class Places:
                 fix="use the annotations and the list of one and the same version of the data",
             )
         return self._places[key]
-
-    def __len__(self) -> int:
-        """Return how many ids were met."""
-        return len(self._places)
 
 
 @dataclass

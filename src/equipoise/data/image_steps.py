@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import polars as pl
+from pydantic import Field, StringConstraints, TypeAdapter
 
 from equipoise.core import DataError, InputError
 from equipoise.core.arrays import Booleans
@@ -421,7 +423,7 @@ def read_class_mapping(
     if extension in (".csv", ".tsv"):
         rows = read_rows(file, columns, role="class mapping")
         cells = [rows.filled(column, "a text in every row") for column in columns]
-        found = [*zip(*cells, strict=True)]
+        found: Iterable[tuple[str, str]] = zip(*cells, strict=True)
     elif extension in (".json", ".yaml", ".yml"):
         content = read_whole(file, FORMATS, "labels, each with a class or a list of classes")
         found = _from_yaml(utf8_text(content, str(path)), str(path))
@@ -431,27 +433,27 @@ def read_class_mapping(
     return ClassMapping(name or file.stem, pairs)
 
 
-def _from_yaml(text: str, file: str) -> list[tuple[str, str]]:
+Filled = Annotated[str, StringConstraints(pattern=r"\S")]
+Classes = Filled | Annotated[list[Filled], Field(min_length=1)]
+_CLASSES: TypeAdapter[dict[str, Classes]] = TypeAdapter(
+    Annotated[dict[Filled, Classes], Field(min_length=1)]
+)
+
+
+def _from_yaml(text: str, file: str) -> Iterable[tuple[str, str]]:
     import yaml
 
-    problem, found = "", dict[str, list[str]]()
     try:
         node = yaml.compose(text, Loader=yaml.BaseLoader)
-    except (yaml.YAMLError, RecursionError) as error:
-        node, problem = None, f"this is not YAML of labels ({error})"
-    for key, value in node.value if isinstance(node, yaml.MappingNode) else ():
-        ones = value.value if isinstance(value, yaml.SequenceNode) else [value]
-        texts = [one.value for one in (key, *ones) if isinstance(one, yaml.ScalarNode)]
-        whole = len(texts) == 1 + max(len(ones), 1) and all(map(str.strip, texts))
-        if not whole or texts[0] in found:
-            problem = f"{show(key.value)} is there twice, or its classes are empty or no texts"
-        else:
-            found[texts[0]] = texts[1:]
-    if problem or not found:
+        names = [key.value for key, _ in getattr(node, "value", ())]
+        found = _CLASSES.validate_python(yaml.load(text, yaml.BaseLoader))  # noqa: S506 - texts only
+        if len(found) < len(names):
+            raise ValueError("a label is there twice")
+    except (yaml.YAMLError, RecursionError, ValueError, TypeError, AttributeError) as error:
         raise DataError(
-            problem or "the file holds no labels",
+            f"this is not YAML of labels ({error})",
             file=file,
             expected="every label once, with a class or a list: 'phones: [cellphone, telephone]'",
             fix="correct the line, or remove it if the label has no class",
-        )
-    return [(label, one) for label, ones in found.items() for one in ones]
+        ) from None
+    return ClassMapping.of("", found).pairs

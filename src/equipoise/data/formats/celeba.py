@@ -12,12 +12,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import polars as pl
+
 from equipoise.core import DataError
 from equipoise.data.files import hash_bytes, read_whole
 from equipoise.data.formats.registry import data_format
 from equipoise.data.formats.rows import utf8_text
-from equipoise.data.image_set import Gathered, ImageSet, Places, image_set
-from equipoise.data.problems import check_columns, show
+from equipoise.data.image_set import Gathered, ImageSet, image_set
+from equipoise.data.problems import check_columns, check_ids, show
 
 GENDER = {"Male": ("Male", "not Male")}
 _ID = "image_id"
@@ -59,7 +61,8 @@ def read_celeba(
     lines = [line for line in utf8_text(content, file).splitlines() if line.strip()]
     names, rows = _table(lines, file)
     check_columns(names, attributes, file)
-    places = Places(file, "image")
+    ids = [cells[0] for cells in rows]
+    check_ids(pl.Series(_ID, ids), file)
     columns: dict[str, list[str | None]] = {name: [] for name in attributes}
     labels = []
     for row, cells in enumerate(rows, start=1):
@@ -74,12 +77,11 @@ def read_celeba(
                 expected=f"a file name and {len(names)} times 1 or -1",
                 fix=_FIX,
             )
-        image = places.add(cells[0], f"row {row}")
         for name, (yes, no) in attributes.items():
             columns[name].append(yes if values[name] == "1" else no)
         shown = (name for name, value in values.items() if value == "1")
-        labels += [(image, name) for name in shown if name not in attributes]
-    gathered = Gathered([cells[0] for cells in rows], columns, labels)
+        labels += [(row - 1, name) for name in shown if name not in attributes]
+    gathered = Gathered(ids, columns, labels)
     counts = {"images": len(rows), "attributes": len(names), **gathered.counted()}
     inputs = {file: {**hash_bytes(content), "rows": len(rows)}}
     return image_set(gathered, name=file, format="CelebA", inputs=inputs, counts=counts)

@@ -114,10 +114,11 @@ def read_coco_captions(path: Path | str) -> ImageSet:
     texts = [(image, one.caption) for image, one, _ in read]
     gathered.captions = [(image, text) for image, text in texts if text.strip()]
     counts = {
-        "images": len(places),
+        "images": len(content.images),
         "captions": len(gathered.captions),
         "empty_captions": len(texts) - len(gathered.captions),
-        "images_without_captions": len(places) - len({image for image, _ in gathered.captions}),
+        "images_without_captions": len(content.images)
+        - len({image for image, _ in gathered.captions}),
     }
     inputs = {file: {**digest, "rows": len(texts)}}
     return image_set(gathered, name=file, format="COCO captions", inputs=inputs, counts=counts)
@@ -145,23 +146,23 @@ def read_coco_instances(path: Path | str) -> ImageSet:
     content, digest = read_json(path, TypeAdapter(_InstanceFile))
     file = str(path)
     places, gathered = _images(content.images, file)
-    categories, names = Places(file, "category"), Places(file, "category name")
-    for number, listed in enumerate(content.categories):
-        categories.add(listed.id, f"categories[{number}]")
-        names.add(listed.name, f"categories[{number}]")
+    names = [one.name for one in content.categories]
+    Places(file, "category name", names, "categories")
+    ids = (one.id for one in content.categories)
+    categories = Places(file, "category", ids, "categories")
     gathered.boxes, crowds = [], 0
     for image, one, place in _annotations(content.annotations, places, file):
-        category = content.categories[categories.of(one.category_id, place)]
-        gathered.boxes.append((image, category.name, one.bbox))
+        category = names[categories.of(one.category_id, place)]
+        gathered.boxes.append((image, category, one.bbox))
         crowds += one.iscrowd == 1
     gathered.labels = [(image, name) for image, name, _ in gathered.boxes]
     shown = {name for _, name in gathered.labels}
     counts = {
-        "images": len(places),
+        "images": len(content.images),
         "instances": len(gathered.boxes),
         "crowds": crowds,
         "categories": len(names),
-        "categories_without_images": sorted({one.name for one in content.categories} - shown),
+        "categories_without_images": sorted({*names} - shown),
         **gathered.counted(),
     }
     inputs = {file: {**digest, "rows": len(gathered.boxes)}}
@@ -170,22 +171,19 @@ def read_coco_instances(path: Path | str) -> ImageSet:
 
 def _images(listed: Sequence[_Image], file: str) -> tuple[Places, Gathered]:
     """Return the listed images, without the columns that none of them has."""
-    places = Places(file, "image")
-    for place, one in enumerate(listed):
-        places.add(one.id, f"images[{place}]")
+    ids = [one.id for one in listed]
     columns = {
         "file_name": [one.file_name or None for one in listed],
         "width": number_texts(one.width for one in listed),
         "height": number_texts(one.height for one in listed),
     }
     kept = {name: values for name, values in columns.items() if any(values)}
-    return places, Gathered([one.id for one in listed], kept)
+    return Places(file, "image", ids, "images"), Gathered(ids, kept)
 
 
 def _annotations(listed: Sequence[A], images: Places, file: str) -> Iterator[tuple[int, A, str]]:
     """Yield the position of each annotation's image, the annotation, and its place."""
-    known = Places(file, "annotation")
+    Places(file, "annotation", (one.id for one in listed), "annotations")
     for number, one in enumerate(listed):
         place = f"annotations[{number}]"
-        known.add(one.id, place)
         yield images.of(one.image_id, place), one, place

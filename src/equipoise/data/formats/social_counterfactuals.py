@@ -16,8 +16,8 @@ import polars as pl
 
 from equipoise.data.formats.registry import RowPictures, data_format
 from equipoise.data.formats.rows import Rows, as_formats_are, read_rows, row_files
-from equipoise.data.image_set import Gathered, ImageSet, Places, image_set
-from equipoise.data.problems import show
+from equipoise.data.image_set import Gathered, ImageSet, image_set
+from equipoise.data.problems import check_ids, show
 from equipoise.data.tables import open_table
 
 _COLUMNS = ("counterfactual_set", "caption", "a1_type", "a1", "a2_type", "a2", "a1a2")
@@ -62,21 +62,20 @@ def read_social_counterfactuals(path: Path | str) -> ImageSet:
         have its attributes, or there is no Parquet file in the folder.
     """
     tables = [_read(one) for one in row_files(Path(path))]
-    images, gathered = Places(str(path), "image"), Gathered()
     rows = [facts for table in tables for facts in _images(table)]
+    ids = [facts["id"] for facts in rows]
+    check_ids(pl.Series("", ids), str(path))
     names = dict.fromkeys(sorted({name for facts in rows for name in facts} - {"id", *_FACTS}))
-    gathered.columns = {name: [facts.get(name) for facts in rows] for name in (*_FACTS, *names)}
+    columns = {name: [facts.get(name) for facts in rows] for name in (*_FACTS, *names)}
     members: dict[tuple[str, str], set[tuple[str | None, ...]]] = defaultdict(set)
     full: dict[str, set[tuple[str | None, ...]]] = defaultdict(set)
-    for row, facts in enumerate(rows, start=1):
-        images.add(facts["id"], f"row {row}")
+    for facts in rows:
         combination = tuple(facts.get(name) for name in names)
         members[facts["attributes"], facts["set"]].add(combination)
         full[facts["attributes"]].add(combination)
-    gathered.ids = [facts["id"] for facts in rows]
     incomplete = sum(found != full[kind] for (kind, _), found in members.items())
     return image_set(
-        gathered,
+        Gathered(ids, columns),
         name=str(path),
         format="SocialCounterfactuals",
         inputs={table.name: table.digest for table in tables},

@@ -7,7 +7,7 @@ Source: visualgenome.org, "API object model", and the data set's card in hugging
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -82,7 +82,7 @@ def read_visual_genome(
         raise InputError(f"labels is {labels!r}; expected 'synsets' or 'names'")
     records, digest = read_json(objects, TypeAdapter(Records[_Objects]))
     file, images = str(objects), [record.image_id for record in records]
-    _check_ids(images, file)
+    Places(file, "image", images, "")
     shown: list[tuple[int, str]] = []
     boxes: list[tuple[int, str, tuple[float, ...]]] = []
     counts = {"objects": 0, "objects_without_label": 0, "boxes_without_area": 0}
@@ -139,7 +139,7 @@ def read_visual_genome_images(path: Path | str) -> ImageSet:
     """
     records, digest = read_json(path, TypeAdapter(Records[_Facts]))
     file, images = str(path), [record.image_id for record in records]
-    _check_ids(images, file)
+    Places(file, "image", images, "")
     columns = {
         "width": number_texts(record.width for record in records),
         "height": number_texts(record.height for record in records),
@@ -153,9 +153,3 @@ def read_visual_genome_images(path: Path | str) -> ImageSet:
         inputs={file: {**digest, "rows": len(images)}},
         counts={"images": len(images), "in_coco": in_coco},
     )
-
-
-def _check_ids(images: Sequence[str], file: str) -> None:
-    places = Places(file, "image")
-    for place, image in enumerate(images):
-        places.add(image, f"[{place}]")
