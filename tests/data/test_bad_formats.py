@@ -1,7 +1,6 @@
 """Every bad file of a format has one error, which names the file, the place and the fix."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -37,7 +36,6 @@ from image_files import (
 )
 
 PLACES = json.loads((Path(__file__).parent / "format_places.json").read_text("utf-8"))
-Bad = Callable[[Path], object]
 
 
 def changed(value, *path, to):

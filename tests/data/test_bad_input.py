@@ -138,10 +138,6 @@ def test_a_missing_file_names_the_nearest(tmp_path):
         read(tmp_path / "lables.csv")
 
 
-def frame(target):
-    return pa.table({"id": ["1"], "y": target, "g": ["x"]})
-
-
 FRAMES = {
     "pandas, a column twice": lambda: pd.DataFrame(
         [["1", "a", "b", "x"]], columns=["id", "y", "y", "g"]

@@ -1,7 +1,6 @@
 """Tables of items keep their order and say what is missing."""
 
 import polars as pl
-from hypothesis import strategies as st
 
 from equipoise.data import ItemSource, load_items
 
@@ -17,6 +16,3 @@ def test_items_are_in_the_order_of_the_table():
     assert items.coded["gender"].vocabulary == ("F", "M")
     assert items.counts == {"rows": 3, "missing": {"gender": 1, "age": 1}}
     assert items.inputs["images (data frame)"]["rows"] == 3
-
-
-TEXT = st.text(st.characters(exclude_categories=["Cs"])).filter(str.strip)

@@ -1,9 +1,6 @@
 """Embeddings: one content in many files, matched by id, read where asked, looked over once."""
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,7 +11,6 @@ from equipoise.core import DataError
 from equipoise.data import ArraySource, ItemSource, load_items, load_vectors
 from equipoise.data.outputs import Outputs
 
-Array = npt.NDArray[Any]
 N, D = 40, 6
 IDS = [f"im{place:02d}" for place in range(N)]
 X = np.random.default_rng(3).normal(size=(N, D)).astype(np.float16)
@@ -57,12 +53,7 @@ def as_lists(path, dtype):
     return ArraySource(path / "x.pq", id="image")
 
 
-FORMATS = [
-    as_npy,
-    as_compressed_npz,
-    as_safetensors,
-    as_lists,
-]
+FORMATS = [as_npy, as_compressed_npz, as_safetensors, as_lists]
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float64])

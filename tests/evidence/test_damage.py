@@ -14,11 +14,6 @@ from generator_models import Swatches, prompts
 from picture_models import Means, write_pictures
 
 
-class Answering(Means):
-    def answer(self, images, question):
-        return [f"{question} {place}" for place in range(len(images))]
-
-
 @pytest.fixture
 def photos(tmp_path):
     folder = tmp_path / "photos"

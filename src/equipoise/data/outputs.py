@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from equipoise.core.arrays import AnyArray, Booleans, Floats, Integers, Integers32, Objects
+from equipoise.core.arrays import AnyArray, Integers, Integers32, Objects
 from equipoise.core.labels import Encoded
 
 
@@ -27,15 +27,6 @@ class Coded(Encoded):
     def take(self, rows: AnyArray) -> Coded:
         """Return the labels of a selection of rows (indices or a mask)."""
         return Coded(self.codes[rows], self.vocabulary)
-
-    def among(self, labels: Collection[str]) -> Booleans:
-        """Return which entries have one of some labels, of the shape of `codes`."""
-        known = [code for code, label in enumerate(self.vocabulary) if label in labels]
-        return np.isin(self.codes, known)
-
-    def numbers(self) -> Floats:
-        """Return labels that spell numbers as such, of the shape of `codes`; NaN where none."""
-        return np.array([*map(float, self.vocabulary), np.nan])[self.codes]
 
     def sizes(self) -> dict[str, int]:
         """Return how often each label occurs."""
