@@ -61,8 +61,6 @@ class Groups:
         if not columns:
             raise InputError("groups: an empty mapping; expected at least one attribute")
         names = tuple(str(name) for name in columns)
-        if len(set(names)) < len(names):
-            raise InputError(f"groups: attributes {list(columns)} share a name; expected distinct")
         encoded = [encode(labels, what=f"groups[{name!r}]") for name, labels in columns.items()]
         sizes = {len(codes) for codes, _ in encoded}
         if len(sizes) > 1:

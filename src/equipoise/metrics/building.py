@@ -276,7 +276,6 @@ def group_values(
     level: float,
     *,
     boot: Floats | None = None,
-    nothing: str = "no rows",
 ) -> tuple[GroupValue, ...]:
     """Return the share of each group with its Wilson interval, or the one of its replicates.
 
@@ -287,14 +286,12 @@ def group_values(
     level : float
     boot : ndarray, shape (replicates, groups), optional
         Bootstrap replicates of the shares, where rows are not independent.
-    nothing : str
-        What to note where a group's total is 0.
     """
     low, high = wilson(successes, totals, level) if boot is None else percentile(boot, level)
     with np.errstate(invalid="ignore", divide="ignore"):
         shares = successes / totals
     notes = [
-        nothing if total == 0 else "" if usable else too_small(groups)
+        "no rows" if total == 0 else "" if usable else too_small(groups)
         for total, usable in zip(totals.tolist(), groups.usable.tolist(), strict=True)
     ]
     return group_rows(groups, totals, shares, low, high, notes)
@@ -399,11 +396,11 @@ def folded(low: float, high: float) -> tuple[float, float]:
     return min(abs(low), abs(high)), max(abs(low), abs(high))
 
 
-def known_mean(values: Floats, axis: int = -1) -> Floats:
-    """Return means of the numbers that are not NaN, NaN where there are none."""
+def known_mean(values: Floats) -> Floats:
+    """Return means over the last axis of the numbers that are not NaN, NaN where there are none."""
     known = ~np.isnan(values)
     with np.errstate(invalid="ignore"):
-        return np.asarray(np.where(known, values, 0.0).sum(axis=axis) / known.sum(axis=axis))
+        return np.asarray(np.where(known, values, 0.0).sum(axis=-1) / known.sum(axis=-1))
 
 
 def excluded_of(groups: Groups, excluded: Mapping[str, int]) -> dict[str, int]:

@@ -24,13 +24,14 @@ from equipoise.metrics.building import (
     interval_method,
     part,
 )
-from equipoise.metrics.counts.rates import Pair, too_few
+from equipoise.metrics.counts.rates import too_few
 from equipoise.metrics.counts.table import Counts, Null, count
 from equipoise.metrics.counts.tally import check_lengths
 from equipoise.metrics.measure import DEFAULT, Draws, Measure, measure
 from equipoise.metrics.spec import POINTS, SPECS, WILSON, MetricSpec, register
 from equipoise.stats.intervals import (
     ClosedForm,
+    Pair,
     simultaneous_gap,
     simultaneous_minimum,
     simultaneous_shortfall,
@@ -42,14 +43,13 @@ from equipoise.stats.streams import Seed
 Kind = Literal["accuracy", "worst_group_accuracy", "accuracy_gap"]
 
 _NO_CHANCE = "accuracy itself has no chance level: it compares no groups"
-_METHODS = {
-    "accuracy": "Wilson interval",
-    "worst_group_accuracy": "simultaneous Wilson intervals of all groups",
-    "accuracy_gap": "simultaneous Newcombe intervals of each group against the rest",
-}
-_SIMULTANEOUS = {
-    "worst_group_accuracy": simultaneous_minimum,
-    "accuracy_gap": simultaneous_shortfall,
+_CLOSED = {
+    "accuracy": (wilson, "Wilson interval"),
+    "worst_group_accuracy": (simultaneous_minimum, "simultaneous Wilson intervals of all groups"),
+    "accuracy_gap": (
+        simultaneous_shortfall,
+        "simultaneous Newcombe intervals of each group against the rest",
+    ),
 }
 
 
@@ -213,13 +213,12 @@ class Accuracy(Measure):
     def estimate(self, counts: Counts, draws: Draws) -> Estimate:
         """Turn the number into the estimate."""
         right, total, by_group = _by_group(counts, draws, 1)
-        usable = counts.groups.usable
+        usable, (interval, method) = counts.groups.usable, _CLOSED[self.kind]
+        closed: Ends = ClosedForm(interval, (right[usable], total[usable]))
         if self.kind == "accuracy":
-            closed: Ends = ClosedForm(wilson, (right.sum(), total.sum()))
+            closed = ClosedForm(interval, (right.sum(), total.sum()))
         elif usable.sum() < 2:
             closed = no_ends
-        else:
-            closed = ClosedForm(_SIMULTANEOUS[self.kind], (right[usable], total[usable]))
         held = against_chance(draws, 0, SPECS[self.kind].value_harm)
         ends, n = drawn_ends(counts, draws, 0, closed), round(total.sum())
         whole = part(self.kind, "", draws, 0, ends=ends, held=held, n=n, by_group=by_group)
@@ -227,7 +226,7 @@ class Accuracy(Measure):
             self.kind,
             counts,
             draws,
-            method=interval_method(counts, draws, _METHODS[self.kind]),
+            method=interval_method(counts, draws, method),
             ends=ends,
             held=held,
             no_chance=_NO_CHANCE if self.null is None else "",
@@ -437,7 +436,7 @@ register(
             "of repeated rows"
         ),
     ),
-    MetricSpec(
+    _record(
         name="hit_rate",
         title="Hit rate at k",
         kinds=("predictions", "concepts"),
@@ -445,8 +444,6 @@ register(
         rate=True,
         harm="lower",
         group_label="hit rate",
-        threshold=0.05,
-        threshold_reason=POINTS,
         definition="Share of images with a true class among the k best predictions.",
         direction="Lower: fewer images are hit.",
         interval=WILSON,

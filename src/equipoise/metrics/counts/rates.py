@@ -33,6 +33,7 @@ from equipoise.metrics.measure import DEFAULT, Draws, Measure, measure
 from equipoise.metrics.spec import PAIRWISE, POINTS, MetricSpec, register
 from equipoise.stats.intervals import (
     ClosedForm,
+    Pair,
     Scored,
     largest_gap,
     percentile,
@@ -43,7 +44,6 @@ from equipoise.stats.intervals import (
 from equipoise.stats.resampling import Resampling
 from equipoise.stats.streams import Seed
 
-Pair = tuple[Floats, Floats]
 Aggregate = Literal["max", "mean"]
 
 # A difference of sums of soft counts below this share of the larger sum is rounding.
@@ -678,17 +678,21 @@ class EqualizedOdds(RateGaps):
         )
 
 
-_rate = partial(
+_gap = partial(
     MetricSpec,
     kinds=("predictions",),
     unit="points",
+    threshold=0.05,
+    threshold_reason=POINTS,
+    chance="above 0",
+    interval=PAIRWISE,
+)
+_rate = partial(
+    _gap,
     rate=True,
     of_class=True,
     harm="lower",
-    threshold=0.05,
-    threshold_reason=POINTS,
     chance="above 0 for the gap between groups",
-    interval=PAIRWISE,
     null="groups are exchangeable within each true class",
     reference="Hardt, Price & Srebro 2016 (rates given the truth); Chouldechova 2017 (predictive)",
 )
@@ -781,23 +785,17 @@ register(
         direction="Lower: at the same truth, the group receives the label less often.",
         interval="pairwise hybrid score, simultaneous over groups",
     ),
-    MetricSpec(
+    _gap(
         name="demographic_parity",
         of_class=True,
         title="Demographic parity difference",
         symbol="DP",
-        kinds=("predictions",),
         definition=(
             "Largest minus smallest share of rows predicted as a class, over groups. Summary: the "
             "largest over classes."
         ),
-        unit="points",
         group_label="share of predictions",
-        threshold=0.05,
-        threshold_reason=POINTS,
         direction="Higher: one group receives the label more often than another.",
-        chance="above 0",
-        interval=PAIRWISE,
         null="groups are exchangeable over all rows",
         reference="Calders et al. 2009; Albuquerque et al. 2024, eq. 5",
         errata=(
@@ -805,23 +803,17 @@ register(
             "classes 0 and 1: the removed class's difference must be the sum of the others'."
         ),
     ),
-    MetricSpec(
+    _gap(
         name="equalized_odds",
         title="Equalized odds difference",
         symbol="EO",
-        kinds=("predictions",),
         definition=(
             "Difference between groups in the share of rows predicted as a class, among rows of "
             "the class and among all others; the larger of both. Summary: the largest over classes."
         ),
-        unit="points",
-        threshold=0.05,
-        threshold_reason=POINTS,
         direction=(
             "Higher: at the same truth, one group receives the label more often than another."
         ),
-        chance="above 0",
-        interval=PAIRWISE,
         null="groups are exchangeable within each true class",
         reference=(
             "Hardt, Price & Srebro 2016; Albuquerque et al. 2024, eq. 6, one condition at a time"
@@ -835,15 +827,11 @@ register(
 )
 
 _unanswered = partial(
-    MetricSpec,
+    _gap,
     kinds=("answers",),
-    unit="points",
     rate=True,
-    threshold=0.05,
-    threshold_reason=POINTS,
     direction="Higher: the group gets no answer more often.",
     chance="above 0 for the gap between groups",
-    interval=PAIRWISE,
     null="groups are exchangeable over all rows",
     reference="equipoise: rows without an answer are in no other metric",
 )
@@ -873,23 +861,19 @@ register(
         group_label="empty rate",
         definition="Share of rows with an empty answer, or with none because the model failed.",
     ),
-    MetricSpec(
+    _gap(
         name="answer_gap",
         of_class=True,
         title="Answer gap",
         kinds=("answers",),
-        unit="points",
         groups_harm="higher",
         group_label="share of answers",
         definition=(
             "Largest minus smallest share of the answered rows of a group that get an answer, "
             "after normalisation. Summary: the largest over answers."
         ),
-        threshold=0.05,
-        threshold_reason=POINTS,
         direction="Higher: one group gets the answer more often than another.",
         chance="above 0, more so for many answers",
-        interval=PAIRWISE,
         null="groups are exchangeable over all answered rows",
         reference="Calders et al. 2009, of answers in place of classes",
     ),

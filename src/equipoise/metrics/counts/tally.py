@@ -14,7 +14,7 @@ import numpy.typing as npt
 from equipoise.core.arrays import Booleans, Integers, Integers32
 from equipoise.core.errors import InputError
 from equipoise.core.groups import CountedGroups, Groups
-from equipoise.core.labels import check_unmasked, coded, encode, in_order, label_array
+from equipoise.core.labels import coded, encode, in_order, label_array
 from equipoise.stats.compiled import compiled
 from equipoise.stats.threads import each, stretches
 
@@ -269,8 +269,6 @@ def count_cells(
     table : ndarray of int32 or int64, shape (outcomes, groups)
     excluded : dict of str to int
     """
-    for labels, what in ((y_true, "y_true"), (y_pred, "y_pred"), (groups, "groups")):
-        check_unmasked(labels, what=what)
     given = Groups.of(groups) if isinstance(groups, Groups | Mapping) else None
     named = [(y_true, "y_true"), (y_pred, "y_pred"), (groups, "groups['group']")]
     columns = each(
