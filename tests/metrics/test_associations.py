@@ -255,10 +255,7 @@ def test_encoders_are_compared_target_by_target():
     assert pair["value"] == pytest.approx(-found.value)
     assert pair["low"] < pair["value"] < pair["high"] < 0
     sizes = [np.abs([p.value for p in one.parts]) for one in (weak, strong)]
-    swaps = [
-        sum(np.where(turn, -1, 1) * (sizes[1] - sizes[0]))
-        for turn in product((False, True), repeat=4)
-    ]
+    swaps = np.array([*product((-1, 1), repeat=4)]) @ (sizes[1] - sizes[0])
     assert found.chance.mean == pytest.approx(np.abs(swaps).mean())
     three = compare_encoders({"weak": weak, "strong": strong, "other": encoder(4, 6)})
     assert "random swaps" in three.null

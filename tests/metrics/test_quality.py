@@ -75,12 +75,8 @@ def test_units_of_the_frechet_distance_are_resampled_together():
     assert whole.unit == "unit"
 
 
-def distributions(n, classes, seed=0):
-    return np.random.default_rng(seed).dirichlet(np.full(classes, 0.4), n)
-
-
 def test_the_inception_score_is_that_of_plain_sums():
-    rows = distributions(50, 6)
+    rows = np.random.default_rng(0).dirichlet(np.full(6, 0.4), 50)
     mean = rows.mean(axis=0)
     plain = np.exp(np.mean([scipy.stats.entropy(row, mean) for row in rows]))
     assert inception_score(rows, resampling=None).value == pytest.approx(plain, rel=1e-12)

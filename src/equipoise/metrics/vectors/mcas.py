@@ -426,7 +426,7 @@ def diffusion_bias(components: Estimate) -> Estimate:
     Mandal 2024, chapter 8.
     """
     found = _components_of(components)
-    signed = float(_signed(found.observed[None])[0])
+    signed = float(_signed(found.observed))
     boot = None if found.boot is None else _signed(found.boot)
     held = found.held(abs(signed), "higher", lambda drawn: np.abs(_signed(drawn)))
     n = sum(components.n.values())
@@ -475,7 +475,7 @@ def bias_amplification(components: Estimate) -> Estimate:
         reason = f"the 95 % interval of TT, {low:.3g} to {high:.3g}, contains 0"
     return make_estimate(
         metric="bias_amplification",
-        value=math.nan if reason else float(_quotient(found.observed[None])[0]),
+        value=math.nan if reason else float(_quotient(found.observed)),
         n=components.n,
         method=components.method,
         no_chance="under the null the texts' association is near 0: the quotient explodes",
@@ -491,12 +491,12 @@ def _components_of(estimate: Estimate) -> Components:
 
 
 def _signed(drawn: Floats) -> Floats:
-    return np.abs(drawn[:, 0]) - np.abs(drawn[:, 3])
+    return np.asarray(np.abs(drawn[..., 0]) - np.abs(drawn[..., 3]))
 
 
 def _quotient(drawn: Floats) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.abs((drawn[:, 1] + drawn[:, 2]) / (2.0 * drawn[:, 3]))
+        return np.abs((drawn[..., 1] + drawn[..., 2]) / (2.0 * drawn[..., 3]))
 
 
 _mcas = partial(
