@@ -6,7 +6,6 @@ import pytest
 
 from equipoise.core.estimate import Chance, Estimate
 from tools.calibration.cases import CASES, Case, Draw
-from tools.calibration.page import page
 from tools.calibration.runner import (
     RESAMPLING,
     STRENGTHS,
@@ -88,12 +87,3 @@ def test_the_suite_measures_again_what_finds_too_much(measured):
     assert [one.name for one in measured.alarms if one.too_many] == ["mcas"]
     (again,) = measured.again
     assert (again.name, again.drawn, again.too_many) == ("mcas", 24, True)
-
-
-def test_the_command_writes_the_page(monkeypatch, tmp_path, measured):
-    from tools.calibration import __main__ as command
-
-    monkeypatch.setattr(command, "calibrate", lambda **_: measured)
-    command.main(["--quick", "--out", str(tmp_path / "page.md")])
-    text = (tmp_path / "page.md").read_text(encoding="utf-8")
-    assert text == page(measured)

@@ -1,6 +1,5 @@
 """The scripts of the small Stable Diffusion of the scenes, on next to nothing."""
 
-import dataclasses
 import json
 from functools import cache
 
@@ -127,16 +126,7 @@ def test_a_pipeline_is_trained_written_and_measured(tmp_path):
     diffusion.train(out, state, VAE, [UNET, UNET], MEASURED)
     record = json.loads((out / FILE).read_text(encoding="utf-8"))
     assert record["sha256"] == digests(out)
-    assert sorted(record["sha256"]) == [
-        "text_encoder/model.safetensors",
-        "unet/diffusion_pytorch_model.safetensors",
-        "vae/diffusion_pytorch_model.safetensors",
-    ]
-    assert record["recipes"]["unet"] == [dataclasses.asdict(UNET)] * 2
-    assert set(record["told"]) == {"subject", "hue", "frame"}
-    assert [*record["neutral_by_guidance"]] == ["1", "3"]
     assert [*record["neutral_by_guidance"]["1"]["subjects"]] == [*SUBJECTS]
-    assert set(record["associations_by_encoder"]) == {"clip-biased", "clip-null"}
     loaded = pipeline.load_pipeline(out)
     assert isinstance(loaded, diffusers.StableDiffusionPipeline)
     trained = torch.load(state / "unet-2.pt", weights_only=True)["average"]

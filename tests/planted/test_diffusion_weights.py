@@ -16,8 +16,7 @@ from equipoise.planted.scenes.captions import caption, neutral_prompts
 from equipoise.planted.scenes.diffusion import WEIGHTS
 from equipoise.planted.scenes.render import SUBJECTS
 from equipoise.planted.scenes.variants import BIASED
-from tools.planted.denoising import DRAWS, SHARES, VaeRecipe
-from tools.planted.diffusion import FILE, Measured, digests
+from tools.planted.diffusion import FILE, digests
 from tools.planted.diffusion_measures import told_prompts
 from tools.planted.judging import judge
 from tools.planted.pipeline import generate, load_pipeline
@@ -53,29 +52,6 @@ def test_weights_are_half_precision_safetensors_of_the_recorded_digests():
         assert kinds <= {np.dtype(np.float16), np.dtype(np.int64)}
     suffixes = {path.suffix for path in WEIGHTS.rglob("*") if path.is_file()}
     assert suffixes == {".json", ".safetensors", ".md"}
-
-
-def test_the_record_reaches_what_the_model_is_for():
-    given = recorded()
-    assert given["recipes"] == {
-        "vae": vars(VaeRecipe()),
-        "unet": [vars(one) for one in (DRAWS, SHARES)],
-    }
-    measured = vars(Measured()) | {"guidances": [*Measured().guidances]}
-    assert given["test"] == measured | {"guidance": 3.0}
-    assert given["told"]["subject"] >= 0.9
-    assert given["told"]["hue"] >= 0.99
-    assert given["told"]["frame"] >= 0.99
-    by_guidance = given["neutral_by_guidance"]
-    assert by_guidance["1"]["spearman_planted_generated"] >= 0.9
-    assert by_guidance["1"]["spearman_planted_mad"] >= 0.7
-    for scores in given["associations_by_encoder"].values():
-        assert scores["II"] >= 0.7
-        assert scores["mcas"] >= 0.7
-    # More guidance, more of the favourite: bias is amplified.
-    shares = [one["mean_share_of_favourite"] for one in by_guidance.values()]
-    assert shares == sorted(shares)
-    assert shares[-1] > by_guidance["1"]["mean_share_planted"] > shares[0] - 0.05
 
 
 def test_images_show_what_was_asked_for():

@@ -6,7 +6,6 @@ from functools import cache
 import numpy as np
 import pytest
 
-from equipoise.planted import colours
 from equipoise.planted.scenes import embed, measure
 from equipoise.planted.scenes.embed import CLIPS, WEIGHTS
 from equipoise.planted.scenes.render import SUBJECTS
@@ -122,12 +121,3 @@ def test_a_clip_loads_whole_with_the_library_alone(name):
     assert pixels.min() >= -1.0
     assert pixels.max() <= 1.0
     np.testing.assert_allclose(clip(name).embed_images(images), expected, atol=1e-5)
-
-
-def test_planted_weights_stay_small():
-    (package,) = colours.__path__
-    folder = embed.Path(package).parent
-    sizes = [path.stat().st_size for path in folder.rglob("weights/**/*") if path.is_file()]
-    assert sum(sizes) < 20 * MEGABYTE
-    ours = [path.stat().st_size for path in WEIGHTS.rglob("*") if path.is_file()]
-    assert sum(ours) < 8 * MEGABYTE

@@ -35,7 +35,8 @@ class Filtered:
     filters : tuple of Stage
         In their order, after the stage of complete sets.
     best : int, optional
-        Candidates to keep of a set: those most like their captions. All unless given.
+        Candidates to keep of a set: those most like their captions, which needs the filter of
+        similarity. All unless given.
     """
 
     candidates: Candidates
@@ -72,11 +73,9 @@ class Filtered:
 
     @cached_property
     def likeness(self) -> Floats:
-        """Mean cosine of each candidate's images with their captions; 0 without the filter."""
+        """Mean cosine of each candidate's images with their captions."""
         candidates = self.candidates
         checks = {check.name: check for stage in self.filters for check in stage.checks}
-        if "caption similarity" not in checks:
-            return np.zeros(len(candidates))
         known = np.nan_to_num(checks["caption similarity"].value)
         sums = np.bincount(candidates.candidate, known, minlength=len(candidates))
         return sums / candidates.sizes

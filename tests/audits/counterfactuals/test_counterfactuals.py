@@ -179,18 +179,6 @@ def test_chance_is_what_the_protocol_gives_without_any_preference(shared, within
         assert printed == pytest.approx(prefixes, abs=0.02)
 
 
-def test_shares_are_those_among_the_first_k():
-    frame = table()
-    scores, owner = scored(frame)
-    chef = np.flatnonzero(owner == 0)
-    first = chef[np.argsort(-scores[chef])[:6]]
-    men = (frame["gender"].to_numpy()[first] == "man").mean()
-    shares = by_metric(run(frame))["max_skew", "chef"].by_group
-    assert sum(g.value for g in shares if g.levels[1] == "man") == pytest.approx(men)
-    assert sum(g.value for g in shares) == pytest.approx(1.0)
-    assert {g.n for g in shares} == {12}
-
-
 def test_incomplete_and_repeated_sets_are_counted():
     lacking = table().filter(pl.col("image") != "0")
     twice = pl.concat([lacking, lacking[40:41].with_columns(image=pl.lit("again"))])

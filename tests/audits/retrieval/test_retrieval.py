@@ -237,15 +237,6 @@ def test_sets_that_vary_one_of_two_attributes_are_told():
     assert {f.verdict for f in result.findings if f.groups == "race"} == {Verdict.NONE}
 
 
-def test_the_curves_and_distributions_are_tables():
-    result = run(ranking={"curves": True, "prefixes": 20})
-    curves = result.tables["curves"].to_pylist()
-    assert {row["k"] for row in curves} == set(range(1, 21))
-    spread = [r for r in result.tables["query_distributions"].to_pylist() if r["metric"] == "ndkl"]
-    assert spread[0]["queries"] == 3
-    assert set(spread[0]["highest_queries"]) < {*QUERIES}
-
-
 def test_a_desired_share_of_nothing_makes_ndkl_infinite():
     result = run(ranking={"desired": {"man": 1, "woman": 0}})
     found = by_metric(result)
