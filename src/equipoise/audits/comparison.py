@@ -29,6 +29,7 @@ from equipoise.core.finding import Excluded, Family, Finding, Verdict
 from equipoise.core.parts import Part
 from equipoise.core.result import AuditResult
 from equipoise.metrics.spec import SPECS, spec_of
+from equipoise.report.blocks import rows
 from equipoise.report.words import COMPARISON, Pair
 from equipoise.stats.chance import sign_flips
 from equipoise.stats.intervals import mean_t
@@ -84,12 +85,7 @@ def compare_results(runs: Mapping[str, AuditResult]) -> AuditResult:
     models = _models(runs)
     if len(models) < 2:
         raise one_model_only(models)
-    groups = frozenset(
-        group
-        for one in runs.values()
-        if "group_sizes" in one.tables
-        for group in one.tables["group_sizes"]["group"].to_pylist()
-    )
+    groups = {row["group"] for one in runs.values() for row in rows(one, "group_sizes")}
     drafts: list[UncorrectedFinding] = []
     changes: list[Row] = []
     for pair in combinations(models, 2):
@@ -226,7 +222,7 @@ class Pairing:
         values = np.abs([[one.value for one in part] for part in self.parts]).T
         return np.stack([np.bincount(codes, weights=row) for row in values]) / np.bincount(codes)
 
-    def untested(self, groups: frozenset[str]) -> str:
+    def untested(self, groups: set[str]) -> str:
         """Return why nothing is tested over the subjects; "" where they are."""
         names, several = {part[0].subject for part in self.parts}, len(self.parts) > 1
         if several and names <= groups:

@@ -55,7 +55,7 @@ def _label(value: object) -> object:
 
 def several(value: object) -> object:
     """Take a single value for a list of it."""
-    single = isinstance(value, str | int) and not isinstance(value, bool)
+    single = isinstance(value, str | int | float) and not isinstance(value, bool)
     return (value,) if single else value
 
 
@@ -476,6 +476,24 @@ class LoadConfig(Section):
             trust_remote_code=self.trust_remote_code,
         )
 
+    def needs_model(self, keys: Iterable[str]) -> None:
+        """Refuse keys about a model to run where none is given.
+
+        Parameters
+        ----------
+        keys : iterable of str
+            A key that has its default value counts as not given, for a resolved configuration
+            reads back as the same.
+
+        Raises
+        ------
+        ValueError
+            Naming the first of them.
+        """
+        given = given_keys(self, keys)
+        if self.model is None and given:
+            raise ValueError(f"{given[0]!r} is about a model to run, and no 'model' is given")
+
 
 class RunConfig(LoadConfig):
     """A model to run.
@@ -501,24 +519,6 @@ class RunConfig(LoadConfig):
     def options(self, every: ExtractionConfig) -> RunOptions:
         """Return how the model is loaded: as it says, else as the section `extraction` says."""
         return replace(super().options(every), backend=self.backend or every.backend)
-
-    def needs_model(self, keys: Iterable[str]) -> None:
-        """Refuse keys about a model to run where none is given.
-
-        Parameters
-        ----------
-        keys : iterable of str
-            A key that has its default value counts as not given, for a resolved configuration
-            reads back as the same.
-
-        Raises
-        ------
-        ValueError
-            Naming the first of them.
-        """
-        given = given_keys(self, keys)
-        if self.model is None and given:
-            raise ValueError(f"{given[0]!r} is about a model to run, and no 'model' is given")
 
     def excludes(self, *others: str) -> None:
         """Refuse a section that names a model to run, and files of its output under other keys.

@@ -161,14 +161,15 @@ def demo_scenes(*, progress: Progress | None = None) -> dict[str, AuditResult]:
         scale = clip.info.scale or 1.0
         found = preferences_of(images, queries, scale, BIASED, scenes)
         embedded[name] = Embedded(images, queries, scale, found)
-    audited = [
-        run(parse_config(config), progress=progress)
-        for config in (
-            _retrieval(scenes, embedded),
-            _associations(scenes, embedded),
-            _similarity(scenes, embedded),
-        )
-    ]
+    shared = _by_query(scenes, embedded)
+    retrieval = {
+        "audit": "retrieval",
+        **shared,
+        "ranking": {"k": K, "prefixes": PREFIXES},
+        "report": {"title": "The planted scenes: groups that neutral prompts rank first"},
+    }
+    configs = retrieval, _associations(scenes, embedded), _similarity(shared, embedded)
+    audited = [run(parse_config(config), progress=progress) for config in configs]
     tables = {"planted_scenes": pa.Table.from_pylist([*_planted_scenes(embedded)], PLANTED)}
     return {one.findings[0].audit: _with(one, tables, _SCENE_NOTES) for one in audited}
 
@@ -195,15 +196,6 @@ def _by_query(scenes: Scenes, embedded: Mapping[str, Embedded]) -> dict[str, Any
             name: {"images": {"file": one.images}, "queries": {"file": one.queries}}
             for name, one in embedded.items()
         },
-    }
-
-
-def _retrieval(scenes: Scenes, embedded: Mapping[str, Embedded]) -> dict[str, Any]:
-    return {
-        "audit": "retrieval",
-        **_by_query(scenes, embedded),
-        "ranking": {"k": K, "prefixes": PREFIXES},
-        "report": {"title": "The planted scenes: groups that neutral prompts rank first"},
     }
 
 
@@ -235,8 +227,7 @@ def _associations(scenes: Scenes, embedded: Mapping[str, Embedded]) -> dict[str,
     }
 
 
-def _similarity(scenes: Scenes, embedded: Mapping[str, Embedded]) -> dict[str, Any]:
-    shared = _by_query(scenes, embedded)
+def _similarity(shared: Mapping[str, Any], embedded: Mapping[str, Embedded]) -> dict[str, Any]:
     planted = pa.Table.from_pylist([asdict(one) for one in BIASED.favourites])
     return {
         "audit": "similarity",
@@ -319,14 +310,11 @@ def planted_scenes(result: AuditResult) -> Section:
 
 def _chart(attribute: str, found: Sequence[Row]) -> Chart:
     """Draw a subject's models at one strength: those without ties would all stand at 0."""
-    strongest = {
-        subject: max(row["strength"] for row in same)
-        for (subject,), same in panels(found, "subject").items()
-    }
+    planted = {row["subject"]: row["strength"] for row in found if row["model"] == BIASED.name}
     points = [
         {
             "series": row["model"],
-            "x": strongest[row["subject"]],
+            "x": planted[row["subject"]],
             "y": row["gap"],
             "tip": f"{row['model']}, {row['subject']}: {row['favourite']} planted at "
             f"{number(row['strength'])}, gap {number(row['gap'])}",

@@ -52,7 +52,12 @@ def keep_images(models: Models, name: str, key: str, on: str, ids: Any, **output
     models.keep(Outputs(model=name, content="images", source=key, on=on, ids=series, **outputs))
 
 
-def required(pictures: Pictures | None, place: str, model: str, key: str = "path") -> Pictures:
+def required(
+    pictures: Pictures | None,
+    place: str,
+    model: str,
+    fix: str = "name the column of files under 'path'",
+) -> Pictures:
     """Return the pictures that a model runs on; refuse to run it without them.
 
     Parameters
@@ -62,8 +67,8 @@ def required(pictures: Pictures | None, place: str, model: str, key: str = "path
         The section's place in the config.
     model : str
         Entry of `models`.
-    key : str
-        Of the column of files.
+    fix : str
+        What to do.
 
     Raises
     ------
@@ -73,7 +78,7 @@ def required(pictures: Pictures | None, place: str, model: str, key: str = "path
     if pictures is None:
         raise ConfigError(
             f"{place}: models.{model}.model runs on the pictures, and nothing says where they "
-            f"are. To do: name the column of files under '{key}'"
+            f"are. To do: {fix}"
         )
     return pictures
 

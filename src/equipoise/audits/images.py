@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -16,6 +16,7 @@ import polars as pl
 from equipoise.audits.config_fields import located
 from equipoise.audits.config_images import CORNERS, PicturesConfig
 from equipoise.audits.config_yaml import nearest
+from equipoise.audits.generated_images import required
 from equipoise.core.arrays import Integers
 from equipoise.core.errors import ConfigError, DataError, InputError
 from equipoise.data import (
@@ -117,13 +118,8 @@ class Known:
         ConfigError
             When the config does not say where the files are.
         """
-        if self.pictures is None:
-            raise ConfigError(
-                f"{place}: models.{model}.model runs on the pictures, and nothing says "
-                "where they are. To do: name the folder of the files under 'root', or for a table "
-                "the column of files under 'path'"
-            )
-        return self.pictures
+        fix = "name the folder of the files under 'root', or for a table the column of files "
+        return required(self.pictures, place, model, f"{fix}under 'path'")
 
 
 def known(
@@ -150,13 +146,12 @@ def known(
     """
     if section.is_plain:
         return Known(section, locate=partial(_pictures_of_table, section, base))
-    columns = tuple(columns)
     rules = {
         index: rule.made(base)
         for index, rule in enumerate(section.rules)
         if rule.rule != "collapse_rows"
     }
-    images = _read(section, base, columns, [*rules.values()])
+    images = _read(section, base, columns, rules.values())
     with _placed(f"{place}.path", "name the column of files"):
         keys = dict(zip(images.ids.tolist(), _keys(section, images), strict=True))
     for index, rule in rules.items():
@@ -388,7 +383,7 @@ def _in_words(step: Step) -> str:
 
 
 def _read(
-    section: PicturesConfig, base: Path, columns: tuple[str, ...], rules: list[Rule]
+    section: PicturesConfig, base: Path, columns: Sequence[str], rules: Iterable[Rule]
 ) -> ImageSet:
     if section.folder is not None:
         return _read_folder(base / section.folder, section.levels)

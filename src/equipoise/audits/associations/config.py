@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from equipoise.audits.config import AuditConfig
 from equipoise.audits.config_fields import (
     AS_IT_IS,
     ArrayConfig,
-    Labels,
+    Label,
     Models,
     Name,
+    OneOrMore,
     RunConfig,
     Share,
     Templates,
     among,
-    several,
 )
 from equipoise.audits.config_images import PicturesConfig
 from equipoise.audits.engines.associations.config import PAIRS, MeasureConfig
@@ -96,7 +96,7 @@ class ModelConfig(RunConfig):
         return self
 
 
-Members = Annotated[Labels, Field(min_length=1), BeforeValidator(several)]
+Members = OneOrMore[Label]
 Selection = Annotated[Mapping[Name, Members], Field(min_length=1)] | Members
 """Items of one table: ids, or columns with the values wanted."""
 

@@ -74,7 +74,8 @@ def read_labelled(share: SharesConfig, base: Path) -> Items:
 def labelled_pictures(share: SharesConfig, items: Items, base: Path) -> Pictures:
     """Return the pictures of labelled images; refuse to run a model without them."""
     pictures = None if share.labelled is None else pictures_of(share.labelled, items, base)
-    return required(pictures, f"shares ({share.of})", share.model or "", "labelled.path")
+    fix = "name the column of files under 'labelled.path'"
+    return required(pictures, f"shares ({share.of})", share.model or "", fix)
 
 
 def judge_images(

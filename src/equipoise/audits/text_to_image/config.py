@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import (
-    AfterValidator,
     BeforeValidator,
     Field,
     PositiveInt,
@@ -25,6 +24,7 @@ from equipoise.audits.config_fields import (
     ItemsConfig,
     Label,
     Labels,
+    Models,
     Name,
     OneOrMore,
     RunConfig,
@@ -32,9 +32,9 @@ from equipoise.audits.config_fields import (
     Share,
     Table,
     Templates,
+    Text,
     among,
     distinct,
-    given_keys,
     one_state_each,
     only_one,
 )
@@ -55,16 +55,9 @@ def _by_category(value: object) -> object:
     }
 
 
-Text = Annotated[str, StringConstraints(pattern=r"\S")]
-Texts = Mapping[
-    Label,
-    OneOrMore[Text],
-]
+Prompt = Annotated[str, StringConstraints(pattern=r"\S")]
+Texts = Mapping[Label, OneOrMore[Prompt]]
 ByCategory = Mapping[Label, Texts]
-
-
-def _guidances(value: object) -> object:
-    return [value] if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
 class CountsConfig(Section):
@@ -218,20 +211,13 @@ class GeneratorConfig(GeneratorSection):
         Images made elsewhere, in place of `model`.
     """
 
-    guidance: Annotated[
-        tuple[Guidance, ...],
-        Field(strict=False, min_length=1),
-        BeforeValidator(_guidances),
-        AfterValidator(distinct),
-    ] = (7.5,)
+    guidance: OneOrMore[Guidance] = (7.5,)
     images: ImagesConfig | None = None
 
     @model_validator(mode="after")
     def _one_source(self) -> GeneratorConfig:
         only_one(self, "model", "images")
-        keys = given_keys(self, [key for key in type(self).model_fields if key != "images"])
-        if self.model is None and keys:
-            raise ValueError(f"{keys[0]!r} is about a model to run, and no 'model' is given")
+        self.needs_model(key for key in type(self).model_fields if key != "images")
         for guidance in self.guidance if self.model is not None else ():
             self.sampling(guidance)
         return self
@@ -460,12 +446,8 @@ class Config(AuditConfig):
 
     audit: Literal["text_to_image"]
     prompts: PromptsConfig
-    generators: Annotated[
-        Mapping[Annotated[Label, Field(min_length=1)], GeneratorConfig], Field(min_length=1)
-    ]
-    models: Mapping[Annotated[Label, Field(min_length=1)], ModelConfig] = Field(
-        default_factory=dict
-    )
+    generators: Models[GeneratorConfig]
+    models: Mapping[Text, ModelConfig] = Field(default_factory=dict)
     associations: AssociationsConfig | None = AssociationsConfig()
     shares: Annotated[tuple[SharesConfig, ...], Field(strict=False)] = ()
 

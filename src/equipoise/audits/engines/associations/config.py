@@ -154,7 +154,7 @@ class MeasureConfig(Section):
     version: str = ""
 
     @model_validator(mode="after")
-    def _options_of_its_metric(self) -> MeasureConfig:
+    def _fits_its_metric(self) -> MeasureConfig:
         needs = _NEEDS.get(self.metric, _SETS)
         allowed = (*needs, *_TAKES[self.metric], *_ALWAYS)
         # A key that has its default counts as not given: what is resolved reads back as the same.
@@ -166,12 +166,7 @@ class MeasureConfig(Section):
                 )
             if not given and key in needs:
                 raise ValueError(f"{key!r} is required by {self.metric}, and missing")
-        return self
-
-    @model_validator(mode="after")
-    def _sets_fit_the_metric(self) -> MeasureConfig:
-        pair = "attributes" in _NEEDS.get(self.metric, _SETS)
-        two_targets = self.metric in PAIRS
+        pair, two_targets = "attributes" in needs, self.metric in PAIRS
         distinct((*self.target_names, *self.attributes, *self.further))
         refused = {
             "attributes: expected two sets": pair and len(self.attributes) != 2,
@@ -209,11 +204,6 @@ class MeasureConfig(Section):
             "positive": (self.positive,) if self.positive else (),
             "negative": (self.negative,) if self.negative else (),
         }
-
-    @property
-    def is_composite(self) -> bool:
-        """Whether every number is over all four modalities."""
-        return self.metric in ("mcas", "xmcas") or self.of == "mcas"
 
     @property
     def figures(self) -> OutsideConfig | None:

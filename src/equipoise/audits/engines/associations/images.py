@@ -222,7 +222,9 @@ def _predicted(question: Question) -> tuple[Objects, Objects, tuple[str, ...] | 
     empty where the question has none.
     """
     options, space, table = question.options, question.space, question.table
-    items, vocabulary = space.data.items[table], _vocabulary(question)
+    items, vocabulary = space.data.items[table], Side("labels", np.empty(0), ())
+    if options.labels:
+        vocabulary = space.only_usable(space.chosen(options.labels[0], "text"))
     rows = np.arange(len(items))
     if options.label_column is not None:
         labels = items.columns[options.label_column]
@@ -246,15 +248,6 @@ def _units(question: Question, rows: Integers) -> tuple[str, ...] | None:
     """Return the units of images of the table; None where no column names them."""
     data, table = question.space.data, question.table
     return data.units_of(table, rows) if table in data.units else None
-
-
-def _vocabulary(question: Question) -> Side:
-    """Return the labels, which are the members of a set; none without one."""
-    space = question.space
-    labels = question.options.labels
-    if not labels:
-        return Side("labels", np.empty(0), ())
-    return space.only_usable(space.chosen(labels[0], "text"))
 
 
 def _two_groups(question: Question, groups: Objects) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -204,11 +205,8 @@ def compare_totals(
             rng=totals[0].question.seed,
         )
         pairs = [part for part in estimate.parts if part.metric == "difference"]
-        names = {
-            f"{first} - {second}": (first, second) for first in of_model for second in of_model
-        }
-        for part in pairs:
-            larger, smaller = names[part.subject][:: 1 if part.value >= 0 else -1]
+        for pair, part in zip(combinations(of_model, 2), pairs, strict=True):
+            larger, smaller = pair[:: 1 if part.value >= 0 else -1]
             yield finding_of(
                 estimate, of_model[larger][0].place(modality), Family.COMPOSITE,
                 # With two models the difference of the pair is that of all, whose chance is drawn.
@@ -230,18 +228,35 @@ def _absolute(part: Part, whole: Estimate | None) -> Part:
 
 def measure_mcas(question: Question) -> Iterator[Result]:
     """Measure MCAS of each target, and what follows from its parts."""
-    estimates = {}
+    place, pair, estimates = question.place(), question.pair, dict[str, Estimate]()
     for case in question.cases:
         target = case.targets[0]
         sides = _four_sides(question, target)
         estimates[target] = estimate = _mcas(
             question, sides, resample_texts=question.options.resample_texts
         )
-        yield from _of_mcas(question, target, sides, estimate)
+        more = about(sides)
+        kinds = {part: f"{s.name} ({part.partition('_')[2]})" for part, s in sides.items()}
+        yield finding_of(
+            estimate, place, Family.COMPOSITE, subject=target,
+            direction=closer(target, estimate.value, pair), **more | {"names": kinds},
+        )  # fmt: skip
+        for part in estimate.parts:
+            described = finding_of(
+                estimate, question.place(part.metric), Family.DESCRIPTIVE,
+                replace(part, metric="association_score"), subject=target, names=more["names"],
+                direction=closer(target, part.value, pair), by_group=part.by_group,
+            )  # fmt: skip
+            yield without_verdict(described, _PART)
+            yield Row.of(
+                "mcas_parts", place, target=target, part=part.metric,
+                category=question.options.categories[target],
+                value=part.value, low=part.low, high=part.high,
+            )  # fmt: skip
     if question.options.generated:
         yield from _generated(question, estimates)
     values = {target: estimate.value for target, estimate in estimates.items()}
-    yield from _summaries(question, question.place(), values, "mcas")
+    yield from _summaries(question, place, values, "mcas")
 
 
 def _mcas(question: Question, sides: Sides, **options: Any) -> Estimate:
@@ -258,26 +273,6 @@ def _four_sides(question: Question, target: str) -> Sides:
         for part, name in zip("ab", question.pair, strict=True)
         for suffix, kind in _KINDS
     }
-
-
-def _of_mcas(question: Question, target: str, sides: Sides, estimate: Estimate) -> Iterator[Result]:
-    place, pair, more = question.place(), question.pair, about(sides)
-    kinds = {part: f"{s.name} ({part.partition('_')[2]})" for part, s in sides.items()}
-    yield finding_of(
-        estimate, place, Family.COMPOSITE, subject=target,
-        direction=closer(target, estimate.value, pair), **more | {"names": kinds},
-    )  # fmt: skip
-    for part in estimate.parts:
-        described = finding_of(
-            estimate, question.place(part.metric), Family.DESCRIPTIVE,
-            replace(part, metric="association_score"), subject=target, names=more["names"],
-            direction=closer(target, part.value, pair), by_group=part.by_group,
-        )  # fmt: skip
-        yield without_verdict(described, _PART)
-        yield Row.of(
-            "mcas_parts", place, target=target, category=question.options.categories[target],
-            part=part.metric, value=part.value, low=part.low, high=part.high,
-        )  # fmt: skip
 
 
 def _generated(question: Question, estimates: Mapping[str, Estimate]) -> Iterator[Result]:

@@ -360,7 +360,7 @@ class Question:
         if options.images is not None:
             return [Case("")] if self._knows_images else []
         modalities: dict[str, list[tuple[str, str]]] = {"": [*MODALITIES.values()]}
-        if not options.is_composite:
+        if options.metric not in ("mcas", "xmcas") and options.of != "mcas":
             modalities = {m: [MODALITIES[m]] for m in options.modalities or MODALITIES}
         groups = (*options.attributes, *options.further)
         cases = []
