@@ -1,6 +1,5 @@
 """Synthetic comparisons: models whose faults are known, on the same images."""
 
-import math
 from functools import cache
 
 import numpy as np
@@ -65,20 +64,6 @@ def pick(result, metric, subject="", groups="place"):
     found = [one for one in result.findings if (one.metric, one.subject, one.groups) == place]
     assert len(found) == 1, place
     return found[0]
-
-
-def numbers(result):
-    return [
-        (f.model, f.metric, f.subject, f.groups, f.verdict, f.direction, *map(_rounded, (
-            f.value, f.ci_low, f.ci_high, f.p_value, f.q_value, f.chance_low,
-        )))
-        for f in result.findings
-    ]  # fmt: skip
-
-
-def _rounded(value):
-    """NaN differs from itself; its name does not."""
-    return "nan" if math.isnan(value) else round(value, 12)
 
 
 def check_paired(found, before, after):

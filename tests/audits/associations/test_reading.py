@@ -1,6 +1,4 @@
-"""Unusual sets, embeddings and figures; configurations that are refused; the example."""
-
-from pathlib import Path
+"""Unusual sets, embeddings and figures; configurations that are refused."""
 
 import numpy as np
 import polars as pl
@@ -21,7 +19,6 @@ from audits.associations.association_world import (
 from equipoise import audits
 from equipoise.core import ConfigError, DataError
 
-EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "associations"
 SCORE = measure("association_score", "doctor", modalities=["II"])
 GROUPED = {"images": "images", "groups": "gender"}
 LABELS = {**GROUPED, "metric": "predicted_label_weat", "labels": "prompts",
@@ -154,18 +151,3 @@ def test_sets_models_and_gates_are_refused(changes, words):
     with pytest.raises(ConfigError) as error:
         audits.parse_config(values(SCORE, **changes))
     assert words in str(error.value)
-
-
-def test_the_example_leans_as_it_was_made():
-    config = audits.load_config(EXAMPLE / "audit.yaml")
-    few = config.resampling.model_copy(update={"replicates": 20, "permutations": 99})
-    example = audits.run(config.model_copy(update={"resampling": few}), base=EXAMPLE)
-    leans = {
-        f.subject: f
-        for f in example.findings
-        if (f.metric, f.version, f.model) == ("association_score", "II", "strong")
-    }
-    for job, group in (("doctor", "men"), ("pilot", "men"), ("nurse", "women")):
-        assert leans[job].verdict == "disparity"
-        assert f"closer to {group}" in leans[job].direction
-    assert leans["painter"].verdict == leans["baker"].verdict == "below threshold"

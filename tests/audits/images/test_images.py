@@ -11,7 +11,6 @@ import pyarrow.parquet
 import pytest
 from PIL import Image
 
-from equipoise import data
 from equipoise.audits.config_images import RULES, BoxSizeConfig, CropConfig, PicturesConfig
 from equipoise.audits.images import known
 from equipoise.core import ConfigError, DataError
@@ -323,18 +322,3 @@ def test_parameters_of_a_rule_are_those_of_its_row(name):
     cell = first_cells("Rules")[name].split("|")[2]
     named = {*re.findall(r"`(\w+)`", cell)} - ({"id", "file"} if name == "collapse_rows" else set())
     assert named - {"dollar_street"} == {*RULES[name].model_fields} - {"rule"}
-
-
-def test_every_rule_of_the_data_has_a_name():
-    rules = {
-        name
-        for name in data.__all__
-        if name in ("hall_captions", "hall_boxes", "continents", "income_bands")
-        or name.startswith("leave_out_")
-        or (isinstance(found := getattr(data, name), type) and hasattr(found, "description"))
-    }
-    snake = {
-        "".join(f"_{c.lower()}" if c.isupper() else c for c in one).lstrip("_") for one in rules
-    }
-    # Boxes are cut by the key `crop`, and sizes of boxes are no rule.
-    assert snake - {"crop_boxes", "box_size", "rule"} == {*RULES}

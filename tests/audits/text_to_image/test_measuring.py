@@ -77,9 +77,7 @@ def test_shares_are_those_of_the_images(painted):
     assert of(result, "share_mad", "").value == pytest.approx(np.mean(every))
 
 
-def test_prompts_of_attributes_are_measured_without_themselves(
-    painted,
-):
+def test_prompts_of_attributes_are_measured_without_themselves(painted):
     result, _ = painted
     own = of(result, "mcas", "a red thing")
     assert own.value > 0.3
