@@ -134,7 +134,6 @@ def within():
             values(resampling={"permutations": 18}),
             "resampling.permutations: with 18 no p-value is below 0.0526",
         ),
-        (None, "empty; expected the keys audit, data, models, metrics, extraction, resampling, "),
         (retrieval(model="clip"), "models.m.model: given 'clip'"),
         (retrieval(model="hf:clip", device="gpu"), "models.m.device: given 'gpu'"),
         (retrieval(model="hf:a", **FILES), "models.m: 'model' and 'images' are given"),

@@ -31,7 +31,6 @@ ANSWERS = CLASSES | {"said": {"g": answers("1")}}
     ("changes", "words"),
     [
         ({"prompts": {"attributes": {"a": ["x"]}}}, "targets: required"),
-        ({"prompts": {"targets": []}}, "targets: required"),
         ({"prompts": {"targets": {"x": ["a"], "y": ["a"]}}}, "'a' appears more"),
         ({"prompts": PROMPTS | {"template": "a thing"}}, "'{}'"),
         ({"prompts": PROMPTS | {"targets": ["red"]}}, "'red' appears more"),
