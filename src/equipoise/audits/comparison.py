@@ -168,8 +168,10 @@ class Pairing:
     parts : tuple of (Finding, Finding)
         Subjects, or parts of them, that both have a finite number for; of a measure without
         subjects the whole.
-    subjects : tuple of (str or None)
-        The subject of each part; None where it isn't known.
+    subjects : tuple of str
+        The subject of each part; the part itself where it isn't known.
+    unclear : bool
+        Whether the subject of a part isn't known.
     left : tuple of Excluded
         Subjects and parts without a number in one of the two.
     """
@@ -177,7 +179,8 @@ class Pairing:
     measured: Measured
     models: tuple[str, str]
     parts: tuple[tuple[Finding, Finding], ...]
-    subjects: tuple[str | None, ...]
+    subjects: tuple[str, ...]
+    unclear: bool
     left: tuple[Excluded, ...]
 
     @classmethod
@@ -196,29 +199,25 @@ class Pairing:
         ]  # fmt: skip
         if not kept:
             return None
-        subject = {name: _owner(both[0].get(name) or both[1][name]) for name in names}
-        known = {name: name if one is None else one for name, one in subject.items()}
-        compared = {known[name] for name in kept}
-        lost = len({*known.values()} - compared)
-        split = sum(one in compared for one in known.values()) - len(kept)
+        owners = {name: _owner(both[0].get(name) or both[1][name]) for name in names}
+        subject = {name: name if owner is None else owner for name, owner in owners.items()}
+        compared = {subject[name] for name in kept}
+        lost = len({*subject.values()} - compared)
+        split = sum(one in compared for one in subject.values()) - len(kept)
         left = (("subjects", lost), ("parts of subjects", split))
         return cls(
             measured,
             models,
             tuple((both[0][name], both[1][name]) for name in kept),
             tuple(subject[name] for name in kept),
+            any(owners[name] is None for name in kept),
             tuple(Excluded(f"{what} without a number in both", n) for what, n in left if n),
         )
 
     def far(self) -> np.ndarray:
         """Return how far each subject is from 0, the mean over its parts: shape (2, subjects)."""
-        # A part of which nobody knows whose it is stands for itself, and nothing is tested.
-        names = [
-            part[0].subject if one is None else one
-            for part, one in zip(self.parts, self.subjects, strict=True)
-        ]
-        place = {name: index for index, name in enumerate(dict.fromkeys(names))}
-        codes = [place[name] for name in names]
+        place = {name: index for index, name in enumerate(dict.fromkeys(self.subjects))}
+        codes = [place[name] for name in self.subjects]
         values = np.abs([[one.value for one in part] for part in self.parts]).T
         return np.stack([np.bincount(codes, weights=row) for row in values]) / np.bincount(codes)
 
@@ -227,7 +226,7 @@ class Pairing:
         names, several = {part[0].subject for part in self.parts}, len(self.parts) > 1
         if several and names <= groups:
             return "the numbers are those of the groups, which depend on each other: none is tested"
-        if several and None in self.subjects:
+        if several and self.unclear:
             return "the numbers are of parts whose subjects cannot be told apart: none is tested"
         many = len({*self.subjects})
         if many >= FEWEST:

@@ -388,16 +388,16 @@ def _read(
     if section.folder is not None:
         return _read_folder(base / section.folder, section.levels)
     if section.format is not None:
-        first = next(iter(section.rules), None)
-        collapses = first is not None and first.rule == "collapse_rows"
-        collapse = {"collapse": first.made(base)} if first and collapses else {}
+        options = _options(section)
+        if section.rules and section.rules[0].rule == "collapse_rows":
+            options["collapse"] = section.rules[0].made(base)
         files = section.files
         places = (
             {role: base / path for role, path in files.items()}
             if isinstance(files, Mapping)
             else base / files
         )
-        return find_format(section.format).load(places, **_options(section), **collapse)
+        return find_format(section.format).load(places, **options)
     # Read of a table what is asked for and no rule makes, what rules read, paths and corners.
     made = {getattr(rule, "name", None) for rule in rules}
     of_rules = (getattr(rule, "column", None) for rule in rules)

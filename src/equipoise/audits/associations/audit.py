@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import combinations, count, product
 from math import sqrt
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +19,6 @@ from equipoise.audits import group_sizes
 from equipoise.audits.associations.config import Config, ModelConfig
 from equipoise.audits.audit import Audit, Measured, audit_kind
 from equipoise.audits.columns import check_one_space, table_of
-from equipoise.audits.config import resampling_of
 from equipoise.audits.engines.associations import images, sets
 from equipoise.audits.engines.associations.spaces import (
     AssociationData,
@@ -59,22 +56,20 @@ if TYPE_CHECKING:
     from equipoise.stats.resampling import Resampling
 
 
-_MEASURES: Mapping[str, Callable[[Question], Iterator[Result]]] = MappingProxyType(
-    {
-        "association_score": sets.measure_scores,
-        "weat": sets.measure_weat,
-        "sc_weat": sets.measure_sc_weat,
-        "differential_association": sets.measure_differential,
-        "mcas": sets.measure_mcas,
-        "xmcas": sets.measure_xmcas,
-        "predicted_label_weat": images.measure_label_weat,
-        "label_concentration": images.measure_concentration,
-        "trend": images.measure_regions,
-        "gender_difference": images.measure_regions,
-        "alignment": sets.measure_related,
-        "correlation": sets.measure_related,
-    }
-)
+_MEASURES: Mapping[str, Callable[[Question], Iterator[Result]]] = {
+    "association_score": sets.measure_scores,
+    "weat": sets.measure_weat,
+    "sc_weat": sets.measure_sc_weat,
+    "differential_association": sets.measure_differential,
+    "mcas": sets.measure_mcas,
+    "xmcas": sets.measure_xmcas,
+    "predicted_label_weat": images.measure_label_weat,
+    "label_concentration": images.measure_concentration,
+    "trend": images.measure_regions,
+    "gender_difference": images.measure_regions,
+    "alignment": sets.measure_related,
+    "correlation": sets.measure_related,
+}
 _POWER = 0.8
 # Below so many members a bootstrap interval is too short.
 FEW = 10
@@ -195,19 +190,8 @@ class Associations(Audit[Config, AssociationData, Question]):
         self, config: Config, data: AssociationData, measured_designs: Sequence[Measured]
     ) -> Measured:
         """Compare totals of models, show what several questions share once, and add the sets."""
-        every = [each for each in measured_designs if isinstance(each, sets.MeasuredTotals)]
-        cases = Counter(
-            (id(each.question.options), c.modality) for each in every for c in each.totals
-        )
-        resampling = resampling_of(config, sum(n * (n - 1) // 2 for n in cases.values()))
-        differences = [
-            difference
-            for options in config.measure
-            for difference in sets.compare_totals(
-                [each for each in every if each.question.options is options], resampling
-            )
-        ]
-        whole = Measured.together([*measured_designs, measured(differences)])
+        differences = measured(sets.compare_totals(measured_designs, config))
+        whole = Measured.together([*measured_designs, differences])
         tables = {**whole.tables, "sets": _sizes(data)}
         for name in {"words", "labels"} & whole.tables.keys():
             # Questions about the same images and words give the same rows.

@@ -30,7 +30,7 @@ from equipoise.report.blocks import (
     scope,
 )
 from equipoise.report.plots import Axis, bars, heat_map, scatter
-from equipoise.report.text import count, interval, listed, number, percent, title
+from equipoise.report.text import count, interval, number, percent, title
 
 MOST_LABELS = 15
 _SCORES = ("association_score", "mcas", "sc_weat", "weat", "differential_association")
@@ -44,19 +44,13 @@ _HOW = (
 
 
 def facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
-    """Return the items and the targets."""
+    """Return the items."""
     resolved, counts = result.manifest.resolved, result.manifest.counts
     tables = [
         f"{name}: {count(counts.get(name, {}).get('rows', 0))} {section['kind']}s"
         for name, section in resolved.get("data", {}).items()
     ]
-    targets = dict.fromkeys(
-        name
-        for options in resolved.get("measure", ())
-        for names in (options.get("targets") or {}).values()
-        for name in names
-    )
-    return (("Items", "; ".join(tables)), ("Targets", listed([*targets], 12)))
+    return (("Items", "; ".join(tables)),)
 
 
 def scores(result: AuditResult) -> Section | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,15 +27,13 @@ if TYPE_CHECKING:
 
 Design = SpaceDesign | ShareDesign
 
-SCHEMAS: Mapping[str, str] = MappingProxyType(
-    {
-        **{name: ASSOCIATIONS[name] for name in ("amplification", "score_summaries")},
-        **{name: f"{ASSOCIATIONS[name]} set" for name in ("mcas_parts", "xmcas")},
-        "shares": "target category class #guidance +images #share #low #high #raw #raw_low "
-        "#raw_high #outside outside_name ?corrected reason",
-        "image_states": "target state +count",
-    }
-)
+SCHEMAS: Mapping[str, str] = {
+    **{name: ASSOCIATIONS[name] for name in ("amplification", "score_summaries")},
+    **{name: f"{ASSOCIATIONS[name]} set" for name in ("mcas_parts", "xmcas")},
+    "shares": "target category class #guidance +images #share #low #high #raw #raw_low "
+    "#raw_high #outside outside_name ?corrected reason",
+    "image_states": "target state +count",
+}
 """Columns by table; docs/audits/text_to_image.md explains them."""
 
 _CONFUSIONS = schema_of("groups label said +count +n #condition")
@@ -164,10 +161,10 @@ def _confusions(config: Config, data: TextToImageData) -> Iterator[dict[str, Any
         confusion = data.judged[share.of].confusion
         if confusion is None:
             continue
-        for row, label in enumerate(confusion.classes):
-            for column, outcome in enumerate(confusion.outcomes):
+        counts = confusion.counts.tolist(), confusion.labelled.tolist()
+        for label, row, n in zip(confusion.classes, *counts, strict=True):
+            for outcome, count in zip(confusion.outcomes, row, strict=True):
                 yield {
-                    "groups": share.of, "label": label, "said": outcome,
-                    "count": int(confusion.counts[row, column]),
-                    "n": int(confusion.labelled[row]), "condition": confusion.condition,
+                    "groups": share.of, "label": label, "said": outcome, "count": count, "n": n,
+                    "condition": confusion.condition,
                 }  # fmt: skip

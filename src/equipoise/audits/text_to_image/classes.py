@@ -252,27 +252,25 @@ def external_shares(share: SharesConfig, targets: tuple[str, ...], base: Path) -
     cells = pl.DataFrame({name: table.texts[column] for name, column in columns.items()})
     cells = cells.with_columns(pl.col("value").cast(pl.Float64, strict=False))
     cells = cells.filter(pl.col("target").is_in(targets), pl.col("group").is_in(share.compared))
-    shares = {
-        str(target): own.select("group", "value").rows()
-        for (target,), own in cells.group_by("target", maintain_order=True)
-    }
-    for target, own in shares.items():
-        values = [value for _, value in own if value is not None and 0 <= value < np.inf]
-        whole = len(values) == len(own) and sum(values) > 0
-        if not whole or sorted(name for name, _ in own) != sorted(share.compared):
+    by_target = {}
+    for (target,), rows in cells.group_by("target", maintain_order=True):
+        own = rows.select("group", "value")
+        values, compared = own["value"].fill_null(-1), sorted(own["group"])
+        usable = values.is_between(0, np.inf, closed="left").all() and values.sum() > 0
+        if not usable or compared != sorted(share.compared):
             raise DataError(
-                f"{target!r} has the shares {own}",
+                f"{target!r} has the shares {own.rows()}",
                 file=table.name,
                 column=section.value,
                 expected=f"one share or count of each of {', '.join(share.compared)}, at least 0",
                 fix="mend them, or leave the target out",
             )
-    if not shares:
+        by_target[str(target)] = dict(own.rows())
+    if not by_target:
         raise DataError(
             "it has none of the targets",
             file=table.name,
             column=section.target,
             expected=f"some of {', '.join(targets[:5])}",
         )
-    by_target = {target: dict(own) for target, own in shares.items()}
     return ExternalShares(section.name, by_target, {table.name: table.digest})

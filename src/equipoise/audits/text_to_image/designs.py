@@ -10,7 +10,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 
 from equipoise.audits.engines.associations.config import MeasureConfig
 from equipoise.audits.engines.associations.sets import measure_mcas, measure_xmcas, without_chance
@@ -33,7 +32,7 @@ from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Family, GroupValue
 from equipoise.core.groups import Groups
 from equipoise.data import Items, Vectors
-from equipoise.data.outputs import Coded
+from equipoise.data.image_set import coded
 from equipoise.metrics.counts.shares import corrected_shares, mean_share_mad, share_gap
 from equipoise.stats.resampling import Bootstrap, Resampling
 
@@ -145,7 +144,7 @@ class SpaceDesign(Design):
         """The images and texts as the associations of embeddings take them."""
         images, encoder = self.vectors
         ids, prompts = encoder.texts.ids, self.config.prompts
-        own = {"prompt": Coded.of(pl.Series(ids.tolist(), dtype=pl.String))}
+        own = {"prompt": coded(ids.tolist())}
         by_prompt = {"images": "prompt", "texts": "prompt"}
         named = dict(prompts.attribute_texts)
         for texts in prompts.target_texts.values():
@@ -171,23 +170,23 @@ class SpaceDesign(Design):
 
     def measure(self, resampling: Resampling | None) -> Iterator[Result]:
         """Measure every pair of attributes over the targets, and over prompts of attributes."""
+        sets = self.association.sets
         targets = {
-            category: [name for name in texts if len(self.association.sets[name]["images"])]
+            category: [name for name in texts if len(sets[name]["images"])]
             for category, texts in self.config.prompts.target_texts.items()
         }
-        targets = {category: names for category, names in targets.items() if names}
         for pair in self.config.pairs:
-            if not targets or not all(len(self.association.sets[name]["images"]) for name in pair):
+            if not any(targets.values()) or not all(len(sets[name]["images"]) for name in pair):
                 yield (
                     f"{self.model}, {self.version}: {' against '.join(pair)} is not measured. One "
                     "of the sets, or every target, has no image that can be used."
                 )
             elif self.tested:
-                yield from self._pair(pair, targets, resampling, self.association.sets)
+                yield from self._pair(pair, targets, resampling, sets)
                 yield from self._attributes(pair, _untested(resampling))
             else:
                 # Numbers of one encoder are in the findings and the table of encoders alone.
-                for each in self._pair(pair, targets, _untested(resampling), self.association.sets):
+                for each in self._pair(pair, targets, _untested(resampling), sets):
                     if isinstance(each, UncorrectedFinding):
                         descriptive = each.finding.family is Family.DESCRIPTIVE
                         yield each if descriptive else _described(each, _BESIDE)

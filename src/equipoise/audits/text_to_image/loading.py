@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -100,8 +100,7 @@ class GeneratedImages:
     @property
     def guidances(self) -> tuple[float | None, ...]:
         """Strengths of guidance, weakest first; None alone where none is known."""
-        known = sorted({*self.guidance[~np.isnan(self.guidance)].tolist()})
-        return tuple(known) or (None,)
+        return tuple(np.unique(self.guidance[~np.isnan(self.guidance)]).tolist()) or (None,)
 
     def rows(self, texts: tuple[str, ...], guidance: float | None) -> Integers:
         """Return the requested images of some prompts at a strength of guidance."""
@@ -160,8 +159,8 @@ class TextToImageData:
     encoders: Mapping[str, Encoder]
     judged: Mapping[str, Judged]
     external: Mapping[str, ExternalShares]
-    inputs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    counts: Mapping[str, Any] = field(default_factory=dict)
+    inputs: Mapping[str, Mapping[str, Any]]
+    counts: Mapping[str, Any]
 
     @property
     def ids(self) -> Objects:

@@ -34,7 +34,7 @@ from equipoise.report.blocks import (
     rows,
 )
 from equipoise.report.plots import COLORS, Axis, curves, intervals, scatter
-from equipoise.report.text import count, interval, listed, number, percent, title
+from equipoise.report.text import count, interval, number, percent, title
 
 MOST_CLASSES, MOST_SERIES = 6, len(COLORS)
 CURVED = ("share_mad", "mcas", "bias_amplification", "diffusion_bias", "share_gap")
@@ -71,19 +71,14 @@ _ERRORS = (
 
 
 def facts(result: AuditResult) -> Sequence[tuple[str, str]]:
-    """Return the images by state, the models on them, and the shares that are corrected."""
+    """Return the images by state."""
     resolved, counts = result.manifest.resolved, result.manifest.counts
     images = [
         f"{name}: " + ", ".join(f"{count(n)} {state}s" for state, n in sorted(counts[name].items()))
         for name in resolved.get("generators", {})
         if counts.get(name)
     ]
-    corrected = [share["of"] for share in resolved.get("shares", ()) if share.get("labelled")]
-    return (
-        ("Requested images by state", "; ".join(images)),
-        ("Models on the images", listed([*resolved.get("models", {})])),
-        ("Corrected by labelled images", listed(corrected)),
-    )
+    return (("Requested images by state", "; ".join(images)),)
 
 
 def shares(result: AuditResult) -> Section | None:
@@ -203,22 +198,20 @@ def parts(result: AuditResult) -> Section | None:
     return parts_of_mcas(targets, "mcas_parts")
 
 
-def _with_versions(result: AuditResult) -> list[Row]:
-    """Return findings with the encoder or classifier and the guidance of their version."""
-    versions = {(row["model"], row["version"]): row for row in rows(result, "versions")}
-    return [
-        {**vars(each), **versions[each.model, each.version]}
-        for each in result.findings
-        if has(each.value) and (each.model, each.version) in versions
-    ]
-
-
 def guidance(result: AuditResult) -> Section | None:
     """Return the results at each strength of guidance."""
+    versions = {
+        (row["model"], row["version"]): row
+        for row in rows(result, "versions")
+        if has(row["guidance"])
+    }
     table = [
-        row
-        for row in _with_versions(result)
-        if row["metric"] in CURVED and has(row["guidance"]) and not row["reason"].startswith(OWN)
+        {**vars(each), **versions[each.model, each.version]}
+        for each in result.findings
+        if has(each.value)
+        and (each.model, each.version) in versions
+        and each.metric in CURVED
+        and not each.reason.startswith(OWN)
     ]
     table.sort(key=lambda row: (CURVED.index(row["metric"]), row["guidance"]))
     charts = [

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import fsum
-from types import MappingProxyType
 from typing import Any
 
 from equipoise.core import AuditResult, Finding, Verdict
@@ -29,11 +28,10 @@ from equipoise.report.plots import Axis, bars, intervals
 from equipoise.report.text import interval, number, title
 
 MOST_TARGETS, MOST_PANELS = 40, 24
-MODALITIES = ("II", "ITP", "ITA", "TT")
 PLACE = ("model", "groups", "version")
-COMPARED: Mapping[str, Value] = MappingProxyType(
-    {"Compared": lambda row: "" if row["version"] == "default" else row["version"]}
-)
+COMPARED: Mapping[str, Value] = {
+    "Compared": lambda row: "" if row["version"] == "default" else row["version"]
+}
 """The column of a row's version, "" for the only one."""
 
 
@@ -153,7 +151,7 @@ def _stack(name: str, panel: Sequence[Row], source: str) -> Chart:
             "value", "total", label="target", series="part",
         ),
         f"MCAS by its parts: {name}", Axis(sides(panel[0]["groups"])), title=name,
-        series=MODALITIES, stacked=True,
+        series=distinct(shown, "part"), stacked=True,
     )  # fmt: skip
     columns = {
         "Target": "target", "Part": "part", "#Value": "value", "#Interval": "low high",

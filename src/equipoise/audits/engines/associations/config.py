@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, PositiveInt, model_validator
@@ -40,35 +39,31 @@ PAIRS = ("weat", "differential_association")
 """Metrics of two targets."""
 _SETS = ("targets", "attributes")
 _WORDS = ("images", "groups", "positive", "negative")
-_NEEDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "xmcas": (*_SETS, "further"),
-        "predicted_label_weat": ("images", "groups", "labels", "attributes"),
-        "label_concentration": ("images", "groups"),
-        "trend": _WORDS,
-        "gender_difference": _WORDS,
-        "alignment": (*_SETS, "hypothesis"),
-        "correlation": (*_SETS, "outside"),
-    }
-)
+_NEEDS: Mapping[str, tuple[str, ...]] = {
+    "xmcas": (*_SETS, "further"),
+    "predicted_label_weat": ("images", "groups", "labels", "attributes"),
+    "label_concentration": ("images", "groups"),
+    "trend": _WORDS,
+    "gender_difference": _WORDS,
+    "alignment": (*_SETS, "hypothesis"),
+    "correlation": (*_SETS, "outside"),
+}
 """Keys that a metric needs; `_SETS` unless it is here."""
-_TAKES: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "association_score": ("modalities",),
-        "weat": ("modalities", "alternative", "ddof"),
-        "sc_weat": ("modalities", "alternative", "ddof"),
-        "differential_association": ("modalities", "resample_texts"),
-        "mcas": ("generated", "resample_texts"),
-        "xmcas": ("offset", "resample_texts"),
-        "total_absolute_association": ("modalities",),
-        "predicted_label_weat": ("label_column", "alternative", "ddof"),
-        "label_concentration": ("labels", "label_column", "k", "whole_vocabulary"),
-        "trend": ("regions", "outside"),
-        "gender_difference": ("regions", "outside"),
-        "alignment": ("of", "modalities", "statistic"),
-        "correlation": ("of", "modalities"),
-    }
-)
+_TAKES: Mapping[str, tuple[str, ...]] = {
+    "association_score": ("modalities",),
+    "weat": ("modalities", "alternative", "ddof"),
+    "sc_weat": ("modalities", "alternative", "ddof"),
+    "differential_association": ("modalities", "resample_texts"),
+    "mcas": ("generated", "resample_texts"),
+    "xmcas": ("offset", "resample_texts"),
+    "total_absolute_association": ("modalities",),
+    "predicted_label_weat": ("label_column", "alternative", "ddof"),
+    "label_concentration": ("labels", "label_column", "k", "whole_vocabulary"),
+    "trend": ("regions", "outside"),
+    "gender_difference": ("regions", "outside"),
+    "alignment": ("of", "modalities", "statistic"),
+    "correlation": ("of", "modalities"),
+}
 """Keys that a metric takes beside those it needs and `_ALWAYS`."""
 _ALWAYS = ("model", "version")
 

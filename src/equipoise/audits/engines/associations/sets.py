@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from equipoise.audits.audit import Measured
+from equipoise.audits.config import AuditConfig, resampling_of
 from equipoise.audits.engines.associations.spaces import (
     Case,
     Question,
@@ -24,7 +25,7 @@ from equipoise.audits.engines.associations.spaces import (
     units_of,
 )
 from equipoise.audits.findings import Place, UncorrectedFinding, without_verdict
-from equipoise.core.estimate import Estimate
+from equipoise.core.estimate import Chance, Estimate
 from equipoise.core.finding import Family
 from equipoise.core.parts import Part
 from equipoise.data.problems import listed
@@ -44,9 +45,7 @@ from equipoise.metrics.vectors.mcas import (
     mcas,
     xmcas,
 )
-from equipoise.stats.resampling import Resampling
 
-Intervals = Mapping[str, tuple[float, float]]
 Sides = dict[str, Side]
 
 _KINDS = (("images", "image"), ("texts", "text"))
@@ -186,43 +185,42 @@ def measure_totals(question: Question) -> MeasuredTotals:
     return MeasuredTotals(tuple(findings), question=question, totals=totals)
 
 
-def compare_totals(
-    totals: Sequence[MeasuredTotals], resampling: Resampling | None
-) -> Iterator[Result]:
+def compare_totals(every: Iterable[Measured], config: AuditConfig) -> Iterator[Result]:
     """Yield the differences between models in each modality where all have the same targets."""
-    for modality in dict.fromkeys(case.modality for each in totals for case in each.totals):
-        of_model = {
-            each.question.model: (each.question, case, estimate)
-            for each in totals
-            for case, estimate in each.totals.items()
-            if case.modality == modality
-        }
-        if len(of_model) < 2 or len({case for _, case, _ in of_model.values()}) > 1:
+    totals: dict[tuple[int, str], dict[str, tuple[Question, Case, Estimate]]] = {}
+    for each in every:
+        if not isinstance(each, MeasuredTotals):
+            continue
+        for case, estimate in each.totals.items():
+            own = totals.setdefault((id(each.question.options), case.modality), {})
+            own[each.question.model] = each.question, case, estimate
+    resampling = resampling_of(config, sum(math.comb(len(own), 2) for own in totals.values()))
+    for (_, modality), own in totals.items():
+        if len(own) < 2 or len({case for _, case, _ in own.values()}) > 1:
             continue
         estimate = compare_encoders(
-            {model: own for model, (_, _, own) in of_model.items()},
+            {model: total for model, (_, _, total) in own.items()},
             resampling=resampling,
-            rng=totals[0].question.seed,
+            rng=config.resampling.seed,
         )
         pairs = [part for part in estimate.parts if part.metric == "difference"]
-        for pair, part in zip(combinations(of_model, 2), pairs, strict=True):
+        for pair, part in zip(combinations(own, 2), pairs, strict=True):
             larger, smaller = pair[:: 1 if part.value >= 0 else -1]
             yield finding_of(
-                estimate, of_model[larger][0].place(modality), Family.COMPOSITE,
+                estimate, own[larger][0].place(modality), Family.COMPOSITE,
                 # With two models the difference of the pair is that of all, whose chance is drawn.
-                _absolute(part, estimate if len(pairs) == 1 else None),
+                _absolute(part, estimate.chance if len(pairs) == 1 else None),
                 subject=f"against {smaller}",
                 direction=f"the targets lean more with {larger} than with {smaller}",
             )  # fmt: skip
 
 
-def _absolute(part: Part, whole: Estimate | None) -> Part:
-    """Return a difference as that of the larger total minus the smaller."""
+def _absolute(part: Part, chance: Chance | None) -> Part:
+    """Return a difference as that of the larger total minus the smaller, with a chance level."""
     low, high = (part.low, part.high) if part.value >= 0 else (-part.high, -part.low)
     part = replace(part, metric="encoder_difference", value=abs(part.value), low=low, high=high)
-    if whole is None or whole.chance is None:
+    if chance is None:
         return part
-    chance = whole.chance
     return replace(part, chance=chance.mean, chance_low=chance.low, chance_high=chance.high)
 
 
@@ -335,95 +333,92 @@ def _summaries(
 
 def measure_xmcas(question: Question) -> Iterator[Result]:
     """Measure xMCAS of each target with further groups."""
-    for case in question.cases:
-        yield from _xmcas(question, case.targets[0])
-
-
-def _xmcas(question: Question, target: str) -> Iterator[Result]:
-    options, space = question.options, question.space
-    sides, place = _four_sides(question, target), question.place()
-    # The prefix keeps names apart from those of the parts.
-    further = [
-        {
-            f"further {name}": space.chosen(name, kind, [sides[f"target_{suffix}"]])
-            for name in options.further
-        }
-        for suffix, kind in _KINDS
-    ]
-    every = sides | {
-        f"{name}_{suffix}": side
-        for (suffix, _), own in zip(_KINDS, further, strict=True)
-        for name, side in own.items()
-    }
-    estimate = xmcas(
-        *(side.things for side in sides.values()),
-        *({name: side.things for name, side in own.items()} for own in further),
-        offset=options.offset,
-        similarity=space.similarity,
-        units=units_of(every, [(part,) for part in every if part.endswith("_images")]),
-        resample_texts=options.resample_texts,
-        **question.drawn,
-    )
+    options, space, place = question.options, question.space, question.place()
     neutral = math.atan(1.0 / (2 + len(options.further)))
-    less = "less" if estimate.value < neutral else "more"
-    direction = f"{target} represents {' and '.join(options.further)} {less} than the neutral angle"
-    yield finding_of(
-        estimate, place, Family.DESCRIPTIVE, subject=target, direction=direction, **about(every)
-    )
-    for part in estimate.parts:
-        yield Row.of(
-            "xmcas", place, target=target, part=part.metric,
-            group=part.subject.removeprefix("further "), value=part.value, low=part.low,
-            high=part.high, theta=estimate.value, neutral=neutral,
+    for case in question.cases:
+        target = case.targets[0]
+        sides = _four_sides(question, target)
+        # The prefix keeps names apart from those of the parts.
+        further = [
+            {
+                f"further {name}": space.chosen(name, kind, [sides[f"target_{suffix}"]])
+                for name in options.further
+            }
+            for suffix, kind in _KINDS
+        ]
+        every = sides | {
+            f"{name}_{suffix}": side
+            for (suffix, _), own in zip(_KINDS, further, strict=True)
+            for name, side in own.items()
+        }
+        estimate = xmcas(
+            *(side.things for side in sides.values()),
+            *({name: side.things for name, side in own.items()} for own in further),
+            offset=options.offset,
+            similarity=space.similarity,
+            units=units_of(every, [(part,) for part in every if part.endswith("_images")]),
+            resample_texts=options.resample_texts,
+            **question.drawn,
+        )
+        size = "less" if estimate.value < neutral else "more"
+        groups = " and ".join(options.further)
+        yield finding_of(
+            estimate, place, Family.DESCRIPTIVE, subject=target,
+            direction=f"{target} represents {groups} {size} than the neutral angle",
+            **about(every),
         )  # fmt: skip
+        for part in estimate.parts:
+            yield Row.of(
+                "xmcas", place, target=target, part=part.metric,
+                group=part.subject.removeprefix("further "), value=part.value, low=part.low,
+                high=part.high, theta=estimate.value, neutral=neutral,
+            )  # fmt: skip
 
 
 def measure_related(question: Question) -> Iterator[Result]:
     """Relate the scores of targets to external figures, or to a declared hypothesis."""
-    options, column = question.options, question.figure_name
     for case in question.cases:
-        values, place = _values(question, case), question.place(case.modality)
-        if options.metric == "correlation":
-            yield from related(question, place, values, options.of, {})
-            continue
-        yield from _missing(question, values)
-        estimate = alignment(
-            values, question.figures, statistic=options.statistic, **question.drawn
-        )
-        verb = "follow" if estimate.value > 0 else "run against"
-        yield _related(estimate, place, options.of, column, f"preferences {verb} {column}")
-        yield from _points(question, place, values, {}, options.of)
+        place = question.place(case.modality)
+        yield from related(question, place, _values(question, case), question.options.of)
 
 
 def related(
-    question: Question, place: Place, values: Mapping[str, float], of: str, ends: Intervals
+    question: Question,
+    place: Place,
+    values: Mapping[str, float],
+    of: str,
+    ends: Mapping[str, tuple[float, float]] = {},
 ) -> Iterator[Result]:
-    """Correlate numbers by subject with the figures of a question, and yield the points."""
-    yield from _missing(question, values)
-    names, column = sorted(values), question.figure_name
-    estimate = correlation(
-        [values[name] for name in names],
-        [question.figures.get(name, math.nan) for name in names],
-        level=question.level,
-    )
-    verb = "rises" if estimate.value > 0 else "falls"
-    yield _related(estimate, place, of, column, f"{of.replace('_', ' ')} {verb} with {column}")
-    for part in estimate.parts:
-        yield Row.of(
-            "outside_correlations", place, metric=of, figure=column, kind=part.metric, n=part.n,
-            value=part.value, low=part.low, high=part.high, p_value=part.p_value,
-            reason=part.reason,
-        )  # fmt: skip
-    yield from _points(question, place, values, ends, of)
-
-
-def _related(
-    estimate: Estimate, place: Place, of: str, column: str, direction: str
-) -> UncorrectedFinding:
-    return finding_of(
-        estimate, place, Family.COMPOSITE, subject=f"{of.replace('_', ' ')} and {column}",
+    """Relate numbers by subject to the figures of a question, and yield the points."""
+    options, column, what = question.options, question.figure_name, of.replace("_", " ")
+    points = {name: (question.figures.get(name, math.nan), values[name]) for name in sorted(values)}
+    if lost := [name for name, (figure, _) in points.items() if not math.isfinite(figure)]:
+        yield f"{column}: no figure for {listed(lost, 10)}, {len(lost)} of {len(values)} left out."
+    if options.metric == "alignment":
+        estimate = alignment(
+            values, question.figures, statistic=options.statistic, **question.drawn
+        )
+        direction = f"preferences {'follow' if estimate.value > 0 else 'run against'} {column}"
+    else:
+        figures, numbers = zip(*points.values(), strict=True)
+        estimate = correlation(numbers, figures, level=question.level)
+        direction = f"{what} {'rises' if estimate.value > 0 else 'falls'} with {column}"
+        for part in estimate.parts:
+            yield Row.of(
+                "outside_correlations", place, metric=of, figure=column, kind=part.metric,
+                n=part.n, value=part.value, low=part.low, high=part.high, p_value=part.p_value,
+                reason=part.reason,
+            )  # fmt: skip
+    yield finding_of(
+        estimate, place, Family.COMPOSITE, subject=f"{what} and {column}",
         direction="" if math.isnan(estimate.value) else direction,
     )  # fmt: skip
+    for name, (figure, value) in points.items():
+        low, high = ends.get(name, (math.nan, math.nan))
+        yield Row.of(
+            "outside", place, metric=of, figure=column, subject=name, outside=figure, value=value,
+            low=low, high=high,
+        )  # fmt: skip
 
 
 def _values(question: Question, case: Case) -> dict[str, float]:
@@ -435,24 +430,3 @@ def _values(question: Question, case: Case) -> dict[str, float]:
         sides = _sides(question, Case(case.modality, (target,)), "targets", "a", "b")
         values[target] = _estimate(association_score, quiet, sides).value
     return values
-
-
-def _missing(question: Question, values: Mapping[str, float]) -> Iterator[str]:
-    """Name subjects without an external figure."""
-    known = [name for name, figure in question.figures.items() if math.isfinite(figure)]
-    if lost := sorted({*values}.difference(known)):
-        yield (
-            f"{question.figure_name}: no figure for {listed(lost, 10)}, {len(lost)} of "
-            f"{len(values)} left out."
-        )
-
-
-def _points(
-    question: Question, place: Place, values: Mapping[str, float], ends: Intervals, of: str
-) -> Iterator[Row]:
-    for name, value in sorted(values.items()):
-        low, high = ends.get(name, (math.nan, math.nan))
-        yield Row.of(
-            "outside", place, metric=of, figure=question.figure_name, subject=name,
-            outside=question.figures.get(name, math.nan), value=value, low=low, high=high,
-        )  # fmt: skip

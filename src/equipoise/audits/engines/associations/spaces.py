@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import compress, product
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -31,14 +30,12 @@ from equipoise.metrics.vector_rows import Table
 from equipoise.metrics.vectors.sets import Similarity
 from equipoise.stats.resampling import Resampling
 
-MODALITIES: Mapping[str, tuple[str, str]] = MappingProxyType(
-    {
-        "II": ("image", "image"),
-        "ITP": ("image", "text"),
-        "ITA": ("text", "image"),
-        "TT": ("text", "text"),
-    }
-)
+MODALITIES: Mapping[str, tuple[str, str]] = {
+    "II": ("image", "image"),
+    "ITP": ("image", "text"),
+    "ITA": ("text", "image"),
+    "TT": ("text", "text"),
+}
 """Kind of the attributes and kind of the targets."""
 
 _TOGETHER = ("total_absolute_association", "alignment", "correlation")
@@ -444,20 +441,18 @@ class Question:
         return Place(self.audit, self.model, self.options.group_text, version, self.level)
 
 
-SCHEMAS: Mapping[str, str] = MappingProxyType(
-    {
-        "mcas_parts": "target category part #value #low #high",
-        "amplification": "target category #diffusion_bias #diffusion_low #diffusion_high "
-        "#bias_amplification #amplification_low #amplification_high #fitted reason",
-        "xmcas": "target part group #value #low #high #theta #neutral",
-        "score_summaries": "metric category direction +targets #mean #sd",
-        "labels": "group label +count #share",
-        "label_scores": "label set #value",
-        "words": "region group word kind #similarity +n",
-        "outside": "metric figure subject #outside #value #low #high",
-        "outside_correlations": "metric figure kind +n #value #low #high #p_value reason",
-    }
-)
+SCHEMAS: Mapping[str, str] = {
+    "mcas_parts": "target category part #value #low #high",
+    "amplification": "target category #diffusion_bias #diffusion_low #diffusion_high "
+    "#bias_amplification #amplification_low #amplification_high #fitted reason",
+    "xmcas": "target part group #value #low #high #theta #neutral",
+    "score_summaries": "metric category direction +targets #mean #sd",
+    "labels": "group label +count #share",
+    "label_scores": "label set #value",
+    "words": "region group word kind #similarity +n",
+    "outside": "metric figure subject #outside #value #low #high",
+    "outside_correlations": "metric figure kind +n #value #low #high #p_value reason",
+}
 """Columns by table after `PLACE`; docs/audits/associations.md explains them."""
 PLACE = "model groups version "
 
@@ -488,7 +483,7 @@ def finding_of(  # noqa: PLR0913 - one keyword for each field
     *,
     subject: str = "",
     direction: str = "",
-    names: Mapping[str, str] = MappingProxyType({}),
+    names: Mapping[str, str] = {},
     by_group: Iterable[GroupValue] = (),
     excluded: tuple[Excluded, ...] = (),
 ) -> UncorrectedFinding:
@@ -510,6 +505,11 @@ def finding_of(  # noqa: PLR0913 - one keyword for each field
     """
     params = {**estimate.params, "sets": dict(names)} if names else estimate.params
     base = whole(replace(estimate, params=params), place, family)
+    named = []
+    for each in base.finding.excluded:
+        part_name, separator, why = each.reason.partition(": ")
+        reason = f"{names.get(part_name, part_name)}{separator}{why}"
+        named.append(replace(each, reason=reason))
     finding = replace(
         base.finding,
         subject=subject,
@@ -520,17 +520,12 @@ def finding_of(  # noqa: PLR0913 - one keyword for each field
             else each
             for each in by_group
         ),
-        excluded=(*(_with_name(each, names) for each in base.finding.excluded), *excluded),
+        excluded=(*named, *excluded),
     )
     if part is not None:
         numbers = with_numbers(finding, part)
         finding = replace(numbers, metric=part.metric, reason=part.reason)
     return replace(base, finding=finding)
-
-
-def _with_name(excluded: Excluded, names: Mapping[str, str]) -> Excluded:
-    part, separator, why = excluded.reason.partition(": ")
-    return replace(excluded, reason=f"{names.get(part, part)}{separator}{why}")
 
 
 def about(sides: Mapping[str, Side]) -> dict[str, Any]:
