@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import polars as pl
 
 from equipoise.audits.engines.associations.config import MeasureConfig
 from equipoise.audits.engines.associations.sets import measure_mcas, measure_xmcas, without_chance
@@ -32,7 +33,7 @@ from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Family, GroupValue
 from equipoise.core.groups import Groups
 from equipoise.data import Items, Vectors
-from equipoise.data.image_set import coded
+from equipoise.data.outputs import Coded
 from equipoise.metrics.counts.shares import corrected_shares, mean_share_mad, share_gap
 from equipoise.stats.resampling import Bootstrap, Resampling
 
@@ -144,7 +145,7 @@ class SpaceDesign(Design):
         """The images and texts as the associations of embeddings take them."""
         images, encoder = self.vectors
         ids, prompts = encoder.texts.ids, self.config.prompts
-        own = {"prompt": coded(ids.tolist())}
+        own = {"prompt": Coded.of(pl.Series(ids.tolist(), dtype=pl.String))}
         by_prompt = {"images": "prompt", "texts": "prompt"}
         named = dict(prompts.attribute_texts)
         for texts in prompts.target_texts.values():
