@@ -14,6 +14,9 @@ from equipoise.metrics.spec import Unit
 
 README = Path(__file__).parents[2] / "docs" / "metrics" / "README.md"
 OPTIONAL = {
+    "neutral",
+    "fold",
+    "mirror",
     "symbol",
     "group_label",
     "group_metric",

@@ -93,5 +93,5 @@ def test_page_speaks_of_differences_not_of_disparities():
     assert "disparit" not in text
     data = json.loads(re.findall(r'id="page-data">(.*?)</script>', render(comparison()))[0])
     drawn = json.dumps(data["data"])
-    assert '"difference"' in drawn
-    assert '"disparity"' not in drawn
+    assert '"Difference"' in drawn
+    assert '"Disparity"' not in drawn

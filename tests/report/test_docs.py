@@ -6,6 +6,7 @@ from pathlib import Path
 
 from equipoise.report import GateRule, render
 from equipoise.report.blocks import SYMBOLS
+from equipoise.report.text import VERDICT_TITLES
 from report.synthetic import (
     augmentation,
     comparison,
@@ -29,7 +30,7 @@ def test_every_shared_section_is_documented_in_the_order_of_the_page():
 
 def test_every_verdict_is_documented_with_its_symbol():
     for verdict, symbol in SYMBOLS.items():
-        assert f"| {symbol} | {verdict.value} |" in DOCS
+        assert f"| {symbol} | {VERDICT_TITLES[verdict]} | `{verdict.value}` |" in DOCS
 
 
 def test_every_gate_key_is_documented():

@@ -11,7 +11,16 @@ from scipy.stats import permutation_test
 
 from equipoise.core.errors import InputError
 from equipoise.core.finding import Verdict
-from equipoise.stats import band, benjamini_hochberg, holm, judge, p_value, tail
+from equipoise.stats import (
+    band,
+    benjamini_hochberg,
+    harmful_excess,
+    harmful_reach,
+    holm,
+    judge,
+    p_value,
+    tail,
+)
 from equipoise.stats.chance import mirrored_band, mirrored_p_value, sign_flips
 
 draws = st.lists(st.integers(-5, 5), min_size=1, max_size=40)
@@ -173,13 +182,17 @@ def test_bad_p_values(correct):
 NAN = math.nan
 
 
-BASE = {
-    "value": 0.3, "low": 0.2, "high": 0.4, "chance_mean": 0.05, "q": 0.001, "threshold": 0.1,
-    "alpha": 0.05, "harm": "higher",
-}  # fmt: skip
-SMALL = {"value": 0.07, "low": 0.05, "high": 0.09}
-LOWER = {"harm": "lower", "value": 0.5, "low": 0.4, "high": 0.6, "chance_mean": 0.7}
-EITHER = {"harm": "either", "chance_mean": 0.0}
+def verdict_of(value=0.3, ends=(0.2, 0.4), chance=0.05, q=0.001, threshold=0.1, harm="higher",
+               neutral=0.0, excess=None):  # fmt: skip
+    excess = harmful_excess(value, chance, harm) if excess is None else excess
+    reach = harmful_reach(*ends, harm, neutral)
+    return judge(
+        value=value, excess=excess, reach=reach, q=q, threshold=threshold, alpha=0.05
+    )[0]  # fmt: skip
+
+
+LOWER = {"harm": "lower", "value": 0.5, "ends": (0.4, 0.6), "chance": 0.7, "neutral": 0.75}
+EITHER = {"harm": "either", "chance": 0.0}
 
 
 @pytest.mark.parametrize(
@@ -187,32 +200,43 @@ EITHER = {"harm": "either", "chance_mean": 0.0}
     [
         ({}, Verdict.DISPARITY),
         ({"value": NAN}, Verdict.NOT_ESTIMABLE),
-        ({"chance_mean": NAN}, Verdict.NONE),
+        ({"chance": NAN}, Verdict.NONE),
         ({"threshold": NAN}, Verdict.NONE),
         # The interval lies above the threshold, but it never replaces q.
         ({"q": 0.2}, Verdict.INCONCLUSIVE),
         ({"q": NAN}, Verdict.INCONCLUSIVE),
-        # Real but small: whatever q.
-        (SMALL, Verdict.BELOW_THRESHOLD),
-        ({"value": 0.02, "low": 0.0, "high": 0.2}, Verdict.INCONCLUSIVE),
-        ({"low": NAN, "high": NAN, "q": 0.0501}, Verdict.INCONCLUSIVE),
-        ({"q": 0.05, "threshold": 0.25}, Verdict.DISPARITY),
+        ({"q": 0.05}, Verdict.DISPARITY),
+        # Shown to be small, whatever q.
+        ({"value": 0.07, "ends": (0.05, 0.09)}, Verdict.BELOW_THRESHOLD),
+        ({"value": 0.07, "ends": (0.05, 0.09), "q": NAN}, Verdict.BELOW_THRESHOLD),
+        # Real, and the interval cannot tell whether it matters.
+        ({"value": 0.14, "ends": (0.01, 0.2)}, Verdict.DETECTED),
+        ({"value": 0.1499, "ends": (0.1, 0.2)}, Verdict.DETECTED),
+        # The interval estimates the population value: chance is not taken off its end.
+        ({"value": 0.12, "ends": (0.05, 0.12), "q": 0.2}, Verdict.INCONCLUSIVE),
+        ({"ends": (NAN, NAN)}, Verdict.DISPARITY),
+        ({"ends": (NAN, NAN), "value": 0.1}, Verdict.DETECTED),
+        ({"ends": (NAN, NAN), "q": 0.0501}, Verdict.INCONCLUSIVE),
         # A threshold of 0 leaves the decision to q.
-        ({"threshold": 0.0, "value": 0.06, "low": 0.0}, Verdict.DISPARITY),
-        # Worst-group accuracy: lower is worse, the low end counts.
+        ({"threshold": 0.0, "value": 0.06, "ends": (0.0, 0.4)}, Verdict.DISPARITY),
+        # A corrected value takes the place of the excess.
+        ({"excess": 0.09}, Verdict.DETECTED),
+        # Lower is worse: the low end's distance from the value without disparity counts.
         (LOWER, Verdict.DISPARITY),
-        (LOWER | {"value": 0.68, "low": 0.65, "high": 0.72}, Verdict.BELOW_THRESHOLD),
-        (LOWER | {"value": 0.8, "low": 0.55, "high": 0.9}, Verdict.INCONCLUSIVE),
+        (LOWER | {"value": 0.68, "ends": (0.66, 0.72)}, Verdict.BELOW_THRESHOLD),
+        (LOWER | {"value": 0.68, "ends": (0.64, 0.72), "q": 0.2}, Verdict.INCONCLUSIVE),
         # Signed numbers: either end counts.
-        (EITHER | {"value": -0.3, "low": -0.4, "high": -0.2}, Verdict.DISPARITY),
-        (EITHER | {"value": -0.02, "low": -0.09, "high": 0.05}, Verdict.BELOW_THRESHOLD),
+        (EITHER | {"value": -0.3, "ends": (-0.4, -0.2)}, Verdict.DISPARITY),
+        (EITHER | {"value": -0.02, "ends": (-0.09, 0.05)}, Verdict.BELOW_THRESHOLD),
+        (EITHER | {"value": -0.02, "ends": (-0.11, 0.05)}, Verdict.DETECTED),
     ],
 )
 def test_verdicts(changes, verdict):
-    assert judge(**(BASE | changes))[0] is verdict
+    assert verdict_of(**changes) is verdict
 
 
 @pytest.mark.parametrize("name", ["threshold", "alpha"])
 def test_bad_input(name):
+    known = {"value": 0.3, "excess": 0.2, "reach": 0.4, "q": 0.01, "threshold": 0.1, "alpha": 0.05}
     with pytest.raises(InputError, match=f"{name}=-0.1"):
-        judge(**(BASE | {name: -0.1}))
+        judge(**known | {name: -0.1})

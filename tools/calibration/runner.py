@@ -18,7 +18,7 @@ from equipoise.metrics import Choices, concept_metrics, design_choices
 from equipoise.metrics.spec import SPECS
 from equipoise.stats.intervals import wilson
 from equipoise.stats.resampling import Bootstrap
-from equipoise.stats.verdict import judge
+from equipoise.stats.verdict import harmful_excess, harmful_reach, judge
 from tools.calibration.cases import CASES, SEED, Case, Draw
 from tools.calibration.worlds import ConceptWorld, Planted
 
@@ -78,16 +78,15 @@ def _of_part(case: Case, found: Estimate, part: Part) -> Conclusion:
 def _judged(
     metric: str, found: Estimate, value: float, ends: tuple[float, float], chance: float, p: float
 ) -> bool:
-    threshold = SPECS[metric].threshold
+    spec = SPECS[metric]
+    neutral = chance if spec.neutral is None else spec.neutral
     verdict, _ = judge(
         value=value,
-        low=ends[0],
-        high=ends[1],
-        chance_mean=chance,
+        excess=harmful_excess(value, chance, found.harm),
+        reach=harmful_reach(*ends, found.harm, neutral),
         q=p,
-        threshold=math.nan if threshold is None else threshold,
+        threshold=math.nan if spec.threshold is None else spec.threshold,
         alpha=ALPHA,
-        harm=found.harm,
     )
     return verdict is Verdict.DISPARITY
 

@@ -7,18 +7,18 @@ import math
 import os
 import platform
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any
-
-import numpy as np
 
 from equipoise import __version__
 from equipoise.audits.config import TestingConfig
+from equipoise.core.arrays import Floats
 from equipoise.core.estimate import Chance, Estimate, Harm
 from equipoise.core.finding import Excluded, Family, Finding, GroupValue, Verdict
 from equipoise.core.parts import Part
@@ -27,19 +27,33 @@ from equipoise.core.wording import number, percent
 from equipoise.metrics.spec import corrected_with, spec_of
 from equipoise.metrics.vectors.predicted_labels import is_spread
 from equipoise.stats.chance import benjamini_hochberg, holm
-from equipoise.stats.verdict import judge
+from equipoise.stats.verdict import harmful_excess, harmful_reach, judge
 
 
 @dataclass(frozen=True)
 class UncorrectedFinding:
-    """A finding before correction and verdict, with the side of chance that is worse."""
+    """A finding before correction and verdict.
+
+    Attributes
+    ----------
+    finding : Finding
+    harm : "higher", "lower" or "either"
+        Which side of chance is worse.
+    fold : tuple of str, optional
+        Metric and subject of the finding whose fact it states.
+    """
 
     finding: Finding
     harm: Harm
+    fold: tuple[str, str] | None = None
 
     def changed(self, **fields: Any) -> UncorrectedFinding:
         """Return it with other values of some fields of the finding."""
         return replace(self, finding=replace(self.finding, **fields))
+
+
+# Beyond so many times today's images, more of them are no advice.
+_MOST_TIMES = 100
 
 
 @dataclass(frozen=True)
@@ -100,6 +114,7 @@ def whole(
         verdict=Verdict.NONE,
         reason=estimate.reason or estimate.no_chance,
         citation=estimate.reference,
+        corrected=estimate.corrected,
     )
     return UncorrectedFinding(finding, estimate.harm)
 
@@ -133,6 +148,7 @@ def with_numbers(finding: Finding, part: Part) -> Finding:
         excess=part.value - part.chance,
         p_value=part.p_value,
         n=part.n,
+        corrected=part.corrected,
     )
 
 
@@ -185,43 +201,165 @@ def conclude(drafts: Iterable[UncorrectedFinding], testing: TestingConfig) -> tu
     """Correct p-values within each family of a model and give every finding its verdict.
 
     What is found of one model is the same whatever others were audited with it, see decision
-    0014. Findings that compare models are families of their own.
+    0014. Findings that compare models are families of their own. A finding that folds into
+    another shares its test and verdict, see decision 0020.
     """
-    every = list(drafts)
-    correct = holm if testing.correction == "holm" else benjamini_hochberg
+    every = _folded(list(drafts))
     families: dict[tuple[str | None, Family], list[int]] = {}
     for index, draft in enumerate(every):
-        if draft.finding.family is not Family.DESCRIPTIVE:
-            family = corrected_with(draft.finding), draft.finding.family
-            families.setdefault(family, []).append(index)
-    q_values = np.full(len(every), math.nan)
+        one = draft.finding
+        if one.family in (Family.LEAF, Family.COMPOSITE):
+            families.setdefault((corrected_with(one), one.family), []).append(index)
+    findings = [_described(draft.finding) for draft in every]
+    correct = holm if testing.correction == "holm" else benjamini_hochberg
     for members in families.values():
-        q_values[members] = correct([every[index].finding.p_value for index in members])
-    judged = zip(every, q_values.tolist(), strict=True)
-    return tuple(_judged(draft, q, testing) for draft, q in judged)
+        p = [every[index].finding.p_value for index in members]
+        q_values = correct(p)
+        cutoff = _cutoff(p, q_values, testing)
+        for index, q in zip(members, q_values.tolist(), strict=True):
+            findings[index] = _judged(every[index], q, cutoff, testing)
+    return tuple(_shared(findings, [_fact(draft.finding, draft.fold) for draft in every]))
 
 
-def _judged(draft: UncorrectedFinding, q: float, testing: TestingConfig) -> Finding:
-    finding = draft.finding
-    if finding.family is Family.DESCRIPTIVE:
-        nothing = Verdict.NOT_ESTIMABLE if math.isnan(finding.value) else Verdict.NONE
-        return replace(finding, verdict=nothing)
-    known = testing.threshold(finding.metric)
-    threshold = math.nan if known is None else known
+def _fact(finding: Finding, subject: tuple[str, str] | None) -> tuple[str, ...] | None:
+    """Return the key of a finding's metric and subject at its place; None without `subject`."""
+    if subject is None:
+        return None
+    null = finding.null.split(";")[0]
+    return (finding.audit, finding.model, finding.version, finding.groups, null, *subject)
+
+
+def _folded(drafts: Sequence[UncorrectedFinding]) -> list[UncorrectedFinding]:
+    """Take drafts out of their families that fold into another that is there."""
+    facts = {_fact(one, (one.metric, one.subject)) for one in (draft.finding for draft in drafts)}
+    return [
+        replace(draft, finding=replace(draft.finding, family=Family.FOLD))
+        if draft.finding.family is not Family.DESCRIPTIVE
+        and _fact(draft.finding, draft.fold) in facts
+        else replace(draft, fold=None)
+        for draft in drafts
+    ]
+
+
+def _shared(
+    findings: Sequence[Finding], folds: Sequence[tuple[str, ...] | None]
+) -> Iterator[Finding]:
+    """Give folded findings the test and verdict of the finding whose fact they state."""
+    facts = {_fact(one, (one.metric, one.subject)): place for place, one in enumerate(findings)}
+    for finding, fold in zip(findings, folds, strict=True):
+        if fold is None:
+            yield finding
+            continue
+        place = facts[fold]
+        while (further := folds[place]) is not None:
+            place = facts[further]
+        base = findings[place]
+        about = f" of {base.subject}" if base.subject else ""
+        yield replace(
+            finding,
+            q_value=base.q_value,
+            threshold=base.threshold,
+            verdict=base.verdict,
+            reason=f"the same fact as {base.metric}{about}, which is tested: {base.reason}",
+            more=base.more,
+            more_of=base.more_of,
+        )
+
+
+def _cutoff(p: Sequence[float], q_values: Floats, testing: TestingConfig) -> float:
+    """Return the p-value from which on findings of a family count, as the family stands."""
+    tests = sum(not math.isnan(one) for one in p)
+    rejected = int((q_values <= testing.alpha).sum())
+    if testing.correction == "holm":
+        return testing.alpha / max(tests - rejected, 1)
+    return testing.alpha * max(rejected, 1) / max(tests, 1)
+
+
+def _described(finding: Finding) -> Finding:
+    nothing = Verdict.NOT_ESTIMABLE if math.isnan(finding.value) else Verdict.NONE
+    return replace(finding, verdict=nothing)
+
+
+def _judged(draft: UncorrectedFinding, q: float, cutoff: float, testing: TestingConfig) -> Finding:
+    finding, chosen = draft.finding, testing.threshold(draft.finding.metric)
+    threshold = math.nan if chosen is None else chosen
+    neutral = spec_of(finding.metric).neutral
+    excess, reach = harmful_excess(finding.value, finding.chance, draft.harm), math.nan
     # Ends that are no confidence interval show no disparity to be small.
-    aside = is_spread(finding.method)
+    if not is_spread(finding.method):
+        middle = finding.chance if neutral is None else neutral
+        reach = harmful_reach(finding.ci_low, finding.ci_high, draft.harm, middle)
     verdict, why = judge(
         value=finding.value,
-        low=math.nan if aside else finding.ci_low,
-        high=math.nan if aside else finding.ci_high,
-        chance_mean=finding.chance,
+        excess=excess if math.isnan(finding.corrected) else finding.corrected,
+        reach=reach,
         q=q,
         threshold=threshold,
         alpha=testing.alpha,
-        harm=draft.harm,
     )
-    reason = finding.reason or why
-    return replace(finding, q_value=q, threshold=threshold, verdict=verdict, reason=reason)
+    more, of = math.nan, ""
+    if verdict is Verdict.INCONCLUSIVE:
+        more, of, wanted = images_wanted(finding, threshold, cutoff)
+        why = f"{why}; {wanted}" if wanted else why
+    return replace(
+        finding,
+        q_value=q,
+        threshold=threshold,
+        verdict=verdict,
+        reason=finding.reason or why,
+        more=more,
+        more_of=of,
+    )
+
+
+def images_wanted(finding: Finding, threshold: float, cutoff: float) -> tuple[float, str, str]:
+    """Return how many more images of which groups would decide a finding, and this in words.
+
+    From the spread of the two groups farthest apart, at a power of 80 % against a difference as
+    large as the threshold, and at the p-value from which on the family's findings count now.
+
+    Parameters
+    ----------
+    finding : Finding
+        Inconclusive, with the intervals of its groups.
+    threshold : float
+        The smallest difference that matters.
+    cutoff : float
+        The largest p-value that would be significant.
+
+    Returns
+    -------
+    tuple of float, str and str
+        NaN and no group where more than a hundred times today's images are needed; no words
+        where the groups' intervals aren't known.
+    """
+    known = [
+        one
+        for one in finding.by_group
+        if one.n > 1 and not one.note and not math.isnan(one.high - one.low)
+    ]
+    if len(known) < 2 or not threshold > 0.0 or not cutoff > 0.0:
+        return math.nan, "", ""
+    ends = min(known, key=lambda one: one.value), max(known, key=lambda one: one.value)
+    normal = NormalDist()
+    width = 2.0 * normal.inv_cdf(0.5 + finding.level / 2.0)
+    # The variance of one image of each group; Wilson's intervals are those of z² more images.
+    more_rows = (width / 2.0) ** 2
+    spread = {one.group: (one.n + more_rows) * ((one.high - one.low) / width) ** 2 for one in ends}
+    thin, rest = sorted(ends, key=lambda one: -spread[one.group] / one.n)
+    aim = (threshold / (normal.inv_cdf(1.0 - cutoff / 2.0) + normal.inv_cdf(0.8))) ** 2
+    left = aim - spread[rest.group] / rest.n
+    if left > 0.0 and (size := spread[thin.group] / left) <= _MOST_TIMES * thin.n:
+        more, of = max(math.ceil(size) - thin.n, 1), thin.group
+    else:
+        times = sum(spread[one.group] / one.n for one in ends) / aim
+        if times > _MOST_TIMES:
+            return math.nan, "", f"more than {_MOST_TIMES} times as many images would be needed"
+        more, of = (
+            math.ceil((times - 1.0) * (thin.n + rest.n)),
+            f"{ends[0].group} and {ends[1].group}",
+        )
+    return float(more), of, f"about {more} more images of {of} would decide"
 
 
 _LIBRARIES = ("numpy", "scipy", "numba", "polars", "pyarrow", "narwhals", "pydantic", "onnxruntime")

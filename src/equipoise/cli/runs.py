@@ -14,7 +14,7 @@ from equipoise import report
 from equipoise.audits.findings import manifest_of
 from equipoise.audits.kinds import home
 from equipoise.cli.terminal import say, say_table, say_values
-from equipoise.core import AuditResult, Finding
+from equipoise.core import AuditResult, Family, Finding
 from equipoise.core.wording import shortened
 from equipoise.report.blocks import Page
 from equipoise.report.comparison_page import PAGE as COMPARISON
@@ -124,7 +124,8 @@ def _overall(result: AuditResult) -> list[Finding]:
 
 
 def _verdicts(findings: Iterable[Finding]) -> dict[str, int]:
-    return dict(Counter(map(_word, findings)).most_common())
+    counted = (finding for finding in findings if finding.family is not Family.FOLD)
+    return dict(Counter(map(_word, counted)).most_common())
 
 
 def _word(finding: Finding) -> str:

@@ -94,6 +94,9 @@ class Estimate:
         The parameters that decide the number.
     reference : str
         Where the definition comes from.
+    corrected : float
+        The value without the bias of small samples, which the interval is of; NaN where the
+        interval is of `value` itself.
     """
 
     metric: str
@@ -112,6 +115,7 @@ class Estimate:
     unit: str = "row"
     reason: str = ""
     ends: Ends = no_ends
+    corrected: float = math.nan
 
     def interval(self, level: float = 0.95) -> Interval:
         """Return the interval at a confidence level in (0, 1); NaN ends when there is none."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from enum import StrEnum
@@ -14,6 +15,7 @@ class Verdict(StrEnum):
     """What may be concluded from a finding."""
 
     DISPARITY = "disparity"
+    DETECTED = "detected"
     BELOW_THRESHOLD = "below threshold"
     INCONCLUSIVE = "inconclusive"
     NOT_ESTIMABLE = "not estimable"
@@ -26,6 +28,8 @@ class Family(StrEnum):
     LEAF = "leaf"
     COMPOSITE = "composite"
     DESCRIPTIVE = "descriptive"
+    FOLD = "fold"
+    """States the fact of another finding, shares its test and verdict, and isn't counted."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +87,14 @@ class Finding:
         Why there is no value, no chance level or no verdict; or what to know about it.
     citation : str
         Where the definition comes from.
+    corrected : float
+        The value without the bias of small samples, which the interval is of; NaN where the
+        interval is of `value` itself.
+    more : float
+        About how many more images would decide an inconclusive finding; NaN where unknown or
+        more than a hundred times today's.
+    more_of : str
+        The group or groups that these images show.
     """
 
     audit: str
@@ -114,6 +126,15 @@ class Finding:
     verdict: Verdict
     reason: str
     citation: str
+    corrected: float = math.nan
+    more: float = math.nan
+    more_of: str = ""
+
+    @property
+    def tested(self) -> bool:
+        """Whether the finding is a test of its own with a verdict."""
+        without = (Verdict.NONE, Verdict.NOT_ESTIMABLE)
+        return self.family in (Family.LEAF, Family.COMPOSITE) and self.verdict not in without
 
 
 _TYPES = {"float": pa.float64(), "int": pa.int64(), "tuple[str, ...]": pa.list_(pa.string())}

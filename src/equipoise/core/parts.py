@@ -35,6 +35,8 @@ class Part:
         Why the number cannot be estimated.
     shows : str
         What the values of `by_group` are, where the metric's name does not say.
+    corrected : float
+        As in `Finding`.
     """
 
     metric: str
@@ -51,6 +53,7 @@ class Part:
     excluded: tuple[Excluded, ...] = ()
     reason: str = ""
     shows: str = ""
+    corrected: float = math.nan
 
 
 SCHEMA = schema_of(Part)

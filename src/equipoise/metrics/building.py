@@ -82,6 +82,7 @@ def parts_table(  # noqa: PLR0913 - one keyword for each column
     excluded: Sequence[Mapping[str, int]],
     reason: Sequence[str],
     shows: Sequence[str] = (),
+    corrected: Floats | None = None,
 ) -> pa.Table:
     """Return numbers of the draws, from `start` on, as parts: one for each subject."""
     many = len(subject)
@@ -100,6 +101,7 @@ def parts_table(  # noqa: PLR0913 - one keyword for each column
         ],
         "reason": reason,
         "shows": shows or [""] * many,
+        "corrected": np.full(many, np.nan) if corrected is None else corrected,
     }
     return pa.table(columns, schema=SCHEMA)
 

@@ -80,6 +80,13 @@ class MetricSpec:
         Metric that a group's own value is of, where it is no share.
     direction : str
         `harm` in words.
+    neutral : float or None
+        Population value without disparity, which the interval's end is compared with; None: the
+        mean of the chance level.
+    fold : str
+        Metric that states the same fact of the same class, with the same p-value.
+    mirror : str
+        With two classes, metric that states the same fact of the other class.
     threshold : float or None
         Default of the practical threshold on the excess over chance; None: no verdict.
     threshold_reason : str
@@ -102,6 +109,9 @@ class MetricSpec:
     definition: str
     direction: str
     reference: str
+    neutral: float | None = 0.0
+    fold: str = ""
+    mirror: str = ""
     symbol: str = ""
     range: str = "[0, 1]"
     unit: Unit = "number"
@@ -186,6 +196,7 @@ class EstimateFields(Tested, total=False):
     unit: str
     reason: str
     ends: Ends
+    corrected: float
 
 
 def make_estimate(

@@ -239,7 +239,7 @@ def conclusions(result: AuditResult) -> list[str]:
         effect = "was not shown to help or to harm"
         if finding.verdict == Verdict.BELOW_THRESHOLD:
             effect = "made no difference that matters"
-        elif finding.verdict == Verdict.DISPARITY:
+        elif finding.verdict in (Verdict.DISPARITY, Verdict.DETECTED):
             effect = "helped" if finding.value > 0 else "did harm"
         ends = interval(100 * finding.ci_low, 100 * finding.ci_high, digits=1)
         texts.append(

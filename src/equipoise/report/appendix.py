@@ -222,7 +222,7 @@ _SHARED = (
     "is uncertain.",
     "q: the share of false alarms to expect among the findings with a q as small as this. It "
     "accounts for the number of tests.",
-    "Verdict: ▲ if q is small and the size reaches the threshold, ▽ below threshold if even the "
-    "far end of the interval stays under it, ◆ inconclusive otherwise, ○ not estimable if there is "
-    "no number.",
+    "Verdict: ▲ if q is small and the size reaches the threshold, △ if q is small and the size may "
+    "be too small to matter, ▽ too small to matter if even the far end of the interval stays under "
+    "the threshold, ◆ not enough data otherwise, ○ can't be estimated if there is no number.",
 )

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from equipoise.core import AuditResult, Finding, Verdict
-from equipoise.report.text import count, interval, number, p_value, percent, title, verdict_word
+from equipoise.report.text import count, interval, number, p_value, percent, title, verdict_title
 
 MAX_ROWS = 200
 SCROLLED = 25  # a table with more rows scrolls within the page
@@ -34,8 +34,8 @@ class Badge:
 
     @property
     def word(self) -> str:
-        """The verdict's word."""
-        return verdict_word(self.verdict, comparison=self.comparison)
+        """What people read for the verdict."""
+        return verdict_title(self.verdict, comparison=self.comparison)
 
     @property
     def symbol(self) -> str:
@@ -48,6 +48,7 @@ class Badge:
 
 SYMBOLS: Mapping[Verdict, str] = {
     Verdict.DISPARITY: "▲",
+    Verdict.DETECTED: "△",
     Verdict.INCONCLUSIVE: "◆",
     Verdict.BELOW_THRESHOLD: "▽",
     Verdict.NOT_ESTIMABLE: "○",

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from equipoise.core import Finding, Verdict
+from equipoise.core import Family, Finding, Verdict
 from equipoise.report.blocks import (
     Badge,
     Block,
@@ -24,7 +24,7 @@ from equipoise.report.blocks import (
 from equipoise.report.comparison_page import differences_chart
 from equipoise.report.overview import groups_chart
 from equipoise.report.plots import VERDICTS, Axis, intervals
-from equipoise.report.text import count, number, p_value, plural
+from equipoise.report.text import VERDICT_TITLES, count, number, p_value, plural
 from equipoise.report.words import (
     figures,
     harmful_side,
@@ -37,14 +37,9 @@ from equipoise.report.words import (
 )
 
 SHOWN, MOST = 8, 60
+_OPEN = (Verdict.DISPARITY, Verdict.DETECTED, Verdict.INCONCLUSIVE)
 
-_TITLES = {
-    Verdict.DISPARITY: "Disparities",
-    Verdict.INCONCLUSIVE: "Not enough data",
-    Verdict.BELOW_THRESHOLD: "Too small to matter",
-    Verdict.NOT_ESTIMABLE: "Can't be estimated",
-    Verdict.NONE: "Values without a verdict",
-}
+_TITLES = {**VERDICT_TITLES, Verdict.DISPARITY: "Disparities"}
 
 
 def cards(findings: Sequence[Finding], *, judged: bool = True) -> Section | None:
@@ -59,7 +54,7 @@ def cards(findings: Sequence[Finding], *, judged: bool = True) -> Section | None
     if not findings:
         return None
     blocks: list[Block] = []
-    ordered = ranked(findings)
+    ordered = ranked(one for one in findings if one.family is not Family.FOLD)
     for verdict, title in _TITLES.items():
         own = [one for one in ordered if one.verdict == verdict]
         if not own:
@@ -77,7 +72,7 @@ def _cards(findings: Sequence[Finding]) -> list[Block]:
     for one in findings:
         merged.setdefault(sentence(one), []).append(one)
     every = [_card(text, same) for text, same in [*merged.items()][:MOST]]
-    shown = SHOWN if findings[0].verdict in (Verdict.DISPARITY, Verdict.INCONCLUSIVE) else 0
+    shown = SHOWN if findings[0].verdict in _OPEN else 0
     rest = tuple(every[shown:])
     folded = [Fold(f"Show {plural(len(rest), 'finding')}", rest)] if rest else []
     left = sum(len(same) for same in [*merged.values()][MOST:])
@@ -131,13 +126,14 @@ def _estimates(findings: Sequence[Finding]) -> Chart:
         label = f"{one.subject}: {name_of(one)}" if one.subject else name_of(one)
         # Two findings about one number differ in what they hold it against.
         label = f"Within class: {label}" if "within" in one.null else label
+        word = VERDICT_TITLES[one.verdict]
         marks.append({
-            "label": label, "series": one.verdict.value, "value": one.value, "low": one.ci_low,
+            "label": label, "series": word, "value": one.value, "low": one.ci_low,
             "high": one.ci_high, "chance_low": one.chance_low, "chance_high": one.chance_high,
             "line": one.chance + harmful_side(one) * one.threshold,
-            "tip": f"{label}, {one.verdict.value}: {figures(one)}",
+            "tip": f"{label}, {word}: {figures(one)}",
         })  # fmt: skip
-    verdicts = [*dict.fromkeys(one.verdict.value for one in findings)]
+    verdicts = [*dict.fromkeys(VERDICT_TITLES[one.verdict] for one in findings)]
     key = "Point: value; line: interval. Grey bar: chance; tick: threshold."
     label = f"{heading(findings[0])}. {key}"
     return intervals(marks, label, Axis(), series=verdicts, palette=VERDICTS)

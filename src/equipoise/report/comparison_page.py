@@ -25,7 +25,7 @@ from equipoise.report.blocks import (
     title_of,
 )
 from equipoise.report.plots import VERDICTS, Axis, intervals
-from equipoise.report.text import DIFFERENCE, title
+from equipoise.report.text import VERDICT_TITLES, title, verdict_title
 from equipoise.report.words import (
     Pair,
     changed,
@@ -72,7 +72,10 @@ def differences_chart(found: Sequence[Finding], *, name: str = "") -> Chart:
     label = f"{name or found[0].model}: differences with intervals, {', '.join(sides)}."
     axis = Axis(sides, domain=(-reach, reach), zero=True)
     verdicts = [*dict.fromkeys(row["series"] for row in data)]
-    palette = {DIFFERENCE: VERDICTS[Verdict.DISPARITY.value], **VERDICTS}
+    palette = {
+        verdict_title(verdict, comparison=True): VERDICTS[word]
+        for verdict, word in VERDICT_TITLES.items()
+    }
     return intervals(data, label, axis, title=name, series=verdicts, palette=palette)
 
 

@@ -20,7 +20,7 @@ from equipoise.report.blocks import (
     scope,
 )
 from equipoise.report.plots import Axis, intervals, labelled_points
-from equipoise.report.text import count, interval, number, percent, plural, title
+from equipoise.report.text import count, interval, number, percent, plural, title, verdict_title
 from equipoise.report.words import (
     compares,
     contrast,
@@ -64,20 +64,24 @@ def summarize(result: AuditResult, leads: Sequence[str], caveat: str = "") -> Su
 
 
 def _statement(model: str, findings: Sequence[Finding], leads: Sequence[str]) -> Statement:
-    tested = [one for one in findings if one.verdict not in (Verdict.NONE, Verdict.NOT_ESTIMABLE)]
+    tested = [one for one in findings if one.tested]
     name = f"{model}: " if model else ""
     if not tested:
         return Statement(None, f"{name}{plural(len(findings), 'value')}, none with a verdict.")
     lead, many = leading(tested, leads), Counter(one.verdict for one in tested)
     badge = Badge(lead.verdict)
-    counts = ", ".join(f"{n} {verdict.value}" for verdict, n in many.items())
+    counts = ", ".join(f"{verdict_title(verdict)} {n}" for verdict, n in many.items())
     certainty = f"{figures(lead)} · of {plural(len(tested), 'finding')}: {counts}"
-    if lead.verdict == Verdict.DISPARITY:
+    if lead.verdict in (Verdict.DISPARITY, Verdict.DETECTED):
         return Statement(badge, sentence(lead), certainty, lead)
-    text = f"{name}no disparity as large as the thresholds in {plural(len(tested), 'finding')}."
-    if lead.verdict == Verdict.INCONCLUSIVE:
-        text = f"{name}no disparity shown; not enough data to decide about {many[lead.verdict]} of "
-        text += f"{plural(len(tested), 'finding')}."
+    every, open_ones = plural(len(tested), "finding"), many[Verdict.INCONCLUSIVE]
+    if 2 * open_ones > len(tested):
+        text = f"{name}not enough data to decide: {open_ones} of {every} are open."
+    elif open_ones:
+        text = f"{name}{len(tested) - open_ones} of {every} are too small to matter; not enough "
+        text += f"data to decide about {open_ones}."
+    else:
+        text = f"{name}no disparity as large as the thresholds in {every}."
     return Statement(badge, text, f"{sentence(lead)} {certainty}", lead)
 
 
@@ -161,6 +165,7 @@ _NEXT = {
         "worst off.",
         "Reduce the disparity (equipoise mitigate), or choose another model (equipoise compare).",
     ),
+    Verdict.DETECTED: ("Add images: the difference is real, and its size is uncertain.",),
     Verdict.INCONCLUSIVE: (
         "Add images of the smallest groups where data don't decide. “equipoise plan” says how many "
         "rows a group needs.",

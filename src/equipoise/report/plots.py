@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from equipoise.report.blocks import SYMBOLS, Chart, Rows, Value, value_of
-from equipoise.report.text import count, number
+from equipoise.report.text import VERDICT_TITLES, count, number
 from equipoise.report.text import interval as ends_of
 from equipoise.report.text import percent as share_of
 
@@ -29,9 +29,11 @@ SHAPES = (
 )  # fmt: skip
 STEPS = tuple(f"var(--s{place})" for place in range(1, 6))
 VERDICTS: Palette = {
-    verdict.value: (f"var(--{verdict.value.replace(' ', '-')})", shape)
+    VERDICT_TITLES[verdict]: (f"var(--{verdict.value.replace(' ', '-')})", shape)
     for verdict, shape in zip(
-        SYMBOLS, ("triangle-up", "diamond", "triangle-down", "circle", "square"), strict=True
+        SYMBOLS,
+        ("triangle-up", "triangle-right", "diamond", "triangle-down", "circle", "square"),
+        strict=True,
     )
 }
 WIDE = 8

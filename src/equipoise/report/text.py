@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from equipoise.core import Verdict
 from equipoise.core.wording import number, percent
@@ -74,6 +74,24 @@ def title(metric: str) -> str:
     return spec_of(metric).title
 
 
+VERDICT_TITLES: Mapping[Verdict, str] = {
+    Verdict.DISPARITY: "Disparity",
+    Verdict.DETECTED: "Real, size uncertain",
+    Verdict.INCONCLUSIVE: "Not enough data",
+    Verdict.BELOW_THRESHOLD: "Too small to matter",
+    Verdict.NOT_ESTIMABLE: "Can't be estimated",
+    Verdict.NONE: "No verdict",
+}
+"""What people read for a verdict."""
+
+
 def verdict_word(verdict: Verdict, *, comparison: bool) -> str:
-    """Return a verdict's word; between models it is a difference that is shown, no disparity."""
+    """Return a verdict's key; between models it is a difference that is shown, no disparity."""
     return DIFFERENCE if comparison and verdict == Verdict.DISPARITY else verdict.value
+
+
+def verdict_title(verdict: Verdict, *, comparison: bool = False) -> str:
+    """Return what people read for a verdict."""
+    if comparison and verdict == Verdict.DISPARITY:
+        return DIFFERENCE.capitalize()
+    return VERDICT_TITLES[verdict]

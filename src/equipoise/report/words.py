@@ -208,6 +208,7 @@ def figures(finding: Finding) -> str:
 _SIDES = {"higher": "above chance", "lower": "below chance", "either": "either way"}
 _ORDER = (
     Verdict.DISPARITY,
+    Verdict.DETECTED,
     Verdict.INCONCLUSIVE,
     Verdict.BELOW_THRESHOLD,
     Verdict.NOT_ESTIMABLE,
@@ -216,10 +217,11 @@ _ORDER = (
 
 
 def ranked(findings: Iterable[Finding]) -> list[Finding]:
-    """Order findings by verdict, then by excess in units of the threshold, largest first.
+    """Order findings by verdict, then by the excess that is certain, largest first.
 
-    In units of the threshold, a gap of accuracies and an effect size can stand in one list.
-    Without a threshold the excess itself counts; equal ones keep the order given.
+    What is certain is the distance from chance to the closest end of the interval; without an
+    interval, from the band of chance to the value. In units of the threshold, a gap of accuracies
+    and an effect size can stand in one list. Equal ones keep the order given.
     """
     return sorted(findings, key=lambda f: (_ORDER.index(f.verdict), -_weight(f)))
 
@@ -227,8 +229,15 @@ def ranked(findings: Iterable[Finding]) -> list[Finding]:
 def _weight(finding: Finding) -> float:
     if math.isnan(finding.excess):
         return -math.inf
-    harmful = harmful_side(finding) * finding.excess
-    return harmful / finding.threshold if finding.threshold > 0 else harmful
+    side = harmful_side(finding)
+    close, far = finding.ci_low, finding.chance_high
+    if side < 0:
+        close, far = finding.ci_high, finding.chance_low
+    if not math.isnan(close):
+        certain = side * (close - finding.chance)
+    else:
+        certain = side * (finding.value - (finding.chance if math.isnan(far) else far))
+    return certain / finding.threshold if finding.threshold > 0 else certain
 
 
 def names_groups(finding: Finding) -> bool:
@@ -322,6 +331,8 @@ def _end(finding: Finding, pair: Pair) -> str:
         return f"; no verdict: {finding.reason or 'described, not tested'}"
     if finding.verdict == Verdict.BELOW_THRESHOLD:
         return "; too close to matter"
+    if finding.verdict == Verdict.DETECTED:
+        return f": worse for {pair.worse}, and perhaps too close to matter"
     if finding.verdict == Verdict.INCONCLUSIVE:
         return "; these data cannot tell which is worse"
     return f": worse for {pair.worse}"

@@ -21,7 +21,7 @@ from equipoise.stats.power import (
     sample_size_for_difference,
 )
 from equipoise.stats.resampling import Bootstrap, Permutation, Resampling
-from equipoise.stats.verdict import judge
+from equipoise.stats.verdict import harmful_excess, harmful_reach, judge
 
 __all__ = [
     "Association",
@@ -33,6 +33,8 @@ __all__ = [
     "band",
     "benjamini_hochberg",
     "fisher_z",
+    "harmful_excess",
+    "harmful_reach",
     "holm",
     "judge",
     "mean_t",

@@ -1,16 +1,16 @@
 """What may be concluded from a number, its interval, its chance level and its q-value.
 
-The rules, the first that fits:
+θ₀ is the population value without disparity, t the practical threshold, e the excess over the mean
+of the chance level in the direction of harm, and h the distance from θ₀ to the harmful end of the
+interval (to the farther end where either direction is harm). The first rule that fits decides:
 
 1. no value: `not estimable`; no chance level or no practical threshold: `no verdict`;
-2. the harmful end of the interval lies below the threshold: `below threshold`, whatever q;
-3. q <= alpha and the excess over chance reaches the threshold: `disparity`;
-4. otherwise `inconclusive`.
+2. h < t: `below threshold`, whatever q;
+3. q <= alpha and e >= t: `disparity`;
+4. q <= alpha and e < t: `detected`: real, but perhaps too small to matter;
+5. otherwise `inconclusive`.
 
-The excess counts towards harm: value - chance where higher is worse, chance - value where
-lower is, and its absolute value where either is. The harmful end is the high end of the
-interval where higher is worse. Otherwise it is the end farthest from chance in the harmful
-direction, and its distance from chance is compared with the threshold.
+The interval estimates the population value, so h is counted from θ₀ and not from chance.
 """
 
 from __future__ import annotations
@@ -22,16 +22,26 @@ from equipoise.core.estimate import Harm
 from equipoise.core.finding import Verdict
 
 
+def harmful_excess(value: float, chance: float, harm: Harm) -> float:
+    """Return the distance from the chance level in the direction of harm; negative: harmless."""
+    excess = value - chance
+    return abs(excess) if harm == "either" else -excess if harm == "lower" else excess
+
+
+def harmful_reach(low: float, high: float, harm: Harm, neutral: float = 0.0) -> float:
+    """Return how far an interval reaches from `neutral` in the direction of harm.
+
+    To the farther end where either direction is harm; NaN without an interval.
+    """
+    if math.isnan(low) or math.isnan(high):
+        return math.nan
+    if harm == "either":
+        return max(abs(low - neutral), abs(high - neutral))
+    return neutral - low if harm == "lower" else high - neutral
+
+
 def judge(
-    *,
-    value: float,
-    low: float,
-    high: float,
-    chance_mean: float,
-    q: float,
-    threshold: float,
-    alpha: float,
-    harm: Harm,
+    *, value: float, excess: float, reach: float, q: float, threshold: float, alpha: float
 ) -> tuple[Verdict, str]:
     """Return the verdict on a finding, and why in plain words.
 
@@ -39,18 +49,20 @@ def judge(
 
     Parameters
     ----------
-    value, low, high : float
-        The number and its interval; NaN when there is none.
-    chance_mean : float
-        Mean of the chance level; NaN when there is none.
+    value : float
+        NaN when it cannot be estimated.
+    excess : float
+        How far the number exceeds chance in the direction of harm, see `harmful_excess`; NaN
+        when there is no chance level.
+    reach : float
+        Distance from the population value without disparity to the harmful end of the interval,
+        see `harmful_reach`; NaN when there is no interval.
     q : float
         P-value corrected for the number of tests; NaN when there was no test.
     threshold : float
         The smallest excess that matters in practice, at least 0; NaN when none is set.
     alpha : float
         Rate of false discoveries that is accepted, in (0, 1).
-    harm : "higher", "lower" or "either"
-        Which side of the chance level is worse.
 
     Raises
     ------
@@ -64,33 +76,24 @@ def judge(
         )
     if math.isnan(value):
         return Verdict.NOT_ESTIMABLE, "the value cannot be estimated"
-    if math.isnan(chance_mean):
+    if math.isnan(excess):
         return Verdict.NONE, "the number has no chance level to be judged against"
     if math.isnan(threshold):
         return Verdict.NONE, "no practical threshold is set for this metric"
-    excess = value - chance_mean
-    if harm == "lower":
-        excess, reach = -excess, chance_mean - low
-    elif harm == "higher":
-        reach = high
-    else:
-        excess, reach = abs(excess), max(abs(low - chance_mean), abs(high - chance_mean))
-    if math.isnan(low) or math.isnan(high):
-        reach = math.nan
     if reach < threshold:
-        about = "" if harm == "higher" else " the distance from chance of"
-        return Verdict.BELOW_THRESHOLD, f"the interval stays below{about} the threshold"
+        return Verdict.BELOW_THRESHOLD, "the whole interval is below the threshold"
     if q <= alpha and excess >= threshold:
         return Verdict.DISPARITY, (
             f"q is at most {alpha:g}, and the excess over chance reaches the threshold"
         )
-    doubts = {
-        "there was no test against chance": math.isnan(q),
-        f"chance may explain it (q above {alpha:g})": q > alpha,
-        "the value is no worse than chance gives": excess < 0,
-        "the excess over chance is below the threshold": 0 <= excess < threshold,
-        "without an interval a disparity cannot be ruled out": math.isnan(reach),
-        "the interval reaches the threshold, so a disparity cannot be ruled out": reach
-        >= threshold,
-    }
-    return Verdict.INCONCLUSIVE, "; ".join(why for why, holds in doubts.items() if holds)
+    if q <= alpha:
+        return Verdict.DETECTED, (
+            f"q is at most {alpha:g}, but the excess over chance is below the threshold: the "
+            "difference is real and may be too small to matter"
+        )
+    why = f"chance may explain it (q above {alpha:g})"
+    if math.isnan(q):
+        why = "there was no test against chance"
+    if math.isnan(reach):
+        return Verdict.INCONCLUSIVE, f"{why}, and there is no interval to rule a disparity out"
+    return Verdict.INCONCLUSIVE, f"{why}, and the interval reaches the threshold"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ from equipoise.data import Coded, ModelPredictions, PredictionData, Predictions
 from equipoise.metrics.counts import Counts, count
 from equipoise.metrics.counts.rates import DemographicParity
 from equipoise.metrics.measure import Measure, measure
+from equipoise.metrics.spec import spec_of
 from equipoise.stats.power import minimum_difference
 from equipoise.stats.resampling import Resampling
 
@@ -241,28 +242,14 @@ def widest_part(some: Sequence[Part]) -> Part:
     return max(some, key=lambda part: -1.0 if math.isnan(part.value) else part.value)
 
 
-# Findings that repeat another are shown, but not tested: counting one comparison several times
-# would make the correction for the number of tests stricter than it should be.
-_SAME_CLASS = {
-    "true_negative_rate": "false_positive_rate",
-    "false_negative_rate": "true_positive_rate",
-    "selection_rate": "demographic_parity",
-}
-# With two labels, what is said of one class holds for the other.
-_OTHER_CLASS = {
-    "false_positive_rate": "true_positive_rate",
-    "negative_predictive_value": "precision",
-}
-_BOTH_CLASSES = ("accuracy", "average_odds", "demographic_parity", "equalized_odds")
-
 # What the groups' base rates decide where each group holds one class only.
 _BASE_RATES = ("demographic_parity", "selection_rate", "precision", "negative_predictive_value")
 
 
-def without_mirrors(
+def with_folds(
     drafts: Iterable[UncorrectedFinding], *, classes: Sequence[str], determined: bool
 ) -> Iterator[UncorrectedFinding]:
-    """Take the verdict from findings of one design that repeat another or say nothing new.
+    """Say which findings of a design state the fact of another, or what base rates decide.
 
     Parameters
     ----------
@@ -274,28 +261,19 @@ def without_mirrors(
         Whether every group holds one true class only.
     """
     for draft in drafts:
-        finding = draft.finding
-        if determined and finding.metric in _BASE_RATES:
+        metric, subject = draft.finding.metric, draft.finding.subject
+        spec = spec_of(metric)
+        if determined and metric in _BASE_RATES:
             why = "the groups determine the target: a model without mistakes has this gap too"
+            yield without_verdict(draft, why)
+        elif spec.fold:
+            yield replace(draft, fold=(spec.fold, subject))
+        elif len(classes) == 2 and spec.mirror and subject:
+            other = classes[subject == classes[0]]
+            same = spec.mirror == metric and subject == classes[0]
+            yield draft if same else replace(draft, fold=(spec.mirror, other))
         else:
-            why = _mirror(finding, classes)
-        yield without_verdict(draft, why) if why else draft
-
-
-def _mirror(finding: Finding, classes: Sequence[str]) -> str:
-    if not finding.subject:
-        return ""
-    if finding.metric in _SAME_CLASS:
-        return f"the same gap as {_SAME_CLASS[finding.metric]} of this class, which is tested"
-    if len(classes) != 2:
-        return ""
-    first, second = classes
-    other = second if finding.subject == first else first
-    if finding.metric in _OTHER_CLASS:
-        return f"the same gap as {_OTHER_CLASS[finding.metric]} of {other}, which is tested"
-    if finding.metric in _BOTH_CLASSES and finding.subject == second:
-        return f"the same gap as for {first}, which is tested"
-    return ""
+            yield draft
 
 
 def once(

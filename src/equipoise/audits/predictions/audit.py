@@ -21,7 +21,7 @@ from equipoise.audits.engines.labels import (
     once,
     state_gap,
     take,
-    without_mirrors,
+    with_folds,
 )
 from equipoise.audits.findings import UncorrectedFinding, rate_and_gap, whole
 from equipoise.audits.predictions import tables
@@ -136,9 +136,7 @@ class Predictions(Audit[Config, PredictionData, Design]):
             estimate = measure(design.overall, [Accuracy("accuracy", None)], drawn, seed)[0]
             findings.append(whole(estimate, replace(place, groups=""), Family.DESCRIPTIVE))
         tested, parts = findings_of(counts, [*measures_of(config, counts)], place, resampling, seed)
-        findings += without_mirrors(
-            tested, classes=counts.classes, determined=counts.determines_target
-        )
+        findings += with_folds(tested, classes=counts.classes, determined=counts.determines_target)
         if metrics.effect_sizes is not None:
             effects = effect_sizes(metrics.effect_sizes)
             for version, ranked in design.ranked():

@@ -18,7 +18,7 @@ from scipy.stats import rankdata
 from equipoise.audits import group_sizes
 from equipoise.audits.columns import Row, table_of
 from equipoise.audits.comparison import difference, one_model_only, prefixed
-from equipoise.audits.engines.labels import groups_of, once, one_group, take, without_mirrors
+from equipoise.audits.engines.labels import groups_of, once, one_group, take, with_folds
 from equipoise.audits.findings import Place, UncorrectedFinding, conclude, manifest_of
 from equipoise.audits.kinds import Progress, with_progress
 from equipoise.audits.predictions.tables import measures_of
@@ -341,7 +341,7 @@ def _contrasts(
             part, models_pair, place, unit=joint.counts.unit, boot=boot[1] - boot[0],
             null=null[1] - null[0],
         )  # fmt: skip
-        (draft,) = without_mirrors([draft], classes=classes, determined=determined)
+        (draft,) = with_folds([draft], classes=classes, determined=determined)
         yield draft, (metric, subject, names, behind)
 
 
@@ -463,7 +463,7 @@ def _disagreements(compared: Sequence[tuple[Finding, ModelPair]]) -> Iterator[Ro
     sure = [
         (one, pair)
         for one, pair in compared
-        if one.verdict is Verdict.DISPARITY and not one.subject
+        if one.tested and one.verdict is Verdict.DISPARITY and not one.subject
     ]
     for (a, first), (b, second) in combinations(sure, 2):
         together = a.model == b.model and a.groups in ("", b.groups)

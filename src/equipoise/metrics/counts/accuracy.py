@@ -399,6 +399,7 @@ _record = partial(
 register(
     _record(
         name="accuracy",
+        mirror="accuracy",
         title="Accuracy",
         unit="share",
         rate=True,
@@ -413,6 +414,7 @@ register(
     ),
     _record(
         name="worst_group_accuracy",
+        fold="accuracy_gap",
         title="Worst-group accuracy",
         kinds=("predictions",),
         unit="share",

@@ -251,6 +251,17 @@ class Classes:
         """Which classes have an effect size."""
         return ~np.isnan(self.values)
 
+    @cached_property
+    def corrected(self) -> Floats:
+        """Square root of what the squared values exceed chance by, shape (classes,).
+
+        NaN without a chance level, and for statistics that are corrected already.
+        """
+        if self.draws.null is None or self.tables.statistic not in _CORRECTED:
+            return np.full(len(self.values), np.nan)
+        chance = known_mean(self.draws.null[:, 1 : 1 + len(self.values)].T ** 2)
+        return np.sqrt(np.maximum(self.values**2 - chance, 0.0))
+
     @property
     def method(self) -> str:
         """How intervals were made."""
@@ -310,6 +321,7 @@ class Classes:
             n=self.found[1].n_before[0],
             excluded=[dict(zip(self._reasons, some, strict=True)) for some in dropped],
             reason=np.where(self.estimable, "", reasons).tolist(),
+            corrected=self.corrected,
         )
 
     def _shares(self) -> GroupColumns:
@@ -711,6 +723,7 @@ def _of_table(
         by=None,
         excluded={},
         reason="" if found.by is None else str(found.by["reason"][0]),
+        corrected=math.nan if found.by is None else float(found.by["corrected"][0].as_py()),
         reference=SPECS[name].reference,
     )
 

@@ -723,6 +723,7 @@ register(
     ),
     _rate(
         name="false_positive_rate",
+        mirror="true_positive_rate",
         kinds=("predictions", "concepts"),
         title="False positive rate",
         symbol="FPR",
@@ -733,6 +734,7 @@ register(
     ),
     _rate(
         name="true_negative_rate",
+        fold="false_positive_rate",
         title="True negative rate",
         symbol="TNR",
         group_label="true negative rate",
@@ -741,6 +743,7 @@ register(
     ),
     _rate(
         name="false_negative_rate",
+        fold="true_positive_rate",
         title="False negative rate",
         symbol="FNR",
         harm="higher",
@@ -760,6 +763,7 @@ register(
     ),
     _rate(
         name="negative_predictive_value",
+        mirror="precision",
         title="Negative predictive value",
         symbol="NPV",
         group_label="negative predictive value",
@@ -769,6 +773,7 @@ register(
     ),
     _rate(
         name="selection_rate",
+        fold="demographic_parity",
         title="Selection rate",
         group_label="selection rate",
         definition="Share of rows predicted as a class.",
@@ -780,6 +785,7 @@ register(
     ),
     _rate(
         name="average_odds",
+        mirror="average_odds",
         title="Average odds",
         definition="Mean of true and false positive rate of a class.",
         direction="Lower: at the same truth, the group receives the label less often.",
@@ -787,6 +793,7 @@ register(
     ),
     _gap(
         name="demographic_parity",
+        mirror="demographic_parity",
         of_class=True,
         title="Demographic parity difference",
         symbol="DP",
@@ -805,6 +812,7 @@ register(
     ),
     _gap(
         name="equalized_odds",
+        mirror="equalized_odds",
         title="Equalized odds difference",
         symbol="EO",
         definition=(

@@ -733,6 +733,7 @@ register(
     ),
     _ranked(
         name="bias_at_k",
+        neutral=None,
         title="Bias@K",
         range="[−1, 1]",
         harm="either",
@@ -750,6 +751,7 @@ register(
     ),
     _ranked(
         name="retrieval_mad",
+        neutral=None,
         title="Spread of retrieval shares",
         symbol="MAD",
         range="[0, 2)",

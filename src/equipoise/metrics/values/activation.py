@@ -342,6 +342,7 @@ _share = partial(MetricSpec, kinds=("activations",), unit="share", reference=REF
 register(
     _share(
         name="activation_share",
+        neutral=None,
         title="Share of the map in a region",
         harm="either",
         definition=(

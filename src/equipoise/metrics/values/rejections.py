@@ -358,6 +358,7 @@ register(
     ),
     _rejected(
         name="rejected_share",
+        neutral=None,
         title="Share rejected",
         definition="Share of a group's images that a check rejects for their own content.",
         direction="Higher: more images of the group are rejected.",

@@ -475,6 +475,7 @@ register(
     ),
     _set(
         name="iss_cross",
+        neutral=None,
         title="Distance between sets",
         symbol="ISS cross",
         group_metric="iss_intra",

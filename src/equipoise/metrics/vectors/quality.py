@@ -707,12 +707,14 @@ register(
     ),
     _alike(
         name="image_similarity",
+        neutral=None,
         title="Similarity within sets",
         definition="Mean cosine of the pairs of images of a set, by features; mean over sets.",
         direction="Lower: members of a set share less.",
     ),
     _alike(
         name="pose_similarity",
+        neutral=None,
         title="Similarity of poses",
         definition=(
             "image_similarity of descriptors of the pose: directions of edges inside the border, "
@@ -722,6 +724,7 @@ register(
     ),
     _alike(
         name="background_similarity",
+        neutral=None,
         title="Similarity of backgrounds",
         definition=(
             "image_similarity of descriptors of the background: colours of the border in a grid "

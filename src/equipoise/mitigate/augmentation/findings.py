@@ -17,7 +17,7 @@ from equipoise.metrics import accuracy_difference
 from equipoise.mitigate.augmentation.experiment import ARMS, Experiment
 from equipoise.stats.chance import benjamini_hochberg
 from equipoise.stats.resampling import Bootstrap
-from equipoise.stats.verdict import judge
+from equipoise.stats.verdict import harmful_reach, judge
 
 THRESHOLD = 0.01
 """Default for the least difference in accuracy that matters."""
@@ -107,8 +107,9 @@ def findings_of(
     findings = []
     for (network, arm, finding), q in zip(own, q_values, strict=True):
         verdict, why = judge(
-            value=finding.value, low=finding.ci_low, high=finding.ci_high, chance_mean=0.0, q=q,
-            threshold=threshold, alpha=alpha, harm="either",
+            value=finding.value, excess=abs(finding.value),
+            reach=harmful_reach(finding.ci_low, finding.ci_high, "either"), q=q,
+            threshold=threshold, alpha=alpha,
         )  # fmt: skip
         reason = why.replace("excess over chance", "difference").replace("disparity", "difference")
         if few and arm != ARMS[-1]:

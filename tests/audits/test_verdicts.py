@@ -1,0 +1,135 @@
+"""From p-values to verdicts: folds of one fact, detected differences, and the images wanted."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from equipoise.audits import config as audit_config
+from equipoise.audits.findings import UncorrectedFinding, conclude, images_wanted
+from equipoise.core import Family, Verdict
+from equipoise.core.finding import GroupValue
+from equipoise.stats import wilson
+from report.synthetic import NAN, finding
+
+TESTING = audit_config.TestingConfig()
+
+
+def draft(metric="true_positive_rate", p=0.01, fold=None, harm="higher", **changes):
+    settled = {
+        "metric": metric, "p_value": p, "q_value": NAN, "family": Family.LEAF, "by_group": (),
+        "null": "within class; permutation", "value": 0.3, "chance": 0.05, "excess": 0.25,
+    }  # fmt: skip
+    return UncorrectedFinding(finding(**settled | changes), harm, fold)
+
+
+def group(name, successes, n):
+    low, high = wilson(successes, n)
+    return GroupValue(name, (name,), n, successes / n, float(low), float(high))
+
+
+def test_a_fold_has_the_verdict_of_its_fact_and_is_not_counted():
+    first = draft(subject="chef")
+    same = draft("false_negative_rate", fold=("true_positive_rate", "chef"), subject="chef")
+    other = draft("precision", p=0.04, subject="chef")
+    tpr, fnr, precision = conclude([first, same, other], TESTING)
+    assert (tpr.family, fnr.family) == (Family.LEAF, Family.FOLD)
+    assert (fnr.verdict, fnr.q_value) == (tpr.verdict, tpr.q_value)
+    assert not fnr.tested
+    assert tpr.tested
+    # Two tests, not three.
+    assert precision.q_value == pytest.approx(0.04)
+    assert tpr.q_value == pytest.approx(0.02)
+
+
+def test_folds_follow_each_other_to_the_finding_that_is_tested():
+    tpr = draft(subject="a")
+    fpr = draft("false_positive_rate", fold=("true_positive_rate", "a"), subject="b")
+    tnr = draft("true_negative_rate", fold=("false_positive_rate", "b"), subject="b")
+    found = conclude([tnr, fpr, tpr], TESTING)
+    assert {one.q_value for one in found} == {0.01}
+    assert [one.family for one in found] == [Family.FOLD, Family.FOLD, Family.LEAF]
+
+
+def test_a_fold_of_what_was_not_measured_is_tested_itself():
+    (alone,) = conclude([draft("false_negative_rate", fold=("true_positive_rate", ""))], TESTING)
+    assert alone.family is Family.LEAF
+    assert alone.verdict is Verdict.DISPARITY
+
+
+def test_an_untested_fact_leaves_its_fold_untested():
+    base = draft(subject="a", family=Family.DESCRIPTIVE)
+    fold = draft("false_negative_rate", fold=("true_positive_rate", "a"), subject="a")
+    assert {one.verdict for one in conclude([base, fold], TESTING)} == {Verdict.NONE}
+
+
+def test_worst_group_and_gap_get_one_verdict():
+    gap = draft("accuracy_gap", value=0.06, ci_low=0.01, ci_high=0.1, chance=0.02, excess=0.04)
+    worst = draft(
+        "worst_group_accuracy", harm="lower", fold=("accuracy_gap", ""), value=0.6, ci_low=0.52,
+        ci_high=0.66, chance=0.64, excess=-0.04,
+    )  # fmt: skip
+    assert [one.verdict for one in conclude([gap, worst], TESTING)] == [Verdict.DETECTED] * 2
+
+
+def test_a_corrected_value_is_the_excess_of_an_effect_size():
+    numbers = {"value": 0.2, "ci_low": 0.0, "ci_high": 0.3, "chance": 0.16, "excess": 0.04}
+    known = draft("cramers_v", corrected=0.12, **numbers)
+    unknown = draft("cramers_v", **numbers)
+    (one,), (two,) = conclude([known], TESTING), conclude([unknown], TESTING)
+    assert (one.verdict, two.verdict) == (Verdict.DISPARITY, Verdict.DETECTED)
+
+
+def test_ends_are_compared_with_the_value_without_disparity():
+    numbers = {"value": 0.5, "ci_low": 0.47, "ci_high": 0.505, "chance": 0.5, "excess": 0.0}
+    (distance,) = conclude([draft("iss_cross", p=0.9, **numbers)], TESTING)
+    assert distance.verdict is Verdict.BELOW_THRESHOLD
+    (gap,) = conclude([draft("accuracy_gap", p=0.9, **numbers)], TESTING)
+    assert gap.verdict is Verdict.INCONCLUSIVE
+
+
+def test_the_images_wanted_give_the_power_that_was_promised():
+    few, many = group("few", 14, 40), group("many", 800, 2000)
+    more, of, words = images_wanted(finding(by_group=(few, many)), 0.1, 0.01)
+    assert of == "few"
+    assert "few" in words
+    n, rate = 40 + more, 0.35
+    error = math.sqrt(rate * (1 - rate) / n + 0.4 * 0.6 / 2000)
+    power = stats.norm.sf(stats.norm.isf(0.005) - 0.1 / error)
+    assert power == pytest.approx(0.8, abs=0.03)
+
+
+def test_both_groups_grow_where_one_cannot_decide_alone():
+    small = group("a", 14, 40), group("b", 20, 41)
+    more, of, _ = images_wanted(finding(by_group=small), 0.05, 0.01)
+    assert of == "a and b"
+    assert 100 * 81 > more > 81
+
+
+@pytest.mark.parametrize(
+    ("groups", "threshold", "told"),
+    [
+        ((group("a", 3, 10), group("b", 5, 10)), 0.001, True),
+        ((group("a", 3, 10),), 0.05, False),
+        ((), 0.05, False),
+        ((group("a", 3, 10), group("b", 5, 10)), 0.0, False),
+    ],
+)
+def test_no_number_of_images_where_none_would_help(groups, threshold, told):
+    more, of, words = images_wanted(finding(by_group=groups), threshold, 0.05)
+    assert np.isnan(more)
+    assert of == ""
+    assert bool(words) is told
+
+
+def test_the_images_wanted_stand_in_the_finding():
+    numbers = {"value": 0.05, "ci_low": -0.1, "ci_high": 0.2, "chance": 0.03, "excess": 0.02}
+    groups = (group("few", 14, 40), group("many", 8000, 20000))
+    unsure = draft(p=0.5, by_group=groups, reason="", **numbers)
+    (alone,) = conclude([unsure], TESTING)
+    assert alone.verdict is Verdict.INCONCLUSIVE
+    beside = conclude([unsure, *(draft(p=0.9, subject=str(k)) for k in range(20))], TESTING)[0]
+    # More tests, a smaller cut-off, more images.
+    assert beside.more > alone.more > 0
+    assert alone.more_of == beside.more_of == "few"
