@@ -150,7 +150,7 @@ def _by_measure(findings: Sequence[Finding]) -> dict[Measured, dict[str, Finding
     """Return the findings that were tested, by measure and subject."""
     by_measure: dict[Measured, dict[str, Finding]] = {}
     for one in findings:
-        if one.family is not Family.DESCRIPTIVE:
+        if one.family in (Family.LEAF, Family.COMPOSITE) and not one.group:
             by_measure.setdefault((one.metric, one.groups, one.version), {})[one.subject] = one
     return by_measure
 

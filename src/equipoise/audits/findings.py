@@ -41,11 +41,14 @@ class UncorrectedFinding:
         Which side of chance is worse.
     fold : tuple of str, optional
         Metric and subject of the finding whose fact it states.
+    parent : str
+        Metric whose threshold it has; its own without one.
     """
 
     finding: Finding
     harm: Harm
     fold: tuple[str, str] | None = None
+    parent: str = ""
 
     def changed(self, **fields: Any) -> UncorrectedFinding:
         """Return it with other values of some fields of the finding."""
@@ -281,7 +284,8 @@ def _described(finding: Finding) -> Finding:
 
 
 def _judged(draft: UncorrectedFinding, q: float, cutoff: float, testing: TestingConfig) -> Finding:
-    finding, chosen = draft.finding, testing.threshold(draft.finding.metric)
+    finding = draft.finding
+    chosen = testing.threshold(draft.parent or finding.metric)
     threshold = math.nan if chosen is None else chosen
     neutral = spec_of(finding.metric).neutral
     excess, reach = harmful_excess(finding.value, finding.chance, draft.harm), math.nan

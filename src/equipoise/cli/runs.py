@@ -119,7 +119,7 @@ def show_end(result: AuditResult, run: Path) -> None:
 
 def _overall(result: AuditResult) -> list[Finding]:
     """Return the findings about a whole; where there is none, the weightiest about parts."""
-    whole = [f for f in result.findings if not f.subject or f.family == "composite"]
+    whole = [f for f in result.findings if not (f.subject or f.group) or f.family == "composite"]
     return whole or ranked(result.findings)[:_PARTS]
 
 

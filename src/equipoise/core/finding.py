@@ -95,6 +95,8 @@ class Finding:
         more than a hundred times today's.
     more_of : str
         The group or groups that these images show.
+    group : str
+        The group that is compared with all others; "" where all groups are compared.
     """
 
     audit: str
@@ -129,6 +131,7 @@ class Finding:
     corrected: float = math.nan
     more: float = math.nan
     more_of: str = ""
+    group: str = ""
 
     @property
     def tested(self) -> bool:

@@ -87,6 +87,9 @@ class MetricSpec:
         Metric that states the same fact of the same class, with the same p-value.
     mirror : str
         With two classes, metric that states the same fact of the other class.
+    rest : str
+        Rate whose difference between each group and all others is a finding of its own, where
+        three groups or more are compared; "" where there is none.
     threshold : float or None
         Default of the practical threshold on the excess over chance; None: no verdict.
     threshold_reason : str
@@ -112,6 +115,7 @@ class MetricSpec:
     neutral: float | None = 0.0
     fold: str = ""
     mirror: str = ""
+    rest: str = ""
     symbol: str = ""
     range: str = "[0, 1]"
     unit: Unit = "number"
@@ -220,6 +224,9 @@ def make_estimate(
     )
 
 
+AGAINST_REST = "_against_rest"
+
+
 def spec_of(metric: str) -> MetricSpec:
     """Return the record of a finding's metric, or of what it is the gap or change of."""
     if metric.endswith("_change"):
@@ -227,6 +234,13 @@ def spec_of(metric: str) -> MetricSpec:
         return replace(
             base, name=metric, title=f"Change of {base.label}", unit="number", rate=False,
             harm="higher", bands={}, sentence=MetricSpec.sentence,
+        )  # fmt: skip
+    if metric.endswith(AGAINST_REST):
+        base = spec_of(metric.removesuffix(AGAINST_REST))
+        return replace(
+            base, name=metric, title=f"{base.title}, each group against all others", unit="points",
+            rate=False, harm="either", groups_harm="higher" if base.harm == "higher" else "lower",
+            fold="", mirror="", rest="",
         )  # fmt: skip
     title = metric.replace("_", " ").capitalize()
     bare = MetricSpec(name=metric, title=title, kinds=(), definition="", direction="", reference="")

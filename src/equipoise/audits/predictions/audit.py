@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from equipoise.audits.against_rest import against_rest
 from equipoise.audits.audit import Audit, Measured, audit_kind
 from equipoise.audits.config import group_name, resampling_of
 from equipoise.audits.engines.labels import (
@@ -164,7 +165,8 @@ class Predictions(Audit[Config, PredictionData, Design]):
         states = Measured(tables={"states": tables.states_of_models(data)})
         every = Measured.together([states, *measured])
         drafts = ((draft, numbers_behind(draft.finding)) for draft in every.findings)
-        return replace(every, findings=tuple(once(drafts)))
+        gaps = [*once(drafts)]
+        return replace(every, findings=(*gaps, *against_rest(gaps)))
 
     def details(
         self,

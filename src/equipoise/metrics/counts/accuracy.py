@@ -428,6 +428,7 @@ register(
     ),
     _record(
         name="accuracy_gap",
+        rest="accuracy",
         title="Accuracy gap",
         symbol="GAP",
         definition="Accuracy minus worst-group accuracy.",
@@ -440,6 +441,7 @@ register(
     ),
     _record(
         name="hit_rate",
+        rest="hit_rate",
         title="Hit rate at k",
         kinds=("predictions", "concepts"),
         unit="share",

@@ -714,6 +714,7 @@ register(
     ),
     _rate(
         name="true_positive_rate",
+        rest="true_positive_rate",
         kinds=("predictions", "concepts"),
         title="True positive rate",
         symbol="TPR",
@@ -753,6 +754,7 @@ register(
     ),
     _rate(
         name="precision",
+        rest="precision",
         kinds=("predictions", "concepts"),
         title="Precision",
         symbol="PPV",
@@ -793,6 +795,7 @@ register(
     ),
     _gap(
         name="demographic_parity",
+        rest="selection_rate",
         mirror="demographic_parity",
         of_class=True,
         title="Demographic parity difference",
@@ -846,6 +849,7 @@ _unanswered = partial(
 register(
     _unanswered(
         name="unanswered_rate",
+        rest="unanswered_rate",
         title="Unanswered rate",
         kinds=("predictions", "answers"),
         group_label="share without an answer",
@@ -853,18 +857,21 @@ register(
     ),
     _unanswered(
         name="unknown_rate",
+        rest="unknown_rate",
         title="Unknown rate",
         group_label="unknown rate",
         definition="Share of rows on which the model says that it does not know.",
     ),
     _unanswered(
         name="refused_rate",
+        rest="refused_rate",
         title="Refused rate",
         group_label="refused rate",
         definition="Share of rows on which the model refuses to answer.",
     ),
     _unanswered(
         name="empty_rate",
+        rest="empty_rate",
         title="Empty rate",
         group_label="empty rate",
         definition="Share of rows with an empty answer, or with none because the model failed.",

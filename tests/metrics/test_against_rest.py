@@ -1,0 +1,116 @@
+"""Each group against all others: an independent count, validity, and what a rare group hides."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from scipy import stats
+
+from equipoise import audits
+from equipoise.core import Family, Verdict
+from equipoise.metrics.counts.against_rest import AgainstRest
+
+
+def test_shares_intervals_and_p_follow_from_the_table_of_a_group_and_the_rest():
+    successes, n = np.array([30.0, 80.0, 5.0]), np.array([100.0, 160.0, 40.0])
+    found = AgainstRest.of(successes, n)
+    for place in range(3):
+        own = [successes[place], n[place] - successes[place]]
+        rest = [successes.sum() - successes[place], n.sum() - n[place]]
+        rest[1] -= rest[0]
+        tails = [stats.fisher_exact([own, rest], side)[1] for side in ("less", "greater")]
+        assert found.p_value[place] == pytest.approx(min(1.0, 2 * min(tails)))
+        value = own[0] / sum(own) - rest[0] / sum(rest)
+        assert found.difference.value[place] == pytest.approx(value)
+        # Newcombe's method 10, from the Wilson intervals of both shares.
+        low = value - np.hypot(
+            found.own.value[place] - found.own.low[place],
+            found.rest.high[place] - found.rest.value[place],
+        )
+        assert found.difference.low[place] == pytest.approx(low)
+
+
+def test_chance_is_what_rows_that_exchange_their_groups_show():
+    rng = np.random.default_rng(0)
+    groups, right = np.repeat([0, 1, 2], (60, 200, 140)), rng.random(400) < 0.4
+    n = np.bincount(groups)
+    drawn = []
+    for _ in range(4000):
+        hits = np.bincount(rng.permutation(groups), weights=right)
+        drawn.append(hits / n - (right.sum() - hits) / (400 - n))
+    found = AgainstRest.of(np.bincount(groups, weights=right), n.astype(float))
+    assert np.quantile(drawn, 0.975, axis=0) == pytest.approx(found.chance, abs=0.012)
+
+
+def test_a_group_without_rows_or_alone_has_no_numbers():
+    found = AgainstRest.of(np.array([3.0, 0.0]), np.array([9.0, 0.0]))
+    assert np.isnan(found.p_value).all()
+    assert np.isnan(found.difference.value).all()
+
+
+def people(sizes, rates, seed=0):
+    """Rows of groups that get the label yes at their own rates."""
+    rng = np.random.default_rng(seed)
+    groups = np.repeat([*sizes], [*sizes.values()])
+    rates = np.repeat([*rates.values()], [*sizes.values()])
+    said = np.where(rng.random(len(groups)) < rates, "yes", "no")
+    truth = np.where(rng.random(len(groups)) < 0.5, "yes", "no")
+    return pa.table({
+        "id": [*map(str, range(len(groups)))], "group": groups, "truth": truth, "said": said,
+    })  # fmt: skip
+
+
+def audited(rows, **data):
+    section = {"table": rows, "id": "id", "target": "truth", "groups": ["group"]}
+    config = {
+        "audit": "predictions",
+        "data": section | data,
+        "models": {"model": {"table": rows, "prediction": "said"}},
+        "resampling": {"replicates": 50, "permutations": 199},
+    }
+    return audits.run(audits.parse_config(config)).findings
+
+
+def leaves(findings, metric="selection_rate_against_rest"):
+    return {one.group: one for one in findings if one.metric == metric and one.tested}
+
+
+def test_a_rare_group_hides_no_difference_between_large_ones():
+    sizes = {"women": 1890, "men": 2041, "unknown": 37}
+    found = leaves(audited(people(sizes, {"women": 0.42, "men": 0.51, "unknown": 0.46})))
+    assert {*found} == {*sizes}
+    assert found["women"].verdict is found["men"].verdict is Verdict.DISPARITY
+    assert found["women"].value * found["men"].value < 0
+    assert found["unknown"].verdict is Verdict.INCONCLUSIVE
+    assert found["women"].family is Family.LEAF
+    assert "women" in found["women"].direction
+
+
+def test_two_groups_have_no_leaf_and_small_groups_take_no_part():
+    two = {"women": 400, "men": 400}
+    rates = {"women": 0.4, "men": 0.5}
+    assert not leaves(audited(people(two, rates)))
+    small = audited(people(two | {"few": 9}, rates | {"few": 0.9}))
+    assert not leaves(small)
+
+
+def test_rows_that_repeat_by_unit_count_as_fewer():
+    rows = people({"a": 300, "b": 300, "c": 300}, {"a": 0.4, "b": 0.5, "c": 0.5})
+    every = pa.concat_tables([rows] * 4)
+    ids = [*map(str, range(len(every)))]
+    units = pa.array([*map(str, [*range(len(rows))] * 4)])
+    repeated = every.set_column(0, "id", pa.array(ids)).append_column("unit", units)
+    once = leaves(audited(rows))
+    four = leaves(audited(repeated, unit="unit"))
+    for group, one in once.items():
+        assert four[group].value == pytest.approx(one.value)
+        width, wide = one.ci_high - one.ci_low, four[group].ci_high - four[group].ci_low
+        assert wide == pytest.approx(width, rel=0.4)
+
+
+def test_exact_p_values_are_valid():
+    rng = np.random.default_rng(1)
+    n = np.array([40.0, 25.0, 200.0])
+    hits = np.stack([rng.binomial(n.astype(int), 0.3) for _ in range(2000)]).astype(float)
+    p = AgainstRest.of(hits, np.broadcast_to(n, hits.shape)).p_value
+    for level in (0.01, 0.05, 0.2):
+        assert ((p <= level).mean(axis=0) <= level + 0.012).all()
