@@ -20,7 +20,7 @@ def example_finding(**changes):
     found = {}
     for field in fields(Finding):
         found[field.name] = 0.25 if field.type == "float" else field.name
-    found |= {"family": Family.LEAF, "verdict": Verdict.DISPARITY, "n": 12}
+    found |= {"family": Family.LEAF, "verdict": Verdict.DISPARITY, "n": 12, "leads": False}
     return Finding(**found | {"by_group": GROUPS, "excluded": LEFT_OUT} | changes)
 
 

@@ -97,6 +97,10 @@ class Finding:
         The group or groups that these images show.
     group : str
         The group that is compared with all others; "" where all groups are compared.
+    leads : bool
+        Whether a report may start with the finding.
+    beside : str
+        What stands beside the value, as a sentence.
     """
 
     audit: str
@@ -132,6 +136,8 @@ class Finding:
     more: float = math.nan
     more_of: str = ""
     group: str = ""
+    leads: bool = True
+    beside: str = ""
 
     @property
     def tested(self) -> bool:
@@ -140,7 +146,12 @@ class Finding:
         return self.family in (Family.LEAF, Family.COMPOSITE) and self.verdict not in without
 
 
-_TYPES = {"float": pa.float64(), "int": pa.int64(), "tuple[str, ...]": pa.list_(pa.string())}
+_TYPES = {
+    "float": pa.float64(),
+    "int": pa.int64(),
+    "bool": pa.bool_(),
+    "tuple[str, ...]": pa.list_(pa.string()),
+}
 
 
 def schema_of(record: type) -> pa.Schema:

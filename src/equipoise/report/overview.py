@@ -64,7 +64,7 @@ def summarize(result: AuditResult, leads: Sequence[str], caveat: str = "") -> Su
 
 
 def _statement(model: str, findings: Sequence[Finding], leads: Sequence[str]) -> Statement:
-    tested = [one for one in findings if one.tested]
+    tested = [one for one in findings if one.tested and one.leads]
     name = f"{model}: " if model else ""
     if not tested:
         return Statement(None, f"{name}{plural(len(findings), 'value')}, none with a verdict.")

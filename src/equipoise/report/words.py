@@ -60,7 +60,8 @@ def sentence(finding: Finding) -> str:
     if finding.verdict == Verdict.NOT_ESTIMABLE or math.isnan(finding.value):
         reason = finding.reason or "no reason was recorded"
         return f"{heading(finding)} cannot be estimated: {reason}."
-    return _groups_sentence(finding) or _value_sentence(finding)
+    text = _groups_sentence(finding) or _value_sentence(finding)
+    return f"{text} {finding.beside}".strip()
 
 
 def _groups_sentence(finding: Finding) -> str | None:

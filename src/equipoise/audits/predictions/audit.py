@@ -28,12 +28,14 @@ from equipoise.audits.findings import UncorrectedFinding, rate_and_gap, whole
 from equipoise.audits.predictions import tables
 from equipoise.audits.predictions.config import Config
 from equipoise.audits.predictions.outputs import predict_labels
+from equipoise.audits.predictions.parity import beside_labels
 from equipoise.audits.predictions.tables import effect_sizes, measures_of
 from equipoise.core.finding import Family
 from equipoise.core.groups import Groups
 from equipoise.data import PredictionData, join_predictions, read_predictions
 from equipoise.data.labels import read_labels
 from equipoise.data.problems import listed
+from equipoise.metrics.counts import Counts
 from equipoise.metrics.counts.accuracy import Accuracy, HitRate, hits
 from equipoise.metrics.counts.effect_sizes import SkewSize
 from equipoise.metrics.measure import Measure, measure
@@ -137,7 +139,8 @@ class Predictions(Audit[Config, PredictionData, Design]):
             estimate = measure(design.overall, [Accuracy("accuracy", None)], drawn, seed)[0]
             findings.append(whole(estimate, replace(place, groups=""), Family.DESCRIPTIVE))
         tested, parts = findings_of(counts, [*measures_of(config, counts)], place, resampling, seed)
-        findings += with_folds(tested, classes=counts.classes, determined=counts.determines_target)
+        folded = with_folds(tested, classes=counts.classes, determined=counts.determines_target)
+        findings += self._with_leaves([*folded], counts, config)
         if metrics.effect_sizes is not None:
             effects = effect_sizes(metrics.effect_sizes)
             for version, ranked in design.ranked():
@@ -149,14 +152,32 @@ class Predictions(Audit[Config, PredictionData, Design]):
             k, labels = min(metrics.hit_rate.k, top.codes.shape[1]), take(top, design.rows).values
             units = None if design.units is None else design.units.values
             counted = hits(design.target.values, labels, design.groups, k=k, units=units)
-            findings += rate_and_gap(measure(counted, [HitRate(k)], resampling, seed)[0], place)
+            hit = rate_and_gap(measure(counted, [HitRate(k)], resampling, seed)[0], place)
+            findings += [*hit, *against_rest(hit)]
         unanswered = design.state != "answered"
         if metrics.unanswered_rate is not None and unanswered.any():
             metric = "unanswered_rate"
-            findings.append(
-                state_gap(design, "unanswered", unanswered, metric, place, resampling, seed)
-            )
+            gap = state_gap(design, "unanswered", unanswered, metric, place, resampling, seed)
+            findings += [gap, *against_rest([gap])]
         return Measured(tuple(findings), tables.of_design(design, parts, config))
+
+    @staticmethod
+    def _with_leaves(
+        gaps: Sequence[UncorrectedFinding], counts: Counts, config: Config
+    ) -> list[UncorrectedFinding]:
+        """Add the leaves of gaps, with the labels beside findings of parity."""
+        every = [*gaps, *against_rest(gaps)]
+        if counts.determines_target or not counts.independent:
+            return every
+        return [
+            *beside_labels(
+                every,
+                counts,
+                threshold=config.testing.threshold("demographic_parity") or 0.0,
+                level=config.resampling.level,
+                required=config.parity == "required",
+            )
+        ]
 
     def combine(
         self, config: Config, data: PredictionData, measured: Sequence[Measured]
@@ -165,8 +186,7 @@ class Predictions(Audit[Config, PredictionData, Design]):
         states = Measured(tables={"states": tables.states_of_models(data)})
         every = Measured.together([states, *measured])
         drafts = ((draft, numbers_behind(draft.finding)) for draft in every.findings)
-        gaps = [*once(drafts)]
-        return replace(every, findings=(*gaps, *against_rest(gaps)))
+        return replace(every, findings=tuple(once(drafts)))
 
     def details(
         self,

@@ -175,9 +175,17 @@ class MetricsConfig(Section):
 
 
 class Config(AuditConfig):
-    """The config of an audit of predictions."""
+    """The config of an audit of predictions.
+
+    Attributes
+    ----------
+    parity : str
+        Which findings of parity may lead the report: `added`, where the model adds to the
+        difference that the labels have, or all: `required`, as for the allocation of a good.
+    """
 
     audit: Literal["predictions"]
     data: DataConfig
     models: Models[ModelConfig]
     metrics: MetricsConfig = MetricsConfig()
+    parity: Literal["added", "required"] = "added"
