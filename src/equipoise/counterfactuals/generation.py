@@ -31,7 +31,6 @@ from equipoise.counterfactuals.parts import (
     Shares,
     add_to_rate,
     cost_per_image,
-    key_of,
     part_bytes,
     read_part,
     request_captions,
@@ -39,7 +38,7 @@ from equipoise.counterfactuals.parts import (
 )
 from equipoise.counterfactuals.reading import TABLE, Generated, generated, join_parts
 from equipoise.evidence import RunOptions
-from equipoise.evidence.store import held, read_manifest, write, write_manifest
+from equipoise.evidence.store import held, key_of, read_manifest, write, write_manifest
 from equipoise.models.generators import ControlledGenerator, Sampling
 from equipoise.models.loading import load_generator
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 from collections import Counter
@@ -18,7 +17,7 @@ import pyarrow.parquet as pq
 from equipoise.core.errors import InputError, RunError
 from equipoise.core.files import read_table, table_bytes
 from equipoise.counterfactuals.captions import CaptionSets
-from equipoise.evidence.store import part_name, parts_in, warn_of_damage, write
+from equipoise.evidence.store import key_of, part_name, parts_in, warn_of_damage, write
 from equipoise.models.generators import Sampling
 from equipoise.stats.streams import stream
 
@@ -211,7 +210,7 @@ class Request:
             "model": model,
             "sampling": asdict(sampling),
             "draws": {name: getattr(self, name) for name in ("seed", "shared", "shared_self")},
-            "prompts": hashlib.sha256(json.dumps(rows).encode()).hexdigest(),
+            "prompts": key_of(rows),
             "part": part,
         }
         plain: dict[str, Any] = json.loads(json.dumps(facts))  # as a manifest gives it back
@@ -287,12 +286,6 @@ def _texts(table: Any, columns: tuple[str, ...], count: int) -> list[list[str]]:
     return values
 
 
-def key_of(facts: dict[str, Any], *more: Any) -> str:
-    """Return the digest of facts, and of what else a name is made of."""
-    key = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
-    return hashlib.sha256(json.dumps([key, *more]).encode()).hexdigest() if more else key
-
-
 @dataclass(frozen=True, eq=False)
 class Ledger:
     """The parts of one generation.
@@ -328,7 +321,7 @@ class Ledger:
     def path(self, piece: Piece) -> Path:
         """Return the path of a piece's part: its name has the digest of the key and all draws."""
         rows = [[*row.values()] for row in piece.rows()]
-        return self.folder / part_name(piece.number, key_of(self.facts, rows)[:16])
+        return self.folder / part_name(piece.number, key_of([key_of(self.facts), rows])[:16])
 
     def _is_sound(self, path: Path, images: int) -> bool:
         rows = -1

@@ -6,16 +6,16 @@ import os
 import threading
 import time
 from collections.abc import Callable, Generator, Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from queue import Empty, Full, Queue, SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from equipoise.core.errors import EquipoiseError, MissingExtraError, ModelError, RunError
 from equipoise.evidence.decoding import Decoding, ignore_warnings
 from equipoise.evidence.store import Outcome, Piece
-from equipoise.evidence.working import Asked, Request, RunOptions, Worker, asked
+from equipoise.evidence.working import Asked, Readers, Request, RunOptions, Worker, asked
 from equipoise.models import ModelInfo
 
 if TYPE_CHECKING:
@@ -24,59 +24,26 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 
-# Seconds after which either side looks whether the other still waits. Where Polars is loaded, a
-# signal does not end the wait for a lock.
-_PATIENCE = 0.1
+_END: Any = object()
 
 
 def aside(items: Generator[Item]) -> Generator[Item]:
     """Yield what a generator yields, made in another thread, one item ahead.
 
     An interrupt raises here at once, whatever the generator is doing: Daft hangs where it sees
-    Ctrl-C before Python does. A generator that is given up is closed in its thread, which nobody
-    waits for.
+    Ctrl-C before Python does. A generator that is given up is closed in its thread, which is
+    waited for only a moment.
     """
-    # An item, nothing at the end, or an error.
-    ready: Queue[Any] = Queue(maxsize=1)
     left = threading.Event()
-
-    threading.Thread(
-        target=_hand_over, args=[items, ready, left], name="extraction", daemon=True
-    ).start()
-    try:
-        while True:
-            try:
-                found, error = ready.get(timeout=_PATIENCE)
-            except Empty:
-                continue
-            if error is not None:
-                raise error
-            if not found:
-                return
-            yield from found
-    finally:
-        left.set()
-
-
-def _hand_over(items: Generator[Any], ready: Queue[Any], left: threading.Event) -> None:
-    """Hand over each item, until there is none or nobody waits."""
-
-    def hand(found: tuple[Any, ...], error: BaseException | None = None) -> None:
-        while not left.is_set():
-            with suppress(Full):
-                ready.put((found, error), timeout=_PATIENCE)
-                return
-
-    try:
-        with closing(items):
-            for item in items:
-                hand((item,))
-                if left.is_set():
-                    return
-    except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
-        hand((), error)
-    else:
-        hand(())
+    with Readers(1, left.is_set) as thread:
+        try:
+            ready = thread.submit(next, items, _END)
+            while (item := thread.result(ready)) is not _END:
+                ready = thread.submit(next, items, _END)
+                yield item
+        finally:
+            left.set()
+            thread.submit(items.close)
 
 
 # Daft and Ray tell their makers about each use unless these are set before they are imported.

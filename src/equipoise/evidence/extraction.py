@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -31,7 +29,7 @@ from equipoise.evidence.store import (
     failure_table,
     failures_of,
     held,
-    ids_digest,
+    key_of,
     parts_in,
     read_manifest,
     read_rows,
@@ -88,8 +86,8 @@ class Extraction:
     def table(self) -> pa.Table:
         """One row per image without failure, in the order of ids.
 
-        `image_id`, and `embedding`, `scores` or `probabilities` (a fixed-size list of float32) or
-        `answer` (a string).
+        `image_id`, and `embedding`, `scores` or `probabilities` (a fixed-size list of float32),
+        `answer` (a string) or `map` (a struct of `cells`, `frame` and `grid`).
 
         Raises
         ------
@@ -295,11 +293,12 @@ def extracted(
         "question": request.question,
         "features": request.features,
         "decoding": settings.decoding.facts,
-        "ids": ids_digest(pictures),
+        "ids": key_of(pictures.ids.tolist()),
         "crops": crops_digest(pictures),
         "part": settings.part,
+        **request.facts,
     }
-    key = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+    key = key_of(facts)
     folder = Path(store) / request.table / key[:16]
     info = asdict(engine.info)
     versions = {name: version(name) for name in ("daft", "pillow", "pyarrow")}
@@ -461,7 +460,7 @@ def pending(  # noqa: PLR0913 - all of them decide
     Pending
     """
     wanted: dict[str, Any] = {
-        "ids": ids_digest(pictures),
+        "ids": key_of(pictures.ids.tolist()),
         "crops": crops_digest(pictures),
         "question": question,
         "features": features,

@@ -204,9 +204,9 @@ def read_manifest(folder: Path) -> Mapping[str, Any]:
     return facts if isinstance(facts, dict) else {}
 
 
-def ids_digest(pictures: Pictures) -> str:
-    """Return the SHA-256 of the ids of a set."""
-    return hashlib.sha256(json.dumps(pictures.ids.tolist()).encode()).hexdigest()
+def key_of(facts: Any) -> str:
+    """Return the SHA-256 of facts that JSON holds; the order of their names does not matter."""
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
 def crops_digest(pictures: Pictures) -> str | None:
@@ -282,7 +282,7 @@ def digest_of(key: str, pictures: Pictures, contents: Sequence[str]) -> str:
     """
     crops = [None] * len(pictures) if pictures.crops is None else pictures.crops.tolist()
     rows = [*zip(pictures.ids.tolist(), crops, contents, strict=True)]
-    return hashlib.sha256(json.dumps([key, rows]).encode()).hexdigest()[:16]
+    return key_of([key, rows])[:16]
 
 
 def failures_of(path: Path) -> list[Failure]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ import pyarrow as pa
 from equipoise.core.arrays import Floats, Floats32
 from equipoise.core.errors import InputError, ModelError
 from equipoise.core.files import read_table, table_bytes
-from equipoise.evidence.store import warn_of_damage, write
+from equipoise.evidence.store import key_of, warn_of_damage, write
 from equipoise.evidence.working import RunOptions
 from equipoise.evidence.zero_shot import Prompts, class_vectors
 
@@ -181,8 +180,7 @@ def _computed(model: DualEncoder, texts: list[str]) -> Floats32:
 
 def _digest(model: DualEncoder, texts: Sequence[str]) -> str:
     """Return the SHA-256 of everything that decides the vectors of texts."""
-    content = json.dumps([_VERSION, model.info.key, texts], ensure_ascii=True).encode()
-    return hashlib.sha256(content).hexdigest()
+    return key_of([_VERSION, model.info.key, texts])
 
 
 def _read(path: Path, texts: list[str]) -> Floats32 | None:

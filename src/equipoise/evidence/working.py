@@ -7,9 +7,9 @@ import json
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from queue import SimpleQueue
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
@@ -25,15 +25,20 @@ from equipoise.evidence.pictures import Pictures, packed
 from equipoise.evidence.store import FAILURES_KEY, Failure, Outcome, Piece, digest_of
 from equipoise.models import Answerer, Classifier, DualEncoder, ModelInfo, PairScorer, load_model
 
-Table = Literal["embeddings", "scores", "probabilities", "answers"]
+Table = Literal["embeddings", "scores", "probabilities", "answers", "activations"]
 
 COLUMNS: dict[str, str] = {
     "embeddings": "embedding",
     "scores": "scores",
     "probabilities": "probabilities",
     "answers": "answer",
+    "activations": "map",
 }
 """The column that holds what the model gave, by table."""
+
+_MAP = [("cells", pa.list_(pa.float32())), ("frame", pa.list_(pa.float64()))]
+CELLS = {"answers": pa.string(), "activations": pa.struct([*_MAP, ("grid", pa.list_(pa.int64()))])}
+"""Types of columns that hold no vectors, by table."""
 
 
 @dataclass(frozen=True)
@@ -68,19 +73,22 @@ class Request:
     Attributes
     ----------
     table : str
-        ``embeddings``, ``scores``, ``probabilities`` or ``answers``.
+        ``embeddings``, ``scores``, ``probabilities``, ``answers`` or ``activations``.
     texts : tuple of str
         What `scores` are about.
     question : str
         What `answers` answer.
     features : bool
         Whether embeddings are a classifier's features.
+    facts : mapping
+        What else decides the values, as JSON holds it.
     """
 
     table: Table
     texts: tuple[str, ...] = ()
     question: str = ""
     features: bool = False
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Check what is asked.
@@ -102,9 +110,9 @@ class Asked:
     ----------
     info : ModelInfo
     names : tuple of str
-        What the columns of the values are: texts, or labels; () for embeddings and answers.
+        What the columns of the values are: texts, or labels; () for other tables.
     call : callable
-        From images to values: an array with a row per image, or a list of texts.
+        From ids and images to values: an array with a row per image, or a list of texts or maps.
     width : int or None
         Length of a row where it is known beforehand.
     table : str
@@ -114,7 +122,7 @@ class Asked:
 
     info: ModelInfo
     names: tuple[str, ...]
-    call: Callable[[Sequence[Any]], Any]
+    call: Callable[[Sequence[str], Sequence[Any]], Any]
     width: int | None
     table: Table
     open: Callable[[], Any] = lambda: None
@@ -124,25 +132,28 @@ class Asked:
         """Most images given to the model at once: the same on every machine of this kind."""
         return 256 if self.info.device.startswith("cuda") else 32
 
-    def values(self, images: Sequence[Any]) -> np.ndarray[Any, Any]:
+    def values(self, ids: Sequence[str], images: Sequence[Any]) -> np.ndarray[Any, Any]:
         """Return what the model gives for images.
 
         Returns
         -------
-        ndarray of float32, shape (n, width), or of str objects, shape (n,)
+        ndarray of float32, shape (n, width), or of objects, shape (n,)
 
         Raises
         ------
         ModelError
             When it is not of the form that its kind of model promises.
         """
-        found = self.call(images)
-        if self.table == "answers":
-            if len(found) != len(images) or not all(isinstance(text, str) for text in found):
-                raise FormError(f"{self.info.name} gave {len(found)} answers for {len(images)}.")
-            texts = self.empty(len(images))
-            texts[:] = [text.encode("utf-8", "replace").decode() for text in found]
-            return texts
+        found = self.call(ids, images)
+        if self.table in CELLS:
+            kind = str if self.table == "answers" else dict
+            if len(found) != len(images) or not all(isinstance(cell, kind) for cell in found):
+                raise FormError(
+                    f"{self.info.name} gave {len(found)} {self.table} for {len(images)}."
+                )
+            cells = self.empty(len(images))
+            cells[:] = found
+            return cells
         values = np.asarray(found, dtype=np.float32)
         wanted = (len(images), *(() if self.width is None else (self.width,)))
         if values.ndim != 2 or values.shape[: len(wanted)] != wanted:
@@ -154,8 +165,11 @@ class Asked:
 
     def arrow(self, values: np.ndarray[Any, Any]) -> pa.Array:
         """Return values as a column."""
+        cells = values.tolist()
         if self.table == "answers":
-            return pa.array(values.tolist(), pa.string())
+            cells = [text.encode("utf-8", "replace").decode() for text in cells]
+        if self.table in CELLS:
+            return pa.array(cells, CELLS[self.table])
         flat = pa.array(np.ascontiguousarray(values, dtype=np.float32).ravel())
         return pa.FixedSizeListArray.from_arrays(flat, values.shape[1])
 
@@ -174,7 +188,7 @@ class Asked:
 
     def empty(self, images: int = 0) -> np.ndarray[Any, Any]:
         """Return values to be filled."""
-        if self.table == "answers":
+        if self.table in CELLS:
             return np.empty(images, dtype=object)
         return np.empty((images, self.width or 1), dtype=np.float32)
 
@@ -184,13 +198,15 @@ class FormError(ModelError):
 
 
 def asked(model: Any, request: Request) -> Asked:
-    """Return a model with what it is asked.
+    """Return a model with what it is asked; one that was asked already stays as it is.
 
     Raises
     ------
     ModelError
         When this kind of model cannot be asked that.
     """
+    if isinstance(model, Asked):
+        return model
     info, table = model.info, request.table
     call: Callable[[Sequence[Any]], Any]
     names: tuple[str, ...] = ()
@@ -211,7 +227,7 @@ def asked(model: Any, request: Request) -> Asked:
             f"{info.name} ({info.family}) gives no {table}. To do: name a model of another kind"
         )
     late = getattr(model, "open", lambda: None)
-    return Asked(info, names, call, len(names) or width, table, late)
+    return Asked(info, names, lambda _, images: call(images), len(names) or width, table, late)
 
 
 Found = TypeVar("Found")
@@ -381,8 +397,9 @@ class Worker:
                 raise StoppedError
             contents += [seen.content for seen in batch]
             images = [(seen.name, seen.image) for seen in batch if seen.image is not None]
-            found, reasons = self._values([image for _, image in images])
-            told = [*zip([name for name, _ in images], reasons, strict=True)]
+            names = [name for name, _ in images]
+            found, reasons = self._values(names, [image for _, image in images])
+            told = [*zip(names, reasons, strict=True)]
             sound = [name for name, reason in told if reason is None]
             if self.asked.table == "probabilities":
                 info = self.asked.info
@@ -402,7 +419,7 @@ class Worker:
         table = pa.table({"image_id": pa.array(ids, pa.string()), column: cells})
         data = table_bytes(
             table.replace_schema_metadata({FAILURES_KEY: facts.encode()}),
-            compression="zstd" if self.asked.table == "answers" else "none",
+            compression="zstd" if self.asked.table in CELLS else "none",
             use_dictionary=False,
         )
         return Outcome(
@@ -452,21 +469,23 @@ class Worker:
         except ImageError as error:
             return _Seen(name, content, None, Failure(name, "decode", error.reason))
 
-    def _values(self, images: list[Any]) -> tuple[np.ndarray[Any, Any], list[str | None]]:
+    def _values(
+        self, ids: list[str], images: list[Any]
+    ) -> tuple[np.ndarray[Any, Any], list[str | None]]:
         """Return the values of the images that have some; and a reason, or None, for each."""
         if not images:
             return self.asked.empty(), []
         try:
-            values = self.asked.values(images)
+            values = self.asked.values(ids, images)
         except FormError:
             raise
         except Exception as error:  # noqa: BLE001 - a model may raise anything over one image
             if len(images) == 1:
                 return self.asked.empty(), [_reason(error)]
-            found = [self._values([image]) for image in images]
+            found = [self._values([id_], [image]) for id_, image in zip(ids, images, strict=True)]
             reasons = [reason for _, reasons in found for reason in reasons]
             return self.asked.stacked([values for values, _ in found]), reasons
-        if self.asked.table == "answers":
+        if self.asked.table in CELLS:
             return values, [None] * len(images)
         finite = np.isfinite(values).all(axis=1)
         return values[finite], [None if sound else _NOT_FINITE for sound in finite]

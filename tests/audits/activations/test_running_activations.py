@@ -9,9 +9,9 @@ import pytest
 from PIL import Image
 
 from equipoise import audits, report
-from equipoise.audits.activations import maps
 from equipoise.audits.config import parse_config
 from equipoise.core import ConfigError, ModelError, Verdict
+from equipoise.explain import maps
 from equipoise.explain.overlays import SIDE
 from equipoise.planted.scenes.render import render
 from tools.planted.measures import load_cnn
@@ -143,31 +143,25 @@ def test_regions_are_blurred_in_pictures_and_in_nothing_else(pictures, reader, t
     assert (gone["i001"] == after["i001"]).all()
 
 
-def test_maps_are_kept_and_a_stopped_run_goes_on(pictures, reader, tmp_path, monkeypatch):
-    models = {"glyph": {"model": reader("glyph")}}
-    asked = tmp_path / "store"
-    real, calls = maps._run, [0]
+def test_maps_are_kept(pictures, reader, tmp_path, monkeypatch):
+    real, calls = maps.activation_maps, []
 
-    def stopped(*args):
-        calls[0] += 1
-        if calls[0] == 2:
-            raise KeyboardInterrupt
-        return real(*args)
+    def counted(model, images, *args, **how):
+        calls.append(len(images))
+        return real(model, images, *args, **how)
 
-    monkeypatch.setattr(maps, "_run", stopped)
-    with pytest.raises(KeyboardInterrupt):
-        run(pictures, models, asked, part=24)
-    assert len([*asked.glob("activations/*/part-*.parquet")]) == 1
-    first = run(pictures, models, asked, part=24)
-    assert calls[0] == 4  # the part that was done is not done again
-    again = run(pictures, models, asked, part=24)
-    assert calls[0] == 4
+    monkeypatch.setattr(maps, "activation_maps", counted)
+    section = {"model": reader("glyph")}
+    first = run(pictures, {"glyph": section}, tmp_path / "store", part=24)
+    again = run(pictures, {"glyph": section}, tmp_path / "store", part=24)
+    assert calls == [24] * 3
     assert again.findings == first.findings
-    other = run(
-        pictures, {"glyph": {"model": reader("glyph"), "method": "layercam"}}, asked, part=24
-    )
-    assert calls[0] == 7
-    assert other.findings[0].value != first.findings[0].value
+    for change in ({"method": "layercam"}, {"target": LABELS[0]}):
+        calls.clear()
+        models = {"glyph": section | change}
+        other = run(pictures, models, tmp_path / "store", part=24, min_group_size=2)
+        assert calls == [24] * 3
+        assert other.findings[0].value != first.findings[0].value
 
 
 def test_what_cannot_be_asked_is_told_before_anything_runs(pictures, reader, tmp_path):
@@ -178,8 +172,6 @@ def test_what_cannot_be_asked_is_told_before_anything_runs(pictures, reader, tmp
         run(pictures, {"m": {"model": reader("glyph"), "question": "who ?"}}, store)
     with pytest.raises(ModelError, match=r"has no layers that can be looked into"):
         run(pictures, {"m": {"model": load_cnn("null")}}, store)
-    with pytest.raises(
-        ModelError, match=r"no image has a map; the first is 'i000': ModelError: rea"
-    ):
+    with pytest.raises(ModelError, match=r"failed on each of .*'i000': ModelError: reads"):
         run(pictures, {"m": {"model": reader("glyph"), "layer": "nowhere"}}, store)
     assert not [*store.glob("activations/*/part-*.parquet")]  # it is tried again

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 
 from equipoise.audits.columns import numbers_of
 from equipoise.audits.group_sizes import groups_by
 from equipoise.audits.outputs import LiveModels
 from equipoise.core.arrays import AnyArray, Floats, Integers, Objects
-from equipoise.core.errors import ConfigError, DataError, InputError, ModelError
-from equipoise.core.files import read_table, table_bytes
+from equipoise.core.errors import ConfigError, DataError, InputError
 from equipoise.data import ArraySource, Vectors, load_items, load_vectors
 from equipoise.data.labels import Items
 from equipoise.data.outputs import Outputs
-from equipoise.evidence.decoding import Decoding, ImageError, decode
-from equipoise.evidence.store import digest_of, ids_digest, locked, part_name, warn_of_damage, write
+from equipoise.evidence.decoding import decode
+from equipoise.evidence.extraction import Extraction, Settings, extracted
+from equipoise.evidence.store import key_of
+from equipoise.evidence.working import Asked, Request
 from equipoise.models.protocols import Offer
 
 if TYPE_CHECKING:
@@ -33,164 +30,50 @@ if TYPE_CHECKING:
     from equipoise.evidence.pictures import Pictures
 
 
-# Raised whenever the same images, model and settings would give other maps than before.
-_FORMAT = 1
+# Images in a part, unless the config sets their number.
 _PART = 64
 
-ROWS = pa.schema(
-    [("id", pa.string()), ("map", pa.list_(pa.float32())), ("frame", pa.list_(pa.float64())),
-     ("grid", pa.list_(pa.int64())), ("stage", pa.string()), ("reason", pa.string())]
-)  # fmt: skip
 
+def _maps(
+    model: Any, section: ModelConfig, pictures: Pictures, targets: Sequence[str], models: LiveModels
+) -> Extraction:
+    """Return the maps of pictures: what lies in the store is read, the rest is made.
 
-@dataclass(frozen=True)
-class _MapRun:
-    """Maps of pictures by one model: what lies in the store is read, the rest is made.
-
-    Attributes
-    ----------
-    model : object
-    section : ModelConfig
-    pictures : Pictures
-    targets : tuple of str
-        One for each picture, in their order.
+    Raises
+    ------
+    ModelError
+        When maps cannot be made of the model, or of no image.
+    DataError
+        When more images fail than may.
     """
-
-    model: Any
-    section: ModelConfig
-    pictures: Pictures
-    targets: tuple[str, ...]
-
-    def maps(self, models: Models) -> tuple[pa.Table, Path]:
-        """Return the maps as a table of `ROWS`, and their folder.
-
-        `stage` and `reason` say why an image has no map.
-
-        Raises
-        ------
-        ModelError
-            When maps cannot be made of the model, or of no image.
-        DataError
-            When more images fail than may.
-        """
-        size, progress = models.config.extraction.part or _PART, models.progress
-        section, n = self.section, len(self.pictures)
-        facts = {
-            "format": _FORMAT, "model": self.model.info.key, "decoding": Decoding().facts,
-            "method": section.method, "layer": section.layer, "question": section.question,
-            "ids": ids_digest(self.pictures),
-            # Maps made before the size could be chosen lie in a folder whose key does not name it.
-            **({} if size == _PART else {"part": size}),
-        }  # fmt: skip
-        key = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
-        folder = models.store / "activations" / key[:16]
-        parts = []
-        with locked(folder):
-            for number, start in enumerate(range(0, n, size)):
-                if progress is not None:
-                    progress("maps", start, n)
-                places = [*range(start, min(start + size, n))]
-                own = replace(
-                    self,
-                    pictures=self.pictures.take(places),
-                    targets=self.targets[start : start + size],
-                )
-                parts.append(own.part(key, folder, number))
-        table = pa.concat_tables(parts)
-        self._check(table, models.config.extraction.max_failures)
-        return table, folder
-
-    def _check(self, table: pa.Table, max_failures: float) -> None:
-        failed = [row for row in table.select(["id", "reason"]).to_pylist() if row["reason"]]
-        first = f"the first is {failed[0]['id']!r}: {failed[0]['reason']}" if failed else ""
-        if len(failed) == len(table):
-            raise ModelError(f"{self.model.info.name}: no image has a map; {first}")
-        if len(failed) > max_failures * len(table):
-            raise DataError(
-                f"{len(failed)} of {len(table)} images have no map; {first}",
-                file=self.pictures.name,
-                fix="repair these images, or raise extraction.max_failures to do without them",
-            )
-
-    def part(self, key: str, folder: Path, number: int) -> pa.Table:
-        """Return one part: read where it is there, whole and made of the same bytes."""
-        data = [_read_picture(self.pictures, place) for place in range(len(self.pictures))]
-        named = [
-            f"{hashlib.sha256(each).hexdigest() if isinstance(each, bytes) else ''} {target}"
-            for each, target in zip(data, self.targets, strict=True)
-        ]
-        path = folder / part_name(number, digest_of(key, self.pictures, named))
-        try:
-            return read_table(path, schema=ROWS)
-        except FileNotFoundError:
-            pass
-        except (OSError, pa.ArrowException):
-            warn_of_damage(path)
-        rows = self._rows(data)
-        table = pa.Table.from_pylist(rows, ROWS)
-        # What a model failed on is tried again: the cause may be gone, such as a full memory.
-        if all(row["stage"] != "model" for row in rows):
-            write(path, table_bytes(table))
-        return table
-
-    def _rows(self, data: Sequence[bytes | str]) -> list[dict[str, Any]]:
-        images: dict[int, Any] = {}
-        failed: dict[int, tuple[str, str]] = {}
-        for place, each in enumerate(data):
-            crop = None if self.pictures.crops is None else self.pictures.crops[place]
-            if isinstance(each, str):
-                failed[place] = "read", each
-                continue
-            try:
-                images[place] = decode(each, Decoding(), crop)
-            except ImageError as error:
-                failed[place] = "decode", error.reason
-        try:
-            made = _run(self, images)
-        except Exception:  # noqa: BLE001 - each image is tried by itself
-            made = {}
-            for place, image in images.items():
-                try:
-                    made |= _run(self, {place: image})
-                except Exception as error:  # noqa: BLE001 - a failure of this image, counted
-                    failed[place] = "model", f"{type(error).__name__}: {error}"
-        rows = []
-        for place, name in enumerate(self.pictures.ids.tolist()):
-            stage, reason = failed.get(place, ("", ""))
-            row = {"id": name, "stage": stage, "reason": reason}
-            if place in made:
-                map_, frame = made[place]
-                row |= {"map": map_.ravel(), "frame": frame, "grid": [*map_.shape]}
-            rows.append(row)
-        return rows
-
-
-def _read_picture(pictures: Pictures, place: int) -> bytes | str:
-    try:
-        return pictures.read(place)
-    except OSError as error:
-        return error.strerror or str(error)
-
-
-def _run(run: _MapRun, images: Mapping[int, Any]) -> dict[int, Any]:
-    """Return the map and frame of each image."""
     from equipoise.explain.maps import activation_maps
 
-    if not images:
-        return {}
-    section = run.section
-    maps = activation_maps(
-        run.model,
-        [*images.values()],
-        [run.targets[place] for place in images],
-        question=section.question,
-        method=section.method,
-        layer=section.layer,
+    by_id = dict(zip(pictures.ids.tolist(), targets, strict=True))
+
+    def call(ids: Sequence[str], images: Sequence[Any]) -> list[dict[str, Any]]:
+        maps = activation_maps(
+            model,
+            images,
+            [by_id[each] for each in ids],
+            question=section.question,
+            method=section.method,
+            layer=section.layer,
+        )
+        if not np.isfinite(maps.maps).all():
+            raise InputError("the model gave a map that is not finite")
+        return [
+            {"cells": map_.ravel(), "frame": frame, "grid": [*map_.shape]}
+            for map_, frame in zip(maps.maps, maps.frames.tolist(), strict=True)
+        ]
+
+    facts = {"method": section.method, "layer": section.layer, "targets": key_of(targets)}
+    options = models.config.extraction
+    settings = Settings(
+        part=options.part or _PART, max_failures=options.max_failures, progress=models.progress
     )
-    if not np.isfinite(maps.maps).all():
-        raise InputError("the model gave a map that is not finite")
-    rows = zip(maps.maps, maps.frames.tolist(), strict=True)
-    return dict(zip(images, rows, strict=True))
+    asked = Asked(model.info, (), call, None, "activations")
+    request = Request("activations", question=section.question, facts=facts)
+    return extracted(request, pictures, asked, models.store, settings)
 
 
 _OFFERS: tuple[Offer, ...] = ("classifier", "encoder", "scorer", "answerer")
@@ -365,24 +248,22 @@ def _make(
             scoring(model, targets, question=section.question)
         except InputError as error:
             raise ConfigError(f"models.{name}: {error}") from None
-        table, folder = _MapRun(model, section, pictures, targets).maps(models)
-        whole = table.filter(pa.compute.equal(table["stage"], ""))
-        grids = {tuple(grid) for grid in whole["grid"].to_pylist()}
+        run = _maps(model, section, pictures, targets, models)
+        cells = run.table["map"].combine_chunks()
+        grids = {tuple(grid) for grid in cells.field("grid").to_pylist()}
         if len(grids) != 1:
             raise DataError(
                 f"models.{name}: maps of {len(grids)} sizes; the model takes images of any size",
                 fix="cut or resize the images to one size",
             )
-        maps, frames = (np.stack(whole[column].to_numpy()) for column in ("map", "frame"))
-        digest = hashlib.sha256()
-        for column in ("id", "map", "frame"):
-            digest.update(repr(whole[column].to_pylist()).encode())
-        file = {"sha256": digest.hexdigest(), "bytes": whole.nbytes, "rows": len(whole)}
+        maps, frames = (
+            np.stack(cells.field(key).to_numpy(zero_copy_only=False)) for key in ("cells", "frame")
+        )
+        failures = (run.failures[column].to_pylist() for column in ("image_id", "stage"))
         more: dict[str, Any] = {
-            "failed": {row["id"]: row["stage"] for row in table.to_pylist() if row["stage"]},
-            "info": asdict(model.info), "inputs": {f"evidence/activations/{folder.name}": file},
+            "failed": dict(zip(*failures, strict=True)), "info": run.info, "inputs": run.inputs,
         }  # fmt: skip
-        ids, (grid,) = whole["id"].to_pylist(), grids
+        ids, (grid,) = run.table["image_id"].to_pylist(), grids
     else:
         ids, grid = pictures.ids.tolist(), (1, 1)
         maps, frames = np.ones((n, 1), np.float32), np.tile([0.0, 0.0, 1e9, 1e9], (n, 1))
