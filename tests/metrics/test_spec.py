@@ -17,6 +17,7 @@ OPTIONAL = {
     "neutral",
     "fold",
     "mirror",
+    "rest",
     "symbol",
     "group_label",
     "group_metric",

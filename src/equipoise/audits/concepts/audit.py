@@ -350,9 +350,11 @@ def _measure(
     if config.hit_rate is None or version.changes:
         return []
     drawn = resampling_of(config, len(config.models) * len(config.data.groups))
+    others = (model.matrix.column(name)[data.rows.image] for name in model.other_classes)
     estimate = concept_hit_rate(
-        scores, labels, cut.groups, k=config.hit_rate, units=units, resampling=drawn, rng=seed
-    )
+        scores, labels, cut.groups, k=config.hit_rate, others=others, units=units,
+        resampling=drawn, rng=seed,
+    )  # fmt: skip
     return rate_and_gap(estimate, results.place_of(design, "default"))
 
 

@@ -147,11 +147,15 @@ class ModelConfig(RunConfig, MatrixConfig):
         one named as a synset ("dress.n.01") the synset's.
     score : str
         Of a dual encoder: the cosine, the model's own logit, or that logit's sigmoid.
+    all_classes : bool
+        The concepts that are measured are all classes of the model, so that `hit_rate` may rank
+        them alone.
     """
 
     templates: Templates = "plain"
     words: Mapping[Text, Columns] = Field(default_factory=dict)
     score: Literal["cosine", "logit", "sigmoid"] = "cosine"
+    all_classes: bool = False
 
     @model_validator(mode="after")
     def _one_source(self) -> ModelConfig:

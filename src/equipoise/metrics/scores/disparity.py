@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
@@ -133,8 +133,6 @@ def _group_value(results: ConceptResults, g: int, concepts: Booleans, note: str)
 
 
 HALL_RULE = "[Hall]'s protocol has its own rule: the interval against 0; see `low` and `high`"
-
-_ROWS_AT_ONCE = 4096
 
 
 def concept_disparity(  # noqa: PLR0913 - the choices of the assessment, all with defaults
@@ -316,6 +314,7 @@ def concept_hit_rate(
     groups: Any,
     *,
     k: int = 5,
+    others: Iterable[Any] = (),
     units: Any = None,
     resampling: Resampling | None = DEFAULT,
     rng: Seed = 0,
@@ -327,7 +326,9 @@ def concept_hit_rate(
     scores, labels, groups, units, resampling, rng
         As in `concept_disparity`. Images without a label are left out and counted.
     k : int
-        Ties at the k-th score go to the first columns.
+        Less than the number of classes. Equal scores go to the first columns.
+    others : iterable of array-like, each of shape (n,)
+        Scores of the model's classes beside the concepts, which take places among the k as well.
 
     Returns
     -------
@@ -341,18 +342,27 @@ def concept_hit_rate(
     """
     data = read_concepts(scores, labels, groups)
     many = len(data.names)
-    if not 1 <= k <= many:
-        raise InputError(f"k={k}: expected 1 to {many}, the number of concepts")
+    rest = [*others]
+    if not 1 <= k < many + len(rest):
+        raise InputError(
+            f"k={k}: expected 1 to {many + len(rest) - 1}, less than the number of classes: among "
+            "as many, every image is a hit"
+        )
     data.block(0, many)  # checked
     values, shown = (one.block(0, many).T for one in (data.scores, data.labels))
-    hits = []
-    for start in range(0, len(values), _ROWS_AT_ONCE):
-        some = slice(start, start + _ROWS_AT_ONCE)
-        falling = np.argsort(-values[some].astype(np.float64), axis=1, kind="stable")
-        hits.append(np.take_along_axis(shown[some], falling[:, :k], axis=1).any(axis=1))
+    # A hit has fewer than k classes above its best true one; equal scores go to first columns.
+    best = np.where(shown, values, -np.inf).max(axis=1, initial=-np.inf)
+    first = np.argmax(shown & (values == best[:, None]), axis=1)
+    above = (values > best[:, None]).sum(axis=1)
+    above += ((values == best[:, None]) & (np.arange(many) < first[:, None])).sum(axis=1)
+    for column in rest:
+        other = np.asarray(column)
+        if other.shape != best.shape or not np.isfinite(other[data.rows]).all():
+            raise InputError(f"others: expected {len(best)} finite scores for each class")
+        above += other > best
     counts = count(
         np.where(shown.any(axis=1), "hit", ""),
-        np.where(np.concatenate(hits), "hit", "miss"),
+        np.where(above < k, "hit", "miss"),
         groups,
         units=units,
     )
