@@ -70,6 +70,8 @@ class MetricSpec:
         Whether groups have a value per class, so that a finding without a class is a summary.
     of_models : bool
         Whether its findings compare models, and are corrected together.
+    of_base_rates : bool
+        Whether the groups' base rates decide it where each group holds one true class only.
     harm : "higher", "lower", "either" or None
         Which side of the chance level is worse; of a rate, which side of the rate. None: neither.
     groups_harm : "lower" or "higher"
@@ -122,6 +124,7 @@ class MetricSpec:
     rate: bool = False
     of_class: bool = False
     of_models: bool = False
+    of_base_rates: bool = False
     harm: Harm | None = "higher"
     groups_harm: Literal["lower", "higher"] = "lower"
     group_label: str = ""

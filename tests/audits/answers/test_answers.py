@@ -221,3 +221,18 @@ def test_a_model_that_declines_everything_is_a_result(tmp_path):
     assert found["refused_rate"].verdict is Verdict.DISPARITY
     assert "answers" not in result.tables
     write(result, tmp_path)
+
+
+def test_a_model_that_names_every_group_rightly_is_not_condemned():
+    right = answers({"man": N}, {"woman": N})
+    groups = images().with_columns(sex=pl.Series(["man"] * N + ["woman"] * N))
+    result = run(right, frame=groups, data={"groups": ["sex"], "target": "sex"})
+    assert not [one.metric for one in result.findings if one.verdict is Verdict.DISPARITY]
+    gaps = [one for one in result.findings if one.metric == "answer_gap"]
+    assert {one.value for one in gaps} == {1.0}
+    assert all("without mistakes" in one.reason for one in gaps)
+    assert pick(result, "accuracy_gap").tested
+    wrong = answers({"man": N - 20, "woman": 20}, {"woman": N})
+    result = run(wrong, frame=groups, data={"groups": ["sex"], "target": "sex"})
+    found = {one.metric for one in result.findings if one.verdict is Verdict.DISPARITY}
+    assert found == {"accuracy_gap"}

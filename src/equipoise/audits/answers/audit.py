@@ -24,8 +24,10 @@ from equipoise.audits.engines.labels import (
     compared,
     groups_of,
     notes_of_rows,
+    notes_of_targets,
     state_gap,
     widest_part,
+    with_folds,
 )
 from equipoise.audits.findings import (
     Place,
@@ -263,7 +265,13 @@ class Answers(Audit[Config, AnswersData, AnswersDesign]):
         place = design.place(self.name, config.resampling.level, design.shown)
         drafts: list[UncorrectedFinding] = []
         if not design.silent:
-            drafts += map(_spread_aside, _answered(design, place, resampling))
+            answered = map(_spread_aside, _answered(design, place, resampling))
+            whole_list = RARER not in design.pooled.classes
+            drafts += with_folds(
+                answered,
+                classes=design.pooled.classes if whole_list else (),
+                determined=design.determined,
+            )
         if not design.leads:
             why = "raw texts, shown beside their normalised form, which is tested"
             shown = (without_verdict(draft, why) for draft in drafts if not draft.finding.subject)
@@ -332,6 +340,7 @@ class Answers(Audit[Config, AnswersData, AnswersDesign]):
         self, config: Config, data: AnswersData, designs: Sequence[AnswersDesign]
     ) -> Iterable[str]:
         """Return the notes on rows without an answer, and on answers that are pooled."""
+        yield from notes_of_targets(designs)
         yield (
             "Shares of an answer are of the rows that have one; rows without an answer are "
             "compared by themselves."
@@ -467,8 +476,6 @@ def _gaps(
         about = direction("share of answers", f"“{shortened(finding.subject)}”", finding.by_group)
         named = draft.changed(direction=about)
         why = "" if finding.subject in frequent else "many different answers together"
-        if len(own) == len(counts.classes) == 2 and finding.subject == own[1].subject:
-            why = f"the same gap as of {shortened(own[0].subject)}, which is tested"
         yield without_verdict(named, why) if why else named
 
 
@@ -487,8 +494,7 @@ def _unanswered(
         about = direction(metric, "", draft.finding.by_group)
         draft = draft.changed(subject="", family=Family.COMPOSITE, direction=about)
         same = state != "unanswered" and len(kinds) == 1
-        why = "the same rows as unanswered_rate, which is tested"
-        yield without_verdict(draft, why) if same else draft
+        yield replace(draft, fold=("unanswered_rate", "")) if same else draft
 
 
 def _against_figure(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -90,6 +91,12 @@ class LabelDesign:
         """Rows in no group, by the attributes that they lack."""
         known = self.data.coded_attributes
         return lacking({name: known[name].codes[self.rows] for name in self.groups.attributes})
+
+    @cached_property
+    def determined(self) -> bool:
+        """Whether every group holds one true class only: a model without mistakes differs too."""
+        known = (self.target.codes >= 0) & (self.label.codes >= 0) & (self.groups.codes >= 0)
+        return bool(known.any()) and self.counts.determines_target
 
     @cached_property
     def counts(self) -> Counts:
@@ -184,6 +191,17 @@ def notes_of_rows(models: Mapping[str, ModelPredictions]) -> Iterator[str]:
                 yield f"{name}: {n} labelled rows {what}."
 
 
+def notes_of_targets(designs: Iterable[LabelDesign]) -> Iterator[str]:
+    """Yield which groups determine the target, and what follows from it."""
+    for name in dict.fromkeys(one.groups.name for one in designs if one.determined):
+        yield (
+            f"{name}: the groups determine the target. A model without mistakes gives them "
+            "different labels, so shares of labels get no verdict, and accuracy is tested over all "
+            "rows only. Differences in accuracy say which classes are found less often: bias "
+            "against people only where the target is an attribute of people, such as gender."
+        )
+
+
 def findings_of(
     counts: Counts,
     measures: Sequence[Measure],
@@ -242,8 +260,12 @@ def widest_part(some: Sequence[Part]) -> Part:
     return max(some, key=lambda part: -1.0 if math.isnan(part.value) else part.value)
 
 
-# What the groups' base rates decide where each group holds one class only.
-_BASE_RATES = ("demographic_parity", "selection_rate", "precision", "negative_predictive_value")
+def _follows_base_rates(finding: Finding) -> bool:
+    """Whether base rates decide a finding where each group holds one true class only."""
+    if spec_of(finding.metric).of_base_rates:
+        return True
+    formulation = json.loads(finding.parameters).get("formulation", "separation")
+    return bool(formulation != "separation")
 
 
 def with_folds(
@@ -263,7 +285,7 @@ def with_folds(
     for draft in drafts:
         metric, subject = draft.finding.metric, draft.finding.subject
         spec = spec_of(metric)
-        if determined and metric in _BASE_RATES:
+        if determined and _follows_base_rates(draft.finding):
             why = "the groups determine the target: a model without mistakes has this gap too"
             yield without_verdict(draft, why)
         elif spec.fold:

@@ -18,6 +18,7 @@ from equipoise.audits.engines.labels import (
     findings_of,
     groups_of,
     notes_of_rows,
+    notes_of_targets,
     numbers_behind,
     once,
     state_gap,
@@ -223,15 +224,9 @@ class Predictions(Audit[Config, PredictionData, Design]):
     ) -> Iterable[str]:
         """Return the notes on the data and on how groups and classes go together."""
         yield from notes_of_rows(data.models)
+        yield from notes_of_targets(designs)
         yield from _unused(data)
         for design in designs:
-            if design.counts.determines_target:
-                yield (
-                    f"{design.groups.name}: the groups determine the target, so accuracy is "
-                    "tested over all rows only, not also within each true class. Differences "
-                    "between them say which classes are found less often: bias against people "
-                    "only where the target is an attribute of people, such as gender."
-                )
             facts = data.counts["models"][design.model]["versions"][design.version]
             if outside := facts.get("choices_outside"):
                 key = f"models.{design.model}"

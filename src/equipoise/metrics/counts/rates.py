@@ -754,6 +754,7 @@ register(
     ),
     _rate(
         name="precision",
+        of_base_rates=True,
         rest="precision",
         kinds=("predictions", "concepts"),
         title="Precision",
@@ -765,6 +766,7 @@ register(
     ),
     _rate(
         name="negative_predictive_value",
+        of_base_rates=True,
         mirror="precision",
         title="Negative predictive value",
         symbol="NPV",
@@ -775,6 +777,7 @@ register(
     ),
     _rate(
         name="selection_rate",
+        of_base_rates=True,
         fold="demographic_parity",
         title="Selection rate",
         group_label="selection rate",
@@ -795,6 +798,7 @@ register(
     ),
     _gap(
         name="demographic_parity",
+        of_base_rates=True,
         rest="selection_rate",
         mirror="demographic_parity",
         of_class=True,
@@ -878,6 +882,8 @@ register(
     ),
     _gap(
         name="answer_gap",
+        of_base_rates=True,
+        mirror="answer_gap",
         of_class=True,
         title="Answer gap",
         kinds=("answers",),

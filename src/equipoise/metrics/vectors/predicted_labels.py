@@ -426,6 +426,7 @@ _shape = partial(
 register(
     MetricSpec(
         name="label_concentration",
+        of_base_rates=True,
         title="Label concentration",
         kinds=("associations", "answers"),
         unit="points",
