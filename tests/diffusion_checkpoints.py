@@ -1,15 +1,8 @@
 """Tiny random pipelines of diffusers, written as `save_pretrained` writes them."""
 
-from model_checkpoints import byte_level_vocabulary
+from model_checkpoints import clip_tokenizer
 
 SEED = 20
-
-
-def _tokenizer(length=24):
-    from transformers import CLIPTokenizer
-
-    vocabulary = byte_level_vocabulary("<|startoftext|>", "<|endoftext|>")
-    return CLIPTokenizer(vocab=vocabulary, merges=[], model_max_length=length)
 
 
 def _text(tokenizer, kind="CLIPTextModel"):
@@ -32,7 +25,7 @@ def _text(tokenizer, kind="CLIPTextModel"):
     return getattr(transformers, kind)(config).eval()
 
 
-def _vae(channels=4):
+def _vae():
     import torch
     from diffusers import AutoencoderKL
 
@@ -42,7 +35,7 @@ def _vae(channels=4):
         up_block_types=("UpDecoderBlock2D",) * 2,
         block_out_channels=(8, 16),
         layers_per_block=1,
-        latent_channels=channels,
+        latent_channels=4,
         norm_num_groups=4,
         sample_size=16,
         shift_factor=0.0,
@@ -71,7 +64,7 @@ def _stable_diffusion(folder, unet, *, checker=None, length=24):
     from diffusers import PNDMScheduler, StableDiffusionPipeline
     from transformers import CLIPImageProcessorPil
 
-    tokenizer = _tokenizer(length)
+    tokenizer = clip_tokenizer(length)
     size = {"height": 32, "width": 32}
     extractor = CLIPImageProcessorPil(size={"shortest_edge": 32}, crop_size=size)
     StableDiffusionPipeline(
@@ -133,7 +126,7 @@ def stable_diffusion_3(folder):
         StableDiffusion3Pipeline,
     )
 
-    tokenizer = _tokenizer()
+    tokenizer = clip_tokenizer(24)
     torch.manual_seed(SEED)
     transformer = SD3Transformer2DModel(
         sample_size=8,

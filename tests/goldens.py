@@ -1,9 +1,7 @@
 """Reference values that lie beside the checkout, in ../shared/goldens; tests skip without them."""
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -11,7 +9,7 @@ FOLDER = Path(__file__).parents[2] / "shared" / "goldens"
 ABSENT = "reads ../shared, which is absent"
 
 
-class Golden(Mapping[str, Any]):
+class Golden:
     """Named values of one file; a test that asks for one is skipped where the file is absent."""
 
     def __init__(self, name):
@@ -21,12 +19,6 @@ class Golden(Mapping[str, Any]):
         if not self.path.exists():
             pytest.skip(ABSENT)
         return json.loads(self.path.read_text())[key]
-
-    def __iter__(self):
-        return iter(json.loads(self.path.read_text()))
-
-    def __len__(self):
-        return len(json.loads(self.path.read_text()))
 
 
 def cases(name):

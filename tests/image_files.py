@@ -94,12 +94,10 @@ DOLLAR_STREET = [
 ]  # fmt: skip
 
 
-def _counterfactual(
-    number: str, race: str, gender: str, kind: str = "race", prefix: str = "A photo of a"
-) -> list[str]:
+def _counterfactual(number: str, race: str, gender: str, kind: str = "race") -> list[str]:
     both = f"{race} {gender}"
     name = f"images/{number}_{race[0]}{gender[0]}.jpg"
-    return [name, number, f"{prefix} {both} Web Developer", kind, race, "gender", gender, both]
+    return [name, number, f"A photo of a {both} Web Developer", kind, race, "gender", gender, both]
 
 
 SOCIAL = [

@@ -59,24 +59,21 @@ def _save(folder, *parts):
     return folder
 
 
-def byte_level_vocabulary(*special):
+def clip_tokenizer(length):
     """Letters, alone and at the end of a word: enough for a CLIP to spell every text."""
-    letters = [*string.ascii_lowercase, *string.digits, ".", ",", "?", ":"]
-    tokens = [*special, *letters, *(f"{letter}</w>" for letter in letters)]
-    return {token: index for index, token in enumerate(tokens)}
-
-
-def _clip_tokenizer(length=64):
     from transformers import CLIPTokenizer
 
-    vocabulary = byte_level_vocabulary("<|startoftext|>", "<|endoftext|>")
+    letters = [*string.ascii_lowercase, *string.digits, ".", ",", "?", ":"]
+    ends = (f"{letter}</w>" for letter in letters)
+    tokens = ["<|startoftext|>", "<|endoftext|>", *letters, *ends]
+    vocabulary = {token: index for index, token in enumerate(tokens)}
     return CLIPTokenizer(vocab=vocabulary, merges=[], model_max_length=length)
 
 
 def clip(folder):
     from transformers import CLIPConfig, CLIPImageProcessorPil, CLIPModel
 
-    tokenizer = _clip_tokenizer()
+    tokenizer = clip_tokenizer(64)
     config = CLIPConfig(
         text_config=TOWER
         | {

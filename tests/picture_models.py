@@ -35,17 +35,18 @@ class Means:
         return np.array(rows, dtype=np.float32).reshape(len(images), -1)
 
     def embed_texts(self, texts):
-        return np.zeros((len(texts), 4), dtype=np.float32)
+        rows = [[len(text), ord(text[0]), sum(map(ord, text)), 1] for text in texts]
+        return np.array(rows, dtype=np.float32)
 
 
 def new_means(*, device, dtype):
     return Means()
 
 
-def write_pictures(folder, n, *, seed=0, size=8):
+def write_pictures(folder, n, *, size=8):
     """Write n small PNG files of noise."""
     folder.mkdir(parents=True, exist_ok=True)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     for place in range(n):
         pixels = rng.integers(0, 256, (size, size + place % 3, 3), dtype=np.uint8)
         Image.fromarray(pixels).save(folder / f"{place:05d}.png")

@@ -13,7 +13,10 @@ ROOT = Path(__file__).resolve().parent.parent
 if not (ROOT / "benchmarks").is_dir():
     pytest.skip("the benchmarks are in no archive of sources", allow_module_level=True)
 
-EPYC = "AMD EPYC, cpu family 26, model 2"
+MACHINE = {
+    "processor": "AMD EPYC, cpu family 26, model 2", "cores": "2", "memory": "25 GB",
+    "system": "Linux", "libraries": "numpy 2.4.6",
+}  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -22,24 +25,8 @@ def record(monkeypatch, tmp_path):
     monkeypatch.syspath_prepend(ROOT)
     found = import_module("benchmarks.record")
     monkeypatch.setattr(found, "RECORD", tmp_path / "record.jsonl")
-    monkeypatch.setattr(found, "machine", lambda: facts(EPYC))
+    monkeypatch.setattr(found, "machine", lambda: MACHINE)
     return found
-
-
-@pytest.fixture
-def pages(record, monkeypatch, tmp_path):
-    """Pages that are written beside the record."""
-    found = import_module("benchmarks.pages")
-    monkeypatch.setattr(found, "PAGE", tmp_path / "benchmarks.md")
-    monkeypatch.setattr(found, "README", tmp_path / "README.md")
-    text = f"before\n{found.START}\nold\n{found.END}\nafter\n"
-    (tmp_path / "README.md").write_text(text, encoding="utf-8")
-    return found
-
-
-def facts(processor, **rest):
-    other = {"cores": "2", "memory": "25 GB", "system": "Linux", "libraries": "numpy 2.4.6"}
-    return {"processor": processor} | other | rest
 
 
 def row(workload, seconds=1.0, goal=3.0):
@@ -66,7 +53,8 @@ def test_the_page_of_growth_that_ships_is_that_of_its_record():
     assert "\n".join(page.fits(found)) in text
 
 
-def test_the_pages_that_ship_are_those_of_the_record(record, pages, monkeypatch):
+def test_the_pages_that_ship_are_those_of_the_record(record, monkeypatch):
+    pages = import_module("benchmarks.pages")
     monkeypatch.setattr(record, "RECORD", ROOT / "benchmarks" / "record.jsonl")
     found = record.recorded()
     readme = (ROOT / "README.md").read_text("utf-8")

@@ -30,7 +30,6 @@ class Refused(socket.socket):
 
 socket.socket = Refused
 socket.create_connection = Refused
-{extra}
 from equipoise.cli.app import run
 sys.exit(run(sys.argv[1:]))
 """
@@ -52,9 +51,9 @@ def tables(tmp_path):
     return tmp_path
 
 
-def equipoise(folder, *arguments, extra="", **environment):
+def equipoise(folder, *arguments, **environment):
     return subprocess.run(
-        [sys.executable, "-c", GUARD.format(extra=extra), *arguments],
+        [sys.executable, "-c", GUARD, *arguments],
         cwd=folder,
         env=os.environ | environment,
         capture_output=True,

@@ -1,10 +1,8 @@
 """Importing the package and asking for help stay quick: no heavy library is loaded for either."""
 
-import os
-import subprocess
-import sys
-
 import pytest
+
+from alone import alone
 
 HEAVY = {
     "altair",
@@ -40,17 +38,10 @@ except SystemExit as end:
 """
 
 
-def heavy_modules_after(code, *paths):
+def heavy_modules_after(code):
     """Run code in a fresh interpreter; return which heavy libraries it has loaded by the end."""
     listing = "print(*{name.partition('.')[0] for name in sys.modules}, file=sys.stderr)"
-    search = [*map(str, paths), os.environ.get("PYTHONPATH", "")]
-    done = subprocess.run(
-        [sys.executable, "-c", f"import sys\n{code}\n{listing}"],
-        capture_output=True,
-        text=True,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, search))},
-        check=False,
-    )
+    done = alone(f"import sys\n{code}\n{listing}")
     assert done.returncode == 0, done.stderr
     return HEAVY.intersection(done.stderr.split())
 

@@ -11,7 +11,6 @@ from diffusion_checkpoints import stable_diffusion
 from equipoise.counterfactuals.control import SharedAttention, aligned, common, generate_controlled
 from equipoise.counterfactuals.parts import Candidate, Group
 from equipoise.models import Sampling, load_generator
-from equipoise.models.diffusers import DiffusersGenerator
 
 SAMPLING = Sampling(steps=4, guidance=4.0)
 PROMPTS = ("a red dog", "a blue dog", "an old cat")
@@ -58,13 +57,12 @@ def test_as_many_are_aligned_as_can_be(base, other):
     assert len(taken) == longest(base, other)
 
 
-@pytest.fixture(scope="module")
-def attention():
+def attention_to(**seen):
     import torch
     from diffusers.models.attention_processor import Attention
 
     torch.manual_seed(3)
-    return Attention(query_dim=8, cross_attention_dim=6, heads=2, dim_head=4).eval()
+    return Attention(query_dim=8, heads=2, dim_head=4, **seen).eval()
 
 
 def plainly(attention, hidden, seen, mix):
@@ -87,9 +85,10 @@ def plainly(attention, hidden, seen, mix):
     return torch.stack(out)
 
 
-def test_maps_of_texts_are_those_of_the_base_where_words_are_the_same(attention):
+def test_maps_of_texts_are_those_of_the_base_where_words_are_the_same():
     import torch
 
+    attention = attention_to(cross_attention_dim=6)
     tokens = [(1, 5, 2, 0), (1, 6, 2, 0), (1, 7, 8, 2), (1, 2, 0, 0), (1, 9, 0, 0)]
     control = SharedAttention(
         [candidate(("",) * 3, 0, 1, 0.5), candidate(("",) * 2, 0, 0, 1.0)], tokens
@@ -118,10 +117,8 @@ def test_maps_of_texts_are_those_of_the_base_where_words_are_the_same(attention)
 
 def test_maps_of_images_to_themselves_are_those_of_the_base():
     import torch
-    from diffusers.models.attention_processor import Attention
 
-    torch.manual_seed(3)
-    own = Attention(query_dim=8, heads=2, dim_head=4).eval()
+    own = attention_to()
     control = SharedAttention([candidate(("", ""), 0, 1, 0.0, 1.0)], [(0,), (0,)])
     control.begin(1)
     processor = control.processor("mid_block.attn1.processor", own.processor)
@@ -137,9 +134,7 @@ def test_maps_of_images_to_themselves_are_those_of_the_base():
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
     folder = stable_diffusion(tmp_path_factory.mktemp("control") / "sd")
-    found = load_generator(f"diffusers:{folder}", device="cpu")
-    assert isinstance(found, DiffusersGenerator)
-    return found
+    return load_generator(f"diffusers:{folder}", device="cpu")
 
 
 def made(model, *sets, sampling=SAMPLING):

@@ -21,6 +21,7 @@ from equipoise.counterfactuals.filters import (
     similarity_filter,
 )
 from equipoise.evidence import pictures_of_table
+from goldens import Golden
 
 VALUES = {"race": ["White", "Black", "Asian"], "gender": ["male", "female"]}
 TYPES = (*VALUES,)
@@ -133,12 +134,9 @@ def test_enough_images_of_a_set_show_their_attribute(candidates):
     assert race.set_value.tolist() == [6.0] * 12
 
 
-def test_the_thresholds_of_the_source_are_its_table_10(shared_dir):
-    import json
-
-    golden = json.loads((shared_dir / "goldens" / "social_counterfactuals.json").read_text())
+def test_the_thresholds_of_the_source_are_its_table_10():
     found = {name: dict(one) for name, one in HOWARD_2024.items()}
-    assert found == golden["detectability_thresholds"]
+    assert found == Golden("social_counterfactuals.json")["detectability_thresholds"]
 
 
 def test_the_summary_adds_up(candidates):

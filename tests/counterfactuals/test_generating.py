@@ -64,17 +64,6 @@ def test_more_candidates_leave_what_is_there(tmp_path):
     assert 2 * 13 <= found.computed < 2 * 13 + 10
 
 
-def test_a_damaged_part_is_made_anew(tmp_path):
-    first = generate_sets(captions(2), Swatches(), tmp_path, candidates=4, part=6)
-    parts = sorted(first.folder.glob("part-*.parquet"))
-    parts[2].write_bytes(parts[2].read_bytes()[:100])
-    parts[3].unlink()
-    again = generate_sets(captions(2), Swatches(), tmp_path, candidates=4, part=6)
-    assert again.computed == 12
-    assert again.table.equals(first.table)
-    assert again.inputs == first.inputs
-
-
 def test_refusals_are_a_state_and_no_failure(tmp_path):
     model = Swatches(act=lambda prompt, image: None if "Black" in prompt else image)
     found = generate_sets(captions(2), model, tmp_path, candidates=2, max_failures=0.0)

@@ -11,19 +11,7 @@ from equipoise.counterfactuals import generate_prompts, read_generated
 from equipoise.evidence import extract_embeddings, pictures_in_folder
 from equipoise.evidence.texts import embed_texts
 from generator_models import Swatches, prompts
-from picture_models import Means, write_pictures
-
-
-@pytest.fixture
-def photos(tmp_path):
-    folder = tmp_path / "photos"
-    write_pictures(folder, 40)
-    return folder
-
-
-@pytest.fixture
-def store(tmp_path):
-    return tmp_path / "store"
+from picture_models import Means
 
 
 def damage(path, column):
@@ -49,12 +37,12 @@ def named(caught):
 def test_a_damaged_part_is_named_and_computed_again(photos, store, caplog):
     pictures = pictures_in_folder(photos)
     first = extract_embeddings(pictures, Means(), store, part=2)
-    damaged = first.parts[3:13]
+    damaged = first.parts[1:5]
     whole = [damage(path, "embedding") for path in damaged]
     with caplog.at_level(logging.WARNING):
         again = extract_embeddings(pictures, Means(), store, part=2)
     assert sorted(named(caplog)) == sorted(map(str, damaged))
-    assert again.computed == 20
+    assert again.computed == 8
     assert [path.read_bytes() for path in damaged] == whole
     assert again.inputs == first.inputs
 
@@ -62,10 +50,10 @@ def test_a_damaged_part_is_named_and_computed_again(photos, store, caplog):
 def test_damaged_failures_are_noticed(photos, store):
     (photos / "00001.png").write_bytes(b"no picture")
     pictures = pictures_in_folder(photos)
-    first = extract_embeddings(pictures, Means(), store, part=20)
+    first = extract_embeddings(pictures, Means(), store, part=20, max_failures=0.1)
     whole = first.parts[0].read_bytes()
     first.parts[0].write_bytes(whole.replace(b"00001.png", b"00003.png"))
-    again = extract_embeddings(pictures, Means(), store, part=20)
+    again = extract_embeddings(pictures, Means(), store, part=20, max_failures=0.1)
     assert again.failures["image_id"].to_pylist() == ["00001.png"]
     assert first.parts[0].read_bytes() == whole
 
@@ -82,16 +70,12 @@ def test_a_damaged_part_without_its_images_is_refused(photos, store):
 
 
 def test_vectors_of_texts_are_computed_again(store, caplog):
-    class Encoder(Means):
-        def embed_texts(self, texts):
-            return np.array([[len(text), ord(text[0]), 1] for text in texts], np.float32)
-
     words = [f"{letter} word" for letter in "abcdefgh"]
-    first = embed_texts(words, Encoder(), store)
+    first = embed_texts(words, Means(), store)
     (path,) = store.rglob("*.parquet")
     damage(path, "embedding")
     with caplog.at_level(logging.WARNING):
-        again = embed_texts(words, Encoder(), store)
+        again = embed_texts(words, Means(), store)
     assert named(caplog) == [str(path)]
     assert again.computed == 8
     assert np.array_equal(again.vectors, first.vectors)

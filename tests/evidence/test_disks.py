@@ -18,13 +18,6 @@ LACKING = [errno.ENOSYS, errno.EPERM, errno.EOPNOTSUPP]
 
 
 @pytest.fixture
-def photos(tmp_path):
-    folder = tmp_path / "photos"
-    write_pictures(folder, 40)
-    return folder
-
-
-@pytest.fixture
 def small_disk(tmp_path):
     """A file system of 64 kB."""
     folder = tmp_path / "disk"
@@ -45,6 +38,7 @@ def files(store):
 
 
 def test_a_full_disk_keeps_what_is_done_and_the_next_run_goes_on(photos, small_disk, tmp_path):
+    write_pictures(photos, 40)
     pictures = pictures_in_folder(photos)
     whole = extract_embeddings(pictures, Means(), tmp_path / "whole", part=2)
     (small_disk / "other").write_bytes(bytes(32_000))

@@ -4,8 +4,6 @@ import errno
 import json
 import os
 import re
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -14,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
+from alone import alone
 from equipoise.core.errors import DataError, ModelError
 from equipoise.evidence import (
     extract_answers,
@@ -22,20 +21,6 @@ from equipoise.evidence import (
     pictures_of_table,
 )
 from picture_models import Means, means, write_pictures
-
-HERE = Path(__file__).parent.parent
-
-
-@pytest.fixture
-def photos(tmp_path):
-    folder = tmp_path / "photos"
-    write_pictures(folder, 12)
-    return folder
-
-
-@pytest.fixture
-def store(tmp_path):
-    return tmp_path / "store"
 
 
 def of_width(width, what):
@@ -186,8 +171,7 @@ def test_another_process_is_kept_out(photos, store):
         "from equipoise.evidence import extract_embeddings, pictures_in_folder\n"
         "extract_embeddings(pictures_in_folder(Path(sys.argv[1])), Means(), Path(sys.argv[2]))"
     )
-    call = [sys.executable, "-c", program, photos, store]
-    second = subprocess.run(call, capture_output=True, text=True, check=False, cwd=HERE)
+    second = alone(program, photos, store)
     go.set()
     first.join()
     (folder,) = (store / "embeddings").iterdir()
@@ -228,13 +212,9 @@ except KeyboardInterrupt:
 
 def test_an_interrupt_is_obeyed_and_loses_no_finished_part(photos, store):
     write_pictures(photos, 400)
-    call = [sys.executable, "-c", INTERRUPTED, photos, store]
-    done = subprocess.run(call, capture_output=True, text=True, check=False, cwd=HERE)
+    done = alone(INTERRUPTED, photos, store)
     # Daft tells of it as well.
-    assert (done.returncode, done.stdout.splitlines()[-2:]) == (
-        0,
-        ["interrupted", "and again"],
-    )
+    assert (done.returncode, done.stdout.splitlines()[-2:]) == (0, ["interrupted", "and again"])
     (folder,) = (store / "embeddings").iterdir()
     parts = {*folder.glob("part-*.parquet")}
     assert 1 <= len(parts) < 20

@@ -78,15 +78,6 @@ def test_ranks_and_versions_keep_their_probabilities(tmp_path):
     assert_same(data, round_trip(data, tmp_path))
 
 
-def test_the_same_data_gives_the_same_bytes(tmp_path):
-    frame = pd.DataFrame({"image": ["a", "b"], "p": ["x", "y"]})
-    for name in ("one", "two"):
-        (tmp_path / name).mkdir()
-        write_predictions(tmp_path / name, load(frame, prediction="p"))
-    for file in ("images.parquet", f"predictions/{file_name('../m')}"):
-        assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes()
-
-
 @given(st.text(min_size=1, max_size=50).filter(lambda text: text.isprintable()))
 def test_a_model_s_name_stays_inside_its_folder(name):
     assert "/" not in file_name(name)

@@ -3,15 +3,13 @@ import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
+from alone import HERE
 from equipoise.evidence import extract_embeddings, pictures_in_folder
 from equipoise.evidence.working import Readers, StoppedError
-from picture_models import Means, write_pictures
-
-HERE = Path(__file__).parent.parent
+from picture_models import Means
 
 
 def alive():
@@ -69,16 +67,13 @@ except KeyboardInterrupt:
 
 
 @pytest.mark.parametrize("again", [False, True])
-def test_a_file_that_never_answers_holds_up_no_interrupt(tmp_path, again):
+def test_a_file_that_never_answers_holds_up_no_interrupt(photos, store, again):
     """Also where its part lies there already, and is only looked through."""
-    photos, store = tmp_path / "photos", tmp_path / "store"
-    write_pictures(photos, 20)
     if again:
         extract_embeddings(pictures_in_folder(photos), Means(), store, part=4)
     call = [sys.executable, "-c", BLOCKED, str(photos), str(store)]
     with subprocess.Popen(call, stdout=subprocess.PIPE, text=True, cwd=HERE) as process:
         try:
-            assert process.stdout is not None
             assert process.stdout.readline() == "blocked\n"
             time.sleep(0.5)
             process.send_signal(signal.SIGINT)

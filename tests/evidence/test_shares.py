@@ -8,7 +8,7 @@ import pytest
 from equipoise.core.errors import ModelError
 from equipoise.evidence import extract_probabilities, pictures_in_folder
 from equipoise.models import ModelInfo
-from picture_models import info, write_pictures
+from picture_models import info
 
 
 @dataclass
@@ -27,12 +27,6 @@ class Fixed:
         return np.zeros((len(images), 2), dtype=np.float32)
 
 
-@pytest.fixture
-def photos(tmp_path):
-    write_pictures(tmp_path / "photos", 6)
-    return tmp_path / "photos"
-
-
 @pytest.mark.parametrize(
     ("row", "problem"),
     [
@@ -41,19 +35,19 @@ def photos(tmp_path):
         ((30.0, 70.0), "30 is no probability for image '00001.png'"),
     ],
 )
-def test_a_row_that_is_no_probability_is_refused_and_not_kept(row, problem, photos, tmp_path):
-    pictures, store = pictures_in_folder(photos), tmp_path / "store"
+def test_a_row_that_is_no_probability_is_refused_and_not_kept(row, problem, photos, store):
+    pictures = pictures_in_folder(photos)
     with pytest.raises(ModelError) as caught:
         extract_probabilities(pictures, Fixed(row), store)
     assert problem in str(caught.value)
     assert not [*store.rglob("part-*")]
 
 
-def test_rows_within_the_tolerance_are_taken(photos, tmp_path):
-    found = extract_probabilities(pictures_in_folder(photos), Fixed((0.333, 0.66)), tmp_path / "s")
-    assert found.table.num_rows == 6
+def test_rows_within_the_tolerance_are_taken(photos, store):
+    found = extract_probabilities(pictures_in_folder(photos), Fixed((0.333, 0.66)), store)
+    assert found.table.num_rows == 12
 
 
-def test_labels_that_hold_together_have_no_sum(photos, tmp_path):
+def test_labels_that_hold_together_have_no_sum(photos, store):
     model = Fixed((0.9, 0.8), info(preprocessing={"probabilities": "sigmoid"}))
-    assert extract_probabilities(pictures_in_folder(photos), model, tmp_path / "s").computed == 6
+    assert extract_probabilities(pictures_in_folder(photos), model, store).computed == 12

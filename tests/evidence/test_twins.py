@@ -7,18 +7,16 @@ import pytest
 
 from equipoise.evidence import extract_embeddings, pictures_of_table
 from equipoise.evidence.pictures import packed, same_pictures
-from picture_models import Means, write_pictures
+from picture_models import Means
 
 
 @pytest.fixture
-def photos(tmp_path):
-    folder = tmp_path / "photos"
-    write_pictures(folder, 9)
-    shutil.copy(folder / "00001.png", folder / "00006.png")
-    shutil.copy(folder / "00001.png", folder / "00007.png")
-    (folder / "00003.png").write_bytes(b"")
-    (folder / "00008.png").unlink()
-    return folder
+def photos(photos):
+    shutil.copy(photos / "00001.png", photos / "00006.png")
+    shutil.copy(photos / "00001.png", photos / "00007.png")
+    (photos / "00003.png").write_bytes(b"")
+    (photos / "00008.png").unlink()
+    return photos
 
 
 NAMES = [f"{k:05d}.png" for k in range(9)]

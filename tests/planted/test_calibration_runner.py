@@ -1,7 +1,5 @@
 """Calibration: what is counted, concluded and written."""
 
-from dataclasses import replace
-
 import pytest
 
 from equipoise.core.estimate import Chance, Estimate
@@ -28,19 +26,19 @@ def test_every_case_measures_its_metric_and_has_a_test_where_it_says_so(case):
         assert case.parts in {part.metric for part in found.parts}
 
 
-def drawn(p, value=1.0, threshold_met=True):
-    """An estimate whose excess over chance is `value`, far over any threshold or far under."""
-    ends = (lambda level: (0.5, 1.5)) if threshold_met else (lambda level: (0.0, 1e-6))
+def drawn(p, value, **more):
+    """An estimate whose excess over chance is `value`, far over any threshold."""
     chance = Chance(0.0, -0.1, 0.1, "")
-    return Estimate("mcas", value, {"a": 1}, "", "", chance=chance, p_value=p, ends=ends)
+    return Estimate(
+        "mcas", value, {"a": 1}, "", "", chance=chance, p_value=p, ends=lambda _: (0.5, 1.5), **more
+    )
 
 
-def case_of(*p_values, threshold_met=True, metric="mcas"):
+def case_of(*p_values):
     def measure(draw):
-        p = p_values[draw.sample % len(p_values)]
-        return drawn(p, 1.0 + draw.strength, threshold_met)
+        return drawn(p_values[draw.sample % len(p_values)], 1.0 + draw.strength)
 
-    return Case(metric, "made up", measure, sizes=(10, 20, 40), curve=True)
+    return Case("mcas", "made up", measure, sizes=(10, 20, 40), curve=True)
 
 
 def test_shares_count_p_values_and_verdicts():
@@ -54,8 +52,7 @@ def test_shares_count_p_values_and_verdicts():
 
 def rising(values, harm="higher"):
     def measure(draw):
-        value = values[STRENGTHS.index(draw.strength)]
-        return replace(drawn(0.5), value=value, harm=harm)
+        return drawn(0.5, values[STRENGTHS.index(draw.strength)], harm=harm)
 
     return Case("mcas", "made up", measure)
 

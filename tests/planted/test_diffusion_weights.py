@@ -3,7 +3,6 @@
 Bounds are those of few images: a share of 0.9 among 72 falls below 0.78 once in a thousand times.
 """
 
-import hashlib
 import json
 from functools import cache
 
@@ -45,8 +44,7 @@ def neutral(subject):
 
 def test_weights_are_half_precision_safetensors_of_the_recorded_digests():
     assert digests(WEIGHTS) == recorded()["sha256"]
-    for path, digest in recorded()["sha256"].items():
-        assert hashlib.sha256((WEIGHTS / path).read_bytes()).hexdigest() == digest
+    for path in recorded()["sha256"]:
         with safe_open(WEIGHTS / path, "np") as file:
             kinds = {file.get_tensor(key).dtype for key in file.keys()}  # noqa: SIM118 - a file
         assert kinds <= {np.dtype(np.float16), np.dtype(np.int64)}
