@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import math
 import sys
 from collections import Counter
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from queue import SimpleQueue
@@ -24,21 +24,29 @@ from equipoise.core.files import table_bytes
 from equipoise.counterfactuals.captions import CaptionSets
 from equipoise.counterfactuals.control import generate_controlled
 from equipoise.counterfactuals.parts import (
+    COLUMNS,
+    RATE,
     Candidate,
-    Ledger,
     Piece,
     Request,
     Shares,
-    add_to_rate,
     cost_per_image,
     part_bytes,
-    read_part,
     request_captions,
     request_prompts,
 )
 from equipoise.counterfactuals.reading import TABLE, Generated, generated, join_parts
 from equipoise.evidence import RunOptions
-from equipoise.evidence.store import held, key_of, read_manifest, write, write_manifest
+from equipoise.evidence.store import (
+    held,
+    is_sound,
+    key_of,
+    read_manifest,
+    read_rows,
+    write,
+    write_manifest,
+)
+from equipoise.evidence.working import copies
 from equipoise.models.generators import ControlledGenerator, Sampling
 from equipoise.models.loading import load_generator
 
@@ -225,8 +233,9 @@ def plan(request: Request, model: str, store: Path, **how: Unpack[How]) -> Plann
         # Other images by this model with these settings take as long, and as much room.
         cost = cost_per_image(folder) or cost
         if facts == known:
-            todo = Ledger(folder, facts, request, verified=False).split()[1]
-            present, own = request.images - sum(map(len, todo)), folder
+            parts = request.parts(folder, facts)
+            present = sum(len(piece) for path, piece in parts.items() if path.exists())
+            own = folder
     to_do = request.images - present
     return Planned(
         prompts=request.table.num_rows,
@@ -244,7 +253,8 @@ def plan(request: Request, model: str, store: Path, **how: Unpack[How]) -> Plann
 def generate(request: Request, model: Any, store: Path, **how: Unpack[How]) -> Generated:
     """Return the requested images: those in the store, and missing ones made anew."""
     settings = Settings(**how)
-    models = _loaded(model, settings.options)
+    several = isinstance(model, Sequence) and not isinstance(model, str)
+    models = [*model] if several else copies(model, settings.options, _load)
     first = models[0]
     if request.shared is not None:
         if not isinstance(first, ControlledGenerator):
@@ -268,9 +278,10 @@ def generate(request: Request, model: Any, store: Path, **how: Unpack[How]) -> G
         | {name: version(name) for name in ("pillow", "pyarrow")},
     }
     with held(folder) as writable:
-        paths, computed = _run(Ledger(folder, facts, request), models, settings, about)
-        rows = pa.concat_tables([read_part(path) for path in paths])
-        table = join_parts(rows, request.table, request.id)
+        parts = request.parts(folder, facts)
+        computed = _run(parts, models, settings, folder, about)
+        paths = [*parts]
+        table = join_parts(read_rows(paths, COLUMNS.names), request.table, request.id)
         if writable:
             write(folder / TABLE, table_bytes(table, compression="zstd"))
             counts = {
@@ -281,31 +292,20 @@ def generate(request: Request, model: Any, store: Path, **how: Unpack[How]) -> G
     return generated(folder, paths, table, asdict(first.info), computed)
 
 
-def _loaded(model: Any, options: RunOptions) -> list[Any]:
-    """Return a model, once on each device that it may use."""
-    if not isinstance(model, str):
-        return [*model] if isinstance(model, Sequence) else [model]
-
-    load = partial(
-        load_generator,
-        model,
-        dtype=options.dtype,
-        revision=options.revision,
-        allow_pickle=options.allow_pickle,
-        trust_remote_code=options.trust_remote_code,
-    )
-    first = load(device=options.device)
-    if first.info.device != "cuda":
-        return [first]
-    from equipoise.models.runtimes import gpus
-
-    return [first, *(load(device=f"cuda:{index}") for index in range(1, gpus()))]
+def _load(options: RunOptions, name: str) -> Any:
+    own = asdict(options)
+    del own["backend"]
+    return load_generator(name, **own)
 
 
 def _run(
-    ledger: Ledger, models: Sequence[Any], settings: Settings, about: dict[str, Any]
-) -> tuple[list[Path], int]:
-    """Return the parts, in order, and how many images this run computed.
+    parts: Mapping[Path, Piece],
+    models: Sequence[Any],
+    settings: Settings,
+    folder: Path,
+    about: dict[str, Any],
+) -> int:
+    """Make the parts that are missing or damaged; return how many images that were.
 
     Raises
     ------
@@ -313,16 +313,21 @@ def _run(
         When the model fails on too many images, or on all so far. Parts with failures are removed,
         so that the next run tries again.
     """
-    done, todo = ledger.split()
-    images = ledger.request.images
-    there = images - sum(map(len, todo))
+    images = sum(map(len, parts.values()))
+    todo = {
+        path: piece
+        for path, piece in parts.items()
+        if not (path.exists() and is_sound(path, len(piece)))
+    }
+    there = images - sum(map(len, todo.values()))
     if todo:
-        write_manifest(ledger.folder, about | {"whole": False})
+        write_manifest(folder, about | {"whole": False})
     failed: dict[Path, list[dict[str, Any]]] = {}
     allowed = math.floor(settings.max_failures * images + 1e-9)
 
     def check(path: Path, so_far: int) -> None:
-        rows = [row for row in read_part(path).to_pylist() if row["state"] == "failed"]
+        rows = read_rows([path], COLUMNS.names).to_pylist()
+        rows = [row for row in rows if row["state"] == "failed"]
         if rows:
             failed[path] = rows
         count = sum(map(len, failed.values()))
@@ -336,56 +341,48 @@ def _run(
             f"{allowed}; the first is {first['image_id']!r}: {first['reason']}"
         )
 
-    for path in done.values():
-        check(path, images)
+    for path in parts:
+        if path not in todo:
+            check(path, images)
     began, computed = perf_counter(), 0
-    with closing(worked(models, todo, settings.sampling)) as outcomes:
-        for piece, made in outcomes:
-            path = done[piece.number] = ledger.path(piece)
-            write(path, part_bytes(piece, made))
-            computed, now = computed + len(piece), perf_counter()
-            add_to_rate(ledger.folder, len(piece), now - began)
-            began = now
+    with closing(_worked(models, todo, settings.sampling)) as outcomes:
+        for path, data in outcomes:
+            write(path, data)
+            computed += len(todo[path])
+            rate = {"images": computed, "seconds": round(perf_counter() - began, 3)}
+            write(folder / RATE, json.dumps(rate).encode())
             if settings.progress is not None:
                 settings.progress("images generated", there + computed, images)
             check(path, there + computed)
-    return [done[number] for number in sorted(done)], computed
+    return computed
 
 
-def worked(
-    models: Sequence[Any],
-    todo: Sequence[Piece],
-    sampling: Sampling,
-) -> Generator[tuple[Piece, list[Any]]]:
-    """Yield each piece with its images, as soon as it is done.
+def _worked(
+    models: Sequence[Any], todo: Mapping[Path, Piece], sampling: Sampling
+) -> Generator[tuple[Path, bytes]]:
+    """Yield each part, as soon as it is done.
 
-    Parameters
-    ----------
-    models : sequence of ImageGenerator
-        The same model, once on each device. A piece is made by one of them whole, so the images
-        do not depend on how many there are.
-    todo : sequence of Piece
-    sampling : Sampling
+    It is made by one of the models whole, so images do not depend on how many models there are.
     """
     if len(models) == 1:
         # In this thread: an interrupt ends it between two operators, not between two pieces.
-        for piece in todo:
-            yield piece, _made(models[0], piece, sampling)
+        for path, piece in todo.items():
+            yield path, part_bytes(piece, _made(models[0], piece, sampling))
         return
     free: SimpleQueue[Any] = SimpleQueue()
     for model in models:
         free.put(model)
 
-    def work(piece: Piece) -> tuple[Piece, list[Any]]:
+    def work(path: Path) -> tuple[Path, bytes]:
         model = free.get()
         try:
-            return piece, _made(model, piece, sampling)
+            return path, part_bytes(todo[path], _made(model, todo[path], sampling))
         finally:
             free.put(model)
 
     pool = ThreadPoolExecutor(len(models))
     try:
-        for future in as_completed([pool.submit(work, piece) for piece in todo]):
+        for future in as_completed([pool.submit(work, path) for path in todo]):
             yield future.result()
     finally:
         pool.shutdown(cancel_futures=True)

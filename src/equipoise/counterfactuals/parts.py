@@ -6,7 +6,6 @@ import io
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from equipoise.core.errors import InputError, RunError
-from equipoise.core.files import read_table, table_bytes
+from equipoise.core.errors import InputError
+from equipoise.core.files import table_bytes
 from equipoise.counterfactuals.captions import CaptionSets
-from equipoise.evidence.store import key_of, part_name, parts_in, warn_of_damage, write
+from equipoise.evidence.store import key_of, part_name
 from equipoise.models.generators import Sampling
 from equipoise.stats.streams import stream
 
@@ -40,7 +39,8 @@ _FORMAT = 1
 _IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
 # Rows that are read together with a picture.
 _TOGETHER = 8
-_RATE = "rate.json"
+RATE = "rate.json"
+"""File with the number of images that the last run made, and their seconds."""
 
 
 @dataclass(frozen=True)
@@ -190,6 +190,14 @@ class Request:
             yield Piece(number, tuple(waiting))
             number += 1
 
+    def parts(self, folder: Path, facts: dict[str, Any]) -> dict[Path, Piece]:
+        """Return the pieces by the path of their part, which tells the facts and all draws."""
+        key, parts = key_of(facts), {}
+        for piece in self.pieces(facts["part"]):
+            rows = [[*row.values()] for row in piece.rows()]
+            parts[folder / part_name(piece.number, key_of([key, rows])[:16])] = piece
+        return parts
+
     def facts(self, model: str, sampling: Sampling, part: int) -> dict[str, Any]:
         """Return all that decides the content of a folder, but the number of candidates.
 
@@ -286,52 +294,6 @@ def _texts(table: Any, columns: tuple[str, ...], count: int) -> list[list[str]]:
     return values
 
 
-@dataclass(frozen=True, eq=False)
-class Ledger:
-    """The parts of one generation.
-
-    Attributes
-    ----------
-    folder : Path
-    facts : dict
-        Of the request.
-    request : Request
-    verified : bool
-        Whether checksums are verified, which reads every part; a plan only counts rows.
-    """
-
-    folder: Path
-    facts: dict[str, Any]
-    request: Request
-    verified: bool = True
-
-    def split(self) -> tuple[dict[int, Path], list[Piece]]:
-        """Return the parts that are there and sound, by number, and the pieces to make."""
-        done: dict[int, Path] = {}
-        todo = []
-        have = {part.path for part in parts_in(self.folder)}
-        for piece in self.request.pieces(self.facts["part"]):
-            path = self.path(piece)
-            if path in have and self._is_sound(path, len(piece)):
-                done[piece.number] = path
-            else:
-                todo.append(piece)
-        return done, todo
-
-    def path(self, piece: Piece) -> Path:
-        """Return the path of a piece's part: its name has the digest of the key and all draws."""
-        rows = [[*row.values()] for row in piece.rows()]
-        return self.folder / part_name(piece.number, key_of([key_of(self.facts), rows])[:16])
-
-    def _is_sound(self, path: Path, images: int) -> bool:
-        rows = -1
-        with suppress(OSError, pa.ArrowException):
-            rows = (read_table(path) if self.verified else pq.read_metadata(path)).num_rows
-        if self.verified and rows != images:
-            warn_of_damage(path)
-        return rows == images
-
-
 def part_bytes(piece: Piece, images: Sequence[Any]) -> bytes:
     """Return the Parquet file of a part: the same bytes for the same images.
 
@@ -363,43 +325,14 @@ def png(image: Image) -> bytes:
     return file.getvalue()
 
 
-def read_part(path: Path) -> pa.Table:
-    """Return the rows of a part, without the images.
-
-    Raises
-    ------
-    RunError
-        When it is damaged.
-    """
-    try:
-        return read_table(path, COLUMNS.names)
-    except (OSError, ValueError, pa.ArrowException):
-        raise RunError(f"{path}: it is damaged. To do: delete it and run again") from None
-
-
-def add_to_rate(folder: Path, images: int, seconds: float) -> None:
-    """Add images and the time that they took to those of earlier runs in a folder."""
-    before, since = _read_rate(folder)
-    rate = {"images": before + images, "seconds": round(since + seconds, 3)}
-    write(folder / _RATE, json.dumps(rate).encode())
-
-
-def _read_rate(folder: Path) -> tuple[int, float]:
-    try:
-        rate = json.loads((folder / _RATE).read_bytes())
-        return int(rate["images"]), float(rate["seconds"])
-    except (OSError, ValueError, TypeError, KeyError):
-        return 0, 0.0
-
-
 def cost_per_image(folder: Path) -> tuple[float, float] | None:
     """Return the seconds and bytes of an image in a folder; None before any was made."""
-    images, seconds = _read_rate(folder)
     try:
+        rate = json.loads((folder / RATE).read_bytes())
         # The first parts stand for all.
         parts = [*folder.glob("part-*.parquet")][:20]
         rows = sum(pq.read_metadata(path).num_rows for path in parts)
         size = sum(path.stat().st_size for path in parts)
-    except (OSError, pa.ArrowException):
+        return rate["seconds"] / rate["images"], size / rows
+    except (OSError, ValueError, TypeError, KeyError, ZeroDivisionError, pa.ArrowException):
         return None
-    return (seconds / images, size / rows) if images and rows else None

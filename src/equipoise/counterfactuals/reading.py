@@ -14,11 +14,10 @@ import pyarrow.parquet as pq
 
 from equipoise.core.errors import DataError
 from equipoise.core.files import read_table
-from equipoise.counterfactuals.parts import read_part
+from equipoise.counterfactuals.parts import COLUMNS
 from equipoise.evidence import new_run
 from equipoise.evidence.pictures import Pictures, Rows, TableFile
-from equipoise.evidence.store import read_manifest
-from equipoise.models.info import one_digest, sha256_of
+from equipoise.evidence.store import input_of, read_manifest, read_rows
 
 TABLE = "images.parquet"
 
@@ -98,7 +97,7 @@ def generated(
     images: list[tuple[str, int]] = []
     row = 0
     for path in paths:
-        part, metadata, stat = read_part(path), pq.read_metadata(path), path.stat()
+        part, metadata, stat = read_rows([path], COLUMNS.names), pq.read_metadata(path), path.stat()
         file = TableFile(str(path), (stat.st_mtime_ns, stat.st_size))
         made = pc.equal(part["state"], "image").to_pylist()
         images += compress(zip(part["image_id"].to_pylist(), count(row)), made)
@@ -108,12 +107,7 @@ def generated(
     names, places = zip(*sorted(images), strict=True) if images else ((), ())
     ids = np.array(names, dtype=object)
     rows = Rows(tuple(stretches), "image", places)
-    facts = {
-        "sha256": one_digest({path.name: sha256_of(path) for path in paths}),
-        "bytes": sum(path.stat().st_size for path in paths),
-        "rows": row,
-    }
-    inputs = {f"generations/{folder.name}": facts}
+    inputs = {f"generations/{folder.name}": input_of(paths, row)}
     return Generated(folder, table, Pictures(str(folder), ids, rows), info, inputs, computed)
 
 

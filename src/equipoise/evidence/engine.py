@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from equipoise.core.errors import EquipoiseError, MissingExtraError, ModelError, RunError
 from equipoise.evidence.decoding import Decoding, ignore_warnings
 from equipoise.evidence.store import Outcome, Piece
-from equipoise.evidence.working import Asked, Readers, Request, RunOptions, Worker, asked
+from equipoise.evidence.working import Asked, Readers, Request, RunOptions, Worker, asked, copies
 from equipoise.models import ModelInfo
 
 if TYPE_CHECKING:
@@ -84,12 +84,7 @@ def engine_of(settings: Settings, model: Any, request: Request) -> Native | Clus
     options = settings.options
     if settings.engine == "ray":
         return Cluster(model, options, request, settings.decoding)
-    models = [options.load(model) if isinstance(model, str) else model]
-    if isinstance(model, str) and models[0].info.device == "cuda":
-        from equipoise.models.runtimes import gpus
-
-        more = (f"cuda:{index}" for index in range(1, gpus()))  # unless one was named
-        models += [replace(options, device=device).load(model) for device in more]
+    models = copies(model, options, RunOptions.load)
     return Native(tuple(asked(one, request) for one in models), settings.decoding)
 
 

@@ -29,6 +29,7 @@ from equipoise.evidence.store import (
     failure_table,
     failures_of,
     held,
+    input_of,
     key_of,
     parts_in,
     read_manifest,
@@ -37,7 +38,6 @@ from equipoise.evidence.store import (
     write_manifest,
 )
 from equipoise.evidence.working import Request, RunOptions
-from equipoise.models.info import one_digest, sha256_of
 
 Progress = Callable[[str, int, int | None], None]
 """Told the step, what is done, and what there is to do."""
@@ -322,12 +322,7 @@ def extracted(
                 counts["identical"] = shared | {"first": [[*ids] for ids in identical[:_FIRST]]}
             write_manifest(folder, about | {"whole": True} | counts)
         parts = tuple(ledger.path(outcome) for outcome in done)
-        facts = {
-            "sha256": one_digest({part.name: sha256_of(part) for part in parts}),
-            "bytes": sum(part.stat().st_size for part in parts),
-            "rows": rows,
-        }
-        inputs = {f"evidence/{request.table}/{key[:16]}": facts}
+        inputs = {f"evidence/{request.table}/{key[:16]}": input_of(parts, rows)}
     computed = sum(outcome.computed for outcome in done)
     return Extraction(
         folder, parts, engine.names, failure_table(failures), info, inputs, computed, identical

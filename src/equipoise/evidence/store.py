@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 from equipoise.core.errors import MissingExtraError, RunError
 from equipoise.core.files import read_table
 from equipoise.evidence.pictures import Pictures
+from equipoise.models.info import one_digest, sha256_of
 
 # What calls raise that a file system does not have.
 _LACKING = (errno.ENOSYS, errno.EPERM, errno.EOPNOTSUPP, errno.ENOLCK)
@@ -286,17 +287,15 @@ def digest_of(key: str, pictures: Pictures, contents: Sequence[str]) -> str:
 
 
 def failures_of(path: Path) -> list[Failure]:
-    """Return the failures that a part tells.
+    """Return the failures that a part tells: parts of generated images have rows for all.
 
     Raises
     ------
     ValueError
-        When it is no part, or damaged.
+        When it is damaged.
     """
     metadata = pq.read_schema(path).metadata or {}
-    if FAILURES_KEY not in metadata:
-        raise ValueError("no part of an extraction")
-    return [Failure(**failure) for failure in json.loads(metadata[FAILURES_KEY])]
+    return [Failure(**failure) for failure in json.loads(metadata.get(FAILURES_KEY, b"[]"))]
 
 
 def is_sound(path: Path, images: int) -> bool:
@@ -316,8 +315,8 @@ def warn_of_damage(path: Path) -> None:
     logging.getLogger("equipoise").warning("%s: it is damaged and is computed again", path)
 
 
-def read_rows(paths: Sequence[Path]) -> pa.Table:
-    """Return the rows of parts, in order.
+def read_rows(paths: Sequence[Path], columns: Sequence[str] | None = None) -> pa.Table:
+    """Return the rows of parts, in order, with all columns unless some are named.
 
     Raises
     ------
@@ -327,10 +326,19 @@ def read_rows(paths: Sequence[Path]) -> pa.Table:
     tables = []
     for path in paths:
         try:
-            tables.append(read_table(path).replace_schema_metadata(None))
+            tables.append(read_table(path, columns).replace_schema_metadata(None))
         except (OSError, pa.ArrowException):
             raise RunError(f"{path}: it is damaged. To do: delete it and run again") from None
     return pa.concat_tables([table for table in tables if table.num_rows] or tables[:1])
+
+
+def input_of(paths: Sequence[Path], rows: int) -> dict[str, Any]:
+    """Return parts as an input of an audit: `sha256`, `bytes`, `rows`."""
+    return {
+        "sha256": one_digest({path.name: sha256_of(path) for path in paths}),
+        "bytes": sum(path.stat().st_size for path in paths),
+        "rows": rows,
+    }
 
 
 def failure_table(failures: Sequence[Failure]) -> pa.Table:

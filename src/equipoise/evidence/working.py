@@ -9,7 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from queue import SimpleQueue
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
@@ -64,6 +64,19 @@ class RunOptions:
         if self.backend == "auto":
             del options["backend"]
         return load_model(name, **options)
+
+
+def copies(model: Any, options: RunOptions, load: Callable[[RunOptions, str], Any]) -> list[Any]:
+    """Return a loaded model, or one that is named, once on each device that it may use."""
+    if not isinstance(model, str):
+        return [model]
+    first = load(options, model)
+    if first.info.device != "cuda":  # or one device was named
+        return [first]
+    from equipoise.models.runtimes import gpus
+
+    devices = (f"cuda:{index}" for index in range(1, gpus()))
+    return [first, *(load(replace(options, device=device), model) for device in devices)]
 
 
 @dataclass(frozen=True)
