@@ -285,19 +285,8 @@ def extracted(
     """
     engine = engine_of(settings, model, request)
     # All that decides what the parts hold but the pictures themselves.
-    facts = {
-        "format": _FORMAT,
-        "table": request.table,
-        "model": engine.info.key,
-        "names": list(engine.names),
-        "question": request.question,
-        "features": request.features,
-        "decoding": settings.decoding.facts,
-        "ids": key_of(pictures.ids.tolist()),
-        "crops": crops_digest(pictures),
-        "part": settings.part,
-        **request.facts,
-    }
+    facts = _facts(request, pictures, settings)
+    facts |= {"model": engine.info.key, "names": list(engine.names)}
     key = key_of(facts)
     folder = Path(store) / request.table / key[:16]
     info = asdict(engine.info)
@@ -329,6 +318,21 @@ def extracted(
     )
 
 
+def _facts(request: Request, pictures: Pictures, settings: Settings) -> dict[str, Any]:
+    """Return what is known of a folder's key without the model."""
+    return {
+        "format": _FORMAT,
+        "table": request.table,
+        "question": request.question,
+        "features": request.features,
+        "decoding": settings.decoding.facts,
+        "ids": key_of(pictures.ids.tolist()),
+        "crops": crops_digest(pictures),
+        "part": settings.part,
+        **request.facts,
+    }
+
+
 def _done(ledger: Ledger, engine: Native | Cluster, key: str, settings: Settings) -> list[Outcome]:
     """Return what became of every part, in order.
 
@@ -358,7 +362,9 @@ def _done(ledger: Ledger, engine: Native | Cluster, key: str, settings: Settings
     with suppress(RunError):  # the error that is raised says more
         _write_failures(ledger.folder, failures)
     told = f"the first is {failures[0].image_id!r}: {failures[0].reason}"
-    if all(failure.stage == "model" for failure in failures) and not any(x.rows for x in done):
+    if all(failure.stage == "model" for failure in failures) and len(failures) == sum(
+        ledger.size(outcome.number) for outcome in done
+    ):
         raise ModelError(
             f"{engine.info.name} failed on each of {len(failures)} images; {told}. "
             "To do: run the model on one of them, and see what it needs"
@@ -376,19 +382,12 @@ def _failures(done: Sequence[Outcome], pictures: Pictures) -> list[Failure]:
 
     Parts do not say it: they hold for the same pictures in another folder.
     """
-    found = [failure for outcome in done for failure in outcome.failures]
-    if not found:
-        return found
-    unread = {failure.image_id for failure in found if failure.stage == "read"}
-    where = {
-        one: pictures.where(place)
-        for place, one in enumerate(pictures.ids.tolist())
-        if one in unread
-    }
-    return [
-        replace(one, reason=f"{one.reason} ({where[one.image_id]})") if one.stage == "read" else one
-        for one in found
-    ]
+    place = {name: row for row, name in enumerate(pictures.ids.tolist())}
+    found = []
+    for failure in (failure for outcome in done for failure in outcome.failures):
+        where = f" ({pictures.where(place[failure.image_id])})" if failure.stage == "read" else ""
+        found.append(replace(failure, reason=failure.reason + where))
+    return found
 
 
 def _write_failures(folder: Path, failures: Sequence[Failure]) -> None:
@@ -422,17 +421,15 @@ class Pending:
         return self.images - self.present - self.failed
 
 
-def pending(  # noqa: PLR0913 - all of them decide
+def pending(
     pictures: Pictures,
     model: str,
     table: str,
     store: Path,
     *,
-    texts: Sequence[str] = (),
-    question: str = "",
     key: str | None = None,
-    features: bool = False,
     part: int | None = None,
+    **request: Any,
 ) -> Pending:
     """Say what an extraction would do.
 
@@ -445,25 +442,22 @@ def pending(  # noqa: PLR0913 - all of them decide
         ``embeddings``, ``scores``, ``probabilities`` or ``answers``.
     store : Path
         Where evidence lies.
-    texts, question, features, part
-        As in the extraction.
     key : str, optional
         `ModelInfo.key` of the model, whatever its name.
+    part : int, optional
+        As in the extraction.
+    **request
+        Texts, question and features, as in the extraction.
 
     Returns
     -------
     Pending
     """
-    wanted: dict[str, Any] = {
-        "ids": key_of(pictures.ids.tolist()),
-        "crops": crops_digest(pictures),
-        "question": question,
-        "features": features,
-        "decoding": Decoding().facts,
-        "part": part or (PART_OF_ANSWERS if table == "answers" else Settings.part),
-    }
+    asked = Request(table, **request)
+    part = part or (PART_OF_ANSWERS if table == "answers" else Settings.part)
+    wanted = _facts(asked, pictures, Settings(part=part))
     if table == "scores":
-        wanted["names"] = [*texts]
+        wanted["names"] = [*asked.texts]
     best = (0, 0)
     for manifest in sorted(Path(store).glob(f"{table}/*/manifest.json")):
         facts = read_manifest(manifest.parent)

@@ -48,8 +48,6 @@ class Outcome:
     number : int
     digest : str
         Of the part.
-    rows : int
-        Images that have a row.
     computed : int
         Images the model ran on now; 0 where the part that lies there still holds.
     failures : tuple of Failure
@@ -63,7 +61,6 @@ class Outcome:
 
     number: int
     digest: str = ""
-    rows: int = 0
     computed: int = 0
     failures: tuple[Failure, ...] = ()
     data: bytes | None = None
@@ -388,9 +385,7 @@ class Ledger:
         """
         path = self.path(outcome)
         if outcome.data is None:
-            failures = tuple(failures_of(path))
-            rows = self.size(outcome.number) - len(failures)
-            return replace(outcome, rows=rows, failures=failures)
+            return replace(outcome, failures=tuple(failures_of(path)))
         write(path, outcome.data)
         return replace(outcome, data=None)
 

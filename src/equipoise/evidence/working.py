@@ -10,9 +10,10 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import asdict, dataclass, field, replace
+from itertools import compress
 from queue import SimpleQueue
 from types import TracebackType
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -24,8 +25,6 @@ from equipoise.evidence.decoding import Decoding, Image, ImageError, pixels
 from equipoise.evidence.pictures import Pictures, packed
 from equipoise.evidence.store import FAILURES_KEY, Failure, Outcome, Piece, digest_of
 from equipoise.models import Answerer, Classifier, DualEncoder, ModelInfo, PairScorer, load_model
-
-Table = Literal["embeddings", "scores", "probabilities", "answers", "activations"]
 
 COLUMNS: dict[str, str] = {
     "embeddings": "embedding",
@@ -97,7 +96,7 @@ class Request:
         What else decides the values, as JSON holds it.
     """
 
-    table: Table
+    table: str
     texts: tuple[str, ...] = ()
     question: str = ""
     features: bool = False
@@ -137,7 +136,7 @@ class Asked:
     names: tuple[str, ...]
     call: Callable[[Sequence[str], Sequence[Any]], Any]
     width: int | None
-    table: Table
+    table: str
     open: Callable[[], Any] = lambda: None
 
     @property
@@ -145,12 +144,8 @@ class Asked:
         """Most images given to the model at once: the same on every machine of this kind."""
         return 256 if self.info.device.startswith("cuda") else 32
 
-    def values(self, ids: Sequence[str], images: Sequence[Any]) -> np.ndarray[Any, Any]:
-        """Return what the model gives for images.
-
-        Returns
-        -------
-        ndarray of float32, shape (n, width), or of objects, shape (n,)
+    def values(self, ids: Sequence[str], images: Sequence[Any]) -> Any:
+        """Return what the model gives for images: a text or map each, or a row of a matrix.
 
         Raises
         ------
@@ -164,10 +159,8 @@ class Asked:
                 raise FormError(
                     f"{self.info.name} gave {len(found)} {self.table} for {len(images)}."
                 )
-            cells = self.empty(len(images))
-            cells[:] = found
-            return cells
-        values = np.asarray(found, dtype=np.float32)
+            return found
+        values = np.array(found, dtype=np.float32)  # models may use their buffers again
         wanted = (len(images), *(() if self.width is None else (self.width,)))
         if values.ndim != 2 or values.shape[: len(wanted)] != wanted:
             raise FormError(
@@ -176,34 +169,27 @@ class Asked:
             )
         return values
 
-    def arrow(self, values: np.ndarray[Any, Any]) -> pa.Array:
-        """Return values as a column."""
-        cells = values.tolist()
-        if self.table == "answers":
-            cells = [text.encode("utf-8", "replace").decode() for text in cells]
-        if self.table in CELLS:
-            return pa.array(cells, CELLS[self.table])
-        flat = pa.array(np.ascontiguousarray(values, dtype=np.float32).ravel())
-        return pa.FixedSizeListArray.from_arrays(flat, values.shape[1])
-
-    def stacked(self, values: Sequence[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
-        """Return values of several batches as one.
+    def column(self, ids: Sequence[str], values: Sequence[Any]) -> pa.Array:
+        """Return values of several batches as a column.
 
         Raises
         ------
         ModelError
             When their rows are not of one length.
+        DataError
+            When probabilities are none.
         """
-        some = [one for one in values if len(one)]
-        if len({one.shape[1:] for one in some}) > 1:
-            raise FormError(f"{self.info.name} gave rows of different lengths, expected one.")
-        return np.concatenate(some) if some else self.empty()
-
-    def empty(self, images: int = 0) -> np.ndarray[Any, Any]:
-        """Return values to be filled."""
+        if self.table == "answers":
+            values = [text.encode("utf-8", "replace").decode() for text in values]
         if self.table in CELLS:
-            return np.empty(images, dtype=object)
-        return np.empty((images, self.width or 1), dtype=np.float32)
+            return pa.array(values, CELLS[self.table])
+        if len({len(row) for row in values}) > 1:
+            raise FormError(f"{self.info.name} gave rows of different lengths, expected one.")
+        rows = np.stack(values) if values else np.empty((0, self.width or 1), np.float32)
+        if self.table == "probabilities":
+            sums = self.info.preprocessing.get("probabilities") != "sigmoid"
+            check_probabilities(rows, self.names, self.info.name, ids=ids, sums=sums)
+        return pa.FixedSizeListArray.from_arrays(pa.array(rows.ravel()), rows.shape[1])
 
 
 class FormError(ModelError):
@@ -403,41 +389,33 @@ class Worker:
         contents: list[str] = []
         computed = 0
         ids: list[str] = []
-        values = [self.asked.empty()]
+        values: list[Any] = []
         failures: list[Failure] = []
         for batch in self._batches(piece.pictures, readers):
             if self.stopped():
                 raise StoppedError
             contents += [seen.content for seen in batch]
-            images = [(seen.name, seen.image) for seen in batch if seen.image is not None]
-            names = [name for name, _ in images]
-            found, reasons = self._values(names, [image for _, image in images])
-            told = [*zip(names, reasons, strict=True)]
-            sound = [name for name, reason in told if reason is None]
-            if self.asked.table == "probabilities":
-                info = self.asked.info
-                one = info.preprocessing.get("probabilities") != "sigmoid"
-                check_probabilities(found, self.asked.names, info.name, ids=sound, sums=one)
-            ids += sound
-            values.append(found)
+            images = {seen.name: seen.image for seen in batch if seen.image is not None}
+            for name, found in self._values(images).items():
+                if isinstance(found, Failure):
+                    failures.append(found)
+                else:
+                    ids.append(name)
+                    values.append(found)
             computed += len(images)
             failures += [seen.failure for seen in batch if seen.failure is not None]
-            failures += [Failure(name, "model", reason) for name, reason in told if reason]
             self.tell(len(batch))
         failures.sort(key=lambda failure: failure.image_id)
         digest = digest_of(self.key, piece.pictures, contents)
-        column = COLUMNS[self.asked.table]
-        cells = self.asked.arrow(self.asked.stacked(values))
         facts = json.dumps([asdict(failure) for failure in failures])
-        table = pa.table({"image_id": pa.array(ids, pa.string()), column: cells})
+        cells = self.asked.column(ids, values)
+        table = pa.table({"image_id": pa.array(ids, pa.string()), COLUMNS[self.asked.table]: cells})
         data = table_bytes(
             table.replace_schema_metadata({FAILURES_KEY: facts.encode()}),
             compression="zstd" if self.asked.table in CELLS else "none",
             use_dictionary=False,
         )
-        return Outcome(
-            piece.number, digest, len(ids), computed, tuple(failures), data, packed(contents)
-        )
+        return Outcome(piece.number, digest, computed, tuple(failures), data, packed(contents))
 
     def _batches(self, pictures: Pictures, readers: Readers) -> Iterator[list[_Seen]]:
         """Yield what goes to the model together, cut by count and pixels, never by timing."""
@@ -482,26 +460,24 @@ class Worker:
         except ImageError as error:
             return _Seen(name, content, None, Failure(name, "decode", error.reason))
 
-    def _values(
-        self, ids: list[str], images: list[Any]
-    ) -> tuple[np.ndarray[Any, Any], list[str | None]]:
-        """Return the values of the images that have some; and a reason, or None, for each."""
+    def _values(self, images: Mapping[str, Image]) -> dict[str, Any]:
+        """Return the value of each image by its id, or why it has none."""
         if not images:
-            return self.asked.empty(), []
+            return {}
+        ids = [*images]
         try:
-            values = self.asked.values(ids, images)
+            values = self.asked.values(ids, [*images.values()])
         except FormError:
             raise
         except Exception as error:  # noqa: BLE001 - a model may raise anything over one image
-            if len(images) == 1:
-                return self.asked.empty(), [_reason(error)]
-            found = [self._values([id_], [image]) for id_, image in zip(ids, images, strict=True)]
-            reasons = [reason for _, reasons in found for reason in reasons]
-            return self.asked.stacked([values for values, _ in found]), reasons
-        if self.asked.table in CELLS:
-            return values, [None] * len(images)
-        finite = np.isfinite(values).all(axis=1)
-        return values[finite], [None if sound else _NOT_FINITE for sound in finite]
+            if len(ids) == 1:
+                return {ids[0]: Failure(ids[0], "model", _reason(error))}
+            return {name: self._values({name: images[name]})[name] for name in ids}
+        found = dict(zip(ids, values, strict=True))
+        if self.asked.table not in CELLS:
+            for name in compress(ids, (~np.isfinite(values).all(axis=1)).tolist()):
+                found[name] = Failure(name, "model", _NOT_FINITE)
+        return found
 
 
 @dataclass(frozen=True)
