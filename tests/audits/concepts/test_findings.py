@@ -86,3 +86,17 @@ def test_of_false_positives_the_higher_rate_is_worse():
     result = run(values(data, metrics=["false_positive_rate"], versions=versions))
     table = next(block for block in page.robust(result).blocks if isinstance(block, Table))
     assert ("chef", "worse for b than for a") in [row[:2] for row in table.rows]
+
+
+def test_a_group_that_is_in_no_concept_is_named_first_by_the_plan():
+    scores, labels, group = world(3, n=900)
+    group = np.where((np.arange(900) % 3 == 0), "c", group)
+    # Large enough, and each of its concepts is too rare.
+    labels[(group == "c") & (np.cumsum(group == "c") > 40)] = False
+    config = audits.parse_config(values(tables(scores, labels, group)))
+    for notes in (audits.plan(config).notes, audits.run(config).manifest.notes):
+        (note,) = [one for one in notes if "compared in no concept" in one]
+        assert "c (300 rows)" in note
+        assert "positives, fewer than 20" in note
+    plain = audits.parse_config(values(tables(*world(3, n=900))))
+    assert not any("in no concept" in one for one in audits.plan(plain).notes)

@@ -282,12 +282,15 @@ class Concepts(Audit[Config, ConceptData, Design]):
         }  # fmt: skip
 
     def notes(self, config: Config, data: ConceptData, designs: Sequence[Design]) -> Iterator[str]:
-        """Return, for each model, the labelled concepts that it does not score."""
+        """Return labelled concepts that a model does not score, and groups in no concept."""
         wanted = config.concepts or sorted(data.labels.known)
         for model, scores in data.models.items():
             lacking = [name for name in wanted if name not in scores.concepts]
             if lacking:
                 yield f"{model}: labelled concepts without scores: {listed(lacking, _LISTED)}."
+        for design in designs:
+            if not design.version.changes:
+                yield from _in_no_concept(config, data, design)
 
     def sizes(self, config: Config, data: ConceptData) -> Iterator[Row]:
         """Return the sizes of the groups of the baseline, of the first model."""
@@ -445,6 +448,21 @@ def _positives(data: ConceptData, design: Design) -> Integers:
     inside = groups.codes >= 0
     counted = (np.bincount(groups.codes[inside & one], minlength=len(groups)) for one in labels.T)
     return np.stack([*counted])
+
+
+def _in_no_concept(config: Config, data: ConceptData, design: Design) -> Iterator[str]:
+    """Name groups that are large enough and yet compared in no concept, with their positives."""
+    groups, positives = design.cut.groups, _positives(data, design)
+    choices = choices_of(config, design.version)
+    reasons = np.array([reasons_of(groups, one, choices) for one in positives])
+    for place in np.flatnonzero(groups.usable & (reasons != "").all(axis=0)):
+        best = int(positives[:, place].argmax())
+        concept = data.models[design.model].concepts[best]
+        yield (
+            f"{design.model}, {groups.name}: {groups.names[place]} ({groups.counts[place]} rows) "
+            f"is compared in no concept. Its most frequent one, {concept}: {reasons[best, place]}. "
+            "Lower `choices.min_positives`, or add images of this group."
+        )
 
 
 def _detectable(design: Design, positives: Integers, tests: int) -> Row:
