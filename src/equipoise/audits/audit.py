@@ -187,7 +187,7 @@ class Audit(ABC, Generic[ConfigT, DataT, DesignT]):
     """One kind of audit.
 
     A kind writes `load`, `groups`, `designs` and `measure`. It may write `combine`, `details`,
-    `notes`, `sizes`, `members`, `save` and `compare`, whose defaults do for most.
+    `notes`, `warnings`, `sizes`, `members`, `save` and `compare`, whose defaults do for most.
 
     Attributes
     ----------
@@ -250,6 +250,10 @@ class Audit(ABC, Generic[ConfigT, DataT, DesignT]):
         designs: Sequence[DesignT],
     ) -> Iterable[str]:
         """Return what a reader of a plan or a report must know of the data."""
+        return ()
+
+    def warnings(self, config: ConfigT, data: DataT, designs: Sequence[DesignT]) -> Iterable[str]:
+        """Return what makes the findings of a model say little."""
         return ()
 
     def sizes(self, config: ConfigT, data: DataT) -> Iterable[Row]:
@@ -428,7 +432,11 @@ def run(
         seconds=perf_counter() - started,
         notes=tuple(notes),
     )
-    manifest = replace(manifest, models={each.model: each.info for each in outputs})
+    manifest = replace(
+        manifest,
+        models={each.model: each.info for each in outputs},
+        warnings=tuple(dict.fromkeys(audit.warnings(checked, data, designs))),
+    )
     return AuditResult(findings, manifest, tables)
 
 

@@ -74,6 +74,7 @@ def facts(result: AuditResult, run: Path) -> dict[str, Any]:
         "report": run / "report.html",
         "verdicts": _verdicts(result.findings),
         "findings": [asdict(one) | {"verdict": _word(one)} for one in _overall(result)],
+        "warnings": result.manifest.warnings,
         "notes": result.manifest.notes,
     }
 
@@ -107,7 +108,7 @@ def show(result: AuditResult, run: Path) -> None:
 
 def show_end(result: AuditResult, run: Path) -> None:
     """Print what to know about a result, its verdicts, and where it is."""
-    say_values({"notes": result.manifest.notes})
+    say_values({"warnings": result.manifest.warnings, "notes": result.manifest.notes})
     say()
     # Models may differ in every way.
     for model in dict.fromkeys(finding.model for finding in result.findings):

@@ -118,9 +118,9 @@ def say_values(values: Mapping[str, Any]) -> None:
             say_rows(value[:_MOST_ROWS])
             if len(value) > _MOST_ROWS:
                 say(f"… and {len(value) - _MOST_ROWS} more; all with --json")
-        elif name == "notes":
+        elif name in ("notes", "warnings"):
             for text in value:
-                say(f"note: {text}")
+                say(f"{name.removesuffix('s')}: {text}")
         else:
             say(f"{title}: {_cell(value)}")
 

@@ -33,6 +33,8 @@ class Manifest:
     seed : int
     started, seconds, machine : str, float, mapping
         When, for how long and where the run was made.
+    warnings : tuple of str
+        What makes findings say little, shown first: a model with one answer to everything, ...
     notes : tuple of str
         What a reader must know: attributes that determine the target, groups too small, ...
     models : mapping
@@ -51,6 +53,7 @@ class Manifest:
     started: str
     seconds: float
     machine: Mapping[str, Any]
+    warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     models: Mapping[str, Any] = field(default_factory=dict)
     schema_version: int = SCHEMA_VERSION

@@ -329,12 +329,15 @@ class Summary:
     steps : tuple of str
         What to do next.
     caveat : str
+    warnings : tuple of str
+        What makes findings say little; shown before the statements.
     """
 
     statements: tuple[Statement, ...]
     chart: Chart | None = None
     steps: tuple[str, ...] = ()
     caveat: str = ""
+    warnings: tuple[str, ...] = ()
 
 
 MakeSection = Callable[[AuditResult], Section | None]

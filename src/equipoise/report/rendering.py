@@ -7,6 +7,7 @@ import hashlib
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -73,6 +74,7 @@ def render(result: AuditResult, page: Page | None = None) -> str:
         summary = summarize(result, page.leads, page.caveat)
     else:
         summary = Summary((Statement(None, "This run has no findings."),))
+    summary = replace(summary, warnings=result.manifest.warnings)
     front, back = _sections(result, page)
     style, library, program = map(_asset, ("report.css", "vega-bundle.min.js", "report.js"))
     blocks = [block for section in (*front, *back) for block in section.blocks]

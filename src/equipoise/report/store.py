@@ -105,7 +105,7 @@ def _read_manifest(folder: Path) -> Manifest:
             f"{path}: not a manifest of schema version {SCHEMA_VERSION}. "
             "To do: run the audit again, or use the equipoise that wrote it."
         )
-    return Manifest(**content | {"notes": tuple(content["notes"])})
+    return Manifest(**content | {key: tuple(content[key]) for key in ("warnings", "notes")})
 
 
 def _read_table(path: Path) -> pa.Table:

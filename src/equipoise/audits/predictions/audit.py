@@ -12,6 +12,7 @@ import numpy as np
 from equipoise.audits.against_rest import against_rest
 from equipoise.audits.audit import Audit, Measured, audit_kind
 from equipoise.audits.config import group_name, resampling_of
+from equipoise.audits.engines.broken import broken
 from equipoise.audits.engines.labels import (
     LabelDesign,
     compared,
@@ -236,6 +237,12 @@ class Predictions(Audit[Config, PredictionData, Design]):
                     f"one, the audit stops after it has run: map them under {key}.map, or set "
                     f"{key}.open_vocabulary: true."
                 )
+
+    def warnings(
+        self, config: Config, data: PredictionData, designs: Sequence[Design]
+    ) -> Iterable[str]:
+        """Return models that are constant, at chance, or fail in one group."""
+        yield from broken(designs)
 
     def save(self, folder: Path, data: PredictionData) -> None:
         """Write the labels and predictions of every image, which `compare` pairs."""

@@ -1,0 +1,69 @@
+"""Warnings about models whose labels say nothing of groups: constant, at chance, or failed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from equipoise.audits.engines.labels import LabelDesign
+from equipoise.core.arrays import Booleans, Floats
+from equipoise.core.wording import percent
+from equipoise.metrics.counts import Counts
+from equipoise.stats.intervals import wilson
+
+# Shares from which on a model gives one answer to everything, and groups of fewer rows tell little.
+_CONSTANT, _FEWEST = 0.99, 30
+
+
+def broken(designs: Iterable[LabelDesign]) -> Iterator[str]:
+    """Yield what is wrong with each model's labels as a whole, or in one group alone."""
+    seen: set[tuple[str, str]] = set()
+    for design in designs:
+        where = design.model if design.version == "default" else f"{design.model}, {design.version}"
+        if (design.model, design.version) not in seen:
+            seen.add((design.model, design.version))
+            yield from _whole(where, design.overall)
+        yield from _groups(where, design)
+
+
+def _whole(where: str, counts: Counts) -> Iterator[str]:
+    said = counts.by_prediction(counts.observed)[0].sum(axis=1)
+    rows, most = said.sum(), int(said.argmax())
+    if rows < _FEWEST:
+        return
+    if said[most] >= _CONSTANT * rows:
+        yield (
+            f"{where} answers “{counts.classes[most]}” for {percent(said[most] / rows)} of images: "
+            "differences between groups say little. Check how the model is run and its classes."
+        )
+    elif not _better_than_chance(counts)[0].any():
+        yield (
+            f"{where} is right no more often than its answers would be by chance: differences "
+            "between groups say little. Check the labels and how predictions are mapped to them."
+        )
+
+
+def _groups(where: str, design: LabelDesign) -> Iterator[str]:
+    """Yield groups in which a model fails that works in others."""
+    counts = design.counts
+    if counts.determines_target:
+        return
+    better, n = _better_than_chance(counts)
+    compared = counts.groups.usable & (n >= _FEWEST)
+    failed = np.flatnonzero(compared & ~better)
+    if len(failed) and (compared & better).any():
+        names = ", ".join(counts.groups.names[place] for place in failed)
+        yield f"{where} is right no more often than by chance for {names}, unlike for other groups."
+
+
+def _better_than_chance(counts: Counts) -> tuple[Booleans, Floats]:
+    """Return whether each group's accuracy is above that of labels at random, and its rows.
+
+    Labels at random have the shares of the group's predictions, whatever the truth.
+    """
+    table = counts.observed
+    n, right = table[0].sum(axis=0), counts.hits(table)[0].sum(axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        truth, said = counts.by_truth(table)[0] / n, counts.by_prediction(table)[0] / n
+    return np.asarray(wilson(right, n)[0] > (truth * said).sum(axis=0)), n

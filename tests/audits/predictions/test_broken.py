@@ -1,0 +1,50 @@
+"""Warnings at the top of a report about models whose labels say little of groups."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from equipoise import audits, report
+
+N = 600
+RNG = np.random.default_rng(0)
+GROUPS = np.array(["a", "b", "c"])[np.arange(N) % 3]
+TRUTH = np.array(["chef", "nurse", "pilot"])[RNG.integers(0, 3, N)]
+RANDOM = TRUTH[RNG.permutation(N)]
+
+
+def audited(said):
+    table = pa.table({
+        "id": [*map(str, range(N))], "group": GROUPS, "truth": TRUTH, "said": said,
+    })  # fmt: skip
+    config = {
+        "audit": "predictions",
+        "data": {"table": table, "id": "id", "target": "truth", "groups": ["group"]},
+        "models": {"m": {"table": table, "prediction": "said"}},
+        "resampling": {"replicates": 20, "permutations": 99},
+    }
+    return audits.run(audits.parse_config(config))
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        (np.full(N, "nurse"), ["nurse", "100"]),
+        (RANDOM, ["by chance"]),
+        (np.where(GROUPS == "b", RANDOM, TRUTH), ["for b"]),
+    ],
+)
+def test_a_broken_model_is_named_at_the_top(said, words, tmp_path):
+    result = audited(said)
+    (warning,) = result.manifest.warnings
+    assert all(word in warning for word in words)
+    (tmp_path / "run").mkdir()
+    report.write(result, tmp_path / "run")
+    assert report.read(tmp_path / "run").manifest.warnings == (warning,)
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert page.index('class="warnings"') < page.index('class="statements"')
+
+
+def test_a_working_model_is_not_warned_about():
+    noisy = np.where(RNG.random(N) < 0.3, RANDOM, TRUTH)
+    assert audited(noisy).manifest.warnings == ()
