@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -24,14 +23,18 @@ NOTHING = "no row has a true class, a prediction and a group; expected at least 
 
 # Below this, floats tell all whole numbers apart.
 _EXACT = 1 << 53
-# Rows that stay in the cache between being made int64 and being counted.
-_CHUNK = 1 << 15
-# Rows at either end whose smallest and largest are taken for those of all.
-_FIRST = 1 << 13
 # A range of numbers that is no waste however few rows there are.
 _RANGE = 1 << 12
-# Rows from which on guessing a range is quicker than reading all of them.
+# Rows from which on the compiled pass is quicker than sorting.
 _MANY = 1 << 19
+# Pairs of labels whose places stay in the caches.
+_MOST_PAIRS = 1 << 22
+# Cells of a table; more are counted by sorting.
+_ROOM = 1 << 19
+# Rows that 32 bits can count.
+_MOST = 1 << 31
+# Rows that go through the steps of counting together.
+_BLOCK = 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,19 +50,15 @@ class Column:
     names : tuple of str or None
         What places 1, 2, ... stand for, sorted, place 0 being missing; None: the numbers
         themselves.
-    guessed : bool
-        Whether `low` and `size` are those of some rows, which saves reading all: a row that lies
-        outside is found when rows are counted, see `tally`.
     """
 
     values: Whole
     low: int
     size: int
     names: tuple[str, ...] | None = None
-    guessed: bool = False
 
     @classmethod
-    def of(cls, labels: Any, *, what: str, guess: bool = False) -> Column:
+    def of(cls, labels: Any, *, what: str) -> Column:
         """Take labels as they are where they are numbers of a small range; encode others.
 
         Arrow encodes text in its own memory, which is that of polars and pandas, too.
@@ -69,19 +68,13 @@ class Column:
         InputError
             As `equipoise.core.labels.encode`.
         """
-        known = None if isinstance(labels, np.ndarray) else coded(labels)
-        if known is not None:
-            return cls.coded(*encode(known, what=what))
-        array = label_array(labels, what=what)
-        if array.ndim == 1 and array.dtype.kind in "iub" and len(array):
-            guessed = guess and len(array) >= _MANY
-            # Rows may be sorted.
-            some = np.concatenate([array[:_FIRST], array[-_FIRST:]]) if guessed else array
-            low, high = int(some.min()), int(some.max())
+        known = coded(labels) or label_array(labels, what=what)
+        if isinstance(known, np.ndarray) and known.ndim == 1 and known.dtype.kind in "iub":
+            low, high = (int(known.min()), int(known.max())) if len(known) else (0, 0)
             size = high - low + 1
-            if size <= max(_RANGE, len(array)) and -_EXACT < low <= high < _EXACT:
-                return cls(array, low, size, guessed=guessed)
-        return cls.coded(*encode(array, what=what))
+            if size <= max(_RANGE, len(known)) and -_EXACT < low <= high < _EXACT:
+                return cls(known, low, size)
+        return cls.coded(*encode(known, what=what))
 
     @classmethod
     def coded(cls, codes: Whole, names: tuple[str, ...]) -> Column:
@@ -106,38 +99,16 @@ class Column:
         return [str(value) for value in (places + self.low).astype(self.values.dtype).tolist()]
 
 
-Table = Integers | Integers32
-
-# Pairs of labels whose places stay in the caches.
-_MOST_PAIRS = 1 << 22
-# Rows and cells that 32 bits can count.
-_MOST = 1 << 31
-# Cells of a table; more are counted by sorting.
-_ROOM = 1 << 19
-# Rows that go through the steps of counting together.
-_BLOCK = 1024
-
-
-def tally(columns: Sequence[Column]) -> tuple[Sequence[Column], Integers, Table]:
+def _sorted_pairs(columns: Sequence[Column]) -> tuple[Integers, Integers]:
     """Count the rows of three columns by their places in each.
 
     Returns
     -------
-    columns : sequence of Column
-        With ranges that hold all rows.
     pairs : ndarray of int64, shape (pairs,)
         Place in the first column times the size of the second, plus the place there; those that
         occur, sorted.
-    table : ndarray of int32 or int64, shape (pairs, places of the third column)
+    table : ndarray of int64, shape (pairs, places of the third column)
     """
-    found = _counted_pairs(columns)
-    if found is None:
-        columns = [Column.of(one.values, what="labels") if one.guessed else one for one in columns]
-        found = _counted_pairs(columns) or _sorted_pairs(columns)
-    return columns, *found
-
-
-def _sorted_pairs(columns: Sequence[Column]) -> tuple[Integers, Table]:
     sizes = [column.size for column in columns]
     if math.prod(sizes) >= 1 << 62:
         raise InputError(f"{sizes[0]} × {sizes[1]} × {sizes[2]} labels are too many to count")
@@ -152,52 +123,35 @@ def _sorted_pairs(columns: Sequence[Column]) -> tuple[Integers, Table]:
     return pairs, table
 
 
-def _counted_pairs(columns: Sequence[Column]) -> tuple[Integers, Table] | None:
+def _counted_pairs(columns: Sequence[Column]) -> tuple[Integers, Integers] | None:
     """Count in one pass: a pair gets a row of the table where it is met first.
 
-    None for few rows, where sorting is quicker than loading the compiled pass; for tables that are
-    too large; and where a row lies outside of the range that was guessed for its column.
+    None for few rows, where sorting is quicker than loading the compiled pass, and for tables that
+    are too large.
     """
     first, second, third = columns
     pairs, room = first.size * second.size, _ROOM // third.size
-    if not _MANY <= len(first) < _MOST or pairs > _MOST_PAIRS or pairs * third.size >= _MOST:
+    if not _MANY <= len(first) < _MOST or pairs > _MOST_PAIRS:
         return None
-    ranges = np.array([end for one in columns for end in (one.low, one.size)], dtype=np.int64)
+    ranges = np.array([(one.low, one.size) for one in columns])
 
-    def count(rows: range) -> tuple[Integers, Integers32] | None:
+    def count(rows: range) -> tuple[Integers, Integers] | None:
+        some = slice(rows.start, rows.stop)
+        labels = [np.ascontiguousarray(one.values[some], dtype=np.int64) for one in columns]
         begin, keys = np.zeros(pairs, dtype=np.int32), np.zeros(room, dtype=np.int64)
-        table, many = np.zeros(room * third.size, dtype=np.int32), 0
-        for one, other, group in _chunks(columns, rows):
-            many = _add(one, other, group, ranges, begin, keys, table, many)
-            if many < 0:
-                return None
-        order = np.argsort(keys[:many])
-        return keys[order], table.reshape(room, -1)[order]
+        table = np.zeros(room * third.size, dtype=np.int32)
+        many = _add(*labels, ranges, begin, keys, table)
+        return None if many < 0 else (keys[:many], table.reshape(room, -1)[:many])
 
-    found = each(count, stretches(len(first)))
-    known = [one for one in found if one is not None]
-    return reduce(_together, known) if len(known) == len(found) else None
-
-
-def _together(
-    one: tuple[Integers, Integers32], other: tuple[Integers, Integers32]
-) -> tuple[Integers, Integers32]:
-    """Add two tables of sorted keys."""
-    keys = np.union1d(one[0], other[0])
-    table = np.zeros((len(keys), one[1].shape[1]), dtype=np.int32)
-    for some, counted in (one, other):
-        table[np.searchsorted(keys, some)] += counted
-    return keys, table
-
-
-def _chunks(columns: Sequence[Column], rows: range) -> Iterator[list[Integers]]:
-    """Yield the values of rows as int64, of few at a time where they must be made such."""
-    every = [one.values for one in columns]
-    ready = all(one.dtype == np.int64 and one.flags.c_contiguous for one in every)
-    step = max(len(rows), 1) if ready else _CHUNK
-    for start in range(rows.start, rows.stop, step):
-        few = slice(start, min(start + step, rows.stop))
-        yield [np.ascontiguousarray(one[few], dtype=np.int64) for one in every]
+    parts = stretches(len(first))
+    found = [one for one in each(count, parts) if one is not None]
+    if len(found) < len(parts):
+        return None
+    known = np.unique(np.concatenate([keys for keys, _ in found]))
+    table = np.zeros((len(known), third.size), dtype=np.int64)
+    for keys, counted in found:
+        table[np.searchsorted(known, keys)] += counted
+    return known, table
 
 
 # Labels may come from memory that must not be written.
@@ -205,7 +159,7 @@ _LABELS = "Array(int64, 1, 'C', readonly=True)"
 
 
 @compiled(
-    f"int64({_LABELS}, {_LABELS}, {_LABELS}, int64[::1], int32[::1], int64[::1], int32[::1], int64)"
+    f"int64({_LABELS}, {_LABELS}, {_LABELS}, int64[:, ::1], int32[::1], int64[::1], int32[::1])"
 )
 def _add(
     first: Integers,
@@ -215,36 +169,28 @@ def _add(
     begin: Integers32,
     keys: Integers,
     table: Integers32,
-    many: int,
 ) -> int:
-    """Count rows; return how many pairs are known, -1 for a row out of range or a full table.
+    """Count rows; return how many pairs are known, -1 where the table may be full.
 
     `begin` tells where the row of a pair begins in the table, from 1 on; 0: it has none. A few
-    rows go through each step together, which takes half as long as row by row.
+    rows go through each step together, which is several times as quick as row by row.
     """
-    low, other_low, group_low = ranges[0], ranges[2], ranges[4]
-    size, other_size, groups = np.uint64(ranges[1]), np.uint64(ranges[3]), np.uint64(ranges[5])
+    low, other_low, group_low = ranges[0, 0], ranges[1, 0], ranges[2, 0]
+    size, groups, many = np.uint32(ranges[1, 1]), ranges[2, 1], 0
     places = np.empty(_BLOCK, dtype=np.uint32)
     for row in range(0, len(first), _BLOCK):
         end = min(row + _BLOCK, len(first))
         ones, others, group = first[row:end], second[row:end], third[row:end]
-        outside = False
-        for i in range(len(ones)):
-            # What lies below a range is large without a sign.
-            one, other = np.uint64(ones[i] - low), np.uint64(others[i] - other_low)
-            far = np.uint64(group[i] - group_low) >= groups
-            outside = bool(outside | far | (one >= size) | (other >= other_size))
-            places[i] = np.uint32(one) * np.uint32(other_size) + np.uint32(other)
-        if outside:
-            return -1
         new = False
+        for i in range(len(ones)):
+            places[i] = np.uint32(ones[i] - low) * size + np.uint32(others[i] - other_low)
         for i in range(len(ones)):
             new = bool(new | (begin[places[i]] == 0))
         if new and many + _BLOCK > len(keys):
             return -1
         for i in range(len(ones) if new else 0):
             if begin[places[i]] == 0:
-                begin[places[i]], keys[many] = many * ranges[5] + 1, places[i]
+                begin[places[i]], keys[many] = many * groups + 1, places[i]
                 many += 1
         for i in range(len(ones)):
             places[i] = np.uint32(begin[places[i]] - 1) + np.uint32(group[i] - group_low)
@@ -255,7 +201,7 @@ def _add(
 
 def count_cells(
     y_true: Any, y_pred: Any, groups: Any
-) -> tuple[Groups, tuple[str, ...], Integers, Table, dict[str, int]]:
+) -> tuple[Groups, tuple[str, ...], Integers, Integers, dict[str, int]]:
     """Count independent rows of one label each, see `equipoise.metrics.counts.count`.
 
     Returns
@@ -266,19 +212,17 @@ def count_cells(
         Every label that occurs, sorted.
     keys : ndarray of int64, shape (outcomes,)
         Index of the true class times the number of classes, plus that of the label; sorted.
-    table : ndarray of int32 or int64, shape (outcomes, groups)
+    table : ndarray of int64, shape (outcomes, groups)
     excluded : dict of str to int
     """
     given = Groups.of(groups) if isinstance(groups, Groups | Mapping) else None
     named = [(y_true, "y_true"), (y_pred, "y_pred"), (groups, "groups['group']")]
-    columns = each(
-        lambda one: Column.of(one[0], what=one[1], guess=True), named[: 2 if given else 3]
-    )
+    columns = each(lambda one: Column.of(one[0], what=one[1]), named[: 2 if given else 3])
     if given:
         columns.append(Column.coded(given.codes, given.names))
     check_lengths(len(columns[0]), y_pred=len(columns[1]), groups=len(columns[2]))
-    (truth, label, group), pairs, table = tally(columns)
-    columns = [truth, label, group]
+    pairs, table = _counted_pairs(columns) or _sorted_pairs(columns)
+    truth, label, group = columns
     of_pair = np.divmod(pairs, label.size)
     kept, excluded = _complete(columns, of_pair, table)
     classes, of_truth, of_label = _classes(truth, label, of_pair)
@@ -287,11 +231,12 @@ def count_cells(
         places = np.arange(1, group.size)
         made = (given.attributes, given.levels, given.min_size)
     else:
-        places = np.flatnonzero(_totals(table))
+        places = np.flatnonzero(table.sum(axis=0))
         places = places[~group.missing(places)]
         made = (("group",), tuple((name,) for name in group.texts(places)), 1)
-    keys, table = _by_key(keys, np.flatnonzero(kept), table)
-    table = table.take(places, axis=1)
+    rows = np.flatnonzero(kept)
+    rows = rows[np.argsort(keys[rows], kind="stable")]
+    keys, table = keys[rows], table[np.ix_(rows, places)]
 
     def codes() -> Integers32:
         lost = np.any([one.missing(one.places()) for one in columns], axis=0)
@@ -299,25 +244,23 @@ def count_cells(
         of_place[places] = np.arange(len(places), dtype=np.int32)
         return np.asarray(of_place[group.places()[~lost]])
 
-    return CountedGroups(made, _totals(table), codes), classes, keys, table, excluded
+    return CountedGroups(made, table.sum(axis=0), codes), classes, keys, table, excluded
 
 
 def _complete(
-    columns: Sequence[Column], of_pair: tuple[Integers, Integers], table: Table
+    columns: Sequence[Column], of_pair: tuple[Integers, Integers], table: Integers
 ) -> tuple[Booleans, dict[str, int]]:
     """Return which pairs have a class, a label and a group, and rows without by reason."""
     truth, label, group = columns
     no_truth, no_label = truth.missing(of_pair[0]), label.missing(of_pair[1])
-    kept = ~(no_truth | no_label)
+    complete, first = ~(no_truth | no_label), int(group.names is not None)
     lost = {
         "missing true class": table[no_truth].sum(),
         "missing prediction": table[no_label & ~no_truth].sum(),
+        "missing group": table[complete, :first].sum(),
     }
-    if group.names is not None:
-        without = np.flatnonzero(table[:, 0])
-        lost["missing group"] = table[without[kept[without]], 0].sum()
-        # Some pairs occur without a group only.
-        kept[without] &= table[without, 1:].any(axis=1)
+    # Some pairs occur without a group only.
+    kept = complete & table[:, first:].any(axis=1)
     if not kept.any():
         raise InputError(NOTHING)
     return kept, {reason: int(many) for reason, many in lost.items() if many}
@@ -337,24 +280,6 @@ def _classes(
     first, second = (np.zeros(one.size, dtype=np.int64) for one in columns)
     first[used[0]], second[used[1]] = np.split(of_texts, [len(texts[0])])
     return names, first, second
-
-
-def _by_key(key: Integers, rows: Integers, table: Table) -> tuple[Integers, Table]:
-    """Return the keys of rows, sorted, and those rows of a table, equal keys added."""
-    chosen = key[rows]
-    if not (np.diff(chosen) > 0).all():
-        order = np.argsort(chosen, kind="stable")
-        chosen, rows = chosen[order], rows[order]
-    elif len(rows) == len(table):
-        return chosen, table
-    first = np.flatnonzero(np.diff(chosen, prepend=-1))
-    table = table.take(rows, axis=0)
-    return chosen[first], table if len(first) == len(rows) else np.add.reduceat(table, first)
-
-
-def _totals(table: Table) -> Integers:
-    """Return the sum of each column: no more than there are rows, which its type can hold."""
-    return np.asarray(table.sum(axis=0, dtype=table.dtype), dtype=np.int64)
 
 
 def check_lengths(expected: int, **lengths: int) -> None:
