@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
@@ -17,7 +16,7 @@ from equipoise.metrics.counts.rates import RATES, Cells, Rate, divide
 from equipoise.metrics.counts.table import Counts, count
 from equipoise.metrics.measure import DEFAULT
 from equipoise.metrics.spec import SPECS
-from equipoise.stats.intervals import Scored, percentile, scored
+from equipoise.stats.intervals import Pair, Scored, percentile, scored
 from equipoise.stats.resampling import Bootstrap, Resampling
 from equipoise.stats.streams import Seed
 
@@ -88,119 +87,106 @@ def rate_comparisons(
     Medical Research 21, 347-359; Bellamy et al. 2019 (average odds difference).
     """
     counts = count(y_true, y_pred, groups, weights=weights, units=units)
-    names = counts.groups.names
+    names, usable = counts.groups.names, counts.groups.usable
     if reference is not None and reference not in names:
         raise InputError(f"reference={reference!r}: no such group; expected one of {names}")
     blocks: tuple[Floats, ...] = ()
     if isinstance(resampling, Bootstrap) and not counts.independent:
         blocks = (*counts.sampler.bootstrap(resampling.replicates, rng),)
-    observed, tables = Cells.of(counts, counts.observed), []
+    observed, *drawn = (_cells(counts, tables) for tables in (counts.observed, *blocks))
+    pairs, tables = int(usable.sum() * (usable.sum() - 1) // 2), []
     for rate in RATES:
-        values = rate.shares(observed)[0]
+        values = rate.shares(observed)[0, :, :-2]
         better = -values if SPECS[rate.name].harm == "higher" else values
         partners: dict[str, Integers] = {}
         for versus, score in (("best", better), ("worst", -better)):
-            usable = np.where(counts.groups.usable & ~np.isnan(score), score, -np.inf)
-            none = np.isneginf(usable).all(axis=1)
-            partners[versus] = np.where(none, -1, usable.argmax(axis=1))
+            known = np.where(usable & ~np.isnan(score), score, -np.inf)
+            partners[versus] = np.where(np.isneginf(known).all(axis=1), -1, known.argmax(axis=1))
         if reference is not None:
             partners["reference"] = np.full(len(values), names.index(reference))
-        partners["overall"] = np.full(len(values), -1)
+        partners["overall"] = np.full(len(values), -2)
         for versus, partner in partners.items():
-            one = _Comparison(counts, rate, versus, partner)
-            tables.append(one.table(resampling, blocks))
+            ends = None
+            if resampling is not None and (drawn or counts.independent):
+                # A group that the data choose costs all pairs.
+                chosen = versus in ("best", "worst")
+                level = spread_level(resampling.level, pairs if chosen else 1)
+                ends = _ends(rate, observed, drawn, partner, level)
+            tables.append(_table(counts, rate, observed, versus, partner, ends))
     return pa.concat_tables(tables)
 
 
-@dataclass(frozen=True, eq=False)
-class _Comparison:
-    """One rate of all classes and groups against one group per class, or against all rows.
+def _cells(counts: Counts, tables: Floats) -> Cells:
+    """Return the cells of tables, with all rows as last but one group and none as the last."""
+    every = tables.sum(axis=2, keepdims=True)
+    return Cells.of(counts, np.concatenate([tables, every, np.zeros_like(every)], axis=2))
 
-    Attributes
-    ----------
-    counts : Counts
-    rate : Rate
-    versus : "best", "worst", "reference" or "overall"
-    partner : ndarray of int64, shape (classes,)
-        The group compared with, -1 where there is none.
-    """
 
-    counts: Counts
-    rate: Rate
-    versus: str
-    partner: Integers
+def _differences(rate: Rate, cells: Cells, partner: Integers) -> tuple[Floats, Floats]:
+    """Return differences and ratios of the groups to the partner of each class."""
+    values = rate.shares(cells)
+    other = values[:, np.arange(len(partner)), partner][..., None]
+    values = values[..., :-2]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        single = (other > 0) & (len(rate.terms) == 1)
+        return values - other, np.where(single, values / other, np.nan)
 
-    def _partners(self, values: Floats) -> Floats:
-        """Return the values (..., classes, groups) of the partners, (..., classes, 1)."""
-        found = values[..., np.arange(len(self.partner)), self.partner]
-        return np.where(self.partner >= 0, found, np.nan)[..., None]
 
-    def differences(self, tables: Floats) -> tuple[Floats, Floats]:
-        """Return differences and ratios of tables (r, outcomes, groups)."""
-        values = self.rate.shares(Cells.of(self.counts, tables))
-        if self.versus == "overall":
-            other = self.rate.shares(Cells.of(self.counts, tables.sum(axis=2, keepdims=True)))
-        else:
-            other = self._partners(values)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            single = (other > 0) & (len(self.rate.terms) == 1)
-            return values - other, np.where(single, values / other, np.nan)
+def _ends(
+    rate: Rate, cells: Cells, drawn: Sequence[Cells], partner: Integers, level: float
+) -> list[Pair]:
+    """Return low and high ends of the differences and of the ratios."""
+    if drawn:
+        replicates = zip(*(_differences(rate, one, partner) for one in drawn), strict=True)
+        return [percentile(np.concatenate(some), level) for some in replicates]
+    if (partner == -2).all():
+        pairs = rate.counts(cells)
+        both = [_with_rest(some[0, :, :-2], n[0, :, :-2], level) for some, n in pairs]
+        difference = reduce(Scored.plus, (one for one, _ in both)).scaled(1.0 / len(both))
+        return [(one.low, one.high) for one in (difference, both[0][1])]
+    every = rate.scored(cells, level)
+    own, other = every[:, :-2], every[np.arange(len(partner)), partner][:, None]
+    return [(one.low, one.high) for one in (own.minus(other), own.over(other))]
 
-    def _ends(
-        self, resampling: Resampling | None, blocks: Iterable[Floats]
-    ) -> Sequence[tuple[Floats, Floats]]:
-        """Return low and high ends of the differences and of the ratios."""
-        if resampling is None or not (self.counts.independent or blocks):
-            missing = np.full((len(self.counts.classes), len(self.counts.groups)), np.nan)
-            return [(missing, missing)] * 2
-        usable, level = int(self.counts.groups.usable.sum()), resampling.level
-        if self.versus in ("best", "worst"):
-            # A group that the data choose costs all pairs.
-            level = spread_level(level, usable * (usable - 1) // 2)
-        if not self.counts.independent:
-            drawn = zip(*map(self.differences, blocks), strict=True)
-            return [percentile(np.concatenate(some), level) for some in drawn]
-        cells = Cells.of(self.counts, self.counts.observed)
-        if self.versus == "overall":
-            pairs = self.rate.counts(cells)
-            both = [_with_rest(some[0], every[0], level) for some, every in pairs]
-            difference = reduce(Scored.plus, (one for one, _ in both)).scaled(1.0 / len(both))
-            return [(one.low, one.high) for one in (difference, both[0][1])]
-        own = self.rate.scored(cells, level)
-        other = Scored(*map(self._partners, own.arrays))
-        return [(one.low, one.high) for one in (own.minus(other), own.over(other))]
 
-    def table(self, resampling: Resampling | None, blocks: Iterable[Floats]) -> pa.Table:
-        """Return one row per class and group."""
-        counts, rate = self.counts, self.rate
-        difference, ratio = (one[0] for one in self.differences(counts.observed))
-        numbers = []
-        for value, ends in zip((difference, ratio), self._ends(resampling, blocks), strict=True):
-            numbers += [value, *(np.where(np.isnan(value), np.nan, end) for end in ends)]
-        # A group is not compared with itself.
-        subject, group = np.nonzero(np.arange(len(counts.groups)) != self.partner[:, None])
-        cells, names = Cells.of(counts, counts.observed), (*counts.groups.names, "")
-        undefined = "ratio: the rate compared with is 0"
-        if len(rate.terms) > 1:
-            undefined = "ratio: average odds are compared by their difference only"
-        base = " or ".join(base for *_, base in rate.terms)
-        reasons = {
-            f"the group has no {base}": np.isnan(rate.shares(cells)[0]),
-            f"what it is compared with has no {base}": np.isnan(difference),
-            undefined: np.isnan(ratio),
-        }
-        many = len(group)
-        columns = [
-            [rate.name] * many,
-            [counts.classes[place] for place in subject],
-            [names[place] for place in group],
-            [self.versus] * many,
-            [names[place] for place in self.partner[subject]],
-            *(one[subject, group] for one in numbers),
-            np.rint(rate.totals(cells)[0][subject, group]).astype(np.int64),
-            np.select([*reasons.values()], [*reasons], "")[subject, group],
-        ]
-        return pa.table(columns, schema=SCHEMA)
+def _table(
+    counts: Counts,
+    rate: Rate,
+    cells: Cells,
+    versus: str,
+    partner: Integers,
+    ends: Sequence[Pair] | None,
+) -> pa.Table:
+    """Return one row per class and group."""
+    difference, ratio = (one[0] for one in _differences(rate, cells, partner))
+    numbers = []
+    for place, value in enumerate((difference, ratio)):
+        both = ends[place] if ends else (np.nan, np.nan)
+        numbers += [value, *(np.where(np.isnan(value), np.nan, end) for end in both)]
+    names = (*counts.groups.names, "", "")
+    # A group is not compared with itself.
+    subject, group = np.nonzero(np.arange(len(counts.groups)) != partner[:, None])
+    undefined = "ratio: the rate compared with is 0"
+    if len(rate.terms) > 1:
+        undefined = "ratio: average odds are compared by their difference only"
+    base = " or ".join(base for *_, base in rate.terms)
+    reasons = {
+        f"the group has no {base}": np.isnan(rate.shares(cells)[0, :, :-2]),
+        f"what it is compared with has no {base}": np.isnan(difference),
+        undefined: np.isnan(ratio),
+    }
+    many = len(group)
+    columns = [
+        [rate.name] * many,
+        [counts.classes[place] for place in subject],
+        [names[place] for place in group],
+        [versus] * many,
+        [names[place] for place in partner[subject]],
+        *(one[subject, group] for one in numbers),
+        np.rint(rate.totals(cells)[0][subject, group]).astype(np.int64),
+        np.select([*reasons.values()], [*reasons], "")[subject, group],
+    ]
+    return pa.table(columns, schema=SCHEMA)
 
 
 def _with_rest(successes: Floats, totals: Floats, level: float) -> tuple[Scored, Scored]:

@@ -135,12 +135,14 @@ def _counted_pairs(columns: Sequence[Column]) -> tuple[Integers, Integers] | Non
         return None
     ranges = np.array([(one.low, one.size) for one in columns])
 
-    def count(rows: range) -> tuple[Integers, Integers] | None:
+    def count(rows: range) -> tuple[Integers, Integers32] | None:
         some = slice(rows.start, rows.stop)
-        labels = [np.ascontiguousarray(one.values[some], dtype=np.int64) for one in columns]
+        ones, others, groups = (
+            np.ascontiguousarray(one.values[some], dtype=np.int64) for one in columns
+        )
         begin, keys = np.zeros(pairs, dtype=np.int32), np.zeros(room, dtype=np.int64)
         table = np.zeros(room * third.size, dtype=np.int32)
-        many = _add(*labels, ranges, begin, keys, table)
+        many = _add(ones, others, groups, ranges, begin, keys, table)
         return None if many < 0 else (keys[:many], table.reshape(room, -1)[:many])
 
     parts = stretches(len(first))
