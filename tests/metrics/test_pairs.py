@@ -129,7 +129,7 @@ def test_errors():
         accuracy_difference(y, y, ["x"])
     with pytest.raises(InputError, match=r"^y_pred_biased: 2 runs; expected 1, as in y_pred_unb"):
         accuracy_difference(y, y, [y, y])
-    with pytest.raises(InputError, match=r"^units: 3 rows; expected 2, as in y_true$"):
+    with pytest.raises(InputError, match=r"^units: 3 rows; expected 2$"):
         accuracy_difference(y, y, y, units=[1, 2, 3])
     with pytest.raises(InputError, match=r"^no image has a true class and a prediction of both "):
         accuracy_difference([None, "x"], y, ["x", None])

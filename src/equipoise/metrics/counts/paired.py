@@ -20,7 +20,7 @@ from equipoise.core.errors import InputError
 from equipoise.core.estimate import Ends, Estimate, no_ends
 from equipoise.core.finding import GroupValue
 from equipoise.core.groups import Groups
-from equipoise.core.labels import Encoded, encode, natural
+from equipoise.core.labels import Encoded, encode
 from equipoise.core.parts import Part, parts_to_table
 from equipoise.metrics.building import (
     NOTHING,
@@ -32,7 +32,7 @@ from equipoise.metrics.building import (
     replicates_text,
 )
 from equipoise.metrics.counts.rates import divide
-from equipoise.metrics.counts.table import Counts, count, recode, sum_by, whole_units
+from equipoise.metrics.counts.table import Counts, count, recoded, sum_by, units_of, whole_units
 from equipoise.metrics.counts.tally import check_lengths
 from equipoise.metrics.measure import DEFAULT
 from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
@@ -189,22 +189,21 @@ def join(y_true: Any, predictions: Mapping[str, Any], groups: Any, *, units: Any
     if len(predictions) < 2:
         raise InputError(f"predictions: {len(predictions)} models; expected at least two")
     encoded = [encode(y_true, what="y_true")]
-    encoded += [
-        encode(labels, what=f"predictions[{name!r}]") for name, labels in predictions.items()
-    ]
-    for name, (some, _) in zip(predictions, encoded[1:], strict=True):
-        check_lengths(len(encoded[0][0]), **{f"predictions[{name!r}]": len(some)})
-    classes = tuple(sorted({name for _, names in encoded for name in names}, key=natural))
-    codes = np.stack([recode(some, names, classes) for some, names in encoded])
+    for name, labels in predictions.items():
+        encoded.append(encode(labels, what=f"predictions[{name!r}]"))
+        check_lengths(len(encoded[0][0]), **{f"predictions[{name!r}]": len(encoded[-1][0])})
+    classes, columns = recoded(*encoded)
+    codes = np.stack(columns)
     complete = (codes >= 0).all(axis=0)
     combined = np.full(codes.shape[1], -1, dtype=np.int32)
     combinations, combined[complete] = np.unique(codes[1:, complete], axis=1, return_inverse=True)
-    names = tuple(str(index) for index in range(combinations.shape[1]))
-    counts = count(y_true, Encoded(combined, names), Groups.of(groups), units=units)
-    place = {name: index for index, name in enumerate(classes)}
-    truth = np.array([place[counts.classes[code]] for code in counts.truth.tolist()])
-    seen = combinations[:, [int(counts.classes[code]) for code in counts.prediction.tolist()]].T
-    return Joint(counts, tuple(predictions), classes, truth, seen)
+    # Classes and combinations are counted under their numbers.
+    numbers = tuple(map(str, range(max(len(classes), combinations.shape[1]))))
+    truth, labels = (Encoded(some.astype(np.int32), numbers) for some in (codes[0], combined))
+    counts = count(truth, labels, Groups.of(groups), units=units)
+    place = np.array([int(name) for name in counts.classes])
+    seen = combinations[:, place[counts.prediction]].T
+    return Joint(counts, tuple(predictions), classes, place[counts.truth], seen)
 
 
 # Multiplications that make the exact distribution of swapped differences: a second of work.
@@ -282,34 +281,31 @@ class _Paired:
 
 
 def _pair(y_true: Any, predictions: Mapping[str, Any], units: Any) -> _Paired:
-    truth, names = encode(y_true, what="y_true")
-    texts, labels = np.array([*names, ""], dtype=object)[truth], []
+    encoded = [encode(y_true, what="y_true")]
+    n = len(encoded[0][0])
     for what, some in predictions.items():
-        array, n = np.atleast_2d(np.asarray(some)), len(texts)
+        array = np.atleast_2d(np.asarray(some))
         if array.ndim != 2 or array.shape[1] != n:
             raise InputError(
                 f"{what}: shape {np.shape(some)}; expected ({n},) or (runs, {n}), as y_true"
             )
-        codes, names = encode(array.ravel(), what=what)
-        labels.append(np.array([*names, ""], dtype=object)[codes].reshape(array.shape))
-    first, second = map(len, labels)
+        encoded.append(encode(array.ravel(), what=what))
+    _, (truth, *labels) = recoded(*encoded)
+    first, second = (len(some) // n for some in labels)
     if first != second:
         raise InputError(f"y_pred_biased: {second} runs; expected {first}, as in y_pred_unbiased")
-    both = np.stack(labels)
-    kept = (texts != "") & (both != "").all(axis=(0, 1))
+    both = np.reshape(labels, (2, first, n))
+    kept = (truth >= 0) & (both >= 0).all(axis=(0, 1))
     if not kept.any():
         raise InputError("no image has a true class and a prediction of both models; expected one")
-    right = (both[:, :, kept] == texts[kept]).astype(np.int64)
-    by_run, missing = right.sum(axis=2) / kept.sum(), int((~kept).sum())
-    right = right.sum(axis=1)
-    if units is None:
+    hits = (both[:, :, kept] == truth[kept]).astype(np.int64)
+    by_run, missing = hits.sum(axis=2) / kept.sum(), int((~kept).sum())
+    right, owners = hits.sum(axis=1), units_of(units, n, kept)
+    if owners is None:
         return _Paired(right, np.ones(right.shape[1], dtype=np.int64), None, by_run, missing)
-    codes, names = encode(units, what="units")
-    check_lengths(len(kept), units=len(codes))
-    every, keys = whole_units(codes, names)
-    present, inverse, images = np.unique(every[kept], return_inverse=True, return_counts=True)
-    sums = np.stack([np.bincount(inverse, one) for one in right]).astype(np.int64)
-    return _Paired(sums, images, keys[present], by_run, missing)
+    unit, keys = whole_units(owners.codes, owners.vocabulary)
+    sums = np.stack([np.bincount(unit, one) for one in right]).astype(np.int64)
+    return _Paired(sums, np.bincount(unit), keys, by_run, missing)
 
 
 def _enumerated(sizes: Integers, many: Integers) -> tuple[Floats, Floats]:

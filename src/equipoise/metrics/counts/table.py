@@ -94,10 +94,7 @@ def units_of(units: Any, n: int, kept: Booleans) -> Encoded | None:
     codes, names = encode(units, what="units")
     if len(codes) != n:
         raise InputError(f"units: {len(codes)} rows; expected {n}")
-    present, place = np.unique(np.append(codes[kept], -1), return_inverse=True)
-    return Encoded(
-        (place[:-1] - 1).astype(np.int32), tuple(names[index] for index in present[1:].tolist())
-    )
+    return Encoded(*encode(Encoded(codes[kept], names)))
 
 
 def whole_units(codes: Integers | Integers32, names: tuple[str, ...]) -> tuple[Integers, Words]:
@@ -306,10 +303,7 @@ def _counted_rows(y_true: Any, y_pred: Any, groups: Groups, weights: Any, units:
     truth, true_names = encode(y_true, what="y_true")
     labels, label_names, spread = _labels(y_pred, weights, true_names)
     check_lengths(len(truth), y_pred=len(labels), groups=len(groups.codes))
-    names = tuple(sorted({*true_names, *label_names}, key=natural))
-    true_codes, label_codes = (
-        recode(codes, some, names) for codes, some in ((truth, true_names), (labels, label_names))
-    )
+    names, (true_codes, label_codes) = recoded((truth, true_names), (labels, label_names))
     no_truth, no_label, no_group = truth < 0, (labels < 0).any(axis=1), groups.codes < 0
     complete = ~(no_truth | no_label | no_group)
     kept = complete & spread.any(axis=1)
@@ -331,7 +325,11 @@ def _counted_rows(y_true: Any, y_pred: Any, groups: Groups, weights: Any, units:
     return Counts(counted, names, *np.divmod(keys, len(names)), sampler, excluded, unit)
 
 
-def recode(codes: Any, names: tuple[str, ...], among: tuple[str, ...]) -> Integers:
-    """Turn indices into names into indices among other names; -1 stays."""
+def recoded(
+    *columns: tuple[Integers | Integers32, tuple[str, ...]],
+) -> tuple[tuple[str, ...], list[Integers]]:
+    """Return the sorted names of all columns, and codes into them; -1 stays."""
+    among = tuple(sorted({name for _, names in columns for name in names}, key=natural))
     place = {name: index for index, name in enumerate(among)}
-    return np.asarray(np.array([*map(place.__getitem__, names), -1], dtype=np.int64)[codes])
+    lookups = [np.array([*map(place.__getitem__, names), -1]) for _, names in columns]
+    return among, [look[codes] for look, (codes, _) in zip(lookups, columns, strict=True)]
