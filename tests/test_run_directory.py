@@ -9,7 +9,8 @@ import polars as pl
 import pytest
 
 from equipoise.audits import compare, parse_config, prepare, run
-from equipoise.audits.comparison import changes_table
+from equipoise.audits.columns import schema_of
+from equipoise.audits.comparison import CHANGES
 from equipoise.audits.demonstrating import _PLANTED, PLANTED
 from equipoise.audits.group_sizes import FAILURES
 from equipoise.core.finding import SCHEMA, GroupValue
@@ -46,12 +47,9 @@ def tables():
         "planted": _PLANTED,
         "planted_scenes": PLANTED,
         "failures": FAILURES,
+        "changes": schema_of(CHANGES),
     }
-    return (
-        found
-        | {name: schema.empty_table() for name, schema in planted.items()}
-        | {"changes": changes_table()}
-    )
+    return found | {name: schema.empty_table() for name, schema in planted.items()}
 
 
 def test_every_column_of_the_findings():

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from itertools import combinations
 from time import perf_counter
@@ -37,8 +38,10 @@ from equipoise.stats.intervals import mean_t
 if TYPE_CHECKING:
     from equipoise.audits.config import AuditConfig
 
-Measured = tuple[str, str, str]
-"""Metric, groups and version of a number."""
+BySubject = dict[str, Finding]
+"""The findings of one metric, groups and version."""
+Both = tuple[Finding, Finding]
+"""Findings of two models about one subject, or a part of it."""
 
 FLIPS = 100_000
 FEWEST = 6
@@ -89,21 +92,17 @@ def compare_results(runs: Mapping[str, AuditResult]) -> AuditResult:
     drafts: list[UncorrectedFinding] = []
     changes: list[Row] = []
     for pair in combinations(models, 2):
-        both = _by_measure(models[pair[0]]), _by_measure(models[pair[1]])
-        compared = [
-            one
-            for measured in both[0]
-            if measured in both[1]
-            and (one := Pairing.of(measured, pair, (both[0][measured], both[1][measured])))
-        ]
+        one, other = (_by_measure(models[model]) for model in pair)
+        every = [_in_both(one[measured], other[measured]) for measured in one if measured in other]
+        compared = [(parts, lost) for parts, lost in every if parts]
         if not compared:
             raise DataError(
                 f"{pair[0]} and {pair[1]} have no measure of the same subjects in common",
                 expected="runs with the same metrics, groups and subjects",
                 fix="audit both models with one configuration",
             )
-        drafts += [_draft(one, one.untested(groups), config) for one in compared]
-        changes += [row for one in compared for row in one.changes()]
+        drafts += [_draft(pair, parts, lost, groups, config) for parts, lost in compared]
+        changes += [_change(pair, *both) for parts, _ in compared for both in parts]
     manifest = replace(
         first.manifest,
         inputs=prefixed({run: one.manifest.inputs for run, one in runs.items()}),
@@ -119,8 +118,15 @@ def compare_results(runs: Mapping[str, AuditResult]) -> AuditResult:
             f"Level, thresholds and seed are those of run {name}.",
         ),
     )
-    tables = {"changes": changes_table(changes)}
+    tables = {"changes": table_of(changes, CHANGES)}
     return AuditResult(conclude(drafts, config.testing), manifest, tables)
+
+
+def model_names(runs: Mapping[str, Iterable[str]]) -> dict[tuple[str, str], str]:
+    """Return a name for each run and model: the model's, after the run's where runs share it."""
+    models = [(run, model) for run, some in runs.items() for model in some]
+    many = Counter(model for _, model in models)
+    return {(run, model): model if many[model] == 1 else f"{run}: {model}" for run, model in models}
 
 
 def prefixed(
@@ -131,122 +137,52 @@ def prefixed(
 
 
 def _models(runs: Mapping[str, AuditResult]) -> dict[str, list[Finding]]:
-    """Return the findings of each model, named after its run too where runs share its name.
+    """Return the findings of each model.
 
     Findings about the images themselves are of no model, and compared with nothing.
     """
-    names = [(run, model) for run, one in runs.items()
-             for model in dict.fromkeys(f.model for f in one.findings) if model]  # fmt: skip
-    models = [model for _, model in names]
+    models = {
+        run: dict.fromkeys(f.model for f in one.findings if f.model) for run, one in runs.items()
+    }
     return {
-        model if models.count(model) == 1 else f"{run}: {model}": [
-            one for one in runs[run].findings if one.model == model
-        ]
-        for run, model in names
+        name: [one for one in runs[run].findings if one.model == model]
+        for (run, model), name in model_names(models).items()
     }
 
 
-def _by_measure(findings: Sequence[Finding]) -> dict[Measured, dict[str, Finding]]:
-    """Return the findings that were tested, by measure and subject."""
-    by_measure: dict[Measured, dict[str, Finding]] = {}
+def _by_measure(findings: Sequence[Finding]) -> dict[tuple[str, str, str], BySubject]:
+    """Return the findings that were tested, by metric, groups and version."""
+    by_measure: dict[tuple[str, str, str], BySubject] = {}
     for one in findings:
         if one.family in (Family.LEAF, Family.COMPOSITE) and not one.group:
             by_measure.setdefault((one.metric, one.groups, one.version), {})[one.subject] = one
     return by_measure
 
 
-@dataclass(frozen=True, eq=False)
-class Pairing:
-    """One measure of two models, by subject.
+def _in_both(one: BySubject, other: BySubject) -> tuple[list[Both], int]:
+    """Return the finite numbers that both models have, and of how many one has none.
 
-    Attributes
-    ----------
-    measured : tuple of str
-        Metric, groups, version.
-    models : tuple of str
-        First and second; differences are second minus first.
-    parts : tuple of (Finding, Finding)
-        Subjects, or parts of them, that both have a finite number for; of a measure without
-        subjects the whole.
-    subjects : tuple of str
-        The subject of each part; the part itself where it isn't known.
-    unclear : bool
-        Whether the subject of a part isn't known.
-    left : tuple of Excluded
-        Subjects and parts without a number in one of the two.
+    The number of a whole counts only where there are no parts.
     """
+    names = ({*one} | {*other}) - {""} or {""}
+    parts = [
+        (before, other[name]) for name, before in one.items()
+        if name in names and name in other
+        and math.isfinite(before.value) and math.isfinite(other[name].value)
+    ]  # fmt: skip
+    return parts, len(names) - len(parts)
 
-    measured: Measured
-    models: tuple[str, str]
-    parts: tuple[tuple[Finding, Finding], ...]
-    subjects: tuple[str, ...]
-    unclear: bool
-    left: tuple[Excluded, ...]
 
-    @classmethod
-    def of(
-        cls,
-        measured: Measured,
-        models: tuple[str, str],
-        both: tuple[Mapping[str, Finding], Mapping[str, Finding]],
-    ) -> Pairing | None:
-        """Line up two models' numbers; the whole counts only where there are no parts."""
-        names = [*dict.fromkeys((*both[0], *both[1]))]
-        names = [name for name in names if name] or names
-        kept = [
-            name for name in names
-            if all(name in one and math.isfinite(one[name].value) for one in both)
-        ]  # fmt: skip
-        if not kept:
-            return None
-        owners = {name: _owner(both[0].get(name) or both[1][name]) for name in names}
-        subject = {name: name if owner is None else owner for name, owner in owners.items()}
-        compared = {subject[name] for name in kept}
-        lost = len({*subject.values()} - compared)
-        split = sum(one in compared for one in subject.values()) - len(kept)
-        left = (("subjects", lost), ("parts of subjects", split))
-        return cls(
-            measured,
-            models,
-            tuple((both[0][name], both[1][name]) for name in kept),
-            tuple(subject[name] for name in kept),
-            any(owners[name] is None for name in kept),
-            tuple(Excluded(f"{what} without a number in both", n) for what, n in left if n),
-        )
-
-    def far(self) -> np.ndarray:
-        """Return how far each subject is from 0, the mean over its parts: shape (2, subjects)."""
-        place = {name: index for index, name in enumerate(dict.fromkeys(self.subjects))}
-        codes = [place[name] for name in self.subjects]
-        values = np.abs([[one.value for one in part] for part in self.parts]).T
-        return np.stack([np.bincount(codes, weights=row) for row in values]) / np.bincount(codes)
-
-    def untested(self, groups: set[str]) -> str:
-        """Return why nothing is tested over the subjects; "" where they are."""
-        names, several = {part[0].subject for part in self.parts}, len(self.parts) > 1
-        if several and names <= groups:
-            return "the numbers are those of the groups, which depend on each other: none is tested"
-        if several and self.unclear:
-            return "the numbers are of parts whose subjects cannot be told apart: none is tested"
-        many = len({*self.subjects})
-        if many >= FEWEST:
-            return ""
-        return (
-            f"{many} subjects are too few to test over, {FEWEST} or more are needed; read the "
-            "intervals of both in their own reports"
-        )
-
-    def changes(self) -> Iterator[Row]:
-        """Yield both numbers and verdicts of each part, and what became of its disparity."""
-        for before, after in self.parts:
-            shown = before.verdict is Verdict.DISPARITY, after.verdict is Verdict.DISPARITY
-            yield {
-                "model_a": self.models[0], "model_b": self.models[1], "metric": before.metric,
-                "groups": before.groups, "version": before.version, "subject": before.subject,
-                "value_a": before.value, "value_b": after.value,
-                "verdict_a": str(before.verdict), "verdict_b": str(after.verdict),
-                "change": _CHANGES[shown],
-            }  # fmt: skip
+def _change(models: tuple[str, str], before: Finding, after: Finding) -> Row:
+    """Return both numbers and verdicts of a part, and what became of its disparity."""
+    shown = before.verdict is Verdict.DISPARITY, after.verdict is Verdict.DISPARITY
+    return {
+        "model_a": models[0], "model_b": models[1], "metric": before.metric,
+        "groups": before.groups, "version": before.version, "subject": before.subject,
+        "value_a": before.value, "value_b": after.value,
+        "verdict_a": str(before.verdict), "verdict_b": str(after.verdict),
+        "change": _CHANGES[shown],
+    }  # fmt: skip
 
 
 _CHANGES = {
@@ -255,37 +191,66 @@ _CHANGES = {
 }  # fmt: skip
 
 
-def changes_table(changes: Sequence[Row] = ()) -> pa.Table:
-    """Return the table `changes`."""
-    return table_of(
-        changes,
-        "model_a model_b metric groups version subject #value_a #value_b verdict_a verdict_b "
-        "change",
-    )
+CHANGES = (
+    "model_a model_b metric groups version subject #value_a #value_b verdict_a verdict_b change"
+)
+"""Columns of the table `changes`."""
 
 
-def _draft(one: Pairing, untested: str, config: AuditConfig) -> UncorrectedFinding:
-    metric, groups, version = one.measured
-    level, far = config.resampling.level, one.far()
+def _draft(
+    models: tuple[str, str],
+    parts: Sequence[Both],
+    lost: int,
+    groups: set[str],
+    config: AuditConfig,
+) -> UncorrectedFinding:
+    """Return how much farther the second model is from 0, on average over subjects."""
+    one, level = parts[0][0], config.resampling.level
+    owners = [_owner(before) for before, _ in parts]
+    untested = _untested({before.subject for before, _ in parts}, owners, groups)
+    # A part of which nobody knows whose it is stands for itself, and nothing is tested.
+    names = [
+        before.subject if owner is None else owner
+        for owner, (before, _) in zip(owners, parts, strict=True)
+    ]
+    subjects = pa.array(names).dictionary_encode().indices.to_numpy()
+    values = np.abs([[before.value, after.value] for before, after in parts]).T
+    far = np.stack([np.bincount(subjects, row) for row in values]) / np.bincount(subjects)
     apart, n = far[1] - far[0], far.shape[1]
     mean = float(apart.mean())
-    part = Part(metric, "", mean, n=n, excluded=one.left, reason=untested)
+    excluded = (Excluded("subjects or parts without a number of both models", lost),)
+    part = Part(one.metric, "", mean, n=n, excluded=excluded if lost else (), reason=untested)
     method = null = ""
     if not untested:
         # An interval stays within what the metric can differ by.
-        bounds = SPECS[metric].bounds if metric in SPECS else None
+        bounds = SPECS[one.metric].bounds if one.metric in SPECS else None
         most = max(map(abs, bounds)) if bounds else math.inf
         low, high = (float(np.clip(end, -most, most)) for end in mean_t(apart, level))
         flipped = sign_flips(apart, permutations=FLIPS, seed=config.resampling.seed)
         part = replace(part, low=low, high=high, chance=0.0, p_value=flipped.value)
         null = f"signs of the differences are exchangeable over subjects; {flipped.method}"
-        averaged = f", {len(one.parts)} parts averaged by subject" if len(one.parts) > n else ""
+        averaged = f", {len(parts)} parts averaged by subject" if len(parts) > n else ""
         method = f"Student's t over {n} subjects, paired{averaged}"
     first, second = far.mean(axis=1).tolist()
-    pair = Pair(*one.models, (first, second), one.models[mean > 0] if mean else "")
+    pair = Pair(*models, (first, second), models[mean > 0] if mean else "")
     family = Family.DESCRIPTIVE if untested else Family.COMPOSITE
-    place = Place(COMPARISON, pair.name, groups, version, level)
+    place = Place(COMPARISON, pair.name, one.groups, one.version, level)
     return difference(part, pair, place, family=family, unit="subject", method=method, null=null)
+
+
+def _untested(names: set[str], owners: Sequence[str | None], groups: set[str]) -> str:
+    """Return why nothing is tested over the subjects of parts; "" where they are."""
+    if len(owners) > 1 and names <= groups:
+        return "the numbers are those of the groups, which depend on each other: none is tested"
+    if len(owners) > 1 and None in owners:
+        return "the numbers are of parts whose subjects cannot be told apart: none is tested"
+    many = len({*owners})
+    if many >= FEWEST:
+        return ""
+    return (
+        f"{many} subjects are too few to test over, {FEWEST} or more are needed; read the "
+        "intervals of both in their own reports"
+    )
 
 
 def difference(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, reduce
 from itertools import combinations
 from pathlib import Path
 from time import perf_counter
@@ -17,7 +17,7 @@ from scipy.stats import rankdata
 
 from equipoise.audits import group_sizes
 from equipoise.audits.columns import Row, table_of
-from equipoise.audits.comparison import difference, one_model_only, prefixed
+from equipoise.audits.comparison import difference, model_names, one_model_only, prefixed
 from equipoise.audits.engines.labels import groups_of, once, one_group, take, with_folds
 from equipoise.audits.findings import Place, UncorrectedFinding, conclude, manifest_of
 from equipoise.audits.kinds import Progress, with_progress
@@ -141,9 +141,7 @@ def _common(runs: Runs) -> Common:
     """Line up the models of runs by image."""
     (first, (config, data)), *others = runs.items()
     ids = {name: run[1].ids.astype(str) for name, run in runs.items()}
-    shared = ids[first]
-    for name, _ in others:
-        shared = np.intersect1d(shared, ids[name])
+    shared = reduce(np.intersect1d, ids.values())
     if not len(shared):
         raise DataError(
             f"runs {', '.join(runs)} have no image in common",
@@ -153,7 +151,7 @@ def _common(runs: Runs) -> Common:
     rows = {}
     for name, known in ids.items():
         order = np.argsort(known)
-        rows[name] = order[np.searchsorted(known[order], shared)]
+        rows[name] = order[np.searchsorted(known, shared, sorter=order)]
     for name, (_, other) in others:
         ours, theirs = data.target[rows[first]], other.target[rows[name]]
         differ = np.flatnonzero(ours != theirs)
@@ -181,13 +179,12 @@ def _common(runs: Runs) -> Common:
 
 
 def _labels(runs: Runs, rows: Mapping[str, Integers]) -> Iterator[tuple[str, Coded]]:
-    models = [model for _, data in runs.values() for model in data.models]
-    for run, (_, data) in runs.items():
-        for model, predicted in data.models.items():
-            name = model if models.count(model) == 1 else f"{run}: {model}"
-            for version, labels in predicted.versions.items():
-                full = name if len(predicted.versions) == 1 else f"{name} ({version})"
-                yield full, take(labels.coded, rows[run])
+    names = model_names({run: data.models for run, (_, data) in runs.items()})
+    for (run, model), name in names.items():
+        versions = runs[run][1].models[model].versions
+        for version, labels in versions.items():
+            full = name if len(versions) == 1 else f"{name} ({version})"
+            yield full, take(labels.coded, rows[run])
 
 
 def _measures(config: Config, counts: Counts) -> Iterator[Measure]:
