@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial, reduce
 from itertools import combinations
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import pyarrow as pa
@@ -33,7 +33,7 @@ from equipoise.metrics.counts.accuracy import Accuracy
 from equipoise.metrics.counts.chi_square import Layout
 from equipoise.metrics.counts.effect_sizes import NO_TEST, EffectTables, SkewSize
 from equipoise.metrics.counts.paired import Joint, Pair, Seen, join
-from equipoise.metrics.counts.rates import EqualizedOdds, Rates
+from equipoise.metrics.counts.rates import EqualizedOdds, RateGaps, Rates
 from equipoise.metrics.measure import Measure
 from equipoise.metrics.spec import spec_of
 from equipoise.metrics.table_metric import TableMetric
@@ -57,40 +57,6 @@ Contrast = tuple[UncorrectedFinding, Hashable]
 """The difference of two models, and what it was read from: equal ones are equal comparisons."""
 
 
-@dataclass(frozen=True, eq=False)
-class Common:
-    """What is compared: the images that every model of all runs answered.
-
-    Attributes
-    ----------
-    config : Config
-        Of the first run: groups, metrics and testing follow it.
-    data : PredictionData
-        Of the first run: true classes and attributes follow it.
-    rows : ndarray of int
-        Rows of `data` with these images.
-    labels : mapping of str to Coded
-        Best predictions of each model on those rows.
-    """
-
-    config: Config
-    data: PredictionData
-    rows: Integers
-    labels: Mapping[str, Coded]
-
-    def joints(self) -> Iterator[tuple[str, Joint, Sequence[Measure]]]:
-        """Yield counts and measures without groups, then for each choice of groups."""
-        config, unit = self.config, self.data.coded_unit
-        units = None if unit is None else take(unit, self.rows)
-        count = partial(join, take(self.data.coded_target, self.rows), self.labels, units=units)
-        if config.metrics.accuracy is not None:
-            joint = count(groups=one_group(len(self.rows)))
-            yield "", joint, (Accuracy("accuracy", None),)
-        for groups in groups_of(config.data, self.data):
-            joint = count(groups=groups.take(self.rows))
-            yield groups.name, joint, [*_measures(config, joint.counts)]
-
-
 def compare(runs: Runs, *, progress: Progress | None = None) -> AuditResult:
     """Compare the models of one run, or of several runs about the same images.
 
@@ -109,8 +75,8 @@ def compare(runs: Runs, *, progress: Progress | None = None) -> AuditResult:
     -------
     AuditResult
         One finding per metric, class, groups and pair of models: the second minus the first,
-        with both values among its parameters. Tables `differences`, `ranking`, `disagreements`
-        and `group_sizes`.
+        with both values among its parameters. Tables `ranking`, `disagreements` and
+        `group_sizes`.
 
     Raises
     ------
@@ -119,9 +85,9 @@ def compare(runs: Runs, *, progress: Progress | None = None) -> AuditResult:
         no image has an answer of every model.
     """
     started = perf_counter()
-    common = _common(runs)
-    config = common.config
-    joints = [*common.joints()]
+    config, data = next(iter(runs.values()))
+    rows, labels = _common(runs)
+    joints = [*_joints(config, data, rows, labels)]
     contrasts: list[Contrast] = []
     ranking: list[Row] = []
     for name, joint, measures in with_progress(joints, progress, "comparing"):
@@ -129,7 +95,7 @@ def compare(runs: Runs, *, progress: Progress | None = None) -> AuditResult:
         contrasts += some
         ranking += order
     findings = conclude(once(contrasts), config.testing)
-    manifest = _manifest(runs, common, perf_counter() - started)
+    manifest = _manifest(runs, len(rows), perf_counter() - started)
     sizes = (
         row for name, one, _ in joints if name for row in group_sizes.sizes_of(one.counts.groups)
     )
@@ -137,9 +103,17 @@ def compare(runs: Runs, *, progress: Progress | None = None) -> AuditResult:
     return AuditResult(findings, manifest, tables)
 
 
-def _common(runs: Runs) -> Common:
-    """Line up the models of runs by image."""
-    (first, (config, data)), *others = runs.items()
+def _common(runs: Runs) -> tuple[Integers, dict[str, Coded]]:
+    """Line up the models of runs by image.
+
+    Returns
+    -------
+    rows : ndarray of int
+        Rows of the first run with the images that every model of all runs answered.
+    labels : dict of str to Coded
+        Best predictions of each model on those rows.
+    """
+    (first, (_, data)), *others = runs.items()
     ids = {name: run[1].ids.astype(str) for name, run in runs.items()}
     shared = reduce(np.intersect1d, ids.values())
     if not len(shared):
@@ -174,8 +148,21 @@ def _common(runs: Runs) -> Common:
             expected="models that answered the same images",
             fix="leave out the model whose answers are missing, or audit it on the same images",
         )
-    labels = {name: take(one, answered) for name, one in labels.items()}
-    return Common(config, data, rows[first][answered], labels)
+    return rows[first][answered], {name: take(one, answered) for name, one in labels.items()}
+
+
+def _joints(
+    config: Config, data: PredictionData, rows: Integers, labels: Mapping[str, Coded]
+) -> Iterator[tuple[str, Joint, Sequence[Measure]]]:
+    """Yield counts and measures without groups, then for each choice of groups."""
+    unit = data.coded_unit
+    units = None if unit is None else take(unit, rows)
+    count = partial(join, take(data.coded_target, rows), labels, units=units)
+    if config.metrics.accuracy is not None:
+        yield "", count(groups=one_group(len(rows))), (Accuracy("accuracy", None),)
+    for groups in groups_of(config.data, data):
+        joint = count(groups=groups.take(rows))
+        yield groups.name, joint, [*_measures(config, joint.counts)]
 
 
 def _labels(runs: Runs, rows: Mapping[str, Integers]) -> Iterator[tuple[str, Coded]]:
@@ -197,13 +184,11 @@ def _measures(config: Config, counts: Counts) -> Iterator[Measure]:
 
 def _metric(one: Measure, subject: str) -> str:
     """Return the public name of a measure's number as a whole (subject ""), or of a class."""
-    if isinstance(one, Accuracy):
-        return one.kind
     if isinstance(one, SkewSize):
         return DESCRIBED
     if isinstance(one, EffectTables):
         return one.statistic if subject else "effect_size_mean"
-    return "equalized_odds" if isinstance(one, EqualizedOdds) else "demographic_parity"
+    return one.kind if isinstance(one, Accuracy) else cast("RateGaps", one).name
 
 
 def _subjects(one: Measure, counts: Counts) -> tuple[str, ...]:
@@ -240,25 +225,22 @@ def _measure(
     measures: Sequence[Measure], views: Sequence[Seen], blocks: Iterable[Floats]
 ) -> list[list[Numbers]]:
     """Return the numbers of every view by measure, block by block: all tables may not fit."""
-    kept: list[list[list[Floats]]] = [[] for _ in views]
+    kept: list[list[list[Floats]]] = [[[] for _ in measures] for _ in views]
     for block in blocks:
         for view, own in zip(views, kept, strict=True):
             tables = view.tables(block)
-            own.append([one(view.counts, tables) for one in measures])
+            for one, values in zip(measures, own, strict=True):
+                values.append(one(view.counts, tables))
     return [
-        [
-            _by_subject(one, [block[place] for block in own], view.counts)
-            for place, one in enumerate(measures)
-        ]
+        [_by_subject(one, some, view.counts) for one, some in zip(measures, own, strict=True)]
         for view, own in zip(views, kept, strict=True)
     ]
 
 
 def _by_subject(one: Measure, blocks: Sequence[Floats], counts: Counts) -> Numbers:
     names = _subjects(one, counts)
-    values = np.concatenate(
-        [np.zeros((0, len(names))), *(some[:, : len(names)] for some in blocks)]
-    )
+    none = np.zeros((0, len(names)))
+    values = np.concatenate([none, *(some[:, : len(names)] for some in blocks)])
     return dict(zip(names, values.T, strict=True))
 
 
@@ -368,28 +350,27 @@ def _draft(
     return difference(part, pair, place, family=family, unit=unit, method=method, null=text)
 
 
-def _manifest(runs: Runs, common: Common, seconds: float) -> Manifest:
+def _manifest(runs: Runs, used: int, seconds: float) -> Manifest:
     """Describe the comparison: settings of the first run, inputs of all."""
-    used, several = len(common.rows), len(runs) > 1
+    first, (config, data) = next(iter(runs.items()))
     notes = [f"Compared on the {used} images that have a label and an answer of every model."]
-    for run, (_, data) in runs.items():
-        if left := len(data.ids) - used:
-            of = f"run {run}: " if several else ""
-            notes.append(f"{of}{left} of {len(data.ids)} labelled images are not compared.")
-    if several:
-        notes.append(f"Groups, metrics, thresholds and seed are those of run {next(iter(runs))}.")
-    inputs, counts = common.data.inputs, common.data.counts
-    if several:
-        inputs = prefixed({run: data.inputs for run, (_, data) in runs.items()})
-        counts = {run: data.counts for run, (_, data) in runs.items()}
+    inputs, counts = data.inputs, data.counts
+    for run, (_, own) in runs.items():
+        if left := len(own.ids) - used:
+            of = f"run {run}: " if len(runs) > 1 else ""
+            notes.append(f"{of}{left} of {len(own.ids)} labelled images are not compared.")
+    if len(runs) > 1:
+        notes.append(f"Groups, metrics, thresholds and seed are those of run {first}.")
+        inputs = prefixed({run: own.inputs for run, (_, own) in runs.items()})
+        counts = {run: own.counts for run, (_, own) in runs.items()}
     return manifest_of(
-        **common.config.record, base=Path(), inputs=inputs, counts=counts, seconds=seconds,
+        **config.record, base=Path(), inputs=inputs, counts=counts, seconds=seconds,
         notes=tuple(notes),
     )  # fmt: skip
 
 
 def _tables(findings: Sequence[Finding], ranking: Sequence[Row]) -> dict[str, pa.Table]:
-    """Return the tables `differences`, `ranking` and `disagreements`.
+    """Return the tables `ranking` and `disagreements`.
 
     A metric whose findings repeat others, or follow from base rates, ranks nobody and disagrees
     with nothing.
@@ -400,27 +381,10 @@ def _tables(findings: Sequence[Finding], ranking: Sequence[Row]) -> dict[str, pa
         if one.family is Family.DESCRIPTIVE and one.metric != DESCRIBED and not one.subject
     }
     compared = [(one, pair) for one in findings if (pair := pair_of(one))]
-    differences = [
-        {
-            "metric": one.metric, "subject": one.subject, "groups": one.groups,
-            "version": one.version, "model_a": pair.first, "model_b": pair.second,
-            "value_a": pair.values[0], "value_b": pair.values[1],
-            "difference": one.value, "low": one.ci_low, "high": one.ci_high,
-            "p_value": one.p_value, "q_value": one.q_value, "n": one.n,
-            "verdict": str(one.verdict), "reason": one.reason,
-        }
-        for one, pair in compared
-    ]  # fmt: skip
     ranking = [row for row in ranking if (row["metric"], row["groups"]) not in repeats]
     return {
-        "differences": table_of(
-            differences,
-            "metric subject groups version model_a model_b #value_a #value_b #difference #low "
-            "#high #p_value #q_value +n verdict reason",
-        ),
         "ranking": table_of(
-            ranking,
-            "metric groups model #value +rank #rank_low #rank_high #share_best",
+            ranking, "metric groups model #value +rank #rank_low #rank_high #share_best"
         ),
         "disagreements": table_of(
             _disagreements(compared), "groups metric_a metric_b model_a model_b sentence"

@@ -198,7 +198,7 @@ def _compared(runs: tuple[Path, ...], progress: Steps) -> AuditResult:
 
 
 def _tables(result: AuditResult) -> dict[str, list[dict[str, Any]]]:
-    names = ("ranking", "differences", "disagreements", "changes")
+    names = ("ranking", "disagreements", "changes")
     return {name: result.tables[name].to_pylist() for name in names if name in result.tables}
 
 
