@@ -266,6 +266,19 @@ def group_rows(
     )
 
 
+def drawn_rows(
+    groups: Groups,
+    n: Iterable[float],
+    values: Floats,
+    boot: Floats | None,
+    level: float,
+    notes: Iterable[str],
+) -> tuple[GroupValue, ...]:
+    """Return the value of each group with the interval of its replicates (replicates, groups)."""
+    low, high = np.full((2, len(values)), np.nan) if boot is None else percentile(boot, level)
+    return group_rows(groups, n, values, low, high, notes)
+
+
 def sizes(groups: Groups) -> dict[str, int]:
     """Return rows per group name, empty groups included."""
     return dict(zip(groups.names, groups.counts.tolist(), strict=True))

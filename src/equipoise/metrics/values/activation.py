@@ -13,10 +13,16 @@ import numpy.typing as npt
 from equipoise.core.arrays import Booleans, Floats, Integers
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate
-from equipoise.core.finding import GroupValue
 from equipoise.core.groups import Groups
 from equipoise.core.parts import Part, parts_to_table
-from equipoise.metrics.building import against_chance, bootstrap_method, ends_of, group_part, sizes
+from equipoise.metrics.building import (
+    against_chance,
+    bootstrap_method,
+    drawn_rows,
+    ends_of,
+    group_part,
+    sizes,
+)
 from equipoise.metrics.measure import DEFAULT, Draws
 from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
 from equipoise.metrics.values.similarity import similarity_gap
@@ -197,20 +203,19 @@ def activation_share(
     Selvaraju et al. 2017, "Grad-CAM"; Mandal 2024, chapters 4 and 5.
     """
     regions, found, names = _read(maps, boxes, groups, units)
-    members = [np.ones(len(regions), dtype=np.bool_)]
-    if groups is not None:
-        members += [found.codes == code for code in range(len(found))]
+    own_members = [found.codes == code for code in range(len(found))]
+    members = [np.ones(len(regions), dtype=np.bool_), *own_members]
     draws = _drawn(regions, members, names, resampling, rng)
     value, unit = float(draws.observed[0]), "image" if units is None else "unit"
     nothing, parts = "no image with a region and a map", []
-    for place, rows in enumerate(members[1:], start=1):
-        name, levels, n = found.names[place - 1], found.levels[place - 1], int(rows.sum())
-        ends = ends_of(draws.boot, place)(draws.level)
-        own = GroupValue(name, levels, n, float(draws.observed[place]), *ends)
-        held, reason = against_chance(draws, place, "either"), "" if n else nothing
+    boot, notes = None if draws.boot is None else draws.boot[:, 1:], [""] * len(found)
+    rows = drawn_rows(found, found.counts, draws.observed[1:], boot, draws.level, notes)
+    for place, own in enumerate(() if groups is None else rows, start=1):
+        held, reason = against_chance(draws, place, "either"), "" if own.n else nothing
+        area = _mean(regions.areas[members[place]])
         parts += [
-            group_part("activation_share", name, own, held, reason=reason),
-            Part("region_area", name, _mean(regions.areas[rows]), n=n, reason=reason),
+            group_part("activation_share", own.group, own, held, reason=reason),
+            Part("region_area", own.group, area, n=own.n, reason=reason),
         ]
     none = math.isnan(value)
     no_chance = "no resampling was asked for" if resampling is None else "one map only"
@@ -250,14 +255,11 @@ def _drawn(
         times = unit_times(unit_keys(names), resampling.replicates, seed)[:, 1:]
         boot = np.empty((resampling.replicates, len(members)))
         for column, one in enumerate(members):
-            rows = np.flatnonzero(one)
-            total = np.zeros((2, resampling.replicates))
-            for start in range(0, len(rows), _ROWS_AT_ONCE):
-                some = rows[start : start + _ROWS_AT_ONCE]
-                total[0] += (times[some] * shares[some, None]).sum(axis=0)
-                total[1] += times[some].sum(axis=0, dtype=np.float64)
+            rows, sums = np.flatnonzero(one), np.zeros(resampling.replicates)
+            for some in np.split(rows, range(_ROWS_AT_ONCE, len(rows), _ROWS_AT_ONCE)):
+                sums += (times[some] * shares[some, None]).sum(axis=0)
             with np.errstate(invalid="ignore"):
-                boot[:, column] = total[0] / total[1]
+                boot[:, column] = sums / times[rows].sum(axis=0, dtype=np.float64)
     if n > 1:
         generator = stream(seed, "activation", "maps")
         null = np.empty((resampling.permutations, len(members)))

@@ -14,7 +14,7 @@ from scipy.stats import rankdata
 from equipoise.core.arrays import Floats, Integers
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate
-from equipoise.core.parts import parts_to_table
+from equipoise.core.parts import Part, parts_to_table
 from equipoise.metrics.building import (
     NOTHING,
     Against,
@@ -22,7 +22,6 @@ from equipoise.metrics.building import (
     bootstrap_method,
     ends_of,
     known_mean,
-    number,
 )
 from equipoise.metrics.measure import DEFAULT
 from equipoise.metrics.spec import MetricSpec, make_estimate, register
@@ -90,9 +89,9 @@ def alignment(
     ranked = statistic == "rank"
     values, expected, excluded = _pairs(preferences, hypothesis, ranked=ranked)
     value = float(_aligned(values[None], expected[None], ranked=ranked)[0])
-    n, boot = len(values), None
-    if isinstance(resampling, Bootstrap) and n >= 2:
-        chosen = stream(rng, "bootstrap", "subjects").integers(n, size=(resampling.replicates, n))
+    n, chosen = len(values), _resampled(len(values), resampling, rng, "subjects")
+    boot = None
+    if chosen is not None:
         boot = _aligned(values[chosen], expected[chosen], ranked=ranked)
     held = NOTHING
     if resampling is not None and not math.isnan(value):
@@ -116,14 +115,12 @@ def alignment(
         for sign, name in ((1.0, "positive"), (-1.0, "negative")):
             side = values[expected == sign]
             if len(side):
-                mean = float(side.mean() * sign)
-                sides.append(number("alignment", mean, subject=name, n=len(side)))
-    without = "none: use Bootstrap() and two subjects or more"
+                sides.append(Part("alignment", name, float(side.mean() * sign), n=len(side)))
     return make_estimate(
         metric="alignment",
         value=value,
         n={"subjects": n},
-        method=bootstrap_method(boot, resampling, "subjects", without),
+        method=_method(boot, resampling, "subjects"),
         params={"statistic": statistic},
         **held.fields("no resampling was asked for, or there is no value"),
         by=parts_to_table(sides),
@@ -132,6 +129,18 @@ def alignment(
         reason=reason,
         ends=ends_of(boot),
     )
+
+
+def _resampled(n: int, resampling: Resampling | None, seed: Seed, name: str) -> Integers | None:
+    """Return the places of n members in each replicate, (replicates, n); None without any."""
+    if not isinstance(resampling, Bootstrap) or n < 2:
+        return None
+    return stream(seed, "bootstrap", name).integers(n, size=(resampling.replicates, n))
+
+
+def _method(boot: Floats | None, resampling: Resampling | None, over: str) -> str:
+    without = f"none: use Bootstrap() and two {over} or more"
+    return bootstrap_method(boot, resampling, over, without)
 
 
 def _pairs(
@@ -248,12 +257,9 @@ def favourite_gap(
     # In one order, so that neither the value nor the draws depend on names.
     order = np.lexsort((own, above[rows, own]))
     above, own = above[order], own[order]
-    value, boot = float(known_mean(above[rows, own])), None
-    if isinstance(resampling, Bootstrap) and len(own) >= 2:
-        size = (resampling.replicates, len(own))
-        chosen = stream(rng, "bootstrap", "favourites").integers(len(own), size=size)
-        boot = above[rows, own][chosen].mean(axis=1)
-    held = NOTHING
+    value, held = float(known_mean(above[rows, own])), NOTHING
+    chosen = _resampled(len(own), resampling, rng, "favourites")
+    boot = None if chosen is None else above[rows, own][chosen].mean(axis=1)
     if resampling is not None:
         draws = null_draws(resampling, 8_000_000 // len(own))
         drawn, text, weights, finest = _orders(
@@ -264,12 +270,11 @@ def favourite_gap(
         held = against(null, value, "higher", text, weights=weights, resolution=finest)
     constant = len({*own.tolist()}) == 1
     same = "the favourite is the same for all concepts: permuting it changes nothing"
-    without = "none: use Bootstrap() and two concepts or more"
     return make_estimate(
         metric="favourite_gap",
         value=value,
         n={"concepts": len(own)},
-        method=bootstrap_method(boot, resampling, "concepts", without),
+        method=_method(boot, resampling, "concepts"),
         **held.fields("no resampling was asked for"),
         excluded=excluded,
         unit="concept",

@@ -167,24 +167,15 @@ def label_errors(
             for group in gaps[good].by_group
         )
         gaps[ANY] = replace(gaps[good], by_group=tuple(mirrored))
-    kinds, owner = (ANY, *(name for name in names if name != good)), Units.of(units, len(codes))
-    rates = [
-        Share.of(wrong if name == ANY else found == name, known, owner, resampling, rng).part(
-            "label_error_rate", name
-        )
-        for name in kinds
-    ]
-    shown = [
-        replace(
-            gaps[name],
-            metric="label_error_gap",
-            subject=name,
-            shows=SHOWS,
-            by_group=tuple(_widened(group, resampling) for group in gaps[name].by_group),
-        )
-        for name in kinds
-        if name in gaps
-    ]
+    owner, rates, shown = Units.of(units, len(codes)), [], []
+    for name in (ANY, *(name for name in names if name != good)):
+        hits = wrong if name == ANY else found == name
+        rate = Share.of(hits, known, owner, resampling, rng)
+        rates.append(rate.part("label_error_rate", name))
+        if name in gaps:
+            own = replace(gaps[name], metric="label_error_gap", subject=name, shows=SHOWS)
+            by_group = tuple(_widened(group, resampling) for group in own.by_group)
+            shown.append(replace(own, by_group=by_group))
     return replace(
         whole,
         metric="label_error_gap",

@@ -20,18 +20,19 @@ from equipoise.core.parts import Part, parts_to_table
 from equipoise.metrics.building import (
     Against,
     against_chance,
+    bootstrap_method,
+    drawn_rows,
     ends_of,
     gaps,
     group_part,
     group_rows,
     known_mean,
     part,
-    replicates_text,
     sizes,
     too_small,
     untested,
 )
-from equipoise.metrics.measure import DEFAULT, NO_INTERVAL, Draws
+from equipoise.metrics.measure import DEFAULT, Draws
 from equipoise.metrics.rankings.estimates import permutations, query_weights, weighted_mean
 from equipoise.metrics.rankings.pools import Pools, pools_of
 from equipoise.metrics.rankings.statistics import deviation
@@ -50,6 +51,7 @@ _DECIMALS = 12
 _CELLS = 4_000_000
 # Draws that the chance bands of single groups rest on.
 _BANDS = 1000
+_NOT_THERE = "not in the pool"
 _SETS = "groups are exchangeable within each counterfactual set"
 _UNITS = "groups are exchangeable between units of a pool, within units of several groups"
 _IMAGES = "groups are exchangeable over the images of each pool"
@@ -94,18 +96,14 @@ class Concepts:
         return query_weights(self.pools, self.known, self.resampling, self.rng)
 
     def draws(self, each: Floats, null: Floats | None, *, pooled: bool = False) -> Draws:
-        """Put the mean over concepts first, and each concept after it."""
-        known, text = self.known, _UNITS if self.clustered else _IMAGES
+        """Put the mean over concepts first, and each concept after it; resample the mean."""
+        known, weights, text = self.known, self.weights, _UNITS if self.clustered else _IMAGES
         text = _IMAGES if pooled else _SETS if self.pools.paired else text
         if null is not None:
             null = np.insert(null, 0, null[:, known].mean(axis=1), axis=1)
         observed = np.append(each[known].mean() if len(known) else np.nan, each)
-        return Draws.of(self.resampling, observed, None, null, text)
-
-    def mean_ends(self, each: Floats) -> Ends:
-        """Return the ends of a mean over concepts, none for one."""
-        weights = self.weights
-        return ends_of(None if weights is None else weighted_mean(weights, each[self.known]))
+        boot = None if weights is None else weighted_mean(weights, each[known])[:, None]
+        return Draws.of(self.resampling, observed, boot, null, text)
 
     def reason(self, index: int) -> str:
         """Say why a concept has no number; "" where it has one."""
@@ -146,30 +144,26 @@ class Concepts:
             )
             for index, pool in enumerate(pools.pools)
         ]
-        none = math.isnan(value)
-        method = "none: use Bootstrap()"
-        if self.resampling is None or none:
-            method = NO_INTERVAL
-        elif isinstance(self.resampling, Bootstrap):
-            method = f"{over}, {self.resampling.replicates} replicates"
+        none, without = math.isnan(value), "none: use Bootstrap()"
+        if isinstance(self.resampling, Bootstrap):
+            without = f"{over}, {self.resampling.replicates} replicates"
             if self.several:
-                method = "none: one unit of queries"
-                if self.weights is not None:
-                    method = replicates_text(self.weights, "queries")
+                without = "none: one unit of queries"
+        resampling = None if none else self.resampling
         if pools.paired:
             params = {**params, "items_without_set": pools.without_set}
         return make_estimate(
             metric=self.metric,
             value=value,
             n=n,
-            method=method,
+            method=bootstrap_method(draws.boot, resampling, "queries", without),
             params={"queries": len(pools.pools), **params},
             **against_chance(draws, 0, "higher").fields(untested(value, self.resampling)),
             by=parts_to_table([*parts, *further]),
             excluded={**pools.excluded, **excluded, "empty groups": pools.empty},
             unit="query" if self.several else self.unit,
             reason=self.reason(0) if none else "",
-            ends=self.mean_ends(draws.observed[1:]) if self.several else ends(0),
+            ends=ends_of(draws.boot, 0) if self.several else ends(0),
         )
 
 
@@ -249,11 +243,10 @@ def normalized_similarity_mad(  # noqa: PLR0913 - one keyword for each choice
             return no_ends
         return ends_of(deviation(boot[:, index], compared[index]))
 
-    nothing = np.full((2, *shape), np.nan)
-    low, high = nothing if boot is None else percentile(boot, draws.level)
-    notes = np.where(pools.sizes > 0, "", "not in the pool").tolist()
-    rows = zip(pools.sizes, p, low, high, notes, strict=True)
-    by_group = [group_rows(pools.groups, *row) for row in rows]
+    by_group = []
+    for index, n in enumerate(pools.sizes):
+        own, notes = None if boot is None else boot[:, index], np.where(n > 0, "", _NOT_THERE)
+        by_group.append(drawn_rows(pools.groups, n, p[index], own, draws.level, notes.tolist()))
     return concepts.estimate(
         draws,
         ends,
@@ -407,11 +400,9 @@ def similarity_gap(  # noqa: PLR0913 - one keyword for each choice
     if len(effects.known) and pools.paired and resampling is not None:
         again = effects.exchanged(gaps, many, rng, "similarity pool", over_pools=True)
         pooled = concepts.draws(gaps(effects.observed(paired=False)), again, pooled=True)
-        ends_of_mean = concepts.mean_ends(pooled.observed[1:])
         held, n = against_chance(pooled, 0, "higher"), int(effects.sizes.sum())
-        further.append(
-            part(f"{metric}_pool_order", "", pooled, 0, ends=ends_of_mean, held=held, n=n)
-        )
+        mean_ends = ends_of(pooled.boot, 0)
+        further.append(part(f"{metric}_pool_order", "", pooled, 0, ends=mean_ends, held=held, n=n))
     return concepts.estimate(
         draws,
         ends,
@@ -446,7 +437,7 @@ def _values(
 ) -> tuple[GroupValue, ...]:
     pools = effects.pools
     notes = np.where(pools.groups.usable, "in no set with the others", too_small(pools.groups))
-    notes = np.where(pools.sizes[chosen].any(axis=0), notes, "not in the pool")
+    notes = np.where(pools.sizes[chosen].any(axis=0), notes, _NOT_THERE)
     notes = np.where(np.isnan(numbers[0]), notes, "")
     many = effects.sizes[chosen].sum(axis=0)
     return group_rows(pools.groups, many, *numbers, notes.tolist())

@@ -11,30 +11,28 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.core.arrays import Floats, Integers
+from equipoise.core.arrays import Floats, Integers, Integers32
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate
 from equipoise.core.groups import Groups
 from equipoise.core.labels import encode
 from equipoise.core.parts import parts_to_table
 from equipoise.metrics.building import (
-    NOTHING,
-    against,
+    against_chance,
     bootstrap_method,
+    drawn_rows,
     ends_of,
     folded_ends,
     gaps,
-    group_rows,
     known_mean,
-    number,
+    part,
     sizes,
 )
-from equipoise.metrics.measure import DEFAULT
+from equipoise.metrics.measure import DEFAULT, Draws
 from equipoise.metrics.spec import MetricSpec, make_estimate, register
 from equipoise.metrics.vectors.partitions import permutations
 from equipoise.stats.draws import Exchange
-from equipoise.stats.intervals import percentile
-from equipoise.stats.resampling import Bootstrap, Resampling, level_of, resolution_of
+from equipoise.stats.resampling import Bootstrap, Resampling
 from equipoise.stats.streams import Seed, stream, unit_counts, unit_keys
 
 _BLOCK = 64
@@ -70,8 +68,7 @@ class Images:
     regions: tuple[str, ...]
     groups: Groups
     number: Floats
-    region: Integers
-    group: Integers
+    region: Integers32
     unit: Integers
     units: tuple[str, ...] | None
     excluded: Mapping[str, int]
@@ -92,13 +89,13 @@ class Images:
             raise InputError(f"words: no word {missing[0]!r}; expected all of {[*signs]}")
         columns, up = scores[:, [*map(words.index, signs)]], np.array([*signs.values()]) > 0
         total = columns[:, up].sum(axis=1) - columns[:, ~up].sum(axis=1)
-        n, coded = len(scores), {}
+        n, coded = len(scores), []
         labels = {"regions": given.regions, "groups": given.groups, "units": given.units}
         for what, some in labels.items():
-            coded[what] = encode(np.full(n, "all") if some is None else some, what=what)
-            if len(coded[what][0]) != n:
-                raise InputError(f"{what}: {len(coded[what][0])} labels; expected {n}, as scores")
-        region, group, unit = (codes.astype(np.int64) for codes, _ in coded.values())
+            coded.append(encode(np.full(n, "all") if some is None else some, what=what))
+            if len(coded[-1][0]) != n:
+                raise InputError(f"{what}: {len(coded[-1][0])} labels; expected {n}, as scores")
+        (region, regions), (group, names), (unit, units) = coded
         finite, named = np.isfinite(total), (group >= 0) & (region >= 0) & (unit >= 0)
         excluded = {
             "no finite similarity": int((~finite).sum()),
@@ -108,24 +105,19 @@ class Images:
         if not len(rows):
             raise InputError(f"scores: none of {n} images has a group, a region and finite numbers")
         rows = rows[np.lexsort((unit[rows], total[rows], group[rows], region[rows]))]
+        groups = Groups(("group",), tuple((name,) for name in names), group[rows])
         # Images that are units of their own are numbered in this order, whatever the one given.
-        own, units = (np.arange(len(rows)), None)
-        if given.units is not None:
-            own, units = unit[rows], coded["units"][1]
-        levels = tuple((name,) for name in coded["groups"][1])
-        groups = Groups(("group",), levels, coded["groups"][0][rows])
-        return cls(
-            coded["regions"][1], groups, total[rows], region[rows], group[rows], own, units,
-            excluded,
-        )  # fmt: skip
+        own = np.arange(len(rows)) if given.units is None else unit[rows].astype(np.int64)
+        named_units = None if given.units is None else units
+        return cls(regions, groups, total[rows], region[rows], own, named_units, excluded)
 
-    def sums(self, group: Integers, weight: Floats) -> Floats:
+    def sums(self, group: Integers32, weight: Floats) -> Floats:
         """Return sums of weights by region and group."""
         cell = self.region * len(self.groups) + group
         found = np.bincount(cell, weight, minlength=len(self.regions) * len(self.groups))
         return found.reshape(len(self.regions), len(self.groups)).astype(np.float64)
 
-    def means(self, group: Integers, weight: Floats) -> Floats:
+    def means(self, group: Integers32, weight: Floats) -> Floats:
         """Return means by region and group, NaN where a cell has no image."""
         with np.errstate(invalid="ignore"):
             return self.sums(group, weight * self.number) / self.sums(group, weight)
@@ -137,19 +129,17 @@ class Images:
         found = []
         for start in range(0, resampling.replicates, _BLOCK):
             weights = self._weights(start, min(_BLOCK, resampling.replicates - start), seed)
-            found += [self.means(self.group, row) for row in weights]
+            found += [self.means(self.groups.codes, row) for row in weights]
         return np.stack(found)
 
     def exchanged(self, resampling: Resampling | None, seed: Seed) -> Floats | None:
         """Return means with groups exchanged within regions, (permutations, regions, groups)."""
         if resampling is None:
             return None
-        blocks, ones = Exchange.of(self.group, self.unit, self.region), np.ones(len(self.group))
-        found = []
-        for step in range(permutations(len(ones) * 20, resampling)):
-            group = blocks.shuffle(self.group, stream(seed, "permutation", step))
-            found.append(self.means(group, ones))
-        return np.stack(found)
+        codes, ones = self.groups.codes, np.ones(len(self.number))
+        exchange, many = Exchange.of(codes, self.unit, self.region), len(ones) * 20
+        rngs = (stream(seed, "permutation", step) for step in range(permutations(many, resampling)))
+        return np.stack([self.means(exchange.shuffle(codes, rng), ones) for rng in rngs])
 
     def _weights(self, start: int, size: int, seed: Seed) -> Floats:
         """How often each image counts: units by a Poisson(1) of their name, images within cells."""
@@ -158,7 +148,7 @@ class Images:
             return times[:, self.unit].astype(np.float64)
         rng, first = stream(seed, "bootstrap", start), 0
         weights = np.zeros((size, len(self.number)))
-        counts = self.sums(self.group, np.ones(len(self.group))).astype(np.int64)
+        counts = self.sums(self.groups.codes, np.ones(len(self.number))).astype(np.int64)
         for n in counts[counts > 0].tolist():
             rows = rng.integers(n, size=(size, n)) + n * np.arange(size)[:, None]
             drawn = np.bincount(rows.ravel(), minlength=size * n)
@@ -274,54 +264,52 @@ def _estimate(
     params: Mapping[str, Any],
 ) -> Estimate:
     """Return the estimate of a statistic of means: of the whole, then of each region."""
-    ones, level = np.ones(len(images.group)), level_of(resampling)
-    values, counts = images.means(images.group, ones), images.sums(images.group, ones)
-    observed, boot = statistic(values), images.bootstrap(resampling, rng)
-    drawn = None if boot is None else statistic(boot)
-    ends = [ends_of(drawn, index) for index in range(len(observed))]
-    helds = [NOTHING] * len(observed)
-    no_chance = "a trend compares words, not groups; see gender_difference"
-    if metric == "gender_difference":
-        no_chance = "no resampling was asked for"
-        if boot is not None and boot.shape[2] == 2:
-            ends[1:] = [folded_ends(one[:, 0] - one[:, 1]) for one in boot.transpose(1, 0, 2)]
-        if (exchanged := images.exchanged(resampling, rng)) is not None:
-            null, resolution = statistic(exchanged), resolution_of(resampling)
-            text = f"images exchange their group within each region; {len(null)} permutations"
-            helds = [
-                against(column, float(value), "higher", text, resolution=resolution)
-                for column, value in zip(null.T, observed, strict=True)
-            ]
-    nothing, notes = np.full((2, *values.shape), math.nan), np.where(counts > 0, "", "no images")
-    low, high = nothing if boot is None else percentile(boot, level)
-    rows = zip(counts, values, low, high, notes.tolist(), strict=True)
-    parts = [
-        number(
-            metric,
-            float(observed[index]),
-            subject=images.regions[index - 1],
-            ends=ends[index],
-            level=level,
-            held=helds[index],
-            n=int(row[0].sum()),
-            by_group=group_rows(images.groups, *row),
-            reason="fewer than two groups" if math.isnan(observed[index]) else "",
+    codes, ones, compares = images.groups.codes, np.ones(len(images.number)), metric != "trend"
+    values, counts = images.means(codes, ones), images.sums(codes, ones)
+    boot = images.bootstrap(resampling, rng)
+    null = images.exchanged(resampling, rng) if compares else None
+    draws = Draws.of(
+        resampling,
+        statistic(values),
+        None if boot is None else statistic(boot),
+        None if null is None else statistic(null),
+        "images exchange their group within each region",
+    )
+    value, parts = float(draws.observed[0]), []
+    for index, (region, n) in enumerate(zip(images.regions, counts, strict=True)):
+        own, ends = None if boot is None else boot[:, index], ends_of(draws.boot, index + 1)
+        if compares and own is not None and len(n) == 2:
+            ends = folded_ends(own[:, 0] - own[:, 1])
+        notes = np.where(n > 0, "", "no images").tolist()
+        parts.append(
+            part(
+                metric,
+                region,
+                draws,
+                index + 1,
+                ends=ends,
+                held=against_chance(draws, index + 1, "higher"),
+                n=int(n.sum()),
+                by_group=drawn_rows(images.groups, n, values[index], own, draws.level, notes),
+                reason="fewer than two groups" if math.isnan(draws.observed[index + 1]) else "",
+            )
         )
-        for index, row in enumerate(rows, start=1)
-    ]
+    no_chance = "a trend compares words, not groups; see gender_difference"
     unit = "unit" if images.units else "image"
     return make_estimate(
         metric=metric,
-        value=float(observed[0]),
+        value=value,
         n=sizes(images.groups),
         method=bootstrap_method(boot, resampling, f"{unit}s"),
         params=params,
-        **helds[0].fields(no_chance),
+        **against_chance(draws, 0, "higher").fields(
+            "no resampling was asked for" if compares else no_chance
+        ),
         by=parts_to_table(parts),
         excluded=images.excluded,
         unit=unit,
-        reason="no region has two groups" if math.isnan(observed[0]) else "",
-        ends=ends[0],
+        reason="no region has two groups" if math.isnan(value) else "",
+        ends=ends_of(draws.boot, 0),
     )
 
 
