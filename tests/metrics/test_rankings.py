@@ -46,34 +46,28 @@ def shown(part):
 
 
 @pytest.mark.parametrize("golden", cases("retrieval.json"))
-@pytest.mark.parametrize("desired", ["pool", "uniform"])
-def test_goldens(golden, desired):
+def test_goldens(golden):
     data = golden["scores"], golden["groups"]
     k, n = golden["k"], len(golden["scores"])
-    found = max_skew(*data, k=k, desired=desired, resampling=None)
-    assert found.value == pytest.approx(golden[f"max_skew_{desired}"], abs=1e-12)
-    assert shown(parts(found)[0]) == pytest.approx(golden["share"], abs=1e-12)
-    if f"ndkl_{desired}" in golden:
-        whole = ndkl(*data, k=n, desired=desired, resampling=None)
-        assert whole.value == pytest.approx(golden[f"ndkl_{desired}"], abs=1e-12)
-
-
-@pytest.mark.parametrize("golden", cases("retrieval.json"))
-def test_goldens_of_the_pool(golden):
-    data, k = (golden["scores"], golden["groups"]), golden["k"]
+    for name, metric, extra in [
+        ("max_skew_pool", max_skew, {}),
+        ("max_skew_uniform", max_skew, {"desired": "uniform"}),
+        ("ndkl_pool", ndkl, {"k": n}),
+        ("ndkl_uniform", ndkl, {"k": n, "desired": "uniform"}),
+        ("ndkl_pool_prefix_k", ndkl, {}),
+        ("retrieval_mad", retrieval_mad, {}),
+        ("bias_at_k", bias_at_k, {}),
+    ]:
+        if name in golden:
+            found = metric(*data, **{"k": k, "resampling": None} | extra)
+            assert found.value == pytest.approx(golden[name], abs=1e-12)
     skews = [-math.inf if s is None else s for s in golden["skew_pool"]]
     found = skew_at_k(*data, k=k, resampling=None)
     assert shown(parts(found)[0]) == pytest.approx(skews, abs=1e-12)
     assert [p["value"] for p in parts(found, "group_skew")] == pytest.approx(skews, abs=1e-12)
-    assert min_skew(*data, k=k, resampling=None).value == pytest.approx(min(skews), abs=1e-12)
-    mad = retrieval_mad(*data, k=k, resampling=None)
-    assert mad.value == pytest.approx(golden["retrieval_mad"], abs=1e-12)
-    if "ndkl_pool_prefix_k" in golden:
-        prefix = ndkl(*data, k=k, resampling=None)
-        assert prefix.value == pytest.approx(golden["ndkl_pool_prefix_k"], abs=1e-12)
-    if "bias_at_k" in golden:
-        bias = bias_at_k(*data, k=k, resampling=None)
-        assert bias.value == pytest.approx(golden["bias_at_k"], abs=1e-12)
+    least = min_skew(*data, k=k, resampling=None)
+    assert least.value == pytest.approx(min(skews), abs=1e-12)
+    assert shown(parts(least)[0]) == pytest.approx(golden["share"], abs=1e-12)
 
 
 @pytest.mark.parametrize("index", range(5))
@@ -95,15 +89,10 @@ def test_agrees_with_plain_loops(seed, many, k, ties, target):
     scores, groups = plain.world(seed, 20, many, ties=ties)
     arguments = {"k": k, "desired": target, "resampling": None}
     skews = plain.skews(scores, groups, k, many, target)
-    assert max_skew(scores, groups, **arguments).value == pytest.approx(
-        max(skews.values()), abs=1e-12
-    )
-    assert min_skew(scores, groups, **arguments).value == pytest.approx(
-        min(skews.values()), abs=1e-12
-    )
-    assert ndkl(scores, groups, **arguments).value == pytest.approx(
-        plain.ndkl(scores, groups, k, many, target), abs=1e-12
-    )
+    found = [one(scores, groups, **arguments).value for one in (max_skew, min_skew, ndkl)]
+    divergence = plain.ndkl(scores, groups, k, many, target)
+    expected = [max(skews.values()), min(skews.values()), divergence]
+    assert found == pytest.approx(expected, abs=1e-12)
     counts = plain.expected_counts(scores, groups, k, many)
     assert retrieval_mad(scores, groups, k=k, resampling=None).value == pytest.approx(
         plain.mad([c / k for c in counts]), abs=1e-12
@@ -198,10 +187,9 @@ def test_marginals_restrict_the_pool_to_one_value():
     race, gender = rng.integers(0, 4, 80), np.tile(["f", "m"], 40)
     found = max_skew(scores, race, k=6, within=gender, queries=["x", "y"], resampling=FEW)
     assert [p["subject"] for p in parts(found)] == ["x | f", "x | m", "y | f", "y | m"]
-    for part, (row, level) in zip(parts(found), [(0, "f"), (0, "m"), (1, "f"), (1, "m")],
-                                  strict=True):  # fmt: skip
-        held = gender == level
-        alone = max_skew(scores[row][held], race[held], k=6, resampling=None)
+    for place, part in enumerate(parts(found)):
+        held = gender == "fm"[place % 2]
+        alone = max_skew(scores[place // 2][held], race[held], k=6, resampling=None)
         assert part["value"] == pytest.approx(alone.value, abs=1e-13)
         assert part["n"] == 40
 

@@ -142,17 +142,17 @@ def exchanged(
     sets: bool,
 ) -> list[Floats] | None:
     """Return numbers of drawn labels, exchanged within sets or pools; None where nothing moves."""
+    if resampling is None:
+        return None
     pools = tops.pools
     stratum = pools.member if sets and pools.member is not None else pools.block
     exchange = LabelExchange.of(pools.groups.codes, stratum, tops.items)
-    if resampling is None or not exchange.moves:
-        return None
 
     def block(codes: Integers32) -> Sequence[Floats]:
         return function(Drawn(codes, tops))
 
     blocks = exchange.evaluate(block, permutations(resampling, tops.items.size), rng, "retrieval")
-    return [np.concatenate(values) for values in zip(*blocks, strict=True)]
+    return [np.concatenate(values) for values in zip(*blocks, strict=True)] or None
 
 
 def estimates(

@@ -94,13 +94,6 @@ class LabelExchange:
         each = 2.0 ** np.ceil(np.log2(last + 1)) / (last + 1)
         return float(np.append(0.0, np.cumsum(each))[self.size - 1].sum())
 
-    @property
-    def moves(self) -> bool:
-        """Whether any exchange changes anything: some stratum holds different labels."""
-        owner = np.repeat(np.arange(len(self.size)), self.size)
-        differ = (self.labels[1:] != self.labels[:-1]) & (owner[1:] == owner[:-1])
-        return bool(differ.any())
-
     def draw(
         self, rng: np.random.Generator, many: int, labels: Integers32 | None = None
     ) -> Integers32:
@@ -149,8 +142,12 @@ class LabelExchange:
     ) -> list[Result]:
         """Apply a function to blocks of draws, in threads; results are in the order of draws.
 
-        What a function returns for a draw must not depend on which others are in its block.
+        There are none where no stratum holds different labels: no exchange changes anything. What
+        a function returns for a draw must not depend on which others are in its block.
         """
+        owner = np.repeat(np.arange(len(self.size)), self.size)
+        if not ((np.diff(self.labels) != 0) & (np.diff(owner) == 0)).any():
+            return []
         size = max(1, _BLOCK_LABELS // max(len(self.labels) + self.source.size, 1))
         starts = range(0, draws, size)
         # Of many labels few are drawn at once, though few may be looked at.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, Literal
@@ -91,6 +91,13 @@ class Pools:
             return self.table.of_query(query, items)
         row = self.table if self.table.ndim == 1 else self.table[query]
         return row if len(items) == len(row) else row[items]
+
+    def alike(self, chosen: Iterable[int]) -> list[list[int]]:
+        """Split some pools into those that hold the same items."""
+        found: dict[int, list[int]] = {}
+        for index in chosen:
+            found.setdefault(self.pools[index].block, []).append(index)
+        return [*found.values()]
 
     @property
     def paired(self) -> bool:
@@ -408,9 +415,7 @@ def best(pools: Pools, chosen: Sequence[int], k: int) -> list[tuple[Integers, An
     if not isinstance(pools.table, CosineScores):
         return each(partial(_best, pools, k), chosen)
     found: dict[int, tuple[Integers, AnyArray]] = {}
-    # Pools of one block are pools of the same items.
-    for block in {pools.pools[index].block for index in chosen}:
-        places = [index for index in chosen if pools.pools[index].block == block]
+    for places in pools.alike(chosen):
         items = pools.pools[places[0]].items
         queries = [pools.pools[index].query for index in places]
         ranked = pools.table.best(queries, items, min(k, len(items)))

@@ -203,68 +203,51 @@ Result = TypeVar("Result")
 _BLOCK_LABELS = 4_000_000
 
 
-@dataclass(frozen=True, eq=False)
-class UnitExchange:
-    """Labels of units that change places within pools, see `equipoise.stats.draws`.
+def of_units(
+    function: Callable[[Integers32], Result],
+    rows: tuple[Integers32, Integers, Integers],
+    items: Integers,
+    draws: int,
+    seed: Seed,
+    name: str,
+) -> list[Result]:
+    """Apply a function to blocks of labels (many, items), units exchanged, see `Exchange`.
 
-    Attributes
+    Parameters
     ----------
-    exchange : Exchange
-    codes : ndarray of int32, shape (rows,)
-        Labels of the rows that take part.
-    source : ndarray of int64
-        Place among those rows of each item that is looked at.
+    function : callable
+    rows : tuple of ndarray, each of shape (n,)
+        Label, stratum within which labels exchange, and unit, from `unit_codes`. A row whose label
+        or stratum is -1 does not take part.
+    items : ndarray of int64, shape (m,)
+        Rows whose labels are looked at.
+    draws, seed, name
+        How many, and the key of the random streams.
+
+    Returns
+    -------
+    list
+        What the function returned, in the order of the draws; empty where nothing can change.
     """
+    codes, stratum, units = rows
+    # Looked at first, in their order, so that permuted rows give the same draws.
+    first = in_order(items)
+    rest = np.setdiff1d(np.flatnonzero((codes >= 0) & (stratum >= 0)), first)
+    taking = np.concatenate([first, rest])
+    source = np.empty(len(codes), dtype=np.int64)
+    source[taking] = np.arange(len(taking))
+    labels = codes[taking].astype(np.int64)
+    exchange = Exchange.of(labels, units[taking], stratum[taking])
+    if not varies(exchange.pool, exchange.group).any():
+        return []
+    size = max(1, _BLOCK_LABELS // len(labels))
 
-    exchange: Exchange
-    codes: Integers32
-    source: Integers
+    def block(start: int) -> Result:
+        rng, many = stream(seed, name, start), min(size, draws - start)
+        drawn = [exchange.shuffle(labels, rng)[source[items]] for _ in range(many)]
+        return function(np.stack(drawn).astype(np.int32))
 
-    @classmethod
-    def of(
-        cls, codes: Integers32, stratum: Integers, items: Integers, units: Integers
-    ) -> UnitExchange:
-        """Prepare draws.
-
-        Parameters
-        ----------
-        codes : ndarray of int32, shape (n,)
-            Labels; -1 does not take part.
-        stratum : ndarray of int64, shape (n,)
-            Labels exchange within a stratum; -1 does not take part.
-        items : ndarray of int64, shape (m,)
-            Rows whose labels are looked at.
-        units : ndarray of int64, shape (n,)
-            From `unit_codes`.
-        """
-        # Looked at first, in their order, so that permuted rows give the same draws.
-        first = in_order(items)
-        rest = np.setdiff1d(np.flatnonzero((codes >= 0) & (stratum >= 0)), first)
-        rows = np.concatenate([first, rest])
-        place = np.empty(len(codes), dtype=np.int64)
-        place[rows] = np.arange(len(rows))
-        group = codes[rows].astype(np.int64)
-        return cls(Exchange.of(group, units[rows], stratum[rows]), codes[rows], place[items])
-
-    @property
-    def moves(self) -> bool:
-        """Whether any exchange changes anything."""
-        return bool(varies(self.exchange.pool, self.exchange.group).any())
-
-    def evaluate(
-        self, function: Callable[[Integers32], Result], draws: int, seed: Seed, name: str
-    ) -> list[Result]:
-        """Apply a function to blocks of draws (many, items), each of a stream of its own."""
-        size = max(1, _BLOCK_LABELS // max(len(self.codes), 1))
-        labels = self.codes.astype(np.int64)
-
-        def block(start: int) -> Result:
-            rng = stream(seed, name, start)
-            many = min(size, draws - start)
-            drawn = [self.exchange.shuffle(labels, rng)[self.source] for _ in range(many)]
-            return function(np.stack(drawn).astype(np.int32))
-
-        return each(block, range(0, draws, size))
+    return each(block, range(0, draws, size))
 
 
 @dataclass(frozen=True, eq=False)
@@ -337,20 +320,19 @@ def exchanged(
             rest.append(one)
     if rest:
         items = np.concatenate([one.items for one in rest])
-        exchange: LabelExchange | UnitExchange
-        if units is None:
-            exchange = LabelExchange.of(codes, stratum, items)
-        else:
-            exchange = UnitExchange.of(codes, stratum, items, units)
         edges = np.cumsum([len(one.items) for one in rest])[:-1]
 
         def block(drawn: Integers32) -> Floats:
             parts = zip(rest, np.split(drawn, edges, axis=1), strict=True)
             return np.concatenate([one(part, groups) for one, part in parts], axis=1)
 
-        if exchange.moves:
+        if units is None:
+            parts = LabelExchange.of(codes, stratum, items).evaluate(block, draws, rng, name)
+        else:
+            parts = of_units(block, (codes, stratum, units), items, draws, rng, name)
+        if parts:
             places = np.concatenate([one.places for one in rest])
-            done.append((places, np.concatenate(exchange.evaluate(block, draws, rng, name))))
+            done.append((places, np.concatenate(parts)))
     if not done:
         return None
     found = np.full((draws, len(pools.pools), *done[0][1].shape[2:]), np.nan)
@@ -399,10 +381,8 @@ class Effects:
             units, _ = unit_codes(clusters, len(pools.groups.codes), "clusters")
         codes = usable_codes(pools)
         member, names = (None, ()) if sets is None else encode(sets, what="sets")
-        places: dict[int, list[int]] = {}
-        for index, one in enumerate(pools.pools):
-            places.setdefault(one.block, []).append(index)
-        made = [_block(pools, some, codes, member, scale) for some in places.values()]
+        alike = pools.alike(range(len(pools.pools)))
+        made = [_block(pools, places, codes, member, scale) for places in alike]
         blocks = tuple(block for block, _ in made if len(block.items) and len(block.kept) > 1)
         keys = image_keys([one.items for one in blocks], len(codes), sets, clusters)
         items = np.concatenate([np.empty(0, dtype=np.int64), *(one.items for one in blocks)])

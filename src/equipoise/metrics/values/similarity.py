@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from equipoise.core.arrays import AnyArray, Booleans, Floats, Integers, Integers32, Words
+from equipoise.core.arrays import Booleans, Floats, Integers, Integers32, Words
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Ends, Estimate, no_ends
 from equipoise.core.finding import GroupValue
@@ -261,25 +261,22 @@ def normalized_similarity_mad(  # noqa: PLR0913 - one keyword for each choice
 
 def _standardised(pools: Pools) -> Iterator[Exchanged]:
     """Yield the standardised scores of pools of the same images."""
-    blocks: dict[int, dict[int, AnyArray]] = {}
-    for index, one in enumerate(pools.pools):
-        several = (pools.groups.usable & (pools.sizes[index] > 0)).sum() > 1
-        if several and np.ptp(scores := pools.scores(index)) > 0:
-            blocks.setdefault(one.block, {})[index] = scores
-    for block in [*blocks]:
-        table = blocks.pop(block)
-        places = np.array([*table])
-        items = pools.pools[places[0]].items
-        by_image, order = np.empty((len(items), len(places))), None
-        for column, place in enumerate(places.tolist()):
-            row = table.pop(place).astype(np.float64)
+    several = np.flatnonzero(((pools.sizes > 0) & pools.groups.usable).sum(axis=1) > 1)
+    for alike in pools.alike(several.tolist()):
+        table = {index: pools.scores(index) for index in alike}
+        places = [index for index, scores in table.items() if np.ptp(scores) > 0]
+        items, order = pools.pools[alike[0]].items, None
+        by_image = np.empty((len(items), len(places)))
+        for column, index in enumerate(places):
+            row = table.pop(index).astype(np.float64)
             row -= row.mean()
             row /= row.std()
             if order is None:
                 # By score and group, so that permuted rows give the same draws.
                 order = np.lexsort((pools.groups.codes[items], row))
             by_image[:, column] = row[order]
-        yield Exchanged(places, items[order], by_image, _means)
+        if order is not None:
+            yield Exchanged(np.array(places), items[order], by_image, _means)
 
 
 def _means(sums: Floats, counts: Floats) -> Floats:
