@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.core.arrays import Floats, Integers, Integers32
+from equipoise.core.arrays import AnyArray, Floats, Integers
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate
 from equipoise.core.groups import Groups
@@ -68,7 +68,7 @@ class Images:
     regions: tuple[str, ...]
     groups: Groups
     number: Floats
-    region: Integers32
+    region: Integers
     unit: Integers
     units: tuple[str, ...] | None
     excluded: Mapping[str, int]
@@ -109,15 +109,16 @@ class Images:
         # Images that are units of their own are numbered in this order, whatever the one given.
         own = np.arange(len(rows)) if given.units is None else unit[rows].astype(np.int64)
         named_units = None if given.units is None else units
-        return cls(regions, groups, total[rows], region[rows], own, named_units, excluded)
+        of_rows = region[rows].astype(np.int64)
+        return cls(regions, groups, total[rows], of_rows, own, named_units, excluded)
 
-    def sums(self, group: Integers32, weight: Floats) -> Floats:
+    def sums(self, group: AnyArray, weight: Floats) -> Floats:
         """Return sums of weights by region and group."""
         cell = self.region * len(self.groups) + group
         found = np.bincount(cell, weight, minlength=len(self.regions) * len(self.groups))
         return found.reshape(len(self.regions), len(self.groups)).astype(np.float64)
 
-    def means(self, group: Integers32, weight: Floats) -> Floats:
+    def means(self, group: AnyArray, weight: Floats) -> Floats:
         """Return means by region and group, NaN where a cell has no image."""
         with np.errstate(invalid="ignore"):
             return self.sums(group, weight * self.number) / self.sums(group, weight)
@@ -136,7 +137,7 @@ class Images:
         """Return means with groups exchanged within regions, (permutations, regions, groups)."""
         if resampling is None:
             return None
-        codes, ones = self.groups.codes, np.ones(len(self.number))
+        codes, ones = self.groups.codes.astype(np.int64), np.ones(len(self.number))
         exchange, many = Exchange.of(codes, self.unit, self.region), len(ones) * 20
         rngs = (stream(seed, "permutation", step) for step in range(permutations(many, resampling)))
         return np.stack([self.means(exchange.shuffle(codes, rng), ones) for rng in rngs])
