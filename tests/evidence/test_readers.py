@@ -3,6 +3,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import closing
 
 import pytest
 
@@ -17,11 +18,11 @@ def alive():
 
 
 def test_a_call_that_takes_long_is_waited_for_unless_the_run_is_stopped():
-    with Readers(1, lambda: False) as readers:
+    with closing(Readers(1, lambda: False)) as readers:
         assert readers.result(readers.submit(lambda: time.sleep(0.4) or "late")) == "late"
     stop, never = threading.Event(), threading.Event()
     begun = time.monotonic()
-    with Readers(2, stop.is_set) as readers:
+    with closing(Readers(2, stop.is_set)) as readers:
         blocked = readers.submit(never.wait)
         done = readers.submit(pow, 2, 3)
         assert readers.result(done) == 8

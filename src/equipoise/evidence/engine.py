@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Generator, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from queue import Empty, SimpleQueue
@@ -35,7 +35,7 @@ def aside(items: Generator[Item]) -> Generator[Item]:
     waited for only a moment.
     """
     left = threading.Event()
-    with Readers(1, left.is_set) as thread:
+    with closing(Readers(1, left.is_set)) as thread:
         try:
             ready = thread.submit(next, items, _END)
             while (item := thread.result(ready)) is not _END:

@@ -472,10 +472,9 @@ def pending(
 def _finished(folder: Path) -> tuple[int, int]:
     """Return the rows and the failures of the parts that can be read."""
     counts = {}
-    for part in parts_in(folder):
+    for number, _, path in parts_in(folder):
         with suppress(OSError, ValueError, pa.ArrowException):
-            rows = pq.read_metadata(part.path).num_rows
             # Of one number the last is taken, as in the ledger.
-            counts[part.number] = rows, len(failures_of(part.path))
+            counts[number] = pq.read_metadata(path).num_rows, len(failures_of(path))
     rows, failures = (sum(some) for some in zip((0, 0), *counts.values(), strict=True))
     return rows, failures

@@ -235,35 +235,15 @@ class Failure:
     reason: str
 
 
-@dataclass(frozen=True)
-class Part:
-    """A part that lies in a folder.
-
-    Attributes
-    ----------
-    number : int
-    digest : str
-    path : Path
-    """
-
-    number: int
-    digest: str
-    path: Path
-
-
 def part_name(number: int, digest: str) -> str:
     """Return the file name of a part."""
     return f"part-{number:05d}-{digest}.parquet"
 
 
-def parts_in(folder: Path) -> list[Part]:
-    """Return the parts that lie in a folder, by number and digest."""
-    found = []
-    for path in folder.glob("part-*.parquet"):
-        match = _NAME.fullmatch(path.name)
-        if match:
-            found.append(Part(int(match[1]), match[2], path))
-    return sorted(found, key=lambda part: (part.number, part.digest))
+def parts_in(folder: Path) -> list[tuple[int, str, Path]]:
+    """Return the number, digest and path of each part that lies in a folder, in their order."""
+    matches = ((_NAME.fullmatch(path.name), path) for path in folder.glob("part-*.parquet"))
+    return sorted((int(match[1]), match[2], path) for match, path in matches if match)
 
 
 def digest_of(key: str, pictures: Pictures, contents: Sequence[str]) -> str:
@@ -367,9 +347,9 @@ class Ledger:
     def pieces(self) -> Iterator[Piece]:
         """Yield the work, part by part, each with the digest of the part that lies there."""
         have = {
-            part.number: part.digest
-            for part in parts_in(self.folder)
-            if is_sound(part.path, self.size(part.number))
+            number: digest
+            for number, digest, path in parts_in(self.folder)
+            if is_sound(path, self.size(number))
         }
         for number, first in enumerate(range(0, len(self.pictures), self.part)):
             pictures = self.pictures.take(range(first, first + self.size(number)))
@@ -406,6 +386,6 @@ class Ledger:
     def drop_others(self, done: Sequence[Outcome]) -> None:
         """Remove parts that were made from pictures as they were before."""
         paths = {self.path(outcome) for outcome in done}
-        for part in parts_in(self.folder):
-            if part.path not in paths:
-                part.path.unlink(missing_ok=True)
+        for *_, path in parts_in(self.folder):
+            if path not in paths:
+                path.unlink(missing_ok=True)

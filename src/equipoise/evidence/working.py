@@ -9,11 +9,11 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from itertools import compress
 from queue import SimpleQueue
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -259,17 +259,10 @@ class Readers:
             threading.Thread(target=self._run, name="reader", daemon=True) for _ in range(threads)
         ]
 
-    def __enter__(self) -> Self:
         for thread in self._threads:
             thread.start()
-        return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         """Wait for the threads; where the run is stopped, for a moment only."""
         for _ in self._threads:
             self._work.put(None)
@@ -352,7 +345,7 @@ class Worker:
     def __call__(self, piece: Piece) -> Outcome:
         """Return the part of a piece, or that the one that lies there still holds."""
         try:
-            with Readers(self.threads, self.stopped) as readers:
+            with closing(Readers(self.threads, self.stopped)) as readers:
                 return self._kept(piece, readers) or self._made(piece, readers)
         except StoppedError:
             return Outcome(piece.number, trouble=_STOPPED)
