@@ -51,9 +51,6 @@ def compare(*runs):
     return audits.compare(dict(zip("abc", runs, strict=False)))
 
 
-ALL_LABELS = {"effect_sizes": {"min_expected": 0}}
-
-
 @cache
 def usual():
     return compare(run(images(), "poor", "good"))

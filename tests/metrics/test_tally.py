@@ -16,18 +16,12 @@ RNG = np.random.default_rng(5)
 TRUTH, LABEL, GROUP = (RNG.integers(0, most, ROWS) for most in (9, 11, 4))
 
 
-def read_only(array):
-    array = array.copy()
-    array.flags.writeable = False
-    return array
-
-
 FORMS = {
     "from 0": (TRUTH, LABEL, GROUP),
     "negative, with holes": (3 * TRUTH - 7, 2 * LABEL - 9, 5 * GROUP - 100),
     "narrow": (TRUTH.astype(np.int8), LABEL.astype(np.uint16), GROUP.astype(np.int32)),
     "of the other byte order": tuple(one.astype(">i8") for one in (TRUTH, LABEL, GROUP)),
-    "read only": tuple(read_only(one) for one in (TRUTH, LABEL, GROUP)),
+    "read only": tuple(np.broadcast_to(one, one.shape) for one in (TRUTH, LABEL, GROUP)),
     "every second": tuple(np.repeat(one, 2)[::2] for one in (TRUTH, LABEL, GROUP)),
     "booleans": (TRUTH > 4, LABEL > 4, GROUP > 1),
     "text, some missing": tuple(
