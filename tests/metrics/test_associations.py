@@ -65,6 +65,87 @@ def test_goldens(case):
     for alternative in ("greater", "less", "two-sided"):
         p = weat(*given, alternative=alternative, resampling=Permutation()).p_value
         assert p == case[f"p_{alternative.replace('-', '_')}"]
+    assert found.p_value == case["p_two_sided"]
+
+
+@pytest.mark.parametrize("clustered", [False, True])
+def test_swapped_targets_or_attributes_change_the_sign_of_weat_alone(clustered):
+    given = sets(4, n=8)
+    given["x"] += 0.4 * given["a"].mean(axis=0)
+    names = [f"u{i // 2}" for i in range(16)]
+    units = {"x": names[:8], "y": names[8:]} if clustered else None
+    turned = {"x": names[8:], "y": names[:8]} if clustered else None
+    x, y, a, b = given.values()
+    found = weat(x, y, a, b, units=units)
+    for other in (weat(y, x, a, b, units=turned), weat(x, y, b, a, units=units)):
+        for first, second in zip(found.parts, other.parts, strict=True):
+            assert second.value == pytest.approx(-first.value, abs=1e-12)
+            assert second.low == pytest.approx(-first.high, abs=1e-9)
+            assert second.high == pytest.approx(-first.low, abs=1e-9)
+        assert other.p_value == pytest.approx(found.p_value, abs=0.02 if clustered else 0)
+
+
+def test_the_sum_of_weat_has_a_name_of_its_own():
+    given = sets(6, n=9)
+    metric, statistic, _ = weat(**given, resampling=FEW).parts
+    apart = differential_association(*given.values(), resampling=None)
+    assert (metric.metric, statistic.metric) == ("weat", "weat_statistic")
+    assert statistic.value == pytest.approx(9 * apart.value)
+    assert statistic.low < statistic.value < statistic.high
+
+
+def targets_and_attributes(rng, n, m, gap=0.0, spread=1.0):
+    """Targets whose first number differs in mean and spread, and two fixed attributes."""
+    x, y = np.full((n, 3), 9.0), np.full((m, 3), 9.0)
+    x[:, 0], y[:, 0] = spread * rng.normal(size=n) + gap, rng.normal(size=m)
+    x[:, 1], y[:, 1] = 0.0, 0.0
+    return x, y, np.array([[1.0, 0.0, 0.0]]), np.array([[-1.0, 0.0, 0.0]])
+
+
+@pytest.mark.parametrize(("n", "m", "gap"), [(8, 8, 0.0), (15, 35, 0.8), (25, 25, 1.5)])
+def test_the_interval_of_weat_is_about_targets_like_these(n, m, gap):
+    rng, inside, agree, many = np.random.default_rng(n), 0, 0, 400
+    truth = np.concatenate([one[:, 0] for one in targets_and_attributes(rng, 60_000, 60_000)])
+    cosines = lambda first: first / np.sqrt(first**2 + 81.0)  # noqa: E731
+    x, y = cosines(truth[:60_000] + gap), cosines(truth[60_000:])
+    share = n / (n + m)
+    middle = share * x.mean() + (1 - share) * y.mean()
+    squares = share * ((x - middle) ** 2).mean() + (1 - share) * ((y - middle) ** 2).mean()
+    population = (x.mean() - y.mean()) / squares**0.5
+    for seed in range(many):
+        given = targets_and_attributes(rng, n, m, gap)
+        found = weat(*given, resampling=Permutation(999), rng=seed)
+        low, high = found.interval().low, found.interval().high
+        inside += low <= population <= high
+        agree += (low > 0 or high < 0) == (found.p_value <= 0.05)
+    assert inside / many >= 0.92
+    # The interval is of what the test exchanges.
+    assert agree / many >= 0.9
+
+
+def test_other_attributes_widen_the_interval_of_weat():
+    """A simulation with words drawn anew: d is a function of chance in attributes, too."""
+    rng, many = np.random.default_rng(2), 300
+    base = np.concatenate([np.full(1, 3.0), np.zeros(5)])
+
+    def drawn(n, lean):
+        return base + rng.normal(size=(n, 6)) * 0.6 + lean * np.eye(6)[1]
+
+    x, y = drawn(40_000, 0.3), drawn(40_000, -0.3)
+    a, b = drawn(40_000, 0.5), drawn(40_000, -0.5)
+    truth = weat(x, y, a, b, resampling=None).value
+    inside = np.zeros(2)
+    for _ in range(many):
+        given = drawn(25, 0.3), drawn(25, -0.3), drawn(8, 0.5), drawn(8, -0.5)
+        found = weat(*given, resampling=Permutation(19))
+        varied = found.parts[2]
+        assert varied.subject == "attributes vary"
+        inside += [
+            found.interval().low <= truth <= found.interval().high,
+            varied.low <= truth <= varied.high,
+        ]
+    assert inside[1] / many >= 0.92
+    assert inside[0] < inside[1]
 
 
 def test_against_a_plain_implementation_of_every_number():
@@ -161,13 +242,17 @@ def test_unusable_and_repeated_vectors_are_counted():
 def test_unequal_sizes_sets_of_one_and_fixed_sets():
     given = sets(15)
     found = weat(given["x"][:1], given["y"], given["a"], given["b"][:1])
-    assert found.method.endswith("replicates; x, b fixed")
+    assert found.method.endswith("over y; x, a, b fixed")
     assert "all 7 partitions enumerated" in found.null
-    assert weat(*(one[:1] for one in given.values())).p_value in (0.5, 1.0)
+    lone = weat(*(one[:1] for one in given.values()))
+    assert lone.p_value == 1.0
+    assert math.isnan(lone.interval().low)
     still = weat(**given, fixed=("x", "y", "a", "b"))
     assert still.method.startswith("none: ")
-    partly, free = weat(**given, fixed=("a", "b")).interval(), weat(**given).interval()
-    assert partly.high - partly.low < free.high - free.low
+    partly, free = weat(**given), weat(**given, fixed=())
+    assert partly.interval().high - partly.interval().low < free.parts[0].high - free.parts[0].low
+    assert (partly.parts[2].low, partly.parts[2].high) == (free.parts[0].low, free.parts[0].high)
+    assert len(free.parts) == 2
 
 
 def test_equal_scores_have_no_effect_size():

@@ -110,6 +110,7 @@ def test_predicted_labels_give_the_weat_of_the_chosen(seed):
         ({"embeddings": np.eye(20, 6)}, "embeddings: "),
         ({"first": "w"}, "groups: .*first='w'"),
         ({"alternative": "up"}, "alternative='up'"),
+        ({"alternative": "greater"}, "first: required by alternative='greater'"),
         ({"units": ["u"]}, "units: 1 names"),
     ],
 )

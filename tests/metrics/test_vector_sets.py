@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from equipoise.metrics import association_score, iss_cross, weat
+from equipoise.metrics import association_score, iss_cross, total_absolute_association
 from equipoise.metrics.vector_rows import ChosenRows
 from equipoise.metrics.vectors import resampling
 from equipoise.metrics.vectors import sets as vector_sets
@@ -134,15 +134,18 @@ def test_weights_are_those_of_blocks_drawn_one_by_one(monkeypatch):
     assert all((one["c"] == 1).all() for one in blocks)
 
 
-def test_replicates_are_the_effect_sizes_of_sets_drawn_anew():
+def test_replicates_are_the_totals_of_sets_drawn_anew():
     given = {name: cloud(seed, 5 + seed) for seed, name in enumerate("xyab")}
-    found = weat(**given, resampling=Bootstrap(replicates=200, permutations=10), rng=5)
+
+    def total(x, y, a, b, resampling=None):
+        return total_absolute_association({"x": x, "y": y}, a, b, resampling=resampling, rng=5)
+
+    found = total(**given, resampling=Bootstrap(replicates=200, permutations=10))
     sets = embed({n: given[n] for n in "xy"}, {n: given[n] for n in "ab"})
     weights = next(iter(replicate_blocks(sets, (), 200, 5)))
     effects = [
-        weat(
-            *(np.repeat(rows, weights[n][one].astype(int), axis=0) for n, rows in given.items()),
-            resampling=None,
+        total(
+            *(np.repeat(rows, weights[n][one].astype(int), axis=0) for n, rows in given.items())
         ).value
         for one in range(200)
     ]

@@ -79,13 +79,12 @@ def weat(data: Embedded, options: dict[str, Any]) -> Estimate:
     """Measure how far the groups' images go with either end of the axis."""
     units = data.units("x", "y")
     first, second = data.of(0), data.of(1)
-    fixed = ("a", "b")
-    return metrics.weat(first, second, data.towards, data.away, units=units, fixed=fixed, **options)
+    return metrics.weat(first, second, data.towards, data.away, units=units, **options)
 
 
-def weat_two_sided(data: Embedded, options: dict[str, Any]) -> Estimate:
-    """Measure WEAT without a declared direction."""
-    return weat(data, options | {"alternative": "two-sided"})
+def weat_one_sided(data: Embedded, options: dict[str, Any]) -> Estimate:
+    """Measure WEAT with a declared direction."""
+    return weat(data, options | {"alternative": "greater"})
 
 
 def sc_weat(data: Embedded, options: dict[str, Any]) -> Estimate:
@@ -299,8 +298,8 @@ class Case:
 
 _EMBEDDED: Sequence[tuple[str, str, OfEmbeddings]] = (
     ("association_score", "", association_score),
-    ("weat", "one-sided", weat),
-    ("weat", "two-sided", weat_two_sided),
+    ("weat", "one-sided", weat_one_sided),
+    ("weat", "two-sided", weat),
     ("sc_weat", "", sc_weat),
     ("differential_association", "", differential),
     ("mcas", "", mcas),

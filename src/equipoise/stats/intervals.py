@@ -7,7 +7,7 @@ the broadcast shape. Counts may be fractions (soft counts); where `n` is 0 both 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Literal
@@ -393,6 +393,48 @@ def mean_t(values: npt.ArrayLike, level: float = 0.95) -> Pair:
     freedom = np.maximum(n - 1, 1)
     half = special.stdtrit(freedom, (1.0 + level) / 2.0) * np.sqrt(squares / freedom / known)
     return where(n >= 2, mean - half, mean + half)
+
+
+def jackknife_t(
+    value: npt.ArrayLike, left_out: Sequence[npt.ArrayLike], level: float = 0.95
+) -> Pair:
+    """Student's t interval of smooth statistics, with the variance of the jackknife.
+
+    Parameters
+    ----------
+    value : array-like, shape (...)
+        The statistics.
+    left_out : sequence of array-like, shape (n, ...)
+        For each independent sample, the statistics without each of its members.
+    level : float
+        Confidence level in (0, 1).
+
+    Returns
+    -------
+    low, high : ndarray, shape (...)
+        NaN where no sample has two members. Degrees of freedom: Satterthwaite's.
+
+    Raises
+    ------
+    InputError
+        When `level` is outside (0, 1).
+
+    References
+    ----------
+    Efron & Tibshirani 1993, An Introduction to the Bootstrap, chapter 11; Satterthwaite 1946,
+    Biometrics Bulletin 2, 110-114.
+    """
+    check_level(level)
+    centre = np.asarray(value, dtype=np.float64)
+    total, squares = np.zeros_like(centre), np.zeros_like(centre)
+    samples = [one for one in (np.asarray(each) for each in left_out) if len(one) > 1]
+    with np.errstate(invalid="ignore"):
+        for one in samples:
+            variance = one.var(axis=0) * (len(one) - 1.0)
+            total, squares = total + variance, squares + variance**2 / (len(one) - 1.0)
+        freedom = np.where(squares > 0.0, total**2 / np.where(squares > 0.0, squares, 1.0), 1.0)
+    half = special.stdtrit(freedom, (1.0 + level) / 2.0) * np.sqrt(total)
+    return where(np.full(centre.shape, bool(samples)), centre - half, centre + half)
 
 
 def fisher_z(

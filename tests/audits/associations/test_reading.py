@@ -53,6 +53,9 @@ def images(**changes):
                 image_vectors()))}}, None, "'doctor'",
         ),
         (
+            LABELS | {"alternative": "greater", "first": "Mail"}, {}, "gender", "'Mail'",
+        ),
+        (
             LABELS | {"label_column": "job"},
             {"data": images(table=IMAGES.with_columns(job=pl.lit("pilot")))}, "job",
             "'pilot'",
@@ -104,6 +107,7 @@ def test_notes_name_small_and_shared_sets():
         (SCORE | {"offset": 0.1}, "", "Allowed: targets, attributes, modalities"),
         ({"metric": "weat", "targets": ["science", "arts"]}, "", "'attributes'"),
         (measure("weat", "science"), "", "targets: expected two"),
+        (LABELS | {"alternative": "greater"}, "", "'first'"),
         (measure("association_score", "doctor", "men"), "", "'men' appears more"),
         (GROUPED | {"metric": "label_concentration"}, "", "'labels' or 'label_column'"),
         (TREND | {"images": "words"}, ".images", "Allowed: images"),

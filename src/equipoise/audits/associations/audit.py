@@ -299,21 +299,22 @@ def _sizes(data: AssociationData) -> pa.Table:
 
 
 def _detectable(design: Question, alpha: float) -> Iterator[dict[str, Any]]:
-    """Yield the smallest p-value and effect that one-sided comparisons of means show.
+    """Yield the smallest p-value and effect that comparisons of means show.
 
     The effect is in units of the joint spread; None where the sizes allow no p below alpha.
     """
+    sides = 2 if design.options.alternative == "two-sided" else 1
     for case in design.cases:
         n, m = (len(design.space.chosen(name, case.kinds[1])) for name in case.targets)
-        gap = float(ndtri(1 - alpha) + ndtri(_POWER)) * sqrt(1 / n + 1 / m)
+        gap = float(ndtri(1 - alpha / sides) + ndtri(_POWER)) * sqrt(1 / n + 1 / m)
         effect = round(gap / sqrt(1 + gap**2 * n * m / (n + m) ** 2), 3)
-        partitions = count_partitions(n, m)
+        smallest = min(sides / count_partitions(n, m), 1.0)
         yield {
             "targets": " against ".join(case.targets),
             "model": design.model,
             "modality": case.modality,
-            "smallest_p": float(f"{1 / partitions:.3g}"),
-            "effect_size": None if partitions < 1 / alpha else effect,
+            "smallest_p": float(f"{smallest:.3g}"),
+            "effect_size": None if smallest > alpha else effect,
         }
 
 

@@ -34,7 +34,6 @@ from equipoise.report.text import count, interval, number, percent, title
 
 MOST_LABELS = 15
 _SCORES = ("association_score", "mcas", "sc_weat", "weat", "differential_association")
-_REPEATS = "the same test as weat"
 _HOW = (
     "Point: the value. Line: its interval. Grey band: 95 of 100 random exchanges of the two sets' "
     "members. II: images with images. ITP: texts of the target with images of the groups. ITA: "
@@ -55,11 +54,7 @@ def facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
 
 def scores(result: AuditResult) -> Section | None:
     """Return the scores of all targets, by metric, groups and model."""
-    findings = [
-        finding
-        for finding in result.findings
-        if finding.metric in _SCORES and not finding.reason.startswith(_REPEATS)
-    ]
+    findings = [finding for finding in result.findings if finding.metric in _SCORES]
     findings.sort(key=lambda finding: _SCORES.index(finding.metric))
     return scores_by_target(result, findings, _HOW)
 

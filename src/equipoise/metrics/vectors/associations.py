@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial, reduce
 from itertools import combinations, product
 from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
-from equipoise.core.arrays import AnyArray, Floats
+from equipoise.core.arrays import Floats
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate
 from equipoise.core.parts import Part, parts_to_table
@@ -25,13 +25,15 @@ from equipoise.metrics.vectors.partitions import (
     against_exchanged,
     permutations,
 )
-from equipoise.metrics.vectors.resampling import Space, Statistic, Weights, row_dots
-from equipoise.metrics.vectors.sets import Similarity
+from equipoise.metrics.vectors.resampling import Jackknife, Space, Statistic, Weights, row_dots
+from equipoise.metrics.vectors.sets import Members, Similarity
 from equipoise.stats.resampling import Resampling, level_of
 from equipoise.stats.streams import Seed, stream
 
 # A standard deviation that is rounding only, relative to the largest score.
 _ROUNDING = 1e-12
+# Subject of the part of WEAT whose interval is about other attributes like these, too.
+VARIED = "attributes vary"
 # Swaps of two encoders that are enumerated: 2^17 of 17 targets.
 _MOST_SWAPPED = 17
 
@@ -202,11 +204,11 @@ def weat(  # noqa: PLR0913 - one keyword for each choice
     a: Any,
     b: Any,
     *,
-    alternative: Alternative = "greater",
+    alternative: Alternative = "two-sided",
     ddof: int = 1,
     similarity: Similarity | None = None,
     units: Mapping[str, Any] | None = None,
-    fixed: Collection[str] = (),
+    fixed: Collection[str] = ("a", "b"),
     resampling: Resampling | None = DEFAULT,
     rng: Seed = 0,
 ) -> Estimate:
@@ -220,21 +222,26 @@ def weat(  # noqa: PLR0913 - one keyword for each choice
     x, y, a, b : array-like, shape (n, d)
         Embeddings of targets and attributes, images or texts; see `association_score`. Sets may
         have unequal sizes; members of both x and y, or a and b, stay and are told in `.params`.
-    alternative : "greater", "less" or "two-sided"
-        "greater": x goes with a. Two-sided doubles the smaller p.
+    alternative : "two-sided", "greater" or "less"
+        "greater": x goes with a, a hypothesis declared before the data. Two-sided doubles the
+        smaller p, so that swapping x and y, or a and b, changes the sign alone.
     ddof : int
         1: divide by n - 1, as iEAT's code does; 0: by n.
-    similarity, units, fixed, resampling, rng
-        As in `association_score`.
+    similarity, units, resampling, rng
+        As in `association_score`; the interval needs no Bootstrap.
+    fixed : collection of set names
+        Sets that the interval takes as given. d is about the attribute sets as they are, unless
+        they are left out here.
 
     Returns
     -------
     Estimate
         d; with equal sizes in [-2, 2] for ddof 0. Bands 0.2, 0.5, 0.8. NaN when all scores are
-        equal. Interval: percentile bootstrap over all sets not `fixed`. Chance and p: x and y
-        exchange members, keeping their sizes; exact up to 200,000 partitions or 44 targets.
-        `.by` has d with the mean score of x and y, and "differential_association", their sum
-        over x minus that over y: the same test on another scale.
+        equal. Interval: Student's t by the jackknife over targets, of Fisher's z of d. Chance and
+        p: x and y exchange members, keeping their sizes; exact up to 200,000 partitions or 44
+        targets. `.by` has d with the mean score of x and y; "weat_statistic", the sum over x minus
+        that over y, which has the same test; and d with the interval that holds for other
+        attributes like these ("attributes vary").
 
     Raises
     ------
@@ -247,8 +254,16 @@ def weat(  # noqa: PLR0913 - one keyword for each choice
     counts); Steed & Caliskan 2021.
     """
     space = Space.of({"x": x, "y": y}, {"a": a, "b": b}, similarity, units, fixed, resampling, rng)
-    direction = space["a"].mean - space["b"].mean
-    return _effect_size("weat", space, direction, alternative, ddof)
+    effect = _EffectSize(space, "x", "y", space["a"].mean - space["b"].mean, ddof)
+    found = effect.jackknife(space)
+    # The statistic is about sums, which grow with n.
+    apart = _sum(effect.first) - _sum(effect.second)
+    parts = [space.part("weat_statistic", apart, found, 3, n=effect.n)]
+    wider = replace(space, fixed={*fixed} - {"a", "b"})
+    if wider.moved != space.moved:
+        varied = effect.jackknife(wider)
+        parts.append(space.part("weat", effect.value, varied, 0, subject=VARIED, n=effect.n))
+    return effect.estimate("weat", found, alternative, parts)
 
 
 def sc_weat(  # noqa: PLR0913 - one keyword for each choice
@@ -281,8 +296,8 @@ def sc_weat(  # noqa: PLR0913 - one keyword for each choice
     Returns
     -------
     Estimate
-        d, NaN when all similarities are equal. Interval: percentile bootstrap over attributes.
-        Chance and p: a and b exchange members. `.by` has d with both mean similarities.
+        d, NaN when all similarities are equal. Interval: as of `weat`, over attributes. Chance
+        and p: a and b exchange members. `.by` has d with both mean similarities.
 
     Raises
     ------
@@ -298,68 +313,161 @@ def sc_weat(  # noqa: PLR0913 - one keyword for each choice
     if np.ndim(target) > 0 and len(target) != 1:
         raise InputError(f"w: {len(target)} targets; expected one, call sc_weat for each")
     space = Space.of({"w": target}, {"a": a, "b": b}, similarity, units, fixed, resampling, rng)
-    return _effect_size("sc_weat", space, space["w"].vectors[0], alternative, ddof)
+    effect = _EffectSize(space, "a", "b", space["w"].vectors[0], ddof)
+    return effect.estimate("sc_weat", effect.jackknife(space), alternative)
 
 
-def _effect_size(
-    metric: str, space: Space, direction: Floats, alternative: Alternative, ddof: int
-) -> Estimate:
-    """Return how far x and y, or a and b, lie apart along a direction, in standard deviations."""
-    if alternative not in HARM:
-        raise InputError(f"alternative={alternative!r}: expected one of {[*HARM]}")
-    of_targets = metric == "weat"
-    first, second = "xy" if of_targets else "ab"
-    x, y = (space[name].dots(direction) for name in (first, second))
-    means = [_sum(one) / len(one) for one in (x, y)]
-    spread = _spread(np.sort(np.concatenate([x, y])), ddof)
-    value = (means[0] - means[1]) / spread if spread else math.nan
-    reason = "" if spread else "all scores are equal: their standard deviation is 0"
-    similar = space.near("xy", "ab") if of_targets else None
+@dataclass(frozen=True, eq=False)
+class _EffectSize:
+    """How far two sets lie apart along a direction, in standard deviations of both.
 
-    def effects(weights: Weights) -> Floats:
-        scores = x[None], y[None]
-        if similar is not None:
-            near = similar(weights)
-            every = near["a"] - near["b"]
-            scores = every[:, : len(x)], every[:, len(x) :]
-        return _effects(scores, (weights[first], weights[second]), ddof)
+    Attributes
+    ----------
+    space : Space
+    one, other : str
+        The two sets.
+    direction : ndarray, shape (d,)
+    ddof : int
+    """
 
-    boot = space.replicates(effects, few=True)
-    key = "targets" if of_targets else "attributes"
-    tested = space.exchange(first, second, [direction], key)
-    null = f"the members of {first} and {second} are exchangeable"
-    harm = HARM[alternative]
-    held = against_exchanged(tested, value, harm, null, factor=1.0 / (spread or 1.0))
-    n = len(x) + len(y)
-    by_group = space.group_values((first, second), means, boot, 1)
-    what = "association score of" if of_targets else "similarity of the target to"
-    parts = [
-        space.part(
+    space: Space
+    one: str
+    other: str
+    direction: Floats
+    ddof: int
+
+    @cached_property
+    def first(self) -> Floats:
+        """Scores of the first set."""
+        return self.space[self.one].dots(self.direction)
+
+    @cached_property
+    def second(self) -> Floats:
+        """Scores of the second set."""
+        return self.space[self.other].dots(self.direction)
+
+    @property
+    def n(self) -> int:
+        """Members of both sets."""
+        return len(self.first) + len(self.second)
+
+    @cached_property
+    def means(self) -> list[float]:
+        """Mean score of each set."""
+        return [_sum(each) / len(each) for each in (self.first, self.second)]
+
+    @cached_property
+    def spread(self) -> float:
+        """Standard deviation of both sets; 0 where it is rounding only."""
+        return _spread(np.sort(np.concatenate([self.first, self.second])), self.ddof)
+
+    @cached_property
+    def value(self) -> float:
+        """The effect size; NaN where all scores are equal."""
+        return (self.means[0] - self.means[1]) / self.spread if self.spread else math.nan
+
+    def jackknife(self, space: Space) -> Jackknife | None:
+        """Return Fisher's z of d, both means and the difference of sums, over sets that vary.
+
+        d is a multiple of the correlation of scores with their set, whose z has an even spread.
+        Targets are left out one by one; attributes, which move the direction, to first order.
+        """
+        if space.resampling is None or not self.spread:
+            return None
+        n, m = len(self.first), len(self.second)
+        centre = (self.means[0] * n + self.means[1] * m) / self.n
+        scores = {self.one: self.first - centre, self.other: self.second - centre}
+        rows = {
+            name: np.stack([np.ones_like(own), own, own * own], axis=1)
+            for name, own in scores.items()
+        }
+        x, y = (own.sum(axis=0) for own in rows.values())
+        values = self._numbers(x, y, centre)
+        scale = self.n * math.sqrt(1.0 - self.ddof / self.n) / math.sqrt(n * m)
+        moved = [name for name in space.moved if name not in rows]
+        slopes = self._slopes(scores, scale) if moved else np.zeros((0, 0))
+        rows |= {name: _with_ones(_dots(space[name], slopes)) for name in moved}
+        left_out = []
+        for sums in space.sums_without_each(rows):
+            without = self._numbers(sums[self.one], sums[self.other], centre)
+            for name in moved:
+                sign = 1.0 if name == "a" else -1.0
+                mean = rows[name][:, 1:].mean(axis=0)
+                without = without + sign * (sums[name][:, 1:] / sums[name][:, :1] - mean)
+            left_out.append(without)
+        return Jackknife(values, left_out, scale)
+
+    def _numbers(self, x: Floats, y: Floats, centre: float) -> Floats:
+        """Return z, both means and the difference of sums, from counts, sums and squares."""
+        n, m = len(self.first), len(self.second)
+        both, means = x + y, (x[..., 1] / x[..., 0], y[..., 1] / y[..., 0])
+        squares = both[..., 2] - both[..., 1] ** 2 / both[..., 0]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            # Where the sets are wholly apart z is infinite, and has no interval.
+            share = np.sqrt(x[..., 0] * y[..., 0] / (both[..., 0] * squares))
+            z = np.arctanh((means[0] - means[1]) * share)
+        first, second = (mean + centre for mean in means)
+        return np.stack([z, first, second, n * first - m * second], axis=-1)
+
+    def _slopes(self, scores: Mapping[str, Floats], scale: float) -> Floats:
+        """Return how the numbers change with the direction, shape (d, 4)."""
+        first, second = (self.space[name].mean for name in scores)
+        joint = np.sum([_weighted(self.space[name], own) for name, own in scores.items()], axis=0)
+        turn = joint * self.value / (self.spread * (self.n - self.ddof))
+        with np.errstate(divide="ignore"):
+            steep = 1.0 / (self.spread * scale * np.float64(1.0 - (self.value / scale) ** 2))
+        apart = len(self.first) * first - len(self.second) * second
+        return np.stack([(first - second - turn) * steep, first, second, apart], axis=1)
+
+    def estimate(
+        self,
+        metric: str,
+        found: Jackknife | None,
+        alternative: Alternative,
+        more: Sequence[Part] = (),
+    ) -> Estimate:
+        """Return the effect size held against exchanged members, with further parts."""
+        if alternative not in HARM:
+            raise InputError(f"alternative={alternative!r}: expected one of {[*HARM]}")
+        space, names = self.space, (self.one, self.other)
+        of_targets = metric == "weat"
+        key = "targets" if of_targets else "attributes"
+        tested = space.exchange(*names, [self.direction], key)
+        null = f"the members of {self.one} and {self.other} are exchangeable"
+        harm, factor = HARM[alternative], 1.0 / (self.spread or 1.0)
+        held = against_exchanged(tested, self.value, harm, null, factor=factor)
+        reason = "" if self.spread else "all scores are equal: their standard deviation is 0"
+        what = "association score of" if of_targets else "similarity of the target to"
+        whole = space.part(
+            metric, self.value, found, 0, n=self.n, held=held, reason=reason,
+            by_group=space.group_values(names, self.means, found, 1), shows=f"mean {what} the set",
+        )  # fmt: skip
+        return space.estimate(
             metric,
-            value,
-            boot,
-            0,
-            n=n,
-            held=held,
-            by_group=by_group,
+            self.value,
+            [whole, *more],
+            held,
+            boot=found,
+            params={"alternative": alternative, "ddof": self.ddof},
+            pairs=[("x", "y"), ("a", "b")] if of_targets else [("a", "b")],
             reason=reason,
-            shows=f"mean {what} the set",
+            harm=harm,
         )
-    ]
-    if of_targets:
-        apart = _sum(x) - _sum(y)
-        parts.append(space.part("differential_association", apart, boot, 3, n=n))
-    return space.estimate(
-        metric,
-        value,
-        parts,
-        held,
-        boot=boot,
-        params={"alternative": alternative, "ddof": ddof},
-        pairs=[("x", "y"), ("a", "b")] if of_targets else [("a", "b")],
-        reason=reason,
-        harm=harm,
-    )
+
+
+def _with_ones(rows: Floats) -> Floats:
+    return np.column_stack([np.ones(len(rows)), rows])
+
+
+def _dots(members: Members, directions: Floats) -> Floats:
+    """Inner products of members with several directions (d, k), shape (n, k)."""
+    return members.similarities(np.ascontiguousarray(directions.T))
+
+
+def _weighted(members: Members, weights: Floats) -> Floats:
+    """Sum of the vectors times a weight of each, shape (d,)."""
+    blocks = (weights[here] @ rows for here, rows in members.blocks())
+    return reduce(np.add, blocks)
 
 
 def _sum(values: Floats) -> float:
@@ -374,21 +482,6 @@ def _spread(pooled: Floats, ddof: int) -> float:
     apart = pooled - pooled.sum() / len(pooled)
     found = math.sqrt((apart * apart).sum() / (len(pooled) - ddof))
     return found if found > _ROUNDING * float(np.abs(pooled).max()) else 0.0
-
-
-def _effects(scores: tuple[Floats, Floats], times: tuple[AnyArray, AnyArray], ddof: int) -> Floats:
-    """Effect size, both means and the difference of sums, shape (replicates, 4)."""
-    (x, y), (wx, wy) = scores, (one.astype(np.float64) for one in times)
-    nx, ny = wx.sum(axis=1), wy.sum(axis=1)
-    sums = (wx * x).sum(axis=1), (wy * y).sum(axis=1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        means = sums[0] / nx, sums[1] / ny
-        centre = ((sums[0] + sums[1]) / (nx + ny))[:, None]
-        squares = (wx * (x - centre) ** 2).sum(axis=1) + (wy * (y - centre) ** 2).sum(axis=1)
-        spread = np.sqrt(squares / np.maximum(nx + ny - ddof, 0))
-        flat = spread <= _ROUNDING * max(np.abs(x).max(), np.abs(y).max())
-        effect = (means[0] - means[1]) / np.where(flat, np.nan, spread)
-    return np.stack([effect, *means, sums[0] - sums[1]], axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -610,7 +703,7 @@ register(
     _association(
         name="differential_association",
         title="Differential association",
-        range="[-4, 4] for cosines; a sum within weat",
+        range="[-4, 4] for cosines",
         definition="Association of a concept with images of two groups, minus that of another.",
         direction="Either: positive means the first concept is closer to the first group.",
         threshold=0.02,
@@ -621,19 +714,34 @@ register(
     _effect(
         name="weat",
         title="WEAT effect size",
-        definition="Mean association score of x minus that of y, in standard deviations of both.",
+        definition=(
+            "Mean association score of x minus that of y, in standard deviations of both: about "
+            "the attribute sets as given."
+        ),
         direction="Either: positive means x goes with a and y with b.",
-        interval="percentile bootstrap over every set of two members or more that is not fixed",
+        interval="Student's t by the jackknife over targets, of Fisher's z",
         null="members of x and y are exchangeable; exact up to 200,000 partitions or 44 targets",
         reference="Caliskan et al. 2017; Steed & Caliskan 2021 (iEAT)",
         errata="The source leaves out the observed partition, which is not valid: here it counts.",
+    ),
+    _association(
+        name="weat_statistic",
+        title="WEAT test statistic",
+        fold="weat",
+        range="any real number",
+        definition="Sum of association scores of x minus that of y: it grows with their sizes.",
+        direction="Either: positive means x goes with a and y with b.",
+        threshold_reason="",
+        interval="Student's t by the jackknife over targets",
+        null="members of x and y are exchangeable",
+        reference="Caliskan et al. 2017",
     ),
     _effect(
         name="sc_weat",
         title="SC-WEAT effect size",
         definition="Mean similarity to a minus that to b, in standard deviations of both.",
         direction="Either: positive goes with a, negative with b.",
-        interval="percentile bootstrap over attributes",
+        interval="Student's t by the jackknife over attributes, of Fisher's z",
         null="members of a and b are exchangeable",
         reference="Caliskan et al. 2017; Caliskan et al. 2022 (SC-WEAT)",
     ),

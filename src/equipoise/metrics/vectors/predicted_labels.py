@@ -183,7 +183,8 @@ def predicted_label_weat(  # noqa: PLR0913 - one keyword for each choice
     a, b : array-like, shape (n, d)
         Embeddings of the attribute words, by the same encoder.
     first : str, optional
-        The group whose labels are X. Default: the first in order.
+        The group whose labels are X, which a one-sided alternative needs. Default: the first in
+        order, which the sign depends on and p doesn't.
     alternative, ddof, similarity
         As in `weat`; "greater": labels of the first group go with a.
     units : array-like, shape (n,), optional
@@ -203,8 +204,8 @@ def predicted_label_weat(  # noqa: PLR0913 - one keyword for each choice
     Raises
     ------
     InputError
-        When there are not two groups, a label is not in the vocabulary or has no embedding, or
-        lengths differ.
+        When there are not two groups, a label is not in the vocabulary or has no embedding,
+        lengths differ, or an alternative is one-sided and `first` isn't declared.
 
     References
     ----------
@@ -212,6 +213,10 @@ def predicted_label_weat(  # noqa: PLR0913 - one keyword for each choice
     """
     if alternative not in HARM:
         raise InputError(f"alternative={alternative!r}: expected one of {[*HARM]}")
+    if alternative != "two-sided" and first is None:
+        raise InputError(
+            f"first: required by alternative={alternative!r}; name the group whose labels go with a"
+        )
     sets = embed({"labels": embeddings}, {"a": a, "b": b}, similarity=similarity)
     usable, wanted = len(sets["labels"]), len(vocabulary)
     if not len(embeddings) == usable == wanted:

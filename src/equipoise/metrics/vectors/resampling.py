@@ -26,6 +26,7 @@ from equipoise.metrics.spec import make_estimate
 from equipoise.metrics.vectors.partitions import Exchanged, exchange
 from equipoise.metrics.vectors.sets import Members, Similarity, embed, plain_members, shared_members
 from equipoise.stats.compiled import compiled
+from equipoise.stats.intervals import jackknife_t
 from equipoise.stats.resampling import Bootstrap, Resampling, level_of
 from equipoise.stats.streams import Seed, stream, unit_counts, unit_keys
 from equipoise.stats.threads import each
@@ -39,6 +40,50 @@ _BLOCK, _BLOCK_CELLS = 256, 4_000_000
 # Replicates that at least share a pass over the vectors, and members drawn at once.
 _TOGETHER, _DRAWN = 32, 1 << 18
 _EXACT_BITS = 52
+
+
+@dataclass(frozen=True, eq=False)
+class Jackknife:
+    """Numbers, and what they are without each member of each independent sample.
+
+    Attributes
+    ----------
+    values : ndarray, shape (k,)
+    left_out : sequence of ndarray, shape (members, k)
+    scale : float, optional
+        The first number is the inverse hyperbolic tangent of what is wanted divided by it.
+    """
+
+    values: Floats
+    left_out: Sequence[Floats]
+    scale: float | None = None
+
+    def ends(self, level: float) -> tuple[Floats, Floats]:
+        """Return both ends of every number, see `jackknife_t`."""
+        both = jackknife_t(self.values, self.left_out, level)
+        if self.scale is not None:
+            for end in both:
+                end[0] = self.scale * np.tanh(end[0])
+        return both
+
+    def column(self, index: int) -> Ends:
+        """Return the ends of one number."""
+
+        def ends(level: float) -> tuple[float, float]:
+            low, high = self.ends(level)
+            return float(low[index]), float(high[index])
+
+        return ends
+
+
+Resampled = Floats | Jackknife | None
+
+
+def ends_at(resampled: Resampled, column: int) -> Ends:
+    """Return the interval of a column."""
+    if isinstance(resampled, Jackknife):
+        return resampled.column(column)
+    return ends_of(resampled, column)
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,24 +160,55 @@ class Space:
             name: mean_vectors(weights[name], rows) for name, rows in similar().items()
         }
 
-    def replicates(self, statistic: Statistic, *, few: bool = False) -> Floats | None:
+    def replicates(self, statistic: Statistic) -> Floats | None:
         """Return a statistic (replicates, s) of resampled sets, None where nothing is resampled.
+
+        `statistic` is a function of weights (replicates, members) by set.
+        """
+        drawing = self.resampling
+        if not isinstance(drawing, Bootstrap) or not self.moved:
+            return None
+        blocks = replicate_blocks(self.sets, self.fixed, drawing.replicates, self.seed)
+        return np.concatenate([statistic(weights) for weights in blocks])
+
+    def sums_without_each(self, rows: Mapping[str, Floats]) -> list[dict[str, Floats]]:
+        """Return sums of rows without each member, or unit, of each sample of the jackknife.
+
+        A set whose members vary is a sample; sets that share units are one.
 
         Parameters
         ----------
-        statistic : callable
-            From weights (replicates, members) by set.
-        few : bool
-            Whether the statistic holds a number of every replicate and member, which memory
-            allows for few replicates at a time.
+        rows : mapping of str to ndarray, shape (n, c)
+            Numbers of the members, by set.
+
+        Returns
+        -------
+        list of dict of str to ndarray, shape (members or units, c)
+            One for each sample, with the sums of all sets.
         """
-        drawing = self.resampling
-        if not isinstance(drawing, Bootstrap) or not self._moved:
-            return None
-        blocks = replicate_blocks(
-            self.sets, self.fixed, drawing.replicates, self.seed, together=not few
-        )
-        return np.concatenate([statistic(weights) for weights in blocks])
+        totals = {name: own.sum(axis=0) for name, own in rows.items()}
+        samples: list[set[str]] = []
+        for name in (one for one in self.moved if one in rows):
+            units = {*(self[name].units or ())}
+            joined = [one for one in samples if any(units & {*(self[o].units or ())} for o in one)]
+            samples = [one for one in samples if one not in joined] + [{name}.union(*joined)]
+        return [self._without_each(rows, totals, sample) for sample in samples]
+
+    def _without_each(
+        self, rows: Mapping[str, Floats], totals: Mapping[str, Floats], sample: Collection[str]
+    ) -> dict[str, Floats]:
+        lost = {name: rows[name] for name in sample}
+        if all(self[name].units is not None for name in sample):
+            names = {unit for name in sample for unit in self[name].units or ()}
+            place = dict(zip(sorted(names), range(len(names)), strict=True))
+            for name, own in lost.items():
+                lost[name] = np.zeros((len(place), own.shape[1]))
+                np.add.at(lost[name], [place[unit] for unit in self[name].units or ()], own)
+        many = len(next(iter(lost.values())))
+        return {
+            name: total - lost[name] if name in lost else np.broadcast_to(total, (many, len(total)))
+            for name, total in totals.items()
+        }
 
     def exchange(
         self, first: str, second: str, directions: Sequence[Floats], key: str
@@ -157,22 +233,20 @@ class Space:
         units = (both[0].units or (), both[1].units or ()) if known else None
         return exchange(low, high, self.resampling, self.seed, key, units=units)
 
-    def part(
-        self, metric: str, value: float, boot: Floats | None, column: int, **columns: Any
-    ) -> Part:
+    def part(self, metric: str, value: float, boot: Resampled, column: int, **columns: Any) -> Part:
         """Return a number whose replicates are a column; other columns are those of `number`."""
-        return number(metric, value, ends=ends_of(boot, column), level=self.level, **columns)
+        return number(metric, value, ends=ends_at(boot, column), level=self.level, **columns)
 
     def group_values(
         self,
         names: Sequence[str],
         values: Sequence[float],
-        boot: Floats | None = None,
+        boot: Resampled = None,
         first: int = 0,
     ) -> tuple[GroupValue, ...]:
         """Return a number of each set with the interval of its column, from `first` on."""
         return tuple(
-            GroupValue(name, (name,), len(self[name]), value, *ends_of(boot, column)(self.level))
+            GroupValue(name, (name,), len(self[name]), value, *ends_at(boot, column)(self.level))
             for column, (name, value) in enumerate(zip(names, values, strict=True), start=first)
         )
 
@@ -183,7 +257,7 @@ class Space:
         parts: Sequence[Part],
         held: Against,
         *,
-        boot: Floats | None,
+        boot: Resampled,
         ends: Ends | None = None,
         params: Mapping[str, Any] | None = None,
         pairs: Sequence[tuple[str, str]] = (),
@@ -199,8 +273,8 @@ class Space:
             Fields of the estimate.
         parts : sequence of Part
         held : Against
-        boot : ndarray, shape (replicates, s), or None
-            Its first column has replicates of the value, unless there are `ends`.
+        boot : ndarray, shape (replicates, s), Jackknife or None
+            Its first column is about the value, unless there are `ends`.
         params : mapping, optional
             Further parameters.
         pairs : sequence of pairs of str
@@ -213,7 +287,7 @@ class Space:
             metric=metric,
             value=value,
             n={name: len(one) for name, one in self.sets.items()},
-            method=self._method(boot),
+            method=self.method_of(boot),
             params={
                 **(params or {}),
                 "similarity": "cosine" if self.similarity is None else "scores of pairs",
@@ -229,21 +303,28 @@ class Space:
             },
             unit="row" if all(one.units is None for one in self.sets.values()) else "unit",
             reason=reason,
-            ends=ends or ends_of(boot, 0),
+            ends=ends or ends_at(boot, 0),
         )
 
     @property
-    def _moved(self) -> list[str]:
-        """Sets whose members vary between replicates."""
+    def moved(self) -> list[str]:
+        """Sets whose members vary between samples."""
         return [name for name, one in self.sets.items() if name not in self.fixed and one.varies]
 
-    def _method(self, boot: Floats | None) -> str:
+    def method_of(self, resampled: Resampled) -> str:
+        """Return how intervals are made."""
         if self.resampling is None:
             return NO_INTERVAL
-        if boot is None:
+        if resampled is None:
             return "none: use Bootstrap(), and a set of two members or more that is not fixed"
-        still = [name for name in self.sets if name not in self._moved]
-        text = replicates_text(boot, ", ".join(self._moved))
+        over = ", ".join(self.moved)
+        if not isinstance(resampled, Jackknife):
+            text = replicates_text(resampled, over)
+        elif not over:
+            return "none: no set of two members or more varies"
+        else:
+            text = f"Student's t by the jackknife over {over}"
+        still = [name for name in self.sets if name not in self.moved]
         return f"{text}; {', '.join(still)} fixed" if still else text
 
 
@@ -252,8 +333,6 @@ def replicate_blocks(
     fixed: Collection[str],
     replicates: int,
     seed: Seed,
-    *,
-    together: bool = True,
 ) -> Iterator[Weights]:
     """Yield blocks of weights (replicates, members) of every set.
 
@@ -265,13 +344,11 @@ def replicate_blocks(
     ----------
     sets, fixed, replicates, seed
         What is drawn, and the key of the random streams.
-    together : bool
-        Whether at least 32 replicates share a block.
     """
     size = max(1, min(_BLOCK, _BLOCK_CELLS // max(len(one) for one in sets.values())))
     # The digits that are kept of a block depend on its heaviest replicate, where these differ.
     alike = all(one.units is None for one in sets.values())
-    step = size * math.ceil(_TOGETHER / size) if alike and together else size
+    step = size * math.ceil(_TOGETHER / size) if alike else size
     draw = {name: _drawing(one, name in fixed, size, seed) for name, one in sets.items()}
     for start in range(0, replicates, step):
         some = range(start, min(start + step, replicates))

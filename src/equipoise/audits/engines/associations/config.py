@@ -57,7 +57,7 @@ _TAKES: Mapping[str, tuple[str, ...]] = {
     "mcas": ("generated", "resample_texts"),
     "xmcas": ("offset", "resample_texts"),
     "total_absolute_association": ("modalities",),
-    "predicted_label_weat": ("label_column", "alternative", "ddof"),
+    "predicted_label_weat": ("label_column", "alternative", "first", "ddof"),
     "label_concentration": ("labels", "label_column", "k", "whole_vocabulary"),
     "trend": ("regions", "outside"),
     "gender_difference": ("regions", "outside"),
@@ -102,7 +102,10 @@ class MeasureConfig(Section):
     resample_texts : bool
         Draw inference over texts too.
     alternative, ddof : str, int
-        Of weat, sc_weat and predicted_label_weat.
+        Of weat, sc_weat and predicted_label_weat. One-sided where a hypothesis is declared.
+    first : str
+        Group whose labels are expected to go with the first attributes (or, with `less`, with the
+        second): required by a one-sided predicted_label_weat.
     generated : bool
         Target images were generated from target texts: diffusion bias and amplification too.
     offset : float
@@ -135,7 +138,8 @@ class MeasureConfig(Section):
     label_column: Name | None = None
     modalities: Annotated[tuple[Modality, ...], Field(strict=False)] = ()
     resample_texts: bool = False
-    alternative: Literal["greater", "less", "two-sided"] | None = None
+    alternative: Literal["greater", "less", "two-sided"] = "two-sided"
+    first: Label | None = None
     ddof: Literal[0, 1] = 1
     generated: bool = False
     offset: float = 0.0
@@ -171,6 +175,10 @@ class MeasureConfig(Section):
             "'modalities' is for association_score: mcas is over all four": self.of == "mcas"
             and self.modalities,
             "labels: expected one set": len(self.labels) > 1,
+            "'first': a one-sided 'alternative' needs the group whose labels are expected to go "
+            "with the first attributes": self.metric == "predicted_label_weat"
+            and self.alternative != "two-sided"
+            and self.first is None,
         }
         for message, wrong in refused.items():
             if wrong:

@@ -26,7 +26,7 @@ from equipoise.core.errors import DataError
 from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Excluded, Family, GroupValue
 from equipoise.core.parts import Part
-from equipoise.data.problems import listed
+from equipoise.data.problems import listed, show
 from equipoise.metrics.values.trends import ImageSimilarities, gender_difference, trend
 from equipoise.metrics.vectors.predicted_labels import label_concentration, predicted_label_weat
 from equipoise.metrics.vectors.sets import similarities as inner_products
@@ -170,7 +170,7 @@ def measure_label_weat(question: Question) -> Iterator[Result]:
         vocabulary.things,
         *(side.things for side in sides),
         first=first,
-        alternative=options.alternative or "two-sided",
+        alternative=options.alternative,
         ddof=options.ddof,
         similarity=space.similarity,
         units=units,
@@ -252,16 +252,17 @@ def _units(question: Question, rows: Integers) -> tuple[str, ...] | None:
 
 def _two_groups(question: Question, groups: Objects) -> list[str]:
     """Return the group whose labels are X, and the other; refuse other than two groups."""
-    names = sorted({*groups} - {None})
-    if len(names) != 2:
+    names, first = sorted({*groups} - {None}), question.options.first
+    if len(names) != 2 or first not in (None, *names):
+        wanted = "" if first is None else f", one of them {show(first)}"
         raise DataError(
             f"the column has {listed(names)}",
             file=question.space.data.items[question.table].name,
             column=question.options.groups,
-            expected="two groups",
+            expected=f"two groups{wanted}",
             fix="name a column of two values, with other values as `missing:`",
         )
-    return names
+    return names[::-1] if first == names[1] else names
 
 
 def _label_rows(question: Question, labels: Objects, groups: Objects) -> Iterator[Row | str]:

@@ -28,6 +28,7 @@ from equipoise.audits.findings import Place, UncorrectedFinding, without_verdict
 from equipoise.core.estimate import Chance, Estimate
 from equipoise.core.finding import Family
 from equipoise.core.parts import Part
+from equipoise.core.wording import number
 from equipoise.data.problems import listed
 from equipoise.metrics.values.alignment import alignment
 from equipoise.metrics.values.outside import correlation, loess, score_summary
@@ -106,18 +107,29 @@ def measure_weat(question: Question) -> Iterator[Result]:
         sides = _sides(question, case, "x", "y", "a", "b")
         estimate = _estimate(
             weat, question, sides, ("x", "y"), ("a", "b"),
-            alternative=options.alternative or "greater", ddof=options.ddof,
+            alternative=options.alternative, ddof=options.ddof,
         )  # fmt: skip
-        effect, difference = estimate.parts
+        effect, statistic, *varied = estimate.parts
         means, place = [each.value for each in effect.by_group], question.place(case.modality)
         more = {
             "subject": " against ".join(case.targets),
             "direction": crossed(case.targets, means, question.pair),
             **about(sides),
         }
-        yield finding_of(estimate, place, Family.COMPOSITE, by_group=effect.by_group, **more)
-        again = finding_of(estimate, place, Family.DESCRIPTIVE, difference, **more)
-        yield without_verdict(again, "the same test as weat, on another scale")
+        found = finding_of(estimate, place, Family.COMPOSITE, by_group=effect.by_group, **more)
+        yield found.changed(beside=_beside(varied))
+        again = finding_of(estimate, place, Family.COMPOSITE, statistic, **more)
+        yield replace(again, fold=("weat", found.finding.subject))
+
+
+def _beside(varied: Iterable[Part]) -> str:
+    """Return the interval that is about other attributes like these, as a sentence."""
+    known = [part for part in varied if not math.isnan(part.low)]
+    return "".join(
+        "The interval is about these attribute sets; for other members like theirs it is "
+        f"{number(part.low)} to {number(part.high)}."
+        for part in known
+    )
 
 
 def measure_sc_weat(question: Question) -> Iterator[Result]:
@@ -132,7 +144,7 @@ def measure_sc_weat(question: Question) -> Iterator[Result]:
             sides = dict(zip("ab", others, strict=True))
             estimate = _estimate(
                 sc_weat, question, {"w": member, **sides}, ("a", "b"),
-                alternative=options.alternative or "two-sided", ddof=options.ddof,
+                alternative=options.alternative, ddof=options.ddof,
             )  # fmt: skip
             yield finding_of(
                 estimate, question.place(case.modality), Family.LEAF, subject=name,
