@@ -1,5 +1,7 @@
 """A planted unit is found first; changing it removes the association, changing others does not."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -195,6 +197,8 @@ def test_a_search_and_a_sweep_are_checked(found, trial):
         record_units(found.model, pictures[:0])
     with pytest.raises(InputError, match="counts"):
         sweep_units(found, trial, (0,))
+    with pytest.raises(InputError, match="dual encoder"):
+        sweep_units(replace(found, model=load_cnn("null")), trial, (1,))
     with pytest.raises(InputError, match="1e-300"):
         choose_units(found, 1, alpha=1e-300)
     with pytest.raises(InputError, match="'shout'"):

@@ -11,6 +11,7 @@ import pyarrow as pa
 from equipoise.core.arrays import Floats
 from equipoise.core.errors import InputError
 from equipoise.core.groups import Groups
+from equipoise.models import DualEncoder
 from equipoise.models.wrapped import unit_vectors
 from equipoise.stats.intervals import percentile
 from equipoise.stats.streams import unit_keys, unit_times
@@ -76,7 +77,17 @@ class Trial:
         """Return each measure of a model: observed, then in each replicate.
 
         Replicates are paired: the same images are drawn for every model.
+
+        Raises
+        ------
+        InputError
+            When the model doesn't compare images with texts.
         """
+        if not isinstance(model, DualEncoder):
+            raise InputError(
+                f"{type(model).__name__}: a trial compares images with texts. "
+                "To do: give a dual encoder; measure a classifier by its predictions"
+            )
         vectors = unit_vectors(model.embed_images(self.images))
         concepts = [unit_vectors(model.embed_texts([*texts])) for texts in self.concepts.values()]
         means = unit_vectors(np.stack([texts.mean(axis=0) for texts in concepts]))
