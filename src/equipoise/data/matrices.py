@@ -114,6 +114,7 @@ def load_vectors(
     *,
     what: str = "embeddings",
     max_unmatched: float = 0.01,
+    zeros: bool = False,
 ) -> Vectors:
     """Read embeddings and join them to items.
 
@@ -126,6 +127,8 @@ def load_vectors(
     max_unmatched : float in [0, 1]
         Largest share of items without a vector, and of vectors without an item. Up to there
         they are counted.
+    zeros : bool
+        Vectors may all be zero, such as maps without any activation.
 
     Raises
     ------
@@ -136,7 +139,7 @@ def load_vectors(
     stored, absent, left_out = _stored(opened, items)
     rows, counts, inputs = opened.join(items, absent, [("", stored)], max_unmatched)
     not_finite, zero, normalised = _look_over(stored, rows)
-    if not ((rows >= 0) & ~not_finite & ~zero).any():
+    if not ((rows >= 0) & ~not_finite & (zeros | ~zero)).any():
         raise DataError(
             f"no vector can be used: {int(not_finite.sum())} hold NaN or an infinity, "
             f"{int(zero.sum())} are zero",

@@ -119,3 +119,16 @@ def test_bad_data_are_refused(changes, place):
             step(parse_config(values(**changes)))
         assert (caught.value.column, caught.value.row) == place
         assert caught.value.fix or caught.value.expected
+
+
+def test_a_model_without_any_activation_is_skipped_and_listed():
+    plain = values()
+    (name, section), *_ = plain["models"].items()
+    blank = {**section, "maps": {**section["maps"], "file": section["maps"]["file"] * 0}}
+    config = audits.parse_config(plain | {"models": {name: section, "blank": blank}})
+    for notes in (audits.plan(config).notes, audits.run(config).manifest.notes):
+        assert any("blank" in note and "not measured" in note for note in notes)
+    assert {one.model for one in audits.run(config).findings} == {name}
+    alone = audits.parse_config(plain | {"models": {"blank": blank}})
+    with pytest.raises(DataError):
+        audits.run(alone)

@@ -66,6 +66,11 @@ class Design:
         """Groups of the images that have a share."""
         return self.every.take(self.rows)
 
+    @property
+    def compared(self) -> bool:
+        """Whether two groups or more have enough images with a share."""
+        return bool(self.groups.usable.sum() >= 2)
+
     def seconds(self, draws: int) -> float:
         """About how long it takes to measure."""
         return _SECONDS_PER_DESIGN + self.draws * len(self.rows) * _SECONDS_PER_IMAGE
@@ -87,13 +92,14 @@ class Activations(Audit["Config", ActivationData, Design]):
         return groups_by(section.groups, data.images.coded, min_size=section.min_group_size)
 
     def designs(self, config: Config, data: ActivationData) -> list[Design]:
-        """Return every model with every region and choice of groups."""
+        """Return every model with every region and choice of groups that can be compared."""
         designs = [*self._designs(config, data)]
-        for each in designs:
+        compared = [each for each in designs if each.compared]
+        for each in () if compared else designs:
             which = f"{each.model}, {each.region}: fewer than two groups of {each.groups.name}"
             what = "images with a region and a map"
             check_two(each.groups, which, what, file=data.images.name)
-        return designs
+        return compared
 
     def _designs(self, config: Config, data: ActivationData) -> Iterator[Design]:
         options = config.resampling
@@ -184,6 +190,12 @@ class Activations(Audit["Config", ActivationData, Design]):
         if config.blur and any(each.pictures for each in data.models.values()):
             what = "all of each" if config.blur == "all" else ", ".join(config.blur)
             yield f"Blurred in the pictures, and not in what models saw: {what}."
+        for design in self._designs(config, data):
+            if not design.compared:
+                yield (
+                    f"{design.model}, {design.region}, {design.groups.name}: not measured, because "
+                    "fewer than two groups have enough images with a region and an activation."
+                )
         for name, each in data.models.items():
             if each.without and config.models[name].model is None:
                 yield f"{name}: {each.without} images have no map."

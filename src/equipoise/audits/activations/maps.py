@@ -161,7 +161,11 @@ def load(config: Config, models: Models) -> ActivationData:
             maps, frames, grid = _make(name, section, pictures, images, config, models)
         read = [
             load_vectors(
-                source, images, what=f"models.{name}.{what}", max_unmatched=data.max_unmatched
+                source,
+                images,
+                what=f"models.{name}.{what}",
+                max_unmatched=data.max_unmatched,
+                zeros=True,
             )
             for what, source in (("maps", maps), ("frames", frames))
             if source is not None
