@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil
 from pathlib import Path
@@ -164,7 +164,7 @@ class Plan:
     tests : int
         About how many tests there are to correct for, of the model with the most.
     seconds : float
-        A rough guide.
+        About how long measuring takes, without running models.
     notes : tuple of str
     """
 
@@ -506,10 +506,24 @@ def plan(config: AuditConfig, *, base: Path = Path()) -> Plan:
         tests=max(tests.values(), default=0),
         seconds=ceil(10 * (_START + seconds)) / 10,
         notes=(
+            *_left_to_run(runs),
             *dict.fromkeys(audit.notes(config, data, designs)),
             *(n for each in choices.values() for n in group_sizes.looking_missing(each.groups)),
         ),
     )
+
+
+def _left_to_run(runs: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Say that the planned time leaves out models that have items to do."""
+    left = [run for run in runs if run.get("to_do", 0) != 0]
+    if left:
+        many = sum(run["to_do"] or 0 for run in left)
+        items = f"{many} items are left" if many else "an unknown number of items is left"
+        models = ", ".join(dict.fromkeys(run["model"] for run in left))
+        yield (
+            f"{models}: {items} to run. That takes longer than the seconds of this plan, which are "
+            "for measuring; how long is known only once a model has run."
+        )
 
 
 def compare_runs(

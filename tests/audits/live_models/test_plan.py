@@ -54,6 +54,7 @@ def test_a_plan_before_anything_is_there(kind, world):
         "bytes": 96 * 64 * 4,
     }
     assert without_runs(found).tests > 0
+    assert "96 items are left to run" in found.notes[0]
     assert not (world / "evidence").exists()
 
 
