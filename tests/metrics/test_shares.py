@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from equipoise.core.errors import InputError
 from equipoise.metrics import association_score
+from equipoise.metrics.counts.inequality import Inequality
 from equipoise.metrics.counts.shares import (
     Confusion,
     corrected_shares,
@@ -173,6 +174,36 @@ def test_the_mean_over_sets_of_images():
     assert mean_share_mad({**given, "z": lost}).excluded == {"not estimable": 1}
 
 
+def test_the_mean_of_small_sets_holds_the_truth():
+    # Of 28 sets of 4 images, the mean of drawn inequalities lay between 0.89 and 1.08.
+    sets = {
+        str(place): corrected_shares(said(a=4), None, classes=["a", "b", "c"], name=str(place))
+        for place in range(28)
+    }
+    found = mean_share_mad(sets)
+    assert (found.value, found.corrected) == pytest.approx((4 / 3, 4 / 3))
+    ends = found.interval()
+    assert 1.2 < ends.low < 2 * (0.98 - 1 / 3) < ends.high == pytest.approx(4 / 3)
+
+
+@pytest.mark.parametrize(("images", "sets"), [(4, 1), (20, 1), (4, 24), (20, 8)])
+@pytest.mark.parametrize("share", [0.5, 0.8, 0.95, 0.98, 1.0])
+def test_intervals_of_inequality_hold_the_truth(share, images, sets):
+    # Own draws; every other set favours the other class.
+    rng, truth, hits = np.random.default_rng(int(1000 * share) + images), 2 * share - 1, []
+    for _ in range(80):
+        first = rng.binomial(images, share, sets) / images
+        shares = np.stack([first, 1 - first], axis=1)
+        shares[::2] = shares[::2, ::-1]
+        n = np.full(sets, float(images))
+        found = Inequality(shares, n, np.eye(2), None, lambda: np.random.default_rng(0))
+        low, high = found(0.95)
+        hits.append(low - 1e-9 <= truth <= high + 1e-9)
+        assert low - 0.02 <= found.estimate <= high + 1e-9
+    # Three standard errors of 80 samples below 95 %.
+    assert np.mean(hits) >= 0.95 - 3 * math.sqrt(0.95 * 0.05 / 80)
+
+
 def test_labelled_images_are_counted():
     true = np.array(["a"] * 100 + ["b"] * 100 + ["a", ""], dtype=object)
     labels = np.array(["a"] * 90 + ["b"] * 10 + ["a"] * 20 + ["b"] * 80 + [None, "a"], dtype=object)
@@ -235,6 +266,13 @@ def test_refused_estimates():
     other = association_score([[1.0, 0.0]], [[1.0, 0.0]], [[0.0, 1.0]])
     seeds = {str(rng): corrected_shares(EVEN, TWO, rng=rng, resampling=FEW) for rng in (0, 1)}
     none = {"x": corrected_shares(said(a=0, b=0), TWO)}
-    for function, passed in ((share_gap, other), (mean_share_mad, seeds), (mean_share_mad, none)):
+    nameless = dict.fromkeys("xy", corrected_shares(EVEN, TWO, resampling=FEW))
+    few = known({"a": {"a": 18, "b": 2}, "b": {"a": 4, "b": 16}})
+    labelled = {
+        name: corrected_shares(EVEN, one, resampling=FEW, name=name)
+        for name, one in (("x", TWO), ("y", few))
+    }
+    refused = [(mean_share_mad, one) for one in (seeds, none, nameless, labelled)]
+    for function, passed in [(share_gap, other), *refused]:
         with pytest.raises(InputError, match="^(shares|estimates): "):
             function(passed)

@@ -8,6 +8,7 @@ from stats.coverage_grid import (
     association_cases,
     by_kind,
     extreme_cases,
+    inequality_cases,
     mean_cases,
     newcombe_cases,
     pooled,
@@ -53,6 +54,12 @@ def test_mean_effect_size(classes):
         assert min(pooled(of_pattern).values()) + luck >= 0.92
         # What "below threshold" rests on: the high end alone.
         assert np.mean([case.above for case in of_pattern]) <= 0.05
+
+
+def test_inequality_of_shares():
+    found = list(inequality_cases(60))
+    assert np.mean([case.coverage for case in found]) >= 0.95
+    assert _least(found, 60) >= 0.93
 
 
 def test_tails_are_not_far_too_small():

@@ -82,6 +82,19 @@ def wilson(successes: npt.ArrayLike, n: npt.ArrayLike, level: float = 0.95) -> P
     return found.low, found.high
 
 
+def clopper_pearson(successes: npt.ArrayLike, n: npt.ArrayLike, level: float = 0.95) -> Pair:
+    """Exact interval of a proportion; see `wilson` for parameters, results and errors.
+
+    References
+    ----------
+    Clopper & Pearson 1934, Biometrika 26, 404-413.
+    """
+    check_level(level)
+    s, trials = _counts(successes, n)
+    above = np.asarray((1.0 - level) / 2.0)
+    return 1.0 - _exact_high(trials - s, trials, above), _exact_high(s, trials, above)
+
+
 def scored(successes: npt.ArrayLike, n: npt.ArrayLike, level: float = 0.95) -> Scored:
     """Return proportions with Wilson intervals; see `wilson` for parameters and errors.
 

@@ -17,6 +17,7 @@ from equipoise.core.finding import GroupValue
 from equipoise.core.labels import encode
 from equipoise.core.parts import Part, parts_to_table
 from equipoise.metrics.building import NOTHING, Against, against, ends_of, number, spread_level
+from equipoise.metrics.counts.inequality import Inequality
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
 from equipoise.stats.intervals import wilson
@@ -36,6 +37,8 @@ _SAID = 0.5
 _STEPS, _STILL = 2000, 1e-9
 # Below this singular value a drawn matrix counts as having no inverse.
 _SINGULAR = 1e-9
+_DRAWN = "percentiles of shares drawn from Dirichlet distributions"
+_ENDS = "bounds from exact intervals of shares and from squares without bias"
 TRANSPORT = "errors on the labelled images are taken to be those on the images that are asked about"
 """What every correction by labelled images supposes."""
 MOST_DRAWS = 20_000
@@ -108,6 +111,11 @@ class Confusion:
     def labelled(self) -> Integers:
         """Labelled images of each class."""
         return np.asarray(self.counts.sum(axis=1))
+
+    @property
+    def key(self) -> tuple[tuple[str, ...], tuple[str, ...], bytes]:
+        """What equal counts share."""
+        return self.classes, self.outcomes, self.counts.tobytes()
 
     @cached_property
     def rates(self) -> Floats:
@@ -197,7 +205,8 @@ class Shares:
 
     def __call__(self, level: float) -> tuple[float, float]:
         """Return the ends of the MAD."""
-        return ends_of(None if self.boot is None else mad(self.boot))(level)
+        found = inequality([self])
+        return no_ends(level) if found is None else found(level)
 
     @cached_property
     def _every(self) -> Floats:
@@ -217,17 +226,18 @@ class Shares:
         """Shares as likely as those observed, given both sets of images: (draws, classes)."""
         if self.reason or not isinstance(self.resampling, Bootstrap):
             return None
-        draws, counts = self.resampling.replicates, self.confusion.counts
-        weight = self.effective / self.said.sum()
+        draws, weight = self.resampling.replicates, self.effective / self.said.sum()
         rng = stream(self.seed, "shares", "counts", self.name)
         said = rng.standard_gamma(self.said * weight + _SAID, (draws, len(self.said)))
+        return self._of_classes(self._solved(_normalised(said), self.likely_rates(draws)))
+
+    def likely_rates(self, draws: int) -> Floats:
+        """Return rates as likely as those observed, the same for all sets of images."""
         if self.exact:
-            rates = self.confusion.rates[None]
-        else:
-            rng = stream(self.seed, "shares", "confusion")
-            likely = counts + 1.0 / counts.shape[1]
-            rates = _normalised(rng.standard_gamma(likely, (draws, *counts.shape)))
-        return self._of_classes(self._solved(_normalised(said), rates))
+            return self.confusion.rates[None]
+        counts, rng = self.confusion.counts, stream(self.seed, "shares", "confusion")
+        likely = counts + 1.0 / counts.shape[1]
+        return _normalised(rng.standard_gamma(likely, (draws, *counts.shape)))
 
     @cached_property
     def null(self) -> Floats | None:
@@ -275,17 +285,16 @@ class Shares:
             return share[:, : len(self.confusion.classes)]
         return likeliest(share, rates)
 
-    @property
-    def method(self) -> str:
-        """How intervals were made, and what they suppose."""
+    def method(self, how: str) -> str:
+        """Say how an interval was made, and what it supposes."""
         if self.resampling is None:
             return NO_INTERVAL
-        if self.boot is None:
+        if not isinstance(self.resampling, Bootstrap):
             return "none: use Bootstrap()"
-        how = f"{len(self.boot)} draws from Dirichlet distributions of what was said"
         if self.exact:
             return f"{how}; not corrected for the errors of the classifier"
-        return f"{how} and of the labelled images; {TRANSPORT}"
+        draws = self.resampling.replicates
+        return f"{how}, with {draws} draws of the labelled images; {TRANSPORT}"
 
     def against(
         self, null: Floats | None, value: float, what: str, harm: Harm = "higher"
@@ -296,6 +305,23 @@ class Shares:
         text = f"true shares are {what}; {len(null)} draws of images and labelled images"
         held = against(null, value, harm, text, resolution=resolution_of(self.resampling))
         return replace(held, null=held.null.replace("; permutation", ""))
+
+
+def inequality(sets: Sequence[Shares]) -> Inequality | None:
+    """Return the mean inequality over sets of images of one classifier; None without intervals."""
+    first = sets[0]
+    if first.reason or not isinstance(first.resampling, Bootstrap):
+        return None
+    classes, drawn = len(first.classes), None
+    if not first.exact:
+        drawn = _back(first.likely_rates(first.resampling.replicates))[:, :classes]
+    return Inequality(
+        np.stack([one.said / one.said.sum() for one in sets]),
+        np.array([one.effective for one in sets]),
+        _back(first.confusion.rates[None])[0, :classes],
+        drawn,
+        lambda: stream(first.seed, "shares", "inequality"),
+    )
 
 
 def _normalised(values: Floats) -> Floats:
@@ -324,8 +350,11 @@ def inverted(said: Floats, rates: Floats) -> Floats:
     ndarray, shape (r, classes)
         They sum to 1 where there are as many outcomes as classes.
     """
-    back = np.linalg.pinv(rates.transpose(0, 2, 1), rcond=_SINGULAR)
-    return np.asarray(np.einsum("rkj,rj->rk", back, said))
+    return np.asarray(np.einsum("rkj,rj->rk", _back(rates), said))
+
+
+def _back(rates: Floats) -> Floats:
+    return np.asarray(np.linalg.pinv(rates.transpose(0, 2, 1), rcond=_SINGULAR))
 
 
 def likeliest(said: Floats, rates: Floats) -> Floats:
@@ -443,11 +472,12 @@ def corrected_shares(  # noqa: PLR0913 - one keyword for each choice
     -------
     Estimate
         `share_mad`: sum over classes of |share - mean share|, in [0, 2 (k - 1) / k], higher is
-        worse. Chance and p: what is found where true shares are equal. `.by` has "corrected_share"
-        of every class (and "raw_share", as said). Intervals: shares drawn from Dirichlet
-        distributions of what was said and of the labelled images, so both are uncertain. Not
-        estimable, with the reason: a class has too few labelled images, or the condition number
-        is too large.
+        worse. `.corrected` is without the bias of few images. Interval: its smallest and largest
+        value over a simultaneous region of the shares. Chance and p: what is found where true
+        shares are equal. `.by` has "corrected_share" of every class (and "raw_share", as said),
+        with intervals from Dirichlet distributions of what was said and of the labelled images.
+        Not estimable, with the reason: a class has too few labelled images, or the condition
+        number is too large.
 
     Raises
     ------
@@ -497,7 +527,7 @@ def corrected_shares(  # noqa: PLR0913 - one keyword for each choice
         "share_mad",
         value,
         {"images": int(said.sum())},
-        shares.method,
+        shares.method(_ENDS),
         params=params,
         **held.fields(reason or "no resampling was asked for"),
         by=lambda: parts_to_table(_parts(shares)),
@@ -506,7 +536,13 @@ def corrected_shares(  # noqa: PLR0913 - one keyword for each choice
         unit="image" if units is None else "unit",
         reason=reason,
         ends=shares,
+        corrected=_estimate([shares]),
     )
+
+
+def _estimate(sets: Sequence[Shares]) -> float:
+    found = inequality(sets)
+    return math.nan if found is None else found.estimate
 
 
 def _reason(shares: Shares, aside: Sequence[str], max_condition: float, min_labelled: int) -> str:
@@ -556,42 +592,49 @@ def mean_share_mad(estimates: Mapping[str, Estimate]) -> Estimate:
     Parameters
     ----------
     estimates : mapping of name to Estimate
-        What `corrected_shares` returned with that name and one seed: their draws share the
-        labelled images. Those that are not estimable are left out, and counted.
+        What `corrected_shares` returned with one seed and another `name=` each: their draws share
+        the labelled images alone. Those that are not estimable are left out, and counted.
 
     Returns
     -------
     Estimate
-        `share_mad`, at least 0, higher is worse. Chance and p: true shares are equal in every
-        set.
+        `share_mad`, at least 0, higher is worse. `.corrected` is without the bias of few images,
+        which the mean keeps however many sets there are. Interval: bounds that hold whatever the
+        shares, see `equipoise.metrics.counts.inequality`. Chance and p: true shares are equal in
+        every set.
 
     Raises
     ------
     InputError
-        When an estimate is another, draws were made otherwise, or none can be estimated.
+        When an estimate is another, draws were made otherwise, two have the same name (""
+        without one), or none can be estimated.
     """
     known = {name: one for name, one in estimates.items() if one.estimable}
     found = [one.ends for one in known.values() if isinstance(one.ends, Shares)]
     if not found or len(found) < len(known):
         raise InputError("estimates: expected what corrected_shares returned, at least one of them")
     first = found[0]
-    if len({(one.resampling, one.seed) for one in found}) > 1:
-        raise InputError("estimates: drawn with other seeds or numbers of draws; use the same")
-    value = float(np.mean([one.value for one in known.values()]))
-    boots = [mad(one.boot) for one in found if one.boot is not None]
+    if len({(one.resampling, one.seed, one.classes, one.confusion.key) for one in found}) > 1:
+        raise InputError(
+            "estimates: of other classes, labelled images, seeds or numbers of draws; use the same"
+        )
+    if len({one.name for one in found}) < len(found):
+        raise InputError("estimates: two share a name and so their draws; give each its own name=")
+    value, ends = float(np.mean([one.value for one in known.values()])), inequality(found)
     nulls = [mad(one.null) for one in found if one.null is not None]
-    boot, null = (np.mean(some, axis=0) if some else None for some in (boots, nulls))
+    null = np.mean(nulls, axis=0) if nulls else None
     held = first.against(null, value, "equal in every set")
     return make_estimate(
         metric="share_mad",
         value=value,
         n={name: one.n["images"] for name, one in known.items()},
-        method=first.method,
+        method=first.method(_ENDS),
         params={"sets": len(known), "corrected": not first.exact},
         **held.fields("no resampling was asked for"),
         excluded={"not estimable": len(estimates) - len(known)},
         unit=next(iter(known.values())).unit,
-        ends=ends_of(boot),
+        ends=ends or no_ends,
+        corrected=_estimate(found),
     )
 
 
@@ -661,7 +704,7 @@ def share_gap(
         "share_gap",
         value,
         shares.n,
-        found.method.replace("draws", "draws, simultaneous over classes,", 1),
+        found.method(f"{_DRAWN}, simultaneous over classes"),
         params={
             **shares.params,
             "outside": dict(zip(classes, [round(one, 12) for one in target.tolist()], strict=True)),
@@ -687,7 +730,6 @@ def _target(classes: tuple[str, ...], outside: Mapping[str, float] | str) -> Flo
     return np.asarray(numbers / numbers.sum())
 
 
-_DRAWN = "percentiles of shares drawn from Dirichlet distributions"
 _OUTSIDE = "true shares are the outside shares"
 _share = partial(
     MetricSpec,
@@ -712,6 +754,7 @@ register(
         direction="Higher: images show one class more often than others.",
         chance="above 0, more so for few images and a poor classifier",
         null="true shares are equal",
+        interval=_ENDS,
     ),
     _share(
         name="share_gap",
