@@ -57,7 +57,7 @@ def thing(number: int, box: tuple[int, int, int, int], *synsets: str) -> dict[st
     x, y, w, h = box
     names = [synset.split(".")[0] for synset in synsets] or ["thing"]
     return {"object_id": number, "x": x, "y": y, "w": w, "h": h, "names": names,
-            "synsets": [*synsets], "merged_object_ids": []}  # fmt: skip
+            "synsets": [*synsets] or None, "merged_object_ids": []}  # fmt: skip
 
 
 # Images of 100 × 100: a box of 10 × 10 is 1 %, of 20 × 20 4 %, of 30 × 30 9 %.

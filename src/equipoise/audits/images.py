@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -174,10 +174,7 @@ def known(
             "format": images.format,
             "images": len(images),
             "read": dict(images.counts),
-            "steps": [
-                {"name": s.name, "description": s.description, "counts": dict(s.counts)}
-                for s in images.steps
-            ],
+            "steps": [*map(asdict, images.steps)],
         },
         steps=tuple(map(_in_words, images.steps)),
         locate=partial(_pictures_of_set, section, base, images, keys),

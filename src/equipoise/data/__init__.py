@@ -50,7 +50,7 @@ from equipoise.data.image_steps import (
     leave_out_visual_genome,
     read_class_mapping,
 )
-from equipoise.data.labels import Items, ItemSource, load_items
+from equipoise.data.labels import Items, load_items
 from equipoise.data.lexicons import (
     LEXICONS,
     TEMPLATES,
@@ -71,7 +71,13 @@ from equipoise.data.predictions import (
     load_predictions,
     read_predictions,
 )
-from equipoise.data.sources import LabelSource, Normalization, PredictionSource, Reading
+from equipoise.data.sources import (
+    ItemSource,
+    LabelSource,
+    Normalization,
+    PredictionSource,
+    Reading,
+)
 from equipoise.data.tables import Table, read_table
 
 __all__ = [

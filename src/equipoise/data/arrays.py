@@ -29,6 +29,7 @@ from equipoise.data.problems import (
     match,
     show,
 )
+from equipoise.data.sources import CsvOptions
 from equipoise.data.tables import OpenTable, cell_text, is_frame, no_rows, open_table, read_table
 
 FORMATS = ".npy, .npz, .safetensors, .parquet, .pq, .csv, .tsv, .jsonl or .ndjson"
@@ -39,8 +40,10 @@ _ALONE = ("have no item in", "have no row in")
 
 
 @dataclass(frozen=True, eq=False)
-class ArraySource:
+class ArraySource(CsvOptions):
     """A matrix with one row per item: embeddings, scores, or labels 0 and 1.
+
+    The options of a CSV hold for a file of ids, too.
 
     Attributes
     ----------
@@ -62,10 +65,6 @@ class ArraySource:
         number of the column from 0, as text. None: every column of numbers.
     names : tuple of str
         Names of all columns of an array without names.
-    missing : tuple of str
-        Texts that mean "missing" in a CSV, beside the empty cell. They do not apply to ids.
-    encoding, delimiter : str
-        Of a CSV, and of the file of ids.
 
     Raises
     ------
@@ -80,9 +79,6 @@ class ArraySource:
     column: str | None = None
     columns: Mapping[str, str] | tuple[str, ...] | None = None
     names: tuple[str, ...] = ()
-    missing: tuple[str, ...] = ("",)
-    encoding: str = "utf-8"
-    delimiter: str = ","
 
     def __post_init__(self) -> None:
         """Refuse options that contradict each other."""
@@ -131,17 +127,8 @@ class ArrayFile:
             When the file is missing, empty, damaged or not what its extension says.
         """
         digest = hash_file(path, FORMATS, "an array with a row per item")
-        names: list[str] = []
-        with _whole(str(path)):
-            if path.suffix.lower() == ".npz":
-                with np.load(path) as archive:
-                    names = archive.files
-            elif path.suffix.lower() == ".safetensors":
-                from safetensors import safe_open
-
-                with safe_open(path, framework="numpy") as tensors:
-                    names = tensors.keys()
-        return cls(path, tuple(names), digest)
+        with _arrays_in(path, str(path)) as (names, _):
+            return cls(path, tuple(names), digest)
 
     def place(self, name: str) -> str:
         """Return how errors name one of the arrays."""
@@ -175,19 +162,9 @@ class ArrayFile:
         DataError
             When the values are pickled objects, of a type that numpy lacks, or cut off.
         """
-        extension, place = self.path.suffix.lower(), self.place(name)
-        values: AnyArray
-        with _whole(place):
-            if extension == ".npy":
-                values = np.lib.format.open_memmap(self.path, mode="r")
-            elif extension == ".npz":
-                with np.load(self.path) as archive:
-                    values = np.asarray(archive[name])
-            else:
-                from safetensors import safe_open
-
-                with safe_open(self.path, framework="numpy") as tensors:
-                    values = tensors.get_tensor(name)
+        place = self.place(name)
+        with _arrays_in(self.path, place) as (_, get):
+            values = np.asanyarray(get(name))
         if values.dtype.kind == "V" or not values.dtype.itemsize:
             raise DataError(
                 f"the values are of type {values.dtype}, which numpy lacks",
@@ -199,12 +176,20 @@ class ArrayFile:
 
 
 @contextmanager
-def _whole(place: str) -> Iterator[None]:
-    """Turn whatever a library raises on a damaged file into one error."""
+def _arrays_in(path: Path, place: str) -> Iterator[tuple[Iterable[str], Callable[[str], AnyArray]]]:
+    """Yield the names of the arrays in a file, and what reads one; any failure is one error."""
+    extension = path.suffix.lower()
     try:
-        yield
-    except DataError:
-        raise
+        if extension == ".npy":
+            yield (), lambda _: np.lib.format.open_memmap(path, mode="r")
+        elif extension == ".npz":
+            with np.load(path) as archive:
+                yield archive.files, archive.__getitem__
+        else:
+            from safetensors import safe_open
+
+            with safe_open(path, framework="numpy") as tensors:
+                yield tensors.keys(), tensors.get_tensor
     except Exception as error:  # noqa: BLE001 - damaged files raise errors of any kind
         raise DataError(
             f"the file is truncated, damaged or holds no plain array ({error})",
@@ -220,7 +205,8 @@ class Opened:
 
     Attributes
     ----------
-    source : ArraySource or Outputs
+    given : ArraySource
+        What the user gave, with options; of live outputs only the names of the columns.
     name : str
         The path as given, or what the array or data frame is for.
     place : str
@@ -231,25 +217,18 @@ class Opened:
         Of an array, mapped into memory where possible.
     arrays : ArrayFile or None
     table : OpenTable or None
+    outputs : Outputs or None
+        Of a model that equipoise ran.
     """
 
-    source: ArraySource | Outputs
+    given: ArraySource
     name: str
     place: str
     digest: Mapping[str, Any] = field(default_factory=dict)
     values: AnyArray | None = None
     arrays: ArrayFile | None = None
     table: OpenTable | None = None
-
-    @property
-    def given(self) -> ArraySource:
-        """What the user gave, with options; none for live outputs."""
-        return ArraySource(None) if isinstance(self.source, Outputs) else self.source
-
-    @property
-    def live(self) -> bool:
-        """Whether equipoise ran the model that the numbers are from."""
-        return isinstance(self.source, Outputs) and self.source.live
+    outputs: Outputs | None = None
 
     def join(
         self,
@@ -285,7 +264,7 @@ class Opened:
             texts = ids.gather(present)
             positions = match(texts, known)
             # Images that a live model failed on aren't unmatched.
-            failed = frozenset(self.source.failed if isinstance(self.source, Outputs) else ())
+            failed = frozenset(self.outputs.failed if self.outputs else ())
             check_matches(
                 (known, items.name), (texts, file), positions, max_unmatched,
                 alone=_ALONE, failed=failed,
@@ -312,7 +291,7 @@ class Opened:
             "items_without_row": int((rows < 0).sum()),
             "rows_without_item": alone,
         }
-        if isinstance(self.source, Outputs):
+        if self.outputs:
             return rows, counts, inputs
         digest = self.digest or _digest_of(ids, columns)
         return rows, counts, {self.name: {**digest, "rows": len(absent)}, **inputs}
@@ -323,10 +302,10 @@ class Opened:
         There are none where rows follow the items. A table that has a column named as the items'
         ids is matched by it.
         """
-        source = self.source
-        if isinstance(source, Outputs):
-            return source.ids, source.source, source.inputs
-        ids, arrays = source.ids, self.arrays
+        if self.outputs:
+            return self.outputs.ids, self.place, self.outputs.inputs
+        source, arrays = self.given, self.arrays
+        ids = source.ids
         if ids is None:
             names = self.table.names if self.table else ()
             name = source.id or (items.id if items.id in names else None)
@@ -352,7 +331,8 @@ def open_source(source: ArraySource | Outputs, what: str) -> Opened:
         When it cannot be read, or holds no two-dimensional array of numbers.
     """
     if isinstance(source, Outputs):
-        return Opened(source, source.source, source.source, values=source.numbers)
+        given, place = ArraySource(None, names=source.names), source.source
+        return Opened(given, place, place, values=source.numbers, outputs=source)
     file, arrays = source.file, None
     is_path = isinstance(file, str | os.PathLike)
     if is_path and Path(file).suffix.lower() in EXTENSIONS:

@@ -61,7 +61,7 @@ def as_text(column: pa.ChunkedArray, file: str, name: str) -> pl.Series:
         When cells are lists, structs, bytes or another type that has no plain text.
     """
     if not is_plain(column.type):
-        raise _wrong_type(column.type, file, name, "text, numbers, booleans or dates")
+        raise no_plain_value(f"the column holds {column.type}", file, name)
     plain = _readable(column, name)
     return float_texts(plain) if plain.dtype.is_float() else plain.cast(pl.String)
 
@@ -81,7 +81,7 @@ def as_numbers(
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     numbers = is_numbers(kind) and not pa.types.is_boolean(kind)
     if not (is_text(kind) or numbers or pa.types.is_null(kind)):
-        raise _wrong_type(kind, file, name, "numbers")
+        raise no_plain_value(f"the column holds {kind}", file, name, expected="numbers")
     plain = _readable(column, name)
     if plain.dtype != pl.String:
         return plain.cast(pl.Float64)
@@ -156,11 +156,20 @@ def _readable(column: pa.ChunkedArray, name: str) -> pl.Series:
     return pl.Series(name, column)
 
 
-def _wrong_type(kind: pa.DataType, file: str, name: str, expected: str) -> DataError:
+def no_plain_value(
+    problem: str,
+    file: str,
+    name: str | None,
+    row: int | None = None,
+    *,
+    expected: str = "text, numbers, booleans or dates",
+) -> DataError:
+    """Return the error of a column, or a cell, of a type that can't be read."""
     return DataError(
-        f"the column holds {kind}",
+        problem,
         file=file,
         column=name,
+        row=row,
         expected=expected,
         fix="name another column, or store one plain value per cell",
     )

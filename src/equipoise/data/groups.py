@@ -456,11 +456,8 @@ class ValueGroups(TermRule):
     source: str = ""
     version: str = ""
 
-    @property
-    def description(self) -> str:
-        """The rule in words."""
-        source = f" ({self.source})" if self.source else ""
-        return f"{self.attribute} by the column {self.column}{source}: {self._in_words()}"
+    def _steps(self) -> str:
+        return f"{self.attribute} by the column {self.column}: {self._in_words()}"
 
     def __call__(self, images: ImageSet, /) -> ImageSet:
         """Add the column; images of other values have no group and are counted."""

@@ -10,8 +10,9 @@ import polars as pl
 
 from equipoise.core import DataError, InputError
 from equipoise.core.arrays import Booleans, Integers, Objects
-from equipoise.data.labels import Items, ItemSource, load_items
+from equipoise.data.labels import Items, load_items
 from equipoise.data.problems import match
+from equipoise.data.sources import ItemSource
 
 
 @dataclass(frozen=True)

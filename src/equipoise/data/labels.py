@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from equipoise.core import DataError
 from equipoise.core.arrays import Objects
 from equipoise.data.outputs import Coded
 from equipoise.data.problems import check_ids, listed, match, show
-from equipoise.data.sources import LabelSource, unused_entries
+from equipoise.data.sources import ItemSource, LabelSource, unused_entries
 from equipoise.data.tables import read_table
 
 
@@ -55,10 +54,7 @@ def read_labels(source: LabelSource) -> LabelRows:
         As `load_items`; also when the target has fewer than two classes, or no attribute has two
         values.
     """
-    rows = ItemSource(
-        source.table, source.id, source.labelled, source.missing, source.encoding, source.delimiter
-    )
-    items = load_items(rows, what="labels")
+    items = load_items(source, what="labels")
     ids = pl.Series(source.id, items.ids, dtype=pl.String).sort()
     order = match(ids, pl.Series(items.ids, dtype=pl.String))
     columns = {name: column.take(order) for name, column in items.coded.items()}
@@ -97,32 +93,6 @@ def without(column: Coded, missing: tuple[str, ...]) -> Coded:
     return column.relabel([None if text in none else text for text in column.vocabulary])
 
 
-@dataclass(frozen=True)
-class ItemSource:
-    """A table with one row per item.
-
-    Attributes
-    ----------
-    table : path or data frame
-        CSV, Parquet or JSON lines, or any data frame.
-    id : str
-        Column of the id, different in every row.
-    columns : tuple of str
-        The columns needed: attributes, unit, set, query, ...
-    missing : tuple of str
-        Texts that mean "missing", beside the empty cell. They do not apply to ids.
-    encoding, delimiter : str
-        Of a CSV; `encoding` also of JSON lines.
-    """
-
-    table: Path | Any
-    id: str
-    columns: tuple[str, ...] = ()
-    missing: tuple[str, ...] = ("",)
-    encoding: str = "utf-8"
-    delimiter: str = ","
-
-
 @dataclass(frozen=True, eq=False)
 class Items:
     """Items in the order of their table.
@@ -134,7 +104,7 @@ class Items:
     id : str
         Name of the column of ids.
     ids : ndarray of str objects, shape (n,)
-        Each once.
+        Each once, unless read otherwise.
     coded : mapping of str to Coded
         Columns as codes into their sorted vocabulary, -1 where missing.
     inputs : mapping
@@ -160,14 +130,18 @@ class Items:
         return {name: column.values for name, column in self.coded.items()}
 
 
-def load_items(source: ItemSource, *, what: str = "items") -> Items:
+def load_items(
+    source: ItemSource | LabelSource, *, what: str = "items", unique: bool = True
+) -> Items:
     """Read and check a table of items.
 
     Parameters
     ----------
-    source : ItemSource
+    source : ItemSource or LabelSource
     what : str
         What the items are ("images", "words", ...); stands for the file name of a data frame.
+    unique : bool
+        Refuse an id that several rows have.
 
     Raises
     ------
@@ -182,7 +156,7 @@ def load_items(source: ItemSource, *, what: str = "items") -> Items:
         encoding=source.encoding,
         delimiter=source.delimiter,
     )
-    check_ids(table.texts[source.id], table.name)
+    check_ids(table.texts[source.id], table.name, unique=unique)
     coded = {n: without(Coded.of(table.texts[n]), source.missing) for n in source.columns}
     for name, column in coded.items():
         if not column.vocabulary:

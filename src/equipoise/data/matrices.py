@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -23,8 +23,8 @@ NUMBERS_AT_ONCE = 1 << 18
 
 
 @dataclass(frozen=True, eq=False)
-class Vectors:
-    """Embeddings, one row per item that has one.
+class ByItem:
+    """Rows of a source, joined to items.
 
     Attributes
     ----------
@@ -33,13 +33,7 @@ class Vectors:
     ids : ndarray of str objects, shape (n,)
         Of the items.
     rows : ndarray of int64, shape (n,)
-        Row of each item in `stored`; -1 where it has no vector.
-    stored : ndarray, shape (rows, dimension)
-        As stored: float16, float32 or float64, mapped into memory where possible.
-    normalised : bool
-        Whether the norm of every usable vector is 1 within 0.001.
-    not_finite, zero : ndarray of bool, shape (n,)
-        Items whose vector holds NaN or an infinity, or is zero throughout.
+        Row of each item in the source; -1 where it has none.
     inputs : mapping
         Per file as given: "sha256", "bytes", "rows".
     counts : mapping
@@ -51,13 +45,29 @@ class Vectors:
     name: str
     ids: Objects
     rows: Integers
+    inputs: Mapping[str, Mapping[str, Any]]
+    counts: Mapping[str, Any]
+    made: bool = field(default=False, kw_only=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Vectors(ByItem):
+    """Embeddings, one row per item that has one; see also `ByItem`.
+
+    Attributes
+    ----------
+    stored : ndarray, shape (rows, dimension)
+        As stored: float16, float32 or float64, mapped into memory where possible.
+    normalised : bool
+        Whether the norm of every usable vector is 1 within 0.001.
+    not_finite, zero : ndarray of bool, shape (n,)
+        Items whose vector holds NaN or an infinity, or is zero throughout.
+    """
+
     stored: AnyArray
     normalised: bool
     not_finite: Booleans
     zero: Booleans
-    inputs: Mapping[str, Mapping[str, Any]]
-    counts: Mapping[str, Any]
-    made: bool = False
 
     @property
     def dimension(self) -> int:
@@ -149,8 +159,8 @@ def load_vectors(
         )
     counts |= left_out | {"not_finite": int(not_finite.sum()), "zero": int(zero.sum())}
     return Vectors(
-        opened.name, items.ids, rows, stored, normalised, not_finite, zero, inputs, counts,
-        opened.live,
+        opened.name, items.ids, rows, inputs, counts, stored, normalised, not_finite, zero,
+        made=opened.outputs is not None,
     )  # fmt: skip
 
 
@@ -218,40 +228,22 @@ BLOCK_BYTES = 1 << 28
 
 
 @dataclass(frozen=True, eq=False)
-class Matrix:
-    """Numbers by item and concept.
+class Matrix(ByItem):
+    """Numbers by item and concept; see also `ByItem`.
 
     Attributes
     ----------
-    name : str
-        The path as given, or what the array is for.
-    ids : ndarray of str objects, shape (n,)
-        Of the items.
     names : tuple of str
         Of the columns.
-    rows : ndarray of int64, shape (n,)
-        Row of each item in the source; -1 where it has none.
     dtype : numpy.dtype
         Float type that holds every stored value: float32 or float64.
     read : callable
         Takes a name; returns the column in the rows of the source.
-    inputs : mapping
-        Per file as given: "sha256", "bytes", "rows".
-    counts : mapping
-        Everything read, matched and left over; see docs/data.md.
-    made : bool
-        Whether equipoise ran the model that gave them, over every item.
     """
 
-    name: str
-    ids: Objects
     names: tuple[str, ...]
-    rows: Integers
     dtype: np.dtype[Any]
     read: Callable[[str], AnyArray]
-    inputs: Mapping[str, Mapping[str, Any]]
-    counts: Mapping[str, Any]
-    made: bool = False
 
     def column(self, name: str) -> Floats:
         """Return one column as float64, shape (n,); NaN where an item has no number.
@@ -397,7 +389,8 @@ def load_matrix(
     )
     dtype, held = _type_and_gaps(names, read, rows)
     counts |= held | {"columns": len(names), "columns_left_out": [*left_out]}
-    return Matrix(opened.name, items.ids, names, rows, dtype, read, inputs, counts, opened.live)
+    made = opened.outputs is not None
+    return Matrix(opened.name, items.ids, rows, inputs, counts, names, dtype, read, made=made)
 
 
 Columns = tuple[tuple[str, ...], Callable[[str], AnyArray], Booleans, tuple[str, ...]]
@@ -412,11 +405,7 @@ def _columns(opened: Opened, items: Items) -> Columns:
         columns, read, left_out = number_columns(opened, items)
         none = np.zeros(len(read(columns[0])), dtype=bool)
         return columns, read, none, left_out
-    places = (
-        {name: place for place, name in enumerate(opened.source.names)}
-        if isinstance(opened.source, Outputs)
-        else _places(values, opened)
-    )
+    places = _places(values, opened)
     absent = np.zeros(len(values), dtype=bool) if absent is None else absent
     return tuple(places), Blocks(values, places), absent, ()
 

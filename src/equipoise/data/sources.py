@@ -130,9 +130,45 @@ class Normalization:
         return {self.form(text): label for text, label in self.synonyms.items()}
 
 
+@dataclass(frozen=True, kw_only=True)
+class CsvOptions:
+    """How the cells of a table are written.
+
+    Attributes
+    ----------
+    missing : tuple of str
+        Texts that mean "missing", beside the empty cell. They do not apply to ids.
+    encoding, delimiter : str
+        Of a CSV; `encoding` also of JSON lines.
+    """
+
+    missing: tuple[str, ...] = ("",)
+    encoding: str = "utf-8"
+    delimiter: str = ","
+
+
 @dataclass(frozen=True)
-class LabelSource:
-    """A table with one row per image: its id, its true class and its group attributes.
+class ItemSource(CsvOptions):
+    """A table with one row per item; see `CsvOptions` for its cells.
+
+    Attributes
+    ----------
+    table : path or data frame
+        CSV, Parquet or JSON lines, or any data frame.
+    id : str
+        Column of the id, different in every row.
+    columns : tuple of str
+        The columns needed: attributes, unit, set, query, ...
+    """
+
+    table: Path | Any
+    id: str
+    columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class LabelSource(CsvOptions):
+    """A table of images with their true classes and group attributes; see also `CsvOptions`.
 
     Attributes
     ----------
@@ -148,10 +184,6 @@ class LabelSource:
         Column of the unit that repeats (person, prompt, ...), for clustered resampling.
     map : mapping of str to str, or None
         Label in the table to class; labels that it does not name stay as they are.
-    missing : tuple of str
-        Texts that mean "missing", beside the empty cell. They do not apply to ids.
-    encoding, delimiter : str
-        Of a CSV; `encoding` also of JSON lines.
     """
 
     table: Path | Any
@@ -160,13 +192,10 @@ class LabelSource:
     attributes: tuple[str, ...]
     unit: str | None = None
     map: Mapping[str, str] | None = None
-    missing: tuple[str, ...] = ("",)
-    encoding: str = "utf-8"
-    delimiter: str = ","
 
     @property
-    def labelled(self) -> tuple[str, ...]:
-        """The columns that say something of an image, each once."""
+    def columns(self) -> tuple[str, ...]:
+        """The columns needed, each once."""
         named = (self.target, *self.attributes, self.unit)
         return tuple(dict.fromkeys(name for name in named if name is not None))
 
@@ -223,8 +252,8 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class PredictionSource(Reading):
-    """A table of one model's predictions, and how to read it.
+class PredictionSource(Reading, CsvOptions):
+    """A table of one model's predictions, and how to read it; see also `CsvOptions`.
 
     Attributes
     ----------
@@ -240,8 +269,6 @@ class PredictionSource(Reading):
         Class to the column of its probability. Every class of the target needs one.
     id : str or None
         Column of the id; None: named as in the labels.
-    encoding, delimiter : str
-        Of a CSV; `encoding` also of JSON lines.
 
     Raises
     ------
@@ -255,8 +282,6 @@ class PredictionSource(Reading):
     probabilities: Mapping[str, str] | None = None
     id: str | None = None
     rank: str | None = None
-    encoding: str = "utf-8"
-    delimiter: str = ","
 
     def __post_init__(self) -> None:
         """Refuse options that contradict each other."""
@@ -307,18 +332,16 @@ class Recipe:
         if self.normalize is None:
             return self.mapping.get(text, text)
         label = self.normalize(text)
-        label = self._forms.get(self.normalize.form(label), label) if self.mapping else label
-        return self._class_forms.get(self.normalize.form(label), label)
+        for labels in self._by_form:
+            label = labels.get(self.normalize.form(label), label)
+        return label
 
     @cached_property
-    def _forms(self) -> dict[str, str]:
-        normalize = self.normalize or Normalization()
-        return {normalize.form(text): label for text, label in self.mapping.items()}
-
-    @cached_property
-    def _class_forms(self) -> dict[str, str]:
-        normalize = self.normalize or Normalization()
-        return {normalize.form(name): name for name in self.classes}
+    def _by_form(self) -> tuple[dict[str, str], ...]:
+        """Labels of the mapping, and classes, by the normal form of their text."""
+        form = (self.normalize or Normalization()).form
+        mapping = {form(text): label for text, label in self.mapping.items()}
+        return mapping, {form(name): name for name in self.classes}
 
     @property
     def scale(self) -> str:

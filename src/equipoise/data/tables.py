@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 
 from equipoise.core import DataError
 from equipoise.core.arrays import AnyArray, Booleans
-from equipoise.data.cells import as_numbers, as_text, is_list, is_plain, stack
+from equipoise.data.cells import as_numbers, as_text, is_list, is_plain, no_plain_value, stack
 from equipoise.data.files import (
     RepeatedKeyError,
     hash_bytes,
@@ -196,7 +196,7 @@ def _column(series: nw.Series[Any], file: str, name: str) -> pa.ChunkedArray:
     try:
         column = series.to_arrow()
     except (pa.ArrowException, nw.exceptions.NarwhalsError):
-        raise _no_plain_value(f"the column is of type {native.dtype}", file, name, None) from None
+        raise no_plain_value(f"the column is of type {native.dtype}", file, name) from None
     return column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
 
 
@@ -218,7 +218,7 @@ def cell_text(value: object, file: str, name: str | None, row: int) -> str | Non
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return None
     if not isinstance(value, SCALARS):
-        raise _no_plain_value(f"the cell is {show(value)}", file, name, row)
+        raise no_plain_value(f"the cell is {show(value)}", file, name, row)
     if isinstance(value, bool | np.bool_):
         return str(value).lower()
     if isinstance(value, float | np.floating) and float(value).is_integer():
@@ -228,19 +228,8 @@ def cell_text(value: object, file: str, name: str | None, row: int) -> str | Non
     if not isinstance(value, str) and text in ("nan", "NaN", "sNaN", "NaT"):
         return None
     if not is_whole(text):
-        raise _no_plain_value(f"the cell is {show(text)}", file, name, row)
+        raise no_plain_value(f"the cell is {show(text)}", file, name, row)
     return text
-
-
-def _no_plain_value(problem: str, file: str, name: str | None, row: int | None) -> DataError:
-    return DataError(
-        problem,
-        file=file,
-        column=name,
-        row=row,
-        expected="text, numbers, booleans or dates",
-        fix="name another column, or store one plain value per cell",
-    )
 
 
 HEADER_BYTES = 1 << 20

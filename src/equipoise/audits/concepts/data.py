@@ -9,6 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import polars as pl
 
 from equipoise.audits.concepts.config import LabelsConfig
 from equipoise.audits.config_fields import given_keys, located
@@ -26,7 +27,7 @@ from equipoise.data import (
     synset_text,
 )
 from equipoise.data.labels import without
-from equipoise.data.problems import check_columns, check_ids, listed
+from equipoise.data.problems import check_columns, listed, match
 from equipoise.data.tables import NamedFrame
 
 if TYPE_CHECKING:
@@ -223,26 +224,13 @@ def _read_rows(config: Config, images: Known, models: Models) -> Rows:
     """Read the table of images with every column that a version uses."""
     section = config.data.images
     source = images.source(models.base, config.columns)
+    items = load_items(source, what="images", unique=not section.several_rows)
+    units = items.coded[section.unit] if section.unit else None
     if not section.several_rows:
-        items = load_items(source, what="images")
-        units = items.coded[section.unit] if section.unit else None
         return Rows(items, items, np.arange(len(items)), units)
-    table = read_table(
-        source.table,
-        texts=(source.id, *source.columns),
-        role="images",
-        encoding=source.encoding,
-        delimiter=source.delimiter,
-    )
-    check_ids(table.texts[source.id], table.name, unique=False)
-    image = Coded.of(table.texts[source.id])
-    ids, inputs = np.array(image.vocabulary, dtype=object), {table.name: table.digest}
-    distinct = Items(table.name, source.id, ids, {}, inputs, {"rows": len(ids)})
-    coded = {name: without(Coded.of(table.texts[name]), source.missing) for name in source.columns}
-    missing = {name: int((column.codes < 0).sum()) for name, column in coded.items()}
-    items = replace(distinct, coded=coded, counts={"rows": table.rows, "missing": missing})
-    units = coded[section.unit] if section.unit else image
-    return Rows(items, distinct, image.codes.astype(np.int64), units)
+    image = Coded.of(pl.Series(items.ids, dtype=pl.String))
+    distinct = replace(items, ids=np.array(image.vocabulary, dtype=object), coded={})
+    return Rows(items, distinct, image.codes.astype(np.int64), image if units is None else units)
 
 
 def _open_labels(config: Config, images: Known, items: Items, models: Models) -> Labels:
@@ -288,10 +276,7 @@ def _listed_labels(config: Config, table: Any, key: str, concept: str, images: I
         delimiter=section.delimiter,
     )
     shown = without(Coded.of(read.texts[concept]), section.missing)
-    owner = Coded.of(read.texts[key])
-    place = {one: index for index, one in enumerate(images.ids.tolist())}
-    lookup = np.array([*(place.get(one, -1) for one in owner.vocabulary), -1], dtype=np.int64)
-    image = lookup[owner.codes]
+    image = match(read.texts[key], pl.Series(images.ids, dtype=pl.String))
     unknown = image < 0
     if unknown.mean() > limit:
         raise DataError(

@@ -368,7 +368,7 @@ class Diversity(Audit["Config", DiversityData, Design]):
         yield "Distances are those of the embedding, and show nothing that it doesn't encode."
         yield "Images are taken as independent: near duplicates make intervals too narrow."
         for name, vectors in data.models.items():
-            yield from _of_vectors(name, vectors, live=config.models[name].model is not None)
+            yield from _of_vectors(name, vectors)
         if n := data.images.counts["missing"].get(config.data.within, 0):
             yield f"Images without {config.data.within} ({n}) are in no set."
         for each in designs:
@@ -456,12 +456,12 @@ def _check_components(design: Design, config: Config, data: DiversityData) -> No
     )
 
 
-def _of_vectors(name: str, vectors: Vectors, *, live: bool) -> Iterator[str]:
+def _of_vectors(name: str, vectors: Vectors) -> Iterator[str]:
     """Say which embeddings are changed or not used; failures of a live model are told by group."""
-    if not (live or vectors.normalised):
+    if vectors.rescaled:
         yield f"{name}: the embeddings are not of length 1; they are normalised."
     for n, what in (
-        (0 if live else int((vectors.rows < 0).sum()), "no embedding"),
+        (vectors.unmatched, "no embedding"),
         (int(vectors.zero.sum()), "an embedding of zeros"),
         (int(vectors.not_finite.sum()), "an embedding that is not finite"),
     ):

@@ -260,7 +260,7 @@ def _unit(vectors: Vectors, rows: Integers) -> Floats:
 
 def _vectors(name: str, ids: Objects, rows: Integers, stored: Floats) -> Vectors:
     nothing = np.zeros(len(ids), dtype=bool)
-    return Vectors(name, ids, rows, stored, False, nothing, nothing, {}, {})
+    return Vectors(name, ids, rows, {}, {}, stored, False, nothing, nothing)
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,8 +25,8 @@ class _Object(BaseModel):
     y: Number
     w: Number
     h: Number
-    names: list[Text] = []
-    synsets: list[Text] = []
+    names: list[Text] | None = None
+    synsets: list[Text] | None = None
 
 
 class _Objects(BaseModel):
@@ -89,7 +89,7 @@ def read_visual_genome(
     for position, record in enumerate(records):
         for one in record.objects:
             texts = one.names if labels == "names" else one.synsets
-            names = [*dict.fromkeys(filter(None, (text.strip() for text in texts)))]
+            names = [*dict.fromkeys(filter(None, (text.strip() for text in texts or ())))]
             flat = one.w <= 0 or one.h <= 0
             counts["objects"] += 1
             counts["objects_without_label"] += not names
