@@ -7,49 +7,49 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 
+from equipoise.audits.outputs import LiveModels
 from equipoise.core.arrays import Integers
 from equipoise.core.errors import ConfigError, DataError
-from equipoise.data import Items, Outputs
+from equipoise.data import Items
 from equipoise.evidence.pictures import Pictures, pictures_of_table
 
 if TYPE_CHECKING:
     from equipoise.audits.config_fields import GeneratorSection, ImageTable
     from equipoise.audits.outputs import Models
+    from equipoise.counterfactuals.parts import Request
+    from equipoise.counterfactuals.reading import Generated
 
 
-def settings_of(section: GeneratorSection, models: Models, on: str) -> dict[str, Any]:
-    """Return how a generator runs, as `generate` takes it."""
+def make_images(
+    section: GeneratorSection, models: Models, request: Request, on: str, sampling: Any
+) -> tuple[Generated | None, dict[str, Any]]:
+    """Generate images, and return them with what `Outputs` say of them.
+
+    A dry run generates none: what is to do is among the latter.
+    """
+    from equipoise.counterfactuals import generate, plan
+
     options, progress = models.config.extraction, models.progress
     how: dict[str, Any] = {
         "options": section.options(options),
         "max_failures": options.max_failures,
+        "sampling": sampling,
     }
     if options.part is not None:
         how["part"] = options.part
     if progress is not None:
         how["progress"] = lambda step, done, total: progress(f"{on}: {step}", done, total)
-    return how
-
-
-def name_to_plan(section: GeneratorSection, base: Path) -> str:
-    """Return the name of a generator that a dry run doesn't load."""
-    return section.located(base) if isinstance(section.model, str) else section.called
-
-
-def pending_of(runs: str, planned: Any) -> dict[str, Any]:
-    """Return what a generator has yet to do."""
-    return {
+    if isinstance(models, LiveModels):
+        made = generate(request, section.located(models.base), models.store, **how)
+        return made, {"info": made.info, "inputs": made.inputs}
+    runs = section.located(models.base) if isinstance(section.model, str) else section.called
+    planned = plan(request, runs, models.store, **how)
+    pending = {
         "runs": runs, "items": planned.images, "in_store": planned.present, "to_do": planned.to_do,
         "numbers": None, "bytes": planned.bytes, "seconds": planned.seconds,
     }  # fmt: skip
-
-
-def keep_images(models: Models, name: str, key: str, on: str, ids: Any, **outputs: Any) -> None:
-    """Record the images of a generator, for the plan and the manifest."""
-    series = pl.Series("", ids, dtype=pl.String)
-    models.keep(Outputs(model=name, content="images", source=key, on=on, ids=series, **outputs))
+    return None, {"pending": pending}
 
 
 def required(

@@ -228,11 +228,11 @@ def _pictures_of_table(section: PicturesConfig, base: Path) -> Pictures | None:
         )
     missing = {"", *section.missing}
     keys = [None if key in missing else key for key in rows[section.path].to_list()]
-    corners = corners_of({name: rows[name].to_list() for name in names}, table.name)
+    corners = _corners(rows.select(names), table.name)
     return _pictures(section, base, ids.to_list(), keys, corners, table.name)
 
 
-def corners_of(cells: Mapping[str, Keys], file: str) -> Integers | None:
+def _corners(texts: pl.DataFrame, file: str) -> Integers | None:
     """Return corners in whole pixels, shape (images, 4); None of no columns.
 
     Raises
@@ -240,7 +240,6 @@ def corners_of(cells: Mapping[str, Keys], file: str) -> Integers | None:
     DataError
         When a cell is no whole number.
     """
-    texts = pl.DataFrame(dict(cells), schema=dict.fromkeys(cells, pl.String))
     numbers = texts.cast(pl.Int64, strict=False)
     for column in numbers:
         if column.has_nulls():
@@ -253,7 +252,7 @@ def corners_of(cells: Mapping[str, Keys], file: str) -> Integers | None:
                 expected="a whole number of pixels",
                 fix="round it, or leave the image out",
             )
-    return numbers.to_numpy() if cells else None
+    return numbers.to_numpy() if texts.columns else None
 
 
 def _pictures(
@@ -485,6 +484,6 @@ def _pictures_of_set(
         column = "original_id"
     read_as = images.ids if column is None else images.column(column).to_numpy()
     names = section.crop.columns or CORNERS if section.crop else ()
-    corners = corners_of({name: images.column(name).to_list() for name in names}, images.name)
+    corners = _corners(pl.DataFrame([images.column(name) for name in names]), images.name)
     paths = [keys[str(name)] for name in read_as]
     return _pictures(section, base, images.ids.tolist(), paths, corners, images.name)

@@ -216,8 +216,24 @@ class Models(ABC):
         """Return the key of the config that names a model."""
         return f"{self.config.models_key}.{name}.model"
 
-    def keep(self, outputs: Outputs) -> Outputs:
-        """Record outputs, for the plan and the manifest."""
+    def keep(
+        self, name: str, content: Content, on: str, ids: Any, *, source: str = "", **fields: Any
+    ) -> Outputs:
+        """Record a model's outputs for the plan and the manifest, and return them.
+
+        Parameters
+        ----------
+        name, content, on, source : str
+            As `Outputs` has them; the source is the key of the model unless given.
+        ids : sequence, array or column of str
+        **fields
+            Of `Outputs`.
+        """
+        texts = ids.tolist() if isinstance(ids, np.ndarray) else ids
+        outputs = Outputs(
+            model=name, content=content, source=source or self.key(name), on=on,
+            ids=pl.Series("", texts, dtype=pl.String).alias(""), **fields,
+        )  # fmt: skip
         self.outputs.append(outputs)
         return outputs
 
@@ -246,11 +262,8 @@ class LiveModels(Models):
                 prompts, self.opened(section), self.store, progress=self._progress(name, on)
             )
         return self.keep(
-            Outputs(
-                model=name, content="embeddings", source=self.key(name), on=on,
-                ids=_series(prompts.names), values=np.asarray(vectors, np.float32),
-                requested=np.array(prompts.names, object), info=texts.info, inputs=texts.inputs,
-            )
+            name, "embeddings", on, prompts.names, values=np.asarray(vectors, np.float32),
+            requested=np.array(prompts.names, object), info=texts.info, inputs=texts.inputs,
         )  # fmt: skip
 
     def opened(self, section: RunConfig) -> Any:
@@ -307,12 +320,9 @@ class LiveModels(Models):
             values = numbers.reshape(len(column), -1)
         failures = (run.failures[key].to_pylist() for key in ("image_id", "stage"))
         return self.keep(
-            Outputs(
-                model=name, content=content, source=self.key(name), on=on,
-                ids=_series(run.table["image_id"]), labels=labels, values=values, names=run.names,
-                requested=pictures.ids, info=run.info, inputs=run.inputs,
-                failed=dict(zip(*failures, strict=True)), identical=run.identical,
-            )
+            name, content, on, run.table["image_id"], labels=labels, values=values, names=run.names,
+            requested=pictures.ids, info=run.info, inputs=run.inputs,
+            failed=dict(zip(*failures, strict=True)), identical=run.identical,
         )  # fmt: skip
 
     def _progress(self, name: str, on: str) -> Progress | None:
@@ -408,13 +418,10 @@ class DryRun(Models):
         answers = content == "answers"
         unknown = Coded(np.zeros((len(ids), 1), np.int32), (NOT_YET_KNOWN,))
         return self.keep(
-            Outputs(
-                model=name, content=content, source=self.key(name), on=on, ids=_series(ids),
-                requested=ids, names=names, pending=pending,
-                info={"scale": 1.0, "bias": 0.0} if content == "embeddings" else {},
-                labels=unknown if answers else None,
-                values=None if answers else np.broadcast_to(row, (len(ids), row.size)),
-            )
+            name, content, on, ids, requested=ids, names=names, pending=pending,
+            info={"scale": 1.0, "bias": 0.0} if content == "embeddings" else {},
+            labels=unknown if answers else None,
+            values=None if answers else np.broadcast_to(row, (len(ids), row.size)),
         )  # fmt: skip
 
     def _known(self, section: RunConfig) -> tuple[str | None, Preview]:
@@ -444,11 +451,6 @@ def average_prompts(scores: Outputs, prompts: Prompts) -> Outputs:
     means = (sums / np.bincount(prompts.owner, minlength=len(prompts.names))).astype(np.float32)
     every = np.broadcast_to(means, (len(scores.ids), len(prompts.names)))
     return replace(scores, values=every if scores.planned else means, names=prompts.names)
-
-
-def _series(ids: Any) -> pl.Series:
-    values = pl.Series("", ids.tolist() if isinstance(ids, np.ndarray) else ids, dtype=pl.String)
-    return values.alias("")
 
 
 def _spreads(model: Any) -> bool:

@@ -36,7 +36,6 @@ FORMATS = ".npy, .npz, .safetensors, .parquet, .pq, .csv, .tsv, .jsonl or .ndjso
 EXTENSIONS = (".npy", ".npz", ".safetensors")
 ID_FORMATS = ".txt, .csv, .tsv, .parquet, .pq, .jsonl, .ndjson or .npy"
 BLOCK_BYTES = 1 << 24
-_ALONE = ("have no item in", "have no row in")
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,17 +263,13 @@ class Opened:
             texts = ids.gather(present)
             positions = match(texts, known)
             # Images that a live model failed on aren't unmatched.
-            failed = frozenset(self.outputs.failed if self.outputs else ())
-            check_matches(
-                (known, items.name), (texts, file), positions, max_unmatched,
-                alone=_ALONE, failed=failed,
-            )  # fmt: skip
+            failed = self.outputs.failed if self.outputs else ()
+            check_matches((known, items.name), (texts, file), positions, max_unmatched, failed)
             rows = np.full(len(items), -1, dtype=np.int64)
             rows[positions[positions >= 0]] = present[positions >= 0]
             alone = int((positions < 0).sum())
         elif ids is None and len(absent) == len(items):
-            problem = f"{_ALONE[1]} {self.place}"
-            check_share(known, absent, items.name, problem, max_unmatched)
+            check_share(known, absent, items.name, self.place, max_unmatched)
             rows = np.where(absent, -1, np.arange(len(items), dtype=np.int64))
         else:
             other = f"{len(items)} items in {items.name}" if ids is None else f"{len(ids)} ids"

@@ -13,7 +13,7 @@ import polars as pl
 from equipoise.core import DataError
 from equipoise.core.arrays import Objects
 from equipoise.data.outputs import Coded
-from equipoise.data.problems import check_ids, listed, match, show
+from equipoise.data.problems import check_ids, listed, show
 from equipoise.data.sources import ItemSource, LabelSource, unused_entries
 from equipoise.data.tables import read_table
 
@@ -55,8 +55,8 @@ def read_labels(source: LabelSource) -> LabelRows:
         values.
     """
     items = load_items(source, what="labels")
-    ids = pl.Series(source.id, items.ids, dtype=pl.String).sort()
-    order = match(ids, pl.Series(items.ids, dtype=pl.String))
+    ids = pl.Series(source.id, items.ids, dtype=pl.String)
+    order = ids.arg_sort().to_numpy()
     columns = {name: column.take(order) for name, column in items.coded.items()}
     raw, mapping = Coded(np.full(len(items), -1, dtype=np.int32), ()), dict(source.map or {})
     if source.target is not None:
@@ -84,6 +84,7 @@ def read_labels(source: LabelSource) -> LabelRows:
     }
     unit = None if source.unit is None else columns[source.unit]
     digest = items.inputs[items.name]
+    ids = ids.gather(order)
     return LabelRows(items.name, source.target, ids, target, attributes, unit, digest, counts)
 
 

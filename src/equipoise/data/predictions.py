@@ -280,10 +280,8 @@ def join_predictions(
     joined, counts = {}, {}
     for name, (outputs, reading) in models.items():
         positions = match(outputs.ids, rows.ids)
-        check_matches(
-            (rows.ids, rows.file), (outputs.ids, outputs.source), positions, max_unmatched,
-            failed=frozenset(outputs.failed),
-        )  # fmt: skip
+        both = (rows.ids, rows.file), (outputs.ids, outputs.source)
+        check_matches(*both, positions, max_unmatched, outputs.failed)
         joined[name], counts[name] = _Join(rows, reading, outputs, positions).predictions()
         inputs |= outputs.inputs
     return PredictionData(

@@ -120,57 +120,51 @@ def match(ids: pl.Series, among: pl.Series) -> Integers:
 
 
 def check_matches(
-    labels: tuple[pl.Series, str],
-    predictions: tuple[pl.Series, str],
+    items: tuple[pl.Series, str],
+    outputs: tuple[pl.Series, str],
     positions: Integers,
     max_unmatched: float,
-    *,
-    alone: tuple[str, str] = ("have no label in", "have no prediction in"),
-    failed: frozenset[str] = frozenset(),
+    failed: Iterable[str],
 ) -> None:
     """Raise when no id matches, or too large a share of either side stays alone.
 
     Parameters
     ----------
-    labels, predictions : (ids, file)
-        Ids in sorted order for labels, in any order for predictions.
-    positions : ndarray, shape (predictions,)
-        Of each prediction among the labels, -1 where it has none.
+    items, outputs : (ids, file)
+        Items are images with or without labels; outputs are predictions, scores or vectors.
+    positions : ndarray, shape (outputs,)
+        Of each output among the items, -1 where it has none.
     max_unmatched : float in [0, 1]
-    alone : tuple of str
-        What to say of ids of the predictions, and of the labels, without a partner.
-    failed : frozenset of str
-        Ids of labels that need no prediction.
+    failed : iterable of str
+        Ids of items that need no output.
     """
     found = positions >= 0
-    label_ids, label_file = labels
-    ids, file = predictions
+    item_ids, item_file = items
+    ids, file = outputs
     if not found.any():
         raise DataError(
-            f"no id matches an id in {label_file}: here {_examples(ids)}, "
-            f"there {_examples(label_ids)}",
+            f"no id matches an id in {item_file}: here {_examples(ids)}, "
+            f"there {_examples(item_ids)}",
             file=file,
             column=ids.name or None,
             expected="the same ids in both",
             fix="name the columns that hold the same ids, written the same way in both: 1, not 1.0",
         )
-    answered = np.zeros(len(label_ids), dtype=bool)
+    answered = item_ids.is_in([*failed]).to_numpy(writable=True)
     answered[positions[found]] = True
-    check_share(ids, ~found, file, f"{alone[0]} {label_file}", max_unmatched)
-    if failed:
-        answered |= label_ids.is_in([*failed]).to_numpy()
-    check_share(label_ids, ~answered, label_file, f"{alone[1]} {file}", max_unmatched)
+    check_share(ids, ~found, file, item_file, max_unmatched)
+    check_share(item_ids, ~answered, item_file, file, max_unmatched)
 
 
-def check_share(ids: pl.Series, alone: AnyArray, file: str, problem: str, limit: float) -> None:
-    """Raise when too large a share of ids stays alone, or the limit is no share."""
+def check_share(ids: pl.Series, alone: AnyArray, file: str, other: str, limit: float) -> None:
+    """Raise when too large a share of ids has no match in another file; check the limit."""
     if not 0 <= limit <= 1:
         raise InputError(f"max_unmatched is {limit}; expected a share from 0 to 1")
     count = int(alone.sum())
     if count <= limit * len(ids):
         return
     raise DataError(
-        f"{count} of {len(ids)} ids ({count / len(ids):.1%}) {problem}, for example "
+        f"{count} of {len(ids)} ids ({count / len(ids):.1%}) have no match in {other}, for example "
         f"{_examples(ids.filter(pl.Series(alone)))}",
         file=file,
         column=ids.name or None,

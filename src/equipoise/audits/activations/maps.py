@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 
 from equipoise.audits.columns import numbers_of
 from equipoise.audits.group_sizes import groups_by
@@ -276,11 +275,10 @@ def _make(
             "runs": section.called, "items": n, "in_store": None, "to_do": None,
             "numbers": numbers, "bytes": 4 * numbers * n,
         }}  # fmt: skip
-    outputs = Outputs(
-        model=name, content="embeddings", source=f"models.{name}.model",
-        ids=pl.Series("", ids, dtype=pl.String), requested=pictures.ids, values=maps, **more,
-    )  # fmt: skip
-    return models.keep(outputs), replace(outputs, values=frames), grid
+    outputs = models.keep(
+        name, "embeddings", "images", ids, requested=pictures.ids, values=maps, **more
+    )
+    return outputs, replace(outputs, values=frames), grid
 
 
 def _targets(

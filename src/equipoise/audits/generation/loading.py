@@ -13,14 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import pyarrow as pa
 
-from equipoise.audits.generated_images import (
-    keep_images,
-    name_to_plan,
-    pending_of,
-    pictures_of,
-    settings_of,
-)
-from equipoise.audits.outputs import LiveModels
+from equipoise.audits.generated_images import make_images, pictures_of
 from equipoise.core.arrays import AnyArray, Booleans, Integers, Objects
 from equipoise.core.errors import ConfigError, DataError, InputError
 from equipoise.core.groups import CountedGroups, Groups
@@ -138,23 +131,20 @@ class Images:
 
 def _generated(captions: CaptionsConfig, generator: GeneratorConfig, models: Models) -> Images:
     """Generate the images; in a dry run return a stand-in for each set."""
-    from equipoise.counterfactuals import generate, plan, request_captions
+    from equipoise.counterfactuals import request_captions
 
-    sets, key = captions.sets(), (GENERATOR, "generator.model", "captions")
+    sets, source = captions.sets(), "generator.model"
     request = request_captions(sets, **generator.draws)
-    how = settings_of(generator, models, GENERATOR) | {"sampling": generator.sampling}
-    if isinstance(models, LiveModels):
-        made = generate(request, generator.located(models.base), models.store, **how)
+    made, outputs = make_images(generator, models, request, GENERATOR, generator.sampling)
+    if made is not None:
         ids = made.table["image_id"].to_pylist()
-        keep_images(models, *key, ids, info=made.info, inputs=made.inputs)
+        models.keep(GENERATOR, "images", "captions", ids, source=source, **outputs)
         return Images(made.table, made.pictures, made.inputs)
-    runs = name_to_plan(generator, models.base)
-    planned = plan(request, runs, models.store, **how)
     captioned = sets.table["caption_id"].to_pylist()
     every = [f"{each}/{n:03d}" for each, n in product(captioned, range(generator.candidates))]
     ids = every[:: generator.candidates]
     table = sets.table.append_column("image_id", pa.array(ids))
-    keep_images(models, *key, ids, pending=pending_of(runs, planned))
+    models.keep(GENERATOR, "images", "captions", ids, source=source, **outputs)
     pictures = Pictures("images to be made", np.array(sorted(every), dtype=object), NotMade())
     return Images(table, pictures, {}, copies=generator.candidates)
 

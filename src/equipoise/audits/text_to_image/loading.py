@@ -16,14 +16,7 @@ import pyarrow as pa
 
 from equipoise.audits.columns import check_one_space, numbers_of
 from equipoise.audits.config_fields import AS_IT_IS
-from equipoise.audits.generated_images import (
-    keep_images,
-    name_to_plan,
-    pending_of,
-    pictures_of,
-    required,
-    settings_of,
-)
+from equipoise.audits.generated_images import make_images, pictures_of, required
 from equipoise.audits.outputs import LiveModels
 from equipoise.audits.text_to_image.classes import (
     ExternalShares,
@@ -253,32 +246,28 @@ def _generated(
 
     A dry run yields stand-ins.
     """
-    from equipoise.counterfactuals import generate, plan, request_prompts
+    from equipoise.counterfactuals import request_prompts
 
     for guidance, role in product(generator.guidance, ("attributes", "targets")):
         texts = [text for text, own in config.prompts.texts.items() if own == role]
         if not texts or (role == "attributes" and not config.pairs):
             continue
         on, prefix = f"{name}, {role} at guidance {guidance:g}", f"{guidance:g}: "
-        how = settings_of(generator, models, on) | {"sampling": generator.sampling(guidance)}
         table = pa.table({"prompt_id": texts, "prompt": texts})
         request = request_prompts(table, getattr(config.prompts.counts, role), generator.seed)
         # Ids of several strengths of guidance are distinct.
-        if isinstance(models, LiveModels):
-            made = generate(request, generator.located(models.base), models.store, **how)
+        made, outputs = make_images(generator, models, request, on, generator.sampling(guidance))
+        if made is not None:
             rows = made.table.select(["image_id", "prompt", "state", "seed"]).to_pylist()
             pictures = replace(made.pictures, ids=prefix + made.pictures.ids)
-            outputs = {"info": made.info, "inputs": made.inputs}
         else:
             every = product(texts, range(request.candidates))
             ids = [(f"{text}/{number:03d}", text) for text, number in every]
             rows = [{"image_id": i, "prompt": text, "state": IMAGE, "seed": i} for i, text in ids]
             pictures = sorted_by_id(on, [prefix + id_ for id_, _ in ids], NotMade(), None)
-            runs = name_to_plan(generator, models.base)
-            planned = plan(request, runs, models.store, **how)
-            outputs = {"pending": pending_of(runs, planned)}
         ids_of_rows = [row["image_id"] for row in rows]
-        keep_images(models, name, f"generators.{name}.model", on, ids_of_rows, **outputs)
+        source = f"generators.{name}.model"
+        models.keep(name, "images", on, ids_of_rows, source=source, **outputs)
         own = [{**row, "image_id": prefix + row["image_id"], "guidance": guidance} for row in rows]
         yield Batch(on, own, pictures)
 
