@@ -153,12 +153,3 @@ def test_bad_files_of_ids(name, tmp_path):
     with pytest.raises(DataError) as error:
         load_vectors(ArraySource(tmp_path / "x.npy", ids=tmp_path / file), items())
     assert place(error.value, tmp_path) == PLACES[f"ids: {name}"]
-
-
-def test_a_pickle_in_an_npz_is_never_run(tmp_path):
-    """The header alone tells that there are objects; the pickle itself is broken on purpose."""
-    content = npy(np.array([[1]], dtype=object), allow_pickle=True)
-    with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
-        archive.writestr("emb.npy", content[:-10] + b"not a pickle")
-    with pytest.raises(DataError, match="Object arrays cannot be loaded"):
-        load_vectors(ArraySource(tmp_path / "x.npz"), items())

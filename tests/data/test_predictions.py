@@ -2,21 +2,9 @@
 
 import numpy as np
 import polars as pl
-import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from equipoise.core import DataError
-from equipoise.data import (
-    Coded,
-    LabelSource,
-    Normalization,
-    Outputs,
-    PredictionSource,
-    Reading,
-    join_predictions,
-    load_predictions,
-)
-from equipoise.data.labels import read_labels
+from equipoise.data import LabelSource, Normalization, PredictionSource, load_predictions
 
 LABELS = pl.DataFrame(
     {"id": ["3", "1", "2", "10"], "y": ["a", "b", "a", None], "g": ["x", "y", None, "y"]}
@@ -56,25 +44,6 @@ def test_states():
         "states": {"answered": 1, "missing": 0, "unknown": 1, "refused": 1, "unmatched": 1},
         "versions": {"default": {"map_unused": []}},
     }
-
-
-def test_failed_ids_of_a_live_model_are_not_unmatched():
-    labels = read_labels(LabelSource(LABELS, "id", "y", ("g",)))
-
-    def joined(max_unmatched):
-        outputs = Outputs(
-            model="m", content="labels", source="models.m.vocabulary",
-            ids=pl.Series("", ["1", "2"]), labels=Coded.of(pl.Series(["b", "a"])).column(),
-            requested=np.array(["1", "2", "3"], dtype=object), failed={"3": "decode"},
-        )  # fmt: skip
-        return join_predictions(labels, {"m": (outputs, Reading())}, max_unmatched=max_unmatched)
-
-    model = joined(0.25).models["m"]
-    assert model.state[[1, 3]].tolist() == ["unmatched", "unmatched"]
-    assert (model.failed, model.rows("unmatched"), model.rows("answered")) == (1, 1, 2)
-    with pytest.raises(DataError) as raised:
-        joined(0.0)
-    assert raised.value.problem.startswith("1 of 4 ids")
 
 
 def test_mappings_side_by_side():

@@ -102,11 +102,7 @@ def test_two_models_whose_order_switches():
         )
     )
     order = frame(result, "model_order").filter(concept="0")
-    assert dict(order.select("version", "larger").iter_rows()) == {
-        "baseline": "first",
-        "large": "second",
-    }
-    assert dict(order.select("version", "switches").iter_rows()) == {
-        "baseline": False,
-        "large": True,
-    }
+    assert order.select("version", "larger", "switches").rows() == [
+        ("baseline", "first", False),
+        ("large", "second", True),
+    ]
