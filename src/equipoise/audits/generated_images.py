@@ -1,55 +1,20 @@
-"""Images that a generator of the config makes, and pictures of tables."""
+"""Pictures of tables."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from equipoise.audits.outputs import LiveModels
 from equipoise.core.arrays import Integers
 from equipoise.core.errors import ConfigError, DataError
 from equipoise.data import Items
 from equipoise.evidence.pictures import Pictures, pictures_of_table
 
 if TYPE_CHECKING:
-    from equipoise.audits.config_fields import GeneratorSection, ImageTable
-    from equipoise.audits.outputs import Models
-    from equipoise.counterfactuals.parts import Request
-    from equipoise.counterfactuals.reading import Generated
-
-
-def make_images(
-    section: GeneratorSection, models: Models, request: Request, on: str, sampling: Any
-) -> tuple[Generated | None, dict[str, Any]]:
-    """Generate images, and return them with what `Outputs` say of them.
-
-    A dry run generates none: what is to do is among the latter.
-    """
-    from equipoise.counterfactuals import generate, plan
-
-    options, progress = models.config.extraction, models.progress
-    how: dict[str, Any] = {
-        "options": section.options(options),
-        "max_failures": options.max_failures,
-        "sampling": sampling,
-    }
-    if options.part is not None:
-        how["part"] = options.part
-    if progress is not None:
-        how["progress"] = lambda step, done, total: progress(f"{on}: {step}", done, total)
-    if isinstance(models, LiveModels):
-        made = generate(request, section.located(models.base), models.store, **how)
-        return made, {"info": made.info, "inputs": made.inputs}
-    runs = section.located(models.base) if isinstance(section.model, str) else section.called
-    planned = plan(request, runs, models.store, **how)
-    pending = {
-        "runs": runs, "items": planned.images, "in_store": planned.present, "to_do": planned.to_do,
-        "numbers": None, "bytes": planned.bytes, "seconds": planned.seconds,
-    }  # fmt: skip
-    return None, {"pending": pending}
+    from equipoise.audits.config_fields import ImageTable
 
 
 def required(

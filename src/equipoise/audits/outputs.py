@@ -20,10 +20,12 @@ from equipoise.data.outputs import Coded, Content, Outputs
 
 if TYPE_CHECKING:
     from equipoise.audits.config import AuditConfig
-    from equipoise.audits.config_fields import RunConfig
+    from equipoise.audits.config_fields import GeneratorSection, RunConfig
     from equipoise.audits.config_images import PicturesConfig
     from equipoise.audits.images import Known
     from equipoise.audits.kinds import Progress
+    from equipoise.counterfactuals.parts import Request
+    from equipoise.counterfactuals.reading import Generated
     from equipoise.evidence.extraction import Extraction
     from equipoise.evidence.pictures import Pictures
     from equipoise.evidence.working import RunOptions
@@ -438,6 +440,37 @@ class DryRun(Models):
         if wanted not in self._looked_up:
             self._looked_up[wanted] = look_up(*wanted, self.store)
         return self._looked_up[wanted]
+
+
+def make_images(
+    section: GeneratorSection, models: Models, request: Request, on: str, sampling: Any
+) -> tuple[Generated | None, dict[str, Any]]:
+    """Generate images, and return them with what `Outputs` say of them.
+
+    A dry run generates none: what is to do is among the latter.
+    """
+    from equipoise.counterfactuals import generate, plan
+
+    options, progress = models.config.extraction, models.progress
+    how: dict[str, Any] = {
+        "options": section.options(options),
+        "max_failures": options.max_failures,
+        "sampling": sampling,
+    }
+    if options.part is not None:
+        how["part"] = options.part
+    if progress is not None:
+        how["progress"] = lambda step, done, total: progress(f"{on}: {step}", done, total)
+    if isinstance(models, LiveModels):
+        made = generate(request, section.located(models.base), models.store, **how)
+        return made, {"info": made.info, "inputs": made.inputs}
+    runs = section.located(models.base) if isinstance(section.model, str) else section.called
+    planned = plan(request, runs, models.store, **how)
+    pending = {
+        "runs": runs, "items": planned.images, "in_store": planned.present, "to_do": planned.to_do,
+        "numbers": None, "bytes": planned.bytes, "seconds": planned.seconds,
+    }  # fmt: skip
+    return None, {"pending": pending}
 
 
 def average_prompts(scores: Outputs, prompts: Prompts) -> Outputs:

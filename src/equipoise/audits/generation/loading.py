@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import pyarrow as pa
 
-from equipoise.audits.generated_images import make_images, pictures_of
+from equipoise.audits.generated_images import pictures_of
+from equipoise.audits.outputs import make_images
 from equipoise.core.arrays import AnyArray, Booleans, Integers, Objects
 from equipoise.core.errors import ConfigError, DataError, InputError
 from equipoise.core.groups import CountedGroups, Groups

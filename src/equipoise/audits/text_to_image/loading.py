@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from equipoise.audits.columns import check_one_space, numbers_of
 from equipoise.audits.config_fields import AS_IT_IS
-from equipoise.audits.generated_images import make_images, pictures_of, required
-from equipoise.audits.outputs import LiveModels
+from equipoise.audits.generated_images import pictures_of, required
+from equipoise.audits.outputs import LiveModels, make_images
 from equipoise.audits.text_to_image.classes import (
     ExternalShares,
     Judged,
