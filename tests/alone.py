@@ -5,17 +5,23 @@ import subprocess
 import sys
 from pathlib import Path
 
-HERE = Path(__file__).parent
+import equipoise
+
+PATHS = (Path(__file__).parent, Path(equipoise.__file__).parents[1])
 
 
-def alone(code, *arguments, **environment):
-    """Run code that may import what tests share; return how it ended and what it wrote."""
+def environment(**more):
+    """Return variables under which Python finds this package and what tests share."""
+    return os.environ | {"PYTHONPATH": os.pathsep.join(map(str, PATHS))} | more
+
+
+def alone(code, *arguments, **more):
+    """Run code in a process of its own; return how it ended and what it wrote."""
     return subprocess.run(
         [sys.executable, "-c", code, *map(str, arguments)],
         capture_output=True,
         text=True,
         check=False,
-        cwd=HERE,
-        env=os.environ | environment,
+        env=environment(**more),
         timeout=300,
     )

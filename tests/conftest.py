@@ -35,7 +35,7 @@ def pytest_ignore_collect(collection_path, config):
 
 def pytest_collection_modifyitems(config, items):
     """Under EQUIPOISE_SLOW_SAMPLE=n, keep every nth case of a slow test, from its first one on."""
-    step, cases = int(os.environ.get("EQUIPOISE_SLOW_SAMPLE", "1")), Counter[str]()
+    step, cases = int(os.environ.get("EQUIPOISE_SLOW_SAMPLE", "1")), Counter()
     dropped = []
     for item in items:
         test = item.nodeid.partition("[")[0]
@@ -85,17 +85,24 @@ def shared_dir():
 
 
 @pytest.fixture(scope="session")
-def tiny_model(tmp_path_factory):
-    """Return a tiny model of a family with random weights, on torch."""
-    from equipoise.models import load_model
+def checkpoint(tmp_path_factory):
+    """Return the folder of a tiny checkpoint of a family, made when it is first asked for."""
+    import torch
+
     from model_checkpoints import FAMILIES
 
-    @cache
-    def made(family):
-        folder = FAMILIES[family](tmp_path_factory.mktemp(family))
-        return load_model(f"hf:{folder}", device="cpu", dtype="float32", backend="torch")
+    # Several threads spin longer over models this small than they work.
+    torch.set_num_threads(1)
+    return cache(lambda family: FAMILIES[family](tmp_path_factory.mktemp(family)))
 
-    return made
+
+@pytest.fixture(scope="session")
+def tiny_model(checkpoint):
+    """Return a tiny model of a family with random weights, on torch."""
+    from equipoise.models import load_model
+
+    options = {"device": "cpu", "dtype": "float32", "backend": "torch"}
+    return cache(lambda family: load_model(f"hf:{checkpoint(family)}", **options))
 
 
 @pytest.fixture(scope="session")

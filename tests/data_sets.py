@@ -100,25 +100,15 @@ def dollar_street(folder, each=17):
 
 def social_counterfactuals(folder, sets=20):
     """Parquet files of sets of four pictures of one occupation, in two parts."""
-    rows = [*_counterfactuals(sets)]
-    data = folder / "SocialCounterfactuals" / "data"
-    data.mkdir(parents=True)
+    values = {"race": ("Black", "White"), "gender": ("female", "male")}
+    occupations = ("doctor", "nurse", "farmer", "cook")
+    rows = [
+        row
+        for number in range(sets)
+        for row in _counterfactuals(f"photo_{number}", values, occupations[number % 4], number)
+    ]
     half = len(rows) // 2
-    for part, some in enumerate((rows[:half], rows[half:])):
-        pl.DataFrame(some).write_parquet(data / f"train-{part:05}-of-00002.parquet")
-
-
-def _counterfactuals(sets):
-    for number in range(sets):
-        occupation = ("doctor", "nurse", "farmer", "cook")[number % 4]
-        for place, (race, gender) in enumerate(product(("Black", "White"), ("female", "male"))):
-            yield {
-                "counterfactual_set": f"photo_{number}",
-                "image": {"bytes": picture(number, place), "path": f"{number}_{place}.jpg"},
-                "caption": f"A photo of a {race} {gender} {occupation}",
-                "a1_type": "race", "a1": race, "a2_type": "gender", "a2": gender,
-                "a1a2": f"{race} {gender}",
-            }  # fmt: skip
+    _write_counterfactuals(folder, rows[:half], rows[half:])
 
 
 def social_counterfactuals_in_pairs(folder, sets=3):
@@ -126,20 +116,34 @@ def social_counterfactuals_in_pairs(folder, sets=3):
     kinds = {"race": ("Black", "White"), "gender": ("female", "male"), "physical": ("old", "young")}
     pairs = (("race", "gender"), ("physical", "gender"), ("physical", "race"))
     rows = [
-        {
-            "counterfactual_set": f"{first}_{second}_{occupation}_{number}",
-            "image": {"bytes": picture(number, place, len(first + second)), "path": "x.jpg"},
-            "caption": f"A photo of a {a1} {a2} {occupation}",
-            "a1_type": first, "a1": a1, "a2_type": second, "a2": a2, "a1a2": f"{a1} {a2}",
-        }
-        for first, second in pairs
+        row
+        for pair in pairs
         for occupation in ("doctor", "engineer")
         for number in range(sets)
-        for place, (a1, a2) in enumerate(product(kinds[first], kinds[second]))
+        for row in _counterfactuals(
+            "_".join((*pair, occupation, str(number))),
+            {kind: kinds[kind] for kind in pair}, occupation, number, len("".join(pair)),
+        )
     ]  # fmt: skip
+    _write_counterfactuals(folder, rows)
+
+
+def _counterfactuals(name, values, occupation, number, *seeds):
+    first, second = values
+    for place, (a1, a2) in enumerate(product(*values.values())):
+        yield {
+            "counterfactual_set": name,
+            "image": {"bytes": picture(number, place, *seeds), "path": f"{number}_{place}.jpg"},
+            "caption": f"A photo of a {a1} {a2} {occupation}",
+            "a1_type": first, "a1": a1, "a2_type": second, "a2": a2, "a1a2": f"{a1} {a2}",
+        }  # fmt: skip
+
+
+def _write_counterfactuals(folder, *parts):
     data = folder / "SocialCounterfactuals" / "data"
     data.mkdir(parents=True)
-    pl.DataFrame(rows).write_parquet(data / "train-00000-of-00001.parquet")
+    for part, rows in enumerate(parts):
+        pl.DataFrame(rows).write_parquet(data / f"train-{part:05}-of-{len(parts):05}.parquet")
 
 
 def domain_net(folder, each=14):

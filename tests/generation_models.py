@@ -1,7 +1,6 @@
 """Tiny models for audits of generation: a generator that draws colours, and an encoder of them."""
 
 import hashlib
-from itertools import pairwise
 
 import numpy as np
 
@@ -150,24 +149,3 @@ def scenes(subjects, hues, **generator):
             "resampling": {"replicates": 100},
         }
     )  # fmt: skip
-
-
-def adds_up(result):
-    """Whether the table of stages does: within a row, from row to row, and over kinds of sets."""
-    rows = result.tables["stages"].to_pylist()
-    kinds = {row["attributes"]: [] for row in rows}
-    for row in rows:
-        kinds[row["attributes"]].append(row)
-    for unit in ("sets", "images"):
-        before, lost, after = (f"{unit}_{name}" for name in ("before", "rejected", "after"))
-        for every in kinds.values():
-            if any(row[before] - row[lost] != row[after] for row in every):
-                return False
-            if any(one[after] != two[before] for one, two in pairwise(every)):
-                return False
-        if "all" in kinds:
-            for place, row in enumerate(kinds["all"]):
-                parts = [every[place] for name, every in kinds.items() if name != "all"]
-                if any(sum(one[key] for one in parts) != row[key] for key in (before, after)):
-                    return False
-    return True

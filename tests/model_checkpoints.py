@@ -461,6 +461,32 @@ def onnx(folder):
     return path
 
 
+def graph_of_means(*outputs, sides=(4, 4), channels=3):
+    """A graph whose outputs are the images' mean colours; one of its tensors is an attribute."""
+    import onnx as library
+
+    make, kind = library.helper, library.TensorProto
+    one = make.make_tensor("one", kind.FLOAT, [1], np.ones(1, "<f4").tobytes(), raw=True)
+    nodes = [
+        make.make_node("Cast", ["images"], ["floats"], to=kind.FLOAT),
+        make.make_node("ReduceMean", ["floats", "axes"], ["means"], keepdims=0),
+        make.make_node("Mul", ["means", "weights"], ["weighted"]),
+        make.make_node("Constant", [], ["one"], value=one),
+        *(make.make_node("Mul", ["weighted", "one"], [name]) for name, _ in outputs),
+    ]
+    graph = make.make_graph(
+        nodes,
+        "means",
+        [make.make_tensor_value_info("images", kind.UINT8, ["n", *sides, channels])],
+        [make.make_tensor_value_info(name, kind.FLOAT, shape) for name, shape in outputs],
+        [
+            library.numpy_helper.from_array(np.ones(1, np.float32), "weights"),
+            make.make_tensor("axes", kind.INT64, [2], [1, 2]),
+        ],
+    )
+    return make.make_model(graph, opset_imports=[make.make_opsetid("", 18)], ir_version=9)
+
+
 FAMILIES = {
     made.__name__: made
     for made in (

@@ -1,5 +1,6 @@
 """Small models and pictures for tests of extraction; `python:picture_models:…` names them."""
 
+import io
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -41,6 +42,20 @@ class Means:
 
 def new_means(*, device, dtype):
     return Means()
+
+
+def written(image, kind, **how):
+    """The bytes of a picture in a format."""
+    file = io.BytesIO()
+    image.save(file, kind, **how)
+    return file.getvalue()
+
+
+def turned(orientation):
+    """What a camera says of how it was held."""
+    found = Image.Exif()
+    found[0x0112] = orientation
+    return found
 
 
 def write_pictures(folder, n, *, size=8):

@@ -45,24 +45,14 @@ def flags():
                     yield name, flag
 
 
-@pytest.mark.parametrize("name", [*commands()])
-def test_every_command_has_its_section_in_order(name):
-    assert f"equipoise {name}" in section(CLI, name)
-
-
-def test_the_page_has_no_command_that_is_gone():
+def test_every_command_has_its_section_in_order():
     assert re.findall(r"^## (.+)$", CLI, re.MULTILINE) == [*commands()]
 
 
-@pytest.mark.parametrize(("name", "flag"), [*flags()])
-def test_every_flag_is_documented(name, flag):
-    assert re.search(rf"`{flag}( [A-Z]+)?`", section(CLI, name))
-
-
 @pytest.mark.parametrize("name", [*commands()])
-def test_no_documented_flag_is_gone(name):
+def test_flags_are_those_of_its_section(name):
     documented = set(re.findall(r"`(--[a-z-]+)(?: [A-Z]+)?`", section(CLI, name)))
-    assert documented <= {flag for command, flag in flags() if command == name}
+    assert documented == {flag for command, flag in flags() if command == name}
 
 
 METRICS = {

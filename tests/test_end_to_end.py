@@ -1,12 +1,10 @@
 """What a user is promised of a whole run: no network, the same bytes whatever the threads."""
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import polars as pl
 import pytest
+
+from alone import alone
 
 CONFIG = """
 audit: predictions
@@ -36,7 +34,8 @@ sys.exit(run(sys.argv[1:]))
 
 
 @pytest.fixture
-def tables(tmp_path):
+def tables(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     rng, n, kinds = np.random.default_rng(5), 600, ["cat", "dog", "owl"]
     table = pl.DataFrame({
         "id": [f"i{index}" for index in range(n)], "kind": rng.choice(kinds, n),
@@ -51,18 +50,6 @@ def tables(tmp_path):
     return tmp_path
 
 
-def equipoise(folder, *arguments, **environment):
-    return subprocess.run(
-        [sys.executable, "-c", GUARD, *arguments],
-        cwd=folder,
-        env=os.environ | environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-
-
 def test_no_command_opens_a_socket(tables):
     for arguments in (
         ("plan", "audit.yaml"),
@@ -72,7 +59,7 @@ def test_no_command_opens_a_socket(tables):
         ("check", "run"),
         ("metrics", "skewsize"),
     ):
-        done = equipoise(tables, *arguments)
+        done = alone(GUARD, *arguments)
         assert done.returncode == 0, f"{arguments}: {done.stderr}"
     assert (tables / "comparison" / "report.html").stat().st_size > 10_000
 
@@ -80,9 +67,8 @@ def test_no_command_opens_a_socket(tables):
 def test_findings_have_the_same_bytes_with_one_thread_and_with_two(tables):
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "POLARS_MAX_THREADS", "ARROW_NUM_THREADS")
     for threads in ("1", "2"):
-        done = equipoise(
-            tables, "audit", "audit.yaml", "--out", f"run{threads}", **dict.fromkeys(names, threads)
-        )
+        limits = dict.fromkeys(names, threads)
+        done = alone(GUARD, "audit", "audit.yaml", "--out", f"run{threads}", **limits)
         assert done.returncode == 0, done.stderr
     for file in ("findings.parquet", "findings.json", "tables/classes.parquet"):
         assert (tables / "run1" / file).read_bytes() == (tables / "run2" / file).read_bytes()

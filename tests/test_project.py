@@ -78,11 +78,11 @@ def test_no_file_names(what):
 
 def code_lines(node):
     """Lines of a function without its docstring: a public one is asked for six sections of it."""
-    lines = (node.end_lineno or node.lineno) - node.lineno + 1
-    first = node.body[0]
+    lines = node.end_lineno - node.lineno + 1
     if ast.get_docstring(node) is None:
         return lines
-    return lines - ((first.end_lineno or first.lineno) - first.lineno + 1)
+    first = node.body[0]
+    return lines - (first.end_lineno - first.lineno + 1)
 
 
 def test_functions_are_short():

@@ -1,6 +1,5 @@
 """Ends of a command that it can't report itself: its model exits, crashes or hangs."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -9,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from alone import alone, environment
 from picture_models import write_pictures
 
 MODEL = """
@@ -16,7 +16,7 @@ import os, signal, sys, time
 import numpy as np
 from equipoise.models import ModelInfo
 
-def exits(): sys.exit({code})
+def exits(): sys.exit(0)
 def leaves(): os._exit(0)
 def crashes(): os.abort()
 def hangs():
@@ -31,7 +31,6 @@ class Own:
         return np.zeros((len(texts), 2), np.float32)
 
 def make(device, dtype): return Own()
-def eager(device, dtype): {act}()
 """
 CONFIG = """
 audit: diversity
@@ -39,28 +38,27 @@ data:
   images: {table: images.csv, id: image_id, path: file, root: pictures}
   sets: [kind]
 models:
-  m: {model: "python:odd:FACTORY"}
+  m: {model: "python:odd:make"}
 resampling: {replicates: 50, permutations: 100}
 """
 
 
-def project(folder, act, factory="make"):
-    """Write a small audit of a model that does something odd, and return its environment."""
+def project(folder, act):
+    """Write a small audit of a model that does something odd."""
     write_pictures(folder / "pictures", 24)
     names = [f"{place:05d}" for place in range(24)]
     rows = [f"{name},{name}.png,{'ab'[place % 2]}" for place, name in enumerate(names)]
     (folder / "images.csv").write_text("image_id,file,kind\n" + "\n".join(rows) + "\n")
-    (folder / "odd.py").write_text(MODEL.format(act=act, code=0))
-    (folder / "c.yaml").write_text(CONFIG.replace("FACTORY", factory))
-    source = Path(__file__).resolve().parents[2] / "src"
-    return os.environ | {"PYTHONPATH": os.pathsep.join([str(source), str(folder)])}
+    (folder / "odd.py").write_text(MODEL.format(act=act))
+    (folder / "c.yaml").write_text(CONFIG)
 
 
-def started(folder, environment):
+def started(folder, act):
+    project(folder, act)
     return subprocess.Popen(
         [sys.executable, "-m", "equipoise", "audit", "c.yaml", "--out", "run"],
         cwd=folder,
-        env=environment,
+        env=environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -71,15 +69,15 @@ LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the gua
 
 
 @pytest.mark.parametrize(
-    ("act", "factory", "named"),
+    ("act", "named"),
     [
-        ("exits", "make", "SystemExit: 0"),
-        pytest.param("leaves", "make", "from within (exit code 0)", marks=LINUX),
-        pytest.param("crashes", "make", "by SIGABRT", marks=LINUX),
+        ("exits", "SystemExit: 0"),
+        pytest.param("leaves", "from within (exit code 0)", marks=LINUX),
+        pytest.param("crashes", "by SIGABRT", marks=LINUX),
     ],
 )
-def test_a_model_that_ends_the_command_is_an_error(act, factory, named, tmp_path):
-    with started(tmp_path, project(tmp_path, act, factory)) as process:
+def test_a_model_that_ends_the_command_is_an_error(act, named, tmp_path):
+    with started(tmp_path, act) as process:
         out, err = process.communicate(timeout=120)
     errors = [line for line in err.splitlines() if line.startswith("error: ")]
     assert (process.returncode, out, len(errors)) == (2, "", 1), err
@@ -88,8 +86,7 @@ def test_a_model_that_ends_the_command_is_an_error(act, factory, named, tmp_path
 
 @LINUX
 def test_a_model_that_hangs_is_interrupted(tmp_path):
-    with started(tmp_path, project(tmp_path, "hangs")) as process:
-        assert process.stderr is not None
+    with started(tmp_path, "hangs") as process:
         while "hangs" not in process.stderr.readline():
             assert process.poll() is None
         process.send_signal(signal.SIGINT)
@@ -121,9 +118,7 @@ sys.exit(guarded(work))
     ],
 )
 def test_only_an_end_without_a_word_is_reported(work, code, errors):
-    done = subprocess.run(
-        [sys.executable, "-c", GUARDED.format(work)], capture_output=True, text=True, check=False
-    )
+    done = alone(GUARDED.format(work))
     assert (done.returncode, done.stderr.count("error: ")) == (code, errors)
 
 
@@ -132,15 +127,11 @@ def test_the_command_ends_with_the_process_that_was_started():
     with subprocess.Popen(
         [sys.executable, "-c", GUARDED.format("time.sleep(60)")], stdout=subprocess.PIPE, text=True
     ) as process:
-        assert process.stdout is not None
         inner = int(process.stdout.readline())
         process.kill()
     for _ in range(100):
-        if not Path(f"/proc/{inner}").exists() or _is_zombie(inner):
+        state = Path(f"/proc/{inner}/stat")
+        if not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z":
             return
         time.sleep(0.1)
     pytest.fail("the command outlived its parent")
-
-
-def _is_zombie(number):
-    return Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] == "Z"

@@ -7,17 +7,12 @@ import pytest
 from PIL import Image, ImageOps
 
 from equipoise.evidence import Decoding, ImageError, decode
+from picture_models import turned, written
 
 CORNERS = np.array(
     [[[255, 0, 0], [0, 255, 0], [0, 0, 255]], [[255, 255, 0], [0, 255, 255], [9, 9, 9]]], np.uint8
 )
 """2 × 3 pixels, each of another colour, so that any turn shows."""
-
-
-def written(image, kind, **more):
-    file = io.BytesIO()
-    image.save(file, kind, **more)
-    return file.getvalue()
 
 
 def refusal(data, *how, **more):
@@ -26,17 +21,11 @@ def refusal(data, *how, **more):
     return caught.value.reason
 
 
-def exif(orientation):
-    found = Image.Exif()
-    found[0x0112] = orientation
-    return found
-
-
 @pytest.mark.parametrize("orientation", range(1, 9))
 @pytest.mark.parametrize("kind", ["PNG", "TIFF", "WEBP"])
 def test_a_picture_is_turned_as_its_camera_was(kind, orientation):
     more = {"lossless": True} if kind == "WEBP" else {}
-    data = written(Image.fromarray(CORNERS), kind, exif=exif(orientation), **more)
+    data = written(Image.fromarray(CORNERS), kind, exif=turned(orientation), **more)
     upright = np.asarray(ImageOps.exif_transpose(Image.open(io.BytesIO(data))))
     np.testing.assert_array_equal(decode(data), upright)
     box = (0, 1, 2, 2)

@@ -1,21 +1,18 @@
 """The same extraction on a Ray cluster of two local nodes; in processes of their own."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-import equipoise
+from alone import alone
 from equipoise.evidence import extract_embeddings, pictures_in_folder
+from equipoise.planted.scenes.embed import WEIGHTS
 from picture_models import write_pictures
 
-HERE = Path(__file__).parent.parent
-CLIP = f"hf:{Path(equipoise.__file__).parent}/planted/scenes/weights/clip-biased"
+CLIP = f"hf:{WEIGHTS}/clip-biased"
 
 PROGRAM = """
 import json, os, sys
@@ -80,21 +77,10 @@ def photos(tmp_path_factory):
 @pytest.fixture(scope="module")
 def told(photos):
     store = photos.parent / "store"
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, photos, store, CLIP],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=HERE,
-        env=os.environ | {"RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0", "PYTHONPATH": _path()},
-    )
+    done = alone(PROGRAM, photos, store, CLIP, RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO="0")
     lines = [line for line in done.stdout.splitlines() if line.startswith("said ")]
     assert lines, done.stderr
     return json.loads(lines[0].removeprefix("said "))
-
-
-def _path():
-    return os.pathsep.join([str(HERE), str(Path(equipoise.__file__).parent.parent)])
 
 
 @pytest.fixture(scope="module")

@@ -6,10 +6,10 @@ import sys
 import numpy as np
 import pytest
 from PIL import Image, ImageOps
-from PIL.Image import Exif
 
 from equipoise.core.errors import MissingExtraError
 from equipoise.evidence import ImageError, decode
+from picture_models import turned, written
 
 CROP = np.array([8, 16, 200, 120])
 
@@ -24,16 +24,8 @@ def photo(seed=0, height=240, width=320):
     return Image.fromarray(levels.clip(0, 255).astype(np.uint8))
 
 
-def written(image, **more):
-    file = io.BytesIO()
-    image.save(file, "JPEG", **({"quality": 85} | more))
-    return file.getvalue()
-
-
-def turned(orientation):
-    found = Exif()
-    found[0x0112] = orientation
-    return found
+def jpeg(image, **more):
+    return written(image, "JPEG", **({"quality": 85} | more))
 
 
 KINDS = {
@@ -54,7 +46,7 @@ def made(kind, image=None):
     """A sound picture of a kind, and what is to be cut out of it."""
     how = dict(KINDS[kind])
     crop, mode = how.pop("crop", None), how.pop("mode", "RGB")
-    return written((image or photo()).convert(mode), **how), crop
+    return jpeg((image or photo()).convert(mode), **how), crop
 
 
 def by_pillow(data, crop=None):
@@ -114,9 +106,7 @@ def test_what_moves_no_pixel_is_taken(kind):
 
 
 def test_the_first_of_several_pictures_is_taken():
-    file = io.BytesIO()
-    photo().save(file, "MPO", save_all=True, append_images=[photo(1)], quality=85)
-    both = file.getvalue()
+    both = written(photo(), "MPO", save_all=True, append_images=[photo(1)], quality=85)
     np.testing.assert_array_equal(decode(both), by_pillow(both))
     with pytest.raises(ImageError):
         decode(lying(both, height=-64))
@@ -143,11 +133,11 @@ SLIPS = {
 
 @pytest.mark.parametrize("slip", SLIPS)
 def test_slips_of_the_header_that_move_no_pixel_are_taken(slip):
-    data = written(photo())
+    data = jpeg(photo())
     np.testing.assert_array_equal(decode(SLIPS[slip](data)), by_pillow(data))
 
 
 def test_a_jpeg_needs_the_strict_decoder(monkeypatch):
     monkeypatch.setitem(sys.modules, "simplejpeg", None)
     with pytest.raises(MissingExtraError, match="simplejpeg"):
-        decode(written(photo()))
+        decode(jpeg(photo()))

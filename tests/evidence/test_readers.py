@@ -7,7 +7,7 @@ from contextlib import closing
 
 import pytest
 
-from alone import HERE
+from alone import environment
 from equipoise.evidence import extract_embeddings, pictures_in_folder
 from equipoise.evidence.working import Readers, StoppedError
 from picture_models import Means
@@ -73,7 +73,7 @@ def test_a_file_that_never_answers_holds_up_no_interrupt(photos, store, again):
     if again:
         extract_embeddings(pictures_in_folder(photos), Means(), store, part=4)
     call = [sys.executable, "-c", BLOCKED, str(photos), str(store)]
-    with subprocess.Popen(call, stdout=subprocess.PIPE, text=True, cwd=HERE) as process:
+    with subprocess.Popen(call, stdout=subprocess.PIPE, text=True, env=environment()) as process:
         try:
             assert process.stdout.readline() == "blocked\n"
             time.sleep(0.5)

@@ -1,36 +1,16 @@
 """Zero-shot with real model classes: the probabilities are those of the library's own call."""
 
-from functools import cache
-
 import numpy as np
 import pytest
+import torch
+import transformers
+from PIL import Image
 
 from equipoise.evidence import activation_of, embed_classes, prompts, zero_shot
-from equipoise.models import load_model
-from model_checkpoints import FAMILIES, images
-
-torch = pytest.importorskip("torch", reason="could not import torch")
-transformers = pytest.importorskip("transformers", reason="could not import transformers")
-Image = pytest.importorskip("PIL.Image", reason="could not import pillow")
+from model_checkpoints import images
 
 CLASSES = ("doctor", "nurse", "person", "woman")
 ACTIVATIONS = {"clip": "softmax", "siglip": "sigmoid"}
-
-
-@pytest.fixture(scope="module", params=ACTIVATIONS)
-def family(request):
-    return str(request.param)
-
-
-@pytest.fixture(scope="module")
-def folder(family, tmp_path_factory):
-    return FAMILIES[family](tmp_path_factory.mktemp(family))
-
-
-@cache
-def loaded(folder):
-    torch.set_num_threads(1)
-    return load_model(f"hf:{folder}", device="cpu")
 
 
 def own(folder, family):
@@ -50,9 +30,9 @@ def own(folder, family):
     return made.numpy()
 
 
-def test_probabilities_are_the_librarys_own(folder, family, tmp_path):
-    model = loaded(folder)
-    expected = own(folder, family)
+@pytest.mark.parametrize("family", ACTIVATIONS)
+def test_probabilities_are_the_librarys_own(family, checkpoint, tiny_model, tmp_path):
+    model, expected = tiny_model(family), own(checkpoint(family), family)
     classes, texts = embed_classes(prompts(CLASSES), model, tmp_path)
     activation = activation_of(texts.info)
     assert activation == ACTIVATIONS[family]

@@ -1,6 +1,8 @@
 """Trend and gender difference of similarities to words: the source, planted shifts, bad input."""
 
+import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,9 +10,9 @@ import pytest
 from equipoise.core.errors import InputError
 from equipoise.metrics import ImageSimilarities, gender_difference, trend
 from equipoise.stats.resampling import Bootstrap, Permutation
-from mandal_tables import A2
 
 # Mandal 2024, Table A.2: mean similarities of images of men and women from nine regions.
+A2 = json.loads((Path(__file__).parent / "goldens" / "mandal_a2.json").read_text())
 WORDS = A2["positive"], A2["negative"]
 LISTS = ["good", "kind"], ["bad", "sly"]
 FEW = Bootstrap(replicates=200, permutations=200)

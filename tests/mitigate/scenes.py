@@ -22,13 +22,9 @@ def sets(seed=11, per_subject=1):
 
 
 def training(images=True):
-    every = sets() if images else None
-    return Training(
-        tuple(TEXTS[name] for name in LEARNED),
-        tuple(TEXTS[name] for name in WATCHED),
-        None if every is None else every.of(LEARNED),
-        None if every is None else every.of(WATCHED),
-    )
+    sides = (LEARNED, WATCHED)
+    texts = (tuple(TEXTS[name] for name in side) for side in sides)
+    return Training(*texts, *(sets().of(side) if images else None for side in sides))
 
 
 def test_data():

@@ -1,18 +1,13 @@
 """A training that is killed goes on, and ends in the same weights."""
 
-import os
 import signal
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
+from alone import alone
 from equipoise.core.errors import RunError
 from equipoise.mitigate import Contrastive, TextDistillation
 from mitigate.scenes import base, same, training, weights
-
-TESTS = Path(__file__).parents[1]
 
 KILLED = """
 import os, signal, sys
@@ -39,14 +34,8 @@ SHORT = TextDistillation(steps=4, learning_rate=3e-4, kept=8, look_every=1)
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.name)
 def test_kill_and_resume_give_the_same_weights(recipe, tmp_path):
-    search = os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])
-    done = subprocess.run(
-        [sys.executable, "-c", KILLED.format(recipe=recipe), str(tmp_path / "killed")],
-        env=os.environ | {"PYTHONPATH": search},
-        capture_output=True,
-        check=False,
-    )
-    assert done.returncode == -signal.SIGKILL, done.stderr.decode()
+    done = alone(KILLED.format(recipe=recipe), tmp_path / "killed")
+    assert done.returncode == -signal.SIGKILL, done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["killed.training"]
     seen = []
     recipe.fit(

@@ -14,7 +14,7 @@ from equipoise.mitigate.page import (
     conclusions,
     price,
 )
-from equipoise.report.blocks import Chart, Grid, Table
+from equipoise.report.blocks import Grid, Table
 from equipoise.report.rendering import render
 from report.synthetic import augmentation as experiment
 from report.synthetic import finding
@@ -44,7 +44,6 @@ def result(*rows):
 
 
 def blocks(section, kind):
-    assert section is not None
     return [block for block in section.blocks if isinstance(block, kind)]
 
 
@@ -60,7 +59,6 @@ def test_what_was_lowered_lies_over_what_it_cost(change, place):
         assert not grids
         return
     (chart,) = grids[0].charts
-    assert isinstance(chart, Chart)
     assert chart.title == "NDKL, hue"
     (mark,) = chart.rows
     assert (mark["x"], mark["y"]) == (pytest.approx(place), -1.0)

@@ -16,7 +16,7 @@ from equipoise.mitigate import (
 from equipoise.mitigate.directions import ensemble_of, group_directions
 from equipoise.mitigate.measuring import queries_of
 from equipoise.mitigate.sets import SubjectTexts
-from equipoise.models import DualEncoder, load_model
+from equipoise.models import load_model
 from equipoise.models.wrapped import unit_vectors
 from mitigate.scenes import LEARNED, TEXTS, WITHHELD, sets, training, weights
 
@@ -36,7 +36,6 @@ def test_a_recipe_gives_another_model_that_its_name_opens(recipe, clip, tmp_path
     image, prompt = sets().images[:1], TEXTS[WITHHELD[0]].neutral[:1]
     before = clip.embed_images(image), clip.embed_texts(prompt)
     made = recipe.fit(clip, training(), tmp_path / "made", seed=3)
-    assert isinstance(made, DualEncoder)
     assert made.info.key != clip.info.key
     again = load_model(made.info.name, device="cpu", dtype="float32")
     assert again.info.key == made.info.key

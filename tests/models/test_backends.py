@@ -1,14 +1,12 @@
 """What runs the tower for images: OpenVINO and ONNX Runtime give what torch gives."""
 
-import os
-import subprocess
-import sys
 from importlib.util import find_spec
 
 import numpy as np
 import pytest
 import torch
 
+from alone import alone
 from equipoise.core.errors import MissingExtraError, ModelError
 from equipoise.models import load_model, openvino, runtimes, towers
 from equipoise.models.registry import Options
@@ -191,11 +189,9 @@ print(*(name for name in sys.modules if name == "openvino_telemetry"))
 )
 def test_nothing_is_reported_to_anyone(before, loaded, checkpoint, tmp_path):
     """Nothing in the home folder forbids it; still no socket is opened and no file is left."""
-    assert find_spec("openvino_telemetry") is not None
-    done = run_alone(
-        TELEMETRY.format(before=before) + LOADED.format(folder=checkpoint("clip")),
-        tmp_path,
-    )
+    assert find_spec("openvino_telemetry")
+    code = TELEMETRY.format(before=before) + LOADED.format(folder=checkpoint("clip"))
+    done = alone(code, HOME=str(tmp_path), CI="")
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == loaded
     assert "a socket was opened" not in done.stderr
@@ -204,7 +200,7 @@ def test_nothing_is_reported_to_anyone(before, loaded, checkpoint, tmp_path):
 
 def test_a_plain_import_would_report(tmp_path):
     """The test above can fail."""
-    done = run_alone(TELEMETRY.format(before="import openvino"), tmp_path)
+    done = alone(TELEMETRY.format(before="import openvino"), HOME=str(tmp_path), CI="")
     assert "a socket was opened" in done.stderr
     assert (tmp_path / "intel").is_dir()
 
@@ -228,16 +224,5 @@ except KeyboardInterrupt:
 
 def test_an_interrupt_is_no_crash_after_models_were_let_go(checkpoint, tmp_path):
     """Each core of OpenVINO lends this thread a stack for signals; two ended with that of one."""
-    done = run_alone(INTERRUPTED.format(folder=checkpoint("clip")), tmp_path)
+    done = alone(INTERRUPTED.format(folder=checkpoint("clip")), HOME=str(tmp_path), CI="")
     assert (done.returncode, done.stdout) == (0, "interrupted\n"), done.stderr
-
-
-def run_alone(code, home):
-    """Run code in a process of its own, whose home folder is empty."""
-    return subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "HOME": str(home), "CI": ""},
-        check=False,
-    )

@@ -14,12 +14,8 @@ CLASSES = {
 }
 
 
-def square(image):
-    """Whether an image is near enough to a square for BridgeTower's image processor."""
-    return max(image.shape[:2]) / min(image.shape[:2]) < 1.66
-
-
-IMAGES = [image for image in images() if square(image)]
+# Near enough to a square for BridgeTower's image processor.
+IMAGES = [image for image in images() if max(image.shape[:2]) / min(image.shape[:2]) < 1.66]
 
 
 @pytest.fixture(params=CLASSES, scope="module")

@@ -18,7 +18,7 @@ from equipoise.core.errors import ModelError
 from equipoise.evidence.working import RunOptions
 from equipoise.models import Sampling, load_generator, load_model
 from equipoise.models.onnx import load_onnx_classifier
-from model_checkpoints import images
+from model_checkpoints import graph_of_means, images
 
 IN_OPEN = 0x20
 EVENT = struct.Struct("iIII")
@@ -64,16 +64,15 @@ def changed(path):
     path.write_bytes(data)
 
 
-def hf(family, checkpoint, folder):
-    """A copy of a checkpoint of transformers."""
+def copied(family, checkpoint, folder):
     shutil.copytree(checkpoint(family), folder, dirs_exist_ok=True)
-    return f"hf:{folder}"
+    return f"{family if family in ('open_clip', 'timm') else 'hf'}:{folder}"
 
 
 def sharded(checkpoint, folder):
     import transformers
 
-    name = hf("clip", checkpoint, folder)
+    name = copied("clip", checkpoint, folder)
     (folder / "model.safetensors").unlink()
     whole = transformers.CLIPModel.from_pretrained(checkpoint("clip"))
     whole.save_pretrained(folder, max_shard_size="50KB")
@@ -81,55 +80,25 @@ def sharded(checkpoint, folder):
 
 
 def templated(checkpoint, folder):
-    name = hf("llava", checkpoint, folder)
+    name = copied("llava", checkpoint, folder)
     (folder / "additional_chat_templates").mkdir()
     (folder / "additional_chat_templates" / "tools.jinja").write_text("{{ messages }}")
     return name
-
-
-def of_library(library, checkpoint, folder):
-    shutil.copytree(checkpoint(library), folder, dirs_exist_ok=True)
-    return f"{library}:{folder}"
 
 
 def onnx(_, folder):
     import onnx as library
 
     library.save(
-        graph(library),
+        graph_of_means(("scores", ["n", 3]), sides=(3, 5)),
         folder / "model.onnx",
         save_as_external_data=True,
         all_tensors_to_one_file=False,
         size_threshold=0,
         convert_attribute=True,
     )
-    (folder / "model.labels.txt").write_text("doctor\nnurse\n")
+    (folder / "model.labels.txt").write_text("doctor\nnurse\ncook\n")
     return f"onnx:{folder / 'model.onnx'}"
-
-
-def graph(library):
-    """From images to the softmax of two sums of their colours; one tensor is an attribute."""
-    make, kind = library.helper, library.TensorProto
-    weights = np.linspace(-1, 1, 6, dtype=np.float32).reshape(3, 2)
-    one = make.make_tensor("one", kind.FLOAT, [1], np.array([0.5], "<f4").tobytes(), raw=True)
-    tensors = [library.numpy_helper.from_array(weights, "weights")]
-    tensors += [make.make_tensor("sides", kind.INT64, [2], [1, 2])]
-    nodes = [
-        make.make_node("Cast", ["images"], ["floats"], to=kind.FLOAT),
-        make.make_node("ReduceMean", ["floats", "sides"], ["means"], keepdims=0),
-        make.make_node("MatMul", ["means", "weights"], ["sums"]),
-        make.make_node("Constant", [], ["scale"], value=one),
-        make.make_node("Mul", ["sums", "scale"], ["logits"]),
-        make.make_node("Softmax", ["logits"], ["scores"]),
-    ]
-    made = make.make_graph(
-        nodes,
-        "sums",
-        [make.make_tensor_value_info("images", kind.UINT8, ["n", 3, 5, 3])],
-        [make.make_tensor_value_info("scores", kind.FLOAT, ["n", 2])],
-        tensors,
-    )
-    return make.make_model(made, opset_imports=[make.make_opsetid("", 18)], ir_version=9)
 
 
 PLAIN = """
@@ -170,7 +139,7 @@ def python(_, folder):
 def wrapped(checkpoint, folder):
     from equipoise.models.wrapped import Wrapping, save_wrapped
 
-    base = load_model(hf("clip", checkpoint, folder / "base"), device="cpu")
+    base = load_model(copied("clip", checkpoint, folder / "base"), device="cpu")
     (folder / "fitted").mkdir()
     save_wrapped(folder / "fitted", base.info, Wrapping(transform=np.eye(24, dtype=np.float32)))
     return f"equipoise:{folder / 'fitted'}"
@@ -179,7 +148,7 @@ def wrapped(checkpoint, folder):
 def edited(checkpoint, folder):
     from equipoise.models.edits import LayerEdit, UnitEdit
 
-    base = load_model(hf("vit", checkpoint, folder / "base"), device="cpu")
+    base = load_model(copied("vit", checkpoint, folder / "base"), device="cpu")
     units = LayerEdit("classifier", -1, (1,), (0,), (0.25,), (1.0,))
     edit = UnitEdit(base.info.name, None, base.info.weights_sha256, "clamp", (units,))
     edit.write(folder / "units.json")
@@ -193,8 +162,10 @@ def diffusers(_, folder):
 
 
 ADAPTERS = {
-    **{family: partial(hf, family) for family in ("clip", "blip_matching", "vit")},
-    **{library: partial(of_library, library) for library in ("open_clip", "timm")},
+    **{
+        family: partial(copied, family)
+        for family in ("clip", "blip_matching", "vit", "open_clip", "timm")
+    },
     **{
         one.__name__: one
         for one in (
@@ -254,7 +225,7 @@ def test_a_changed_file_changes_the_key_or_is_refused(adapter, checkpoint, folde
 def test_weights_outside_the_folder_of_a_graph_are_refused(at, folder):
     import onnx as library
 
-    model = graph(library)
+    model = graph_of_means(("scores", ["n", 3]))
     tensor = model.graph.initializer[0]
     library.external_data_helper.set_external_data(tensor, at)
     tensor.ClearField("raw_data")
@@ -263,12 +234,12 @@ def test_weights_outside_the_folder_of_a_graph_are_refused(at, folder):
     path = folder / "inner" / "model.onnx"
     path.write_bytes(model.SerializeToString())
     with pytest.raises(ModelError, match="outside its folder|there is no such file"):
-        load_onnx_classifier(path, ["a", "b"])
+        load_onnx_classifier(path, ["a", "b", "c"])
 
 
 @pytest.mark.parametrize("how", ["config", "adapter"])
 def test_a_checkpoint_that_names_other_weights_is_refused(how, checkpoint, folder):
-    name = hf("vit", checkpoint, folder)
+    name = copied("vit", checkpoint, folder)
     if how == "adapter":
         (folder / "adapter_config.json").write_text("{}")
     else:

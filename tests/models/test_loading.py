@@ -1,15 +1,14 @@
 """Names of models: what each prefix loads, and what is said where it cannot."""
 
 import importlib
-import subprocess
 import sys
 from types import SimpleNamespace
-from typing import cast
 
 import pytest
 
+from alone import alone
 from equipoise.core.errors import MissingExtraError, ModelError
-from equipoise.models import ModelInfo, load_model
+from equipoise.models import load_model
 from equipoise.models.info import sha256_of
 from equipoise.models.runtimes import Placement, place
 
@@ -44,7 +43,7 @@ def test_naming_a_model_loads_no_library():
         "sys.exit(bool({'torch', 'transformers', 'PIL', 'timm', 'open_clip', 'onnxruntime',"
         " 'huggingface_hub'} & set(sys.modules)))"
     )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    assert alone(code).returncode == 0
 
 
 class TestPlacement:
@@ -167,7 +166,7 @@ def test_the_code_of_a_factory_and_a_declared_revision_key_evidence(tmp_path):
         sys.modules.pop("own_models", None)
         importlib.invalidate_caches()
         model = load_model("python:own_models:make", device="cpu", revision=revision)
-        return cast(ModelInfo, model.info)
+        return model.info
 
     first, told = made(), made("two")
     assert first.files == {"own_models (source)": sha256_of(tmp_path / "own_models.py")}

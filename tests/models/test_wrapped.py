@@ -24,26 +24,22 @@ from equipoise.planted.scenes.embed import WEIGHTS
 ENSEMBLE = Ensemble((Rule("a {}", ("a red {}", "a blue {}")), Rule("a photo", ("red",))), ("red",))
 
 
-@pytest.fixture(scope="module")
-def project(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("project")
-    shutil.copytree(WEIGHTS / "clip-null", folder / "clip")
-    return folder
-
-
 @pytest.fixture
-def made(project, tmp_path):
-    shutil.copytree(project, tmp_path / "here")
+def made(tmp_path):
     folder = tmp_path / "here" / "wrapped"
-    folder.mkdir()
-    base = load_model(f"hf:{tmp_path / 'here' / 'clip'}", device="cpu")
+    folder.mkdir(parents=True)
+    shutil.copytree(WEIGHTS / "clip-null", folder.parent / "clip")
     transform = np.eye(64, dtype=np.float32) / 2
-    save_wrapped(folder, base.info, Wrapping(ENSEMBLE, transform, ("texts",), ("blue",)))
+    save_wrapped(folder, base_of(folder).info, Wrapping(ENSEMBLE, transform, ("texts",), ("blue",)))
     return folder
 
 
 def load(folder, **options):
     return load_model(f"equipoise:{folder}", device="cpu", **options)
+
+
+def base_of(folder):
+    return load_model(f"hf:{folder.parent / 'clip'}", device="cpu")
 
 
 def change(folder, **values):
@@ -81,7 +77,7 @@ def test_a_base_that_cannot_be_loaded_is_named_with_the_folder(made):
 
 
 def test_texts_are_said_and_transformed(made):
-    model, base = load(made), load_model(f"hf:{made.parent / 'clip'}", device="cpu")
+    model, base = load(made), base_of(made)
     found = model.embed_texts(["a star", "a red star", "blue bars", "star"])
     plain = base.embed_texts(["a red star", "a blue star", "star", "blue bars"]).astype(np.float64)
     unit = plain[:2] / np.linalg.norm(plain[:2], axis=1, keepdims=True)
@@ -172,13 +168,12 @@ def matched():
 def matching(made):
     folder = made.parent / "matched"
     folder.mkdir()
-    base = load_model(f"hf:{made.parent / 'clip'}", device="cpu")
-    save_wrapped(folder, base.info, Wrapping(applied_to=(), matching=matched()))
+    save_wrapped(folder, base_of(made).info, Wrapping(applied_to=(), matching=matched()))
     return folder
 
 
 def test_a_matching_comes_back_with_its_dimension_and_scale(matching):
-    model, base = load(matching), load_model(f"hf:{matching.parent / 'clip'}", device="cpu")
+    model, base = load(matching), base_of(matching)
     assert model.info.dimension == matched().dimension == 64 * 4 + 1
     assert model.info.scale == pytest.approx(base.info.scale * matched().stretch)
     assert model.info.key != base.info.key

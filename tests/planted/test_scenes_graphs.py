@@ -15,7 +15,7 @@ def block(language, word):
         rf"^```{language}\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
     )
     (found,) = [one for one in blocks if word in one]
-    return str(found)
+    return found
 
 
 def test_the_audit_of_the_page_runs(tmp_path, monkeypatch):

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+from transformers import CLIPModel
 
 from equipoise.planted.scenes.embed import WEIGHTS
 from tools.planted import clips, networks, scenes
@@ -17,17 +19,12 @@ CLIP = ClipRecipe(images=96, batch_size=32, steps=3, more_steps=2, warm_up=1, se
 CLASSIFIER = ClassifierRecipe(images=64, batch_size=16, cnn_steps=3, vit_steps=3)
 
 
-@pytest.fixture
-def torch():
-    torch = pytest.importorskip("torch", reason="could not import torch")
-    pytest.importorskip("transformers", reason="could not import transformers")
-    torch.set_num_threads(1)
-    return torch
+# Threads of several test processes that share cores wait for each other most of the time.
+torch.set_num_threads(1)
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning")
-def test_training_writes_every_model_and_its_record(torch, tmp_path):
-    pytest.importorskip("onnx")
+def test_training_writes_every_model_and_its_record(tmp_path):
     scenes.train(tmp_path, scenes.PARTS, CLIP, CLASSIFIER)
     made = {path.relative_to(tmp_path) for path in tmp_path.rglob("*") if path.is_file()}
     shipped = {path.relative_to(WEIGHTS) for path in WEIGHTS.rglob("*") if path.is_file()}
@@ -41,9 +38,7 @@ def test_training_writes_every_model_and_its_record(torch, tmp_path):
     assert [*record["clip"]] == [*ours["clip"]]
 
 
-def test_settling_goes_on_from_what_was_written_and_leaves_the_text_tower(torch, tmp_path):
-    from transformers import CLIPModel
-
+def test_settling_goes_on_from_what_was_written_and_leaves_the_text_tower(tmp_path):
     written = []
     clips.train_clips(tmp_path, ["null"], CLIP)
     for _ in range(2):
@@ -55,7 +50,7 @@ def test_settling_goes_on_from_what_was_written_and_leaves_the_text_tower(torch,
         assert same == (name.startswith("text_model") or "position_ids" in name), name
 
 
-def test_the_loss_is_that_of_the_library(torch):
+def test_the_loss_is_that_of_the_library():
     torch.manual_seed(0)
     model = networks.build_clip(len(networks.build_tokenizer())).eval()
     tokens, mask = (torch.from_numpy(one) for one in clips.token_rows())

@@ -5,6 +5,8 @@ from functools import cache
 
 import numpy as np
 import pytest
+import torch
+import transformers
 
 from equipoise.planted.scenes import embed, measure
 from equipoise.planted.scenes.embed import CLIPS, WEIGHTS
@@ -21,9 +23,6 @@ from tools.planted.measures import (
 )
 from tools.planted.scenes import FILE, SETS_PER_SUBJECT, TEST_SEED, classifier_found
 from tools.planted.worlds import all_captions
-
-torch = pytest.importorskip("torch", reason="could not import torch")
-transformers = pytest.importorskip("transformers", reason="could not import transformers")
 
 # Threads of several test processes that share cores wait for each other most of the time.
 torch.set_num_threads(1)

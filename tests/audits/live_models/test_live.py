@@ -4,13 +4,12 @@ import gc
 import json
 import shutil
 import signal
-import subprocess
-import sys
 import weakref
 from pathlib import Path
 
 import pytest
 
+from alone import alone
 from audits.live_models.worlds import diversity, retrieval, written
 from equipoise import audits
 from equipoise.cli.app import run
@@ -57,10 +56,7 @@ def test_a_stopped_run_says_that_it_goes_on_and_does(number, code, world):
     path = written(world, retrieval() | {"extraction": {"part": 8}})
     arguments = ["audit", str(path), "--out", str(world / "run")]
     # In a process of its own, as a user's: what other tests loaded has handlers of its own.
-    done = subprocess.run(
-        [sys.executable, "-c", STOPPED, str(world), str(int(number)), *arguments],
-        capture_output=True, text=True, check=False, timeout=300,
-    )  # fmt: skip
+    done = alone(STOPPED, world, int(number), *arguments)
     assert done.returncode == code, done.stderr
     assert done.stderr.endswith(
         f"interrupted; the outputs so far are kept in {world / 'evidence'}, and the same "

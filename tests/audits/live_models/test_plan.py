@@ -2,13 +2,11 @@
 
 import json
 import shutil
-from dataclasses import replace
 
 import pytest
 
 from audits.live_models.worlds import KINDS, diversity, written
 from equipoise import audits
-from equipoise.audits.audit import Plan
 from equipoise.audits.model_cache import look_up
 from equipoise.cli.app import run
 from equipoise.evidence import RunOptions
@@ -34,10 +32,6 @@ def plan(values, world):
     return audits.plan(audits.parse_config(values, source="c"), base=world)
 
 
-def without_runs(planned):
-    return replace(planned, runs=()) if isinstance(planned, Plan) else planned.audit
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_plan_before_anything_is_there(kind, world):
     found = plan(KINDS[kind](), world)
@@ -53,7 +47,6 @@ def test_a_plan_before_anything_is_there(kind, world):
         "numbers": 64,
         "bytes": 96 * 64 * 4,
     }
-    assert without_runs(found).tests > 0
     assert "96 items are left to run" in found.notes[0]
     assert not (world / "evidence").exists()
 
@@ -71,12 +64,12 @@ def test_a_plan_tells_rows_failures_and_missing_files_apart(world, capsys):
         capsys.readouterr()
         assert run(["plan", str(path), "--json"]) == 0
         (row,) = json.loads(capsys.readouterr().out)["runs"]
-        return {key: row[key] for key in ("items", *counted)}
+        return [row[key] for key in ("items", *counted)]
 
     counted = ("in_store", "failed_before", "to_do", "files_missing")
-    assert told() == dict(zip(("items", *counted), (96, 93, 3, 0, 0), strict=True))
+    assert told() == [96, 93, 3, 0, 0]
     files[-1].unlink()
-    assert told() == dict(zip(("items", *counted), (96, 93, 3, 0, 1), strict=True))
+    assert told() == [96, 93, 3, 0, 1]
     assert run(["plan", str(path)]) == 0
     out = capsys.readouterr().out
     header, row = out.partition("runs:\n")[2].splitlines()[0::2][:2]

@@ -3,17 +3,14 @@
 import pytest
 
 from audits.live_models.fakes import Classifier, Encoder
-from audits.live_models.worlds import CHOSEN, IMAGES, KINDS, diversity, retrieval
+from audits.live_models.worlds import CHOSEN, IMAGES, KINDS, diversity, of_model, retrieval
 from equipoise import audits
 from equipoise.core.errors import DataError, EquipoiseError, ModelError
 
 
 def predictions():
-    return {
-        "audit": "predictions",
-        "data": {"images": IMAGES, "target": "subject", "groups": ["frame"]},
-        "models": {"m": {"model": "hf:clip", "vocabulary": [*CHOSEN]}},
-        "resampling": {"replicates": 50, "permutations": 100},
+    return of_model("predictions", {"model": "hf:clip", "vocabulary": [*CHOSEN]}) | {
+        "data": {"images": IMAGES, "target": "subject", "groups": ["frame"]}
     }
 
 

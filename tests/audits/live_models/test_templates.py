@@ -35,7 +35,7 @@ def uncommented(text):
 
     That begins where a comment says "to run a model", and goes on as far as lines are indented.
     """
-    open_at, replaced = None, set[str]()
+    open_at, replaced = None, set()
     for line in text.splitlines():
         found = re.fullmatch(r"( *)# ( *)(.*)", line)
         begins = found is not None and not found[2] and "# to run a model" in found[3]
@@ -109,7 +109,7 @@ def readme_example():
     page = (ROOT / "README.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```yaml\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
     (found,) = (one for one in blocks if CLIP in one)
-    return str(found)
+    return found
 
 
 def test_the_example_of_the_readme_runs(tables, capsys):
@@ -132,6 +132,5 @@ def test_the_example_of_the_readme_runs(tables, capsys):
 def test_the_commands_of_the_readme_are_those_that_were_run():
     page = (ROOT / "README.md").read_text(encoding="utf-8")
     name = re.match(r"# (\S+\.yaml)\n", readme_example())
-    assert name is not None
     for command in ("plan", "audit"):
         assert f"$ equipoise {command} {name[1]}" in page

@@ -13,7 +13,6 @@ from equipoise.planted.scenes.render import SUBJECTS
 from equipoise.planted.scenes.sets import render_sets
 
 CHOSEN = SUBJECTS[:4]
-QUICK = {"replicates": 50, "permutations": 100}
 
 
 def make(root):
@@ -41,36 +40,36 @@ IMAGES = {"table": "images.csv", "id": "image_id", "path": "file", "root": "pict
 TEXTS = {"table": "queries.csv", "id": "id", "text": "text"}
 
 
-def retrieval(**model):
+def of_model(kind, model):
     return {
-        "audit": "retrieval",
+        "audit": kind,
+        "models": {"m": model or {"model": "hf:clip"}},
+        "resampling": {"replicates": 50, "permutations": 100},
+    }
+
+
+def retrieval(**model):
+    return of_model("retrieval", model) | {
         "data": {"images": IMAGES, "groups": ["frame"], "subject": "subject", "sets": "set"},
         "queries": TEXTS | {"subject": "subject"},
-        "models": {"m": model or {"model": "hf:clip"}},
         "ranking": {"k": 4, "curves": False},
-        "resampling": QUICK,
     }
 
 
 def diversity(**model):
-    return {
-        "audit": "diversity",
+    return of_model("diversity", model) | {
         "data": {"images": IMAGES, "sets": ["frame"]},
-        "models": {"m": model or {"model": "hf:clip"}},
-        "resampling": QUICK,
     }
 
 
 def associations(**model):
     frames = {one: {"images": {"frame": one}} for one in ("level", "upright")}
     targets = {one: {"prompts": {"subject": one}} for one in CHOSEN}
-    return {
-        "audit": "associations",
+    return of_model("associations", model) | {
         "data": {
             "images": IMAGES | {"kind": "image", "unit": "set"},
             "prompts": TEXTS | {"kind": "text"},
         },
-        "models": {"m": model or {"model": "hf:clip"}},
         "sets": frames | targets,
         "measure": [
             {
@@ -80,13 +79,11 @@ def associations(**model):
                 "modalities": ["ITP"],
             }
         ],
-        "resampling": QUICK,
     }
 
 
 def concepts(**model):
-    return {
-        "audit": "concepts",
+    return of_model("concepts", model) | {
         "data": {
             "images": IMAGES,
             "groups": ["frame"],
@@ -94,8 +91,6 @@ def concepts(**model):
             "min_group_size": 5,
         },
         "choices": {"min_positives": 4},
-        "models": {"m": model or {"model": "hf:clip"}},
-        "resampling": QUICK,
     }
 
 

@@ -1,5 +1,7 @@
 """Training that resumes, and an experiment that says with intervals what helped."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -73,12 +75,8 @@ def run(tmp_path, **changed):
     )  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def small(tmp_path_factory):
-    return run(tmp_path_factory.mktemp("small"))
-
-
-def test_the_tables_and_findings_of_an_experiment(small):
+def test_the_tables_and_findings_of_an_experiment(tmp_path):
+    small = run(tmp_path)
     tables, findings = tables_of(small, replicates=100), findings_of(small)
     rows = tables["augmentation"].to_pylist()
     assert [row["arm"] for row in rows] == [*ARMS]
@@ -105,14 +103,13 @@ def test_what_is_no_experiment(tmp_path):
     short = faces(64, (0.0,) * 4, 1)
     with pytest.raises(InputError, match="^the balanced images have the classes and groups"):
         run(tmp_path, balanced=short)
-    large = faces(8, (0.5,) * 4, 1)
-    grown = Faces(np.zeros((8, 48, 48, 3), np.uint8), large.labels, large.groups, large.regions)
+    grown = replace(faces(8, (0.5,) * 4, 1), images=np.zeros((8, 48, 48, 3), np.uint8))
     with pytest.raises(InputError, match=r"^images of the shapes "):
         run(tmp_path, test=grown)
     tested = faces(80, (0.5,) * 4, 3)
     images = np.array(tested.images)
     images[[3, 7]] = np.asarray(faces(64, (0.5,) * 4, 2).images)[[5, 0]]
-    known = Faces(images, tested.labels, tested.groups, tested.regions)
+    known = replace(tested, images=images)
     with pytest.raises(InputError, match="^2 of 80 test images are also .* image 3, .* image 5 of"):
         run(tmp_path, test=known)
 
