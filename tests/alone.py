@@ -23,5 +23,4 @@ def alone(code, *arguments, **more):
         text=True,
         check=False,
         env=environment(**more),
-        timeout=300,
     )
