@@ -314,11 +314,7 @@ def _run(
         so that the next run tries again.
     """
     images = sum(map(len, parts.values()))
-    todo = {
-        path: piece
-        for path, piece in parts.items()
-        if not (path.exists() and is_sound(path, len(piece)))
-    }
+    todo = {path: piece for path, piece in parts.items() if not is_sound(path, len(piece))}
     there = images - sum(map(len, todo.values()))
     if todo:
         write_manifest(folder, about | {"whole": False})

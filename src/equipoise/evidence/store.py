@@ -275,21 +275,21 @@ def failures_of(path: Path) -> list[Failure]:
     return [Failure(**failure) for failure in json.loads(metadata.get(FAILURES_KEY, b"[]"))]
 
 
-def is_sound(path: Path, images: int) -> bool:
-    """Whether a part is whole: its checksums hold, and every image has a row or a failure."""
+def is_sound(path: Path, rows: int) -> bool:
+    """Whether a part is there and whole: checksums hold, and all rows are there or have failed.
+
+    A damaged part is named in the log, and is computed again.
+    """
     try:
-        whole = bool(read_table(path).num_rows + len(failures_of(path)) == images)
+        whole = bool(read_table(path).num_rows + len(failures_of(path)) == rows)
+    except FileNotFoundError:
+        return False
     except (OSError, ValueError, TypeError, pa.ArrowException):
         whole = False
     if not whole:
-        warn_of_damage(path)
+        # Where logging is not set up, a warning reaches standard error.
+        logging.getLogger("equipoise").warning("%s: it is damaged and is computed again", path)
     return whole
-
-
-def warn_of_damage(path: Path) -> None:
-    """Log that a part is damaged and is computed again."""
-    # Where logging is not set up, a warning reaches standard error.
-    logging.getLogger("equipoise").warning("%s: it is damaged and is computed again", path)
 
 
 def read_rows(paths: Sequence[Path], columns: Sequence[str] | None = None) -> pa.Table:

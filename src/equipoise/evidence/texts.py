@@ -6,15 +6,15 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from equipoise.core.arrays import Floats, Floats32
 from equipoise.core.errors import InputError, ModelError
-from equipoise.core.files import read_table, table_bytes
-from equipoise.evidence.store import key_of, warn_of_damage, write
+from equipoise.core.files import table_bytes
+from equipoise.evidence.store import is_sound, key_of, read_rows, write
 from equipoise.evidence.working import RunOptions
 from equipoise.evidence.zero_shot import Prompts, class_vectors
 
@@ -110,8 +110,7 @@ def embed_texts(
     for start in range(0, len(distinct), part):
         some = distinct[start : start + part]
         path = folder / f"part-{_digest(model, some)[:32]}.parquet"
-        vectors = _read(path, some)
-        if vectors is None:
+        if not is_sound(path, len(some)):
             if progress is not None:
                 progress("embedding texts", start, len(distinct))
             vectors = _computed(model, some)
@@ -119,7 +118,8 @@ def embed_texts(
             table = pa.table({"text": pa.array(some, pa.string()), "embedding": cells})
             write(path, table_bytes(table))
             computed += len(some)
-        found.append(vectors)
+        cells = read_rows([path])["embedding"].combine_chunks()
+        found.append(cells.flatten().to_numpy().reshape(len(some), -1))
     place = {text: row for row, text in enumerate(distinct)}
     every = np.concatenate(found)[[place[text] for text in asked]]
     data = every.astype("<f4", copy=False).tobytes()
@@ -181,18 +181,3 @@ def _computed(model: DualEncoder, texts: list[str]) -> Floats32:
 def _digest(model: DualEncoder, texts: Sequence[str]) -> str:
     """Return the SHA-256 of everything that decides the vectors of texts."""
     return key_of([_VERSION, model.info.key, texts])
-
-
-def _read(path: Path, texts: list[str]) -> Floats32 | None:
-    """Return the vectors of a part, None where it is not there or not whole."""
-    try:
-        table = read_table(path)
-    except FileNotFoundError:
-        return None
-    except (OSError, pa.ArrowException):
-        warn_of_damage(path)
-        return None
-    if table.column_names != ["text", "embedding"] or table["text"].to_pylist() != texts:
-        return None
-    flat = table["embedding"].combine_chunks().flatten().to_numpy()
-    return cast(Floats32, flat.reshape(len(texts), -1))
