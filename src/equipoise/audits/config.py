@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from math import ceil
 from pathlib import Path
@@ -342,8 +343,12 @@ class LabelledImagesConfig(CsvConfig):
 _STEPS = Normalization()
 
 
+# Columns of a table of synonyms.
+_WORKSHEET = ("text", "class")
+
+
 class NormalizeConfig(Section):
-    """How free-text predictions become classes; the raw result is kept beside it.
+    """How free text becomes classes; the wording is kept beside it.
 
     Attributes
     ----------
@@ -353,8 +358,15 @@ class NormalizeConfig(Section):
         Characters taken off both ends.
     articles, leading_phrases : list of str
         Words and phrases taken off the start.
-    synonyms : mapping
-        Normalised text to class, applied last.
+    synonyms : mapping or table
+        Phrase to class; or a table with the columns `text` and `class`, such as a worksheet that
+        is filled in. Rows without a class count for nothing.
+    classes : list of str
+        Classes beside those of the target.
+    masked : list of str
+        Words that name a subject's group, beside words of gender and the groups' names.
+    refusals : list of str
+        Regular expressions of refusals, beside the usual ones.
     """
 
     case_fold: bool = _STEPS.case_fold
@@ -362,12 +374,29 @@ class NormalizeConfig(Section):
     punctuation: str = _STEPS.punctuation
     articles: Labels = _STEPS.articles
     leading_phrases: Labels = _STEPS.leading_phrases
-    synonyms: Mapping[Label, Label] = Field(default_factory=dict)
+    synonyms: Mapping[Label, Label] | Table = Field(default_factory=dict)
+    classes: Labels = ()
+    masked: Labels = ()
+    refusals: Labels = ()
 
-    @property
-    def steps(self) -> Normalization:
-        """The steps."""
-        return Normalization(**self.model_dump())
+    @field_validator("refusals")
+    @classmethod
+    def _patterns(cls, value: Labels) -> Labels:
+        for pattern in value:
+            try:
+                re.compile(pattern)
+            except re.error as problem:
+                raise ValueError(f"{pattern!r} is no regular expression: {problem}") from None
+        return value
+
+    def steps(self, base: Path) -> Normalization:
+        """Return the steps, with a table of synonyms read from a path relative to `base`."""
+        synonyms = self.synonyms
+        if not isinstance(synonyms, Mapping):
+            filled = read_table(located(synonyms, base), texts=_WORKSHEET, role="synonyms").texts
+            pairs = zip(*(filled[name].to_list() for name in _WORKSHEET), strict=True)
+            synonyms = {text: name for text, name in pairs if text and name}
+        return Normalization(**{**self.model_dump(), "synonyms": synonyms})
 
 
 class LabelModelConfig(RunConfig, CsvConfig):
@@ -403,13 +432,13 @@ class LabelModelConfig(RunConfig, CsvConfig):
             **columns,
         )
 
-    def reading(self, name: str, **options: Any) -> Reading:
-        """Return how the texts become labels."""
+    def reading(self, name: str, base: Path, **options: Any) -> Reading:
+        """Return how the texts become labels; tables are relative to `base`."""
         return Reading(
             missing=self.missing,
             unknown=self.unknown,
             refused=self.refused,
-            normalize=None if self.normalize is None else self.normalize.steps,
+            normalize=None if self.normalize is None else self.normalize.steps(base),
             place=f"models.{name}",
             **options,
         )

@@ -43,12 +43,16 @@ class UncorrectedFinding:
         Metric and subject of the finding whose fact it states.
     parent : str
         Metric whose threshold it has; its own without one.
+    doubt : tuple of float
+        How far the number may be less and more harmful, for what is unknown of its rows; a
+        verdict must hold at both.
     """
 
     finding: Finding
     harm: Harm
     fold: tuple[str, str] | None = None
     parent: str = ""
+    doubt: tuple[float, float] = (0.0, 0.0)
 
     def changed(self, **fields: Any) -> UncorrectedFinding:
         """Return it with other values of some fields of the finding."""
@@ -293,14 +297,17 @@ def _judged(draft: UncorrectedFinding, q: float, cutoff: float, testing: Testing
     if not is_spread(finding.method):
         middle = finding.chance if neutral is None else neutral
         reach = harmful_reach(finding.ci_low, finding.ci_high, draft.harm, middle)
+    less, more_harm = draft.doubt
     verdict, why = judge(
         value=finding.value,
-        excess=excess if math.isnan(finding.corrected) else finding.corrected,
-        reach=reach,
+        excess=(excess if math.isnan(finding.corrected) else finding.corrected) - less,
+        reach=reach + more_harm,
         q=q,
         threshold=threshold,
         alpha=testing.alpha,
     )
+    if any(draft.doubt):
+        why = f"whatever class unresolved texts name: {why}"
     more, of = math.nan, ""
     if verdict is Verdict.INCONCLUSIVE:
         more, of, wanted = images_wanted(finding, threshold, cutoff)

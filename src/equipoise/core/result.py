@@ -11,6 +11,8 @@ import pyarrow as pa
 from equipoise.core.finding import Finding
 
 SCHEMA_VERSION = 1
+WORKSHEET = "worksheet"
+"""Table that people fill in: a run has it as CSV, too."""
 
 
 @dataclass(frozen=True)

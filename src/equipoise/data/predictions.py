@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -52,6 +52,10 @@ class Predictions:
         What the columns of `probabilities` stand for: the target's classes, then the others.
     scale : str
         How the model's texts became these labels, versioned and in words.
+    classes : tuple of str
+        Classes that texts were resolved to; none where labels are the texts.
+    resolve : callable
+        From text to label.
     """
 
     coded: Coded
@@ -59,6 +63,8 @@ class Predictions:
     probabilities: Floats | None
     probability_classes: tuple[str, ...]
     scale: str
+    classes: tuple[str, ...] = ()
+    resolve: Callable[[str], str] = str
 
     @property
     def codes(self) -> Integers32:
@@ -107,6 +113,12 @@ class ModelPredictions:
     def state(self) -> Objects:
         """State of each row in words, shape (n,)."""
         return self.coded_state.values
+
+    @property
+    def judged(self) -> Mapping[str, Predictions]:
+        """The versions that have verdicts: no wording whose content is another version."""
+        resolved = any(one.classes for one in self.versions.values())
+        return {name: one for name, one in self.versions.items() if one.classes or not resolved}
 
     def rows(self, state: str) -> int:
         """Return the number of rows in a state; failed images don't count as "unmatched"."""
@@ -416,7 +428,8 @@ class _Join:
                 f"`{key('missing')}:`, `{key('unknown')}:` and `{key('refused')}:`",
             )
         versions, version_counts = {}, {}
-        for recipe in recipes(self.reading, self.rows.target.vocabulary, outputs.source):
+        target = self.rows.target.vocabulary
+        for recipe in recipes(self.reading, target, outputs.source, self._levels):
             versions[recipe.name], version_counts[recipe.name] = self._version(recipe)
         alone = int((self.positions < 0).sum())
         counts = {
@@ -439,10 +452,15 @@ class _Join:
         return out
 
     @cached_property
+    def _levels(self) -> tuple[str, ...]:
+        """Values of all attributes."""
+        return tuple(name for one in self.rows.attributes.values() for name in one.vocabulary)
+
+    @cached_property
     def _text_states(self) -> npt.NDArray[np.int8]:
         vocabulary = self.outputs.labels.vocabulary if self.outputs.labels else ()
         classes = self.rows.target.vocabulary
-        return text_states(self.reading, vocabulary, classes, self.outputs.source)
+        return text_states(self.reading, vocabulary, classes, self.outputs.source, self._levels)
 
     @cached_property
     def _states(self) -> npt.NDArray[np.int8]:
@@ -467,7 +485,10 @@ class _Join:
         first = Coded(np.ascontiguousarray(labels.codes[:, 0]), labels.vocabulary)
         top = labels if labels.codes.shape[1] > 1 else None
         probabilities = values if classes else None
-        return Predictions(first, top, probabilities, classes, recipe.scale), counts
+        resolve = str if recipe.normalize is None else recipe
+        return Predictions(
+            first, top, probabilities, classes, recipe.scale, recipe.classes, resolve
+        ), counts
 
     def _probabilities(self, recipe: Recipe) -> tuple[Floats, tuple[str, ...]]:
         """Probabilities in the rows of the labels and what each column is of; or no columns."""
@@ -500,9 +521,8 @@ class _Join:
         labels = raw.relabel([recipe(text) if use else None for text, use in pairs], first=allowed)
         mapping = recipe.mapping if recipe.normalize is None else {}
         counts: dict[str, Any] = {**unused_entries(mapping, raw.vocabulary)}
-        # Raw texts beside their normalised form need not be classes.
-        free = self.reading.normalize is not None and recipe.normalize is None
-        if self.reading.open_vocabulary or free:
+        # Free text that names no class is unresolved, and its wording stands beside it.
+        if self.reading.open_vocabulary or self.reading.normalize is not None:
             return labels, counts
         outside, choices = [*labels.vocabulary[len(allowed) :]], self.outputs.choices
         if choices is not None:

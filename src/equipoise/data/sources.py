@@ -18,13 +18,15 @@ import numpy.typing as npt
 from equipoise.core import DataError, InputError
 from equipoise.data.outputs import Outputs
 from equipoise.data.problems import counted, listed, nearest, show
+from equipoise.data.resolver import Resolver, neutral_words, without_group
 
 # Raised whenever the same fields would give another result than before.
-PIPELINE = 1
+PIPELINE = 2
 
 LEADING_PHRASES = (
     "this is", "it is", "it's", "that is", "there is", "i see", "i think it is",
     "the answer is", "answer:", "label:", "prediction:",
+    "person is", "person appears to be", "person looks like",
     "the person is", "the person appears to be", "the person looks like",
     "the person in the image is", "the person in the photo is", "the person in the picture is",
     "the image shows", "the image depicts", "the image is of", "the photo shows",
@@ -35,10 +37,12 @@ LEADING_PHRASES = (
 
 @dataclass(frozen=True)
 class Normalization:
-    """The steps from a free text to a label, in this order.
+    """The steps from a free text to a label.
 
-    Unicode composition, case, whitespace, punctuation at both ends, leading phrases and articles
-    until nothing changes; then synonyms. A step that would leave nothing is not taken.
+    Where classes are known, a `Resolver` finds the class that the text names. Else the label is
+    the text's normal form without words that name a group: Unicode composition, case, whitespace,
+    punctuation at both ends, leading phrases and articles until nothing changes; then synonyms. A
+    step that would leave nothing is not taken.
 
     Attributes
     ----------
@@ -54,7 +58,14 @@ class Normalization:
     leading_phrases : tuple of str
         Phrases taken off the start.
     synonyms : mapping of str to str
-        Normalised text to label, applied last and once; keys are normalised first.
+        Text to label: of a resolver, a phrase anywhere; else a normalised text, replaced last and
+        once.
+    classes : tuple of str
+        Classes beside those of the target.
+    masked : tuple of str
+        Words that name a subject's group, beside the words and values that are masked anyway.
+    refusals : tuple of str
+        Regular expressions of refusals, beside those of `equipoise.data.resolver`.
     """
 
     case_fold: bool = True
@@ -63,6 +74,9 @@ class Normalization:
     articles: tuple[str, ...] = ("a", "an", "the")
     leading_phrases: tuple[str, ...] = LEADING_PHRASES
     synonyms: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    classes: tuple[str, ...] = ()
+    masked: tuple[str, ...] = ()
+    refusals: tuple[str, ...] = ()
 
     def __call__(self, text: str) -> str:
         """Return the label of a text; never empty unless the text is."""
@@ -93,6 +107,9 @@ class Normalization:
             f"{counted(len(self.leading_phrases), 'leading phrase')} dropped": self.leading_phrases,
             f"articles {', '.join(self.articles)} dropped": self.articles,
             f"{counted(len(self.synonyms), 'synonym')} replaced": self.synonyms,
+            f"{counted(len(self.classes), 'class')} declared": self.classes,
+            f"{counted(len(self.masked), 'word')} masked": self.masked,
+            f"{counted(len(self.refusals), 'pattern')} of refusals added": self.refusals,
         }
         return f"{self.version}: " + "; ".join(step for step, taken in steps.items() if taken)
 
@@ -318,30 +335,68 @@ class Recipe:
     name : str
     mapping : mapping of str to str
     normalize : Normalization or None
-    classes : tuple of str
-        Of the target: a normalised text that equals a normalised class becomes that class.
+    target : tuple of str
+        Classes of the target.
+    levels : tuple of str
+        Values of the attributes that are compared, whose words are masked.
     """
 
     name: str
     mapping: Mapping[str, str]
     normalize: Normalization | None
-    classes: tuple[str, ...]
+    target: tuple[str, ...]
+    levels: tuple[str, ...] = ()
 
     def __call__(self, text: str) -> str:
         """Return the label of a text."""
         if self.normalize is None:
             return self.mapping.get(text, text)
-        label = self.normalize(text)
-        for labels in self._by_form:
-            label = labels.get(self.normalize.form(label), label)
-        return label
+        known = self._known.get(self.normalize.form(text))
+        if known is None and (self._synonyms or not self.classes):
+            form = self.form(text)
+            known = self._known.get(form, None if self.classes else form)
+        return self.resolver(text) if known is None else known
+
+    def form(self, text: str) -> str:
+        """Return the normal form of a text without words that name a group."""
+        steps = self.normalize or Normalization()
+        return steps.form(without_group(text, self.resolver.neutral))
 
     @cached_property
-    def _by_form(self) -> tuple[dict[str, str], ...]:
-        """Labels of the mapping, and classes, by the normal form of their text."""
-        form = (self.normalize or Normalization()).form
-        mapping = {form(text): label for text, label in self.mapping.items()}
-        return mapping, {form(name): name for name in self.classes}
+    def classes(self) -> tuple[str, ...]:
+        """Classes that texts are resolved to; none where no class is known."""
+        if self.normalize is None or not (self.target or self.normalize.classes):
+            return ()
+        return tuple(dict.fromkeys((*self._names.values(), *self._synonyms.values())))
+
+    @cached_property
+    def resolver(self) -> Resolver:
+        """What finds the class that a text names, and refusals."""
+        steps = self.normalize or Normalization()
+        neutral = neutral_words(self.levels, steps.masked)
+        synonyms = self._synonyms if self.classes else {}
+        return Resolver(self.classes, synonyms, neutral, steps.refusals)
+
+    @cached_property
+    def _synonyms(self) -> dict[str, str]:
+        """Phrases of the user, each to a class as the target spells it."""
+        steps = self.normalize or Normalization()
+        every = {**steps.synonyms, **self.mapping}
+        return {text: self._names.get(steps.form(to), to) for text, to in every.items()}
+
+    @cached_property
+    def _names(self) -> dict[str, str]:
+        """Normal form to class, of those declared."""
+        steps = self.normalize or Normalization()
+        return {steps.form(name): name for name in (*steps.classes, *self.target)}
+
+    @cached_property
+    def _known(self) -> dict[str, str]:
+        """Normal form to label, of synonyms and classes."""
+        steps = self.normalize or Normalization()
+        synonyms = self._synonyms.items()
+        masked = {self.form(text): name for text, name in synonyms}
+        return masked | {steps.form(text): name for text, name in synonyms} | self._names
 
     @property
     def scale(self) -> str:
@@ -355,8 +410,10 @@ class Recipe:
         return "; then ".join(steps) or "labels as given"
 
 
-def recipes(reading: Reading, classes: tuple[str, ...], file: str) -> list[Recipe]:
-    """Return the versions that a reading makes; see `Reading`.
+def recipes(
+    reading: Reading, classes: tuple[str, ...], file: str, levels: tuple[str, ...] = ()
+) -> list[Recipe]:
+    """Return the versions that a reading makes; see `Reading` and `Recipe`.
 
     Raises
     ------
@@ -378,16 +435,22 @@ def recipes(reading: Reading, classes: tuple[str, ...], file: str) -> list[Recip
                 f"`{reading.key('normalize')}:` off",
             )
     return [
-        Recipe(f"{name}, {kind}" if len(maps) > 1 else kind, mapping, normalize, classes)
+        Recipe(f"{name}, {kind}" if len(maps) > 1 else kind, mapping, normalize, classes, levels)
         for name, mapping in maps.items()
         for kind, normalize in (("raw", None), ("normalised", reading.normalize))
     ]
 
 
 def text_states(
-    reading: Reading, vocabulary: Sequence[str], classes: tuple[str, ...], file: str
+    reading: Reading,
+    vocabulary: Sequence[str],
+    classes: tuple[str, ...],
+    file: str,
+    levels: tuple[str, ...] = (),
 ) -> npt.NDArray[np.int8]:
     """Return the state of each text of a vocabulary.
+
+    With `normalize`, refusals are recognised by patterns, too.
 
     Raises
     ------
@@ -409,7 +472,15 @@ def text_states(
                 file=key if reading.place else file,
                 fix=f"take it out of `{key}:`, or map the class to another name",
             )
-    return np.array([states.get(form(text), ANSWERED) for text in vocabulary], dtype=np.int8)
+    if reading.normalize is None:
+        codes = [states.get(text, ANSWERED) for text in vocabulary]
+    else:
+        mapping = dict(next(iter(reading.maps.values()), {}))
+        refuses = Recipe("", mapping, reading.normalize, classes, levels).resolver.refuses
+        codes = [
+            states.get(form(text), REFUSED if refuses(text) else ANSWERED) for text in vocabulary
+        ]
+    return np.array(codes, dtype=np.int8)
 
 
 def outside_classes(

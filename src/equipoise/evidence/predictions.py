@@ -70,6 +70,7 @@ def write_predictions(run: Path, data: PredictionData) -> None:
                     "ranked": made.coded_top is not None,
                     "vocabulary": made.vocabulary,
                     "probability_classes": made.probability_classes,
+                    "classes": made.classes,
                     "probabilities": made.probabilities is not None,
                 }
                 for version, made in model.versions.items()
@@ -203,6 +204,7 @@ def _read_model(folder: Path, name: str, n: int) -> ModelPredictions:
             probabilities=probabilities,
             probability_classes=classes,
             scale=facts["scale"],
+            classes=tuple(facts.get("classes", ())),
         )
     states = table.filter(pc.equal(table["rank"], 1))["state"][:n]
     state = _coded(states, about["states"])

@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from pyarrow.csv import write_csv
 
 from equipoise.core import AuditResult, Manifest, RunError
 from equipoise.core.files import read_table, write_table
 from equipoise.core.finding import SCHEMA, findings_from_table, findings_to_table
-from equipoise.core.result import SCHEMA_VERSION
+from equipoise.core.result import SCHEMA_VERSION, WORKSHEET
 
 if TYPE_CHECKING:
     from equipoise.report.blocks import Page
@@ -28,8 +29,9 @@ def write(result: AuditResult, directory: Path | str, page: Page | None = None) 
     """Write a result into an existing, empty directory.
 
     Writes `findings.parquet` (the truth), `findings.json` (its twin), `manifest.json`,
-    `tables/<name>.parquet` and `report.html`. Equal findings give equal bytes. The caller
-    passes a temporary directory and renames it when whole.
+    `tables/<name>.parquet`, `worksheet.csv` where people are to fill one in, and `report.html`.
+    Equal findings give equal bytes. The caller passes a temporary directory and renames it when
+    whole.
 
     Parameters
     ----------
@@ -55,6 +57,9 @@ def write(result: AuditResult, directory: Path | str, page: Page | None = None) 
             tables.mkdir(exist_ok=True)
     for name, table in result.tables.items():
         _write_table(folder / "tables" / f"{name}.parquet", table)
+    if WORKSHEET in result.tables:
+        with _written(folder / f"{WORKSHEET}.csv") as path:
+            write_csv(result.tables[WORKSHEET], path)
     _write_text(folder / "report.html", render(result, page))
 
 

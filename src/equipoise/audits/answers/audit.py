@@ -25,10 +25,12 @@ from equipoise.audits.engines.labels import (
     groups_of,
     notes_of_rows,
     notes_of_targets,
+    notes_of_texts,
     state_gap,
     widest_part,
     with_folds,
 )
+from equipoise.audits.engines.unresolved import with_unresolved, worksheet_of
 from equipoise.audits.findings import (
     Place,
     UncorrectedFinding,
@@ -52,6 +54,7 @@ from equipoise.data import (
     read_table,
 )
 from equipoise.data.labels import read_labels
+from equipoise.data.resolver import NO_CLASS
 from equipoise.metrics.counts import Counts, count
 from equipoise.metrics.counts.accuracy import Accuracy
 from equipoise.metrics.counts.effect_sizes import EffectSizes
@@ -136,7 +139,8 @@ class AnswersDesign(LabelDesign):
     @property
     def different(self) -> int:
         """How many different answers there are."""
-        return int((self.label.counts > 0).sum())
+        named = [name not in NO_CLASS for name in self.label.vocabulary]
+        return int((self.label.counts[named] > 0).sum())
 
     @cached_property
     def frequent(self) -> list[str]:
@@ -158,7 +162,7 @@ class AnswersDesign(LabelDesign):
         """Counts of answers by group, those pooled that are too rare or too many."""
         if len(self.frequent) == self.different:
             return self.by_answer
-        kept = {*self.frequent}
+        kept = {*self.frequent, *NO_CLASS}
         names = [name if name in kept else RARER for name in self.label.vocabulary]
         label = self.label.relabel(names)
         return count(label, label, self.groups, units=self.units)
@@ -208,7 +212,7 @@ class Answers(Audit[Config, AnswersData, AnswersDesign]):
                 asked[key] = name, question
                 outputs[key] = (
                     answers,
-                    section.reading(name, open_vocabulary=True, may_decline=True),
+                    section.reading(name, base, open_vocabulary=True, may_decline=True),
                 )
         truth = models.once("labels", lambda: read_labels(labels))
         rows = join_predictions(truth, outputs, max_unmatched=data.max_unmatched)
@@ -265,15 +269,17 @@ class Answers(Audit[Config, AnswersData, AnswersDesign]):
         place = design.place(self.name, config.resampling.level, design.shown)
         drafts: list[UncorrectedFinding] = []
         if not design.silent:
-            answered = map(_spread_aside, _answered(design, place, resampling))
+            drawn = resampling if design.leads else None
+            answered = map(_spread_aside, _answered(design, place, drawn))
             whole_list = RARER not in design.pooled.classes
-            drafts += with_folds(
+            folded = with_folds(
                 answered,
                 classes=design.pooled.classes if whole_list else (),
                 determined=design.determined,
             )
+            drafts += with_unresolved(folded, design.pooled)
         if not design.leads:
-            why = "raw texts, shown beside their normalised form, which is tested"
+            why = "wording: what is tested is the content of the texts"
             shown = (without_verdict(draft, why) for draft in drafts if not draft.finding.subject)
             return Measured(tuple(shown))
         question = replace(place, version=design.question or "default")
@@ -289,7 +295,7 @@ class Answers(Audit[Config, AnswersData, AnswersDesign]):
                     f"{design.model}, {place.version}: {name} has no figure for {len(lost)} "
                     f"answers: {listed([*map(shortened, lost)], _LISTED)}."
                 )
-        tables = {"answer_states": _state_table(design)}
+        tables = {"answer_states": _state_table(design), **worksheet_of(design)}
         if not design.silent:
             tables["answers"] = _answer_table(design)
         if points:
@@ -341,6 +347,7 @@ class Answers(Audit[Config, AnswersData, AnswersDesign]):
     ) -> Iterable[str]:
         """Return the notes on rows without an answer, and on answers that are pooled."""
         yield from notes_of_targets(designs)
+        yield from notes_of_texts(data.rows.models)
         yield (
             "Shares of an answer are of the rows that have one; rows without an answer are "
             "compared by themselves."
@@ -513,9 +520,8 @@ def _against_figure(
         Frequent answers without a figure.
     """
     config, counts = one.config, one.by_answer
-    first, normal = config.figures[name].first, config.models[one.model].normalize
-    if normal is not None:
-        known = {normal.steps(answer): figure for answer, figure in known.items()}
+    first = config.figures[name].first
+    known = {one.predictions.resolve(answer): figure for answer, figure in known.items()}
     table = counts.by_prediction(counts.observed)[0]
     mine = table[:, one.groups.names.index(first)]
     rest = [large and other != first for other, large

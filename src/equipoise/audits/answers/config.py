@@ -26,6 +26,7 @@ from equipoise.audits.config_fields import (
     among,
 )
 from equipoise.data import Coded
+from equipoise.data.resolver import NO_CLASS
 
 _OF_TABLE = ("table", "answer", "by_question", "id", "encoding", "delimiter")
 _OF_MODEL = ("question", "questions")
@@ -117,7 +118,8 @@ class AnswersOptions(Section):
         """Return the answers that are compared by themselves, the most frequent first."""
         many, names = label.counts, label.vocabulary
         order = sorted(range(len(many)), key=lambda code: (-many[code], names[code]))
-        return [names[code] for code in order[: self.most] if many[code] >= self.least]
+        named = [code for code in order if many[code] >= self.least and names[code] not in NO_CLASS]
+        return [names[code] for code in named[: self.most]]
 
 
 class DistributionOptions(Section):

@@ -19,7 +19,9 @@ from equipoise.core.finding import Family, Finding
 from equipoise.core.groups import Groups
 from equipoise.core.parts import Part
 from equipoise.data import Coded, ModelPredictions, PredictionData, Predictions
+from equipoise.data.resolver import AMBIGUOUS, NO_CLASS, UNRESOLVED
 from equipoise.metrics.counts import Counts, count
+from equipoise.metrics.counts.effect_sizes import EffectTables
 from equipoise.metrics.counts.rates import DemographicParity
 from equipoise.metrics.measure import Measure, measure
 from equipoise.metrics.spec import spec_of
@@ -28,6 +30,10 @@ from equipoise.stats.resampling import Resampling
 
 if TYPE_CHECKING:
     from equipoise.audits.config import LabelledImagesConfig
+
+
+OTHER = "(no class)"
+"""Labels that are no class of the target, together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,6 +113,20 @@ class LabelDesign:
     def overall(self) -> Counts:
         """Counts without groups: every row with a true class and a label."""
         return count(self.target, self.label, one_group(int(self.rows.sum())), units=self.units)
+
+    @cached_property
+    def wording(self) -> bool:
+        """Whether the labels are texts as they are written, whose content is another version."""
+        return self.version not in self.labels.judged
+
+    @cached_property
+    def by_class(self) -> Counts:
+        """Counts of classes; texts that are none are counted together."""
+        label, classes = self.label, {*self.data.classes, *self.predictions.classes, *NO_CLASS}
+        if {*label.vocabulary} <= classes:
+            return self.counts
+        label = label.relabel([one if one in classes else OTHER for one in label.vocabulary])
+        return count(self.target, label, self.groups, units=self.units)
 
     def ranked(self) -> Iterator[tuple[str, Counts]]:
         """Yield counts of the top k labels and of probabilities, where the model gives them."""
@@ -191,6 +211,20 @@ def notes_of_rows(models: Mapping[str, ModelPredictions]) -> Iterator[str]:
                 yield f"{name}: {n} labelled rows {what}."
 
 
+def notes_of_texts(models: Mapping[str, ModelPredictions]) -> Iterator[str]:
+    """Yield how many texts name no class for sure, or several."""
+    for name, model in models.items():
+        for version, one in model.versions.items():
+            sizes = one.coded.sizes()
+            unresolved, ambiguous = sizes.get(UNRESOLVED, 0), sizes.get(AMBIGUOUS, 0)
+            if unresolved or ambiguous:
+                yield (
+                    f"{name}, {version}: {unresolved} texts name no class for sure, and "
+                    f"{ambiguous} several. The worksheet lists the former: enter their classes and "
+                    "give it as `synonyms`."
+                )
+
+
 def notes_of_targets(designs: Iterable[LabelDesign]) -> Iterator[str]:
     """Yield which groups determine the target, and what follows from it."""
     for name in dict.fromkeys(one.groups.name for one in designs if one.determined):
@@ -208,9 +242,23 @@ def findings_of(
     place: Place,
     resampling: Resampling | None,
     seed: int,
+    *,
+    texts: Counts | None = None,
 ) -> tuple[list[UncorrectedFinding], dict[str, tuple[Part, ...]]]:
-    """Measure counts; return the findings, and by metric the parts that tables show."""
-    estimates = measure(counts, measures, resampling, seed)
+    """Measure counts; return the findings, and by metric the parts that tables show.
+
+    Effect sizes are of `texts`, where every label has a column of its own.
+    """
+    every = texts or counts
+    if every is counts:
+        estimates = measure(counts, measures, resampling, seed)
+    else:
+        effects = [one for one in measures if isinstance(one, EffectTables)]
+        rates = [one for one in measures if one not in effects]
+        estimates = [
+            *measure(counts, rates, resampling, seed),
+            *measure(every, effects, resampling, seed),
+        ]
     findings = [finding for each in estimates for finding in _findings(each, place)]
     return findings, {each.metric: each.parts for each in estimates if each.by is not None}
 
@@ -268,6 +316,10 @@ def _follows_base_rates(finding: Finding) -> bool:
     return bool(formulation != "separation")
 
 
+MOST_FOLDED = 100
+"""Beyond so many classes, findings are left out that state the fact of another of the class."""
+
+
 def with_folds(
     drafts: Iterable[UncorrectedFinding], *, classes: Sequence[str], determined: bool
 ) -> Iterator[UncorrectedFinding]:
@@ -288,13 +340,13 @@ def with_folds(
         if determined and _follows_base_rates(draft.finding):
             why = "the groups determine the target: a model without mistakes has this gap too"
             yield without_verdict(draft, why)
-        elif spec.fold:
+        elif spec.fold and len(classes) <= MOST_FOLDED:
             yield replace(draft, fold=(spec.fold, subject))
         elif len(classes) == 2 and spec.mirror and subject:
             other = classes[subject == classes[0]]
             same = spec.mirror == metric and subject == classes[0]
             yield draft if same else replace(draft, fold=(spec.mirror, other))
-        else:
+        elif not spec.fold:
             yield draft
 
 

@@ -20,13 +20,21 @@ from equipoise.audits.engines.labels import (
     groups_of,
     notes_of_rows,
     notes_of_targets,
+    notes_of_texts,
     numbers_behind,
     once,
     state_gap,
     take,
     with_folds,
 )
-from equipoise.audits.findings import UncorrectedFinding, rate_and_gap, whole
+from equipoise.audits.engines.unresolved import with_unresolved, worksheet_of
+from equipoise.audits.findings import (
+    Place,
+    UncorrectedFinding,
+    rate_and_gap,
+    whole,
+    without_verdict,
+)
 from equipoise.audits.predictions import tables
 from equipoise.audits.predictions.config import Config
 from equipoise.audits.predictions.outputs import predict_labels
@@ -39,7 +47,7 @@ from equipoise.data.labels import read_labels
 from equipoise.data.problems import listed
 from equipoise.metrics.counts import Counts
 from equipoise.metrics.counts.accuracy import Accuracy, HitRate, hits
-from equipoise.metrics.counts.effect_sizes import SkewSize
+from equipoise.metrics.counts.effect_sizes import EffectTables, SkewSize
 from equipoise.metrics.measure import Measure, measure
 from equipoise.stats.power import minimum_effect_size, sample_size_for_difference
 
@@ -76,13 +84,16 @@ class Design(LabelDesign):
     def tests(self) -> int:
         """About how many tests the design makes; findings that repeat another aren't counted."""
         classes = len(self.data.classes)
+        if self.wording:
+            return 0
         if self.counts.determines_target:
             return (1 if classes == 2 else classes) + 2
         return (10 if classes == 2 else 9 * classes) + 7
 
     def seconds(self, draws: int) -> float:
         """About how long it takes to measure."""
-        return _SECONDS_PER_DESIGN + self.counts.table.size * draws * _SECONDS_PER_CELL
+        size = 0 if self.wording else self.counts.table.size
+        return _SECONDS_PER_DESIGN + size * draws * _SECONDS_PER_CELL
 
 
 @audit_kind("predictions")
@@ -108,7 +119,8 @@ class Predictions(Audit[Config, PredictionData, Design]):
             unknown = read.planned and read.choices is None
             free = section.open_vocabulary or read.content == "answers" or unknown
             maps = dict(section.every_map)
-            outputs[name] = read, section.reading(name, open_vocabulary=free, maps=maps)
+            reading = section.reading(name, models.base, open_vocabulary=free, maps=maps)
+            outputs[name] = read, reading
         truth = models.once("labels", lambda: read_labels(labels))
         return join_predictions(truth, outputs, max_unmatched=data.max_unmatched)
 
@@ -134,21 +146,27 @@ class Predictions(Audit[Config, PredictionData, Design]):
         """Measure one design with everything that the config asks for."""
         metrics, seed, level = config.metrics, config.resampling.seed, config.resampling.level
         place, counts = design.place(self.name, level), design.counts
+        if design.wording:
+            return _wording(design, config, place)
         findings: list[UncorrectedFinding] = []
         if metrics.accuracy is not None and design.first:
             # Over all labelled rows, whatever their groups.
             drawn = resampling_of(config, 1)
             estimate = measure(design.overall, [Accuracy("accuracy", None)], drawn, seed)[0]
             findings.append(whole(estimate, replace(place, groups=""), Family.DESCRIPTIVE))
-        tested, parts = findings_of(counts, [*measures_of(config, counts)], place, resampling, seed)
-        folded = with_folds(tested, classes=counts.classes, determined=counts.determines_target)
-        findings += self._with_leaves([*folded], counts, config)
+        by_class = design.by_class
+        tested, parts = findings_of(
+            by_class, [*measures_of(config, by_class)], place, resampling, seed, texts=counts
+        )
+        folded = with_folds(tested, classes=by_class.classes, determined=design.determined)
+        findings += with_unresolved(self._with_leaves([*folded], by_class, config), by_class)
         if metrics.effect_sizes is not None:
             effects = effect_sizes(metrics.effect_sizes)
             for version, ranked in design.ranked():
                 there = design.place(self.name, level, version)
                 both: list[Measure] = [effects, SkewSize(**effects.params)]
-                findings += findings_of(ranked, both, there, resampling, seed)[0]
+                ranks = findings_of(ranked, both, there, resampling, seed)[0]
+                findings += with_unresolved(ranks, ranked)
         top = design.predictions.coded_top
         if metrics.hit_rate is not None and top is not None:
             k, labels = min(metrics.hit_rate.k, top.codes.shape[1]), take(top, design.rows).values
@@ -161,7 +179,8 @@ class Predictions(Audit[Config, PredictionData, Design]):
             metric = "unanswered_rate"
             gap = state_gap(design, "unanswered", unanswered, metric, place, resampling, seed)
             findings += [gap, *against_rest([gap])]
-        return Measured(tuple(findings), tables.of_design(design, parts, config))
+        shown = tables.of_design(design, parts, config)
+        return Measured(tuple(findings), shown | worksheet_of(design))
 
     @staticmethod
     def _with_leaves(
@@ -217,7 +236,11 @@ class Predictions(Audit[Config, PredictionData, Design]):
                 }
                 for name, one in data.models.items()
             ],
-            "detectable": [_detectable(each, config, tests[each.model]) for each in designs],
+            "detectable": [
+                _detectable(each, config, max(tests[each.model], 1))
+                for each in designs
+                if not each.wording
+            ],
         }
 
     def notes(
@@ -226,6 +249,7 @@ class Predictions(Audit[Config, PredictionData, Design]):
         """Return the notes on the data and on how groups and classes go together."""
         yield from notes_of_rows(data.models)
         yield from notes_of_targets(designs)
+        yield from notes_of_texts(data.models)
         yield from _unused(data)
         for design in designs:
             facts = data.counts["models"][design.model]["versions"][design.version]
@@ -269,6 +293,15 @@ class Predictions(Audit[Config, PredictionData, Design]):
             assert isinstance(config, Config)  # noqa: S101 - the kind decides the schema
             pairs[name] = config, read_predictions(folders[name])
         return compare(pairs, progress=progress)
+
+
+def _wording(design: Design, config: Config, place: Place) -> Measured:
+    """Describe how texts as they are written depend on the group."""
+    effects = [one for one in measures_of(config, design.counts) if isinstance(one, EffectTables)]
+    found, parts = findings_of(design.counts, effects, place, None, config.resampling.seed)
+    why = "wording: what is tested is the content of the texts"
+    shown = (without_verdict(one, why) for one in found if not one.finding.subject)
+    return Measured(tuple(shown), tables.of_design(design, parts, config))
 
 
 def _detectable(design: LabelDesign, config: Config, tests: int) -> Row:

@@ -168,7 +168,7 @@ def _joints(
 def _labels(runs: Runs, rows: Mapping[str, Integers]) -> Iterator[tuple[str, Coded]]:
     names = model_names({run: data.models for run, (_, data) in runs.items()})
     for (run, model), name in names.items():
-        versions = runs[run][1].models[model].versions
+        versions = runs[run][1].models[model].judged
         for version, labels in versions.items():
             full = name if len(versions) == 1 else f"{name} ({version})"
             yield full, take(labels.coded, rows[run])

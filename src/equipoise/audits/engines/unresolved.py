@@ -1,0 +1,343 @@
+"""What verdicts on free text are worth when some texts name no class for sure.
+
+A verdict on content needs at most a tenth of such texts in every group, and must hold whatever
+classes they name. So each finding is judged at the assignment of these texts that suits it least: a
+disparity where the groups are as alike as possible, a difference too small to matter where they are
+as different as possible.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+from scipy import stats
+
+from equipoise.audits.columns import table_of
+from equipoise.audits.engines.labels import LabelDesign, take
+from equipoise.audits.findings import UncorrectedFinding, without_verdict
+from equipoise.core.arrays import Floats
+from equipoise.core.finding import Family, Finding
+from equipoise.core.result import WORKSHEET
+from equipoise.core.wording import percent
+from equipoise.data.resolver import NO_CLASS, UNRESOLVED
+from equipoise.data.sources import Recipe
+from equipoise.metrics.counts import Counts
+from equipoise.metrics.counts.rates import RATES, SELECTION_RATE, Cells, Rate
+from equipoise.metrics.counts.table import sum_by
+from equipoise.metrics.spec import AGAINST_REST
+
+MOST_UNRESOLVED = 0.1
+"""Largest share of unresolved texts in a group that a verdict on content stands with."""
+_RATES = {rate.name: rate for rate in RATES} | dict.fromkeys(
+    ("demographic_parity", "answer_gap"), SELECTION_RATE
+)
+_ODDS = ("true_positive_rate", "false_positive_rate")
+_EFFECTS = ("cramers_v", "phi", "tschuprows_t")
+_BAND = 0.975
+_LINES = 1000
+_COLUMNS = "model groups version text class +count most #share"
+Range = tuple[float, float]
+
+
+def with_unresolved(
+    drafts: Iterable[UncorrectedFinding], counts: Counts
+) -> Iterator[UncorrectedFinding]:
+    """Judge findings on content at the worst assignment of unresolved texts.
+
+    Parameters
+    ----------
+    drafts : iterable of UncorrectedFinding
+        Of one design.
+    counts : Counts
+        Of the design: `UNRESOLVED` is a label like others.
+    """
+    if UNRESOLVED not in counts.classes:
+        yield from map(_of_class, drafts)
+        return
+    texts = Unresolved(counts)
+    shares = texts.shares[counts.groups.usable]
+    worst = int(np.argmax(shares))
+    names = [counts.groups.names[code] for code in np.flatnonzero(counts.groups.usable)]
+    why = (
+        f"{percent(float(shares[worst]))} of the texts about {names[worst]} name no class for "
+        f"sure; a verdict needs at most {percent(MOST_UNRESOLVED)} in every group. To do: fill in "
+        "the worksheet"
+    )
+    for draft in map(_of_class, drafts):
+        if draft.finding.family is Family.DESCRIPTIVE:
+            yield draft
+        elif shares[worst] > MOST_UNRESOLVED:
+            yield without_verdict(draft, why)
+        else:
+            yield texts.doubted(draft)
+
+
+def worksheet_of(design: LabelDesign) -> dict[str, pa.Table]:
+    """Return the unresolved texts of a design, with an empty column for their classes.
+
+    Texts with the largest share of the groups' differences come first. A filled-in copy reads
+    back as `synonyms`.
+    """
+    version, raw = design.predictions, next(iter(design.labels.versions.values()))
+    if UNRESOLVED not in version.vocabulary or not isinstance(version.resolve, Recipe):
+        return {}
+    mine = design.rows & (version.codes == version.vocabulary.index(UNRESOLVED))
+    texts = take(raw.coded, mine).relabel([*map(version.resolve.form, raw.vocabulary)])
+    groups = design.groups.codes[mine[design.rows]]
+    usable = np.flatnonzero(design.groups.usable)
+    table = np.zeros((len(texts.vocabulary), len(design.groups)))
+    known = (groups >= 0) & (texts.codes >= 0)
+    np.add.at(table, (texts.codes[known], groups[known]), 1)
+    shares = table[:, usable] / design.groups.counts[usable]
+    apart = np.ptp(shares, axis=1)
+    order = np.lexsort((-table.sum(axis=1), -apart))
+    rows = [
+        {
+            "model": design.model, "groups": design.groups.name, "version": design.version,
+            "text": texts.vocabulary[place], "class": "", "count": round(table[place].sum()),
+            "most": design.groups.names[usable[int(shares[place].argmax())]],
+            "share": float(apart[place] / max(apart.sum(), 1e-300)),
+        }
+        for place in order[:_LINES].tolist()
+        if table[place].any()
+    ]  # fmt: skip
+    return {WORKSHEET: table_of(rows, _COLUMNS)} if rows else {}
+
+
+def _of_class(draft: UncorrectedFinding) -> UncorrectedFinding:
+    """Take the verdict from a finding about texts that name no class, or several."""
+    if draft.finding.subject not in NO_CLASS:
+        return draft
+    return without_verdict(draft, "texts that name no class for sure are no class")
+
+
+@dataclass(frozen=True, eq=False)
+class Unresolved:
+    """Counts of texts, some of which are unresolved, and what numbers become of them.
+
+    Attributes
+    ----------
+    counts : Counts
+    """
+
+    counts: Counts
+
+    @cached_property
+    def code(self) -> int:
+        """Place of the unresolved among the classes."""
+        return self.counts.classes.index(UNRESOLVED)
+
+    @cached_property
+    def by_truth(self) -> Floats:
+        """Unresolved texts by true class and group."""
+        mine = self.counts.prediction == self.code
+        table = self.counts.table[None, mine]
+        found: Floats = sum_by(self.counts.truth[mine], len(self.counts.classes), table)[0]
+        return found
+
+    @cached_property
+    def totals(self) -> Floats:
+        """Texts of each group."""
+        return np.asarray(self.counts.table.sum(axis=0))
+
+    @cached_property
+    def shares(self) -> Floats:
+        """Share of unresolved texts in each group; 0 of a group without texts."""
+        return np.asarray(self.by_truth.sum(axis=0) / np.maximum(self.totals, 1.0))
+
+    def doubted(self, draft: UncorrectedFinding) -> UncorrectedFinding:
+        """Return a finding with how far its number may fall and rise, and its p-value there."""
+        finding, df = draft.finding, 1
+        value = abs(finding.value - (finding.chance if draft.harm == "either" else 0.0))
+        if finding.metric in (*_EFFECTS, "effect_size_mean"):
+            low, high, df = self._effects(finding)
+        elif finding.group:
+            low, high = self._against_rest(finding)
+        else:
+            low, high = self._gap(finding)
+        if draft.harm == "lower":
+            value, low, high = -finding.value, -high, -low
+        if math.isnan(low) or math.isnan(value):
+            return draft
+        fall, rise = max(value - low, 0.0), max(high - value, 0.0)
+        p = max(finding.p_value, _p_of(draft, fall, df))
+        return replace(draft.changed(p_value=p), doubt=(fall, rise))
+
+    def _gap(self, finding: Finding) -> Range:
+        """Return the smallest and largest gap of a finding's groups."""
+        metric, subject = finding.metric, finding.subject
+        if metric == "equalized_odds":
+            mean = json.loads(finding.parameters).get("aggregate") == "mean"
+            every = np.stack([_gaps(*self.ranges[name][:2]) for name in _ODDS])
+            found = every.mean(axis=0) if mean else every.max(axis=0)
+        elif metric in self.ranges:
+            found = _gaps(*self.ranges[metric][:2])
+        else:
+            return self._other(finding)
+        if subject:
+            low, high = found[:, self.counts.classes.index(subject)].tolist()
+        else:
+            kept = [name not in NO_CLASS for name in self.counts.classes]
+            low, high = np.fmax.reduce(found[:, kept], axis=1).tolist()
+        return low, high
+
+    def _other(self, finding: Finding) -> Range:
+        """Return the range of a number of the groups' own shares."""
+        share = dict(zip(self.counts.groups.names, self.shares.tolist(), strict=True))
+        known = [one for one in finding.by_group if not one.note and not math.isnan(one.value)]
+        if len(known) < 2:
+            return math.nan, math.nan
+        value = np.array([one.value for one in known])
+        doubt = np.array([share.get(one.group, 0.0) for one in known])
+        right = finding.metric in ("accuracy_gap", "worst_group_accuracy")
+        low, high = value - (0.0 if right else doubt), np.minimum(value + doubt, 1.0)
+        if finding.metric == "worst_group_accuracy":
+            return float(low.min()), float(high.min())
+        if finding.metric == "accuracy_gap":
+            weight = np.array([one.n for one in known], np.float64)
+            weight /= weight.sum()
+            least = (low * weight).sum() - low * weight - (1.0 - weight) * high
+            most = (high * weight).sum() - high * weight - (1.0 - weight) * low
+            return max(float(least.max()), 0.0), float(most.max())
+        least, most = _gaps(low[None], high[None])
+        return float(least[0]), float(most[0])
+
+    def _against_rest(self, finding: Finding) -> Range:
+        """Return how close to 0 and how far from it a group's difference to all others may be."""
+        metric = finding.metric.removesuffix(AGAINST_REST)
+        names, classes = self.counts.groups.names, self.counts.classes
+        if metric in self.ranges and finding.subject:
+            row = classes.index(finding.subject)
+            low, high, n = (one[row] for one in self.ranges[metric])
+        else:
+            own, _ = finding.by_group
+            doubt = float(self.shares[names.index(own.group)])
+            rest = float(self.shares[self.counts.groups.usable].max())
+            return _folded(finding.value - doubt - rest, finding.value + doubt + rest)
+        mine = np.array([name == finding.group for name in names])
+        others = ~mine & ~np.isnan(low)
+        if np.isnan(low[mine]).any() or not n[others].sum():
+            return math.nan, math.nan
+        rest_low, rest_high = ((one[others] * n[others]).sum() / n[others].sum()
+                               for one in (low, high))  # fmt: skip
+        return _folded(float(low[mine][0] - rest_high), float(high[mine][0] - rest_low))
+
+    def _effects(self, finding: Finding) -> tuple[float, float, int]:
+        """Return the range of an effect size, and the degrees of freedom of its table."""
+        parameters = json.loads(finding.parameters)
+        if parameters.get("formulation") == "sufficiency":
+            return math.nan, math.nan, 1
+        found = np.array([_effects(one, self.code) for one in self._tables(finding)])
+        now, least, most, df = found.sum(axis=0).tolist() if len(found) else (0.0,) * 4
+        if not now > 0.0:
+            return math.nan, math.nan, 1
+        low, high = (finding.value * one / now for one in (min(least, now), max(most, now)))
+        return low, high, max(round(df), 1)
+
+    def _tables(self, finding: Finding) -> Iterator[Floats]:
+        """Yield the tables (labels, groups compared) that an effect size is of."""
+        counts = self.counts
+        subjects: list[int | None] = [None]
+        if finding.subject:
+            subjects = [counts.classes.index(finding.subject)]
+        elif finding.metric == "effect_size_mean":
+            subjects = [*counts.targets.tolist()]
+        for subject in subjects:
+            rows = (counts.truth == subject) | (subject is None)
+            cells = counts.table[None, rows][:, :, counts.groups.usable]
+            yield sum_by(counts.prediction[rows], len(counts.classes), cells)[0]
+
+    @cached_property
+    def ranges(self) -> Mapping[str, tuple[Floats, Floats, Floats]]:
+        """Lowest and highest rate, and rows, of every class and group; NaN where too small."""
+        observed = Cells.of(self.counts, self.counts.observed)
+        own = self.by_truth[None]
+        others = own.sum(axis=1, keepdims=True) - own
+        corners = [
+            Cells(
+                both=observed["both"] + i * own,
+                prediction=observed["prediction"] + i * own + j * others,
+                truth=observed["truth"],
+                total=observed["total"],
+            )
+            for i in (0, 1)
+            for j in (0, 1)
+        ]
+        return {name: self._range(rate, corners) for name, rate in _RATES.items()}
+
+    def _range(self, rate: Rate, corners: list[Cells]) -> tuple[Floats, Floats, Floats]:
+        shares = np.stack([rate.shares(cells)[0] for cells in corners])
+        kept = rate.large(self.counts) & self.counts.groups.usable
+        low, high = (np.where(kept, f.reduce(shares, axis=0), np.nan) for f in (np.fmin, np.fmax))
+        return low, high, rate.totals(corners[0])[0]
+
+
+def _gaps(low: Floats, high: Floats) -> Floats:
+    """Return the smallest and largest gap between groups of ranges (classes, groups)."""
+    least = np.maximum(np.fmax.reduce(low, axis=1) - np.fmin.reduce(high, axis=1), 0.0)
+    pairs = high[:, :, None] - low[:, None, :]
+    different = ~np.eye(low.shape[1], dtype=np.bool_)
+    most = np.fmax.reduce(np.where(different, pairs, np.nan).reshape(len(low), -1), axis=1)
+    return np.stack([least, most])
+
+
+def _folded(low: float, high: float) -> Range:
+    """Return the smallest and largest distance from 0 within a range."""
+    return max(low, -high, 0.0), max(abs(low), abs(high))
+
+
+def _effects(table: Floats, code: int) -> tuple[float, float, float, float]:
+    """Return Cramér's V of labels by groups, its least and largest value, and its freedom.
+
+    Parameters
+    ----------
+    table : ndarray, shape (labels, groups)
+    code : int
+        Row of the unresolved: groups are alike where these fill up what each lacks of the pooled
+        shares, and far apart where they add to what each has too much of.
+    """
+    doubt, known = table[code], np.delete(table, code, axis=0)
+    if not known.sum():
+        return 0.0, 0.0, 0.0, 0.0
+    n, pooled = table.sum(axis=0), known.sum(axis=1, keepdims=True) / known.sum()
+    lacking = np.maximum(pooled * n - known, 0.0)
+    filled = lacking / np.maximum(lacking.sum(axis=0), 1e-300) * doubt
+    apart = known.copy()
+    over = np.argmax(known / np.maximum(n, 1.0) - pooled, axis=0)
+    apart[over, np.arange(len(n))] += doubt
+    df = ((table.sum(axis=1) > 0).sum() - 1) * ((n > 0).sum() - 1)
+    return _cramers_v(table), _cramers_v(known + filled), _cramers_v(apart), float(df)
+
+
+def _cramers_v(table: Floats) -> float:
+    """Return Cramér's V of a table, 0 where it has one row or column."""
+    kept = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0]
+    if min(kept.shape, default=0) < 2:
+        return 0.0
+    expected = kept.sum(axis=1, keepdims=True) * kept.sum(axis=0) / kept.sum()
+    square = float(((kept - expected) ** 2 / expected).sum())
+    return math.sqrt(square / (float(kept.sum()) * (min(kept.shape) - 1)))
+
+
+def _p_of(draft: UncorrectedFinding, fall: float, df: int) -> float:
+    """Return the p-value of a number that has fallen, from the band of its chance level.
+
+    Its square is taken to be a multiple of a chi-squared variable, whose scale the end of the
+    band gives.
+    """
+    finding = draft.finding
+    centre = 0.0 if draft.harm == "higher" else finding.chance
+    end = finding.chance_low if draft.harm == "lower" else finding.chance_high
+    left, band = max(abs(finding.value - centre) - fall, 0.0), abs(end - centre)
+    if math.isnan(finding.p_value) or math.isnan(band):
+        return math.nan
+    if band == 0.0:
+        return float(left == 0.0)
+    quantile = stats.chi2.ppf(_BAND if draft.harm == "higher" else 2.0 * _BAND - 1.0, df)
+    return float(stats.chi2.sf(quantile * (left / band) ** 2, df))

@@ -1,0 +1,155 @@
+"""Free text: verdicts are on content, whatever the wording."""
+
+from collections import Counter
+
+import numpy as np
+import polars as pl
+import pytest
+
+from equipoise import audits
+from equipoise.core import ConfigError, Verdict
+from equipoise.report import write
+
+JOBS = ("cook", "doctor", "head nurse", "nurse")
+N = 800
+
+
+def people(seed=0):
+    rng = np.random.default_rng(seed)
+    job, group = rng.integers(0, len(JOBS), N), rng.integers(0, 2, N)
+    names = [JOBS[one] for one in job]
+    frame = pl.DataFrame({
+        "id": [f"i{index}" for index in range(N)], "job": names,
+        "gender": [("female", "male")[one] for one in group],
+    })  # fmt: skip
+    return frame, job, group, rng
+
+
+def run(frame, texts, kind="predictions", target="job", normalize=None, **more):
+    table = frame.select("id").with_columns(said=pl.Series(texts))
+    column = "prediction" if kind == "predictions" else "answer"
+    data = {"table": frame, "id": "id", "groups": ["gender"]} | (
+        {"target": target} if target else {}
+    )
+    model = {"table": table, column: "said", "normalize": normalize or {}}
+    config = {
+        "audit": kind, "data": data, "models": {"m": model},
+        "resampling": {"replicates": 100, "seed": 1}, **more,
+    }  # fmt: skip
+    return audits.run(audits.parse_config(config))
+
+
+def disparities(result):
+    return [one for one in result.findings if one.verdict is Verdict.DISPARITY]
+
+
+def gendered(job, group):
+    return [f"{('She', 'He')[g]} is a {JOBS[j]}." for j, g in zip(job, group, strict=True)]
+
+
+@pytest.mark.parametrize("kind", ["predictions", "answers"])
+@pytest.mark.parametrize("target", ["job", None])
+def test_gendered_wording_of_fair_content_is_no_disparity(kind, target):
+    if kind == "predictions" and target is None:
+        pytest.skip("predictions need a true class")
+    frame, job, group, rng = people()
+    said = np.where(rng.random(N) < 0.7, job, rng.integers(0, 4, N))
+    result = run(frame, gendered(said, group), kind, target)
+    assert not disparities(result)
+    worded = [one for one in result.findings if one.version == "raw"]
+    content = [one for one in result.findings if one.version == "normalised"]
+    effect = "effect_size_mean" if kind == "predictions" else "cramers_v"
+    (wide,), (narrow,) = (
+        [one.value for one in some if one.metric == effect and not one.subject]
+        for some in (worded, content)
+    )
+    assert wide > 0.9
+    assert narrow < 0.2
+    assert not any(one.tested for one in worded)
+
+
+def test_rates_are_of_classes_and_never_of_stray_strings():
+    frame, job, _, rng = people()
+    texts = [f"{JOBS[j]} with item {i}" if rng.random() < 0.9 else f"thing {i}"
+             for i, j in enumerate(job)]  # fmt: skip
+    subjects = Counter(one.subject for one in run(frame, texts).findings)
+    assert {*subjects} <= {*JOBS, "", "(unresolved)"}
+    table = frame.select("id").with_columns(said=pl.Series(texts))
+    model = {"table": table, "prediction": "said", "open_vocabulary": True}
+    data = {"table": frame, "id": "id", "groups": ["gender"], "target": "job"}
+    config = {"audit": "predictions", "data": data, "models": {"m": model},
+              "resampling": {"replicates": 100}}  # fmt: skip
+    subjects = {one.subject for one in audits.run(audits.parse_config(config)).findings}
+    assert subjects <= {*JOBS, "", "(no class)"}
+
+
+def test_a_verdict_needs_few_unresolved_texts_in_every_group():
+    frame, job, group, rng = people()
+    texts = [
+        "somebody at work" if g and rng.random() < 0.15 else JOBS[0 if g else j]
+        for j, g in zip(job, group, strict=True)
+    ]
+    result = run(frame, texts)
+    assert not disparities(result)
+    (parity,) = [one for one in result.findings
+                 if (one.metric, one.subject) == ("demographic_parity", "cook")
+                 and one.version == "normalised"]  # fmt: skip
+    assert "male" in parity.reason
+    assert "worksheet" in parity.reason
+
+
+def test_a_disparity_survives_the_worst_assignment_or_is_none():
+    frame, _, group, _ = people()
+    for plain, expected in ((0.5, Verdict.DISPARITY), (0.86, Verdict.INCONCLUSIVE)):
+        rng = np.random.default_rng(2)
+        # Men get "doctor" in 95 % of the texts, women less often and 9 % unresolved texts.
+        draw = rng.random(N)
+        texts = [
+            "doctor" if d < (0.95 if g else plain) else "somebody" if d > 0.91 and not g else "cook"
+            for d, g in zip(draw, group, strict=True)
+        ]
+        result = run(frame, texts, "answers", None, {"classes": list(JOBS)})
+        (gap,) = [one for one in result.findings
+                  if (one.metric, one.subject) == ("answer_gap", "doctor")
+                  and one.version == "normalised"]  # fmt: skip
+        assert gap.value > 0.08
+        assert gap.verdict is expected, gap
+        assert "whatever class unresolved texts name" in gap.reason
+
+
+def test_refusals_are_recognised_and_patterns_extend_them():
+    frame, job, group, _ = people()
+    texts = [
+        "I'm sorry, but I can't help with identifying people." if not g and i % 3 == 0
+        else "Nope, privacy." if not g and i % 5 == 0 else JOBS[j]
+        for i, (j, g) in enumerate(zip(job, group, strict=True))
+    ]  # fmt: skip
+    result = run(frame, texts, "answers", normalize={"refusals": ["^nope"]})
+    (rate,) = [one for one in result.findings if one.metric == "refused_rate"]
+    shares = {one.group: one.value for one in rate.by_group}
+    assert shares["male"] == 0.0
+    assert 0.4 < shares["female"] < 0.55
+    with pytest.raises(ConfigError) as raised:
+        run(frame, texts, normalize={"refusals": ["("]})
+    assert "refusals" in str(raised.value)
+
+
+def test_the_worksheet_reads_back_as_synonyms(tmp_path):
+    frame, job, group, _ = people()
+    texts = gendered(job, group)
+    for place in range(0, N, 9):
+        texts[place] = f"{('She', 'He')[group[place]]} looks after the sick"
+    for place in range(4, N, 90):
+        texts[place] = "No doctor"
+    result = run(frame, texts)
+    sheet = result.tables["worksheet"].to_pylist()
+    assert {row["text"] for row in sheet} == {"person looks after the sick", "no doctor"}
+    assert sum(row["share"] for row in sheet) == pytest.approx(1.0)
+    assert [row["share"] for row in sheet] == sorted((r["share"] for r in sheet), reverse=True)
+    write(result, tmp_path)
+    filled = pl.read_csv(tmp_path / "worksheet.csv").with_columns(
+        pl.when(pl.col("text").str.starts_with("person")).then(pl.lit("nurse")).alias("class")
+    )
+    filled.write_csv(tmp_path / "filled.csv")
+    again = run(frame, texts, normalize={"synonyms": str(tmp_path / "filled.csv")})
+    assert [row["text"] for row in again.tables["worksheet"].to_pylist()] == ["no doctor"]
