@@ -26,7 +26,8 @@ from equipoise.audits.engines.labels import (
     notes_of_rows,
     notes_of_targets,
     notes_of_texts,
-    state_gap,
+    right_or_wrong,
+    state_gaps,
     widest_part,
     with_folds,
 )
@@ -489,19 +490,21 @@ def _gaps(
 def _unanswered(
     one: AnswersDesign, place: Place, resampling: Resampling | None
 ) -> Iterator[UncorrectedFinding]:
-    """Yield whether a group is left without an answer more often than another, and how."""
+    """Yield shares of rows with right, wrong and no answers, and why they have none, by group."""
     states, seed = one.state, one.config.resampling.seed
-    kinds = [state for state in _RATES if (states == state).any()]
+    kinds = {state: metric for state, metric in _RATES.items() if (states == state).any()}
     if one.config.metrics.unanswered_rate is None or not kinds:
         return
-    rates = {"unanswered": ("unanswered_rate", states != "answered")}
-    rates |= {state: (_RATES[state], states == state) for state in kinds}
-    for state, (metric, rows) in rates.items():
-        draft = state_gap(one, state, rows, metric, place, resampling, seed)
-        about = direction(metric, "", draft.finding.by_group)
-        draft = draft.changed(subject="", family=Family.COMPOSITE, direction=about)
-        same = state != "unanswered" and len(kinds) == 1
-        yield replace(draft, fold=("unanswered_rate", "")) if same else draft
+    gaps = [*map(_of_rows, right_or_wrong(one, place, resampling, seed))]
+    yield from gaps if one.silent else with_unresolved(gaps, one.pooled)
+    for draft in map(_of_rows, state_gaps(one, states, kinds, place, resampling, seed)):
+        yield replace(draft, fold=("unanswered_rate", "")) if len(kinds) == 1 else draft
+
+
+def _of_rows(draft: UncorrectedFinding) -> UncorrectedFinding:
+    """Make a finding about a state of rows one about all rows."""
+    about = direction(draft.finding.metric, "", draft.finding.by_group)
+    return draft.changed(subject="", family=Family.COMPOSITE, direction=about)
 
 
 def _against_figure(

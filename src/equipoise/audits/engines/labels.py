@@ -13,7 +13,7 @@ import numpy as np
 
 from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole, without_verdict
 from equipoise.audits.group_sizes import check_two, groups_by, lacking
-from equipoise.core.arrays import AnyArray, Booleans, Integers, Objects
+from equipoise.core.arrays import Booleans, Integers, Objects
 from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Family, Finding
 from equipoise.core.groups import Groups
@@ -286,21 +286,55 @@ def _findings(estimate: Estimate, place: Place) -> Iterator[UncorrectedFinding]:
         yield from parts(estimate, place)
 
 
-def state_gap(
+def state_gaps(
     design: LabelDesign,
-    state: str,
-    rows: Booleans,
-    metric: str,
+    states: Objects,
+    metrics: Mapping[str, str],
     place: Place,
     resampling: Resampling | None,
     seed: int,
-) -> UncorrectedFinding:
-    """Return the gap between groups in the share of the rows that are in a state."""
-    labels: AnyArray = np.where(rows, state, "other")
-    counts = count(labels, labels, design.groups, units=design.units)
+) -> list[UncorrectedFinding]:
+    """Return the gaps between groups in the shares of rows in each state.
+
+    Parameters
+    ----------
+    design : LabelDesign
+    states : ndarray of str objects, shape (rows of the design,)
+        None of rows that don't count.
+    metrics : mapping of str to str
+        State to metric; states that it lacks have no finding.
+    place, resampling, seed
+        Of the measurement.
+    """
+    counts = count(states, states, design.groups, units=design.units)
     estimate = measure(counts, [DemographicParity()], resampling, seed)[0]
-    gaps = parts(estimate, place, metric=metric)
-    return next(each for each in gaps if each.finding.subject == state)
+    return [
+        draft
+        for state, metric in metrics.items()
+        for draft in parts(estimate, place, metric=metric)
+        if draft.finding.subject == state
+    ]
+
+
+def right_or_wrong(
+    design: LabelDesign, place: Place, resampling: Resampling | None, seed: int
+) -> list[UncorrectedFinding]:
+    """Return the gaps in the shares of right, wrong and unanswered rows, which sum to 1.
+
+    None where every row has an answer, so that accuracy says the same. Only rows with a true
+    class count, where there are true classes.
+    """
+    answered, target = design.state == "answered", design.target
+    if answered.all():
+        return []
+    metrics = {"unanswered": "unanswered_rate"}
+    states = np.where(answered, "answered", "unanswered").astype(object)
+    if target.vocabulary:
+        right = target.values == design.label.values
+        metrics |= {"right": "right_rate", "wrong": "wrong_rate"}
+        states = np.where(answered, np.where(right, "right", "wrong"), "unanswered").astype(object)
+        states[target.codes < 0] = None
+    return state_gaps(design, states, metrics, place, resampling, seed)
 
 
 def widest_part(some: Sequence[Part]) -> Part:
@@ -334,13 +368,14 @@ def with_folds(
     determined : bool
         Whether every group holds one true class only.
     """
+    many = len(classes) > MOST_FOLDED
     for draft in drafts:
         metric, subject = draft.finding.metric, draft.finding.subject
         spec = spec_of(metric)
         if determined and _follows_base_rates(draft.finding):
             why = "the groups determine the target: a model without mistakes has this gap too"
             yield without_verdict(draft, why)
-        elif spec.fold and len(classes) <= MOST_FOLDED:
+        elif spec.fold and not (subject and many):
             yield replace(draft, fold=(spec.fold, subject))
         elif len(classes) == 2 and spec.mirror and subject:
             other = classes[subject == classes[0]]

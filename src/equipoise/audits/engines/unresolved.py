@@ -70,7 +70,7 @@ def with_unresolved(
         "the worksheet"
     )
     for draft in map(_of_class, drafts):
-        if draft.finding.family is Family.DESCRIPTIVE:
+        if draft.finding.family is Family.DESCRIPTIVE or _of_states(draft.finding):
             yield draft
         elif shares[worst] > MOST_UNRESOLVED:
             yield without_verdict(draft, why)
@@ -88,7 +88,9 @@ def worksheet_of(design: LabelDesign) -> dict[str, pa.Table]:
     if UNRESOLVED not in version.vocabulary or not isinstance(version.resolve, Recipe):
         return {}
     mine = design.rows & (version.codes == version.vocabulary.index(UNRESOLVED))
-    texts = take(raw.coded, mine).relabel([*map(version.resolve.form, raw.vocabulary)])
+    own = take(raw.coded, mine)
+    used = zip(raw.vocabulary, own.counts.tolist(), strict=True)
+    texts = own.relabel([version.resolve.form(text) if n else None for text, n in used])
     groups = design.groups.codes[mine[design.rows]]
     usable = np.flatnonzero(design.groups.usable)
     table = np.zeros((len(texts.vocabulary), len(design.groups)))
@@ -108,6 +110,11 @@ def worksheet_of(design: LabelDesign) -> dict[str, pa.Table]:
         if table[place].any()
     ]  # fmt: skip
     return {WORKSHEET: table_of(rows, _COLUMNS)} if rows else {}
+
+
+def _of_states(finding: Finding) -> bool:
+    """Whether a finding is about rows without an answer, whatever the others say."""
+    return finding.metric.removesuffix(AGAINST_REST) == "unanswered_rate"
 
 
 def _of_class(draft: UncorrectedFinding) -> UncorrectedFinding:

@@ -23,7 +23,7 @@ from equipoise.audits.engines.labels import (
     notes_of_texts,
     numbers_behind,
     once,
-    state_gap,
+    right_or_wrong,
     take,
     with_folds,
 )
@@ -174,11 +174,9 @@ class Predictions(Audit[Config, PredictionData, Design]):
             counted = hits(design.target.values, labels, design.groups, k=k, units=units)
             hit = rate_and_gap(measure(counted, [HitRate(k)], resampling, seed)[0], place)
             findings += [*hit, *against_rest(hit)]
-        unanswered = design.state != "answered"
-        if metrics.unanswered_rate is not None and unanswered.any():
-            metric = "unanswered_rate"
-            gap = state_gap(design, "unanswered", unanswered, metric, place, resampling, seed)
-            findings += [gap, *against_rest([gap])]
+        if metrics.unanswered_rate is not None:
+            gaps = right_or_wrong(design, place, resampling, seed)
+            findings += with_unresolved([*gaps, *against_rest(gaps)], by_class)
         shown = tables.of_design(design, parts, config)
         return Measured(tuple(findings), shown | worksheet_of(design))
 

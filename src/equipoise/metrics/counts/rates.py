@@ -857,7 +857,31 @@ register(
         title="Unanswered rate",
         kinds=("predictions", "answers"),
         group_label="share without an answer",
-        definition="Share of rows without a usable prediction: missing, unknown or refused.",
+        definition=(
+            "Share of rows without a usable prediction: missing, unknown or refused. Where true "
+            "classes are known, of the rows that have one."
+        ),
+    ),
+    _unanswered(
+        name="right_rate",
+        rest="right_rate",
+        title="Right rate",
+        kinds=("predictions", "answers"),
+        harm="lower",
+        group_label="share of right predictions",
+        definition="Share of rows with a true class, answered or not, that are predicted right.",
+        direction="Lower: the group gets a right answer less often.",
+        reference="equipoise: right, wrong and unanswered rates sum to 1",
+    ),
+    _unanswered(
+        name="wrong_rate",
+        rest="wrong_rate",
+        title="Wrong rate",
+        kinds=("predictions", "answers"),
+        group_label="share of wrong predictions",
+        definition="Share of rows with a true class, answered or not, that are predicted wrong.",
+        direction="Higher: the group gets a wrong answer more often.",
+        reference="equipoise: right, wrong and unanswered rates sum to 1",
     ),
     _unanswered(
         name="unknown_rate",
