@@ -8,6 +8,10 @@ import pytest
 from equipoise.core.groups import Groups
 from equipoise.core.parts import parts_from_table
 from equipoise.metrics import accuracy, accuracy_gap, worst_group_accuracy
+from equipoise.metrics.counts import count
+from equipoise.metrics.counts.accuracy import Accuracy
+from equipoise.metrics.counts.rates import DemographicParity
+from equipoise.metrics.measure import measure
 from equipoise.stats.intervals import simultaneous_minimum, simultaneous_shortfall, wilson
 from equipoise.stats.resampling import Bootstrap, Permutation
 from prediction_rows import EXAMPLE, rows_of
@@ -88,8 +92,34 @@ def test_small_groups_are_shown_and_left_out():
     ]
 
 
-def test_replicates_that_lose_every_group_give_no_warning_and_no_zero():
-    # With two units, one replicate in seven has no row at all.
-    found = worst_group_accuracy([1, 1], [1, 0], [0, 1], units=["p", "q"])
-    interval = found.interval()
-    assert (interval.low, interval.high) == (0.0, 1.0)
+def test_units_of_one_row_give_the_interval_of_rows():
+    rows = [1, 1, 0], [1, 0, 0], [0, 1, 1]
+    for function in TESTED:
+        one, other = function(*rows, units=["p", "q", "r"]), function(*rows)
+        assert one.interval().low == other.interval().low
+        assert one.interval().high == other.interval().high
+
+
+def clustered(rng, shares, units, size):
+    """Rows by group, right with a share of the unit's own; the beta has correlation 0.3."""
+    group = np.repeat(np.arange(len(shares)), units * size)
+    unit = np.repeat(np.arange(len(shares) * units), size)
+    alpha = np.repeat(shares, units) * 0.7 / 0.3
+    own = rng.beta(alpha, 0.7 / 0.3 - alpha)
+    return rng.random(len(group)) < np.repeat(own, size), group, unit
+
+
+@pytest.mark.parametrize("shares", [np.full(3, 0.8), np.full(12, 0.8), np.linspace(0.72, 0.85, 12)])
+def test_extremes_over_groups_of_units_hold_the_truth(shares):
+    rng, hits = np.random.default_rng(5), []
+    for _ in range(60):
+        right, group, unit = clustered(rng, shares, 20, 8)
+        counts = count(np.ones(len(right), int), right.astype(int), group, units=unit)
+        measures = [Accuracy("worst_group_accuracy", "rows"), Accuracy("accuracy_gap", "rows")]
+        found = measure(counts, [*measures, DemographicParity()], Permutation(1))
+        truths = shares.min(), shares.mean() - shares.min(), np.ptp(shares)
+        for one, truth in zip(found, truths, strict=True):
+            ends = one.interval()
+            hits.append(ends.low - 1e-9 <= truth <= ends.high + 1e-9)
+    by_metric = np.reshape(hits, (-1, 3)).mean(axis=0)
+    assert (by_metric >= 0.95 - 3 * np.sqrt(0.95 * 0.05 / 60)).all()

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from scipy import stats
 
 from equipoise.metrics.counts.chi_square import MeanEffect
+from equipoise.metrics.counts.clusters import design_effects
 from equipoise.metrics.counts.inequality import Inequality
 from equipoise.stats import (
     Association,
@@ -132,6 +133,36 @@ def _extremes(p, sizes, what, size, samples):
         low, high = interval(counts, sizes, LEVEL)
         truth = float(statistic(p, sizes / sizes.sum()))
         yield _case(kind, what, size, truth, low, high)
+
+
+def clustered_cases(samples):
+    """Simulated coverage of extremes over groups whose rows repeat by unit."""
+    for k in (2, 3, 12):
+        for units, size in ((12, 10), (30, 8), (100, 4)):
+            for alike in (0.05, 0.3, 0.8):
+                for base in (0.5, 0.8, 0.95):
+                    for pattern in ("all equal", "one lower", "evenly spread"):
+                        p = base + 0.13 * PATTERNS[pattern](k)
+                        what = f"{k} groups, p = {base}, {pattern}, correlation {alike}"
+                        yield from _clustered(p, units, size, alike, what, samples)
+
+
+def _clustered(p, units, size, alike, what, samples):
+    rng = stream(SEED, "clustered", what, units, size)
+    alpha, beta = p * (1.0 - alike) / alike, (1.0 - p) * (1.0 - alike) / alike
+    own = rng.beta(alpha, beta, size=(samples, units, len(p)))
+    hits = rng.binomial(size, own)
+    successes, n = hits.sum(axis=1), np.full(len(p), float(units * size))
+    sums = (hits**2).sum(axis=1), successes * size, n * size
+    design = design_effects(successes, n, *sums)
+    for kind, (interval, statistic) in EXTREMES.items():
+        found = (
+            interval(successes, np.broadcast_to(n, design.shape), LEVEL, design=design)
+            if interval is simultaneous_shortfall
+            else interval(successes / design, n / design, LEVEL)
+        )
+        truth = float(statistic(p, n / n.sum()))
+        yield _case(kind, what, f"{units} units of {size}", truth, *found)
 
 
 def _case(kind, what, size, truth, low, high):
@@ -396,6 +427,21 @@ SUMMARY_HEAD = [
 ]
 
 
+def clustered_section(samples):
+    """Return the section on extremes over groups of units."""
+    return [
+        "## Extremes over groups where rows repeat by unit",
+        "",
+        "2 to 12 groups, each of 12 units of 10 rows, 30 of 8 or 100 of 4; rates of units follow a",
+        "beta distribution, so that two rows of a unit have a correlation of 0.05, 0.3 or 0.8;",
+        f"{samples} samples per case.",
+        "",
+        *SUMMARY_HEAD,
+        *(summary(members) for members in by_kind(list(clustered_cases(samples))).values()),
+        "",
+    ]
+
+
 def means_table(cases):
     """Return a Markdown table: number of classes and pattern by errors, coverage and width."""
     lines = [
@@ -447,6 +493,7 @@ def page(samples=1000):
         "The intervals of extremes are conservative between two tight spots: all groups equal, and",
         "one group far from the rest.",
         "",
+        *clustered_section(samples),
         "## Effect sizes of tables",
         "",
         "Cramér's V, true values 0 to 0.9; even margins, and margins that fall as 1, 1/2, 1/3, …;",

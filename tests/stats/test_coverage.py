@@ -7,6 +7,7 @@ from stats.coverage_grid import (
     EFFECTS,
     association_cases,
     by_kind,
+    clustered_cases,
     extreme_cases,
     inequality_cases,
     mean_cases,
@@ -36,6 +37,12 @@ def test_extremes_over_groups():
     for found in by_kind(list(extreme_cases(1000))).values():
         assert np.mean([case.coverage for case in found]) >= 0.94
         assert _least(found, 1000) >= 0.94
+
+
+def test_extremes_over_groups_of_units():
+    for found in by_kind(list(clustered_cases(300))).values():
+        assert np.mean([case.coverage for case in found]) >= 0.95
+        assert _least(found, 300) >= 0.92
 
 
 def test_effect_sizes():

@@ -289,20 +289,19 @@ def group_values(
     successes: Floats,
     totals: Floats,
     level: float,
-    *,
-    boot: Floats | None = None,
+    design: Floats | float = 1.0,
 ) -> tuple[GroupValue, ...]:
-    """Return the share of each group with its Wilson interval, or the one of its replicates.
+    """Return the share of each group with its Wilson interval.
 
     Parameters
     ----------
     groups : Groups
     successes, totals : ndarray, shape (groups,)
     level : float
-    boot : ndarray, shape (replicates, groups), optional
-        Bootstrap replicates of the shares, where rows are not independent.
+    design : ndarray, shape (groups,), or float
+        How many rows say as much as one that is independent.
     """
-    low, high = wilson(successes, totals, level) if boot is None else percentile(boot, level)
+    low, high = wilson(successes / design, totals / design, level)
     with np.errstate(invalid="ignore", divide="ignore"):
         shares = successes / totals
     notes = [
@@ -322,6 +321,11 @@ def interval_method(counts: Counts, draws: Draws, closed: str) -> str:
     if draws.boot is not None:
         return replicates_text(draws.boot, f"{counts.unit}s")
     return closed if counts.independent else "none: rows are not independent; use Bootstrap()"
+
+
+def clustered_method(counts: Counts, closed: str) -> str:
+    """Return how a closed form was made where rows may repeat by unit."""
+    return closed if counts.independent else f"{closed}, {counts.unit}s by their design effect"
 
 
 def count_estimate(  # noqa: PLR0913 - one keyword for each field

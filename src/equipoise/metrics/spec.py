@@ -33,7 +33,7 @@ def band_of(value: float) -> Band | Literal[""]:
     return [name for name, lower in BANDS.items() if value >= lower][-1]
 
 
-PAIRWISE = "pairwise Newcombe, simultaneous over groups; bootstrap over units of repeated rows"
+PAIRWISE = "pairwise Newcombe, simultaneous over groups, units by their design effect"
 WILSON = "Wilson; percentile bootstrap over units of repeated rows"
 SHARES = "55 : 45 against 50 : 50"
 OVER_QUERIES = "percentile bootstrap over queries; none for one query"

@@ -166,7 +166,13 @@ def largest_gap(wide: Scored, narrow: Scored) -> Pair:
     return where(known >= 2, low, np.minimum(high, 1.0))
 
 
-def simultaneous_shortfall(successes: npt.ArrayLike, n: npt.ArrayLike, level: float = 0.95) -> Pair:
+def simultaneous_shortfall(
+    successes: npt.ArrayLike,
+    n: npt.ArrayLike,
+    level: float = 0.95,
+    *,
+    design: npt.ArrayLike = 1.0,
+) -> Pair:
     """Interval of how far the worst group falls short of the whole: overall - min p.
 
     The whole is the average with the groups' shares w of the rows held fixed, so that group g
@@ -181,6 +187,8 @@ def simultaneous_shortfall(successes: npt.ArrayLike, n: npt.ArrayLike, level: fl
         Counts; a group with n = 0 is ignored.
     level : float
         Confidence level in (0, 1).
+    design : array-like, shape (..., groups)
+        How many rows of a group say as much as one that is independent.
 
     Returns
     -------
@@ -196,14 +204,20 @@ def simultaneous_shortfall(successes: npt.ArrayLike, n: npt.ArrayLike, level: fl
     groups = (n > 0).sum(axis=-1)
     all_s = np.nansum(s, axis=-1, keepdims=True)
     all_n = n.sum(axis=-1, keepdims=True)
-    rest = _counts(np.where(n > 0, np.clip(all_s - s, 0.0, all_n - n), 0.0), all_n - n)
+    each = np.broadcast_to(np.asarray(design, dtype=np.float64), n.shape)
+    of_rest = (n * each).sum(axis=-1, keepdims=True) - n * each
+    # The variance of the others' share is the mean of the groups' variances, by their rows.
+    of_rest = np.where((n > 0) & (all_n > n), of_rest / np.where(all_n > n, all_n - n, 1.0), 1.0)
+    left = np.where(n > 0, np.clip(all_s - s, 0.0, all_n - n), 0.0)
+    rest = _counts(left / of_rest, (all_n - n) / of_rest)
+    share = 1.0 - n / np.maximum(all_n, 1.0)
+    s, n = s / each, n / each
     above = ((1.0 - level) / np.maximum(groups, 2))[..., None]
     z = -special.ndtri(above)
     exact = replace(_scored(s, n, z), high=_exact_high(s, n, above))
     lows = _scored(*rest, z).minus(exact).low
     z = normal(level)
     highs = np.minimum(_scored(*rest, z).minus(_scored(s, n, z)).high, 1.0)
-    share = 1.0 - n / np.maximum(all_n, 1.0)
     low = np.fmax.reduce(share * lows, axis=-1, initial=0.0)
     high = np.fmax.reduce(share * highs, axis=-1, initial=0.0)
     return where(groups >= 2, low, high)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
@@ -17,6 +17,7 @@ from equipoise.core.parts import parts_to_table
 from equipoise.metrics.building import (
     NOTHING,
     against_chance,
+    clustered_method,
     count_estimate,
     drawn_ends,
     gaps,
@@ -24,6 +25,7 @@ from equipoise.metrics.building import (
     interval_method,
     part,
 )
+from equipoise.metrics.counts.clusters import accuracy_design
 from equipoise.metrics.counts.rates import too_few
 from equipoise.metrics.counts.table import Counts, Null, count
 from equipoise.metrics.counts.tally import check_lengths
@@ -43,7 +45,7 @@ from equipoise.stats.streams import Seed
 Kind = Literal["accuracy", "worst_group_accuracy", "accuracy_gap"]
 
 _NO_CHANCE = "accuracy itself has no chance level: it compares no groups"
-_CLOSED = {
+_CLOSED: Mapping[Kind, tuple[Callable[..., Pair], str]] = {
     "accuracy": (wilson, "Wilson interval"),
     "worst_group_accuracy": (simultaneous_minimum, "simultaneous Wilson intervals of all groups"),
     "accuracy_gap": (
@@ -114,8 +116,8 @@ def worst_group_accuracy(
     Returns
     -------
     Estimate
-        In [0, 1], lower is worse. Interval: simultaneous Wilson intervals of all groups, or
-        bootstrap over units. Chance: the same minimum when groups are exchangeable.
+        In [0, 1], lower is worse. Interval: simultaneous Wilson intervals of all groups.
+        Chance: the same minimum when groups are exchangeable.
         NaN when fewer than two groups have rows enough.
 
     Raises
@@ -153,7 +155,7 @@ def accuracy_gap(
     -------
     Estimate
         In [0, 1], higher is worse. Interval: simultaneous Newcombe intervals of each group
-        against the rest, or bootstrap over units.
+        against the rest.
 
     Raises
     ------
@@ -173,11 +175,12 @@ def _right_and_total(counts: Counts, tables: Floats) -> Pair:
     return tables[:, counts.right].sum(axis=1), tables.sum(axis=1)
 
 
-def _by_group(counts: Counts, draws: Draws, lead: int) -> tuple[Floats, Floats, Any]:
-    """Return what is right, all rows, and group values, whose draws follow `lead` numbers."""
+def _by_group(counts: Counts, draws: Draws) -> tuple[Floats, Floats, Floats, Any]:
+    """Return what is right, all rows, design effects, and group values."""
     right, total = (values[0] for values in _right_and_total(counts, counts.observed))
-    boot = None if draws.boot is None else draws.boot[:, lead:]
-    return right, total, group_values(counts.groups, right, total, draws.level, boot=boot)
+    design = accuracy_design(counts)
+    by_group = group_values(counts.groups, right, total, draws.level, design)
+    return right, total, design, by_group
 
 
 @dataclass(frozen=True)
@@ -212,21 +215,27 @@ class Accuracy(Measure):
 
     def estimate(self, counts: Counts, draws: Draws) -> Estimate:
         """Turn the number into the estimate."""
-        right, total, by_group = _by_group(counts, draws, 1)
+        right, total, design, by_group = _by_group(counts, draws)
         usable, (interval, method) = counts.groups.usable, _CLOSED[self.kind]
-        closed: Ends = ClosedForm(interval, (right[usable], total[usable]))
+        method = clustered_method(counts, method)
+        ends: Ends = no_ends
         if self.kind == "accuracy":
-            closed = ClosedForm(interval, (right.sum(), total.sum()))
-        elif usable.sum() < 2:
-            closed = no_ends
-        held = against_chance(draws, 0, SPECS[self.kind].value_harm)
-        ends, n = drawn_ends(counts, draws, 0, closed), round(total.sum())
+            ends = drawn_ends(counts, draws, 0, ClosedForm(interval, (right.sum(), total.sum())))
+            method = interval_method(counts, draws, _CLOSED[self.kind][1])
+        elif usable.sum() >= 2:
+            compared = right[usable], total[usable], design[usable]
+            if self.kind == "accuracy_gap":
+                interval = partial(interval, design=compared[2])
+                ends = ClosedForm(interval, compared[:2])
+            else:
+                ends = ClosedForm(interval, (compared[0] / compared[2], compared[1] / compared[2]))
+        held, n = against_chance(draws, 0, SPECS[self.kind].value_harm), round(total.sum())
         whole = part(self.kind, "", draws, 0, ends=ends, held=held, n=n, by_group=by_group)
         return count_estimate(
             self.kind,
             counts,
             draws,
-            method=interval_method(counts, draws, method),
+            method=method,
             ends=ends,
             held=held,
             no_chance=_NO_CHANCE if self.null is None else "",
@@ -352,8 +361,9 @@ class HitRate(Measure):
 
     def estimate(self, counts: Counts, draws: Draws) -> Estimate:
         """Turn the numbers into the estimate."""
-        right, total, by_group = _by_group(counts, draws, 2)
+        right, total, design, by_group = _by_group(counts, draws)
         usable = counts.groups.usable
+        compared = (right / design)[usable], (total / design)[usable]
         rates = ClosedForm(wilson, (right.sum(), total.sum()))
         ends = drawn_ends(counts, draws, 0, rates)
         rate = part("hit_rate", "", draws, 0, ends=ends, n=round(total.sum()), by_group=by_group)
@@ -362,9 +372,7 @@ class HitRate(Measure):
             "",
             draws,
             1,
-            ends=drawn_ends(
-                counts, draws, 1, ClosedForm(simultaneous_gap, (right[usable], total[usable]))
-            ),
+            ends=ClosedForm(simultaneous_gap, compared),
             held=against_chance(draws, 1, "higher"),
             n=round(total[usable].sum()),
             by_group=by_group,
@@ -422,9 +430,7 @@ register(
         definition="Lowest accuracy of the groups that have enough rows.",
         direction="Lower: the worst group is predicted wrongly more often.",
         chance="below accuracy, more so for small groups",
-        interval=(
-            "simultaneous Wilson over groups; percentile bootstrap over units of repeated rows"
-        ),
+        interval=("simultaneous Wilson over groups, units by their design effect"),
     ),
     _record(
         name="accuracy_gap",
@@ -435,8 +441,7 @@ register(
         direction="Higher: the worst group falls further behind.",
         chance="above 0, more so for small groups",
         interval=(
-            "simultaneous Newcombe of each group against the rest; percentile bootstrap over units "
-            "of repeated rows"
+            "simultaneous Newcombe of each group against the rest, units by their design effect"
         ),
     ),
     _record(

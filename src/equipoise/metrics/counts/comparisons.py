@@ -144,7 +144,8 @@ def _ends(
         both = [_with_rest(some[0, :, :-2], n[0, :, :-2], level) for some, n in pairs]
         difference = reduce(Scored.plus, (one for one, _ in both)).scaled(1.0 / len(both))
         return [(one.low, one.high) for one in (difference, both[0][1])]
-    every = rate.scored(cells, level)
+    pairs = [(some[0], totals[0]) for some, totals in rate.counts(cells)]
+    every = rate.scored(pairs, level)
     own, other = every[:, :-2], every[np.arange(len(partner)), partner][:, None]
     return [(one.low, one.high) for one in (own.minus(other), own.over(other))]
 

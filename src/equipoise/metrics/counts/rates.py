@@ -20,14 +20,14 @@ from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate
 from equipoise.metrics.building import (
     GroupColumns,
+    clustered_method,
     count_estimate,
-    drawn_ends,
     gaps,
-    interval_method,
     parts_table,
     spread_level,
     too_small,
 )
+from equipoise.metrics.counts.clusters import BASES, design_effects, least_design, moments
 from equipoise.metrics.counts.table import Counts, Null, count
 from equipoise.metrics.measure import DEFAULT, Draws, Measure, measure
 from equipoise.metrics.spec import PAIRWISE, POINTS, MetricSpec, register
@@ -36,7 +36,6 @@ from equipoise.stats.intervals import (
     Pair,
     Scored,
     largest_gap,
-    percentile,
     scored,
     simultaneous_gap,
     studentized_range,
@@ -48,8 +47,6 @@ Aggregate = Literal["max", "mean"]
 
 # A difference of sums of soft counts below this share of the larger sum is rounding.
 _ROUNDING = 1e-9
-# Replicates of more shares than this would fill the memory: classes × groups × rates.
-MAX_REPLICATED_SHARES = 25_000
 # What is left of the first without the second.
 _RESTS = {
     "missed": ("truth", "both"),
@@ -135,10 +132,43 @@ class Rate:
         least = counts.groups.min_size
         return np.asarray((np.rint(self.fewest(counts)) >= least) | (least <= 1))
 
-    def scored(self, cells: Cells, level: float) -> Scored:
-        """Return the rate of the first table with hybrid intervals, (classes, groups)."""
-        each = [scored(some[0], every[0], level) for some, every in self.counts(cells)]
+    def scored(self, pairs: Sequence[Pair], level: float) -> Scored:
+        """Return the rate with hybrid intervals from the counts of its terms."""
+        each = [scored(*pair, level) for pair in pairs]
         return reduce(Scored.plus, each).scaled(1.0 / len(each))
+
+    def effective(self, counts: Counts) -> list[Pair]:
+        """Return observed counts of its terms in independent rows, each (classes, groups)."""
+        every = self.counts(Cells.of(counts, counts.observed))
+        pairs = [(some[0], totals[0]) for some, totals in every]
+        squares = counts.once(counts.observed, _squares)
+        if squares is None:
+            return pairs
+        least = least_design(counts)
+        found = []
+        for (some, base, _), pair in zip(self.terms, pairs, strict=True):
+            one, other = _parts_of(some), _parts_of(base)
+            sums = (
+                np.einsum("i,ijcg,j->cg", first, squares, second)
+                for first, second in ((one, one), (one, other), (other, other))
+            )
+            design = design_effects(*pair, *sums, least=least)
+            found.append((pair[0] / design, pair[1] / design))
+        return found
+
+
+def _squares(counts: Counts, _: Floats) -> Floats | None:
+    return moments(counts)
+
+
+def _parts_of(name: str) -> Floats:
+    """Return how often the cells of `BASES` count in a cell."""
+    if name in BASES:
+        return np.asarray(np.eye(len(BASES))[BASES.index(name)])
+    if name == "right":
+        return _parts_of("both") + _parts_of("neither")
+    whole, part = _RESTS[name]
+    return _parts_of(whole) - _parts_of(part)
 
 
 _CLASS, _OTHERS = "rows of the class", "rows of other classes"
@@ -181,12 +211,12 @@ def too_few(value: float, base: str) -> str:
 class RateGaps(Measure):
     """A measure of the gaps of some rates, of every class.
 
-    Its numbers are a summary, further ones up to `lead`, the gaps by rate and class, and where rows
-    are not independent the shares of all rates, classes and groups.
+    Its numbers are a summary, further ones up to `lead`, and the gaps by rate and class.
     """
 
     name: str
     over: str
+    resamples = False
 
     @property
     def rates(self) -> tuple[Rate, ...]:
@@ -194,12 +224,12 @@ class RateGaps(Measure):
         raise NotImplementedError
 
     def __call__(self, counts: Counts, tables: Floats) -> Floats:
-        """Return the largest gap, gaps by rate and class, and shares where replicated."""
-        found, shares = self.gaps(counts, tables)
+        """Return the largest gap, and gaps by rate and class."""
+        found = self.gaps(counts, tables)
         flat = found.reshape(len(tables), -1)
         # The first two rates of each null; the others are their complements or means.
         most = largest(flat[:, : 2 * found.shape[2]])
-        return np.concatenate([most[:, None], flat, *shares], axis=1)
+        return np.concatenate([most[:, None], flat], axis=1)
 
     def estimate(self, counts: Counts, draws: Draws) -> Estimate:
         """Turn the numbers into the estimate."""
@@ -213,34 +243,22 @@ class RateGaps(Measure):
             by=lambda: pa.concat_tables([one.table() for one in every]).combine_chunks(),
         )
 
-    def gaps(self, counts: Counts, tables: Floats) -> tuple[Floats, list[Floats]]:
-        """Return the gaps (r, rates, classes), and flat shares where they are replicated."""
-        cells, rates = Cells.of(counts, tables), self.rates
-        shares = [rate.shares(cells) for rate in rates]
+    def gaps(self, counts: Counts, tables: Floats) -> Floats:
+        """Return the gaps (r, rates, classes)."""
+        cells = Cells.of(counts, tables)
         found = [
-            gaps(np.where(rate.large(counts), some, np.nan), counts.groups.usable)
-            for rate, some in zip(rates, shares, strict=True)
+            gaps(np.where(rate.large(counts), rate.shares(cells), np.nan), counts.groups.usable)
+            for rate in self.rates
         ]
-        flat = [some.reshape(len(tables), -1) for some in shares]
-        return np.stack(found, axis=1), flat if self._replicates_shares(counts) else []
-
-    def _replicates_shares(self, counts: Counts) -> bool:
-        shares = len(self.rates) * len(counts.classes) * len(counts.groups)
-        return not counts.independent and shares <= MAX_REPLICATED_SHARES
+        return np.stack(found, axis=1)
 
     def families(self, counts: Counts, draws: Draws, lead: int = 1) -> list[Family]:
         """Return the gaps of each rate in draws that hold `lead` numbers before them."""
-        many, groups = len(counts.classes), len(counts.groups)
-        boot, size = draws.boot, many * groups if self._replicates_shares(counts) else 0
-        first = lead + len(self.rates) * many
-        found = []
-        for place, rate in enumerate(self.rates):
-            start, shares = lead + place * many, first + place * size
-            drawn: tuple[Floats | None, Floats | None] = None, None
-            if boot is not None:
-                drawn = boot[:, start : start + many], boot[:, shares : shares + size]
-            found.append(Family(rate, counts, draws, start, *drawn))
-        return found
+        many = len(counts.classes)
+        return [
+            Family(rate, counts, draws, lead + place * many)
+            for place, rate in enumerate(self.rates)
+        ]
 
     def made(self, counts: Counts, draws: Draws, closed: Sequence[Any], **fields: Any) -> Estimate:
         """Return the estimate; `closed` are the arguments of `_largest_ends`."""
@@ -249,8 +267,8 @@ class RateGaps(Measure):
             self.name,
             counts,
             draws,
-            method=interval_method(counts, draws, method),
-            ends=drawn_ends(counts, draws, 0, ClosedForm(_largest_ends, tuple(closed))),
+            method=clustered_method(counts, method),
+            ends=ClosedForm(_largest_ends, tuple(closed)),
             reason=too_few(draws.observed[0], "enough rows"),
             **fields,
         )
@@ -267,18 +285,12 @@ class Family:
     draws : Draws
     start : int
         Place of the first class's gap in the draws; the others follow.
-    replicates : ndarray, shape (replicates, classes), or None
-        Of the gaps.
-    shares : ndarray, shape (replicates, classes * groups), or None
-        Of the groups' shares; without columns where they would fill the memory.
     """
 
     rate: Rate
     counts: Counts
     draws: Draws
     start: int
-    replicates: Floats | None
-    shares: Floats | None
 
     @cached_property
     def cells(self) -> Cells:
@@ -290,13 +302,16 @@ class Family:
         """Which cells (classes, groups) have rows enough."""
         return self.rate.large(self.counts)
 
+    @cached_property
+    def effective(self) -> list[Pair]:
+        """Counts of each term in independent rows."""
+        return self.rate.effective(self.counts)
+
     @property
     def compared(self) -> Pair:
         """Successes and totals of the groups that are large enough; 0 in cells that are not."""
         usable = self.counts.groups.usable
-        successes, totals = (
-            np.where(self.large, one[0], 0.0)[:, usable] for one in self.rate.counts(self.cells)[0]
-        )
+        successes, totals = (np.where(self.large, one, 0.0)[:, usable] for one in self.effective[0])
         return successes, totals
 
     @property
@@ -327,17 +342,15 @@ class Family:
     @property
     def ends(self) -> Pair:
         """Ends of the gap of each class."""
-        counts, level, usable = self.counts, self.draws.level, self.counts.groups.usable
-        if self.replicates is not None:
-            return percentile(self.replicates, level)
-        if not (self.draws.intervals and counts.independent and usable.sum() >= 2):
+        level, usable = self.draws.level, self.counts.groups.usable
+        if not (self.draws.intervals and usable.sum() >= 2):
             return np.full_like(self.value, np.nan), np.full_like(self.value, np.nan)
         if len(self.rate.terms) == 1:
             return simultaneous_gap(*self.compared, level)
         critical = studentized_range(level, int(usable.sum()))
         kept = np.where(self.large, 0.0, np.nan)
         wide, narrow = (
-            self.rate.scored(self.cells, each).plus(Scored(kept, kept, kept))[:, usable]
+            self.rate.scored(self.effective, each).plus(Scored(kept, kept, kept))[:, usable]
             for each in (1.0 - 2.0 * float(ndtr(-critical)), level)
         )
         return largest_gap(wide, narrow)
@@ -345,19 +358,12 @@ class Family:
     def by_group(self) -> GroupColumns:
         """Return the rate of all groups in every class."""
         groups = self.counts.groups
-        own = self.rate.scored(self.cells, self.draws.level)
-        low, high = own.low, own.high
-        if not self.counts.independent:
-            low = high = np.full_like(low, np.nan)
-        if self.shares is not None and self.shares.size:
-            low, high = (
-                end.reshape(low.shape) for end in percentile(self.shares, self.draws.level)
-            )
+        own = self.rate.scored(self.effective, self.draws.level)
         absent = [totals[0] == 0 for _, totals in self.rate.counts(self.cells)]
         bases = [f"no {base}" for *_, base in self.rate.terms]
         note = np.select([*absent, ~(groups.usable & self.large)], [*bases, too_small(groups)], "")
         totals = self.rate.totals(self.cells)[0]
-        return GroupColumns(groups, totals, own.value, low, high, note)
+        return GroupColumns(groups, totals, own.value, own.low, own.high, note)
 
     def table(self) -> pa.Table:
         """Return one part per class: the gap, its interval and chance level, and every group."""
@@ -515,7 +521,7 @@ def demographic_parity(
     Estimate
         In [0, 1], higher is worse. Chance: the same maximum when groups are exchangeable over
         all rows; it is above 0. Interval: pairwise Newcombe intervals, simultaneous over classes
-        and groups, or bootstrap over units. `.by` has DP(c) of each class, with the selection
+        and groups. `.by` has DP(c) of each class, with the selection
         rate of every group. NaN when fewer than two groups have rows enough.
 
     Raises
@@ -586,7 +592,7 @@ def equalized_odds(
     Estimate
         In [0, 1], higher is worse. Chance: the same number when groups are exchangeable within
         each true class. Interval: pairwise Newcombe intervals, simultaneous over classes,
-        conditions and groups, or bootstrap over units. `.by` has EO(c) of each class, with the
+        conditions and groups. `.by` has EO(c) of each class, with the
         groups' rates in the condition of the larger D_k, which `reason` names. A group without
         rows of a condition, or with fewer than the minimum size, is left out of it and counted; a
         class with fewer than two groups in a condition is not estimable.
@@ -626,11 +632,11 @@ class EqualizedOdds(RateGaps):
             raise InputError(f"aggregate={self.aggregate!r}: expected 'max' or 'mean'")
 
     def __call__(self, counts: Counts, tables: Floats) -> Floats:
-        """Return the largest EO, then EO, D of both conditions, and shares where replicated."""
-        conditions, shares = self.gaps(counts, tables)
+        """Return the largest EO, then EO, and D of both conditions."""
+        conditions = self.gaps(counts, tables)
         odds = conditions.max(axis=1) if self.aggregate == "max" else conditions.mean(axis=1)
         flat = conditions.reshape(len(tables), -1)
-        return np.concatenate([largest(odds)[:, None], odds, flat, *shares], axis=1)
+        return np.concatenate([largest(odds)[:, None], odds, flat], axis=1)
 
     def estimate(self, counts: Counts, draws: Draws) -> Estimate:
         """Turn the numbers into the estimate."""
@@ -648,9 +654,7 @@ class EqualizedOdds(RateGaps):
         """Return EO of each class with the groups' rates in the condition of the larger gap."""
         classes = len(counts.classes)
         low = high = np.full(classes, np.nan)
-        if draws.boot is not None:
-            low, high = percentile(draws.boot[:, 1 : 1 + classes], draws.level)
-        elif draws.intervals and counts.independent:
+        if draws.intervals:
             low, high = _ends(*compared, self.aggregate, draws.level)
         conditions = np.stack([one.value for one in both])
         deciding = np.argmax(np.where(np.isnan(conditions), np.inf, conditions), axis=0)
