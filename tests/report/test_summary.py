@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from equipoise.core import AuditResult, Verdict
+from equipoise.core import AuditResult, Family, Verdict
+from equipoise.core.finding import GroupValue
 from equipoise.report.overview import MOST_MODELS, group_table, summarize
 from report.synthetic import finding, group_values, manifest
 
@@ -68,3 +69,31 @@ def test_the_table_by_group_has_a_row_for_each_group_and_marks_the_worst():
     raw = replace(gap(Verdict.NONE), version="raw")
     beside = group_table(result(gap(Verdict.DISPARITY), raw), ("accuracy_gap",))
     assert beside.blocks[0].rows == table.rows
+
+
+def against_rest(group, value, rest, **changes):
+    """A leaf of the accuracy of one group against all others."""
+    parts = tuple(
+        GroupValue(name, (name,), n, share, share - 0.02, share + 0.02)
+        for name, n, share in ((group, 200, value), ("all other groups", 800, rest))
+    )
+    apart = value - rest
+    leaf = {
+        "metric": "accuracy_against_rest", "group": group, "by_group": parts, "value": apart,
+        "ci_low": apart - 0.03, "ci_high": apart + 0.03, "chance": 0.0, "excess": apart,
+        "family": Family.LEAF,
+    }  # fmt: skip
+    return finding(**leaf | changes)
+
+
+def test_the_group_that_is_worst_off_leads_with_the_chart_of_all_groups():
+    values = {"a": 0.6, "b": 0.93, "c": 0.95}
+    parts = tuple(GroupValue(name, (name,), 300, one, one, one) for name, one in values.items())
+    gap = finding(metric="accuracy_gap", by_group=parts)
+    better, worse = against_rest("c", 0.95, 0.7), against_rest("a", 0.6, 0.94)
+    leads = ("accuracy_against_rest", "accuracy_gap")
+    summary = summarize(result(gap, better, worse), leads)
+    assert summary.statements[0].finding == worse
+    assert "60.0" in summary.statements[0].text
+    labels = {row["label"].split(" (")[0] for row in summary.chart.rows}
+    assert labels == {*values}

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from equipoise.core import AuditResult, Family, Finding, Verdict
-from equipoise.metrics.spec import spec_of
+from equipoise.metrics.spec import AGAINST_REST, spec_of
 from equipoise.report.blocks import (
     SYMBOLS,
     Badge,
@@ -86,14 +86,17 @@ def _statement(model: str, findings: Sequence[Finding], leads: Sequence[str]) ->
 
 
 def leading(tested: Sequence[Finding], leads: Sequence[str]) -> Finding:
-    """Return the finding that leads: by verdict, then by metric, then whether it names groups."""
+    """Return the finding that leads: by verdict, metric, and whether it names who is worse off."""
     verdict = tested[0].verdict
     same = [one for one in tested if one.verdict == verdict]
 
     def place(finding: Finding) -> tuple[int, bool, bool, bool]:
         known = leads.index(finding.metric) if finding.metric in leads else len(leads)
-        whole = finding.family is not Family.COMPOSITE
-        return known, finding.version != "default", not names_groups(finding), whole
+        apart = contrast(finding) if finding.group else None
+        worse = apart is None or apart[0].group == finding.group
+        whole = finding.family is not Family.COMPOSITE and not finding.group
+        named = names_groups(finding) and worse
+        return known, finding.version != "default", not named, whole
 
     return min(same, key=place)
 
@@ -102,7 +105,7 @@ def _chart(drawn: Sequence[Finding], findings: Sequence[Finding]) -> Chart | Non
     """Draw the groups of the first statement, for every model; else each model's finding."""
     if not drawn:
         return None
-    first = drawn[0]
+    first = _of_all_groups(drawn[0], findings)
 
     def key(one: Finding) -> tuple[str, ...]:
         return one.metric, one.subject, one.groups, one.version, one.null.split(";")[0]
@@ -120,6 +123,17 @@ def _chart(drawn: Sequence[Finding], findings: Sequence[Finding]) -> Chart | Non
     ]  # fmt: skip
     label = f"{name_of(first)} of each model, with interval and chance band."
     return intervals(rows, label, Axis(name_of(first)), title=f"{name_of(first)} by model")
+
+
+def _of_all_groups(finding: Finding, findings: Sequence[Finding]) -> Finding:
+    """Return the finding over all groups behind that of one group against all others."""
+    place = finding.model, finding.subject, finding.groups, finding.version
+    for one in findings if finding.group else ():
+        rest = spec_of(one.metric).rest
+        same = (one.model, one.subject, one.groups, one.version) == place
+        if same and rest and finding.metric == rest + AGAINST_REST:
+            return one
+    return finding
 
 
 def groups_chart(first: Finding, same: Sequence[Finding]) -> Chart:

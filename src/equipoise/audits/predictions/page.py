@@ -183,7 +183,10 @@ def planted(result: AuditResult) -> Section | None:
 
 
 PAGE = Page(
-    leads=("worst_group_accuracy", "accuracy_gap", "equalized_odds", "demographic_parity"),
+    leads=(
+        "accuracy_against_rest", "worst_group_accuracy", "accuracy_gap", "equalized_odds",
+        "selection_rate_against_rest", "demographic_parity",
+    ),
     by_group=("worst_group_accuracy", "accuracy_gap", "hit_rate", "unanswered_rate"),
     subjects="classes",
     sections=(planted, class_effects, accuracy_and_effect, hidden),
