@@ -1,13 +1,18 @@
 """Free text: verdicts are on content, whatever the wording."""
 
 from collections import Counter
+from itertools import product
 
 import numpy as np
 import polars as pl
 import pytest
 
 from equipoise import audits
+from equipoise.audits.engines.unresolved import Unresolved
 from equipoise.core import ConfigError, Verdict
+from equipoise.data.resolver import UNRESOLVED
+from equipoise.metrics import rates
+from equipoise.metrics.counts import count
 from equipoise.report import write
 
 JOBS = ("cook", "doctor", "head nurse", "nurse")
@@ -115,6 +120,33 @@ def test_a_disparity_survives_the_worst_assignment_or_is_none():
         assert gap.value > 0.08
         assert gap.verdict is expected, gap
         assert "whatever class unresolved texts name" in gap.reason
+
+
+def test_ranges_are_those_of_every_assignment():
+    rng = np.random.default_rng(3)
+    classes = ["x", "y", "z"]
+    truth, group = rng.choice(classes, 60), np.array(["a", "b", "b"] * 20)
+    said = np.where(rng.random(60) < 0.7, truth, rng.choice(classes, 60))
+    said = said.astype(object)
+    places = [0, 1, 2, 3, 4]
+    said[places] = UNRESOLVED
+    texts = Unresolved(count(truth, said, group))
+    found = {}
+    for named in product(classes, repeat=len(places)):
+        said[places] = named
+        for part in rates(truth, said, group, resampling=None).parts:
+            found.setdefault((part.metric, part.subject), []).append(part.value)
+    for name, (low, high, _) in texts.ranges.items():
+        if name in ("average_odds", "answer_gap", "demographic_parity"):
+            continue
+        for place, subject in enumerate(texts.counts.classes):
+            if subject == UNRESOLVED:
+                continue
+            every = found[name, subject]
+            least = max(0.0, max(low[place]) - min(high[place]))
+            most = max(high[place, 0] - low[place, 1], high[place, 1] - low[place, 0])
+            assert least <= min(every) + 1e-12
+            assert most == pytest.approx(max(every))
 
 
 def test_refusals_are_recognised_and_patterns_extend_them():

@@ -451,7 +451,8 @@ def _answered(
         for draft in parts(estimate, place):
             if one.leads and draft.finding.metric == "label_skewness":
                 yield without_verdict(draft, "a shape of counts, without a chance level")
-    if metrics.accuracy is not None and one.config.data.target is not None:
+    known = one.config.data.target is not None and not one.wording
+    if metrics.accuracy is not None and known:
         overall = measure(one.overall, [Accuracy("accuracy", None)], resampling, seed)[0]
         gap = measure(one.counts, [Accuracy("accuracy_gap", "rows")], resampling, seed)[0]
         rates = gap.parts[0].by_group

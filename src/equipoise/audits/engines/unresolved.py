@@ -204,14 +204,21 @@ class Unresolved:
         doubt = np.array([share.get(one.group, 0.0) for one in known])
         right = finding.metric in ("accuracy_gap", "worst_group_accuracy")
         low, high = value - (0.0 if right else doubt), np.minimum(value + doubt, 1.0)
-        if finding.metric == "worst_group_accuracy":
-            return float(low.min()), float(high.min())
-        if finding.metric == "accuracy_gap":
+        if right:
             weight = np.array([one.n for one in known], np.float64)
             weight /= weight.sum()
-            least = (low * weight).sum() - low * weight - (1.0 - weight) * high
-            most = (high * weight).sum() - high * weight - (1.0 - weight) * low
-            return max(float(least.max()), 0.0), float(most.max())
+            below = [
+                float((every.sum() - every - (1.0 - weight) * own).max())
+                for every, own in (
+                    (low * weight, high),
+                    (value * weight, value),
+                    (high * weight, low),
+                )
+            ]
+            if finding.metric == "accuracy_gap":
+                return max(below[0], 0.0), below[2]
+            # The same fact: the overall accuracy moves along.
+            return finding.value - (below[2] - below[1]), finding.value + below[1] - below[0]
         least, most = _gaps(low[None], high[None])
         return float(least[0]), float(most[0])
 
