@@ -123,6 +123,41 @@ def test_the_interval_of_weat_is_about_targets_like_these(n, m, gap):
     assert agree / many >= 0.9
 
 
+def leaning(rng, n, spread):
+    found = np.full((n, 3), 9.0)
+    found[:, 0], found[:, 1] = spread * rng.normal(size=n), 0.0
+    return found
+
+
+@pytest.mark.parametrize("repeat", [1, 2])
+def test_unequal_spread_alone_is_no_finding(repeat):
+    """Equal means: 20 members of spread 3 against 120 of spread 1, alone or in pairs."""
+    rng, many, found = np.random.default_rng(repeat), 200, np.zeros(4)
+    a, b = np.array([[1.0, 0.0, 0.0]]), np.array([[-1.0, 0.0, 0.0]])
+    names = {"first": np.arange(20 * repeat) // repeat, "second": 20 + np.arange(120 * repeat) // 2}
+
+    def units(*sets):
+        both = zip(sets, names.values(), strict=True)
+        return None if repeat == 1 else {name: [f"u{i}" for i in own] for name, own in both}
+
+    for seed in range(many):
+        x, y = (np.repeat(leaning(rng, n, s), repeat, axis=0) for n, s in ((20, 3.0), (120, 1.0)))
+        drawn = {"resampling": Permutation(299), "rng": seed}
+        classic = weat(x, y, a, b, units=units("x", "y"), **drawn)
+        found += [
+            weat(x, y, a, b, studentized=True, units=units("x", "y"), **drawn).p_value <= 0.05,
+            association_score(a, x, y, units=units("a", "b"), **drawn).p_value <= 0.05,
+            differential_association(
+                a, b, x, y, units=units("m_images", "f_images"), **drawn
+            ).p_value
+            <= 0.05,
+            classic.p_value <= 0.05,
+        ]
+    assert classic.params["spread_ratio"] > 1.5
+    assert (found[:3] / many <= 0.11).all()
+    assert found[3] / many > 0.15
+
+
 def test_other_attributes_widen_the_interval_of_weat():
     """A simulation with words drawn anew: d is a function of chance in attributes, too."""
     rng, many = np.random.default_rng(2), 300

@@ -1,6 +1,7 @@
 """MCAS, xMCAS, diffusion bias and amplification: goldens, parts, draws, bad input."""
 
 import math
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -15,7 +16,6 @@ from equipoise.metrics import (
     mcas,
     xmcas,
 )
-from equipoise.metrics.vectors.partitions import exchange
 from equipoise.stats.resampling import Bootstrap, Permutation
 from goldens import Golden
 from prediction_rows import part
@@ -84,16 +84,56 @@ def test_exact_p_is_that_of_all_exchanges():
     found = mcas(**given, resampling=Permutation())
     unit = {name: v / np.linalg.norm(v, axis=1)[:, None] for name, v in given.items()}
     centre = unit["target_images"].mean(axis=0) + unit["target_texts"].mean(axis=0)
-    images, texts = (
-        exchange(
-            *((unit[f"{g}_{kind}"] @ centre)[:, None] for g in "ab"), Permutation(), 0, "t"
-        ).null
-        for kind in ("images", "texts")
-    )
-    totals = images + texts.T
-    above, below = (totals >= found.value - 1e-12).mean(), (totals <= found.value + 1e-12).mean()
-    assert found.p_value == pytest.approx(min(1.0, 2 * min(above, below)), abs=1e-15)
-    assert "all 120 enumerated; exact" in found.null
+
+    def apart(kind):
+        """Differences in means and their variances, of the sets as they are and of all others."""
+        pooled = np.concatenate([unit[f"{g}_{kind}"] @ centre for g in "ab"])
+        size = len(pooled) // 2
+        halves = [
+            (pooled[[*chosen]], np.delete(pooled, chosen))
+            for chosen in combinations(range(len(pooled)), size)
+        ]
+        return np.array(
+            [(x.mean() - y.mean(), (x.var(ddof=1) + y.var(ddof=1)) / size) for x, y in halves]
+        ).T
+
+    def p_of(ratios):
+        above, below = (ratios >= ratios[0] - 1e-9).mean(), (ratios <= ratios[0] + 1e-9).mean()
+        return min(1.0, 2 * min(above, below))
+
+    images, texts = apart("images"), apart("texts")
+    assert found.p_value == pytest.approx(p_of(images[0] / np.sqrt(images[1])), abs=1e-15)
+    assert "all 20 partitions enumerated" in found.null
+    # Texts as given give the same part of MCAS whatever images are exchanged.
+    assert found.chance.mean == pytest.approx(texts[0, 0], abs=1e-12)
+    both = (images[:, :, None] + texts[:, None]).reshape(2, -1)
+    varied = found.parts[4]
+    assert (varied.metric, varied.subject) == ("mcas", "texts resampled")
+    assert varied.p_value == pytest.approx(p_of(both[0] / np.sqrt(both[1])), abs=1e-15)
+    whole = mcas(**sets(2, images=3, texts=12), resample_texts=True, resampling=FEW)
+    assert whole.null.startswith("images and texts of a and b are exchangeable")
+
+
+@pytest.mark.parametrize("resampled", [False, True])
+def test_interval_and_p_of_mcas_answer_one_question(resampled):
+    """Texts that lean are no news of the images, where they are taken as given."""
+    hits = np.zeros(2)
+    for seed in range(60):
+        given = sets(seed, images=15, texts=10)
+        for kind, sign in (("a_texts", 1), ("b_texts", -1)):
+            given[kind][:, 0] += sign * 2.0
+            given["target_texts"][:, 0] += 1.0
+        found = mcas(**given, resampling=Bootstrap(200, 199), rng=seed)
+        held = found.parts[4] if resampled else found
+        low, high = (
+            (held.low, held.high) if resampled else (held.interval().low, held.interval().high)
+        )
+        middle = held.chance if resampled else held.chance.mean
+        hits += [held.p_value <= 0.05, not low <= middle <= high]
+    if resampled:
+        assert hits.min() >= 50
+    else:
+        assert hits.max() <= 8
 
 
 def test_swapped_groups_and_valid_p_values():
@@ -140,6 +180,21 @@ def test_diffusion_bias_has_chance_and_interval_of_its_components():
     found = diffusion_bias(mcas(**sets(7, 0.6), resampling=FEW))
     assert found.chance.low >= 0
     assert found.interval().low <= found.value <= found.interval().high
+
+
+@pytest.mark.parametrize("strength", [0.0, 0.3])
+def test_intervals_of_diffusion_bias_hold_value_and_truth(strength):
+    rng, inside, many = np.random.default_rng(5), 0, 120
+    texts = {name: own for name, own in sets(5, strength).items() if name.endswith("texts")}
+    large = sets(6, strength, images=100_000) | texts
+    truth = diffusion_bias(mcas(**large, resampling=None)).value
+    for _ in range(many):
+        given = sets(int(rng.integers(1 << 30)), strength, images=30) | texts
+        found = diffusion_bias(mcas(**given, resampling=Bootstrap(200, 10)))
+        ends = found.interval()
+        assert ends.low <= found.value <= ends.high
+        inside += ends.low <= truth <= ends.high
+    assert inside / many >= 0.92
 
 
 @pytest.mark.parametrize(

@@ -99,6 +99,19 @@ def test_notes_name_small_and_shared_sets():
     result = run(measure("weat", "science", "arts", modalities=["TT"]), sets=sets)
     text = " ".join(result.manifest.notes)
     assert all(words in text for words in ("arts (1 texts)", "men (4 texts)", "'him'", "'he'"))
+    assert "fewer than 50 targets" in text
+    assert "may be too" not in text
+
+
+def test_a_note_names_targets_of_uneven_size_and_spread():
+    words = ["poetry", "dance", "sculpture", "physics", "cruel", "lazy", "geometry", "honest"]
+    sets = {"arts": {"words": words}, "science": {"words": ["chemistry", "gentle"]}}
+    asked = measure("weat", "science", "arts", modalities=["TT"])
+    notes = " ".join(run(asked, sets=sets).manifest.notes)
+    assert "differ in size and spread" in notes
+    assert "studentized: true" in notes
+    fixed = run(asked | {"studentized": True}, sets=sets)
+    assert "differ in size" not in " ".join(fixed.manifest.notes)
 
 
 @pytest.mark.parametrize(

@@ -71,8 +71,8 @@ _MEASURES: Mapping[str, Callable[[Question], Iterator[Result]]] = {
     "correlation": sets.measure_related,
 }
 _POWER = 0.8
-# Below so many members a bootstrap interval is too short.
-FEW = 10
+# Below so many members a bootstrap interval is too short, and with so few targets WEAT's may be.
+FEW, FEW_TARGETS = 10, 50
 _LEFT_OUT = {
     "not_finite": "have a vector with NaN or an infinity, and are left out of every set",
     "zero": "have a vector of zeros, and are left out of every set",
@@ -344,6 +344,21 @@ def _set_notes(config: Config, data: AssociationData) -> Iterator[str]:
     }
     if few:
         yield f"Sets of fewer than {FEW}, whose intervals are too short: {listed(sorted(few))}."
+    small = {
+        f"{name} ({n})"
+        for space in data.spaces
+        for options in config.measure
+        if options.metric == "weat"
+        for case in Question("", options, space, 0, 0.95).cases
+        for name in case.targets
+        for n in [len(space.chosen(name, case.kinds[1]))]
+        if n < FEW_TARGETS
+    }
+    if small:
+        yield (
+            f"WEAT with fewer than {FEW_TARGETS} targets a set is imprecise, and its interval too "
+            f"short where scores are skewed: {listed(sorted(small))}."
+        )
     pairs = dict.fromkeys(
         pair
         for options in config.measure

@@ -35,6 +35,7 @@ from equipoise.core.groups import Groups
 from equipoise.data import Items, Vectors
 from equipoise.data.outputs import Coded
 from equipoise.metrics.counts.shares import corrected_shares, mean_share_mad, share_gap
+from equipoise.metrics.vectors.mcas import RESAMPLED
 from equipoise.stats.resampling import Bootstrap, Resampling
 
 if TYPE_CHECKING:
@@ -216,7 +217,12 @@ class SpaceDesign(Design):
             angle = MeasureConfig(metric="xmcas", further=tuple(further), **shared)
             measures.append((measure_xmcas, angle))
         for measure, own in measures:
-            yield from measure(Question(AUDIT, own, space, options.seed, options.level, resampling))
+            question = Question(AUDIT, own, space, options.seed, options.level, resampling)
+            for each in measure(question):
+                # `clusters` says whether texts are resampled: one finding of MCAS, not two.
+                version = each.finding.version if isinstance(each, UncorrectedFinding) else ""
+                if RESAMPLED not in version:
+                    yield each
 
     def _attributes(self, pair: tuple[str, str], resampling: Resampling | None) -> Iterator[Result]:
         """Measure each prompt of an attribute as a target, without it in its own set."""

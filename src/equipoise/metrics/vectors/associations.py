@@ -7,7 +7,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
 from itertools import combinations, product
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -206,6 +205,7 @@ def weat(  # noqa: PLR0913 - one keyword for each choice
     *,
     alternative: Alternative = "two-sided",
     ddof: int = 1,
+    studentized: bool = False,
     similarity: Similarity | None = None,
     units: Mapping[str, Any] | None = None,
     fixed: Collection[str] = ("a", "b"),
@@ -227,6 +227,10 @@ def weat(  # noqa: PLR0913 - one keyword for each choice
         smaller p, so that swapping x and y, or a and b, changes the sign alone.
     ddof : int
         1: divide by n - 1, as iEAT's code does; 0: by n.
+    studentized : bool
+        Test the difference in units of its own standard error, which allows for sets of unequal
+        sizes and spreads. The classic test's p is too small where the smaller set spreads more:
+        `.params["spread_ratio"]` is then above 1.
     similarity, units, resampling, rng
         As in `association_score`; the interval needs no Bootstrap.
     fixed : collection of set names
@@ -263,7 +267,7 @@ def weat(  # noqa: PLR0913 - one keyword for each choice
     if wider.moved != space.moved:
         varied = effect.jackknife(wider)
         parts.append(space.part("weat", effect.value, varied, 0, subject=VARIED, n=effect.n))
-    return effect.estimate("weat", found, alternative, parts)
+    return effect.estimate("weat", found, alternative, parts, studentized=studentized)
 
 
 def sc_weat(  # noqa: PLR0913 - one keyword for each choice
@@ -362,6 +366,18 @@ class _EffectSize:
         return _spread(np.sort(np.concatenate([self.first, self.second])), self.ddof)
 
     @cached_property
+    def spread_ratio(self) -> float:
+        """Variance of the difference in means over the variance that an exchange gives it.
+
+        1 for equal sizes or spreads; above 1 the classic p is too small, below 1 too large.
+        """
+        n, m = len(self.first), len(self.second)
+        if min(n, m) < 2 or not self.spread:
+            return math.nan
+        x, y = (float(np.sort(each).var(ddof=1)) for each in (self.first, self.second))
+        return (x / n + y / m) / (x / m + y / n) if x or y else math.nan
+
+    @cached_property
     def value(self) -> float:
         """The effect size; NaN where all scores are equal."""
         return (self.means[0] - self.means[1]) / self.spread if self.spread else math.nan
@@ -425,6 +441,8 @@ class _EffectSize:
         found: Jackknife | None,
         alternative: Alternative,
         more: Sequence[Part] = (),
+        *,
+        studentized: bool = False,
     ) -> Estimate:
         """Return the effect size held against exchanged members, with further parts."""
         if alternative not in HARM:
@@ -432,7 +450,7 @@ class _EffectSize:
         space, names = self.space, (self.one, self.other)
         of_targets = metric == "weat"
         key = "targets" if of_targets else "attributes"
-        tested = space.exchange(*names, [self.direction], key)
+        tested = space.exchange(*names, [self.direction], key, studentized=studentized)
         null = f"the members of {self.one} and {self.other} are exchangeable"
         harm, factor = HARM[alternative], 1.0 / (self.spread or 1.0)
         held = against_exchanged(tested, self.value, harm, null, factor=factor)
@@ -448,7 +466,12 @@ class _EffectSize:
             [whole, *more],
             held,
             boot=found,
-            params={"alternative": alternative, "ddof": self.ddof},
+            params={
+                "alternative": alternative,
+                "ddof": self.ddof,
+                "studentized": studentized,
+                "spread_ratio": self.spread_ratio,
+            },
             pairs=[("x", "y"), ("a", "b")] if of_targets else [("a", "b")],
             reason=reason,
             harm=harm,
@@ -566,7 +589,7 @@ def total_absolute_association(
             index,
             subject=name,
             n=len(space[name]),
-            held=against_exchanged(tested, value, "either", null, itemgetter((slice(None), index))),
+            held=against_exchanged(tested, value, "either", null, column=index),
         )
         for index, (name, value) in enumerate(zip(names, found.observed.tolist(), strict=True))
     ]

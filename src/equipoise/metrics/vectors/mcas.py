@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -14,13 +13,19 @@ import numpy as np
 from equipoise.core.arrays import Floats
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate, Harm, no_ends
-from equipoise.core.parts import parts_to_table
+from equipoise.core.parts import Part, parts_to_table
 from equipoise.metrics.building import NOTHING, Against, bootstrap_method, ends_of, number
 from equipoise.metrics.measure import DEFAULT
 from equipoise.metrics.spec import COSINE, MetricSpec, make_estimate, register
-from equipoise.metrics.vectors.partitions import MOST_PARTITIONS, Exchanged, against_exchanged
+from equipoise.metrics.vectors.partitions import (
+    MOST_PARTITIONS,
+    Exchanged,
+    against_exchanged,
+    against_studentized,
+)
 from equipoise.metrics.vectors.resampling import Space, Statistic, Weights, row_dots
 from equipoise.metrics.vectors.sets import Similarity
+from equipoise.stats.intervals import Scored
 from equipoise.stats.resampling import Bootstrap, Resampling
 from equipoise.stats.streams import Seed, stream
 
@@ -35,6 +40,11 @@ TARGETS = ("target_images", "target_texts")
 KINDS = ("images", "texts")
 _FEWEST_TEXTS = 10
 _NULL = "images and texts of a and b are exchangeable, each among their kind"
+_NULL_IMAGES = "images of a and b are exchangeable, with texts as given"
+RESAMPLED = "texts resampled"
+"""Subject of the part of MCAS that is about other texts like these, too."""
+# Columns of the differences of a kind: of target images, of target texts, and their sum.
+_COLUMNS = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,14 +56,18 @@ class Components:
     observed : ndarray, shape (4,)
         II, ITP, ITA, TT.
     boot : ndarray, shape (replicates, 4), or None
+    images : Exchanged or None
+        With images exchanged between a and b: associations of target images, of target texts, and
+        their sum.
     tested : Exchanged or None
-        With images and texts exchanged between a and b: four columns.
+        With texts exchanged too: the same of images, then of texts.
     level : float
         Confidence level of parts.
     """
 
     observed: Floats
     boot: Floats | None
+    images: Exchanged | None
     tested: Exchanged | None
     level: float
 
@@ -63,7 +77,34 @@ class Components:
 
     def held(self, value: float, harm: Harm, statistic: Any) -> Against:
         """Hold a statistic of the components (draws, 4) against its chance level."""
-        return against_exchanged(self.tested, value, harm, _NULL, statistic)
+        places = [0, 1, _COLUMNS, _COLUMNS + 1]
+        return against_exchanged(
+            self.tested, value, harm, _NULL, lambda drawn: statistic(drawn[:, places])
+        )
+
+    def held_component(self, index: int) -> Against:
+        """Hold one component against its own kind's exchange."""
+        value, column = float(self.observed[index]), index + index // 2
+        return against_exchanged(self.tested, value, "either", _NULL, column=column)
+
+    def held_total(self, *, resample_texts: bool) -> Against:
+        """Hold MCAS against images exchanged, or images and texts.
+
+        Texts as given make a part of MCAS, ITA + TT, that no exchange of images changes.
+        """
+        value, sums = float(self.observed.sum()), [_COLUMNS - 1]
+        if not resample_texts:
+            fixed = float(self.observed[2:].sum())
+            return against_exchanged(
+                self.images, value, "either", _NULL_IMAGES, column=sums[0], shift=fixed
+            )
+        tested, sums = self.tested, [*sums, 2 * _COLUMNS - 1]
+        if tested is None or tested.error is None or tested.errors is None:
+            return NOTHING
+        error = float(np.linalg.norm(tested.error[sums]))
+        ratios = tested.drawn[:, sums].sum(axis=1) / np.linalg.norm(tested.errors[:, sums], axis=1)
+        text = f"{_NULL}; {tested.text}"
+        return against_studentized(tested, value / error, ratios, "either", text, factor=error)
 
 
 def mcas(  # noqa: PLR0913 - one keyword for each choice
@@ -96,14 +137,16 @@ def mcas(  # noqa: PLR0913 - one keyword for each choice
         As in `association_score`.
     resample_texts : bool
         Draw inference over prompts and attribute texts too; needs ten attribute texts a set.
-        By default they are as declared, and images alone are resampled.
+        By default they are as declared: images alone are resampled, and exchanged.
 
     Returns
     -------
     Estimate
         In [-8, 8] for cosines; positive: leans to a. Either direction can be harm. Interval:
-        percentile bootstrap over images. Chance and p (two-sided): the images of a and b exchange
-        their group, and so do their texts. `.by` has the four components.
+        percentile bootstrap over images. Chance and p (two-sided, of the difference in its
+        standard errors): the images of a and b exchange their group; texts as given leave ITA + TT
+        as the chance level. `.by` has the four components, and MCAS with texts resampled in the
+        interval, which needs ten a set, and exchanged in chance and p.
 
     Raises
     ------
@@ -120,10 +163,12 @@ def mcas(  # noqa: PLR0913 - one keyword for each choice
     """
     sets = target_images, target_texts, a_images, a_texts, b_images, b_texts
     space = _space(sets, {}, similarity, units, resample_texts, resampling, rng)
+    kinds = _exchanged_kinds(space)
     found = Components(
         _components(space.means())[0],
         space.replicates(_resampled_components(space)),
-        _exchanged(space),
+        kinds[0],
+        _joined(space, kinds),
         space.level,
     )
     parts = []
@@ -137,23 +182,52 @@ def mcas(  # noqa: PLR0913 - one keyword for each choice
                 found.boot,
                 index,
                 n=len(space[target]),
-                held=found.held(value, "either", itemgetter((slice(None), index))),
+                held=found.held_component(index),
                 by_group=space.group_values(groups, near),
                 shows="mean similarity of the targets to the set",
             )
         )
     total = float(found.observed.sum())
+    if resampling is not None and not resample_texts:
+        parts.append(_with_texts(space, found))
     leaning = "a" if total > 0 else "b" if total < 0 else "neither"
     return space.estimate(
         "mcas",
         total,
         parts,
-        found.held(total, "either", lambda drawn: drawn.sum(axis=1)),
+        found.held_total(resample_texts=resample_texts),
         boot=found.boot,
         ends=found,
         params={"resample_texts": resample_texts, "leans_to": leaning},
         pairs=[("a_images", "b_images"), ("a_texts", "b_texts")],
     )
+
+
+def _with_texts(space: Space, found: Components) -> Part:
+    """Return MCAS with texts resampled in the interval and exchanged in the test."""
+    few, short = _few_texts(space)
+    reason = f"texts aren't resampled: fewer than {_FEWEST_TEXTS} in {', '.join(short)}"
+    boot = None
+    if not short:
+        varied = replace(space, fixed=few)
+        boot = varied.replicates(_resampled_components(varied))
+    return number(
+        "mcas",
+        float(found.observed.sum()),
+        subject=RESAMPLED,
+        n=sum(len(one) for one in space.sets.values()),
+        ends=ends_of(None if boot is None else boot.sum(axis=1)),
+        level=space.level,
+        held=found.held_total(resample_texts=True),
+        reason=reason if short else "",
+    )
+
+
+def _few_texts(space: Space) -> tuple[list[str], list[str]]:
+    """Return the sets of fewer than ten texts, and those of them that are attributes."""
+    texts = [name for name in space.sets if name.endswith("_texts")]
+    few = [name for name in texts if len(space[name]) < _FEWEST_TEXTS]
+    return few, [name for name in few if name != "target_texts"]
 
 
 def _space(
@@ -171,8 +245,7 @@ def _space(
     attributes = dict(zip(groups, sets[2:], strict=True)) | dict(further)
     space = Space.of(targets, attributes, similarity, units, (), resampling, seed)
     texts = [name for name in space.sets if name.endswith("_texts")]
-    few = [name for name in texts if len(space[name]) < _FEWEST_TEXTS]
-    short = [name for name in few if name != "target_texts"]
+    few, short = _few_texts(space)
     if resample_texts and short:
         name = short[0]
         raise InputError(
@@ -211,17 +284,23 @@ def _resampled_components(space: Space) -> Statistic:
     return components
 
 
-def _exchanged(space: Space) -> Exchanged | None:
+def _exchanged_kinds(space: Space) -> tuple[Exchanged | None, Exchanged | None]:
     """Exchange the attributes of each kind, counted by their similarity to both targets."""
     centres = [space[name].mean for name in TARGETS]
-    found = [space.exchange(f"a_{kind}", f"b_{kind}", centres, kind) for kind in KINDS]
-    images, texts = found
-    if images is None or texts is None or space.resampling is None:
+    sums = [*centres, centres[0] + centres[1]]
+    images, texts = (space.exchange(f"a_{kind}", f"b_{kind}", sums, kind) for kind in KINDS)
+    return images, texts
+
+
+def _joined(space: Space, kinds: tuple[Exchanged | None, Exchanged | None]) -> Exchanged | None:
+    """Exchange the attributes of both kinds."""
+    images, texts = kinds
+    if images is None or texts is None:
         return None
     whole, many = images.enumerated and texts.enumerated, images.partitions * texts.partitions
     if whole and many <= MOST_PARTITIONS:
-        first = np.repeat(images.null, len(texts.null), axis=0)
-        null = np.concatenate([first, np.tile(texts.null, (len(images.null), 1))], axis=1)
+        sizes = len(images.null), len(texts.null)
+        picked = [np.repeat(np.arange(sizes[0]), sizes[1]), np.tile(np.arange(sizes[1]), sizes[0])]
         text = f"all {many} enumerated"
     else:
         # Exchanges of images and of texts are independent of each other.
@@ -233,11 +312,17 @@ def _exchanged(space: Space) -> Exchanged | None:
             if one.enumerated:
                 random = stream(space.seed, "partition", kind, "pick")
                 places = random.integers(len(one.null), size=drawn)
-            picked.append(one.null[places])
-        null, text = np.concatenate(picked, axis=1), f"{drawn} random partitions"
+            picked.append(places)
+        text = f"{drawn} random partitions"
+    both = [*zip((images, texts), picked, strict=True)]
+    null = np.concatenate([one.null[places] for one, places in both], axis=1)
+    known = [(one.error, one.null_errors, places) for one, places in both]
+    error = np.concatenate([own for own, _, _ in known if own is not None])
+    errors = np.concatenate([own[places] for _, own, places in known if own is not None], axis=1)
+    observed = np.concatenate([images.observed, texts.observed])
     # What ties refer to is the size of all scores together.
     scale, finest = images.scale + texts.scale, max(images.resolution, texts.resolution)
-    return Exchanged(null[0], null, whole, 0, text, scale, finest)
+    return Exchanged(observed, null, whole, 0, text, scale, finest, error=error, errors=errors)
 
 
 def xmcas(  # noqa: PLR0913 - one keyword for each choice
@@ -413,8 +498,9 @@ def diffusion_bias(components: Estimate) -> Estimate:
     -------
     Estimate
         In [0, 2] for cosines, higher is worse: images carry an association that the texts do not,
-        or lose one that they do. Interval, chance and p come from the draws of `mcas`. `.by` has
-        |II| - |TT|, signed.
+        or lose one that they do. Interval: what intervals of II and TT leave possible, so that it
+        holds the value and reaches 0 where the sizes may be equal. Chance and p come from the
+        draws of `mcas`. `.by` has |II| - |TT|, signed.
 
     Raises
     ------
@@ -427,10 +513,10 @@ def diffusion_bias(components: Estimate) -> Estimate:
     """
     found = _components_of(components)
     signed = float(_signed(found.observed))
-    boot = None if found.boot is None else _signed(found.boot)
     held = found.held(abs(signed), "higher", lambda drawn: np.abs(_signed(drawn)))
     n = sum(components.n.values())
-    part = number("signed_diffusion_bias", signed, n=n, ends=ends_of(boot), level=found.level)
+    ends = partial(_signed_ends, found)
+    part = number("signed_diffusion_bias", signed, n=n, ends=ends, level=found.level)
     return make_estimate(
         metric="diffusion_bias",
         value=abs(signed),
@@ -438,8 +524,28 @@ def diffusion_bias(components: Estimate) -> Estimate:
         method=components.method,
         **held.fields("no resampling was asked for"),
         by=parts_to_table([part]),
-        ends=ends_of(None if boot is None else np.abs(boot)),
+        ends=lambda level: _sizes(*ends(level)),
     )
+
+
+def _sizes(low: float, high: float) -> tuple[float, float]:
+    """Return the ends of the absolute values between two ends."""
+    least = 0.0 if low <= 0.0 <= high else min(abs(low), abs(high))
+    return (low, high) if math.isnan(low) else (least, max(abs(low), abs(high)))
+
+
+def _signed_ends(found: Components, level: float) -> tuple[float, float]:
+    """Return the ends of |II| - |TT|, from intervals of II and TT by the MOVER method.
+
+    Replicates of an absolute value lie farther from 0 than the value does, near 0.
+    """
+    sizes = []
+    for index in (0, 3):
+        ends = _sizes(*ends_of(found.boot, index)(level))
+        numbers = (np.array(one) for one in (abs(found.observed[index]), *ends))
+        sizes.append(Scored(*numbers))
+    apart = sizes[0].minus(sizes[1])
+    return float(apart.low), float(apart.high)
 
 
 def bias_amplification(components: Estimate) -> Estimate:
@@ -473,14 +579,15 @@ def bias_amplification(components: Estimate) -> Estimate:
         reason = "the association of the texts (TT) is 0"
     elif low <= 0 <= high:
         reason = f"the 95 % interval of TT, {low:.3g} to {high:.3g}, contains 0"
+    quotients = ends_of(None if found.boot is None else _quotient(found.boot))
     return make_estimate(
         metric="bias_amplification",
-        value=math.nan if reason else float(_quotient(found.observed)),
+        value=math.nan if reason else abs(float(_quotient(found.observed))),
         n=components.n,
         method=components.method,
         no_chance="under the null the texts' association is near 0: the quotient explodes",
         reason=reason,
-        ends=no_ends if found.boot is None or reason else ends_of(_quotient(found.boot)),
+        ends=no_ends if reason else lambda level: _sizes(*quotients(level)),
     )
 
 
@@ -496,7 +603,7 @@ def _signed(drawn: Floats) -> Floats:
 
 def _quotient(drawn: Floats) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.abs((drawn[..., 1] + drawn[..., 2]) / (2.0 * drawn[..., 3]))
+        return np.asarray((drawn[..., 1] + drawn[..., 2]) / (2.0 * drawn[..., 3]))
 
 
 _mcas = partial(
@@ -512,9 +619,10 @@ register(
         direction="Either: positive leans to the first group, negative to the second.",
         threshold=0.04,
         threshold_reason=COSINE,
-        chance="0",
-        interval="percentile bootstrap over images; over texts on request, with ten a set",
-        null="images of both groups are exchangeable, and so are their texts",
+        neutral=None,
+        chance="ITA + TT with texts as given, 0 with texts resampled",
+        interval="percentile bootstrap over images; over texts beside it, with ten a set",
+        null="images of both groups are exchangeable; their texts too, where they are resampled",
         reference="Mandal et al. 2023; Mandal 2024, chapters 6 and 8",
         errata="Chapter 8 of the source prints the range [-1, 1]; four differences reach [-8, 8].",
     ),
@@ -563,7 +671,7 @@ register(
         threshold=0.01,
         threshold_reason=COSINE,
         chance="above 0",
-        interval="percentile bootstrap over images",
+        interval="from the intervals of II and TT",
         null="groups are exchangeable: images and texts have no association; no p in audits",
     ),
     _mcas(

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import itemgetter
 from typing import Literal
 
 import numpy as np
@@ -38,8 +39,9 @@ MOST_HALVED = 44
 _MAX_MOVED = 1_000_000_000
 # Subsets, and exchanges of units, that a thread draws in one go.
 _BLOCK, _EXCHANGED_AT_ONCE = 2048, 256
-# Differences of sums that are rounding only, relative to the sum of absolute numbers.
-_TIE = 1e-12
+# Differences of sums that are rounding only, relative to the sum of absolute numbers; and
+# variances, relative to the sum of squares.
+_TIE, _FLAT = 1e-12, 1e-20
 
 
 @compiled("void(int64[::1], int64, int64[::1])")
@@ -112,6 +114,8 @@ class Exchanged:
     mirrored : bool
         Whether `drawn` lacks as many rows, minus its own from the last to the first: the mirror
         images that partitions into sets of equal sizes have.
+    error, errors : ndarray, shape (k,) and (m, k), or None
+        Standard errors of `observed` and of `drawn`, where differences are tested in their units.
     """
 
     observed: Floats
@@ -123,11 +127,20 @@ class Exchanged:
     resolution: float = 0.0
     halves: tuple[Integers, int, int] | None = None
     mirrored: bool = False
+    error: Floats | None = None
+    errors: Floats | None = None
 
     @cached_property
     def null(self) -> Floats:
         """All differences with members exchanged, shape (partitions, k)."""
         return np.concatenate([self.drawn, -self.drawn[::-1]]) if self.mirrored else self.drawn
+
+    @cached_property
+    def null_errors(self) -> Floats | None:
+        """Standard errors of `null`."""
+        if self.errors is None or not self.mirrored:
+            return self.errors
+        return np.concatenate([self.errors, self.errors[::-1]])
 
     def chance(self, method: str, factor: float = 1.0, shift: float = 0.0) -> Chance:
         """Return the chance level of factor × the single number (k = 1) + shift."""
@@ -166,6 +179,7 @@ def against_exchanged(
     null: str,
     statistic: Callable[[Floats], Floats] | None = None,
     *,
+    column: int = 0,
     factor: float = 1.0,
     shift: float = 0.0,
 ) -> Against:
@@ -178,12 +192,23 @@ def against_exchanged(
     value, harm, null
         The value, its harm, and the null hypothesis in words.
     statistic : callable, optional
-        From all differences (partitions, k) to the value's draws. Default: the single difference
-        (k = 1), times `factor` plus `shift`.
+        From all differences (partitions, k) to the value's draws. Default: one of the differences,
+        in units of its standard errors where these are known, times `factor` plus `shift`.
+    column : int
+        Which difference.
     """
     if tested is None or math.isnan(value):
         return NOTHING
     text = f"{null}; {tested.text}"
+    if statistic is None and tested.error is not None and tested.null_errors is not None:
+        error = float(tested.error[column])
+        ratios = tested.null[:, column] / tested.null_errors[:, column]
+        return against_studentized(
+            tested, float(tested.observed[column]) / error, ratios, harm, text,
+            factor=factor * error, shift=shift,
+        )  # fmt: skip
+    if statistic is None and column:
+        statistic = itemgetter((slice(None), column))
     if statistic is not None:
         return against(
             statistic(tested.null),
@@ -198,6 +223,29 @@ def against_exchanged(
     return Against(tested.chance(text, factor, shift), p.value, f"{text}; {p.method}")
 
 
+def against_studentized(
+    tested: Exchanged,
+    observed: float,
+    ratios: Floats,
+    harm: Harm,
+    text: str,
+    *,
+    factor: float,
+    shift: float = 0.0,
+) -> Against:
+    """Hold a ratio of a difference to its standard error against those of exchanged members.
+
+    The p-value is exact where members are exchangeable and, in large sets, valid where means are
+    equal and spreads aren't (Janssen 1997, Statistics & Probability Letters 36, 9-21). The chance
+    level is that of the ratio times `factor`, the standard error, plus `shift`.
+    """
+    weights = 1.0 if tested.enumerated else None
+    found = p_value(ratios, observed, harm, weights=weights, resolution=tested.resolution)
+    text = f"{text}; differences in standard errors"
+    chance = band(ratios * factor + shift, method=text, weights=weights)
+    return Against(chance, found.value, f"{text}; {found.method}")
+
+
 def exchange(
     first: Floats,
     second: Floats,
@@ -206,6 +254,7 @@ def exchange(
     name: str,
     *,
     units: tuple[Sequence[str], Sequence[str]] | None = None,
+    studentized: bool = False,
 ) -> Exchanged:
     """Exchange the members of two sets, keeping their sizes.
 
@@ -218,6 +267,9 @@ def exchange(
         Key of the random stream.
     units : tuple of two sequences of str, optional
         Units of the members: units of one set move as a whole, units of both exchange within.
+    studentized : bool
+        Give standard errors too. A single difference of sets of equal sizes needs none: it ranks
+        partitions as its ratio does.
 
     Raises
     ------
@@ -225,6 +277,13 @@ def exchange(
         When units do not fit the members.
     """
     pooled, n, m = np.concatenate([first, second]), len(first), len(second)
+    k = pooled.shape[1]
+    studentized = studentized and (n != m or k > 1 or units is not None)
+    if studentized:
+        # Sums of squares keep their digits around the mean of all.
+        pooled = pooled - pooled.mean(axis=0)
+        if units is None:
+            pooled = np.concatenate([pooled, pooled**2], axis=1)
     most = float(np.abs(pooled).sum(axis=0).max(initial=0.0))
     # As fine as sums allow.
     bits = math.floor(61 - math.log2(most)) if most > 0 else 0
@@ -232,10 +291,12 @@ def exchange(
     scale = float(np.ldexp(np.abs(whole).sum(axis=0).max(), -bits)) * (1 / n + 1 / m)
     if units is not None:
         draws = permutations(n + m, resampling)
-        observed, drawn = _exchange_units(whole, n, units, draws, (seed, "partition", name, "unit"))
-        observed, drawn = np.ldexp(observed, -bits), np.ldexp(drawn, -bits)
+        key = seed, "partition", name, "unit"
+        differences, errors = _exchange_units(whole, n, units, draws, key, bits)
+        observed, drawn = differences[0], differences[1:]
         text = f"{draws} random exchanges of units"
-        return Exchanged(observed, drawn, False, 0, text, scale, resampling.resolution)
+        found = Exchanged(observed, drawn, False, 0, text, scale, resampling.resolution)
+        return replace(found, error=errors[0], errors=errors[1:]) if studentized else found
     partitions = count_partitions(n, m)
     ordered = whole[np.lexsort(whole.T[::-1])]
     enumerated = partitions <= MOST_PARTITIONS
@@ -249,11 +310,9 @@ def exchange(
         sums = random_sums(ordered, min(n, m), draws, seed, name)
         sums = sums if n <= m else ordered.sum(axis=0) - sums
         text = f"{draws} random partitions" + (" for the chance level" if halved else "")
-    total = whole.sum(axis=0)
-    observed, drawn = (
-        _difference(one, total - one, n, m, bits) for one in (whole[:n].sum(axis=0), sums)
-    )
-    return Exchanged(
+    total, own = whole.sum(axis=0), whole[:n].sum(axis=0)
+    observed, drawn = (_difference(one, total - one, n, m, bits)[..., :k] for one in (own, sums))
+    found = Exchanged(
         observed,
         drawn,
         enumerated,
@@ -264,6 +323,10 @@ def exchange(
         (ordered[:, 0], n, int(whole[:n, 0].sum())) if halved else None,
         enumerated and n == m,
     )
+    if not studentized:
+        return found
+    error, errors = (_error(one, total - one, n, m, bits) for one in (own, sums))
+    return replace(found, error=error, errors=errors)
 
 
 def _difference(first: Integers, second: Integers, n: int, m: int, bits: int) -> Floats:
@@ -271,6 +334,21 @@ def _difference(first: Integers, second: Integers, n: int, m: int, bits: int) ->
     low = (first - second) / n if n == m else first / n - second / m
     # In two steps, for 2^-bits may be no float.
     return low * math.ldexp(1.0, -bits // 2) * math.ldexp(1.0, -bits - -bits // 2)
+
+
+def _error(first: Integers, second: Integers, n: int, m: int, bits: int) -> Floats:
+    """Return standard errors of differences in means, from sums of k numbers and their squares.
+
+    A set of one adds none; errors are above 0, so that ratios are finite.
+    """
+    k = first.shape[-1] // 2
+    variance = np.zeros(())
+    for sums, size in ((first, n), (second, m)):
+        plain = np.ldexp(sums.astype(np.float64), -bits)
+        squares = plain[..., k:] - plain[..., :k] ** 2 / size
+        variance = variance + np.maximum(squares, 0.0) / (size * max(size - 1, 1))
+    every = np.ldexp((first + second)[..., k:].astype(np.float64), -bits)
+    return np.sqrt(np.maximum(variance, every * _FLAT + np.finfo(np.float64).tiny))
 
 
 def count_partitions(first: int, second: int) -> int:
@@ -366,8 +444,12 @@ def _exchange_units(
     units: tuple[Sequence[str], Sequence[str]],
     draws: int,
     key: tuple[Seed, str, str, str],
+    bits: int,
 ) -> tuple[Floats, Floats]:
-    """Differences in means, observed (k,) and with the groups of carriers exchanged (draws, k)."""
+    """Return differences in means and their standard errors, both (1 + draws, k).
+
+    The first is observed, the others with the groups of carriers exchanged.
+    """
     group = (np.arange(len(whole)) >= n).astype(np.int64)
     unit = np.unique([*units[0], *units[1]], return_inverse=True)[1]
     # Rows in another order must give the same draws.
@@ -377,12 +459,19 @@ def _exchange_units(
     counted = np.column_stack([np.ones_like(group), whole])
     carried = np.zeros((len(blocks.pool), counted.shape[1]), dtype=np.int64)
     np.add.at(carried, blocks.carrier, counted)
+    k = whole.shape[1]
+    n_own, sums = carried[:, :1].astype(np.float64), np.ldexp(carried[:, 1:].astype(float), -bits)
+    squares = np.concatenate([sums**2, sums * n_own], axis=1)
+    size = float(np.abs(squares).sum(axis=0).max(initial=0.0))
+    fine = math.floor(61 - math.log2(size)) if size > 0 else 0
+    fixed = np.rint(np.ldexp(squares, fine)).astype(np.int64)
+    carried = np.ascontiguousarray(np.concatenate([carried, fixed, carried[:, :1] ** 2], axis=1))
     members = np.bincount(blocks.pool)
     starts = np.concatenate([[0], np.cumsum(members)])
     wanted = np.bincount(blocks.pool[blocks.group == 0], minlength=len(members))
     places = np.argsort(blocks.pool, kind="stable")
-    first = np.empty((1 + draws, counted.shape[1]), dtype=np.int64)
-    first[0] = counted[group == 0].sum(axis=0)
+    first = np.empty((1 + draws, carried.shape[1]), dtype=np.int64)
+    first[0] = carried[blocks.group == 0].sum(axis=0)
     streams = keys(*key, many=draws)
 
     def draw(start: int) -> None:
@@ -391,6 +480,18 @@ def _exchange_units(
         add_exchanged(some, places.copy(), starts, wanted, carried, lines[start:stop])
 
     each(draw, range(0, draws, _EXCHANGED_AT_ONCE))
-    second = counted.sum(axis=0) - first
-    found = first[:, 1:] / first[:, :1] - second[:, 1:] / second[:, :1]
-    return found[0], found[1:]
+    second = carried.sum(axis=0) - first
+    differences, variance = np.zeros((1 + draws, k)), np.zeros((1 + draws, k))
+    for sign, sums, groups in ((1.0, first, 0), (-1.0, second, 1)):
+        many = sums[:, :1].astype(np.float64)
+        mean = np.ldexp(sums[:, 1 : 1 + k] / many, -bits)
+        square, cross = (
+            np.ldexp(sums[:, 1 + at * k : 1 + (at + 1) * k].astype(np.float64), -fine)
+            for at in (1, 2)
+        )
+        around = square - 2.0 * mean * cross + mean**2 * sums[:, -1:]
+        carriers = int((blocks.group == groups).sum())
+        differences += sign * mean
+        variance += np.maximum(around, 0.0) / many**2 * carriers / max(carriers - 1, 1)
+    least = _FLAT * (carried[:, 1 + k : 1 + 2 * k].sum(axis=0)) * math.ldexp(1.0, -fine)
+    return differences, np.sqrt(np.maximum(variance, least + np.finfo(np.float64).tiny))

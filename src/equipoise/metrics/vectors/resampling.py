@@ -211,7 +211,13 @@ class Space:
         }
 
     def exchange(
-        self, first: str, second: str, directions: Sequence[Floats], key: str
+        self,
+        first: str,
+        second: str,
+        directions: Sequence[Floats],
+        key: str,
+        *,
+        studentized: bool = True,
     ) -> Exchanged | None:
         """Exchange the members of two sets, each counted by its products with k directions.
 
@@ -231,7 +237,9 @@ class Space:
             )
         low, high = (np.stack([one.dots(to) for to in directions], axis=1) for one in both)
         units = (both[0].units or (), both[1].units or ()) if known else None
-        return exchange(low, high, self.resampling, self.seed, key, units=units)
+        return exchange(
+            low, high, self.resampling, self.seed, key, units=units, studentized=studentized
+        )
 
     def part(self, metric: str, value: float, boot: Resampled, column: int, **columns: Any) -> Part:
         """Return a number whose replicates are a column; other columns are those of `number`."""

@@ -51,7 +51,7 @@ _NEEDS: Mapping[str, tuple[str, ...]] = {
 """Keys that a metric needs; `_SETS` unless it is here."""
 _TAKES: Mapping[str, tuple[str, ...]] = {
     "association_score": ("modalities",),
-    "weat": ("modalities", "alternative", "ddof"),
+    "weat": ("modalities", "alternative", "ddof", "studentized"),
     "sc_weat": ("modalities", "alternative", "ddof"),
     "differential_association": ("modalities", "resample_texts"),
     "mcas": ("generated", "resample_texts"),
@@ -106,6 +106,8 @@ class MeasureConfig(Section):
     first : str
         Group whose labels are expected to go with the first attributes (or, with `less`, with the
         second): required by a one-sided predicted_label_weat.
+    studentized : bool
+        Test WEAT in standard errors of the difference, for targets of unequal size and spread.
     generated : bool
         Target images were generated from target texts: diffusion bias and amplification too.
     offset : float
@@ -141,6 +143,7 @@ class MeasureConfig(Section):
     alternative: Literal["greater", "less", "two-sided"] = "two-sided"
     first: Label | None = None
     ddof: Literal[0, 1] = 1
+    studentized: bool = False
     generated: bool = False
     offset: float = 0.0
     k: PositiveInt = 10

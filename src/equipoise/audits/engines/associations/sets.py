@@ -41,6 +41,7 @@ from equipoise.metrics.vectors.associations import (
     weat,
 )
 from equipoise.metrics.vectors.mcas import (
+    SIDES,
     bias_amplification,
     diffusion_bias,
     mcas,
@@ -107,7 +108,7 @@ def measure_weat(question: Question) -> Iterator[Result]:
         sides = _sides(question, case, "x", "y", "a", "b")
         estimate = _estimate(
             weat, question, sides, ("x", "y"), ("a", "b"),
-            alternative=options.alternative, ddof=options.ddof,
+            alternative=options.alternative, ddof=options.ddof, studentized=options.studentized,
         )  # fmt: skip
         effect, statistic, *varied = estimate.parts
         means, place = [each.value for each in effect.by_group], question.place(case.modality)
@@ -118,8 +119,26 @@ def measure_weat(question: Question) -> Iterator[Result]:
         }
         found = finding_of(estimate, place, Family.COMPOSITE, by_group=effect.by_group, **more)
         yield found.changed(beside=_beside(varied))
+        yield from _uneven(question, estimate, more["subject"])
         again = finding_of(estimate, place, Family.COMPOSITE, statistic, **more)
         yield replace(again, fold=("weat", found.finding.subject))
+
+
+# The variance of a difference over that of an exchange, from which on the classic p is misleading.
+_UNEVEN = 1.25
+
+
+def _uneven(question: Question, estimate: Estimate, subject: str) -> Iterator[str]:
+    """Yield the note on targets whose spreads and sizes differ."""
+    ratio = estimate.params["spread_ratio"]
+    if question.options.studentized or math.isnan(ratio) or 1 / _UNEVEN < ratio < _UNEVEN:
+        return
+    sizes = " and ".join(str(estimate.n[side]) for side in "xy")
+    wrong = "small" if ratio > 1.0 else "large"
+    yield (
+        f"{question.model}, weat of {subject}: the targets ({sizes} members) differ in size and "
+        f"spread, so the classic p may be too {wrong}. `studentized: true` allows for both."
+    )
 
 
 def _beside(varied: Iterable[Part]) -> str:
@@ -251,7 +270,13 @@ def measure_mcas(question: Question) -> Iterator[Result]:
             estimate, place, Family.COMPOSITE, subject=target,
             direction=closer(target, estimate.value, pair), **more | {"names": kinds},
         )  # fmt: skip
-        for part in estimate.parts:
+        components, varied = estimate.parts[: len(SIDES)], estimate.parts[len(SIDES) :]
+        for part in varied:
+            yield finding_of(
+                estimate, question.place(part.subject), Family.COMPOSITE, part, subject=target,
+                direction=closer(target, part.value, pair), **more | {"names": kinds},
+            )  # fmt: skip
+        for part in components:
             described = finding_of(
                 estimate, question.place(part.metric), Family.DESCRIPTIVE,
                 replace(part, metric="association_score"), subject=target, names=more["names"],
@@ -292,7 +317,7 @@ def _generated(question: Question, estimates: Mapping[str, Estimate]) -> Iterato
         own: (diffusion_bias(each), bias_amplification(each)) for own, each in estimates.items()
     }
     for target, (bias, gain) in both.items():
-        leans = {part.metric: abs(part.value) for part in estimates[target].parts}
+        leans = {part.metric: abs(part.value) for part in estimates[target].parts[: len(SIDES)]}
         size = "more" if leans["II"] > leans["TT"] else "no more"
         described = finding_of(
             bias, place, Family.DESCRIPTIVE, subject=target,

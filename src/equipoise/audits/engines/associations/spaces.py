@@ -398,7 +398,9 @@ class Question:
             every = (own for each in members for own in each.items())
             return sum(int(space.known[table][own].sum()) for table, own in every)
         if options.metric not in ("trend", "gender_difference"):
-            return len(cases) * (options.metric != "xmcas")
+            # MCAS is tested with texts as given, and with texts resampled.
+            twice = options.metric == "mcas" and not options.resample_texts
+            return len(cases) * (options.metric != "xmcas") * (1 + twice)
         coded, figures = space.data.items[self.table].coded, options.outside is not None
         if options.metric == "trend":
             return len(cases) * figures * len(coded[options.groups or ""].vocabulary)
