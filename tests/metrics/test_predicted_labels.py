@@ -40,6 +40,10 @@ def test_concentration_of_each_group(vocabulary):
         assert parts["top_share"][index] == pytest.approx(np.sort(counts)[-3:].sum() / counts.sum())
         assert parts["label_skewness"][index] == pytest.approx(skew(counts))
         assert parts["label_kurtosis"][index] == pytest.approx(kurtosis(counts))
+    # What replicates add to the shape of counts moves no spread away from its number.
+    for one in found.parts:
+        assert one.low <= one.value <= one.high
+        assert all(group.low <= group.value <= group.high for group in one.by_group)
     shares = parts["top_share"]
     assert found.value == pytest.approx(abs(shares[0] - shares[1]))
 

@@ -372,6 +372,26 @@ def gaps(shares: Floats, usable: Booleans | slice = slice(None)) -> Floats:
     return np.where(several, high - low, np.nan)
 
 
+@dataclass(frozen=True, eq=False)
+class MovedPercentile:
+    """Percentiles of replicates whose mean is moved to the value: a spread, no interval.
+
+    For numbers that replicates shift; not below a least one.
+    """
+
+    value: float
+    replicates: Iterable[float]
+    least: float = -math.inf
+
+    def __call__(self, level: float) -> tuple[float, float]:
+        """Return the lower and upper end; NaN of fewer than two replicates."""
+        known = np.array([one for one in self.replicates if math.isfinite(one)])
+        if len(known) < 2:
+            return math.nan, math.nan
+        low, high = ends_of(known - known.mean() + self.value)(level)
+        return max(self.least, low), high
+
+
 def spread_level(level: float, members: int) -> float:
     """Confidence level of each of several intervals that hold together (Bonferroni)."""
     return 1.0 - (1.0 - level) / max(members, 1)

@@ -12,13 +12,14 @@ import numpy as np
 
 from equipoise.core.arrays import Booleans, Floats, Integers
 from equipoise.core.errors import InputError
-from equipoise.core.estimate import Estimate, Harm
+from equipoise.core.estimate import Ends, Estimate, Harm, no_ends
 from equipoise.core.groups import Groups
 from equipoise.core.labels import encode
 from equipoise.core.parts import Part, parts_to_table
 from equipoise.metrics.building import (
     NOTHING,
     Against,
+    MovedPercentile,
     against,
     bootstrap_method,
     ends_of,
@@ -86,8 +87,8 @@ def label_concentration(
     Estimate
         Largest difference between groups in the share of images on their k most frequent labels,
         in [0, 1], higher is worse; small groups have higher shares by chance, which the chance
-        level shows. Ends: resampling spread, which can leave out the value: replicates pile up
-        more. Chance and p: images exchange groups. `.by` has the shares; "label_skewness" (g1) and
+        level shows. Ends: resampling spread, moved to the value, since replicates pile up more.
+        Chance and p: images exchange groups. `.by` has the shares; "label_skewness" (g1) and
         "label_kurtosis" (excess) of each group's counts, without chance level.
 
     Raises
@@ -114,7 +115,7 @@ def label_concentration(
     each = observed[3:].reshape(3, len(sides))
     for place, name in enumerate(("top_share", "label_skewness", "label_kurtosis")):
         columns = range(3 + place * len(sides), 3 + (place + 1) * len(sides))
-        low, high = np.array([ends_of(boot, one)(level) for one in columns]).T
+        low, high = np.array([_moved(observed, boot, one)(level) for one in columns]).T
         notes = [
             "no images" if n == 0 else "its labels are equally frequent" if nan else ""
             for n, nan in zip(sides.counts, np.isnan(each[place]), strict=True)
@@ -124,7 +125,7 @@ def label_concentration(
                 name,
                 float(observed[place]),
                 n=int(sides.counts.sum()),
-                ends=ends_of(boot, place),
+                ends=_moved(observed, boot, place, 0.0),
                 level=level,
                 held=NOTHING if place else held,
                 by_group=group_rows(sides, sides.counts, each[place], low, high, notes),
@@ -137,7 +138,7 @@ def label_concentration(
         n=sizes(counted.groups),
         method=spread(
             bootstrap_method(boot, resampling, f"{counted.unit}s"),
-            "resampling adds noise of its own to the counts, which moves their shape",
+            "moved to the value, since resampling adds noise of its own to the counts",
         ),
         params={"k": k, "labels": kind},
         **held.fields("no resampling was asked for, or there is no value"),
@@ -145,8 +146,15 @@ def label_concentration(
         excluded=counted.excluded,
         unit=counted.unit,
         reason="fewer than two groups have images enough" if math.isnan(value) else "",
-        ends=ends_of(boot, 0),
+        ends=_moved(observed, boot, 0, 0.0),
     )
+
+
+def _moved(observed: Floats, boot: Floats | None, index: int, least: float = -math.inf) -> Ends:
+    """Return the spread of a number that replicates shift."""
+    if boot is None:
+        return no_ends
+    return MovedPercentile(float(observed[index]), boot[:, index].tolist(), least)
 
 
 def predicted_label_weat(  # noqa: PLR0913 - one keyword for each choice
@@ -426,6 +434,7 @@ _shape = partial(
     harm=None,
     direction="Neither: the shape of the counts.",
     chance="none: descriptive",
+    interval="resampling spread over images or units, no confidence interval",
     reference="Mandal 2024, chapters 5 and 7",
 )
 register(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -16,7 +15,7 @@ from equipoise.core.errors import InputError
 from equipoise.core.estimate import Ends, Estimate, no_ends
 from equipoise.core.labels import encode
 from equipoise.core.parts import Part, parts_to_table
-from equipoise.metrics.building import bootstrap_method, ends_of
+from equipoise.metrics.building import MovedPercentile, bootstrap_method, ends_of
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.spec import MetricSpec, make_estimate, register
 from equipoise.metrics.values.labels import Share, share_method
@@ -40,23 +39,6 @@ _FEWEST = 20
 _SHARES, _ORDERS = (0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0), 4
 # Numbers that exchanged sets may sum: some seconds; and the fewest exchanges.
 _MOST_SUMMED, _FEWEST_EXCHANGES = 1_000_000_000, 50
-
-
-@dataclass(frozen=True, eq=False)
-class MovedPercentile:
-    """Percentiles of replicates whose mean was moved to the value, not below a least one."""
-
-    value: float
-    replicates: Sequence[float]
-    least: float
-
-    def __call__(self, level: float) -> tuple[float, float]:
-        """Return the lower and upper end; NaN of fewer than two replicates."""
-        known = np.array([one for one in self.replicates if math.isfinite(one)])
-        if len(known) < 2:
-            return math.nan, math.nan
-        low, high = ends_of(known - known.mean() + self.value)(level)
-        return max(self.least, low), high
 
 
 def _numbers(table: Any, what: str) -> Floats:
