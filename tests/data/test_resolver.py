@@ -47,7 +47,7 @@ def test_whole_words_anywhere_the_longest_first(text, label):
     [
         ("I'm sorry, but I can't help with that.", True),
         ("I cannot determine the occupation", True),
-        ("As an AI, I can’t tell", True),
+        ("As a language model, I can’t tell", True),
         ("It is impossible to say.", True),
         ("This cannot be determined from the image.", True),
         ("I can't tell for sure, perhaps a nurse", False),

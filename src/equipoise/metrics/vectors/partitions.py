@@ -246,6 +246,13 @@ def against_studentized(
     return Against(chance, found.value, f"{text}; {found.method}")
 
 
+def _whole(numbers: Floats) -> tuple[Integers, int]:
+    """Return numbers as whole ones times a power of two, as fine as sums allow, and its bits."""
+    most = float(np.abs(numbers).sum(axis=0).max(initial=0.0))
+    bits = math.floor(61 - math.log2(most)) if most > 0 else 0
+    return np.rint(np.ldexp(numbers, bits)).astype(np.int64), bits
+
+
 def exchange(
     first: Floats,
     second: Floats,
@@ -284,10 +291,7 @@ def exchange(
         pooled = pooled - pooled.mean(axis=0)
         if units is None:
             pooled = np.concatenate([pooled, pooled**2], axis=1)
-    most = float(np.abs(pooled).sum(axis=0).max(initial=0.0))
-    # As fine as sums allow.
-    bits = math.floor(61 - math.log2(most)) if most > 0 else 0
-    whole = np.rint(np.ldexp(pooled, bits)).astype(np.int64)
+    whole, bits = _whole(pooled)
     scale = float(np.ldexp(np.abs(whole).sum(axis=0).max(), -bits)) * (1 / n + 1 / m)
     if units is not None:
         draws = permutations(n + m, resampling)

@@ -157,6 +157,19 @@ def _moved(observed: Floats, boot: Floats | None, index: int, least: float = -ma
     return MovedPercentile(float(observed[index]), boot[:, index].tolist(), least)
 
 
+_UNDEFINED = "one group has no labels of its own, or all scores are equal"
+
+
+def _check_declared(alternative: str, first: str | None) -> None:
+    """Refuse a direction without the group that it is about."""
+    if alternative not in HARM:
+        raise InputError(f"alternative={alternative!r}: expected one of {[*HARM]}")
+    if alternative != "two-sided" and first is None:
+        raise InputError(
+            f"first: required by alternative={alternative!r}; name the group whose labels go with a"
+        )
+
+
 def predicted_label_weat(  # noqa: PLR0913 - one keyword for each choice
     labels: Any,
     groups: Any,
@@ -219,12 +232,7 @@ def predicted_label_weat(  # noqa: PLR0913 - one keyword for each choice
     ----------
     Mandal 2024, chapter 5.
     """
-    if alternative not in HARM:
-        raise InputError(f"alternative={alternative!r}: expected one of {[*HARM]}")
-    if alternative != "two-sided" and first is None:
-        raise InputError(
-            f"first: required by alternative={alternative!r}; name the group whose labels go with a"
-        )
+    _check_declared(alternative, first)
     sets = embed({"labels": embeddings}, {"a": a, "b": b}, similarity=similarity)
     usable, wanted = len(sets["labels"]), len(vocabulary)
     if not len(embeddings) == usable == wanted:
@@ -247,8 +255,6 @@ def predicted_label_weat(  # noqa: PLR0913 - one keyword for each choice
         for side, mask in zip("xy", sides[:: int(sign)], strict=True)
         for index in np.flatnonzero(mask).tolist()
     ]
-    excluded = {**counted.excluded, "labels of both groups": int(both.sum())}
-    missing = "one group has no labels of its own, or all scores are equal"
     return make_estimate(
         metric="predicted_label_weat",
         value=float(observed[0]),
@@ -265,9 +271,9 @@ def predicted_label_weat(  # noqa: PLR0913 - one keyword for each choice
         **held.fields("no resampling was asked for, or there is no value"),
         harm=HARM[alternative],
         by=parts_to_table(parts),
-        excluded=excluded,
+        excluded={**counted.excluded, "labels of both groups": int(both.sum())},
         unit=counted.unit,
-        reason=missing if math.isnan(observed[0]) else "",
+        reason=_UNDEFINED if math.isnan(observed[0]) else "",
         ends=ends_of(boot, 0),
     )
 
