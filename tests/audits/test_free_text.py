@@ -52,11 +52,10 @@ def gendered(job, group):
     return [f"{('She', 'He')[g]} is a {JOBS[j]}." for j, g in zip(job, group, strict=True)]
 
 
-@pytest.mark.parametrize("kind", ["predictions", "answers"])
-@pytest.mark.parametrize("target", ["job", None])
+@pytest.mark.parametrize(
+    ("kind", "target"), [("predictions", "job"), ("answers", "job"), ("answers", None)]
+)
 def test_gendered_wording_of_fair_content_is_no_disparity(kind, target):
-    if kind == "predictions" and target is None:
-        pytest.skip("predictions need a true class")
     frame, job, group, rng = people()
     said = np.where(rng.random(N) < 0.7, job, rng.integers(0, 4, N))
     result = run(frame, gendered(said, group), kind, target)

@@ -13,12 +13,14 @@ import yaml
 from audits.comparisons import images as predicted
 from audits.live_models import worlds
 from audits.live_models.fakes import Answerer
-from audits.live_models.worlds import CHOSEN, IMAGES, QUICK, TEXTS
+from audits.live_models.worlds import CHOSEN, IMAGES, TEXTS
 from equipoise import audits, report
 from equipoise.audits.kinds import KINDS, audit_of
 from equipoise.cli.runs import page_of
-from equipoise.core import AuditResult, DataError, Verdict
+from equipoise.core import AuditResult, DataError, Family, Verdict
 from equipoise.report import GateRule, gate
+
+QUICK = {"replicates": 50, "permutations": 100}
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 DOCS = EXAMPLES.parent / "docs" / "audits"
@@ -93,6 +95,9 @@ def test_findings_say_what_they_rest_on_or_why_they_have_no_verdict(audited):
     for one in audited.result.findings:
         if one.verdict in (Verdict.NONE, Verdict.NOT_ESTIMABLE):
             assert one.reason, one
+        elif one.family is Family.FOLD:
+            assert not np.isnan((one.value, one.q_value)).any(), one
+            assert one.reason.startswith("the same fact as "), one
         else:
             numbers = one.value, one.chance, one.p_value, one.q_value
             assert not np.isnan(numbers).any(), one

@@ -71,7 +71,7 @@ def test_units_are_resampled_together():
     result = run(images(), data={"unit": "scene"})
     worst = pick(result, "worst_group_accuracy")
     assert worst.unit == "unit"
-    assert worst.method == "percentile bootstrap over units, 200 replicates"
+    assert worst.method.startswith("simultaneous Wilson intervals of all groups, units by")
 
 
 def test_states_are_counted_and_a_group_refused_more_often_is_a_finding():

@@ -92,7 +92,7 @@ def test_an_interrupt_says_how_to_go_on(command, monkeypatch):
     def stop(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("equipoise.counterfactuals.generation.worked", stop)
+    monkeypatch.setattr("equipoise.counterfactuals.generate", stop)
     code, out, err = command("counterfactuals", "generate", "sets.yaml")
     assert (code, out) == (130, "")
     assert err == "interrupted; finished parts stay, and the same command goes on from them\n"
