@@ -8,6 +8,7 @@ from scipy import stats
 from equipoise import audits
 from equipoise.core import Family, Verdict
 from equipoise.metrics.counts.against_rest import AgainstRest
+from equipoise.stats import wilson
 
 
 def test_shares_intervals_and_p_follow_from_the_table_of_a_group_and_the_rest():
@@ -23,7 +24,7 @@ def test_shares_intervals_and_p_follow_from_the_table_of_a_group_and_the_rest():
         assert found.difference.value[place] == pytest.approx(value)
         # Newcombe's method 10, from the Wilson intervals of both shares.
         low = value - np.hypot(
-            found.own.value[place] - found.own.low[place],
+            own[0] / sum(own) - wilson(own[0], sum(own))[0],
             found.rest.high[place] - found.rest.value[place],
         )
         assert found.difference.low[place] == pytest.approx(low)

@@ -41,12 +41,12 @@ NEUTRAL: Mapping[str, str] = MappingProxyType(
     | dict.fromkeys(("himself", "herself"), "themselves")
     | dict.fromkeys(("male", "female"), "")
 )  # fmt: skip
-# What says nothing by itself.
+# Words without content of their own.
 _BARE = _ARTICLES | {"this", "that", "it", "is", "person", "people"}
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*[+%]?")
 _APOSTROPHES = str.maketrans("‘’ʼ`", "''''")  # noqa: RUF001 - these are what models write
 _CONTRACTION = re.compile(r"\b(he|she)'s\b")
-# What of an attribute's values is masked: words, no codes.
+# Shorter values of an attribute are codes, not words to mask.
 _SHORTEST = 3
 Words = tuple[str, ...]
 

@@ -12,7 +12,7 @@ from equipoise.audits.findings import UncorrectedFinding
 from equipoise.core.arrays import Floats
 from equipoise.metrics.building import folded
 from equipoise.metrics.counts import Counts
-from equipoise.metrics.counts.against_rest import AgainstRest
+from equipoise.metrics.counts.against_rest import AgainstRest, all_others
 from equipoise.metrics.counts.rates import Cells
 from equipoise.stats.intervals import normal
 
@@ -49,7 +49,7 @@ class Added:
         labels = AgainstRest.of(truth, n, level).difference.value
         predicted = found.difference.value
         own = _spread(said - both, truth - both, n)
-        rest = _spread(*(_others(one) for one in (said - both, truth - both, n)))
+        rest = _spread(*(all_others(one) for one in (said - both, truth - both, n)))
         half = normal(level) * np.sqrt(own + rest)
         agree = predicted * labels >= 0.0
         paired = np.abs(predicted) - np.abs(labels)
@@ -64,10 +64,6 @@ class Added:
             np.where(agree, paired - half, low),
             np.where(agree, paired + half, high),
         )
-
-
-def _others(counts: Floats) -> Floats:
-    return np.asarray(counts.sum(axis=-1, keepdims=True) - counts)
 
 
 def _spread(wrong: Floats, missed: Floats, n: Floats) -> Floats:

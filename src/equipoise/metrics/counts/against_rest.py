@@ -19,8 +19,8 @@ class AgainstRest:
 
     Attributes
     ----------
-    own, rest : Scored
-        Both shares with Wilson intervals.
+    rest : Scored
+        The share of all other groups with its Wilson interval.
     difference : Scored
         The group's share minus that of the rest, with Newcombe's interval.
     chance : ndarray
@@ -28,16 +28,12 @@ class AgainstRest:
         normal band around 0 with the exact variance.
     p_value : ndarray
         Exact, two-sided: twice the smaller tail of the hypergeometric distribution.
-    rest_n : ndarray
-        Rows of all other groups.
     """
 
-    own: Scored
     rest: Scored
     difference: Scored
     chance: Floats
     p_value: Floats
-    rest_n: Floats
 
     @classmethod
     def of(cls, successes: Floats, n: Floats, level: float = 0.95) -> AgainstRest:
@@ -50,7 +46,7 @@ class AgainstRest:
         level : float
             Confidence level of the intervals, in (0, 1).
         """
-        rest, rest_n = _others(successes), _others(n)
+        rest, rest_n = all_others(successes), all_others(n)
         own, others = scored(successes, n, level), scored(rest, rest_n, level)
         total, every = successes + rest, n + rest_n
         drawn = stats.hypergeom(every, total, n)
@@ -59,8 +55,9 @@ class AgainstRest:
             band = -special.ndtri(_BAND) * drawn.std() * (1.0 / n + 1.0 / rest_n)
         known = (n > 0) & (rest_n > 0)
         chance, p = (np.where(known, one, np.nan) for one in (band, np.minimum(2.0 * tails, 1.0)))
-        return cls(own, others, own.minus(others), chance, p, rest_n)
+        return cls(others, own.minus(others), chance, p)
 
 
-def _others(counts: Floats) -> Floats:
+def all_others(counts: Floats) -> Floats:
+    """Return the sums over all other groups, (..., groups)."""
     return np.asarray(counts.sum(axis=-1, keepdims=True) - counts)
