@@ -13,9 +13,9 @@ TRUTH = np.array(["chef", "nurse", "pilot"])[RNG.integers(0, 3, N)]
 RANDOM = TRUTH[RNG.permutation(N)]
 
 
-def audited(said):
+def audited(said, truth=TRUTH):
     table = pa.table({
-        "id": [*map(str, range(N))], "group": GROUPS, "truth": TRUTH, "said": said,
+        "id": [*map(str, range(N))], "group": GROUPS, "truth": truth, "said": said,
     })  # fmt: skip
     config = {
         "audit": "predictions",
@@ -48,3 +48,10 @@ def test_a_broken_model_is_named_at_the_top(said, words, tmp_path):
 def test_a_working_model_is_not_warned_about():
     noisy = np.where(RNG.random(N) < 0.3, RANDOM, TRUTH)
     assert audited(noisy).manifest.warnings == ()
+
+
+def test_a_good_model_is_not_warned_about_in_a_group_of_one_class():
+    truth = np.where((GROUPS == "b") & (np.arange(N) % 20 != 1), "chef", TRUTH)
+    said = np.where(np.arange(N) % 30 == 1, "chef", truth)
+    assert (said == truth)[GROUPS == "b"].mean() > 0.95
+    assert audited(said, truth).manifest.warnings == ()

@@ -12,8 +12,10 @@ from equipoise.core.wording import percent
 from equipoise.metrics.counts import Counts
 from equipoise.stats.intervals import wilson
 
-# Shares from which on a model gives one answer to everything, and groups of fewer rows tell little.
-_CONSTANT, _FEWEST = 0.99, 30
+# Share of one answer from which on a model is constant.
+_CONSTANT = 0.99
+# Fewer rows tell little, and so does accuracy where one class has more of them.
+_FEWEST, _ONE_CLASS = 30, 0.9
 
 
 def broken(designs: Iterable[LabelDesign]) -> Iterator[str]:
@@ -60,10 +62,12 @@ def _groups(where: str, design: LabelDesign) -> Iterator[str]:
 def _better_than_chance(counts: Counts) -> tuple[Booleans, Floats]:
     """Return whether each group's accuracy is above that of labels at random, and its rows.
 
-    Labels at random have the shares of the group's predictions, whatever the truth.
+    Labels at random have the shares of the group's predictions, whatever the truth. A group of
+    almost one class passes: such labels are right as often there as those of a good model.
     """
     table = counts.observed
     n, right = table[0].sum(axis=0), counts.hits(table)[0].sum(axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
         truth, said = counts.by_truth(table)[0] / n, counts.by_prediction(table)[0] / n
-    return np.asarray(wilson(right, n)[0] > (truth * said).sum(axis=0)), n
+    better = wilson(right, n)[0] > (truth * said).sum(axis=0)
+    return np.asarray(better | (truth.max(axis=0) > _ONE_CLASS)), n
