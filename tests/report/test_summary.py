@@ -97,3 +97,10 @@ def test_the_group_that_is_worst_off_leads_with_the_chart_of_all_groups():
     assert "60.0" in summary.statements[0].text
     labels = {row["label"].split(" (")[0] for row in summary.chart.rows}
     assert labels == {*values}
+
+
+def test_differences_of_the_labels_are_counted_apart():
+    parity = gap(Verdict.DISPARITY, metric="demographic_parity", leads=False)
+    (statement,) = summarize(result(gap(Verdict.BELOW_THRESHOLD), parity), LEADS).statements
+    assert statement.badge.verdict == Verdict.BELOW_THRESHOLD
+    assert "1 more" in statement.certainty

@@ -241,7 +241,7 @@ def spec_of(metric: str) -> MetricSpec:
     if metric.endswith(AGAINST_REST):
         base = spec_of(metric.removesuffix(AGAINST_REST))
         return replace(
-            base, name=metric, title=f"{base.title}, each group against all others", unit="points",
+            base, name=metric, title=f"{base.title} against all others", unit="points",
             rate=False, harm="either", groups_harm="higher" if base.harm == "higher" else "lower",
             fold="", mirror="", rest="",
         )  # fmt: skip

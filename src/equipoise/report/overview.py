@@ -64,7 +64,8 @@ def summarize(result: AuditResult, leads: Sequence[str], caveat: str = "") -> Su
 
 
 def _statement(model: str, findings: Sequence[Finding], leads: Sequence[str]) -> Statement:
-    tested = [one for one in findings if one.tested and one.leads]
+    every_test = [one for one in findings if one.tested]
+    tested = [one for one in every_test if one.leads]
     name = f"{model}: " if model else ""
     if not tested:
         return Statement(None, f"{name}{plural(len(findings), 'value')}, none with a verdict.")
@@ -72,6 +73,8 @@ def _statement(model: str, findings: Sequence[Finding], leads: Sequence[str]) ->
     badge = Badge(lead.verdict)
     counts = ", ".join(f"{verdict_title(verdict)} {n}" for verdict, n in many.items())
     certainty = f"{figures(lead)} · of {plural(len(tested), 'finding')}: {counts}"
+    if aside := len(every_test) - len(tested):
+        certainty += f"; {aside} more repeat differences of the labels"
     if lead.verdict in (Verdict.DISPARITY, Verdict.DETECTED):
         return Statement(badge, sentence(lead), certainty, lead)
     every, open_ones = plural(len(tested), "finding"), many[Verdict.INCONCLUSIVE]
