@@ -106,6 +106,8 @@ def test_rows_that_repeat_by_unit_count_as_fewer():
         assert four[group].value == pytest.approx(one.value)
         width, wide = one.ci_high - one.ci_low, four[group].ci_high - four[group].ci_low
         assert wide == pytest.approx(width, rel=0.4)
+        assert "design effect" in four[group].method
+        assert "design effect" not in one.method
 
 
 def test_exact_p_values_are_valid():

@@ -24,7 +24,7 @@ def against_rest(drafts: Sequence[UncorrectedFinding]) -> Iterator[UncorrectedFi
     """Yield a leaf finding for every group of gaps between three groups or more.
 
     Groups below the minimum size take no part. Where rows repeat by unit, each group counts as
-    many rows as the width of its own interval speaks of.
+    many independent rows as would give its interval the same width.
 
     Parameters
     ----------
@@ -54,9 +54,10 @@ def _leaves(gaps: Sequence[tuple[Finding, list[GroupValue]]]) -> Iterator[Uncorr
     value = np.array([[one.value for one in groups] for _, groups in gaps])
     width = np.array([[one.high - one.low for one in groups] for _, groups in gaps])
     level = gaps[0][0].level
-    design = np.ones_like(n)
+    design, how = np.ones_like(n), ""
     if gaps[0][0].unit != "row":
         # How many rows count as one, by the width of an interval that knows of units.
+        how = "; n of each group divided by its design effect"
         alone = np.subtract(*wilson(value * n, n, level))
         design = np.fmax((width / alone) ** 2, 1.0)
     size = np.rint(n / design)
@@ -79,7 +80,7 @@ def _leaves(gaps: Sequence[tuple[Finding, list[GroupValue]]]) -> Iterator[Uncorr
                 finding, metric=metric, family=Family.LEAF, group=group.group,
                 value=group.value - rest, ci_low=low, ci_high=high, chance=0.0,
                 chance_low=-band, chance_high=band, excess=group.value - rest, p_value=p,
-                n=group.n + rest_n, by_group=by_group, method=_METHOD, null=_NULL,
+                n=group.n + rest_n, by_group=by_group, method=_METHOD + how, null=_NULL + how,
                 direction=direction(finding.metric, finding.subject, by_group), reason="",
             )  # fmt: skip
             yield UncorrectedFinding(leaf, "either", parent=finding.metric)

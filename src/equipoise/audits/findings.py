@@ -44,8 +44,8 @@ class UncorrectedFinding:
     parent : str
         Metric whose threshold it has; its own without one.
     doubt : tuple of float
-        How far the number may be less and more harmful, for what is unknown of its rows; a
-        verdict must hold at both.
+        How far unresolved texts may make the number less and more harmful; a verdict must hold
+        at both.
     """
 
     finding: Finding
