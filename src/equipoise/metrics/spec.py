@@ -245,9 +245,11 @@ def spec_of(metric: str) -> MetricSpec:
             rate=False, harm="either", groups_harm="higher" if base.harm == "higher" else "lower",
             fold="", mirror="", rest="",
         )  # fmt: skip
+    known = SPECS.get(metric) or SPECS.get(metric.removesuffix("_gap"))
     title = metric.replace("_", " ").capitalize()
-    bare = MetricSpec(name=metric, title=title, kinds=(), definition="", direction="", reference="")
-    return SPECS.get(metric) or SPECS.get(metric.removesuffix("_gap")) or bare
+    return known or MetricSpec(
+        name=metric, title=title, kinds=(), definition="", direction="", reference=""
+    )
 
 
 # Audits that compare models, or one model before and after.

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, fields
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from pyarrow.csv import write_csv
 
 from equipoise.core import AuditResult, Manifest, RunError
 from equipoise.core.files import read_table, write_table
-from equipoise.core.finding import SCHEMA, findings_from_table, findings_to_table
+from equipoise.core.finding import SCHEMA, Finding, findings_from_table, findings_to_table
 from equipoise.core.result import SCHEMA_VERSION, WORKSHEET
 
 if TYPE_CHECKING:
@@ -50,8 +50,8 @@ def write(result: AuditResult, directory: Path | str, page: Page | None = None) 
 
     folder = Path(directory)
     _write_table(folder / "findings.parquet", findings_to_table(result.findings))
-    _write_text(folder / "findings.json", _json(list(map(asdict, result.findings))))
-    _write_text(folder / "manifest.json", _json(asdict(result.manifest)))
+    _write_text(folder / "findings.json", _lines(result.findings))
+    _write_text(folder / "manifest.json", _json(result.manifest))
     if result.tables:
         with _written(folder / "tables") as tables:
             tables.mkdir(exist_ok=True)
@@ -148,8 +148,16 @@ def _json(value: Any) -> str:
     return json.dumps(plain(value), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
 
 
+def _lines(findings: Iterable[Finding]) -> str:
+    """Return findings as a JSON array with a line for each."""
+    rows = (json.dumps(plain(one), ensure_ascii=False, allow_nan=False) for one in findings)
+    return "[\n" + ",\n".join(rows) + "\n]\n"
+
+
 def plain(value: Any) -> Any:
     """Make a value of JSON's types; numbers that JSON lacks become strings."""
+    if is_dataclass(value):
+        return plain(vars(value))
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -22,7 +22,10 @@ def visible(text: object) -> str:
     A label may hold anything. Invisible characters can reorder a line or end a document, so they
     are shown as their escapes (a right-to-left override as `\u202e`). HTML is not escaped here.
     """
-    return "".join(_shown(character) for character in str(text))
+    line = str(text)
+    if line.isprintable():
+        return line
+    return "".join(_shown(character) for character in line)
 
 
 def _shown(character: str) -> str:

@@ -27,7 +27,7 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+from scipy.special import chndtr
 
 from equipoise.core.arrays import AnyArray, Floats
 from equipoise.core.errors import InputError
@@ -201,7 +201,7 @@ class Association:
         s = np.sqrt(noncentrality / np.maximum(self.chi2, _NOTHING))
         b = np.maximum(_polynomial(self.bias, s), _LEAST_B * self.df)
         scale = self.variance(noncentrality) / (2.0 * b + 4.0 * noncentrality)
-        return np.asarray(stats.ncx2.cdf(x / scale, b / scale, noncentrality / scale))
+        return np.asarray(chndtr(x / scale, b / scale, noncentrality / scale))
 
     def variance(self, noncentrality: Floats) -> Floats:
         """Return the variance of `chi2` at a noncentrality, shape (...)."""
