@@ -2,8 +2,14 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from audits.activations import test_activations as activations
+from audits.associations import association_world as associations
+from audits.concepts import worlds as concepts
+from audits.similarity import test_similarity as similarity
+from concept_worlds import world
 from equipoise import audits
 from equipoise.audits import config as audit_config
 from equipoise.audits.config import load_config
@@ -48,6 +54,51 @@ def test_a_model_is_judged_alike_alone_and_beside_another(example):
     assert any(one.q_value < 1 for one in alone.findings)
     planned, less = (one.manifest.resolved for one in (both, alone))
     assert len(planned["models"]) == 2 > len(less["models"])
+
+
+def matching():
+    """A model that scores pairs of images and texts, and no two texts."""
+    scores = associations.image_vectors() @ associations.word_vectors().T
+    names = associations.TEXTS["word"].to_list()
+    return {"pairs": [{"between": ["images", "words"], "file": scores, "names": names}]}
+
+
+def without_doctors():
+    vectors = associations.image_vectors()
+    vectors[associations.rows_of("job", "doctor")] = 0.0
+    return associations.model_of(vectors)
+
+
+def unanswerable():
+    """Yield configs with a model, and another that can't answer something."""
+    able, labels = associations.model(), {"images": "images", "groups": "gender"}
+    labels |= {"metric": "predicted_label_weat", "labels": "prompts"}
+    labels |= {"attributes": ["men", "women"]}
+    scores = associations.measure("association_score", "doctor", "nurse", modalities=["II"])
+    yield associations.values(labels, models={"able": able, "other": matching()})
+    yield associations.values(scores, models={"able": able, "other": without_doctors()})
+    models = activations.values()["models"]
+    blank = models["ours"] | {"maps": {"file": np.zeros((activations.N, 100))}}
+    yield activations.values() | {"models": {"able": models["ours"], "other": blank}}
+    of_women = similarity.images() * (np.arange(similarity.N) % 2)[:, None]
+    few = similarity.embedded(images={"file": of_women})
+    yield similarity.values(models={"able": similarity.embedded(), "other": few})
+    data = concepts.tables(*world(3, n=400))
+    yield concepts.with_data(data, max_unmatched=1.0) | {
+        "models": {"able": {"file": data["scores"]}, "other": {"file": data["scores"][:40]}}
+    }
+
+
+@pytest.mark.parametrize("values", [*unanswerable()])
+def test_what_a_model_cannot_answer_is_listed_and_stops_no_other(values):
+    alone = values | {"models": {"able": values["models"]["able"]}}
+    both, one = map(audits.parse_config, (values, alone))
+    result = audits.run(both)
+    assert said(result, "able") == said(audits.run(one), "able") != []
+    assert len(said(result, "other")) < len(said(result, "able"))
+    assert audits.plan(both).tests == audits.plan(one).tests
+    for notes in (result.manifest.notes, audits.plan(both).notes):
+        assert [note for note in notes if note.startswith("other") and "measured" in note]
 
 
 def drafted(model, p, **changes):

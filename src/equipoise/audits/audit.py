@@ -37,6 +37,7 @@ from equipoise.audits.kinds import (
 )
 from equipoise.audits.outputs import DryRun, LiveModels, Models
 from equipoise.core.arrays import Objects
+from equipoise.core.errors import DataError, InputError
 from equipoise.core.groups import Groups
 from equipoise.core.result import AuditResult
 
@@ -94,6 +95,7 @@ ConfigT = TypeVar("ConfigT", bound="AuditConfig")
 DataT = TypeVar("DataT", bound=Data)
 DesignT = TypeVar("DesignT", bound=Design)
 AuditT = TypeVar("AuditT", bound="Audit[Any, Any, Any]")
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
@@ -186,8 +188,9 @@ class Plan:
 class Audit(ABC, Generic[ConfigT, DataT, DesignT]):
     """One kind of audit.
 
-    A kind writes `load`, `groups`, `designs` and `measure`. It may write `combine`, `details`,
-    `notes`, `warnings`, `sizes`, `members`, `save` and `compare`, whose defaults do for most.
+    A kind writes `load`, `groups`, `designs` and `measure`. It may write `check`, `combine`,
+    `details`, `notes`, `warnings`, `sizes`, `members`, `save` and `compare`, whose defaults do for
+    most.
 
     Attributes
     ----------
@@ -214,6 +217,19 @@ class Audit(ABC, Generic[ConfigT, DataT, DesignT]):
     @abstractmethod
     def designs(self, config: ConfigT, data: DataT) -> Sequence[DesignT]:
         """Return every design in the order of the config; raise where nothing can be compared."""
+
+    def check(self, config: ConfigT, data: DataT, design: DesignT) -> None:
+        """Refuse a design that can't be measured; it becomes a note if another model can be.
+
+        Raises
+        ------
+        DataError
+            When fewer than two groups are large enough.
+        """
+        groups = design.groups
+        if groups.levels:
+            which = f"groups {groups.name}: fewer than two groups"
+            group_sizes.check_two(groups, which, self.items, file=next(iter(data.inputs), ""))
 
     @abstractmethod
     def measure(
@@ -358,7 +374,7 @@ def prepare(
         dry = DryRun(config, base, live)
         data = audit.load(config, dry)
         if any(each.pending and each.pending["to_do"] for each in dry.outputs):
-            audit.designs(config, data)
+            _designs(audit, config, data)
     return Inputs(config, audit.load(config, live), live)
 
 
@@ -393,16 +409,14 @@ def run(
     inputs = config if isinstance(config, Inputs) else prepare(config, base=base, progress=progress)
     checked, data = inputs.config, inputs.data
     audit = audit_of(checked.audit)
-    designs = audit.designs(checked, data)
+    designs, left_out = _designs(audit, checked, data)
     tests = _tests(designs)
-    measured = audit.combine(
-        checked,
-        data,
-        [
-            audit.measure(checked, data, each, resampling_of(checked, tests[each.model]))
-            for each in with_progress(designs, progress, "measuring")
-        ],
-    )
+
+    def measure(design: Any) -> Measured:
+        return audit.measure(checked, data, design, resampling_of(checked, tests[design.model]))
+
+    each_measured, not_measured = _each(designs, measure, progress)
+    measured = audit.combine(checked, data, each_measured)
     findings = conclude(measured.findings, checked.testing)
     failures, about_images, counts = _counted(audit, inputs)
     sizes = [*audit.sizes(checked, data)]
@@ -415,6 +429,8 @@ def run(
     notes = dict.fromkeys(
         (
             PERCEIVED,
+            *left_out,
+            *not_measured,
             *audit.notes(checked, data, designs),
             *(note for each in designs for note in group_sizes.notes(each.groups, audit.items)),
             *measured.notes,
@@ -438,6 +454,40 @@ def run(
         warnings=tuple(dict.fromkeys(audit.warnings(checked, data, designs))),
     )
     return AuditResult(findings, manifest, tables)
+
+
+def _each(
+    designs: Sequence[DesignT],
+    act: Callable[[DesignT], Made],
+    progress: Progress | None = None,
+) -> tuple[list[Made], tuple[str, ...]]:
+    """Call a function with every design.
+
+    One that fails becomes a note; if every model has one that fails, the error is raised.
+    """
+    models, failed = {design.model for design in designs}, set[str]()
+    made, notes = list[Made](), list[str]()
+    for design in with_progress(designs, progress, "measuring"):
+        try:
+            made.append(act(design))
+        except (DataError, InputError) as error:
+            failed.add(design.model)
+            if failed == models:
+                raise
+            notes.append(f"{design.model}: not measured: {error}")
+    return made, tuple(notes)
+
+
+def _designs(
+    audit: Audit[Any, Any, DesignT], config: AuditConfig, data: Any
+) -> tuple[list[DesignT], tuple[str, ...]]:
+    """Return the designs that can be measured, and notes on the others."""
+
+    def checked(design: DesignT) -> DesignT:
+        audit.check(config, data, design)
+        return design
+
+    return _each(audit.designs(config, data), checked)
 
 
 def _counted(
@@ -485,7 +535,7 @@ def plan(config: AuditConfig, *, base: Path = Path()) -> Plan:
     """
     dry, audit = DryRun(config, base), audit_of(config.audit)
     data = audit.load(config, dry)
-    designs = audit.designs(config, data)
+    designs, left_out = _designs(audit, config, data)
     tests = _tests(designs)
     draws = 2 * config.resampling.replicates + (config.resampling.permutations or 10_000)
     seconds = sum(design.seconds(draws) for design in designs)
@@ -507,6 +557,7 @@ def plan(config: AuditConfig, *, base: Path = Path()) -> Plan:
         seconds=ceil(10 * (_START + seconds)) / 10,
         notes=(
             *_left_to_run(runs),
+            *left_out,
             *dict.fromkeys(audit.notes(config, data, designs)),
             *(n for each in choices.values() for n in group_sizes.looking_missing(each.groups)),
         ),

@@ -50,7 +50,7 @@ def images(**changes):
         (
             SCORE, {"models": {"m": model_of(np.where(
                 (IMAGES["job"] == "doctor").fill_null(False).to_numpy()[:, None], 0.0,
-                image_vectors()))}}, None, "'doctor'",
+                image_vectors()))}}, None, "texts of doctor",
         ),
         (
             LABELS | {"alternative": "greater", "first": "Mail"}, {}, "gender", "'Mail'",

@@ -243,10 +243,13 @@ class Associations(Audit[Config, AssociationData, Question]):
             yield from _embeddings(space)
         yield from _set_notes(config, data)
         for design in designs:
-            if design.options.model in (None, design.model) and not design.cases:
+            measured = {name for case in design.cases for name in case.targets}
+            lacking = [name for name in design.options.target_names if name not in measured]
+            if design.options.model in (None, design.model) and (lacking or not design.cases):
                 yield (
-                    f"{design.options.metric} of {design.options.group_text} isn't measured for "
-                    f"{design.model}, which lacks embeddings or scores."
+                    f"{design.model}: {design.options.metric} of {design.options.group_text} isn't "
+                    f"measured{f' for {listed(lacking)}' if lacking else ''}, because the model "
+                    "lacks usable embeddings or scores."
                 )
 
     def sizes(self, config: Config, data: AssociationData) -> Iterator[group_sizes.Row]:

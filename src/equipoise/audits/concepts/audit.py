@@ -15,7 +15,6 @@ from equipoise.audits.concepts import results
 from equipoise.audits.concepts.config import Config, Version
 from equipoise.audits.concepts.data import ConceptData, load
 from equipoise.audits.concepts.results import Run
-from equipoise.audits.config import group_name
 from equipoise.audits.config import resampling_of as usual_resampling
 from equipoise.audits.findings import rate_and_gap
 from equipoise.core.arrays import Booleans, Integers, Integers32
@@ -179,14 +178,8 @@ class Concepts(Audit[Config, ConceptData, Design]):
         return [_groups(config, data, group, baseline) for group in config.data.groups]
 
     def designs(self, config: Config, data: ConceptData) -> list[Design]:
-        """Return every combination of model, groups and version.
-
-        Raises
-        ------
-        DataError
-            When fewer than two groups of a baseline can be compared, or a version has no row.
-        """
-        file, designs = data.rows.items.name, []
+        """Return every combination of model, groups and version."""
+        designs = list[Design]()
         for model, scores in data.models.items():
             for attributes in config.data.groups:
                 measured: dict[Key, Run] = {}
@@ -194,26 +187,32 @@ class Concepts(Audit[Config, ConceptData, Design]):
                     (version, _cut(config, data, model, attributes, version))
                     for version in config.every_version
                 ]
-                baseline = cuts[0][1]
-                name = f"groups {group_name(attributes)}: fewer than two groups"
-                group_sizes.check_two(
-                    baseline.groups, name, "rows", file=file, others="groups or terms"
-                )
-                for version, cut in cuts:
-                    if not (cut.groups.codes >= 0).any():
-                        why = ", ".join(f"{reason}: {n}" for reason, n in cut.excluded.items())
-                        raise DataError(
-                            f"{cut.groups.name}, version {version.name!r}: no row is left ({why})",
-                            file=file,
-                            expected="rows that take part in every version",
-                            fix=f"correct the version ({version.description}), or remove it",
-                        )
-                    designs.append(
-                        Design(
-                            config, model, version, baseline, cut, len(scores.concepts), measured
-                        )
-                    )
+                designs += [
+                    Design(config, model, version, cuts[0][1], cut, len(scores.concepts), measured)
+                    for version, cut in cuts
+                ]
         return designs
+
+    def check(self, config: Config, data: ConceptData, design: Design) -> None:
+        """Refuse fewer than two groups of the baseline, and a version without a row.
+
+        Raises
+        ------
+        DataError
+            With the sizes of the groups, or the version.
+        """
+        file, groups, version = data.rows.items.name, design.cut.groups, design.version
+        name = f"groups {groups.name}: fewer than two groups"
+        others = "groups or terms"
+        group_sizes.check_two(design.baseline.groups, name, "rows", file=file, others=others)
+        if not (groups.codes >= 0).any():
+            why = ", ".join(f"{reason}: {n}" for reason, n in design.cut.excluded.items())
+            raise DataError(
+                f"{groups.name}, version {version.name!r}: no row is left ({why})",
+                file=file,
+                expected="rows that take part in every version",
+                fix=f"correct the version ({version.description}), or remove it",
+            )
 
     def measure(
         self,

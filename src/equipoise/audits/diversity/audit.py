@@ -290,9 +290,11 @@ class Diversity(Audit["Config", DiversityData, Design]):
                 expected="at least two sets of that size",
                 fix="choose other attributes under data.sets, or lower data.min_set_size",
             )
-        for each in every:
-            _check_components(each, config, data)
         return every
+
+    def check(self, config: Config, data: DiversityData, design: Design) -> None:
+        """Refuse a projection on more components than the images or the model have."""
+        _check_components(design, config, data)
 
     def _of_model(self, config: Config, data: DiversityData, model: str) -> Iterator[Design]:
         vectors, coded, options = data.models[model], data.images.coded, config.resampling

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole, without_verdict
-from equipoise.audits.group_sizes import check_two, groups_by, lacking
+from equipoise.audits.group_sizes import groups_by, lacking
 from equipoise.core.arrays import Booleans, Integers, Objects
 from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Family, Finding
@@ -176,20 +176,12 @@ def groups_of(
 def compared(
     section: LabelledImagesConfig, data: PredictionData
 ) -> Iterator[tuple[str, str, Groups, Booleans]]:
-    """Yield every key of `data.models` with its versions, groups, and rows with an output.
-
-    Raises
-    ------
-    DataError
-        When fewer than two groups are large enough to compare.
-    """
+    """Yield every key of `data.models` with its versions, groups, and rows with an output."""
     for key, model in data.models.items():
         rows = np.asarray(model.state != "unmatched")
         every = groups_of(section, data, rows)
         for version in model.versions:
             for groups in every:
-                which = f"groups {groups.name}: fewer than two groups"
-                check_two(groups, which, "rows", file=next(iter(data.inputs)))
                 yield key, version, groups, rows
 
 

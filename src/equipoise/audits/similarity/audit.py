@@ -455,17 +455,17 @@ class Similarity(ByQuery[Config, SimilarityData, Design]):
 
     def designs(self, config: Config, data: SimilarityData) -> list[Design]:
         """Return every model with every choice of groups."""
-        designs = [
+        return [
             Design(model, attributes, data, config)
             for model in data.models
             for attributes in config.data.groups
         ]
-        for design in designs:
-            design.check("images that can be compared")
-        for design in designs:
-            for hypothesis in design.hypotheses:
-                hypothesis.check(design.groups)
-        return designs
+
+    def check(self, config: Config, data: SimilarityData, design: Design) -> None:
+        """Refuse fewer than two groups, and hypotheses about groups that aren't there."""
+        design.check("images that can be compared")
+        for hypothesis in design.hypotheses:
+            hypothesis.check(design.groups)
 
     def measure(
         self,

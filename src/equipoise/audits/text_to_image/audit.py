@@ -135,6 +135,8 @@ class TextToImage(Audit[Config, TextToImageData, Design]):
         if config.pairs:
             unit = "prompt" if config.over_prompts else "seed"
             yield f"Intervals of associations are over {unit}s: images of one {unit} go together."
+        spaces = (each for each in designs if isinstance(each, SpaceDesign))
+        yield from (note for each in spaces for note in each.notes)
         for name, images in data.made.items():
             named = np.isin(images.items.columns["prompt"].astype(str), [*config.prompts.texts])
             if n := int((~named).sum()):

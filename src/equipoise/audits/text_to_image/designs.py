@@ -108,11 +108,36 @@ class SpaceDesign(Design):
     @property
     def tests(self) -> int:
         """How many tests the design makes."""
-        return self.tested * len(self.config.pairs) * len(self.config.prompts.target_names)
+        return self.tested * len(self.pairs) * sum(map(len, self.targets.values()))
 
     def seconds(self, draws: int) -> float:
         """About how long it takes to measure."""
-        return _SECONDS_PER_SCORE * draws * len(self.config.pairs) * len(self.config.prompts.texts)
+        return _SECONDS_PER_SCORE * draws * len(self.pairs) * len(self.config.prompts.texts)
+
+    @cached_property
+    def targets(self) -> dict[str, list[str]]:
+        """Targets with images that can be used, by category."""
+        sets = self.association.sets
+        return {
+            category: [name for name in texts if len(sets[name]["images"])]
+            for category, texts in self.config.prompts.target_texts.items()
+        }
+
+    @property
+    def pairs(self) -> list[tuple[str, str]]:
+        """Pairs of attributes with images that can be used; none without a target."""
+        sets, any_target = self.association.sets, any(self.targets.values())
+        every = self.config.pairs if any_target else ()
+        return [pair for pair in every if all(len(sets[name]["images"]) for name in pair)]
+
+    @property
+    def notes(self) -> Iterator[str]:
+        """Sentences on the pairs that are not measured."""
+        for first, second in (pair for pair in self.config.pairs if pair not in self.pairs):
+            yield (
+                f"{self.model}, {self.version}: {first} against {second} is not measured. One of "
+                "the sets, or every target, has no image that can be used."
+            )
 
     @property
     def tested(self) -> bool:
@@ -172,18 +197,9 @@ class SpaceDesign(Design):
 
     def measure(self, resampling: Resampling | None) -> Iterator[Result]:
         """Measure every pair of attributes over the targets, and over prompts of attributes."""
-        sets = self.association.sets
-        targets = {
-            category: [name for name in texts if len(sets[name]["images"])]
-            for category, texts in self.config.prompts.target_texts.items()
-        }
-        for pair in self.config.pairs:
-            if not any(targets.values()) or not all(len(sets[name]["images"]) for name in pair):
-                yield (
-                    f"{self.model}, {self.version}: {' against '.join(pair)} is not measured. One "
-                    "of the sets, or every target, has no image that can be used."
-                )
-            elif self.tested:
+        sets, targets = self.association.sets, self.targets
+        for pair in self.pairs:
+            if self.tested:
                 yield from self._pair(pair, targets, resampling, sets)
                 yield from self._attributes(pair, _untested(resampling))
             else:

@@ -181,10 +181,9 @@ class Space:
         return {table: each.usable for table, each in self.vectors.items()}
 
     def members(self, name: str, kind: str) -> dict[str, Integers]:
-        """Return the members of a set of one kind, by table that the model knows."""
-        data = self.data
-        of_set = data.sets[name].items()
-        return {t: rows for t, rows in of_set if data.kinds[t] == kind and t in self.known}
+        """Return the members of a set of one kind, by table of which the model can use some."""
+        kinds, usable, of_set = self.data.kinds, self.usable, self.data.sets[name].items()
+        return {t: r for t, r in of_set if kinds[t] == kind and t in usable and usable[t][r].any()}
 
     def images(self, table: str) -> Side:
         """Return the items of a table that the model has a usable vector of."""
@@ -385,9 +384,13 @@ class Question:
         if options.metric == "label_concentration" and options.label_column is not None:
             return True
         words = [*options.labels, *filter(None, (options.positive, options.negative))]
-        compared = all(space.compares([self.table], space.members(word, "text")) for word in words)
-        known = all(space.members(name, "text") for name in options.attributes)
-        return self.table in space.known and compared and known
+        texts = {name: space.members(name, "text") for name in (*words, *options.attributes)}
+        images = [self.table] if self.table in space.usable else []
+        return all(space.compares(images, texts[word]) for word in words) and all(
+            space.compares(texts[word], texts[name])
+            for word in words
+            for name in options.attributes
+        )
 
     @property
     def tests(self) -> int:

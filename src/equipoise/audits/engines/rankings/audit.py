@@ -281,14 +281,10 @@ def check_designs(designs: Sequence[RankingDesign], config: RankingAudit) -> Non
 
     Raises
     ------
-    DataError
-        When a choice of groups leaves fewer than two to compare, or no set holds two.
     InputError
         When `ranking.k` or `ranking.prefixes` is beyond every pool, or `ranking.desired`,
         `ranking.first` or `ranking.second` fits no choice of groups.
     """
-    for design in designs:
-        design.check("images that can be ranked", exchanged=not design.within)
     options = config.ranking
     choices = "; ".join(
         f"{name}: {listed(names, _LISTED)}"
@@ -505,6 +501,10 @@ class Rankings(ByQuery[RankingT, DataT, RankingDesign]):
         ]
         check_designs(designs, config)
         return designs
+
+    def check(self, config: RankingT, data: DataT, design: RankingDesign) -> None:
+        """Refuse fewer than two groups, and sets in none of which two stand."""
+        design.check("images that can be ranked", exchanged=not design.within)
 
     def measure(
         self, config: RankingT, data: DataT, design: RankingDesign, resampling: Resampling | None
