@@ -224,7 +224,7 @@ MASKED = np.ma.masked_array([3.0, 2.0, 1.0, 0.0, 5.0, 4.0], mask=[True] + [False
         (max_skew, {"groups": [None] * 6}, "no item has a group"),
         (max_skew, {"sets": [1, 2]}, "sets"),
         (max_skew, {"scores": np.zeros((2, 6)), "queries": ["a", "a"]}, "queries"),
-        (max_skew, {"queries": ["q"] * 6, "units": ["u"] * 5 + ["v"]}, "units: query 'q'"),
+        (max_skew, {"queries": ["q"] * 6, "subjects": ["u"] * 5 + ["v"]}, "subjects: query 'q'"),
         (max_skew, {"k": 0}, "k=0"),
         (max_skew, {"desired": "equal"}, "desired='equal'"),
         (max_skew, {"desired": {"a": 1.0}}, "desired: 'b'"),
@@ -384,7 +384,7 @@ def test_p_values_are_valid_within_sets(metric):
     assert np.mean(found <= 0.6) > 0.3
 
 
-def test_the_interval_resamples_queries_and_their_units():
+def test_the_interval_resamples_queries_and_their_subjects():
     rng = np.random.default_rng(0)
     scores = rng.standard_normal((40, 100))
     groups = rng.integers(0, 3, 100)
@@ -400,7 +400,7 @@ def test_the_interval_resamples_queries_and_their_units():
     assert summary == pytest.approx(wanted)
     assert str(np.argmax(values)) in each["highest_queries"]
     twice = max_skew(
-        np.repeat(scores, 2, axis=0), groups, k=10, units=np.repeat(np.arange(40), 2),
+        np.repeat(scores, 2, axis=0), groups, k=10, subjects=np.repeat(np.arange(40), 2),
         resampling=Bootstrap(2000, 50),
     )  # fmt: skip
     wide = twice.interval()
@@ -555,3 +555,20 @@ def test_ties_of_one_query_do_not_count_an_image_without_a_group_in_another():
     scores = np.array([[6.0, 5, 4, 3, 2, 1], [1, 1, 1, 1, 1, 1]])
     found = bias_at_k(scores, ["a", "b", "a", "b", "a", None], k=2, resampling=FEW)
     assert [part["value"] for part in parts(found)] == pytest.approx([0.0, 0.2])
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_units_exchange_groups_as_wholes(own):
+    """Four images each of 30 persons that rank alike: one permutation of persons, not of images."""
+    rng, p = np.random.default_rng(2), {True: [], False: []}
+    person = np.repeat(np.arange(30), 4)
+    subject = np.tile([*"pq"], 60) if own else None
+    for seed in range(80):
+        groups = np.array([*"ab"])[np.arange(30) % 2][rng.permutation(30)][person]
+        scores = rng.standard_normal(30)[person] + 0.4 * rng.standard_normal(120)
+        for units, found in p.items():
+            options = {"queries": subject, "resampling": Permutation(99), "rng": seed}
+            one = max_skew(scores, groups, k=12, units=person if units else None, **options)
+            found.append(one.p_value)
+    assert np.mean(np.array(p[True]) <= 0.05) <= 0.1
+    assert np.mean(np.array(p[False]) <= 0.05) >= 0.15

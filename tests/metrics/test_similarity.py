@@ -107,22 +107,22 @@ def test_photos_of_one_person_are_one_unit():
     group = np.where(person < 20, "a", "b")
     scores = np.repeat(rng.standard_normal(40), 6) + 0.1 * rng.standard_normal(240)
     each = similarity_gap(scores, group)
-    whole = similarity_gap(scores, group, clusters=person)
+    whole = similarity_gap(scores, group, units=person)
     assert whole.unit == "unit"
     assert whole.chance.mean > 2 * each.chance.mean
     assert whole.interval().high > each.interval().high
-    mads = [normalized_similarity_mad(scores, group, clusters=c) for c in (None, person)]
+    mads = [normalized_similarity_mad(scores, group, units=c) for c in (None, person)]
     assert mads[1].chance.mean > 2 * mads[0].chance.mean
 
 
 def test_sets_lie_within_units():
     scores, groups, sets = world(6)
     unit = np.repeat(np.arange(10), 6)
-    wide = similarity_gap(scores, groups, sets=sets, clusters=unit, resampling=FEW)
+    wide = similarity_gap(scores, groups, sets=sets, units=unit, resampling=FEW)
     narrow = similarity_gap(scores, groups, sets=sets, resampling=FEW)
     assert (wide.value, wide.p_value) == (narrow.value, narrow.p_value)
-    with pytest.raises(InputError, match="^clusters: set 's0'"):
-        similarity_gap(scores, groups, sets=sets, clusters=np.arange(60))
+    with pytest.raises(InputError, match="^units: set 's0'"):
+        similarity_gap(scores, groups, sets=sets, units=np.arange(60))
 
 
 def test_several_concepts_on_the_same_images_and_on_their_own():
@@ -181,7 +181,7 @@ def test_equal_scores_and_less_resampling():
     [
         ({"scale": 0.0}, "scale=0.0"),
         ({"scale": math.nan}, "scale=nan"),
-        ({"clusters": ["a"]}, "clusters: 1 rows; expected 60"),
+        ({"units": ["a"]}, "units: 1 rows; expected 60"),
     ],
 )
 def test_bad_input(changes, where):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -235,12 +234,6 @@ class Design(ScoreDesign):
         own = self.config.models[self.model].scale
         return self.scored.scale if own is None else own
 
-    @cached_property
-    def arguments(self) -> dict[str, Any]:
-        """What the metrics take."""
-        unit = self.config.data.unit
-        return {**super().arguments, "clusters": self.column(unit) if unit else None}
-
     @property
     def hypotheses(self) -> list[Hypothesis]:
         """The hypotheses about these groups."""
@@ -440,7 +433,6 @@ class Similarity(ByQuery[Config, SimilarityData, Design]):
     def load(self, config: Config, models: Models) -> SimilarityData:
         """Read images, queries and hypotheses, and read or compute every model's scores."""
         images = read_items(config, models)
-        _check_units(config, images)
         data = load_scores(config, models, images, config.queries)
         concepts = {query for scored in data.models.values() for query in scored.queries}
         hypotheses = tuple(
@@ -517,23 +509,4 @@ class Similarity(ByQuery[Config, SimilarityData, Design]):
             yield (
                 "Images differ in more than their group, so a gap may come from what else they "
                 "show. Counterfactual sets (data.sets) hold it fixed."
-            )
-
-
-def _check_units(config: Config, images: Items) -> None:
-    """Refuse sets that are split over units, because sets are resampled whole."""
-    sets, unit = config.data.sets, config.data.unit
-    if sets is None or unit is None:
-        return
-    owners: dict[str, Any] = {}
-    pairs = zip(images.columns[sets].tolist(), images.columns[unit].tolist(), strict=True)
-    for row, (name, owner) in enumerate(pairs, start=1):
-        if name is not None and owners.setdefault(name, owner) != owner:
-            raise DataError(
-                f"{sets} {name!r} has images of several units",
-                file=images.name,
-                column=unit,
-                row=row,
-                expected=f"one {unit} in each {sets}",
-                fix="name the unit that holds whole sets, or leave data.unit out",
             )

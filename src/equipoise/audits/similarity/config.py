@@ -27,27 +27,6 @@ Measure = Literal["similarity_gap", "normalized_similarity_mad"]
 MEASURES: tuple[Measure, ...] = ("similarity_gap", "normalized_similarity_mad")
 
 
-class DataConfig(rankings.DataConfig):
-    """The images that are compared.
-
-    Attributes
-    ----------
-    subject : str, optional
-        Column of what an image shows: each concept is compared over the images of its own
-        subject. Without it over all images.
-    unit : str, optional
-        Column of the unit that images repeat within, such as the person shown. It holds whole
-        sets.
-    """
-
-    unit: Name | None = None
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Columns of the table that are needed."""
-        return tuple(dict.fromkeys([*super().columns, *filter(None, [self.unit])]))
-
-
 class ModelConfig(rankings.ModelConfig):
     """One model: how to run it, or files of its outputs.
 
@@ -114,7 +93,6 @@ class Config(QueryAudit):
     """The configuration of an audit of similarity; see docs/audits/similarity.md for every key."""
 
     audit: Literal["similarity"]
-    data: DataConfig
     models: Models[ModelConfig]
     measures: Some[Measure] = MEASURES
     hypotheses: Annotated[tuple[HypothesisConfig, ...], Field(strict=False)] = ()

@@ -25,7 +25,7 @@ from equipoise.metrics.building import (
     untested,
 )
 from equipoise.metrics.measure import MAX_DRAWN_CELLS, Draws
-from equipoise.metrics.rankings.exchange import LabelExchange
+from equipoise.metrics.rankings.exchange import UNITS, exchange_labels
 from equipoise.metrics.rankings.pools import Pools, Tops
 from equipoise.metrics.rankings.statistics import Drawn, Statistic
 from equipoise.metrics.spec import make_estimate
@@ -41,7 +41,7 @@ Distribution = tuple[Floats, Floats]
 
 POOL_ORDER = "the order within each pool is random"
 SET_ORDER = "the order within each counterfactual set is random"
-_NO_INTERVAL = "none: use Bootstrap() and queries of several units"
+_NO_INTERVAL = "none: use Bootstrap() and queries of several subjects"
 _FEW = "fewer than two groups with rows enough"
 
 
@@ -112,14 +112,14 @@ def permutations(resampling: Resampling, cells: int) -> int:
 def query_weights(
     pools: Pools, chosen: Integers, resampling: Resampling | None, rng: Seed
 ) -> Floats | None:
-    """Return how often each pool's unit is in each bootstrap replicate, shape (replicates, p).
+    """Return how often each pool's subject is in each bootstrap replicate, shape (replicates, p).
 
-    None without a bootstrap, and where all pools are of one unit.
+    None without a bootstrap, and where all pools are of one subject.
     """
-    units = [pools.units[pools.pools[index].query] for index in chosen.tolist()]
-    if not isinstance(resampling, Bootstrap) or len(set(units)) < 2:
+    subjects = [pools.subjects[pools.pools[index].query] for index in chosen.tolist()]
+    if not isinstance(resampling, Bootstrap) or len(set(subjects)) < 2:
         return None
-    return unit_counts(rng, unit_keys(units), range(resampling.replicates)).astype(np.float64)
+    return unit_counts(rng, unit_keys(subjects), range(resampling.replicates)).astype(np.float64)
 
 
 def weighted_mean(weights: Floats, values: Floats) -> Floats:
@@ -141,17 +141,22 @@ def exchanged(
     *,
     sets: bool,
 ) -> list[Floats] | None:
-    """Return numbers of drawn labels, exchanged within sets or pools; None where nothing moves."""
+    """Return numbers of drawn labels, exchanged within sets or pools; None where nothing moves.
+
+    In pools, units exchange their groups as wholes.
+    """
     if resampling is None:
         return None
-    pools = tops.pools
-    stratum = pools.member if sets and pools.member is not None else pools.block
-    exchange = LabelExchange.of(pools.groups.codes, stratum, tops.items)
+    pools, items = tops.pools, tops.items
 
-    def block(codes: Integers32) -> Sequence[Floats]:
-        return function(Drawn(codes, tops))
+    def block(drawn: Integers32) -> Sequence[Floats]:
+        return function(Drawn(drawn, tops))
 
-    blocks = exchange.evaluate(block, permutations(resampling, tops.items.size), rng, "retrieval")
+    within = pools.member if sets else None
+    stratum, units = (pools.block, pools.units) if within is None else (within, None)
+    many = permutations(resampling, items.size if units is None else max(items.size, len(units)))
+    rows = pools.groups.codes, stratum, units
+    blocks = exchange_labels(block, rows, items, many, rng, "retrieval")
     return [np.concatenate(values) for values in zip(*blocks, strict=True)] or None
 
 
@@ -196,7 +201,7 @@ def _draws(
             np.append(values.mean() if len(values) else np.nan, values),
             None if weights is None else weighted_mean(weights, values)[:, None],
             None if null is None else np.column_stack([null[place].mean(axis=1), null[place]]),
-            SET_ORDER if sets else POOL_ORDER,
+            SET_ORDER if sets else POOL_ORDER if tops.pools.units is None else UNITS,
         )
 
 
@@ -261,7 +266,8 @@ def _estimate(
 def _exact(measure: Measure) -> dict[int, Distribution]:
     """Return exact chance by place in `tops`, of the pools that have it."""
     found: dict[int, Distribution] = {}
-    if measure.exact is not None and not measure.tops.pools.paired:
+    pools = measure.tops.pools
+    if measure.exact is not None and not pools.paired and pools.units is None:
         for place in np.flatnonzero(measure.tops.ties == 0).tolist():
             one = measure.exact(place)
             found |= {} if one is None else {place: one}

@@ -11,7 +11,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from equipoise.core.arrays import Floats, Integers, Integers32
+from equipoise.metrics.values.units import varies
 from equipoise.stats.compiled import compiled
+from equipoise.stats.draws import Exchange
 from equipoise.stats.shuffling import add_shuffled
 from equipoise.stats.streams import Seed, stream
 from equipoise.stats.threads import each
@@ -168,6 +170,59 @@ class LabelExchange:
 def in_order(items: Integers) -> Integers:
     """Return distinct items in the order in which they first appear."""
     return items[np.sort(np.unique(items, return_index=True)[1])]
+
+
+UNITS = "groups are exchangeable between units of a pool, within units of several groups"
+
+
+def exchange_labels(
+    function: Callable[[Integers32], Result],
+    rows: tuple[Integers32, Integers, Integers | None],
+    items: Integers,
+    draws: int,
+    seed: Seed,
+    name: str,
+) -> list[Result]:
+    """Apply a function to blocks of exchanged labels; units exchange theirs as `Exchange` says.
+
+    Parameters
+    ----------
+    function : callable
+    rows : tuple of ndarray, each of shape (n,)
+        Label, stratum within which labels exchange, and unit, from `unit_codes`, or None. A row
+        whose label or stratum is -1 does not take part.
+    items : ndarray of int64, any shape
+        Rows whose labels are looked at; -1 is none.
+    draws, seed, name
+        How many, and the key of the random streams.
+
+    Returns
+    -------
+    list
+        What the function returned, in the order of the draws; empty where nothing can change.
+    """
+    codes, stratum, units = rows
+    if units is None:
+        return LabelExchange.of(codes, stratum, items).evaluate(function, draws, seed, name)
+    # Looked at first, in their order, so that permuted rows give the same draws.
+    first = in_order(items[items >= 0])
+    rest = np.setdiff1d(np.flatnonzero((codes >= 0) & (stratum >= 0)), first)
+    taking = np.concatenate([first, rest])
+    place = np.empty(len(codes), dtype=np.int64)
+    place[taking] = np.arange(len(taking))
+    source = np.where(items >= 0, place[items], 0)
+    labels = codes[taking].astype(np.int64)
+    exchange = Exchange.of(labels, units[taking], stratum[taking])
+    if not varies(exchange.pool, exchange.group).any():
+        return []
+    size = max(1, _BLOCK_LABELS // len(labels))
+
+    def block(start: int) -> Result:
+        rng, many = stream(seed, name, start), min(size, draws - start)
+        drawn = [exchange.shuffle(labels, rng)[source] for _ in range(many)]
+        return function(np.stack(drawn).astype(np.int32))
+
+    return each(block, range(0, draws, size))
 
 
 # Images from which on this is quicker than an array of labels for each draw.

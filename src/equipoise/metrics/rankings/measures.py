@@ -62,6 +62,7 @@ def max_skew(  # noqa: PLR0913 - one keyword for each choice
     within: Any = None,
     sets: Any = None,
     units: Any = None,
+    subjects: Any = None,
     resampling: Resampling | None = DEFAULT,
     rng: Seed = 0,
 ) -> Estimate:
@@ -91,8 +92,11 @@ def max_skew(  # noqa: PLR0913 - one keyword for each choice
         Counterfactual set of each item: images that share all but the attributes. They share
         an image too, so that chance level and p-value are those of a random order of the
         members within each set; those of a random order of the pool stand in `.by`.
-    units : array-like, optional
-        Unit of each query, shaped as `queries`: its queries are resampled together.
+    units : array-like (n,), optional
+        Unit of each item that repeats, such as the person shown: without sets, its items
+        exchange their group as one where they have one group.
+    subjects : array-like, optional
+        Subject of each query, shaped as `queries`: its queries are resampled together.
     resampling : Bootstrap, Permutation or None
         None gives the value alone.
     rng : int or Generator
@@ -116,7 +120,7 @@ def max_skew(  # noqa: PLR0913 - one keyword for each choice
     ----------
     Geyik et al. 2019, KDD; Howard et al. 2024.
     """
-    tops = _tops(scores, groups, k, queries, within, sets, units)
+    tops = _tops(scores, groups, k, queries, within, sets, units, subjects)
     return estimates([_extreme("max_skew", tops, desired)], resampling, rng)[0]
 
 
@@ -130,6 +134,7 @@ def min_skew(  # noqa: PLR0913 - one keyword for each choice
     within: Any = None,
     sets: Any = None,
     units: Any = None,
+    subjects: Any = None,
     resampling: Resampling | None = DEFAULT,
     rng: Seed = 0,
 ) -> Estimate:
@@ -137,7 +142,7 @@ def min_skew(  # noqa: PLR0913 - one keyword for each choice
 
     Parameters
     ----------
-    scores, groups, k, desired, queries, within, sets, units, resampling, rng
+    scores, groups, k, desired, queries, within, sets, units, subjects, resampling, rng
         See `max_skew`.
 
     Returns
@@ -155,7 +160,7 @@ def min_skew(  # noqa: PLR0913 - one keyword for each choice
     ----------
     Geyik et al. 2019, KDD.
     """
-    tops = _tops(scores, groups, k, queries, within, sets, units)
+    tops = _tops(scores, groups, k, queries, within, sets, units, subjects)
     return estimates([_extreme("min_skew", tops, desired)], resampling, rng)[0]
 
 
@@ -170,6 +175,7 @@ def skew_at_k(  # noqa: PLR0913 - one keyword for each choice
     within: Any = None,
     sets: Any = None,
     units: Any = None,
+    subjects: Any = None,
     resampling: Resampling | None = DEFAULT,
     rng: Seed = 0,
 ) -> Estimate:
@@ -179,7 +185,7 @@ def skew_at_k(  # noqa: PLR0913 - one keyword for each choice
     ----------
     group : str, optional
         Display name of the group whose skew is the value. Default: the largest over groups.
-    scores, groups, k, desired, queries, within, sets, units, resampling, rng
+    scores, groups, k, desired, queries, within, sets, units, subjects, resampling, rng
         See `max_skew`.
 
     Returns
@@ -198,7 +204,7 @@ def skew_at_k(  # noqa: PLR0913 - one keyword for each choice
     ----------
     Geyik et al. 2019, KDD.
     """
-    tops = _tops(scores, groups, k, queries, within, sets, units)
+    tops = _tops(scores, groups, k, queries, within, sets, units, subjects)
     return estimates([_skew_of(tops, desired, group)], resampling, rng)[0]
 
 
@@ -212,6 +218,7 @@ def ndkl(  # noqa: PLR0913 - one keyword for each choice
     within: Any = None,
     sets: Any = None,
     units: Any = None,
+    subjects: Any = None,
     resampling: Resampling | None = DEFAULT,
     rng: Seed = 0,
 ) -> Estimate:
@@ -222,7 +229,7 @@ def ndkl(  # noqa: PLR0913 - one keyword for each choice
     k : int
         The last prefix: k = n takes the whole order. Howard et al. take the square of the K of
         their Skew@K. A pool of fewer than k items is not estimable.
-    scores, groups, desired, queries, within, sets, units, resampling, rng
+    scores, groups, desired, queries, within, sets, units, subjects, resampling, rng
         See `max_skew`.
 
     Returns
@@ -241,7 +248,7 @@ def ndkl(  # noqa: PLR0913 - one keyword for each choice
     ----------
     Geyik et al. 2019, KDD; Howard et al. 2024.
     """
-    tops = _tops(scores, groups, k, queries, within, sets, units, whole=True)
+    tops = _tops(scores, groups, k, queries, within, sets, units, subjects, whole=True)
     return estimates([_ndkl(tops, desired)], resampling, rng)[0]
 
 
@@ -257,6 +264,7 @@ def bias_at_k(  # noqa: PLR0913 - one keyword for each choice
     within: Any = None,
     sets: Any = None,
     units: Any = None,
+    subjects: Any = None,
     resampling: Resampling | None = DEFAULT,
     rng: Seed = 0,
 ) -> Estimate:
@@ -269,7 +277,7 @@ def bias_at_k(  # noqa: PLR0913 - one keyword for each choice
     first, second : str, optional
         The groups that are set against each other. Default, for two groups: "male" and "female"
         as in the source where they are called so, else their order.
-    scores, groups, k, queries, within, sets, units, resampling, rng
+    scores, groups, k, queries, within, sets, units, subjects, resampling, rng
         See `max_skew`.
 
     Returns
@@ -286,7 +294,7 @@ def bias_at_k(  # noqa: PLR0913 - one keyword for each choice
     ----------
     Wang et al. 2021, EMNLP; Howard et al. 2024.
     """
-    tops = _tops(scores, groups, k, queries, within, sets, units)
+    tops = _tops(scores, groups, k, queries, within, sets, units, subjects)
     return estimates([_bias(tops, desired, first, second)], resampling, rng)[0]
 
 
@@ -299,6 +307,7 @@ def retrieval_mad(  # noqa: PLR0913 - one keyword for each choice
     within: Any = None,
     sets: Any = None,
     units: Any = None,
+    subjects: Any = None,
     resampling: Resampling | None = DEFAULT,
     rng: Seed = 0,
 ) -> Estimate:
@@ -309,7 +318,7 @@ def retrieval_mad(  # noqa: PLR0913 - one keyword for each choice
 
     Parameters
     ----------
-    scores, groups, k, queries, within, sets, units, resampling, rng
+    scores, groups, k, queries, within, sets, units, subjects, resampling, rng
         See `max_skew`.
 
     Returns
@@ -327,7 +336,7 @@ def retrieval_mad(  # noqa: PLR0913 - one keyword for each choice
     ----------
     Chen & Dou 2022, Table 1.
     """
-    tops = _tops(scores, groups, k, queries, within, sets, units)
+    tops = _tops(scores, groups, k, queries, within, sets, units, subjects)
     return estimates([_mad(tops)], resampling, rng)[0]
 
 
@@ -352,6 +361,7 @@ def retrieval_measures(  # noqa: PLR0913 - one keyword for each choice
     within: Any = None,
     sets: Any = None,
     units: Any = None,
+    subjects: Any = None,
     resampling: Resampling | None = DEFAULT,
     rng: Seed = 0,
 ) -> dict[str, Estimate]:
@@ -372,7 +382,7 @@ def retrieval_measures(  # noqa: PLR0913 - one keyword for each choice
         See `skew_at_k`.
     first, second : str, optional
         See `bias_at_k`.
-    groups, desired, queries, within, sets, units, resampling, rng
+    groups, desired, queries, within, sets, units, subjects, resampling, rng
         See `max_skew`.
 
     Returns
@@ -386,7 +396,7 @@ def retrieval_measures(  # noqa: PLR0913 - one keyword for each choice
         As these functions; and where a measure is unknown.
     """
     last = k if prefixes is None else prefixes
-    ranking = Ranking.of(pools_of(scores, groups, queries, within, sets, units), k, last)
+    ranking = Ranking.of(pools_of(scores, groups, queries, within, sets, units, subjects), k, last)
     tops = ranking.tops(k)
     requests: dict[str, Callable[[], Measure]] = {
         "max_skew": lambda: _extreme("max_skew", tops, desired),
@@ -538,6 +548,7 @@ def retrieval_curves(  # noqa: PLR0913 - one keyword for each choice
     within: Any = None,
     sets: Any = None,
     units: Any = None,
+    subjects: Any = None,
     resampling: Resampling | None = DEFAULT,
     rng: Seed = 0,
 ) -> pa.Table:
@@ -547,7 +558,7 @@ def retrieval_curves(  # noqa: PLR0913 - one keyword for each choice
     ----------
     k : int
         The last K. Queries whose pool has k items or fewer take no part in any K.
-    scores, groups, desired, queries, within, sets, units, resampling, rng
+    scores, groups, desired, queries, within, sets, units, subjects, resampling, rng
         See `equipoise.metrics.rankings.max_skew`.
 
     Returns
@@ -562,7 +573,7 @@ def retrieval_curves(  # noqa: PLR0913 - one keyword for each choice
     InputError
         As `max_skew`; also when no pool is large enough.
     """
-    tops = _tops(scores, groups, k, queries, within, sets, units)
+    tops = _tops(scores, groups, k, queries, within, sets, units, subjects)
     pools = tops.pools
     if not len(tops.pool):
         raise InputError(f"k={k}: no pool of several groups has more than {k} items")

@@ -14,6 +14,7 @@ from equipoise.core.errors import InputError
 from equipoise.core.groups import Groups
 from equipoise.core.labels import check_unmasked, encode
 from equipoise.metrics.rankings.cosines import CosineScores
+from equipoise.metrics.values.units import unit_codes
 from equipoise.stats.threads import each
 
 
@@ -54,8 +55,10 @@ class Pools:
         Items of one block lie in the same pools: they exchange under the null of pool order.
     member : ndarray of int64, shape (n,), or None
         Items of one number are of the same block and counterfactual set.
-    units : tuple of str
-        Per query, the unit that is resampled.
+    subjects : tuple of str
+        Per query, what it is resampled with.
+    units : ndarray of int64, shape (n,), or None
+        Items of one number are of the same unit.
     excluded : dict of str to int
         Rows that are in no pool, by reason.
     without_set : int
@@ -67,7 +70,8 @@ class Pools:
     groups: Groups
     block: Integers
     member: Integers | None
-    units: tuple[str, ...]
+    subjects: tuple[str, ...]
+    units: Integers | None
     excluded: dict[str, int]
     without_set: int = 0
 
@@ -122,6 +126,7 @@ def pools_of(
     within: Any = None,
     sets: Any = None,
     units: Any = None,
+    subjects: Any = None,
 ) -> Pools:
     """Check the input of a ranking and say what every query ranks.
 
@@ -139,14 +144,16 @@ def pools_of(
         Marginals: every value (or intersection of values) makes a pool of its own per query.
     sets : array-like (n,), optional
         Counterfactual set of each item; items without one are independent images.
-    units : array-like, optional
-        The unit of each query, resampled together; shaped as `queries`. Default: the query.
+    units : array-like (n,), optional
+        Unit of each item, such as the person shown; items without one stand alone.
+    subjects : array-like, optional
+        Subject of each query, resampled together; shaped as `queries`. Default: the query.
 
     Raises
     ------
     InputError
         When shapes do not fit, a score is no finite number, query names repeat, a query has
-        several units, or no item is left.
+        several subjects, or no item is left.
     """
     table = scores if isinstance(scores, CosineScores) else _scores(scores)
     count = len(table) if isinstance(table, CosineScores) else table.shape[-1]
@@ -182,7 +189,8 @@ def pools_of(
         without = int((codes[kept] < 0).sum())
     return Pools(
         tuple(_pools(block, names, levels, each_own=owner is not None)), table, found, block,
-        member, _units(units, names, owner), excluded, without,
+        member, _subjects(subjects, names, owner),
+        None if units is None else unit_codes(units, count, "units")[0], excluded, without,
     )  # fmt: skip
 
 
@@ -253,19 +261,21 @@ def _pools(
                 yield Pool(shown, query, parts[place], place)
 
 
-def _units(units: Any, names: tuple[str, ...], owner: Integers | None) -> tuple[str, ...]:
-    """Return the unit of each query."""
-    if units is None:
+def _subjects(subjects: Any, names: tuple[str, ...], owner: Integers | None) -> tuple[str, ...]:
+    """Return the subject of each query."""
+    if subjects is None:
         return names
-    codes, labels = encode(units, what="units")
+    codes, labels = encode(subjects, what="subjects")
     query = np.arange(len(names)) if owner is None else owner
     if len(codes) != len(query):
-        raise InputError(f"units: {len(codes)} names; expected {len(query)}, as in queries")
+        raise InputError(f"subjects: {len(codes)} names; expected {len(query)}, as in queries")
     pairs = np.unique(np.stack([query, codes])[:, query >= 0], axis=1)
     bad = np.flatnonzero(np.bincount(pairs[0], 1 + (pairs[1] < 0), len(names)) != 1)
     if len(bad):
-        raise InputError(f"units: query {names[bad[0]]!r} has several units or none; expected one")
-    return tuple(labels[unit] for unit in pairs[1])
+        raise InputError(
+            f"subjects: query {names[bad[0]]!r} has several subjects or none; expected one"
+        )
+    return tuple(labels[subject] for subject in pairs[1])
 
 
 Desired = Literal["pool", "uniform"] | Mapping[str, float]

@@ -315,7 +315,7 @@ def activation_share_gap(
     if len(regions) < 2:
         raise InputError("maps and boxes: fewer than two images have a region and a map")
     values = regions.shares - (regions.areas if beyond_area else 0.0)
-    gap = similarity_gap(values, kept, clusters=clusters, resampling=resampling, rng=rng)
+    gap = similarity_gap(values, kept, units=clusters, resampling=resampling, rng=rng)
     first = next(one for one in gap.parts if one.metric == gap.metric)
     by_group = []
     for code, one in enumerate(first.by_group):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from scipy.sparse.csgraph import connected_components
@@ -14,17 +14,15 @@ from equipoise.core.arrays import Booleans, Floats, Integers, Integers32, Words
 from equipoise.core.errors import InputError
 from equipoise.core.labels import encode
 from equipoise.metrics.rankings.exchange import (
-    LabelExchange,
     exchange_alone,
+    exchange_labels,
     group_sums,
-    in_order,
     of_shuffled,
 )
 from equipoise.metrics.rankings.pools import Pools
 from equipoise.metrics.values.units import unit_codes, varies
-from equipoise.stats.draws import Exchange
-from equipoise.stats.streams import Seed, place_keys, stream, unit_keys, unit_times
-from equipoise.stats.threads import added, each
+from equipoise.stats.streams import Seed, place_keys, unit_keys, unit_times
+from equipoise.stats.threads import added
 
 # Rounding that hides the order in which a matrix product adds, far above its error.
 _DECIMALS = 12
@@ -198,58 +196,6 @@ def _solved(inner: Floats, sums: Floats) -> Floats:
     return found
 
 
-Result = TypeVar("Result")
-# Labels that a block of draws may hold.
-_BLOCK_LABELS = 4_000_000
-
-
-def of_units(
-    function: Callable[[Integers32], Result],
-    rows: tuple[Integers32, Integers, Integers],
-    items: Integers,
-    draws: int,
-    seed: Seed,
-    name: str,
-) -> list[Result]:
-    """Apply a function to blocks of labels (many, items), units exchanged, see `Exchange`.
-
-    Parameters
-    ----------
-    function : callable
-    rows : tuple of ndarray, each of shape (n,)
-        Label, stratum within which labels exchange, and unit, from `unit_codes`. A row whose label
-        or stratum is -1 does not take part.
-    items : ndarray of int64, shape (m,)
-        Rows whose labels are looked at.
-    draws, seed, name
-        How many, and the key of the random streams.
-
-    Returns
-    -------
-    list
-        What the function returned, in the order of the draws; empty where nothing can change.
-    """
-    codes, stratum, units = rows
-    # Looked at first, in their order, so that permuted rows give the same draws.
-    first = in_order(items)
-    rest = np.setdiff1d(np.flatnonzero((codes >= 0) & (stratum >= 0)), first)
-    taking = np.concatenate([first, rest])
-    source = np.empty(len(codes), dtype=np.int64)
-    source[taking] = np.arange(len(taking))
-    labels = codes[taking].astype(np.int64)
-    exchange = Exchange.of(labels, units[taking], stratum[taking])
-    if not varies(exchange.pool, exchange.group).any():
-        return []
-    size = max(1, _BLOCK_LABELS // len(labels))
-
-    def block(start: int) -> Result:
-        rng, many = stream(seed, name, start), min(size, draws - start)
-        drawn = [exchange.shuffle(labels, rng)[source[items]] for _ in range(many)]
-        return function(np.stack(drawn).astype(np.int32))
-
-    return each(block, range(0, draws, size))
-
-
 @dataclass(frozen=True, eq=False)
 class Exchanged:
     """Concepts of the same images, and what is measured when the images exchange groups.
@@ -326,10 +272,7 @@ def exchanged(
             parts = zip(rest, np.split(drawn, edges, axis=1), strict=True)
             return np.concatenate([one(part, groups) for one, part in parts], axis=1)
 
-        if units is None:
-            parts = LabelExchange.of(codes, stratum, items).evaluate(block, draws, rng, name)
-        else:
-            parts = of_units(block, (codes, stratum, units), items, draws, rng, name)
+        parts = exchange_labels(block, (codes, stratum, units), items, draws, rng, name)
         if parts:
             places = np.concatenate([one.places for one in rest])
             done.append((places, np.concatenate(parts)))
@@ -378,7 +321,7 @@ class Effects:
         """
         units = None
         if clusters is not None:
-            units, _ = unit_codes(clusters, len(pools.groups.codes), "clusters")
+            units, _ = unit_codes(clusters, len(pools.groups.codes), "units")
         codes = usable_codes(pools)
         member, names = (None, ()) if sets is None else encode(sets, what="sets")
         alike = pools.alike(range(len(pools.pools)))
@@ -392,7 +335,7 @@ class Effects:
             split = np.flatnonzero(varies(member[rows], unit))
             if len(split):
                 raise InputError(
-                    f"clusters: set {names[split[0]]!r} has images of several units; expected "
+                    f"units: set {names[split[0]]!r} has images of several units; expected "
                     "each set within one unit, since sets are resampled whole"
                 )
         alone = sum(out for _, out in made)
@@ -519,7 +462,7 @@ def image_keys(items: Sequence[Integers], many: int, sets: Any, clusters: Any) -
     for some in items:
         keys[some] = place_keys(start, len(some))
         start += len(some)
-    for labels, what in ((sets, "sets"), (clusters, "clusters")):
+    for labels, what in ((sets, "sets"), (clusters, "units")):
         if labels is not None:
             codes, names = encode(labels, what=what)
             named = np.append(unit_keys(names), np.uint64(0))

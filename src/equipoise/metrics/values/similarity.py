@@ -34,11 +34,11 @@ from equipoise.metrics.building import (
 )
 from equipoise.metrics.measure import DEFAULT, Draws
 from equipoise.metrics.rankings.estimates import permutations, query_weights, weighted_mean
+from equipoise.metrics.rankings.exchange import UNITS
 from equipoise.metrics.rankings.pools import Pools, pools_of
 from equipoise.metrics.rankings.statistics import deviation
 from equipoise.metrics.spec import COSINE, MetricSpec, make_estimate, register
 from equipoise.metrics.values.group_effects import Effects, Exchanged, exchanged, image_keys
-from equipoise.metrics.values.units import unit_codes
 from equipoise.stats.chance import band
 from equipoise.stats.intervals import percentile
 from equipoise.stats.resampling import Bootstrap, Resampling, level_of
@@ -53,7 +53,6 @@ _CELLS = 4_000_000
 _BANDS = 1000
 _NOT_THERE = "not in the pool"
 _SETS = "groups are exchangeable within each counterfactual set"
-_UNITS = "groups are exchangeable between units of a pool, within units of several groups"
 _IMAGES = "groups are exchangeable over the images of each pool"
 
 
@@ -67,8 +66,6 @@ class Concepts:
     pools : Pools
     known : ndarray of int64
         Indices of the pools that have a value.
-    clustered : bool
-        Whether images have units.
     resampling : Bootstrap, Permutation or None
     rng : int or Generator
     """
@@ -76,14 +73,13 @@ class Concepts:
     metric: str
     pools: Pools
     known: Integers
-    clustered: bool
     resampling: Resampling | None
     rng: Seed
 
     @property
     def unit(self) -> str:
         """What intervals of single concepts resample."""
-        return "unit" if self.clustered else "set" if self.pools.paired else "image"
+        return "unit" if self.pools.units is not None else "set" if self.pools.paired else "image"
 
     @property
     def several(self) -> bool:
@@ -97,8 +93,9 @@ class Concepts:
 
     def draws(self, each: Floats, null: Floats | None, *, pooled: bool = False) -> Draws:
         """Put the mean over concepts first, and each concept after it; resample the mean."""
-        known, weights, text = self.known, self.weights, _UNITS if self.clustered else _IMAGES
-        text = _IMAGES if pooled else _SETS if self.pools.paired else text
+        known, weights = self.known, self.weights
+        alone = _IMAGES if pooled or self.pools.units is None else UNITS
+        text = _SETS if self.pools.paired and not pooled else alone
         if null is not None:
             null = np.insert(null, 0, null[:, known].mean(axis=1), axis=1)
         observed = np.append(each[known].mean() if len(known) else np.nan, each)
@@ -148,7 +145,7 @@ class Concepts:
         if isinstance(self.resampling, Bootstrap):
             without = f"{over}, {self.resampling.replicates} replicates"
             if self.several:
-                without = "none: one unit of queries"
+                without = "none: one subject of queries"
         resampling = None if none else self.resampling
         if pools.paired:
             params = {**params, "items_without_set": pools.without_set}
@@ -174,8 +171,8 @@ def normalized_similarity_mad(  # noqa: PLR0913 - one keyword for each choice
     queries: Any = None,
     within: Any = None,
     sets: Any = None,
-    clusters: Any = None,
     units: Any = None,
+    subjects: Any = None,
     resampling: Resampling | None = DEFAULT,
     rng: Seed = 0,
 ) -> Estimate:
@@ -185,10 +182,10 @@ def normalized_similarity_mad(  # noqa: PLR0913 - one keyword for each choice
     ----------
     scores : array-like, shape (n,) or (queries, n)
         Similarity of each image to each concept.
-    groups, queries, within, sets, units
+    groups, queries, within, sets, subjects
         See `equipoise.metrics.max_skew`. Images of one counterfactual set are
         resampled together, and exchange their groups within the set.
-    clusters : array-like (n,), optional
+    units : array-like (n,), optional
         Unit of each image, such as the person shown, whose images are resampled together, and,
         without sets, exchange their groups as one where they have one group.
     resampling : Bootstrap, Permutation or None
@@ -213,9 +210,8 @@ def normalized_similarity_mad(  # noqa: PLR0913 - one keyword for each choice
     ----------
     Chen & Dou 2022, Table 1 (ddof 0; a sum, as its tables have it).
     """
-    pools = pools_of(scores, groups, queries, within, sets, units)
+    pools = pools_of(scores, groups, queries, within, sets, units, subjects)
     codes, shape = pools.groups.codes, pools.sizes.shape
-    unit = None if clusters is None else unit_codes(clusters, len(codes), "clusters")[0]
     blocks = [*_standardised(pools)]
     known = np.concatenate([np.empty(0, dtype=np.int64), *(one.places for one in blocks)])
     p, boot, null = np.full(shape, np.nan), None, None
@@ -225,7 +221,7 @@ def normalized_similarity_mad(  # noqa: PLR0913 - one keyword for each choice
     each = np.full(len(pools.pools), np.nan)
     each[known] = deviation(p[known], compared[known])
     if isinstance(resampling, Bootstrap) and len(known):
-        by = sets if clusters is None else clusters
+        by = sets if units is None else units
         keys = image_keys([one.items for one in blocks], len(codes), by, None)
         boot = np.full((resampling.replicates, *shape), np.nan)
         for one in blocks:
@@ -233,9 +229,8 @@ def normalized_similarity_mad(  # noqa: PLR0913 - one keyword for each choice
     if resampling is not None:
         blocks = [replace(one, statistic=_mad_of(compared[one.places])) for one in blocks]
         many = permutations(resampling, sum(len(one.items) for one in blocks))
-        null = exchanged(blocks, pools, codes, pools.member, unit, many, rng, "similarity")
-    by_units = unit is not None
-    concepts = Concepts("normalized_similarity_mad", pools, known, by_units, resampling, rng)
+        null = exchanged(blocks, pools, codes, pools.member, pools.units, many, rng, "similarity")
+    concepts = Concepts("normalized_similarity_mad", pools, known, resampling, rng)
     draws = concepts.draws(each, null)
 
     def ends(index: int) -> Ends:
@@ -326,8 +321,8 @@ def similarity_gap(  # noqa: PLR0913 - one keyword for each choice
     queries: Any = None,
     within: Any = None,
     sets: Any = None,
-    clusters: Any = None,
     units: Any = None,
+    subjects: Any = None,
     resampling: Resampling | None = DEFAULT,
     rng: Seed = 0,
 ) -> Estimate:
@@ -337,13 +332,13 @@ def similarity_gap(  # noqa: PLR0913 - one keyword for each choice
     ----------
     scores : array-like, shape (n,) or (queries, n), or CosineScores
         Similarity of each image to each concept.
-    groups, queries, within, sets, units
+    groups, queries, within, sets, subjects
         See `equipoise.metrics.max_skew`. With `sets`, images are compared within their
         set: similarity = set + group, by least squares.
     scale : float, optional
         What makes a logit of a similarity, such as CLIP's learned temperature: the gap is then in
         logits, what a softmax sees, and called "logit_gap".
-    clusters : array-like (n,), optional
+    units : array-like (n,), optional
         Unit of each image, such as the person shown, whose images are resampled together, and
         exchange their groups as one where they have one group. Sets lie within units.
     resampling : Bootstrap, Permutation or None
@@ -375,10 +370,10 @@ def similarity_gap(  # noqa: PLR0913 - one keyword for each choice
     """
     if scale is not None and not (math.isfinite(scale) and scale > 0):
         raise InputError(f"scale={scale}: expected a number above 0, or None for no logits")
-    pools = pools_of(scores, groups, queries, within, sets, units)
-    effects = Effects.of(pools, sets, clusters, scale or 1.0)
+    pools = pools_of(scores, groups, queries, within, sets, units, subjects)
+    effects = Effects.of(pools, sets, units, scale or 1.0)
     metric = "logit_gap" if scale else "similarity_gap"
-    concepts = Concepts(metric, pools, effects.known, clusters is not None, resampling, rng)
+    concepts = Concepts(metric, pools, effects.known, resampling, rng)
     null, boot, many = None, None, 0
     if resampling is not None:
         many = permutations(resampling, len(effects.items))

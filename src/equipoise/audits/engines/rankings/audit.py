@@ -104,6 +104,7 @@ class ScoreDesign:
             "groups": self.groups,
             "queries": self.column(data.subject) if data.subject else names,
             "sets": self.column(data.sets) if data.sets else None,
+            "units": self.column(data.unit) if data.unit else None,
             "rng": self.config.resampling.seed,
         }
 

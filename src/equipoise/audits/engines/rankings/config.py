@@ -57,6 +57,9 @@ class DataConfig(Section):
         it every query ranks all images.
     sets : str, optional
         Column of the counterfactual set, whose images differ in the groups only.
+    unit : str, optional
+        Column of the unit that images repeat within, such as the person shown. It holds whole
+        sets.
     min_group_size : int
         Smaller groups are shown, and neither the largest nor the smallest skew.
     max_unmatched : float
@@ -67,6 +70,7 @@ class DataConfig(Section):
     groups: Some[Group]
     subject: Name | None = None
     sets: Name | None = None
+    unit: Name | None = None
     min_group_size: PositiveInt = 1
     max_unmatched: Share = 0.01
 
@@ -74,7 +78,7 @@ class DataConfig(Section):
     def columns(self) -> tuple[str, ...]:
         """Columns of the table that are needed."""
         named = [name for group in self.groups for name in group]
-        return tuple(dict.fromkeys([*named, *filter(None, (self.subject, self.sets))]))
+        return tuple(dict.fromkeys([*named, *filter(None, (self.subject, self.sets, self.unit))]))
 
 
 class QueriesConfig(TextsConfig):

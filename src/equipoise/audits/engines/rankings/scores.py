@@ -306,10 +306,37 @@ class RankingData:
 
 
 def read_items(config: QueryAudit, models: Models) -> Items:
-    """Read the table of the images, or make it of a data set under its rules."""
+    """Read the table of the images, or make it of a data set under its rules.
+
+    Raises
+    ------
+    DataError
+        When it can't be read, or a set has images of several units.
+    """
     data = config.data
     source = models.read_images(data.images, data.columns).source(models.base, data.columns)
-    return models.once("images", lambda: load_items(source, what="images"))
+    images = models.once("images", lambda: load_items(source, what="images"))
+    _check_units(data, images)
+    return images
+
+
+def _check_units(data: DataConfig, images: Items) -> None:
+    """Refuse sets that are split over units, because sets are resampled whole."""
+    sets, unit = data.sets, data.unit
+    if sets is None or unit is None:
+        return
+    owners: dict[str, Any] = {}
+    pairs = zip(images.columns[sets].tolist(), images.columns[unit].tolist(), strict=True)
+    for row, (name, owner) in enumerate(pairs, start=1):
+        if name is not None and owners.setdefault(name, owner) != owner:
+            raise DataError(
+                f"{sets} {name!r} has images of several units",
+                file=images.name,
+                column=unit,
+                row=row,
+                expected=f"one {unit} in each {sets}",
+                fix="name the unit that holds whole sets, or leave data.unit out",
+            )
 
 
 def load_scores(
