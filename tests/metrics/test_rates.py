@@ -29,17 +29,19 @@ RATES = (
 FEW = Bootstrap(replicates=100, permutations=200)
 
 
-def one_vs_all(y_true, y_pred, label):
-    """Rates from scikit-learn's confusion matrix."""
+def one_vs_all(y_true, y_pred, label, prevalence):
+    """Rates from scikit-learn's confusion matrix, predictive ones at a prevalence."""
     (tn, fp), (fn, tp) = confusion_matrix(y_true == label, y_pred == label, labels=[False, True])
     n = tn + fp + fn + tp
+    tpr, fpr = tp / (tp + fn), fp / (fp + tn)
+    caught, let_go = prevalence * tpr, (1 - prevalence) * (1 - fpr)
     return {
         "true_positive_rate": tp / (tp + fn),
         "false_positive_rate": fp / (fp + tn),
         "true_negative_rate": tn / (fp + tn),
         "false_negative_rate": fn / (tp + fn),
-        "precision": tp / (tp + fp),
-        "negative_predictive_value": tn / (tn + fn),
+        "precision": caught / (caught + (1 - prevalence) * fpr),
+        "negative_predictive_value": let_go / (let_go + prevalence * (1 - tpr)),
         "selection_rate": (tp + fp) / n,
         "accuracy": (tp + tn) / n,
     }
@@ -51,7 +53,8 @@ def test_agrees_with_scikit_learn_in_every_class_and_group(seed):
     found = rates(y_true, y_pred, group, resampling=None)
     for label in range(3):
         expected = [
-            one_vs_all(y_true[group == one], y_pred[group == one], label) for one in range(4)
+            one_vs_all(y_true[group == one], y_pred[group == one], label, (y_true == label).mean())
+            for one in range(4)
         ]
         for name in RATES:
             ours = part(found.by, name, str(label))
@@ -62,7 +65,7 @@ def test_agrees_with_scikit_learn_in_every_class_and_group(seed):
         ours = part(found.by, "average_odds", str(label))
         assert [one["value"] for one in ours["by_group"]] == pytest.approx(odds, abs=1e-12)
         assert ours["value"] == pytest.approx(max(odds) - min(odds), abs=1e-12)
-    for null in ("class", "prediction", "rows"):
+    for null in ("class", "rows"):
         (one,) = measure(count(y_true, y_pred, group), [Rates(null)], None, 0)
         largest = max(row["value"] for row in one.by.to_pylist())
         assert one.value == pytest.approx(largest, abs=1e-12)
@@ -94,7 +97,8 @@ def test_within_class_null_is_blind_to_base_rates():
     assert part(found, "true_positive_rate", "0")["p_value"] > 0.2
     assert part(found, "average_odds", "0")["p_value"] > 0.2
     assert part(found, "selection_rate", "0")["p_value"] < 0.01
-    assert part(found, "precision", "0")["p_value"] < 0.01
+    assert part(found, "precision", "0")["p_value"] > 0.2
+    assert part(found, "negative_predictive_value", "0")["p_value"] > 0.2
 
 
 def test_cells_under_the_minimum_size_take_no_part_in_gaps():
@@ -216,3 +220,25 @@ def test_ratio_interval_contains_the_ratio_and_mirrors(a, b):
         assert forth.low[0] < forth.value[0] < forth.high[0]
         mirrored = [1 / back.high[0], 1 / back.low[0]]
         assert [forth.low[0], forth.high[0]] == pytest.approx(mirrored, rel=1e-9)
+
+
+@pytest.mark.parametrize(("recall", "runs"), [((0.8, 0.8), 300), ((0.9, 0.6), 300)])
+def test_precision_at_equal_prevalence_has_a_valid_test_and_interval(recall, runs):
+    rng = np.random.default_rng(3)
+    # Groups of 300 rows, of which 60 and 180 are of the class; false positive rate 0.2.
+    group = np.repeat([0, 1], 300)
+    truth = np.concatenate([np.arange(300) < 60, np.arange(300) < 180])
+    chance = np.where(truth, np.array(recall)[group], 0.2)
+    odds = 0.6 / 0.4
+    true = np.ptp([one / (one + odds * 0.2) for one in recall])
+    small, covered = 0, 0
+    for run in range(runs):
+        said = rng.random(600) < chance
+        found = part(
+            rates(truth, said, group, resampling=Bootstrap(1, 99), rng=run).by, "precision", "True"
+        )
+        small += found["p_value"] <= 0.05
+        covered += found["low"] <= true <= found["high"]
+    assert covered >= 0.93 * runs
+    if not true:
+        assert small <= 0.08 * runs

@@ -22,15 +22,19 @@ def rows(base_rates, right, n=800, seed=0):
     return groups, truth, said
 
 
-def findings(groups, truth, said, **config):
+def findings(groups, truth, said, units=None, **config):
     words = np.array(["no", "yes"])
     table = pa.table({
         "id": [*map(str, range(len(groups)))], "group": groups, "truth": words[truth.astype(int)],
         "said": words[said.astype(int)],
     })  # fmt: skip
+    data = {"id": "id", "target": "truth", "groups": ["group"]}
+    if units is not None:
+        table = table.append_column("unit", pa.array([*map(str, units)]))
+        data["unit"] = "unit"
     settled = {
         "audit": "predictions",
-        "data": {"table": table, "id": "id", "target": "truth", "groups": ["group"]},
+        "data": {"table": table, **data},
         "models": {"m": {"table": table, "prediction": "said"}},
         "resampling": {"replicates": 50, "permutations": 199},
     }
@@ -96,3 +100,47 @@ def test_a_model_that_turns_the_labels_round_adds_its_whole_difference():
     own = next(one for one in found if (one.group, one.subject) == ("a", "no") and one.tested)
     assert json.loads(own.parameters)["added"] == pytest.approx(abs(own.value))
     assert own.leads
+
+
+def added(groups, truth, said, units=None):
+    known = {}
+    for one in parity(findings(groups, truth, said, units)):
+        if one.tested and one.group:
+            known[one.group, one.subject] = one.leads, json.loads(one.parameters)
+    return known
+
+
+def test_rows_that_repeat_by_unit_are_compared_with_their_labels_as_fewer():
+    groups, truth, said = rows({"a": 0.3, "b": 0.5, "c": 0.6}, right=0.9)
+    said = np.where(np.random.default_rng(4).random(len(said)) < 0.1, groups == "b", said)
+    once = added(groups, truth, said)
+    four = added(*(np.tile(one, 4) for one in (groups, truth, said)), np.tile(np.arange(2400), 4))
+    assert {*four} == {*once}
+    for place, (leads, repeated) in four.items():
+        known = once[place][1]
+        assert leads == once[place][0]
+        assert repeated["added"] == pytest.approx(known["added"])
+        for end in ("added_low", "added_high"):
+            assert repeated[end] == pytest.approx(known[end], abs=0.01)
+
+
+def test_units_that_differ_in_size_have_a_jackknife_interval():
+    rng = np.random.default_rng(5)
+    sizes = rng.integers(1, 9, 300)
+    units = np.repeat(np.arange(300), sizes)
+    groups = np.repeat(rng.choice(["a", "b", "c"], 300), sizes)
+    truth = rng.random(len(units)) < np.where(groups == "a", 0.35, 0.6)
+    # The rows of a unit err together.
+    wrong = np.repeat(rng.random(300) < 0.25, sizes) & (rng.random(len(units)) < 0.9)
+    said = np.where(wrong, groups != "a", truth)
+    known = added(groups, truth, said, units)["a", "no"][1]
+
+    def value(kept):
+        mine = (groups == "a") & kept
+        p, t = (one[mine].mean() - one[(groups != "a") & kept].mean() for one in (said, truth))
+        return abs(p) - abs(t)
+
+    left = np.array([value(units != unit) for unit in range(300)])
+    half = 1.96 * np.sqrt(299 / 300 * ((left - left.mean()) ** 2).sum())
+    assert known["added"] == pytest.approx(value(units >= 0))
+    assert known["added_high"] - known["added"] == pytest.approx(half, rel=0.05)

@@ -186,7 +186,7 @@ class Predictions(Audit[Config, PredictionData, Design]):
     ) -> list[UncorrectedFinding]:
         """Add the leaves of gaps, with the labels beside findings of parity."""
         every = [*gaps, *against_rest(gaps)]
-        if counts.determines_target or not counts.independent:
+        if counts.determines_target:
             return every
         return [
             *beside_labels(

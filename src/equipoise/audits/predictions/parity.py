@@ -12,11 +12,14 @@ from equipoise.audits.findings import UncorrectedFinding
 from equipoise.core.arrays import Floats
 from equipoise.metrics.building import folded
 from equipoise.metrics.counts import Counts
-from equipoise.metrics.counts.against_rest import AgainstRest, all_others
-from equipoise.metrics.counts.rates import Cells
-from equipoise.stats.intervals import normal
+from equipoise.metrics.counts.against_rest import all_others
+from equipoise.metrics.counts.clusters import BASES, design_effects, least_design, moments
+from equipoise.metrics.counts.rates import Cells, divide
+from equipoise.stats.intervals import normal, scored
 
 _PARITY = ("demographic_parity", "selection_rate", "selection_rate_against_rest")
+_CELLS = ("total", "both", "truth", "prediction")
+_TRUE, _SAID, _ALL = (BASES.index(name) for name in ("truth", "prediction", "total"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,37 +42,53 @@ class Added:
 
     @classmethod
     def of(cls, counts: Counts, level: float) -> Added:
-        """Compare predictions and labels of the same rows, counted once each."""
-        cells = Cells.of(counts, counts.observed)
-        kept = counts.groups.usable
-        n, both, truth, said = (
-            np.where(kept, cells[name][0], 0.0) for name in ("total", "both", "truth", "prediction")
-        )
-        found = AgainstRest.of(said, n, level)
-        labels = AgainstRest.of(truth, n, level).difference.value
-        predicted = found.difference.value
-        own = _spread(said - both, truth - both, n)
-        rest = _spread(*(all_others(one) for one in (said - both, truth - both, n)))
-        half = normal(level) * np.sqrt(own + rest)
-        agree = predicted * labels >= 0.0
-        paired = np.abs(predicted) - np.abs(labels)
-        alone = [
-            folded(*ends)
-            for ends in zip(found.difference.low.flat, found.difference.high.flat, strict=True)
-        ]
+        """Compare predictions and labels of the same rows, which may repeat by unit."""
+        cells, kept, squares = Cells.of(counts, counts.observed), counts.groups.usable, None
+        n, both, truth, said = (np.where(kept, cells[name][0], 0.0) for name in _CELLS)
+        if (sums := moments(counts)) is not None:
+            squares = np.where(kept, sums, 0.0)
+        shares, labels, spread = [], [], np.zeros_like(n)
+        for side in (np.asarray, all_others):
+            rows, wrong, missed = side(n), side(said - both), side(truth - both)
+            design, repeated = np.ones_like(n), None
+            if squares is not None:
+                repeated = side(squares)
+                known = repeated[_SAID, _SAID], repeated[_SAID, _ALL], repeated[_ALL, _ALL]
+                design = design_effects(side(said), rows, *known, least=least_design(counts))
+            shares.append(scored(side(said) / design, rows / design, level))
+            labels.append(divide(side(truth), rows))
+            spread += _spread(wrong, missed, rows, repeated)
+        found, own = shares[0].minus(shares[1]), labels[0] - labels[1]
+        predicted, half = found.value, normal(level) * np.sqrt(spread)
+        agree = predicted * own >= 0.0
+        paired = np.abs(predicted) - np.abs(own)
+        alone = [folded(*ends) for ends in zip(found.low.flat, found.high.flat, strict=True)]
         low, high = (np.reshape(end, n.shape) for end in zip(*alone, strict=True))
         return cls(
-            labels,
+            own,
             np.where(agree, paired, np.abs(predicted)),
             np.where(agree, paired - half, low),
             np.where(agree, paired + half, high),
         )
 
 
-def _spread(wrong: Floats, missed: Floats, n: Floats) -> Floats:
-    """Variance of the mean of prediction minus label, with half a row for each kind of error."""
-    wrong, missed, n = wrong + 0.5, missed + 0.5, n + 1.0
-    return np.asarray(((wrong + missed) / n - ((wrong - missed) / n) ** 2) / n)
+def _spread(wrong: Floats, missed: Floats, n: Floats, squares: Floats | None) -> Floats:
+    """Variance of the mean of prediction minus label, with half a row for each kind of error.
+
+    `squares` are the sums over units of products, see `moments`: rows of one unit err together.
+    """
+    rate = (wrong + missed + 1.0) / (n + 1.0)
+    simple = np.asarray((rate - ((wrong - missed) / (n + 1.0)) ** 2) / (n + 1.0))
+    if squares is None:
+        return simple
+    mean = divide(wrong - missed, n)
+    error = np.array([0.0, -1.0, 1.0])
+    apart = (
+        np.einsum("i,ij...,j", error, squares[:_ALL, :_ALL], error) + mean**2 * squares[_ALL, _ALL]
+    )
+    apart -= 2.0 * mean * (squares[_SAID, _ALL] - squares[_TRUE, _ALL])
+    units = divide(n**2, squares[_ALL, _ALL])
+    return np.fmax(simple, divide(apart * units, n**2 * (units - 1.0)))
 
 
 def beside_labels(

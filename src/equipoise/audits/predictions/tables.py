@@ -17,7 +17,7 @@ from equipoise.metrics.counts import Counts
 from equipoise.metrics.counts.accuracy import Accuracy
 from equipoise.metrics.counts.effect_sizes import EffectSizes, SkewSize, mev_sweep
 from equipoise.metrics.counts.rates import DemographicParity, EqualizedOdds, Rates
-from equipoise.metrics.measure import NULLS, Measure
+from equipoise.metrics.measure import Measure
 from equipoise.metrics.spec import band_of
 from equipoise.metrics.table_metric import TABLE_METRICS
 from equipoise.stats.intervals import fisher_z
@@ -57,7 +57,7 @@ def measures_of(config: Config, counts: Counts) -> Iterator[Measure]:
     if metrics.equalized_odds is not None:
         yield EqualizedOdds(metrics.equalized_odds.aggregate)
     if metrics.rates is not None:
-        yield from (Rates(null) for null in NULLS)
+        yield from (Rates("class"), Rates("rows"))
     if metrics.effect_sizes is not None:
         yield effect_sizes(metrics.effect_sizes)
     if metrics.skewsize is not None:

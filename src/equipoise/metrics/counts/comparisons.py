@@ -16,7 +16,7 @@ from equipoise.metrics.counts.rates import RATES, Cells, Rate, divide
 from equipoise.metrics.counts.table import Counts, count
 from equipoise.metrics.measure import DEFAULT
 from equipoise.metrics.spec import SPECS
-from equipoise.stats.intervals import Pair, Scored, percentile, scored
+from equipoise.stats.intervals import Pair, Scored, percentile
 from equipoise.stats.resampling import Bootstrap, Resampling
 from equipoise.stats.streams import Seed
 
@@ -128,7 +128,7 @@ def _differences(rate: Rate, cells: Cells, partner: Integers) -> tuple[Floats, F
     other = values[:, np.arange(len(partner)), partner][..., None]
     values = values[..., :-2]
     with np.errstate(invalid="ignore", divide="ignore"):
-        single = (other > 0) & (len(rate.terms) == 1)
+        single = (other > 0) & (bool(rate.predictions) or len(rate.terms) == 1)
         return values - other, np.where(single, values / other, np.nan)
 
 
@@ -140,12 +140,14 @@ def _ends(
         replicates = zip(*(_differences(rate, one, partner) for one in drawn), strict=True)
         return [percentile(np.concatenate(some), level) for some in replicates]
     if (partner == -2).all():
-        pairs = rate.counts(cells)
-        both = [_with_rest(some[0, :, :-2], n[0, :, :-2], level) for some, n in pairs]
+        pairs = [(some[0, :, :-2], n[0, :, :-2]) for some, n in rate.counts(cells)]
+        # Terms that have a mean are rescaled one by one.
+        each = [pairs] if rate.predictions else [[pair] for pair in pairs]
+        both = [_with_rest(rate, some, level, cells) for some in each]
         difference = reduce(Scored.plus, (one for one, _ in both)).scaled(1.0 / len(both))
         return [(one.low, one.high) for one in (difference, both[0][1])]
     pairs = [(some[0], totals[0]) for some, totals in rate.counts(cells)]
-    every = rate.scored(pairs, level)
+    every = rate.scored(pairs, level, cells)
     own, other = every[:, :-2], every[np.arange(len(partner)), partner][:, None]
     return [(one.low, one.high) for one in (own.minus(other), own.over(other))]
 
@@ -168,9 +170,9 @@ def _table(
     # A group is not compared with itself.
     subject, group = np.nonzero(np.arange(len(counts.groups)) != partner[:, None])
     undefined = "ratio: the rate compared with is 0"
-    if len(rate.terms) > 1:
+    if rate.name == "average_odds":
         undefined = "ratio: average odds are compared by their difference only"
-    base = " or ".join(base for *_, base in rate.terms)
+    base = rate.predictions or " or ".join(base for *_, base in rate.terms)
     reasons = {
         f"the group has no {base}": np.isnan(rate.shares(cells)[0, :, :-2]),
         f"what it is compared with has no {base}": np.isnan(difference),
@@ -190,13 +192,17 @@ def _table(
     return pa.table(columns, schema=SCHEMA)
 
 
-def _with_rest(successes: Floats, totals: Floats, level: float) -> tuple[Scored, Scored]:
+def _with_rest(
+    rate: Rate, pairs: Sequence[Pair], level: float, cells: Cells
+) -> tuple[Scored, Scored]:
     """Return difference and ratio of each group to all rows, its share of them held fixed."""
-    every = totals.sum(axis=1, keepdims=True)
-    rest = np.maximum(successes.sum(axis=1, keepdims=True) - successes, 0.0)
-    own = scored(successes, totals, level)
-    others = scored(rest, every - totals, level)
-    share = divide(totals, every)
+    rest = [
+        tuple(np.maximum(one.sum(axis=1, keepdims=True) - one, 0.0) for one in pair)
+        for pair in pairs
+    ]
+    own, others = (rate.scored(some, level, cells) for some in (pairs, rest))
+    totals = np.asarray(sum(n for _, n in pairs))
+    share = divide(totals, totals.sum(axis=1, keepdims=True))
     with np.errstate(divide="ignore"):
         ratios = (1.0 / (share + (1.0 - share) / one) for one in own.over(others).arrays)
         return own.minus(others).scaled(1.0 - share), Scored(*ratios)

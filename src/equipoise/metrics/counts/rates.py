@@ -47,6 +47,8 @@ Aggregate = Literal["max", "mean"]
 
 # A difference of sums of soft counts below this share of the larger sum is rounding.
 _ROUNDING = 1e-9
+# Rates whose gaps are, or are below, those of others.
+_REPEATED = ("true_negative_rate", "false_negative_rate", "average_odds")
 # What is left of the first without the second.
 _RESTS = {
     "missed": ("truth", "both"),
@@ -87,7 +89,7 @@ class Cells(dict[str, Floats]):
 
 @dataclass(frozen=True)
 class Rate:
-    """A share of rows, or the mean of two shares of separate rows, per class and group.
+    """A share of rows, or a number made of two shares of separate rows, per class and group.
 
     Attributes
     ----------
@@ -97,11 +99,16 @@ class Rate:
         What its chance level exchanges.
     terms : tuple of (str, str, str)
         Of each share: its numerator and its denominator in `Cells`, and what the latter counts.
+    predictions : str
+        "" where several shares have a mean. Otherwise the first share is wrong, the second right,
+        and the number is how many of these predictions are right if every group has the
+        prevalence of all rows.
     """
 
     name: str
     null: Null
     terms: tuple[tuple[str, str, str], ...]
+    predictions: str = ""
 
     def counts(self, cells: Cells) -> list[Pair]:
         """Return numerator and denominator of each share, each (r, classes, groups)."""
@@ -111,17 +118,29 @@ class Rate:
         """Return the rate of every class and group, (r, classes, groups); NaN without rows."""
         if self.name not in cells:
             every = [divide(*pair) for pair in self.counts(cells)]
-            cells[self.name] = np.asarray(sum(every) / len(every))
+            if self.predictions:
+                wrong, right = every
+                found = divide(right, right + self.odds(cells) * wrong)
+            else:
+                found = np.asarray(sum(every) / len(every))
+            cells[self.name] = found
         return cells[self.name]
+
+    def odds(self, cells: Cells) -> Floats:
+        """Return how many rows of all groups can be wrong for one that can be right."""
+        wrong, right = (totals.sum(axis=-1, keepdims=True) for _, totals in self.counts(cells))
+        return divide(wrong, right)
 
     def totals(self, cells: Cells) -> Floats:
         """Return the rows behind the rate, (r, classes, groups)."""
-        return np.asarray(sum(totals for _, totals in self.counts(cells)))
+        pairs = self.counts(cells)
+        return np.asarray(sum(some if self.predictions else totals for some, totals in pairs))
 
     def fewest(self, counts: Counts) -> Floats:
         """Return the smaller of the observed denominators, (classes, groups)."""
-        pairs = self.counts(Cells.of(counts, counts.observed))
-        return reduce(np.minimum, [totals[0] for _, totals in pairs])
+        cells = Cells.of(counts, counts.observed)
+        every = [self.totals(cells), *(totals for _, totals in self.counts(cells))]
+        return np.asarray(reduce(np.minimum, every)[0])
 
     def large(self, counts: Counts) -> Booleans:
         """Whether observed denominators have the minimum size, as rounded where it is shown.
@@ -132,10 +151,15 @@ class Rate:
         least = counts.groups.min_size
         return np.asarray((np.rint(self.fewest(counts)) >= least) | (least <= 1))
 
-    def scored(self, pairs: Sequence[Pair], level: float) -> Scored:
-        """Return the rate with hybrid intervals from the counts of its terms."""
+    def scored(self, pairs: Sequence[Pair], level: float, cells: Cells) -> Scored:
+        """Return the rate in one table with hybrid intervals from the counts of its terms."""
         each = [scored(*pair, level) for pair in pairs]
-        return reduce(Scored.plus, each).scaled(1.0 / len(each))
+        if not self.predictions:
+            return reduce(Scored.plus, each).scaled(1.0 / len(each))
+        wrong, right = each
+        odds, ratio = self.odds(cells)[0], wrong.over(right)
+        value = divide(right.value, right.value + odds * wrong.value)
+        return Scored(value, *(1.0 / (1.0 + odds * end) for end in (ratio.high, ratio.low)))
 
     def effective(self, counts: Counts) -> list[Pair]:
         """Return observed counts of its terms in independent rows, each (classes, groups)."""
@@ -180,11 +204,17 @@ RATES = (
     FALSE_POSITIVE_RATE,
     Rate("true_negative_rate", "class", (("neither", "others", _OTHERS),)),
     Rate("false_negative_rate", "class", (("missed", "truth", _CLASS),)),
-    Rate("precision", "prediction", (("both", "prediction", "predictions of the class"),)),
+    Rate(
+        "precision",
+        "class",
+        (*FALSE_POSITIVE_RATE.terms, *TRUE_POSITIVE_RATE.terms),
+        "predictions of the class",
+    ),
     Rate(
         "negative_predictive_value",
-        "prediction",
-        (("neither", "unsaid", "predictions of other classes"),),
+        "class",
+        (("missed", "truth", _CLASS), ("neither", "others", _OTHERS)),
+        "predictions of other classes",
     ),
     SELECTION_RATE,
     Rate("accuracy", "rows", (("right", "total", "rows"),)),
@@ -227,18 +257,15 @@ class RateGaps(Measure):
         """Return the largest gap, and gaps by rate and class."""
         found = self.gaps(counts, tables)
         flat = found.reshape(len(tables), -1)
-        # The first two rates of each null; the others are their complements or means.
-        most = largest(flat[:, : 2 * found.shape[2]])
-        return np.concatenate([most[:, None], flat], axis=1)
+        return np.concatenate([largest(flat)[:, None], flat], axis=1)
 
     def estimate(self, counts: Counts, draws: Draws) -> Estimate:
         """Turn the numbers into the estimate."""
         every = self.families(counts, draws)
-        distinct = zip(*(one.compared for one in every[:2]), strict=True)
         return self.made(
             counts,
             draws,
-            [np.concatenate(some)[None] for some in distinct],
+            ClosedForm(_largest_of, ([one for one in every if one.rate.name not in _REPEATED],)),
             params={"null": self.null},
             by=lambda: pa.concat_tables([one.table() for one in every]).combine_chunks(),
         )
@@ -260,15 +287,15 @@ class RateGaps(Measure):
             for place, rate in enumerate(self.rates)
         ]
 
-    def made(self, counts: Counts, draws: Draws, closed: Sequence[Any], **fields: Any) -> Estimate:
-        """Return the estimate; `closed` are the arguments of `_largest_ends`."""
+    def made(self, counts: Counts, draws: Draws, ends: ClosedForm, **fields: Any) -> Estimate:
+        """Return the estimate."""
         method = f"pairwise Newcombe intervals, simultaneous over {self.over} and groups"
         return count_estimate(
             self.name,
             counts,
             draws,
             method=clustered_method(counts, method),
-            ends=ClosedForm(_largest_ends, tuple(closed)),
+            ends=ends,
             reason=too_few(draws.observed[0], "enough rows"),
             **fields,
         )
@@ -322,7 +349,7 @@ class Family:
     def columns(self) -> dict[str, Any]:
         """Return what stands beside the gap of each class, for `parts_table`."""
         groups = self.counts.groups
-        base = " and ".join(base for *_, base in self.rate.terms)
+        base = self.rate.predictions or " and ".join(base for *_, base in self.rate.terms)
         least = f"at least {groups.min_size} {base}" if groups.min_size > 1 else base
         fewest, large = self.rate.fewest(self.counts), groups.usable & self.large
         absent = (groups.usable & (fewest == 0)).sum(axis=-1).tolist()
@@ -350,7 +377,9 @@ class Family:
         critical = studentized_range(level, int(usable.sum()))
         kept = np.where(self.large, 0.0, np.nan)
         wide, narrow = (
-            self.rate.scored(self.effective, each).plus(Scored(kept, kept, kept))[:, usable]
+            self.rate.scored(self.effective, each, self.cells).plus(Scored(kept, kept, kept))[
+                :, usable
+            ]
             for each in (1.0 - 2.0 * float(ndtr(-critical)), level)
         )
         return largest_gap(wide, narrow)
@@ -358,11 +387,15 @@ class Family:
     def by_group(self) -> GroupColumns:
         """Return the rate of all groups in every class."""
         groups = self.counts.groups
-        own = self.rate.scored(self.effective, self.draws.level)
-        absent = [totals[0] == 0 for _, totals in self.rate.counts(self.cells)]
-        bases = [f"no {base}" for *_, base in self.rate.terms]
+        own, totals = (
+            self.rate.scored(self.effective, self.draws.level, self.cells),
+            self.rate.totals(self.cells)[0],
+        )
+        absent = [every[0] == 0 for _, every in self.rate.counts(self.cells)] + [totals == 0]
+        bases = [
+            f"no {base}" for base in (*(one[-1] for one in self.rate.terms), self.rate.predictions)
+        ]
         note = np.select([*absent, ~(groups.usable & self.large)], [*bases, too_small(groups)], "")
-        totals = self.rate.totals(self.cells)[0]
         return GroupColumns(groups, totals, own.value, own.low, own.high, note)
 
     def table(self) -> pa.Table:
@@ -389,9 +422,19 @@ def _ends(
     return np.asarray(combine(low, axis=0)), np.asarray(combine(high, axis=0))
 
 
-def _largest_ends(
-    successes: Floats, totals: Floats, aggregate: Aggregate = "max", level: float = 0.95
-) -> Pair:
+def _largest_of(families: Sequence[Family], level: float) -> Pair:
+    """Return ends of the largest gap of several rates; the low end holds for all together."""
+    together = spread_level(level, int(sum(np.isfinite(one.value).sum() for one in families)))
+    low, high = (
+        [replace(one, draws=replace(one.draws, level=each)).ends for one in families]
+        for each in (together, level)
+    )
+    return largest(np.ravel([ends[0] for ends in low])), largest(
+        np.ravel([ends[1] for ends in high])
+    )
+
+
+def _largest_ends(successes: Floats, totals: Floats, aggregate: Aggregate, level: float) -> Pair:
     estimable = ((totals > 0).sum(axis=-1) >= 2).all(axis=0).sum()
     low, high = _ends(successes, totals, aggregate, level, int(estimable))
     return largest(low), largest(high)
@@ -424,12 +467,14 @@ def rates(
         The largest gap (max − min over groups) over classes and rates, in [0, 1], higher is
         worse; without a chance level, since rates have different nulls. `.by` has one part per
         rate and class: the gap with interval, chance level and p-value, and in `by_group` the
-        rate of every group with its Wilson interval. Metrics of the parts: true_positive_rate,
-        false_positive_rate, true_negative_rate, false_negative_rate (groups exchangeable within
-        each true class), precision, negative_predictive_value (within each predicted label),
-        selection_rate, accuracy (over all rows), and average_odds, the mean of true and false
-        positive rate, whose gap is the largest average odds difference (within each true
-        class). A rate without rows in its denominator is NaN with a note, never 0.
+        rate of every group with its interval. Metrics of the parts: true_positive_rate,
+        false_positive_rate, true_negative_rate, false_negative_rate, precision,
+        negative_predictive_value (groups exchangeable within each true class), selection_rate,
+        accuracy (over all rows), and average_odds, the mean of true and false positive rate,
+        whose gap is the largest average odds difference (within each true class). Precision and
+        negative predictive value are those at equal prevalence: π TPR / (π TPR + (1 − π) FPR)
+        with the prevalence π of all rows. A rate without rows in its denominator is NaN with a
+        note, never 0.
 
     Raises
     ------
@@ -445,7 +490,7 @@ def rates(
     Hardt, Price & Srebro 2016; Chouldechova 2017; Bellamy et al. 2019 (average odds).
     """
     counts = count(y_true, y_pred, groups, weights=weights, units=units)
-    found = measure(counts, [Rates("class"), Rates("prediction"), Rates("rows")], resampling, rng)
+    found = measure(counts, [Rates("class"), Rates("rows")], resampling, rng)
     values = np.array([one.value for one in found])
 
     def ends(level: float) -> tuple[float, float]:
@@ -474,7 +519,7 @@ class Rates(RateGaps):
 
     Attributes
     ----------
-    null : "class", "prediction" or "rows"
+    null : "class" or "rows"
         The null hypothesis, which chooses the rates.
     """
 
@@ -645,7 +690,7 @@ class EqualizedOdds(RateGaps):
         return self.made(
             counts,
             draws,
-            (successes, totals, self.aggregate),
+            ClosedForm(_largest_ends, (successes, totals, self.aggregate)),
             params={"aggregate": self.aggregate, "null": self.null},
             by=lambda: self._table(counts, draws, both, (successes, totals)),
         )
@@ -764,9 +809,12 @@ register(
         title="Precision",
         symbol="PPV",
         group_label="precision",
-        definition="Share of rows predicted as a class that are of it.",
+        definition=(
+            "Share of rows predicted as a class that are of it. Of predictions: at the prevalence "
+            "π of all rows, π TPR / (π TPR + (1 − π) FPR), so that groups are compared at equal "
+            "prevalence."
+        ),
         direction="Lower: the label is wrong more often.",
-        null="groups are exchangeable within each predicted label",
     ),
     _rate(
         name="negative_predictive_value",
@@ -775,9 +823,11 @@ register(
         title="Negative predictive value",
         symbol="NPV",
         group_label="negative predictive value",
-        definition="Share of rows not predicted as a class that are not of it.",
+        definition=(
+            "Share of rows not predicted as a class that are not of it, at the prevalence of all "
+            "rows."
+        ),
         direction="Lower: the absence of the label is wrong more often.",
-        null="groups are exchangeable within each predicted label",
     ),
     _rate(
         name="selection_rate",
