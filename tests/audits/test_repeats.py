@@ -2,6 +2,10 @@
 
 import math
 
+import numpy as np
+import polars as pl
+import pytest
+
 from audits import comparisons
 from equipoise import audits
 from equipoise.core import Family
@@ -47,3 +51,22 @@ def test_with_two_labels_the_second_class_repeats_the_first():
         assert abs(shown.value - tested.value) < 1e-12
         assert shown.family is Family.FOLD
         assert not math.isnan(tested.p_value)
+
+
+@pytest.mark.parametrize("kinds", [2, 3])
+def test_an_attribute_that_splits_no_class_adds_no_test_within_classes(kinds):
+    frame = comparisons.images(kinds=kinds)
+    half = pl.Series(np.arange(len(frame)) % 2).cast(pl.String)
+    groups = {"groups": ["place", ["place", "kind"], "half", ["place", "half"]]}
+    config, _ = comparisons.run(frame.with_columns(half=half), "poor", data=groups)
+    found = {(one.metric, one.subject, one.groups): one for one in audits.run(config).findings}
+    metrics = [("true_positive_rate", "dog"), ("cramers_v", "dog"), ("effect_size_mean", "")]
+    for metric, subject in [*metrics, *([("equalized_odds", "cat")] if kinds == 2 else [])]:
+        shown, tested = (found[metric, subject, by] for by in ("place × kind", "place"))
+        assert shown.value == pytest.approx(tested.value, abs=1e-12)
+        assert (shown.family, shown.q_value, shown.verdict) == (
+            Family.FOLD, tested.q_value, tested.verdict,
+        )  # fmt: skip
+        for by in ("half", "place × half"):
+            assert found[metric, subject, by].family is not Family.FOLD
+    assert found["accuracy_gap", "", "place × kind"].family is Family.COMPOSITE

@@ -40,7 +40,7 @@ class UncorrectedFinding:
     harm : "higher", "lower" or "either"
         Which side of chance is worse.
     fold : tuple of str, optional
-        Metric and subject of the finding whose fact it states.
+        Metric and subject of the finding whose fact it states, then its groups if others.
     parent : str
         Metric whose threshold it has; its own without one.
     doubt : tuple of float
@@ -50,7 +50,7 @@ class UncorrectedFinding:
 
     finding: Finding
     harm: Harm
-    fold: tuple[str, str] | None = None
+    fold: tuple[str, ...] | None = None
     parent: str = ""
     doubt: tuple[float, float] = (0.0, 0.0)
 
@@ -228,12 +228,14 @@ def conclude(drafts: Iterable[UncorrectedFinding], testing: TestingConfig) -> tu
     return tuple(_shared(findings, [_fact(draft.finding, draft.fold) for draft in every]))
 
 
-def _fact(finding: Finding, subject: tuple[str, str] | None) -> tuple[str, ...] | None:
-    """Return the key of a finding's metric and subject at its place; None without `subject`."""
-    if subject is None:
+def _fact(finding: Finding, fold: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    """Return the key of what a fold names, at the place of a finding; None without a fold."""
+    if fold is None:
         return None
+    metric, subject, *others = fold
+    (groups,) = others or [finding.groups]
     null = finding.null.split(";")[0]
-    return (finding.audit, finding.model, finding.version, finding.groups, null, *subject)
+    return finding.audit, finding.model, finding.version, groups, null, metric, subject
 
 
 def _folded(drafts: Sequence[UncorrectedFinding]) -> list[UncorrectedFinding]:
@@ -262,6 +264,7 @@ def _shared(
             place = facts[further]
         base = findings[place]
         about = f" of {base.subject}" if base.subject else ""
+        about += f" by {base.groups}" if base.groups != finding.groups else ""
         yield replace(
             finding,
             q_value=base.q_value,

@@ -89,6 +89,8 @@ class MetricSpec:
         Metric that states the same fact of the same class, with the same p-value.
     mirror : str
         With two classes, metric that states the same fact of the other class.
+    within_class : "", "always" or "two classes"
+        Whether it compares groups within each true class alone, at least where there are two.
     rest : str
         Rate whose difference between each group and all others is a finding of its own, where
         three groups or more are compared; "" where there is none.
@@ -117,6 +119,7 @@ class MetricSpec:
     neutral: float | None = 0.0
     fold: str = ""
     mirror: str = ""
+    within_class: Literal["", "always", "two classes"] = ""
     rest: str = ""
     symbol: str = ""
     range: str = "[0, 1]"

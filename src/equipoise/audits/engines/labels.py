@@ -104,6 +104,21 @@ class LabelDesign:
         known = (self.target.codes >= 0) & (self.label.codes >= 0) & (self.groups.codes >= 0)
         return bool(known.any()) and self.counts.determines_target
 
+    def splits_as(self, other: Groups) -> bool:
+        """Whether within each true class the compared groups are those of fewer attributes.
+
+        An attribute that determines the target, or is the target, splits no class.
+        """
+        if not {*other.attributes} < {*self.groups.attributes}:
+            return False
+        compared, cells = [], []
+        for groups in (self.groups, other):
+            usable = np.append(groups.usable, False)[groups.codes] & (self.target.codes >= 0)
+            compared.append(usable)
+            cells.append(len(np.unique((self.target.codes * len(groups) + groups.codes)[usable])))
+        # Groups of more attributes split those of fewer, or are as many and the same.
+        return cells[0] == cells[1] and bool((compared[0] == compared[1]).all())
+
     @cached_property
     def counts(self) -> Counts:
         """Counts of the first-ranked label of each row."""
@@ -342,12 +357,23 @@ def _follows_base_rates(finding: Finding) -> bool:
     return bool(formulation != "separation")
 
 
+def _within_class(finding: Finding, classes: Sequence[str]) -> bool:
+    """Whether a finding compares groups within each true class alone."""
+    declared = spec_of(finding.metric).within_class
+    known = declared == "always" or (declared == "two classes" and len(classes) == 2)
+    return known and not _follows_base_rates(finding)
+
+
 MOST_FOLDED = 100
 """Beyond so many classes, findings are left out that state the fact of another of the class."""
 
 
 def with_folds(
-    drafts: Iterable[UncorrectedFinding], *, classes: Sequence[str], determined: bool
+    drafts: Iterable[UncorrectedFinding],
+    *,
+    classes: Sequence[str],
+    determined: bool,
+    alike: str = "",
 ) -> Iterator[UncorrectedFinding]:
     """Say which findings of a design state the fact of another, or what base rates decide.
 
@@ -359,6 +385,8 @@ def with_folds(
         Every label that occurs as truth or prediction.
     determined : bool
         Whether every group holds one true class only.
+    alike : str
+        Other groups that within each true class are the same; "" without any.
     """
     many = len(classes) > MOST_FOLDED
     for draft in drafts:
@@ -367,6 +395,8 @@ def with_folds(
         if determined and _follows_base_rates(draft.finding):
             why = "the groups determine the target: a model without mistakes has this gap too"
             yield without_verdict(draft, why)
+        elif alike and _within_class(draft.finding, classes):
+            yield replace(draft, fold=(metric, subject, alike))
         elif spec.fold and not (subject and many):
             yield replace(draft, fold=(spec.fold, subject))
         elif len(classes) == 2 and spec.mirror and subject:
@@ -393,16 +423,3 @@ def once(
         groups = seen.setdefault(numbers, finding.groups)
         same = groups == finding.groups
         yield draft if same else without_verdict(draft, f"the same numbers as for {groups}")
-
-
-def numbers_behind(finding: Finding) -> tuple[object, ...] | None:
-    """Return the numbers of a finding's groups.
-
-    An intersection with an attribute that determines the target splits no class: within a class
-    its groups are those of the other attributes.
-    """
-    if not finding.by_group:
-        return None
-    behind = sorted((one.n, one.value) for one in finding.by_group if one.n)
-    place = (finding.model, finding.version, finding.metric, finding.subject, finding.value)
-    return (*place, finding.null, *behind)

@@ -21,8 +21,6 @@ from equipoise.audits.engines.labels import (
     notes_of_rows,
     notes_of_targets,
     notes_of_texts,
-    numbers_behind,
-    once,
     right_or_wrong,
     take,
     with_folds,
@@ -158,7 +156,10 @@ class Predictions(Audit[Config, PredictionData, Design]):
         tested, parts = findings_of(
             by_class, [*measures_of(config, by_class)], place, resampling, seed, texts=counts
         )
-        folded = with_folds(tested, classes=by_class.classes, determined=design.determined)
+        others = groups_of(config.data, data, design.rows)
+        alike = next((one.name for one in others if design.splits_as(one)), "")
+        folds: dict[str, Any] = {"determined": design.determined, "alike": alike}
+        folded = with_folds(tested, classes=by_class.classes, **folds)
         findings += with_unresolved(self._with_leaves([*folded], by_class, config), by_class)
         if metrics.effect_sizes is not None:
             effects = effect_sizes(metrics.effect_sizes)
@@ -166,7 +167,8 @@ class Predictions(Audit[Config, PredictionData, Design]):
                 there = design.place(self.name, level, version)
                 both: list[Measure] = [effects, SkewSize(**effects.params)]
                 ranks = findings_of(ranked, both, there, resampling, seed)[0]
-                findings += with_unresolved(ranks, ranked)
+                folded = with_folds(ranks, classes=ranked.classes, **folds)
+                findings += with_unresolved([*folded], ranked)
         top = design.predictions.coded_top
         if metrics.hit_rate is not None and top is not None:
             k, labels = min(metrics.hit_rate.k, top.codes.shape[1]), take(top, design.rows).values
@@ -201,11 +203,9 @@ class Predictions(Audit[Config, PredictionData, Design]):
     def combine(
         self, config: Config, data: PredictionData, measured: Sequence[Measured]
     ) -> Measured:
-        """Show numbers that several groups share once, and count the states of all rows."""
+        """Count the states of all rows beside what all designs gave."""
         states = Measured(tables={"states": tables.states_of_models(data)})
-        every = Measured.together([states, *measured])
-        drafts = ((draft, numbers_behind(draft.finding)) for draft in every.findings)
-        return replace(every, findings=tuple(once(drafts)))
+        return Measured.together([states, *measured])
 
     def details(
         self,

@@ -733,6 +733,7 @@ _effect = partial(
     kinds=("predictions",),
     group_label="share of wrong predictions",
     groups_harm="higher",
+    within_class="always",
     threshold=0.1,
     threshold_reason=COHEN,
     bands=BANDS,

@@ -763,6 +763,7 @@ register(
     ),
     _rate(
         name="true_positive_rate",
+        within_class="always",
         rest="true_positive_rate",
         kinds=("predictions", "concepts"),
         title="True positive rate",
@@ -873,6 +874,7 @@ register(
     ),
     _gap(
         name="equalized_odds",
+        within_class="two classes",
         mirror="equalized_odds",
         title="Equalized odds difference",
         symbol="EO",

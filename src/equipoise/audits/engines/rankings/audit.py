@@ -187,8 +187,9 @@ class RankingDesign(ScoreDesign):
     def tests(self) -> int:
         """About how many tests the design makes."""
         options, pools = self.config.ranking, len(self.scored.queries)
-        measures = len(options.measures) + options.similarity
-        return len(self.ks) * measures * (pools + 1) + len(self.groups.names)
+        at_each_k = [name for name in options.measures if name != "ndkl"]
+        measures = len(self.ks) * len(at_each_k) + ("ndkl" in options.measures)
+        return (measures + options.similarity) * (pools + 1) + len(self.groups.names)
 
     def seconds(self, draws: int) -> float:
         """About how long it takes to measure."""
@@ -341,13 +342,15 @@ def _estimates(
     opposed, options = design.opposed, design.config.ranking
     measures = [name for name in options.measures if name != "bias_at_k" or opposed]
     first, second = opposed or (None, None)
-    for k in design.ks if measures else ():
-        found = retrieval_measures(
-            **design.arguments, k=k, measures=measures, prefixes=design.prefixes,
+    for k in design.ks:
+        # NDKL is over the same prefixes at every K: one fact.
+        own = [name for name in measures if name != "ndkl" or k == design.ks[0]]
+        found = {} if not own else retrieval_measures(
+            **design.arguments, k=k, measures=own, prefixes=design.prefixes,
             desired=design.desired, first=first, second=second, resampling=resampling,
         )  # fmt: skip
-        for estimate in found.values():
-            yield design.version_at(k), estimate
+        for name, estimate in found.items():
+            yield design.version if name == "ndkl" else design.version_at(k), estimate
     if options.similarity:
         spread = normalized_similarity_mad(**design.arguments, resampling=resampling)
         yield design.version, spread
