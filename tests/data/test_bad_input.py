@@ -66,7 +66,6 @@ def run(case, folder):
 NESTED = parquet(id=["1", "2", "3"], p=[["a"], ["b"], ["c"]])
 FILES = [
     Case("missing column", labels=b"id,yy,g\n1,a,x\n"),
-    Case("another delimiter", labels=b"id;y;g\n1;a;x\n"),
     Case("row too short", labels=b'id,y,g\n1,"a\nb",x\n\n2,b\n'),
     Case("quote never closed", labels=b'id,y,g\n1,a,x\n2,b,"y\n3,a,x\n'),
     Case("latin-1", labels='id,y,g\n1,"a\nb",x\n2,é,y\n'.encode("latin-1")),

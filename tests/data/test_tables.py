@@ -47,9 +47,20 @@ def test_other_encodings(tmp_path, encoding):
 
 
 def test_delimiters(tmp_path):
-    assert cells(csv(tmp_path, "a;b\n1,5;2\n", delimiter=";")) == ["1,5"]
+    for mark in ";\t|":
+        assert cells(csv(tmp_path, f"a{mark}b\n1,5{mark}2\n")) == ["1,5"]
+        assert cells(csv(tmp_path, f"a{mark}b,c{mark}b\n1,5{mark}2{mark}3\n", delimiter=mark)) == [
+            "1,5"
+        ]
     (tmp_path / "t.tsv").write_text("a\tb\n1,5\t2\n")
     assert cells(read_table(tmp_path / "t.tsv", texts=("a",))) == ["1,5"]
+
+
+def test_rows_without_ids_are_counted():
+    frame = pl.DataFrame({"a": ["x", "y"]})
+    assert read_table(frame, texts=("row number",)).texts["row number"].to_list() == ["1", "2"]
+    own = frame.with_columns(pl.Series("row number", [7, 8]))
+    assert read_table(own, texts=("row number",)).texts["row number"].to_list() == ["7", "8"]
 
 
 def test_json_lines(tmp_path):

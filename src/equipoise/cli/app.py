@@ -19,6 +19,7 @@ from equipoise.cli.terminal import keep_stdout
 # Command and its module, which is imported when the command is asked for.
 _COMMANDS = {
     "demo": "demo",
+    "quick": "audit",
     "new": "new",
     "plan": "audit",
     "audit": "audit",

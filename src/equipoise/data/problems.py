@@ -55,9 +55,7 @@ def is_whole(text: str) -> bool:
     return text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
-def check_columns(
-    available: Sequence[str], wanted: Iterable[str], file: str, hint: str = ""
-) -> None:
+def check_columns(available: Sequence[str], wanted: Iterable[str], file: str) -> None:
     """Raise where a wanted column does not exist, or exists twice.
 
     Two columns of one name that nobody asked for do no harm and pass.
@@ -73,7 +71,7 @@ def check_columns(
             file=file or None,
             column=column,
             expected=f"one of {listed(available)}, each once",
-            fix="rename all but one of them" if times[column] else hint or meant,
+            fix="rename all but one of them" if times[column] else meant,
         )
 
 

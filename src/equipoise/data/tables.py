@@ -37,6 +37,8 @@ from equipoise.data.files import (
 from equipoise.data.problems import check_columns, is_whole, show
 
 Columns = dict[str, pa.ChunkedArray]
+ROW_NUMBER = "row number"
+"""Column of the ids of a table that has none."""
 FRAME = " (data frame)"
 """What follows the role of a table that is no file, where errors name it."""
 
@@ -79,8 +81,6 @@ class OpenTable:
         Types of the columns, where they are known before reading.
     lists : tuple of str
         Columns whose cells are lists.
-    hint : str
-        What to do where a column is missing.
     """
 
     name: str
@@ -89,18 +89,22 @@ class OpenTable:
     columns: Callable[[tuple[str, ...]], Columns]
     kinds: Mapping[str, pa.DataType]
     lists: tuple[str, ...] = ()
-    hint: str = ""
 
     def read(self, wanted: tuple[str, ...]) -> Columns:
-        """Return some columns.
+        """Return some columns; `ROW_NUMBER` counts the rows from 1.
 
         Raises
         ------
         DataError
             When a column is missing or doubled, or the table cannot be read.
         """
-        check_columns(self.names, wanted, self.name, self.hint)
-        return self.columns(wanted)
+        stored = tuple(name for name in wanted if name != ROW_NUMBER or name in self.names)
+        check_columns(self.names, stored, self.name)
+        columns = self.columns(stored or self.names[:1])
+        if len(stored) < len(wanted):
+            rows = len(next(iter(columns.values())))
+            columns[ROW_NUMBER] = pa.chunked_array([np.arange(1, rows + 1)])
+        return columns
 
     def vectors(self, column: str) -> tuple[AnyArray, Booleans]:
         """Return a column of lists, shape (rows, d), and which rows have none."""
@@ -240,11 +244,10 @@ MAX_BLOCK_BYTES = 2**31 - 1
 def _open_csv(content: bytes, name: str, encoding: str, delimiter: str) -> OpenTable:
     utf8 = to_utf8(content, name, encoding)
     start = utf8[:HEADER_BYTES].decode("utf-8", errors="replace").removeprefix("\ufeff")
-    try:
-        rows = csv.reader(io.StringIO(start, newline=""), delimiter=delimiter)
-        header = next((row for row in rows if row), [])
-    except (csv.Error, TypeError, ValueError):
-        header = []
+    headers = {mark: _header(start, mark) for mark in (delimiter, *",;\t|")}
+    # A header that the delimiter leaves whole was written with another.
+    delimiter = next((mark for mark, names in headers.items() if len(names) > 1), delimiter)
+    header = headers[delimiter]
     if not header or any("\0" in cell for cell in header):
         raise DataError(
             "the first line is not a header of column names",
@@ -252,8 +255,6 @@ def _open_csv(content: bytes, name: str, encoding: str, delimiter: str) -> OpenT
             expected="a text file with column names in its first line",
             fix="check that this is a CSV, and `delimiter:`; give `encoding:` if it is UTF-16",
         )
-    marks = [mark for mark in ",;\t|" if len(header) == 1 and mark in header[0]]
-    hint = f"cells look separated by {marks[0]!r}: give `delimiter: {marks[0]!r}`" if marks else ""
 
     def columns(wanted: tuple[str, ...]) -> Columns:
         _check_quotes(utf8, name, delimiter)
@@ -262,7 +263,16 @@ def _open_csv(content: bytes, name: str, encoding: str, delimiter: str) -> OpenT
         # The header is row 0 of what the parser returns: it sees no names, so it may repeat none.
         return {column: table[place][1:] for column, place in zip(wanted, places, strict=True)}
 
-    return OpenTable(name, hash_bytes(content), tuple(header), columns, {}, hint=hint)
+    return OpenTable(name, hash_bytes(content), tuple(header), columns, {})
+
+
+def _header(start: str, delimiter: str) -> list[str]:
+    """Return the cells of the first line that has any; none where it can't be parsed."""
+    try:
+        rows = csv.reader(io.StringIO(start, newline=""), delimiter=delimiter)
+        return next((row for row in rows if row), [])
+    except (csv.Error, TypeError, ValueError):
+        return []
 
 
 def _check_quotes(utf8: bytes, file: str, delimiter: str) -> None:

@@ -1,4 +1,4 @@
-"""The commands `plan`, `audit`, `report`, `check` and `compare`."""
+"""The commands `quick`, `plan`, `audit`, `report`, `check` and `compare`."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from equipoise.cli.terminal import (
 )
 
 if TYPE_CHECKING:
+    from equipoise.audits.config import AuditConfig
     from equipoise.core import AuditResult
 
 _REPORT = b'<meta name="generator" content="equipoise">'
@@ -56,24 +57,92 @@ def audit_command(config: Path, out: Path | None, overwrite: bool, as_json: bool
     CONFIG says which tables to read, see docs/config.md. The run appears when it is whole: a
     failure or Ctrl-C leaves nothing behind.
     """
-    from equipoise import audits
     from equipoise.audits.config import load_config
-    from equipoise.cli.runs import facts, show, write
-    from equipoise.evidence import new_run
+    from equipoise.cli.runs import facts, show
 
-    checked = load_config(config)
     run = out or Path("runs", config.stem)
-    with new_run(run, overwrite=overwrite) as folder:
-        with Steps() as progress:
-            inputs = audits.prepare(checked, base=config.parent, progress=progress)
-            result = audits.run(inputs, base=config.parent, progress=progress)
-        write(result, folder)
-        audits.save(checked, folder, inputs.data)
-        (folder / "config.yaml").write_bytes(config.read_bytes())
+    result = _audit(load_config(config), config.parent, run, config.read_bytes(), overwrite)
     if as_json:
         say_json(facts(result, run))
     else:
         show(result, run)
+
+
+def _names(context: click.Context, option: click.Parameter, value: str) -> list[str]:  # noqa: ARG001
+    return [*dict.fromkeys(name for part in value.split(",") if (name := part.strip()))]
+
+
+@click.command(
+    "quick",
+    epilog="Example: equipoise quick predictions.csv --target label --pred pred --groups age,sex",
+)
+@click.argument("table", type=PATH)
+@click.option("--target", required=True, metavar="COLUMN", help="Column of labels.")
+@click.option(
+    "--pred",
+    "predictions",
+    required=True,
+    metavar="COLUMNS",
+    callback=_names,
+    help="Columns of predicted labels, with commas between; a model each.",
+)
+@click.option(
+    "--groups",
+    required=True,
+    metavar="COLUMNS",
+    callback=_names,
+    help="Columns of group attributes, with commas between. Numbers become bands.",
+)
+@click.option("--id", metavar="COLUMN", help="Column that names the image.")
+@click.option("--unit", metavar="COLUMN", help="Column of what repeats, such as a person.")
+@out_option("runs/ and the name of TABLE")
+@overwrite_run
+@json_option
+def quick_command(
+    table: Path, out: Path | None, overwrite: bool, as_json: bool, **columns: Any
+) -> None:
+    """Audit the predictions in TABLE without a configuration.
+
+    The columns of ids and units, missing values, bands of numbers and the encoding are guessed.
+    Each guess is printed, and the run holds the configuration to edit and to use again.
+    """
+    import os
+
+    import yaml
+
+    from equipoise.audits.config import parse_config
+    from equipoise.audits.quick import guess_config
+    from equipoise.cli.runs import facts, show
+
+    run = out or Path("runs", table.stem)
+    guess = guess_config(table, **columns)
+    values = guess.config(Path(os.path.relpath(table, run)).as_posix())
+    text = yaml.safe_dump(values, sort_keys=False, allow_unicode=True, default_flow_style=None)
+    text = "".join(f"# {one}\n" for one in guess.notes) + text
+    config = parse_config(guess.config(table), source=str(table))
+    result = _audit(config, Path(), run, text.encode(), overwrite)
+    if as_json:
+        say_json({**facts(result, run), "guesses": guess.notes, "config": values})
+        return
+    say(text)
+    show(result, run)
+    say(f"config: {run / 'config.yaml'}")
+
+
+def _audit(config: AuditConfig, base: Path, run: Path, text: bytes, overwrite: bool) -> AuditResult:
+    """Measure what a config says, and write the run with the config's text."""
+    from equipoise import audits
+    from equipoise.cli.runs import write
+    from equipoise.evidence import new_run
+
+    with new_run(run, overwrite=overwrite) as folder:
+        with Steps() as progress:
+            inputs = audits.prepare(config, base=base, progress=progress)
+            result = audits.run(inputs, base=base, progress=progress)
+        write(result, folder)
+        audits.save(config, folder, inputs.data)
+        (folder / "config.yaml").write_bytes(text)
+    return result
 
 
 @click.command("report")

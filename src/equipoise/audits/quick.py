@@ -1,0 +1,241 @@
+"""The config of an audit of predictions, guessed from one table."""
+
+from __future__ import annotations
+
+import codecs
+import os
+import re
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from equipoise.audits.audit import run
+from equipoise.audits.config import parse_config
+from equipoise.core import AuditResult
+from equipoise.core.errors import DataError
+from equipoise.data import read_table
+from equipoise.data.problems import check_columns, listed, looks_missing
+from equipoise.data.tables import ROW_NUMBER, open_table
+
+_ID = re.compile(r"(.*[_ .-])?(id|image|img|file|filename|path|key|uri|url)", re.IGNORECASE)
+_UNIT = re.compile(
+    r"(person|people|subject|patient|participant|identity|user|family|video|scene)([_ .-]?id)?",
+    re.IGNORECASE,
+)
+_MOST_VALUES = 12
+_AGES = (18, 30, 45, 60)
+
+
+@dataclass(frozen=True)
+class Guess:
+    """A config and the guesses in it.
+
+    Attributes
+    ----------
+    cells : mapping
+        How the cells of the table are written.
+    images : mapping
+        What names an image, and rules that make groups.
+    data : mapping
+        Target, groups and unit.
+    predictions : tuple of str
+        A column for each model.
+    notes : tuple of str
+        Each guess in words.
+    """
+
+    cells: Mapping[str, Any]
+    images: Mapping[str, Any]
+    data: Mapping[str, Any]
+    predictions: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    def config(self, table: Any) -> dict[str, Any]:
+        """Return the config that reads `table`: a path relative to it, or a data frame."""
+        images = {"table": table, **deepcopy(self.cells), **self.images}
+        return {
+            "audit": "predictions",
+            "data": {**({"images": images} if "rules" in images else images), **self.data},
+            "models": {
+                name: {"table": table, "prediction": name, **deepcopy(self.cells)}
+                for name in self.predictions
+            },
+        }
+
+
+def guess_config(
+    table: Any,
+    *,
+    target: str,
+    predictions: Sequence[str],
+    groups: Sequence[str],
+    id: str | None = None,  # noqa: A002 - the name of the key
+    unit: str | None = None,
+) -> Guess:
+    """Return the config of an audit of the predictions in a table.
+
+    Parameters
+    ----------
+    table : path or data frame
+        One row per image: its label, predictions and groups.
+    target : str
+        Column of labels.
+    predictions : sequence of str
+        Columns of predicted labels, a model each.
+    groups : sequence of str
+        Columns of group attributes. Each is compared, and the intersections of each two.
+    id, unit : str, optional
+        Columns that name the image, and what repeats; guessed from names and values.
+
+    Raises
+    ------
+    DataError
+        When the table can't be read, lacks a column, or predictions are scores.
+    """
+    encoding = _encoding(table)
+    opened = open_table(table, role="data", encoding=encoding)
+    named = [target, *predictions, *groups, *(name for name in (id, unit) if name)]
+    check_columns(opened.names, named, opened.name)
+    likely = [name for name in opened.names if _ID.fullmatch(name) or _UNIT.fullmatch(name)]
+    columns = tuple(dict.fromkeys([*named, *(n for n in likely if n not in opened.lists)]))
+    texts = read_table(table, texts=columns, role="data", encoding=encoding).texts
+    missing = sorted(
+        {
+            text
+            for name in named
+            for text in texts[name].unique().drop_nulls()
+            if looks_missing(text)
+        }
+    )
+    known = {name: column.set(column.is_in(["", *missing]), None) for name, column in texts.items()}
+    for name in predictions:
+        _check_labels(known[name], known[target], opened.name)
+    bands = {name: bounds for name in groups if (bounds := _bounds(known[name]))}
+    others = [name for name in likely if name not in {target, *predictions, *groups}]
+    unique = (name for name in others if _ID.fullmatch(name) and _unique(known[name]))
+    repeats = (name for name in others if _UNIT.fullmatch(name) and _repeats(known[name]))
+    id, unit = id or next(unique, ROW_NUMBER), unit or next(repeats, None)  # noqa: A001
+    rules = [
+        {"rule": "band_groups", "attribute": f"{name} band", "column": name, "bounds": bounds}
+        | {"names": _band_names(bounds)}
+        for name, bounds in bands.items()
+    ]
+    cells: dict[str, Any] = {"missing": ["", *missing]} if missing else {}
+    cells |= {"encoding": encoding} if encoding != "utf-8" else {}
+    compared = [f"{name} band" if name in bands else name for name in groups]
+    pairs = [[*pair] for pair in combinations(compared, 2)]
+    notes = (
+        f"encoding: {encoding}" if encoding != "utf-8" else "",
+        f"missing: {listed(missing)}" if missing else "",
+        f"id: {id}" + (", as no column names the image" if id == ROW_NUMBER else ""),
+        f"unit: {unit}, which repeats" if unit else "unit: none; each row is its own",
+        *(f"{name}: bands {', '.join(_band_names(bounds))}" for name, bounds in bands.items()),
+    )
+    return Guess(
+        cells,
+        {"id": id, **({"rules": rules} if rules else {})},
+        {"target": target, "groups": [*compared, *pairs]} | ({"unit": unit} if unit else {}),
+        (*predictions,),
+        tuple(filter(None, notes)),
+    )
+
+
+def audit(
+    table: Any,
+    *,
+    target: str,
+    pred: str | Sequence[str],
+    groups: str | Sequence[str],
+    id: str | None = None,  # noqa: A002 - the name of the key
+    unit: str | None = None,
+) -> AuditResult:
+    """Audit the predictions in a table, as `equipoise quick` does.
+
+    Parameters
+    ----------
+    table : path or data frame
+        One row per image: its label, predictions and groups.
+    target : str
+        Column of labels.
+    pred, groups : str or sequence of str
+        Columns of predicted labels, a model each; columns of group attributes.
+    id, unit : str, optional
+        Columns that name the image, and what repeats; guessed from names and values.
+
+    Returns
+    -------
+    AuditResult
+        Its manifest has the config. `equipoise.report.write` writes a report.
+
+    Raises
+    ------
+    EquipoiseError
+        When the table can't be read or audited.
+    """
+    predictions = [pred] if isinstance(pred, str) else [*pred]
+    names = [groups] if isinstance(groups, str) else [*groups]
+    guess = guess_config(
+        table, target=target, predictions=predictions, groups=names, id=id, unit=unit
+    )
+    return run(parse_config(guess.config(table)))
+
+
+def _encoding(table: Any) -> str:
+    """Return the encoding of a text file: UTF-8 where it can be, else what Excel writes."""
+    if not isinstance(table, str | os.PathLike) or not Path(table).is_file():
+        return "utf-8"
+    if Path(table).suffix.lower() in (".parquet", ".pq"):
+        return "utf-8"
+    content = Path(table).read_bytes()
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    try:
+        content.decode("utf-8")
+    except UnicodeDecodeError:
+        return "cp1252"
+    return "utf-8"
+
+
+def _check_labels(predicted: pl.Series, target: pl.Series, file: str) -> None:
+    """Refuse a column of scores in place of labels."""
+    foreign = predicted.filter(~predicted.is_in(target.unique().drop_nulls())).unique()
+    if len(foreign) > _MOST_VALUES and foreign.cast(pl.Float64, strict=False).null_count() == 0:
+        raise DataError(
+            f"the column holds {len(foreign)} different numbers",
+            file=file,
+            column=predicted.name,
+            expected=f"labels such as {listed(sorted(target.unique().drop_nulls()), 3)}",
+            fix="write the label at your threshold to a column, and name that",
+        )
+
+
+def _bounds(column: pl.Series) -> list[int]:
+    """Return where the bands of a column of many numbers begin; none for other columns."""
+    numbers = column.cast(pl.Float64, strict=False)
+    if column.n_unique() <= _MOST_VALUES or numbers.null_count() > column.null_count():
+        return []
+    if "age" in column.name.lower():
+        return [*_AGES]
+    quartiles = (numbers.quantile(share, "nearest") for share in (0.25, 0.5, 0.75))
+    return sorted({int(value) for value in quartiles if value is not None and value >= 1})
+
+
+def _band_names(bounds: Sequence[int]) -> list[str]:
+    """Return names that sort as the bands do, such as 00–17, 18–29 and 30+."""
+    width = len(str(bounds[-1]))
+    starts = [f"{start:0{width}d}" for start in (0, *bounds)]
+    ends = [f"–{end - 1:0{width}d}" for end in bounds]
+    return [start + end for start, end in zip(starts, [*ends, "+"], strict=True)]
+
+
+def _unique(column: pl.Series) -> bool:
+    return column.null_count() == 0 and column.n_unique() == len(column)
+
+
+def _repeats(column: pl.Series) -> bool:
+    return 1 < column.drop_nulls().n_unique() < len(column)

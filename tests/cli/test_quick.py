@@ -1,0 +1,102 @@
+"""`equipoise quick` and `equipoise.audit`: a report from one table, whatever its shape."""
+
+import numpy as np
+import polars as pl
+import pytest
+import yaml
+
+import equipoise
+
+ROWS = 600
+
+
+def table(**more):
+    rng = np.random.default_rng(0)
+    sex, label = rng.choice(["female", "male"], ROWS), rng.choice(["0", "1"], ROWS)
+    wrong = rng.random(ROWS) < np.where(sex == "female", 0.35, 0.05)
+    pred = np.where(wrong, np.where(label == "0", "1", "0"), label)
+    return pl.DataFrame({"sex": sex, "label": label, "pred": pred}).with_columns(**more)
+
+
+def words(column):
+    return pl.col(column).replace_strict({"0": "no", "1": "yes"})
+
+
+IDS = pl.Series([f"{n}.jpg" for n in range(ROWS)])
+AGES = pl.Series(np.random.default_rng(1).integers(5, 90, ROWS))
+SHAPES = {
+    "plain": table().write_csv().encode(),
+    "semicolons": table().write_csv(separator=";").encode(),
+    "Excel": table(city=pl.lit("Köln")).write_csv(separator=";").encode("cp1252"),
+    "Excel, Unicode text": table().write_csv(separator="\t").encode("utf-16"),
+    "byte order mark": table().write_csv(include_bom=True).encode(),
+    "ids": table(image_id=IDS).write_csv().encode(),
+    "text labels": table(label=words("label"), pred=words("pred")).write_csv().encode(),
+    "missing groups": table(
+        sex=pl.when(pl.int_range(pl.len()) % 20 == 0).then(None).otherwise("sex")
+    ).write_csv(null_value="N/A").encode(),
+    "persons": table(person=pl.int_range(pl.len()) // 3).write_csv().encode(),
+    "ages": table(age=AGES).write_csv().encode(),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_table_of_any_shape_gives_a_report_and_its_config(command, tmp_path, monkeypatch, shape):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.csv").write_bytes(SHAPES[shape])
+    groups = "sex,age" if shape == "ages" else "sex"
+    given = ("quick", "t.csv", "--target", "label", "--pred", "pred", "--groups", groups)
+    code, out, _ = command(*given)
+    assert code == 0
+    found = equipoise.load("runs/t")
+    worst = {one.metric: one for one in found.findings if one.groups == "sex"}
+    assert worst["worst_group_accuracy"].verdict == "disparity"
+    assert worst["worst_group_accuracy"].value == pytest.approx(0.65, abs=0.06)
+    text = (tmp_path / "runs" / "t" / "config.yaml").read_text("utf-8")
+    assert text in out
+    # The config that the run holds gives the same.
+    assert command("audit", "runs/t/config.yaml", "--out", "again")[0] == 0
+    assert repr(equipoise.load("again").findings) == repr(found.findings)
+    config = yaml.safe_load(text)
+    images = config["data"].get("images", config["data"])
+    assert images["id"] == ("image_id" if shape == "ids" else "row number")
+    assert config["data"].get("unit") == ("person" if shape == "persons" else None)
+    assert images.get("missing", [""]) == (["", "N/A"] if shape == "missing groups" else [""])
+    if shape == "ages":
+        bands = {part.group for part in worst_of(found, "age band").by_group}
+        assert bands == {"00–17", "18–29", "30–44", "45–59", "60+"}
+
+
+def worst_of(found, groups):
+    return next(
+        one
+        for one in found.findings
+        if (one.metric, one.groups) == ("worst_group_accuracy", groups)
+    )
+
+
+@pytest.mark.parametrize(
+    ("columns", "named"),
+    [
+        (("--target", "lable", "--pred", "pred", "--groups", "sex"), "lable"),
+        (("--target", "label", "--pred", "score", "--groups", "sex"), "score"),
+    ],
+)
+def test_a_wrong_column_is_one_message(command, tmp_path, monkeypatch, columns, named):
+    monkeypatch.chdir(tmp_path)
+    scores = pl.Series(np.linspace(0, 1, ROWS))
+    (tmp_path / "t.csv").write_bytes(table(score=scores).write_csv().encode())
+    code, out, err = command("quick", "t.csv", *columns)
+    assert (code, out) == (2, "")
+    assert f"t.csv, column '{named}'" in err
+    assert not (tmp_path / "runs").exists()
+
+
+def test_python_gives_what_the_command_gives(command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    data = table(image_id=IDS)
+    data.write_csv("t.csv")
+    options = ("--target", "label", "--pred", "pred", "--groups", "sex")
+    assert command("quick", "t.csv", *options)[0] == 0
+    result = equipoise.audit(data.to_pandas(), target="label", pred="pred", groups="sex")
+    assert repr(result.findings) == repr(equipoise.load("runs/t").findings)
