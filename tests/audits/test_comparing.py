@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -109,8 +110,26 @@ def test_only_common_and_answered_rows_are_compared():
     assert found.n == 480
     right = {name: share_right(same, name) for name in ("poor", "good")}
     assert found.value == pytest.approx(right["good"] - right["poor"], abs=1e-12)
-    assert "run a: 120 of 600 labelled images" in result.manifest.notes[1]
+    assert "480 of 600 labelled images" in result.manifest.notes[1]
     assert sum(row["n"] for row in result.tables["group_sizes"].to_pylist()) == 480
+
+
+def test_a_pair_is_compared_on_what_both_answered_whatever_others_did():
+    answer = pl.when(pl.int_range(600) % 2 == 0).then(pl.lit("")).otherwise("skewed")
+    frame = images().with_columns(skewed=answer)
+    result = compare(run(frame, "poor", "good", "skewed"))
+    own = [one for one in result.findings if one.model == "good − poor"]
+    for one, alone in zip(own, usual().findings, strict=True):
+        assert repr(replace(one, q_value=0, verdict=0, reason="")) == repr(
+            replace(alone, q_value=0, verdict=0, reason="")
+        )
+    (silent,) = (
+        one for one in result.findings
+        if (one.metric, one.groups, one.model) == ("unanswered_rate", "", "skewed − good")
+    )  # fmt: skip
+    assert (silent.value, silent.n, silent.verdict) == (0.5, 600, Verdict.DISPARITY)
+    apart = [one for one in result.findings if one.metric == "cramers_v" and one not in own]
+    assert {one.n for one in apart} == {300}
 
 
 def test_what_cannot_be_compared_is_refused():
@@ -126,7 +145,7 @@ def test_what_cannot_be_compared_is_refused():
         ((run(frame, "poor"), run(frame.with_columns(kind=kinds), "good")), "i0007"),
         ((run(frame, "poor"),), "one model only"),
         ((run(frame, "poor"), run(strangers, "good")), "no image in common"),
-        ((run(halves, "poor", "good"),), "answer of every model"),
+        ((run(halves, "poor", "good"),), "answers of two models"),
     ):
         with pytest.raises(DataError) as raised:
             compare(*runs)

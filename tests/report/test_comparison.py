@@ -10,7 +10,7 @@ import pytest
 
 from equipoise.core import Verdict
 from equipoise.report import render
-from equipoise.report.words import leading, oriented, pair_of, ranked, sentence
+from equipoise.report.words import compared, leading, oriented, pair_of, ranked, sentence
 from report.synthetic import (
     COMPARED,
     NAN,
@@ -39,7 +39,7 @@ def visible_words(text):
         ("accuracy", "", ["facellm 88.3", "deepface 68.5", "19.8 points [17.8, 21.8]"]),
         ("demographic_parity", "", ["0.448", "0.451", "[−0.057, 0.063]", "cannot tell"]),
         ("cramers_v", "Male", ["“Male”", "0.250 [0.190, 0.310]: worse for facellm."]),
-        ("effect_size_mean", "", ["deepface 0.202", "too close to matter"]),
+        ("effect_size_mean", "", ["deepface 0.202", "(n = ", "too close to matter (under 0."]),
         ("skewsize", "", ["no difference can be given", "2 classes can be estimated"]),
     ],
 )
@@ -56,6 +56,12 @@ def test_the_sets_of_groups_where_models_are_farthest_apart_lead():
         ("accuracy", ""), ("worst_group_accuracy", "race × gender"),
     }  # fmt: skip
     assert leading(faces().findings) == []
+
+
+def test_real_differences_come_first_and_what_is_not_tested_once():
+    few = replace(FOUND["accuracy", ""], unit="subject", verdict=Verdict.NONE, reason="few")
+    texts = compared([few, replace(few, model="b − c"), FOUND["worst_group_accuracy", ""]])
+    assert [text.startswith("Worst-group") for text in texts] == [True, False]
 
 
 def test_differences_rank_by_their_size_whatever_their_sign():
@@ -82,7 +88,7 @@ def test_page_says_what_was_compared():
     text = visible_words(page())
     assert "<title>Comparison of deepface and facellm</title>" in page()
     lead = text[: text.index("Findings", 200)]
-    order = ["Accuracy: facellm 88.3", "Worst-group accuracy over", "Metrics disagree: accuracy"]
+    order = ["Worst-group accuracy over", "Accuracy (n = ", "Metrics disagree: accuracy"]
     places = [lead.index(start) for start in order]
     assert places == sorted(places)
 

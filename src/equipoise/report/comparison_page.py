@@ -29,6 +29,7 @@ from equipoise.report.text import VERDICT_TITLES, title, verdict_title
 from equipoise.report.words import (
     Pair,
     changed,
+    compared,
     figures,
     is_comparison,
     leading,
@@ -36,7 +37,6 @@ from equipoise.report.words import (
     oriented,
     pair_of,
     ranked,
-    sentence,
 )
 
 LEAVES, MOST_CHARTS, MOST_STATEMENTS = 12, 12, 8
@@ -147,7 +147,7 @@ def changes(result: AuditResult) -> Section | None:
 def summary(result: AuditResult) -> Summary:
     """Say which model is better in what leads, and which metrics disagree."""
     leads = leading(result.findings)
-    texts = [sentence(one) for one in leads] + changed(result)
+    texts = compared(leads) + changed(result)
     texts += [f"Metrics disagree: {row['sentence']}" for row in rows(result, "disagreements")]
     first = [one for one in leads if one.model == leads[0].model and not math.isnan(one.value)]
     chart = differences_chart(first, name=first[0].model) if first else None

@@ -14,7 +14,7 @@ from equipoise.core.estimate import Harm
 from equipoise.core.wording import shortened
 from equipoise.metrics.spec import MetricSpec, band_of, spec_of
 from equipoise.report.blocks import panels, rows
-from equipoise.report.text import interval, number, p_value, percent, plural, title
+from equipoise.report.text import count, interval, listed, number, p_value, percent, plural, title
 
 _LARGEST_LOG = 700.0
 
@@ -316,7 +316,8 @@ def pair_sentence(finding: Finding, pair: Pair) -> str:
     if pair.worse == pair.first:
         values.reverse()
     both = ", ".join(f"{model} {value}" for value, model in values)
-    start = f"{title(finding.metric)}{subject}{over}{version}: {both}"
+    many = plural(finding.n, "subject") if over_subjects(finding) else f"n = {count(finding.n)}"
+    start = f"{title(finding.metric)}{subject}{over}{version} ({many}): {both}"
     if math.isnan(finding.value):
         return f"{start}; no difference can be given ({finding.reason})."
     apart, scale = abs(finding.value), 100 if share else 1
@@ -324,16 +325,18 @@ def pair_sentence(finding: Finding, pair: Pair) -> str:
     turned = (-high, -low) if finding.value < 0 else (low, high)
     size = f"{number(100 * apart, 1)} points" if share else number(apart)
     ends = "" if math.isnan(low) else f" {interval(*turned, digits=1 if share else 3)}"
-    return f"{start}, a difference of {size}{ends}{_end(finding, pair)}."
+    enough = f"{number(100 * finding.threshold, 1)} points" if share else number(finding.threshold)
+    close = f"too close to matter (under {enough})"
+    return f"{start}, a difference of {size}{ends}{_end(finding, pair, close)}."
 
 
-def _end(finding: Finding, pair: Pair) -> str:
+def _end(finding: Finding, pair: Pair, close: str) -> str:
     if finding.verdict == Verdict.NONE:
         return f"; no verdict: {finding.reason or 'described, not tested'}"
     if finding.verdict == Verdict.BELOW_THRESHOLD:
-        return "; too close to matter"
+        return f"; {close}"
     if finding.verdict == Verdict.DETECTED:
-        return f": worse for {pair.worse}, and perhaps too close to matter"
+        return f": worse for {pair.worse}, and perhaps {close}"
     if finding.verdict == Verdict.INCONCLUSIVE:
         return "; these data cannot tell which is worse"
     return f": worse for {pair.worse}"
@@ -363,6 +366,18 @@ def changed(result: AuditResult) -> list[str]:
             f"{many['stayed']} stayed; {many['came']} came."
         )
     return texts
+
+
+def compared(findings: Sequence[Finding]) -> list[str]:
+    """Say what is compared, real differences first, and once of each reason what is not."""
+    texts: dict[str, None] = {}
+    for one in (every := ranked(findings)):
+        text = sentence(one)
+        if over_subjects(one) and one.verdict is Verdict.NONE:
+            alike = [other.model for other in every if other.reason == one.reason]
+            text = f"Nothing is tested for {listed([*dict.fromkeys(alike)])}: {one.reason}."
+        texts[text] = None
+    return [*texts]
 
 
 def leading(findings: Sequence[Finding]) -> list[Finding]:

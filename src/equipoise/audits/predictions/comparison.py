@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import partial, reduce
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 from time import perf_counter
@@ -22,18 +22,19 @@ from equipoise.audits.engines.labels import groups_of, once, one_group, take, wi
 from equipoise.audits.findings import Place, UncorrectedFinding, conclude, manifest_of
 from equipoise.audits.kinds import Progress, with_progress
 from equipoise.audits.predictions.tables import measures_of
-from equipoise.core.arrays import Floats, Integers
+from equipoise.core.arrays import Floats
 from equipoise.core.errors import DataError
 from equipoise.core.finding import Family, Finding, Verdict
 from equipoise.core.parts import Part
 from equipoise.core.result import AuditResult, Manifest
 from equipoise.data import Coded
-from equipoise.metrics.counts import Counts
+from equipoise.metrics.building import gaps
+from equipoise.metrics.counts import Counts, Null
 from equipoise.metrics.counts.accuracy import Accuracy
 from equipoise.metrics.counts.chi_square import Layout
 from equipoise.metrics.counts.effect_sizes import NO_TEST, EffectTables, SkewSize
 from equipoise.metrics.counts.paired import Joint, Pair, Seen, join
-from equipoise.metrics.counts.rates import EqualizedOdds, RateGaps, Rates
+from equipoise.metrics.counts.rates import SELECTION_RATE, Cells, EqualizedOdds, RateGaps, Rates
 from equipoise.metrics.measure import Measure
 from equipoise.metrics.spec import spec_of
 from equipoise.metrics.table_metric import TableMetric
@@ -51,8 +52,11 @@ Numbers = dict[str, Floats]
 """A measure's numbers by subject, shape (tables,); "" is the whole."""
 
 DESCRIBED = "skewsize"
+_UNANSWERED = "unanswered"
 
 
+Compared = tuple[str, Joint, Sequence[Measure]]
+"""Counts of some models by groups, whose name it has, and what is measured."""
 Contrast = tuple[UncorrectedFinding, Hashable]
 """The difference of two models, and what it was read from: equal ones are equal comparisons."""
 
@@ -60,9 +64,10 @@ Contrast = tuple[UncorrectedFinding, Hashable]
 def compare(runs: Runs, *, progress: Progress | None = None) -> AuditResult:
     """Compare the models of one run, or of several runs about the same images.
 
-    Only images that every model answered are compared, so that each difference is paired:
-    intervals resample rows (or units) for all models at once, tests exchange two models' answers
-    on a row. Groups, metrics, seed and thresholds are those of the first run. As in an audit, what
+    Each pair is compared on the images that both models answered, so that each difference is
+    paired: intervals resample rows (or units) for both at once, tests exchange their answers on a
+    row. How often they answer is compared, too. Models are ranked on the images that all
+    answered. Groups, metrics, seed and thresholds are those of the first run. As in an audit, what
     the groups' base rates decide or another finding says already is shown without a verdict.
 
     Parameters
@@ -81,97 +86,128 @@ def compare(runs: Runs, *, progress: Progress | None = None) -> AuditResult:
     Raises
     ------
     DataError
-        When runs have no image in common or label one differently, there is one model only, or
-        no image has an answer of every model.
+        When runs have no image in common with the first or label one differently, there is one
+        model only, or no image has answers of two models.
     """
     started = perf_counter()
     config, data = next(iter(runs.values()))
-    rows, labels = _common(runs)
-    joints = [*_joints(config, data, rows, labels)]
+    models = _models(runs)
+    joints: list[Compared] = []
+    of_labels: list[Compared] = []
+    sets: dict[int, list[str]] = {}
+    for names in [[*pair] for pair in combinations(models, 2)] + [[*models]] * (len(models) > 2):
+        known = {name: models[name] for name in names}
+        of_labels = [*_joints(config, data, {name: one for name, (one, _) in known.items()})]
+        n = max((round(one.counts.table.sum()) for _, one, _ in of_labels), default=0)
+        sets.setdefault(n, []).append(" and ".join(names) if len(names) == 2 else "the ranking")
+        joints += of_labels
+        if config.metrics.unanswered_rate is not None:
+            states = {name: one for name, (_, one) in known.items()}
+            joints += _joints(config, data, states, answers=False)
+    if not any(sets):
+        raise DataError(
+            f"no image has a label and answers of two models: {', '.join(models)}",
+            expected="models that answered the same images",
+            fix="leave out the model whose answers are missing, or audit it on the same images",
+        )
     contrasts: list[Contrast] = []
     ranking: list[Row] = []
     for name, joint, measures in with_progress(joints, progress, "comparing"):
         some, order = _compared(name, joint, measures, config)
         contrasts += some
-        ranking += order
+        ranking += order if len(joint.models) == len(models) else []
     findings = conclude(once(contrasts), config.testing)
-    manifest = _manifest(runs, len(rows), perf_counter() - started)
+    manifest = _manifest(runs, sets, perf_counter() - started)
     sizes = (
-        row for name, one, _ in joints if name for row in group_sizes.sizes_of(one.counts.groups)
-    )
+        row for name, one, measures in of_labels if name
+        for row in group_sizes.sizes_of(one.counts.groups)
+    )  # fmt: skip
     tables = {**_tables(findings, ranking), "group_sizes": group_sizes.table(sizes)}
     return AuditResult(findings, manifest, tables)
 
 
-def _common(runs: Runs) -> tuple[Integers, dict[str, Coded]]:
-    """Line up the models of runs by image.
+def _models(runs: Runs) -> dict[str, tuple[Coded, Coded]]:
+    """Return each model's best predictions of the first run's images, and whether it gave any.
 
-    Returns
-    -------
-    rows : ndarray of int
-        Rows of the first run with the images that every model of all runs answered.
-    labels : dict of str to Coded
-        Best predictions of each model on those rows.
+    -1 where its run lacks the image or its label, or the model has no output.
     """
     (first, (_, data)), *others = runs.items()
-    ids = {name: run[1].ids.astype(str) for name, run in runs.items()}
-    shared = reduce(np.intersect1d, ids.values())
-    if not len(shared):
-        raise DataError(
-            f"runs {', '.join(runs)} have no image in common",
-            expected="runs about the same images",
-            fix="audit the models on the same table of labels",
-        )
-    rows = {}
-    for name, known in ids.items():
-        order = np.argsort(known)
-        rows[name] = order[np.searchsorted(known, shared, sorter=order)]
+    ids = data.ids.astype(str)
+    rows = {first: np.where(data.coded_target.codes >= 0, np.arange(len(ids)), -1)}
     for name, (_, other) in others:
-        ours, theirs = data.target[rows[first]], other.target[rows[name]]
-        differ = np.flatnonzero(ours != theirs)
+        place = {id_: row for row, id_ in enumerate(other.ids.astype(str).tolist())}
+        rows[name] = np.array([place.get(id_, -1) for id_ in ids.tolist()])
+        shared = rows[name] >= 0
+        if not shared.any():
+            raise DataError(
+                f"runs {first} and {name} have no image in common",
+                expected="runs about the same images",
+                fix="audit the models on the same table of labels",
+            )
+        ours, theirs = data.target, other.target[rows[name]]
+        differ = np.flatnonzero(shared & (ours != theirs))
         if len(differ):
             at = differ[0]
             raise DataError(
                 f"runs {first} and {name} label images differently ({len(differ)}), first "
-                f"{data.ids[rows[first][at]]!r}: {ours[at]!r} and {theirs[at]!r}",
+                f"{data.ids[at]!r}: {ours[at]!r} and {theirs[at]!r}",
                 expected="the same label for the same image",
                 fix="audit both models against the same labels and class mapping",
             )
-    labels = dict(_labels(runs, rows))
-    if len(labels) < 2:
-        raise one_model_only(labels)
-    codes = [data.coded_target.codes[rows[first]], *(one.codes for one in labels.values())]
-    answered = np.all([one >= 0 for one in codes], axis=0)
-    if not answered.any():
-        raise DataError(
-            f"no image has a label and an answer of every model: {', '.join(labels)}",
-            expected="models that answered the same images",
-            fix="leave out the model whose answers are missing, or audit it on the same images",
-        )
-    return rows[first][answered], {name: take(one, answered) for name, one in labels.items()}
+        rows[name] = np.where(rows[first] >= 0, rows[name], -1)
+    models = {}
+    names = model_names({run: data.models for run, (_, data) in runs.items()})
+    for (run, model), name in names.items():
+        own = runs[run][1].models[model]
+        missing = (rows[run] < 0) | (own.state[rows[run]] == "unmatched")
+        answered = np.where(missing, -1, own.state[rows[run]] == "answered").astype(np.int32)
+        for version, labels in own.judged.items():
+            full = name if len(own.judged) == 1 else f"{name} ({version})"
+            codes = np.where(missing, -1, labels.coded.codes[rows[run]])
+            of_labels = Coded(codes.astype(np.int32), labels.coded.vocabulary)
+            models[full] = of_labels, Coded(answered, (_UNANSWERED, "answered"))
+    if len(models) < 2:
+        raise one_model_only(models)
+    return models
 
 
 def _joints(
-    config: Config, data: PredictionData, rows: Integers, labels: Mapping[str, Coded]
-) -> Iterator[tuple[str, Joint, Sequence[Measure]]]:
-    """Yield counts and measures without groups, then for each choice of groups."""
-    unit = data.coded_unit
-    units = None if unit is None else take(unit, rows)
-    count = partial(join, take(data.coded_target, rows), labels, units=units)
-    if config.metrics.accuracy is not None:
-        yield "", count(groups=one_group(len(rows))), (Accuracy("accuracy", None),)
+    config: Config, data: PredictionData, labels: Mapping[str, Coded], *, answers: bool = True
+) -> Iterator[Compared]:
+    """Yield counts and measures without groups, then for each choice of groups.
+
+    Of the rows that all models have labels of; without `answers`, these are whether they gave any.
+    """
+    rows = np.flatnonzero(np.all([one.codes >= 0 for one in labels.values()], axis=0))
+    kept, unit = {name: take(one, rows) for name, one in labels.items()}, data.coded_unit
+    truth = take(data.coded_target, rows)
+    if not answers:
+        truth = Coded(np.zeros_like(rows), (_UNANSWERED,))
+    if not len(rows) or not (answers or any((one.codes == 0).any() for one in kept.values())):
+        return
+    count = partial(join, truth, kept, units=None if unit is None else take(unit, rows))
+    if not answers or config.metrics.accuracy is not None:
+        whole = Accuracy("accuracy", None) if answers else Unanswered()
+        yield "", count(groups=one_group(len(rows))), (whole,)
     for groups in groups_of(config.data, data):
         joint = count(groups=groups.take(rows))
-        yield groups.name, joint, [*_measures(config, joint.counts)]
+        measures = _measures(config, joint.counts) if answers else (Unanswered(),)
+        yield groups.name, joint, [*measures]
 
 
-def _labels(runs: Runs, rows: Mapping[str, Integers]) -> Iterator[tuple[str, Coded]]:
-    names = model_names({run: data.models for run, (_, data) in runs.items()})
-    for (run, model), name in names.items():
-        versions = runs[run][1].models[model].judged
-        for version, labels in versions.items():
-            full = name if len(versions) == 1 else f"{name} ({version})"
-            yield full, take(labels.coded, rows[run])
+@dataclass(frozen=True)
+class Unanswered(Measure):
+    """The share of rows without an answer; of several groups, the gap between them."""
+
+    null: Null | None = None
+    name = "unanswered_rate"
+
+    def __call__(self, counts: Counts, tables: Floats) -> Floats:
+        """Return the number of each table, (r, 1)."""
+        place = counts.classes.index(_UNANSWERED)
+        shares = SELECTION_RATE.shares(Cells.of(counts, tables))[:, place]
+        found = shares[:, 0] if len(counts.groups) == 1 else gaps(shares, counts.groups.usable)
+        return np.asarray(found[:, None])
 
 
 def _measures(config: Config, counts: Counts) -> Iterator[Measure]:
@@ -193,7 +229,7 @@ def _metric(one: Measure, subject: str) -> str:
 
 def _subjects(one: Measure, counts: Counts) -> tuple[str, ...]:
     """Return what a measure's numbers are about, in their order: the whole (""), then classes."""
-    if isinstance(one, Accuracy | SkewSize):
+    if isinstance(one, Accuracy | SkewSize | Unanswered):
         return ("",)
     if isinstance(one, EffectTables):
         subjects = Layout.of(counts, one.formulation).subject
@@ -252,24 +288,21 @@ def _about(numbers: Numbers, subject: str) -> Floats:
 def _compared(
     name: str, joint: Joint, measures: Sequence[Measure], config: Config
 ) -> tuple[list[Contrast], list[Row]]:
-    """Measure all models and pairs of models; replicates are drawn once for all models."""
+    """Measure all models, and the difference of two; replicates are drawn once for all."""
     options, sampler = config.resampling, joint.counts.sampler
     resampled = options.method != "none"
     views = [joint.alone(model) for model in range(len(joint.models))]
     blocks = sampler.bootstrap(options.replicates, options.seed) if resampled else ()
     observed = _measure(measures, views, [joint.counts.table[None]])
     boot = _measure(measures, views, blocks)
-    contrasts: list[list[Contrast]] = [[] for _ in measures]
-    for models in combinations(range(len(views)), 2):
-        pair = joint.pair(*models)
+    contrasts: list[Contrast] = []
+    if len(views) == 2:
+        pair = joint.pair(0, 1)
         swaps = pair.swapped(options.replicates, options.seed) if resampled else ()
         null = _measure(measures, pair.views, swaps)
         for place, one in enumerate(measures):
-            numbers = [
-                (some[first][place], some[second][place])
-                for some, first, second in ((observed, *models), (boot, *models), (null, 0, 1))
-            ]
-            contrasts[place] += _contrasts(name, joint, one, models, pair, numbers, config)
+            numbers = [(some[0][place], some[1][place]) for some in (observed, boot, null)]
+            contrasts += _contrasts(name, joint, one, pair, numbers, config)
     ranking = [
         row
         for place, one in enumerate(measures)
@@ -279,14 +312,13 @@ def _compared(
             np.stack([some[place][""] for some in boot], axis=1),
         )
     ]  # fmt: skip
-    return [contrast for some in contrasts for contrast in some], ranking
+    return contrasts, ranking
 
 
 def _contrasts(
     name: str,
     joint: Joint,
     one: Measure,
-    models: tuple[int, int],
     pair: Pair,
     numbers: Sequence[tuple[Numbers, Numbers]],
     config: Config,
@@ -297,7 +329,7 @@ def _contrasts(
     """
     seen = np.union1d(pair.counts.truth, pair.counts.prediction)
     classes = tuple(pair.counts.classes[place] for place in seen)
-    names = joint.models[models[0]], joint.models[models[1]]
+    names = joint.models[0], joint.models[1]
     determined, behind = joint.counts.determines_target, _behind(joint, one)
     for subject in ("", *classes):
         (before, after), boot, null = ([_about(n, subject) for n in both] for both in numbers)
@@ -350,15 +382,16 @@ def _draft(
     return difference(part, pair, place, family=family, unit=unit, method=method, null=text)
 
 
-def _manifest(runs: Runs, used: int, seconds: float) -> Manifest:
+def _manifest(runs: Runs, sets: Mapping[int, Sequence[str]], seconds: float) -> Manifest:
     """Describe the comparison: settings of the first run, inputs of all."""
     first, (config, data) = next(iter(runs.items()))
-    notes = [f"Compared on the {used} images that have a label and an answer of every model."]
+    notes = ["Each pair of models is compared on the images that both answered."]
+    notes += [
+        f"{', '.join(models)}: {n} of {len(data.ids)} labelled images have answers of all."
+        if n else f"{', '.join(models)}: no image has answers of all, so nothing is compared."
+        for n, models in sets.items()
+    ]  # fmt: skip
     inputs, counts = data.inputs, data.counts
-    for run, (_, own) in runs.items():
-        if left := len(own.ids) - used:
-            of = f"run {run}: " if len(runs) > 1 else ""
-            notes.append(f"{of}{left} of {len(own.ids)} labelled images are not compared.")
     if len(runs) > 1:
         notes.append(f"Groups, metrics, thresholds and seed are those of run {first}.")
         inputs = prefixed({run: own.inputs for run, (_, own) in runs.items()})
