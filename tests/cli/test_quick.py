@@ -62,6 +62,10 @@ def test_a_table_of_any_shape_gives_a_report_and_its_config(command, tmp_path, m
     assert images["id"] == ("image_id" if shape == "ids" else "row number")
     assert config["data"].get("unit") == ("person" if shape == "persons" else None)
     assert images.get("missing", [""]) == (["", "N/A"] if shape == "missing groups" else [""])
+    assert config["data"]["positive"] == ("yes" if shape == "text labels" else "1")
+    assert {one.subject for one in found.findings if one.metric == "demographic_parity"} == {
+        "", config["data"]["positive"],
+    }  # fmt: skip
     if shape == "ages":
         bands = {part.group for part in worst_of(found, "age band").by_group}
         assert bands == {"00–17", "18–29", "30–44", "45–59", "60+"}
@@ -90,6 +94,15 @@ def test_a_wrong_column_is_one_message(command, tmp_path, monkeypatch, columns, 
     assert (code, out) == (2, "")
     assert f"t.csv, column '{named}'" in err
     assert not (tmp_path / "runs").exists()
+
+
+def test_two_classes_without_a_positive_one_are_both_reported():
+    data = table(label=pl.col("label").replace_strict({"0": "cat", "1": "dog"}))
+    data = data.with_columns(pred=pl.col("label"))
+    result = equipoise.audit(data, target="label", pred="pred", groups="sex")
+    assert {one.subject for one in result.findings} >= {"cat", "dog"}
+    with pytest.raises(equipoise.core.ConfigError, match="positive"):
+        equipoise.audit(data, target="label", pred="pred", groups="sex", positive="horse")
 
 
 def test_python_gives_what_the_command_gives(command, tmp_path, monkeypatch):

@@ -27,6 +27,8 @@ _UNIT = re.compile(
     r"(person|people|subject|patient|participant|identity|user|family|video|scene)([_ .-]?id)?",
     re.IGNORECASE,
 )
+_YES = {"1", "true", "t", "yes", "y", "positive", "pos", "present"}
+_BOTH = 2
 _MOST_VALUES = 12
 _AGES = (18, 30, 45, 60)
 
@@ -74,6 +76,7 @@ def guess_config(
     target: str,
     predictions: Sequence[str],
     groups: Sequence[str],
+    positive: str | None = None,
     id: str | None = None,  # noqa: A002 - the name of the key
     unit: str | None = None,
 ) -> Guess:
@@ -89,6 +92,9 @@ def guess_config(
         Columns of predicted labels, a model each.
     groups : sequence of str
         Columns of group attributes. Each is compared, and the intersections of each two.
+    positive : str, optional
+        Of two classes the one whose rates are reported; guessed where it is written as 1, true,
+        yes or positive and the other isn't, else both.
     id, unit : str, optional
         Columns that name the image, and what repeats; guessed from names and values.
 
@@ -98,28 +104,16 @@ def guess_config(
         When the table can't be read, lacks a column, or predictions are scores.
     """
     encoding = _encoding(table)
-    opened = open_table(table, role="data", encoding=encoding)
     named = [target, *predictions, *groups, *(name for name in (id, unit) if name)]
-    check_columns(opened.names, named, opened.name)
-    likely = [name for name in opened.names if _ID.fullmatch(name) or _UNIT.fullmatch(name)]
-    columns = tuple(dict.fromkeys([*named, *(n for n in likely if n not in opened.lists)]))
-    texts = read_table(table, texts=columns, role="data", encoding=encoding).texts
-    missing = sorted(
-        {
-            text
-            for name in named
-            for text in texts[name].unique().drop_nulls()
-            if looks_missing(text)
-        }
-    )
-    known = {name: column.set(column.is_in(["", *missing]), None) for name, column in texts.items()}
+    known, missing, file = _read(table, encoding, named)
     for name in predictions:
-        _check_labels(known[name], known[target], opened.name)
+        _check_labels(known[name], known[target], file)
     bands = {name: bounds for name in groups if (bounds := _bounds(known[name]))}
-    others = [name for name in likely if name not in {target, *predictions, *groups}]
+    others = [name for name in known if name not in {target, *predictions, *groups}]
     unique = (name for name in others if _ID.fullmatch(name) and _unique(known[name]))
     repeats = (name for name in others if _UNIT.fullmatch(name) and _repeats(known[name]))
     id, unit = id or next(unique, ROW_NUMBER), unit or next(repeats, None)  # noqa: A001
+    positive = positive or _positive(known[target])
     rules = [
         {"rule": "band_groups", "attribute": f"{name} band", "column": name, "bounds": bounds}
         | {"names": _band_names(bounds)}
@@ -129,9 +123,13 @@ def guess_config(
     cells |= {"encoding": encoding} if encoding != "utf-8" else {}
     compared = [f"{name} band" if name in bands else name for name in groups]
     pairs = [[*pair] for pair in combinations(compared, 2)]
+    optional = {
+        key: value for key, value in (("positive", positive), ("unit", unit)) if value is not None
+    }
     notes = (
         f"encoding: {encoding}" if encoding != "utf-8" else "",
         f"missing: {listed(missing)}" if missing else "",
+        f"positive: {positive or 'none; every class is reported'}",
         f"id: {id}" + (", as no column names the image" if id == ROW_NUMBER else ""),
         f"unit: {unit}, which repeats" if unit else "unit: none; each row is its own",
         *(f"{name}: bands {', '.join(_band_names(bounds))}" for name, bounds in bands.items()),
@@ -139,7 +137,7 @@ def guess_config(
     return Guess(
         cells,
         {"id": id, **({"rules": rules} if rules else {})},
-        {"target": target, "groups": [*compared, *pairs]} | ({"unit": unit} if unit else {}),
+        {"target": target, "groups": [*compared, *pairs], **optional},
         (*predictions,),
         tuple(filter(None, notes)),
     )
@@ -151,6 +149,7 @@ def audit(
     target: str,
     pred: str | Sequence[str],
     groups: str | Sequence[str],
+    positive: str | None = None,
     id: str | None = None,  # noqa: A002 - the name of the key
     unit: str | None = None,
 ) -> AuditResult:
@@ -164,6 +163,9 @@ def audit(
         Column of labels.
     pred, groups : str or sequence of str
         Columns of predicted labels, a model each; columns of group attributes.
+    positive : str, optional
+        Of two classes the one whose rates are reported; guessed where it is written as 1, true,
+        yes or positive and the other isn't, else both.
     id, unit : str, optional
         Columns that name the image, and what repeats; guessed from names and values.
 
@@ -180,9 +182,25 @@ def audit(
     predictions = [pred] if isinstance(pred, str) else [*pred]
     names = [groups] if isinstance(groups, str) else [*groups]
     guess = guess_config(
-        table, target=target, predictions=predictions, groups=names, id=id, unit=unit
-    )
+        table, target=target, predictions=predictions, groups=names, positive=positive, id=id,
+        unit=unit,
+    )  # fmt: skip
     return run(parse_config(guess.config(table)))
+
+
+def _read(
+    table: Any, encoding: str, named: Sequence[str]
+) -> tuple[dict[str, pl.Series], list[str], str]:
+    """Return named columns and those of ids and units, texts for missing values, and the file."""
+    opened = open_table(table, role="data", encoding=encoding)
+    check_columns(opened.names, named, opened.name)
+    likely = (name for name in opened.names if _ID.fullmatch(name) or _UNIT.fullmatch(name))
+    columns = dict.fromkeys([*named, *(name for name in likely if name not in opened.lists)])
+    texts = read_table(table, texts=columns, role="data", encoding=encoding).texts
+    cells = {text for name in named for text in texts[name].unique().drop_nulls()}
+    missing = sorted(filter(looks_missing, cells))
+    none = ["", *missing]
+    return {n: one.set(one.is_in(none), None) for n, one in texts.items()}, missing, opened.name
 
 
 def _encoding(table: Any) -> str:
@@ -212,6 +230,13 @@ def _check_labels(predicted: pl.Series, target: pl.Series, file: str) -> None:
             expected=f"labels such as {listed(sorted(target.unique().drop_nulls()), 3)}",
             fix="write the label at your threshold to a column, and name that",
         )
+
+
+def _positive(target: pl.Series) -> str | None:
+    """Return the positive one of two classes, where their names say which it is."""
+    classes = target.drop_nulls().unique().to_list()
+    likely = [name for name in classes if name.strip().casefold() in _YES]
+    return likely[0] if len(classes) == _BOTH and len(likely) == 1 else None
 
 
 def _bounds(column: pl.Series) -> list[int]:

@@ -251,10 +251,12 @@ def findings_of(
     seed: int,
     *,
     texts: Counts | None = None,
+    positive: str | None = None,
 ) -> tuple[list[UncorrectedFinding], dict[str, tuple[Part, ...]]]:
     """Measure counts; return the findings, and by metric the parts that tables show.
 
-    Effect sizes are of `texts`, where every label has a column of its own.
+    Effect sizes are of `texts`, where every label has a column of its own. Where a class is the
+    positive one, rates and gaps are of it alone.
     """
     every = texts or counts
     if every is counts:
@@ -266,21 +268,26 @@ def findings_of(
             *measure(counts, rates, resampling, seed),
             *measure(every, effects, resampling, seed),
         ]
-    findings = [finding for each in estimates for finding in _findings(each, place)]
+    findings = [finding for each in estimates for finding in _findings(each, place, positive)]
     return findings, {each.metric: each.parts for each in estimates if each.by is not None}
 
 
-def _findings(estimate: Estimate, place: Place) -> Iterator[UncorrectedFinding]:
+def _findings(
+    estimate: Estimate, place: Place, positive: str | None
+) -> Iterator[UncorrectedFinding]:
     """Yield the findings of an estimate: the whole, and its parts where it has several."""
+    every = () if positive is None or estimate.metric == "effect_sizes" else (positive, "")
+    own = [draft for draft in parts(estimate, place) if draft.finding.subject in every or not every]
     if estimate.metric in ("worst_group_accuracy", "accuracy_gap"):
         yield whole(estimate, place, Family.COMPOSITE, by_group=estimate.parts[0].by_group)
     elif estimate.metric == "rates":
-        yield from parts(estimate, place)
+        yield from own
     elif estimate.by is None or estimate.metric == "skewsize":
         tested = estimate.chance is not None
         yield whole(estimate, place, Family.COMPOSITE if tested else Family.DESCRIPTIVE)
     else:
-        worst = widest_part(estimate.parts)
+        two = every and len(estimate.parts) == 2
+        worst = widest_part([p for p in estimate.parts if p.subject in every or not two])
         yield whole(
             estimate,
             place,
@@ -290,7 +297,7 @@ def _findings(estimate: Estimate, place: Place) -> Iterator[UncorrectedFinding]:
             about=worst.subject,
             shows=worst.shows,
         )
-        yield from parts(estimate, place)
+        yield from own
 
 
 def state_gaps(

@@ -38,6 +38,7 @@ from equipoise.audits.predictions.config import Config
 from equipoise.audits.predictions.outputs import predict_labels
 from equipoise.audits.predictions.parity import beside_labels
 from equipoise.audits.predictions.tables import effect_sizes, measures_of
+from equipoise.core.errors import ConfigError
 from equipoise.core.finding import Family
 from equipoise.core.groups import Groups
 from equipoise.data import PredictionData, join_predictions, read_predictions
@@ -62,8 +63,8 @@ Row = dict[str, Any]
 # Seconds for one cell of a resampled table, all metrics together, and for a design whatever its
 # size: rough guides, from the example.
 _SECONDS_PER_CELL, _SECONDS_PER_DESIGN = 2e-7, 0.1
-# Classes that a note lists.
-_LISTED = 5
+# Classes that a note lists, and of a target with a positive class.
+_LISTED, _BOTH = 5, 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,6 +121,12 @@ class Predictions(Audit[Config, PredictionData, Design]):
             reading = section.reading(name, models.base, open_vocabulary=free, maps=maps)
             outputs[name] = read, reading
         truth = models.once("labels", lambda: read_labels(labels))
+        classes = truth.target.vocabulary
+        if data.positive is not None and (data.positive not in classes or len(classes) > _BOTH):
+            raise ConfigError(
+                f"data.positive: given {data.positive!r}; expected one of two classes, and "
+                f"{data.target} has {listed(classes, _LISTED)}"
+            )
         return join_predictions(truth, outputs, max_unmatched=data.max_unmatched)
 
     def groups(self, config: Config, data: PredictionData) -> list[Groups]:
@@ -154,8 +161,9 @@ class Predictions(Audit[Config, PredictionData, Design]):
             findings.append(whole(estimate, replace(place, groups=""), Family.DESCRIPTIVE))
         by_class = design.by_class
         tested, parts = findings_of(
-            by_class, [*measures_of(config, by_class)], place, resampling, seed, texts=counts
-        )
+            by_class, [*measures_of(config, by_class)], place, resampling, seed, texts=counts,
+            positive=config.data.positive,
+        )  # fmt: skip
         others = groups_of(config.data, data, design.rows)
         alike = next((one.name for one in others if design.splits_as(one)), "")
         folds: dict[str, Any] = {"determined": design.determined, "alike": alike}

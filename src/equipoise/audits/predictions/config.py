@@ -37,9 +37,12 @@ class DataConfig(LabelledImagesConfig):
     ----------
     target : str
         Column of the true class.
+    positive : str, optional
+        Of two classes the one whose rates and gaps are reported; both unless given.
     """
 
     target: Name
+    positive: Label | None = None
 
 
 class ModelConfig(LabelModelConfig):

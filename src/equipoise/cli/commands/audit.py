@@ -93,6 +93,7 @@ def _names(context: click.Context, option: click.Parameter, value: str) -> list[
     callback=_names,
     help="Columns of group attributes, with commas between. Numbers become bands.",
 )
+@click.option("--positive", metavar="CLASS", help="Of two classes the one to report.")
 @click.option("--id", metavar="COLUMN", help="Column that names the image.")
 @click.option("--unit", metavar="COLUMN", help="Column of what repeats, such as a person.")
 @out_option("runs/ and the name of TABLE")
