@@ -24,9 +24,9 @@ def rows_of(counts):
 def random_rows(seed):
     """Rows of a model that is right more often than not, whatever the group."""
     rng = np.random.default_rng(seed)
-    y_true = rng.integers(0, 3, 400)
-    y_pred = np.where(rng.random(400) < 0.6, y_true, rng.integers(0, 3, 400))
-    return y_true, y_pred, rng.integers(0, 4, 400)
+    y_true = rng.integers(0, 3, 1600)
+    y_pred = np.where(rng.random(1600) < 0.6, y_true, rng.integers(0, 3, 1600))
+    return y_true, y_pred, rng.integers(0, 4, 1600)
 
 
 def weights_of(counts, table):

@@ -52,7 +52,8 @@ def rearranged(null):
 @pytest.mark.parametrize("null", ["rows", "class"])
 @pytest.mark.parametrize("function", TESTED)
 def test_chance_is_that_of_all_permutations(function, null):
-    found = function(TRUTH, LABEL, GROUP, null=null, resampling=Permutation(40_000))
+    every = Groups.of(GROUP, min_size=1)
+    found = function(TRUTH, LABEL, every, null=null, resampling=Permutation(40_000))
     values = []
     for group in rearranged(null):
         shares = [(TRUTH == LABEL)[group == one].mean() for one in (0, 1)]
@@ -93,7 +94,7 @@ def test_small_groups_are_shown_and_left_out():
 
 
 def test_units_of_one_row_give_the_interval_of_rows():
-    rows = [1, 1, 0], [1, 0, 0], [0, 1, 1]
+    rows = [1, 1, 0], [1, 0, 0], Groups.of([0, 1, 1], min_size=1)
     for function in TESTED:
         one, other = function(*rows, units=["p", "q", "r"]), function(*rows)
         assert one.interval().low == other.interval().low

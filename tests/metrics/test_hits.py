@@ -5,6 +5,7 @@ import pytest
 from sklearn.metrics import top_k_accuracy_score
 
 from equipoise.core.errors import InputError
+from equipoise.core.groups import Groups
 from equipoise.metrics.counts.accuracy import hit_rate
 from equipoise.metrics.counts.rates import demographic_parity
 from equipoise.stats.intervals import wilson
@@ -12,7 +13,7 @@ from prediction_rows import part, random_rows
 
 TOP = [["cup", "bowl"], ["sofa", "chair"], ["bed", "cot"], ["pan", "pot"]]
 TRUTHS = [{"bowl", "plate"}, ["stool"], "bed", ("pot",)]
-GROUPS = ["a", "a", "b", "b"]
+GROUPS = Groups.of(["a", "a", "b", "b"], min_size=1)
 
 
 def test_any_true_class_among_the_top_is_a_hit():
@@ -36,7 +37,7 @@ def test_hit_rate_has_a_wilson_interval_and_only_its_gap_a_chance_level():
     y_true, y_pred, group = random_rows(1)
     found = hit_rate(y_true, y_pred, group, k=1)
     hits = (y_true == y_pred).sum()
-    assert found.interval().low == float(wilson(hits, 400)[0])
+    assert found.interval().low == float(wilson(hits, len(group))[0])
     assert (found.chance, found.p_value, found.harm) == (None, None, "lower")
     gap = part(found.by, "hit_rate_gap", "")
     assert gap["p_value"] > 0.01
@@ -53,7 +54,8 @@ def test_hit_rate_has_a_wilson_interval_and_only_its_gap_a_chance_level():
 def test_missing_truths_and_predictions_are_counted():
     truths = [{"a"}, set(), None, {"b"}, {"b"}]
     top = [["a", None], ["a", "b"], ["a", "b"], [None, ""], ["c", None]]
-    found = hit_rate(truths, top, ["g", "g", "g", "g", "h"], k=2, resampling=None)
+    groups = Groups.of([*"ggggh"], min_size=1)
+    found = hit_rate(truths, top, groups, k=2, resampling=None)
     assert found.excluded == {"missing true class": 2, "missing prediction": 1}
     assert found.value == 0.5
 

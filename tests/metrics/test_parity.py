@@ -70,15 +70,15 @@ def test_ends_of_odds_are_those_of_both_conditions(aggregate, together):
 
 
 def test_attribute_that_determines_the_class_has_no_odds():
-    y_true = np.repeat([0, 1], 20)
+    y_true = np.repeat([0, 1], 40)
     found = odds_of((y_true, np.roll(y_true, 3), y_true), resampling=FEW)
     assert np.isnan(found.value)
     assert found.p_value is None
     assert found.chance is None
     assert found.reason
     assert set(column(found.by, "reason")) == {
-        "fewer than two groups have rows of the class; "
-        "fewer than two groups have rows of other classes"
+        "fewer than two groups have at least 30 rows of the class; "
+        "fewer than two groups have at least 30 rows of other classes"
     }
 
 

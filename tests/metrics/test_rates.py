@@ -73,7 +73,7 @@ def test_agrees_with_scikit_learn_in_every_class_and_group(seed):
 
 def test_a_rate_without_positives_is_nan_with_a_note():
     y_true, y_pred = np.array([1, 0, 1, 0, 0, 0]), np.array([1, 0, 0, 1, 1, 0])
-    group = np.array(list("aabbcc"))
+    group = Groups.of([*"aabbcc"], min_size=1)
     found = part(rates(y_true, y_pred, group, resampling=None).by, "true_positive_rate", "1")
     ours = found["by_group"][2]
     assert np.isnan([ours["value"], ours["low"], ours["high"]]).all()

@@ -6,10 +6,15 @@ import numpy as np
 import pytest
 
 from equipoise.core import InputError
+from equipoise.core.groups import Groups
 from equipoise.metrics.values.rejections import rejection_gap
 from equipoise.stats.resampling import Bootstrap, Permutation
 
 QUICK = Bootstrap(replicates=200, permutations=200)
+
+
+def few(groups):
+    return Groups.of([*groups], min_size=1)
 
 
 def sets(seed, rates, *, many=60):
@@ -26,11 +31,11 @@ def sets(seed, rates, *, many=60):
 
 def test_the_gap_is_between_the_largest_and_the_smallest_share():
     rejected = [1, 0, 0, 0, 1, 1, 0, 0, 0]
-    found = rejection_gap(rejected, list("aaabbbccc"), resampling=None)
+    found = rejection_gap(rejected, few("aaabbbccc"), resampling=None)
     assert found.value == pytest.approx(2 / 3)
     assert [one.value for one in found.parts[0].by_group] == pytest.approx([1 / 3, 2 / 3, 0.0])
     assert found.n == {"a": 3, "b": 3, "c": 3}
-    several = rejection_gap([3, 0, 1, 1], list("aabb"), checks=[4, 4, 2, 2], resampling=None)
+    several = rejection_gap([3, 0, 1, 1], few("aabb"), checks=[4, 4, 2, 2], resampling=None)
     assert [one.value for one in several.parts[0].by_group] == pytest.approx([3 / 8, 2 / 4])
     alone = rejection_gap([1, 0, 1], ["a", "a", "a"], resampling=QUICK)
     assert np.isnan(alone.value)
@@ -50,7 +55,7 @@ def test_p_is_that_of_all_exchanges_within_sets():
     ]
     exact = np.mean(np.array(every) >= gap(groups) - 1e-12)
     found = rejection_gap(
-        rejected, groups, sets=list("xxxyyy"), resampling=Permutation(20_000), rng=1
+        rejected, few(groups), sets=list("xxxyyy"), resampling=Permutation(20_000), rng=1
     )
     assert found.p_value == pytest.approx(exact, abs=0.01)
     assert found.chance.mean == pytest.approx(np.mean(every), abs=0.01)
@@ -115,7 +120,7 @@ def test_strata_are_parts_and_add_up_to_the_whole():
 
 def test_unchecked_images_and_images_without_a_group_are_counted():
     found = rejection_gap(
-        [1.0, np.nan, 0.0, 1.0, 0.0], ["a", "a", "b", None, "b"], resampling=QUICK
+        [1.0, np.nan, 0.0, 1.0, 0.0], few(["a", "a", "b", None, "b"]), resampling=QUICK
     )
     assert dict(found.excluded) == {"not checked": 1, "missing group": 1}
     assert found.n == {"a": 1, "b": 2}

@@ -217,7 +217,8 @@ def test_hits_among_as_many_classes_are_refused(k):
 def test_hit_rate_of_scores():
     scores = np.array([[3.0, 2, 1], [1, 2, 3], [1, 2, 3], [0, 0, 0]])
     labels = np.array([[0, 1, 0], [1, 0, 0], [0, 0, 0], [1, 0, 0]])
-    found = concept_hit_rate(scores, labels, ["a", "a", "b", "b"], k=2, resampling=None)
+    groups = Groups.of([*"aabb"], min_size=1)
+    found = concept_hit_rate(scores, labels, groups, k=2, resampling=None)
     assert found.value == pytest.approx(2 / 3)
     assert sum(found.excluded.values()) == 1
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from equipoise import metrics
 from equipoise.core.estimate import Estimate
+from equipoise.core.groups import Groups
 from equipoise.metrics.spec import SPECS
 from equipoise.stats.resampling import Resampling
 from tools.calibration.worlds import (
@@ -61,6 +62,11 @@ def embedded(structure: Structure, measured: OfEmbeddings) -> Measure:
         return measured(world.draw(SEED, draw.sample), _options(draw))
 
     return measure
+
+
+def any_size(groups: Any) -> Groups:
+    """Return groups that are all compared, however small a sample is."""
+    return Groups.of(groups, min_size=1)
 
 
 def _options(draw: Draw) -> dict[str, Any]:
@@ -146,7 +152,7 @@ def labelled(structure: Structure, metric: str) -> Measure:
 
 def _of_labels(metric: str, data: Labelled, options: dict[str, Any]) -> Estimate:
     if metric == "label_concentration":
-        return metrics.label_concentration(data.label, data.group, k=4, **options)
+        return metrics.label_concentration(data.label, any_size(data.group), k=4, **options)
     return metrics.predicted_label_weat(
         data.label,
         data.group,
@@ -215,7 +221,7 @@ def concepts(
         return metrics.concept_disparity(
             data.scores,
             data.labels,
-            data.group,
+            any_size(data.group),
             metric=metric,  # type: ignore[arg-type]  # names of the cases below
             prevalence=prevalence,  # type: ignore[arg-type]  # likewise
             min_positives=10,

@@ -46,6 +46,7 @@ from equipoise.audits.config_yaml import explain, keys, line_of, nearest, parse_
 from equipoise.audits.kinds import names, schema
 from equipoise.core.errors import ConfigError, DataError
 from equipoise.core.files import read_regular
+from equipoise.core.groups import MIN_SIZE
 from equipoise.data import (
     ItemSource,
     LabelSource,
@@ -295,7 +296,7 @@ class LabelledImagesConfig(CsvConfig):
     groups: Some[Group]
     unit: Name | None = None
     map: Mapped | None = None
-    min_group_size: PositiveInt = 30
+    min_group_size: PositiveInt = MIN_SIZE
     max_unmatched: Share = 0.01
 
     @property

@@ -15,6 +15,7 @@ from equipoise.core.errors import InputError
 from equipoise.core.labels import encode
 
 MAX_INTERSECTIONS = 10_000
+MIN_SIZE = 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +41,7 @@ class Groups:
     min_size: int = 1
 
     @classmethod
-    def of(cls, groups: Any, *, min_size: int = 1) -> Groups:
+    def of(cls, groups: Any, *, min_size: int = MIN_SIZE) -> Groups:
         """Build groups from one label array or a mapping of attribute to labels.
 
         Parameters
@@ -48,7 +49,7 @@ class Groups:
         groups : array-like (n,), mapping of str to array-like (n,), or Groups
             None, NaN and empty strings mean a missing attribute.
         min_size : int
-            Smallest group that takes part in comparisons. Ignored for a Groups.
+            Smallest group that takes part in comparisons, 30 as in audits. Ignored for a Groups.
 
         Raises
         ------

@@ -18,7 +18,8 @@ rng : int or numpy.random.Generator
     Results do not depend on the number of threads.
 
 Groups with fewer rows than `min_size` of `Groups.of` (`min_group_size` in a config) are counted
-among the excluded and not compared. docs/metrics has definitions, ranges and references.
+among the excluded and not compared: 30 unless said, and 1 of images that are ranked. docs/metrics
+has definitions, ranges and references.
 """
 
 from equipoise.metrics.counts import Counts, count

@@ -18,12 +18,12 @@ WORDS = {
 ASSOCIATION = {
     "men": 1.0, "women": -1.0, "science": 0.6, "arts": -0.6, "doctor": 0.8, "nurse": -0.8
 }  # fmt: skip
-# Forty images of people, then twelve of each of two occupations.
+# Sixty-four images of people, then twelve of each of two occupations.
 IMAGES = pl.DataFrame(
     [
         {"image": f"p{k:02d}", "gender": ("Female", "Male")[k % 2],
          "region": ("north", "south", "east")[k % 3], "person": f"person{k // 4}", "job": None}
-        for k in range(40)
+        for k in range(64)
     ]
     + [
         {"image": f"{job}{k:02d}", "gender": None, "region": None, "person": None, "job": job}

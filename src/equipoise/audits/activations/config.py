@@ -22,6 +22,7 @@ from equipoise.audits.config_fields import (
     among,
 )
 from equipoise.audits.config_images import PicturesConfig
+from equipoise.core.groups import MIN_SIZE
 
 
 def _listed(value: object) -> object:
@@ -81,7 +82,7 @@ class DataConfig(Section):
     regions: Annotated[Mapping[Name, RegionConfig], Field(min_length=1)]
     target: Name | None = None
     unit: Name | None = None
-    min_group_size: PositiveInt = 30
+    min_group_size: PositiveInt = MIN_SIZE
     max_unmatched: Share = 0.01
 
     @property

@@ -31,6 +31,7 @@ from equipoise.audits.config_fields import (
     located,
 )
 from equipoise.audits.config_images import PicturesConfig
+from equipoise.core.groups import MIN_SIZE
 from equipoise.data import ArraySource
 from equipoise.metrics.scores.cells import Metric
 
@@ -203,7 +204,7 @@ class DataConfig(Section):
     images: ImagesConfig
     groups: Some[Group]
     labels: LabelsConfig = LabelsConfig()
-    min_group_size: PositiveInt = 30
+    min_group_size: PositiveInt = MIN_SIZE
     max_unmatched: Share = 0.01
 
     @model_validator(mode="after")

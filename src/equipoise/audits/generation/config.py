@@ -30,6 +30,7 @@ from equipoise.audits.config_fields import (
     among,
     given_keys,
 )
+from equipoise.core.groups import MIN_SIZE
 from equipoise.counterfactuals import CaptionSets, caption_sets, howard_2024
 from equipoise.counterfactuals.captions import ATTRIBUTES_FIRST
 from equipoise.counterfactuals.filters import HOWARD_2024, Thresholds
@@ -427,7 +428,7 @@ class Config(AuditConfig):
     attributes: Names = ()
     groups: Distinct[Group] = ()
     filters: FiltersConfig = FiltersConfig()
-    min_group_size: PositiveInt = 30
+    min_group_size: PositiveInt = MIN_SIZE
     name: Label | None = None
     gallery: Annotated[int, Field(ge=0, le=100)] = 3
     blur: Literal["all"] | None = None

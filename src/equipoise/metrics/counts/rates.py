@@ -551,7 +551,7 @@ def demographic_parity(
     ----------
     y_true : array-like, shape (n,), or None
         True classes: their own parity, and how far that of the predictions exceeds it, stand
-        among the parameters. They don't change the value.
+        among the parameters. Rows without one are not counted.
     y_pred : array-like, shape (n,)
         Predicted labels. None, NaN and "" are missing.
     groups, units
@@ -581,12 +581,12 @@ def demographic_parity(
     shape = np.shape(y_pred)
     if len(shape) != 1:
         raise InputError(f"y_pred: shape {shape}; expected one label per row, shape (n,)")
-    counts = count(y_pred, y_pred, groups, units=units)
-    excluded = {
-        "missing prediction" if why == "missing true class" else why: rows
-        for why, rows in counts.excluded.items()
-    }
-    found = measure(replace(counts, excluded=excluded), [DemographicParity()], resampling, rng)[0]
+    counts = count(y_pred if y_true is None else y_true, y_pred, groups, units=units)
+    if y_true is None:
+        lost = counts.excluded.items()
+        excluded = {why.replace("true class", "prediction"): rows for why, rows in lost}
+        counts = replace(counts, excluded=excluded)
+    found = measure(counts, [DemographicParity()], resampling, rng)[0]
     if y_true is None:
         return found
     labels = demographic_parity(None, y_true, groups, resampling=None).value

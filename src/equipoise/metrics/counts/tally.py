@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from equipoise.core.arrays import Booleans, Integers, Integers32
 from equipoise.core.errors import InputError
-from equipoise.core.groups import CountedGroups, Groups
+from equipoise.core.groups import MIN_SIZE, CountedGroups, Groups
 from equipoise.core.labels import coded, encode, in_order, label_array
 from equipoise.stats.compiled import compiled
 from equipoise.stats.threads import each, stretches
@@ -235,7 +235,7 @@ def count_cells(
     else:
         places = np.flatnonzero(table.sum(axis=0))
         places = places[~group.missing(places)]
-        made = (("group",), tuple((name,) for name in group.texts(places)), 1)
+        made = (("group",), tuple((name,) for name in group.texts(places)), MIN_SIZE)
     rows = np.flatnonzero(kept)
     rows = rows[np.argsort(keys[rows], kind="stable")]
     keys, table = keys[rows], table[np.ix_(rows, places)]

@@ -157,7 +157,7 @@ def pools_of(
     """
     table = scores if isinstance(scores, CosineScores) else _scores(scores)
     count = len(table) if isinstance(table, CosineScores) else table.shape[-1]
-    found, levels = Groups.of(groups), None if within is None else Groups.of(within)
+    found, levels = Groups.of(groups, min_size=1), None if within is None else Groups.of(within)
     level = None if levels is None else levels.codes
     names, owner = _queries(queries, table)
     codes, sets_of = (None, ()) if sets is None else encode(sets, what="sets")

@@ -155,8 +155,10 @@ def label_errors(
     found = np.array([*names, None], dtype=object)[codes]
     wrong = known & (found != good)
     either = np.array([good, ANY, None], dtype=object)[np.where(known, wrong, 2)]
+    # As images that are ranked.
+    compared = Groups.of(groups, min_size=1)
     whole, each = (
-        demographic_parity(None, one, groups, units=units, resampling=resampling, rng=rng)
+        demographic_parity(None, one, compared, units=units, resampling=resampling, rng=rng)
         for one in (either, found)
     )
     gaps = {one.subject: one for one in (*each.parts, *whole.parts) if one.metric == whole.metric}

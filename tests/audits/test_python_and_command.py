@@ -1,0 +1,225 @@
+"""A metric gives the same numbers from Python and in an audit, with the same defaults."""
+
+from functools import cache, partial
+
+import numpy as np
+import polars as pl
+import pytest
+
+from equipoise import audits
+from equipoise import metrics as m
+from equipoise.audits.kinds import KINDS, audit_of
+from equipoise.core import Family
+from equipoise.stats import Bootstrap
+
+FEW = {"resampling": Bootstrap(40, 200, 0.95, 0.005)}
+N, SMALL = 320, 12
+RNG = np.random.default_rng(6)
+IDS, NAMES = [f"i{row:03d}" for row in range(N)], [f"t{row:02d}" for row in range(12)]
+GROUP = np.where(np.arange(N) < SMALL, "few", np.where(RNG.random(N) < 0.5, "men", "women"))
+CLASSES = ["cat", "dog", "owl"]
+TRUTH = RNG.choice(CLASSES, N)
+FIRST, SECOND = np.where(RNG.random((2, N)) < 0.6, TRUTH, RNG.choice(CLASSES, (2, N)))
+VECTORS = RNG.normal(size=(N, 6)).astype(np.float32)
+TEXTS = RNG.normal(size=(12, 6)).astype(np.float32)
+SCORES, MAPS = RNG.normal(size=(N, 3)), RNG.random((N, 4, 4)).astype(np.float32)
+SHOWN = np.stack([one == TRUTH for one in CLASSES], 1)
+BOXES = {"left": 0, "top": 0, "right": 2, "bottom": 3}
+ROWS = pl.DataFrame({"id": IDS, "g": GROUP, "truth": TRUTH, "one": FIRST, "two": SECOND}
+                    | {name: [str(end)] * N for name, end in BOXES.items()})  # fmt: skip
+LISTS = np.repeat(["men", "women", "x", "y"], 3)
+RANKINGS = ("max_skew", "min_skew", "skew_at_k", "ndkl", "retrieval_mad", "bias_at_k")
+CONCEPTS = ("average_precision", "auroc", "true_positive_rate", "precision", "f1")
+
+
+def of(ids, values, **more):
+    columns = values if isinstance(values, dict) else {"v": values}
+    named = {} if isinstance(values, dict) else {"column": "v"}
+    return {"file": pl.DataFrame({"id": ids, **columns}), "id": "id", **named, **more}
+
+
+IMAGES = {"images": {"table": ROWS, "id": "id"}, "groups": ["g"]}
+LABELLED = {"table": ROWS, "id": "id", "target": "truth", "groups": ["g"]}
+RANKED = {
+    "data": IMAGES, "queries": {"table": pl.DataFrame({"id": NAMES}), "id": "id"},
+    "models": {"m": {"images": of(IDS, VECTORS), "queries": of(NAMES, TEXTS)}},
+}  # fmt: skip
+PAIR = {"attributes": ["men", "women"]}
+CONFIGS = {
+    "predictions": {"data": LABELLED, "models": {"m": {"table": ROWS, "top": ["one", "two"]}}},
+    "answers": {
+        "data": LABELLED, "models": {"m": {"table": ROWS, "answer": "one"}},
+        "metrics": {"label_concentration": {"k": 1}},
+    },
+    "concepts": {
+        "data": IMAGES | {"labels": {"file": ROWS, "id": "id", "concept": "truth"}},
+        "models": {"m": of(IDS, dict(zip(CLASSES, SCORES.T, strict=True)), all_classes=True)},
+        "metrics": CONCEPTS, "hit_rate": 2,
+    },
+    "retrieval": RANKED | {
+        "ranking": {"k": 9, "first": "men", "second": "women", "measures": RANKINGS}
+    },
+    "similarity": RANKED,
+    "diversity": {
+        "data": {"images": IMAGES["images"], "sets": ["g"]}, "models": {"m": of(IDS, VECTORS)}
+    },
+    "activations": {
+        "data": IMAGES | {"regions": {"tool": {name: name for name in BOXES}}},
+        "models": {"m": {"maps": of(IDS, MAPS.reshape(N, -1)),
+                         "frames": of(IDS, np.tile(np.float32([0, 0, 4, 4]), (N, 1)))}},
+    },
+    "associations": {
+        "data": {"people": IMAGES["images"] | {"kind": "image"},
+                 "words": {"table": pl.DataFrame({"id": NAMES, "list": LISTS}), "id": "id",
+                           "kind": "text"}},
+        "models": {"m": {"embeddings": {"people": of(IDS, VECTORS), "words": of(NAMES, TEXTS)}}},
+        "sets": {name: {"words": {"list": name}} for name in ("x", "y")}
+        | {name: {"people": {"g": name}, "words": {"list": name}} for name in ("men", "women")}
+        | {"few": {"people": {"g": "few"}, "words": {"list": "x"}}},
+        "measure": [
+            {"metric": "weat", "targets": ["x", "y"], "modalities": ["TT"]} | PAIR,
+            {"metric": "sc_weat", "targets": ["x"], "modalities": ["ITP"]} | PAIR,
+            {"metric": "association_score", "targets": ["few"], "modalities": ["II"]} | PAIR,
+            {"metric": "differential_association", "targets": ["x", "y"],
+             "modalities": ["ITP"]} | PAIR,
+            {"metric": "total_absolute_association", "targets": ["x", "y"],
+             "modalities": ["TT"]} | PAIR,
+            {"metric": "mcas", "targets": ["few"], "generated": True} | PAIR,
+            {"metric": "label_concentration", "images": "people", "groups": "g",
+             "label_column": "one", "k": 1},
+        ],
+    },
+}  # fmt: skip
+ROWWISE = TRUTH, FIRST, GROUP
+RANK = m.cosine_scores(VECTORS, TEXTS, names=NAMES), GROUP
+TOOL = MAPS, np.tile([0, 0, 0.5, 0.75], (N, 1)), GROUP
+SETS = {name: VECTORS[name == GROUP] for name in ("few", "men", "women")}
+WORDS = {name: TEXTS[name == LISTS] for name in ("men", "women", "x", "y")}
+ATTRIBUTES = WORDS["men"], WORDS["women"]
+MCAS = partial(m.mcas, SETS["few"], WORDS["x"], SETS["men"], ATTRIBUTES[0], SETS["women"],
+               ATTRIBUTES[1])  # fmt: skip
+CONCENTRATION = partial(m.label_concentration, FIRST, GROUP, k=1)
+# What gives each kind's numbers from Python, and metrics of it that other names have there.
+CALLS = {
+    "predictions": [
+        *(partial(one, *ROWWISE)
+          for one in (m.accuracy, m.accuracy_gap, m.worst_group_accuracy, m.demographic_parity,
+                      m.equalized_odds, m.rates, m.effect_sizes, m.skewsize)),
+        *(partial(one, *ROWWISE, null="class") for one in (m.accuracy_gap, m.worst_group_accuracy)),
+        partial(m.hit_rate, TRUTH, np.stack([FIRST, SECOND], 1), GROUP, k=2),
+    ],
+    "answers": [
+        *(partial(one, *ROWWISE) for one in (m.accuracy, m.accuracy_gap)),
+        partial(m.effect_sizes, FIRST, FIRST, GROUP, formulation="independence"),
+        partial(m.demographic_parity, None, FIRST, GROUP), CONCENTRATION,
+    ],
+    "concepts": [
+        *(partial(m.concept_disparity, SCORES, SHOWN, GROUP, metric=one, concepts=CLASSES,
+                  replicates=40) for one in CONCEPTS),
+        partial(m.concept_hit_rate, SCORES, SHOWN, GROUP, k=2),
+    ],
+    "retrieval": [
+        *(partial(getattr(m, one), *RANK, k=81 if one == "ndkl" else 9) for one in RANKINGS[:-1]),
+        partial(m.bias_at_k, *RANK, k=9, first="men", second="women"),
+        partial(m.normalized_similarity_mad, *RANK),
+    ],
+    "similarity": [partial(m.similarity_gap, *RANK), partial(m.normalized_similarity_mad, *RANK)],
+    "diversity": [*(partial(m.iss_intra, own) for own in SETS.values()),
+                  partial(m.iss_cross, SETS), partial(m.iss_difference, SETS)],
+    "activations": [partial(one, *TOOL) for one in (m.activation_share, m.activation_share_gap)],
+    "associations": [
+        partial(m.weat, WORDS["x"], WORDS["y"], *ATTRIBUTES),
+        *(partial(m.sc_weat, word, SETS["men"], SETS["women"]) for word in WORDS["x"]),
+        partial(m.association_score, SETS["few"], SETS["men"], SETS["women"]),
+        partial(m.differential_association, WORDS["x"], WORDS["y"], SETS["men"], SETS["women"]),
+        partial(m.total_absolute_association, {f"target {one}": WORDS[one] for one in "xy"},
+                *ATTRIBUTES),
+        MCAS, CONCENTRATION,
+        *(lambda one=one, **drawn: one(MCAS(**drawn))
+          for one in (m.diffusion_bias, m.bias_amplification)),
+    ],
+}  # fmt: skip
+VERSIONS = ("default", "normalised", "TT", "II", "ITP")
+RENAMED = {
+    ("predictions", "effect_size_mean"): "effect_sizes",
+    ("answers", "cramers_v"): "effect_sizes",
+    ("answers", "answer_gap"): "demographic_parity",
+    ("retrieval", "skew_at_k"): "group_skew",
+    **{("concepts", one): "concept_disparity" for one in CONCEPTS},
+}
+
+
+def numbers(estimate):
+    """Yield a metric with the value, interval, chance, p and n of an estimate and its parts."""
+    ends, chance = estimate.interval(), estimate.chance
+    chance = (chance.mean, chance.low, chance.high) if chance else (np.nan,) * 3
+    p = np.nan if estimate.p_value is None else estimate.p_value
+    n = sum(estimate.n.values())
+    yield estimate.metric, (estimate.value, ends.low, ends.high, *chance, p, n)
+    for one in estimate.parts:
+        held = one.chance, one.chance_low, one.chance_high
+        yield one.metric, (one.value, one.low, one.high, *held, one.p_value, one.n)
+
+
+@cache
+def audited(kind):
+    drawn = {"resampling": {"replicates": 40, "permutations": 200}}
+    return audits.run(audits.parse_config({"audit": kind, **CONFIGS[kind], **drawn})).findings
+
+
+@pytest.mark.parametrize("kind", CALLS)
+def test_functions_give_the_numbers_of_the_audit(kind):
+    expected = {}
+    for call in CALLS[kind]:
+        for metric, own in numbers(call(**FEW)):
+            expected.setdefault(metric, []).append(own)
+    for one in audited(kind):
+        if one.group or one.version not in VERSIONS:
+            continue
+        held = one.chance, one.chance_low, one.chance_high
+        own = one.value, one.ci_low, one.ci_high, *held, one.p_value, one.n
+        # What an audit only describes has no chance and no p there.
+        compared = 3 if one.family is Family.DESCRIPTIVE else 8
+        name = RENAMED.get((kind, one.metric), one.metric)
+        every = expected[name] + expected.get(one.version, [])
+        same = [np.allclose(own[:compared], each[:compared], 1e-9, 1e-12, equal_nan=True)
+                for each in every]  # fmt: skip
+        assert any(same), (one.metric, one.subject, one.null, own, every)
+
+
+# Metrics that no audit above has, by the reason.
+OTHERS = {
+    "a part or another name of one above": (
+        "concept_difference", "concept_disparity", "effect_sizes", "rates", "group_effect",
+        "region_area", "mean_distance", "logit_gap", "spearman", "cramers_v_corrected",
+        *(f"{one}{end}" for one in ("phi", "tschuprows_t") for end in ("", "_corrected")),
+    ),
+    "compares models, or one model before and after": (
+        "accuracy_difference", "encoder_difference", "recall_at_k",
+    ),
+    "no groups of images: numbers of subjects, regions or targets": (
+        "alignment", "correlation", "favourite_gap", "score_summary", "offset", "xmcas", "trend",
+        "gender_difference", "predicted_label_weat",
+    ),
+    "states of rows, which demographic_parity counts": (
+        "unanswered_rate", "right_rate", "wrong_rate", "unknown_rate", "refused_rate", "empty_rate",
+    ),
+    "of files of pictures, candidates or labelled images, in tests of their kind": (
+        "rejection_gap", "rejected_share", "kept_share", "threshold_accuracy", "label_error_gap",
+        "label_error_rate", "detector_precision", "detector_recall", "frechet_distance",
+        "frechet_distance_extrapolated", "inception_score", "image_similarity", "pose_similarity",
+        "background_similarity", "confusable_subjects", "subject_cosine", "subject_accuracy",
+        "share_mad", "share_gap", "corrected_share", "raw_share", "share_difference",
+    ),
+}  # fmt: skip
+
+
+def test_every_metric_is_compared_or_has_a_reason():
+    for kind in KINDS:
+        audit_of(kind)
+    found = {one.metric.removesuffix("_gap") for kind in CALLS for one in audited(kind)}
+    found |= {one.metric for kind in CALLS for one in audited(kind)}
+    others = [name for names in OTHERS.values() for name in names]
+    assert not found & {*others}
+    own = {name for name, spec in m.SPECS.items() if {*spec.kinds} & {*KINDS, "mitigation"}}
+    assert own <= found | {*others}
