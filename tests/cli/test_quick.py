@@ -49,9 +49,13 @@ def test_a_table_of_any_shape_gives_a_report_and_its_config(command, tmp_path, m
     code, out, _ = command(*given)
     assert code == 0
     found = equipoise.load("runs/t")
-    worst = {one.metric: one for one in found.findings if one.groups == "sex"}
+    rows = [one for one in found.findings if one.groups == "sex" and "all rows" in one.null]
+    worst = {one.metric: one for one in rows}
     assert worst["worst_group_accuracy"].verdict == "disparity"
     assert worst["worst_group_accuracy"].value == pytest.approx(0.65, abs=0.06)
+    # Of two groups, worst-group accuracy and the gap state the difference in accuracy.
+    assert worst["accuracy"].family == "leaf"
+    assert worst["accuracy_gap"].family == worst["worst_group_accuracy"].family == "fold"
     text = (tmp_path / "runs" / "t" / "config.yaml").read_text("utf-8")
     assert text in out
     # The config that the run holds gives the same.

@@ -91,7 +91,7 @@ def test_the_group_that_is_worst_off_leads_with_the_chart_of_all_groups():
     parts = tuple(GroupValue(name, (name,), 300, one, one, one) for name, one in values.items())
     gap = finding(metric="accuracy_gap", by_group=parts)
     better, worse = against_rest("c", 0.95, 0.7), against_rest("a", 0.6, 0.94)
-    leads = ("accuracy_against_rest", "accuracy_gap")
+    leads = ("accuracy", "accuracy_gap")
     summary = summarize(result(gap, better, worse), leads)
     assert summary.statements[0].finding == worse
     assert "60.0" in summary.statements[0].text

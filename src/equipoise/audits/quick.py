@@ -221,7 +221,7 @@ def _encoding(table: Any) -> str:
 
 def _check_labels(predicted: pl.Series, target: pl.Series, file: str) -> None:
     """Refuse a column of scores in place of labels."""
-    foreign = predicted.filter(~predicted.is_in(target.unique().drop_nulls())).unique()
+    foreign = predicted.filter(~predicted.is_in(target.unique().to_list())).unique()
     if len(foreign) > _MOST_VALUES and foreign.cast(pl.Float64, strict=False).null_count() == 0:
         raise DataError(
             f"the column holds {len(foreign)} different numbers",

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 
 from equipoise.core import AuditResult, Family, Finding, Verdict
+from equipoise.core.finding import GroupValue
 from equipoise.metrics.spec import AGAINST_REST, spec_of
 from equipoise.report.blocks import (
     SYMBOLS,
@@ -94,10 +95,12 @@ def leading(tested: Sequence[Finding], leads: Sequence[str]) -> Finding:
     same = [one for one in tested if one.verdict == verdict]
 
     def place(finding: Finding) -> tuple[int, bool, bool, bool]:
-        known = leads.index(finding.metric) if finding.metric in leads else len(leads)
+        metric = finding.metric.removesuffix(AGAINST_REST)
+        known = leads.index(metric) if metric in leads else len(leads)
         apart = contrast(finding) if finding.group else None
         worse = apart is None or apart[0].group == finding.group
-        whole = finding.family is not Family.COMPOSITE and not finding.group
+        part = bool(finding.subject) and finding.family is not Family.COMPOSITE
+        whole = part and not finding.group
         named = names_groups(finding) and worse
         return known, finding.version != "default", not named, whole
 
@@ -221,14 +224,16 @@ def group_table(result: AuditResult, metrics: Sequence[str]) -> Section | None:
     judged = {key[:2] for key in tested}
     places = {k: own for k, own in places.items() if k in tested or k[:2] not in judged}
     every = {name: one for columns in places.values() for name, one in columns.items()}
-    # Numbers for the whole come before those of single subjects.
-    titles = sorted(every, key=lambda name: bool(every[name].subject))[:MOST_COLUMNS]
+    # Of several subjects, such as classes, the first few would say little.
+    many = Counter(one.metric for one in every.values())
+    single = [name for name, one in every.items() if many[one.metric] == 1 or not one.subject]
+    titles = (single or [*every])[:MOST_COLUMNS]
     cells = [
         (part.group, model, scope(groups, version), part.n,
          *(_group_cell(part.group, columns.get(name)) for name in titles))
         for (model, groups, version), columns in places.items()
         if not {*titles}.isdisjoint(columns)
-        for part in {part.group: part for one in columns.values() for part in one.by_group}.values()
+        for part in _groups(columns)
     ]  # fmt: skip
     header = ["Group", "Model", "Attributes", "#n", *(f"#{name}" for name in titles)]
     caption = (
@@ -237,6 +242,15 @@ def group_table(result: AuditResult, metrics: Sequence[str]) -> Section | None:
     )
     table = Table.of(caption, header, cells, source="findings")
     return Section("groups", "Results by group", (table,))
+
+
+def _groups(columns: Mapping[str, Finding]) -> Iterable[GroupValue]:
+    """Return each group once, as the first finding that has it counts it."""
+    every = [part for one in columns.values() for part in one.by_group]
+    first: dict[str, GroupValue] = {}
+    for part in every:
+        first.setdefault(part.group, part)
+    return first.values()
 
 
 def _group_cell(group: str, finding: Finding | None) -> str:

@@ -15,7 +15,7 @@ from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole, w
 from equipoise.audits.group_sizes import groups_by, lacking
 from equipoise.core.arrays import Booleans, Integers, Objects
 from equipoise.core.estimate import Estimate
-from equipoise.core.finding import Family, Finding
+from equipoise.core.finding import Family, Finding, GroupValue
 from equipoise.core.groups import Groups
 from equipoise.core.parts import Part
 from equipoise.data import Coded, ModelPredictions, PredictionData, Predictions
@@ -395,10 +395,16 @@ def with_folds(
     alike : str
         Other groups that within each true class are the same; "" without any.
     """
-    many = len(classes) > MOST_FOLDED
+    many, two, accuracy = len(classes) > MOST_FOLDED, len(classes) == 2, False
     for draft in drafts:
         metric, subject = draft.finding.metric, draft.finding.subject
         spec = spec_of(metric)
+        if two and subject and metric == "accuracy":
+            # One of two classes against the other is the accuracy of all.
+            if not accuracy:
+                yield draft.changed(subject="")
+            accuracy = True
+            continue
         if determined and _follows_base_rates(draft.finding):
             why = "the groups determine the target: a model without mistakes has this gap too"
             yield without_verdict(draft, why)
@@ -406,12 +412,18 @@ def with_folds(
             yield replace(draft, fold=(metric, subject, alike))
         elif spec.fold and not (subject and many):
             yield replace(draft, fold=(spec.fold, subject))
-        elif len(classes) == 2 and spec.mirror and subject:
+        elif two and metric == "accuracy_gap" and len(_sized(draft.finding)) == 2:
+            yield replace(draft, fold=("accuracy", ""))
+        elif two and spec.mirror and subject:
             other = classes[subject == classes[0]]
             same = spec.mirror == metric and subject == classes[0]
             yield draft if same else replace(draft, fold=(spec.mirror, other))
         elif not spec.fold:
             yield draft
+
+
+def _sized(finding: Finding) -> list[GroupValue]:
+    return [one for one in finding.by_group if not one.note]
 
 
 def once(

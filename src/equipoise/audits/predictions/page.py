@@ -184,10 +184,13 @@ def planted(result: AuditResult) -> Section | None:
 
 PAGE = Page(
     leads=(
-        "accuracy_against_rest", "worst_group_accuracy", "accuracy_gap", "equalized_odds",
-        "selection_rate_against_rest", "demographic_parity",
+        "accuracy", "worst_group_accuracy", "accuracy_gap", "equalized_odds", "selection_rate",
+        "demographic_parity",
     ),
-    by_group=("worst_group_accuracy", "accuracy_gap", "hit_rate", "unanswered_rate"),
+    by_group=(
+        "worst_group_accuracy", "accuracy_gap", "hit_rate", "unanswered_rate", "selection_rate",
+        "true_positive_rate", "false_positive_rate", "precision",
+    ),
     subjects="classes",
     sections=(planted, class_effects, accuracy_and_effect, hidden),
     facts=facts,
