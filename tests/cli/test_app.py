@@ -36,6 +36,25 @@ def test_each_command_explains_itself(command, name):
     assert len(found.get_short_help_str(200)) < 60
     parts = found.commands.values() if isinstance(found, click.Group) else [found]
     assert all("as_json" in [one.name for one in part.params] for part in parts)
+    for part in (found, *parts):
+        words, named = part.epilog.removeprefix("Example: equipoise ").split(), app
+        while isinstance(named, click.Group):
+            named = named.get_command(click.Context(app), words.pop(0))
+        # It raises where an option of the example is unknown.
+        assert part in (found, named.make_context(named.name, words).command)
+
+
+def test_a_shell_completes_commands():
+    words = {
+        "COMP_WORDS": "equipoise au",
+        "COMP_CWORD": "1",
+        "_EQUIPOISE_COMPLETE": "bash_complete",
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "equipoise"], env=os.environ | words, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert done.stdout.split() == ["plain,audit", "plain,augment"]
 
 
 def test_version(command):

@@ -32,6 +32,31 @@ _COMMANDS = {
     "metrics": "new",
 }
 
+_EXAMPLES = {
+    "demo": "demo --world scenes",
+    "quick": "quick predictions.csv --target label --pred pred --groups age,sex",
+    "new": "new audit.yaml --audit retrieval",
+    "plan": "plan audit.yaml",
+    "audit": "audit audit.yaml --out runs/first",
+    "report": "report runs/first",
+    "compare": "compare runs/first runs/second",
+    "check": "check runs/first --junit checks.xml",
+    "augment": "augment augment.yaml",
+    "mitigate": "mitigate mitigate.yaml --plan",
+    "metrics": "metrics equalized_odds",
+    "counterfactuals": "counterfactuals generate sets.yaml",
+    "counterfactuals new": "counterfactuals new sets.yaml",
+    "counterfactuals plan": "counterfactuals plan sets.yaml",
+    "counterfactuals generate": "counterfactuals generate sets.yaml --export photos",
+}
+
+
+def _with_example(command: click.Command, path: str) -> click.Command:
+    command.epilog = f"Example: equipoise {_EXAMPLES[path]}"
+    for name, part in command.commands.items() if isinstance(command, click.Group) else ():
+        _with_example(part, f"{path} {name}")
+    return command
+
 
 class _Commands(click.Group):
     """A group whose commands are imported when they are asked for."""
@@ -43,8 +68,7 @@ class _Commands(click.Group):
         if cmd_name not in _COMMANDS:
             return None
         module = import_module(f"equipoise.cli.commands.{_COMMANDS[cmd_name]}")
-        command: click.Command = getattr(module, f"{cmd_name}_command")
-        return command
+        return _with_example(getattr(module, f"{cmd_name}_command"), cmd_name)
 
 
 @click.group(
@@ -65,6 +89,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     arguments : sequence of str, optional
         `sys.argv[1:]` by default, in a process of its own: see `guarded`.
     """
+    if "_EQUIPOISE_COMPLETE" in os.environ:
+        app.main(prog_name="equipoise")
     if arguments is None:
         sys.exit(guarded(lambda: _run(sys.argv[1:])))
     sys.exit(_run([*arguments]))

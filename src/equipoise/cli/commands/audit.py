@@ -72,10 +72,7 @@ def _names(context: click.Context, option: click.Parameter, value: str) -> list[
     return [*dict.fromkeys(name for part in value.split(",") if (name := part.strip()))]
 
 
-@click.command(
-    "quick",
-    epilog="Example: equipoise quick predictions.csv --target label --pred pred --groups age,sex",
-)
+@click.command("quick")
 @click.argument("table", type=PATH)
 @click.option("--target", required=True, metavar="COLUMN", help="Column of labels.")
 @click.option(
