@@ -127,4 +127,7 @@ def test_what_compares_models_is_corrected_by_itself():
         drafted("a", 0.05, family=Family.LEAF),
     ]
     found = [one.q_value for one in conclude(drafts, audit_config.TestingConfig())]
-    assert found == pytest.approx([0.01, 0.02, 0.04, 0.04, 0.05])
+    # Both families of "a" have tests: each has half of alpha.
+    assert found == pytest.approx([0.02, 0.02, 0.04, 0.04, 0.1])
+    untested = drafted("", NAN, family=Family.LEAF)
+    assert conclude([drafts[1], untested], audit_config.TestingConfig())[0].q_value == 0.02

@@ -130,6 +130,8 @@ def test_the_images_wanted_stand_in_the_finding():
     (alone,) = conclude([unsure], TESTING)
     assert alone.verdict is Verdict.INCONCLUSIVE
     beside = conclude([unsure, *(draft(p=0.9, subject=str(k)) for k in range(20))], TESTING)[0]
-    # More tests, a smaller cut-off, more images.
+    # More tests, or tests of the other family, a smaller cut-off, more images.
     assert beside.more > alone.more > 0
+    other = draft(p=0.9, family=Family.COMPOSITE)
+    assert conclude([unsure, other], TESTING)[0].more > alone.more
     assert alone.more_of == beside.more_of == "few"

@@ -7,6 +7,7 @@ import math
 import os
 import platform
 import subprocess
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -15,6 +16,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any
+
+import numpy as np
 
 from equipoise import __version__
 from equipoise.audits.config import TestingConfig
@@ -208,8 +211,9 @@ def conclude(drafts: Iterable[UncorrectedFinding], testing: TestingConfig) -> tu
     """Correct p-values within each family of a model and give every finding its verdict.
 
     What is found of one model is the same whatever others were audited with it, see decision
-    0014. Findings that compare models are families of their own. A finding that folds into
-    another shares its test and verdict, see decision 0020.
+    0014. Findings that compare models are families of their own. Where a model has tests in both
+    families q is doubled, so that both together keep alpha, see decision 0028. A finding that
+    folds into another shares its test and verdict, see decision 0020.
     """
     every = _folded(list(drafts))
     families: dict[tuple[str | None, Family], list[int]] = {}
@@ -217,12 +221,14 @@ def conclude(drafts: Iterable[UncorrectedFinding], testing: TestingConfig) -> tu
         one = draft.finding
         if one.family in (Family.LEAF, Family.COMPOSITE):
             families.setdefault((corrected_with(one), one.family), []).append(index)
+    p_values = {key: [every[one].finding.p_value for one in families[key]] for key in families}
+    tested = Counter(model for (model, _), p in p_values.items() if not np.isnan(p).all())
     findings = [_described(draft.finding) for draft in every]
     correct = holm if testing.correction == "holm" else benjamini_hochberg
-    for members in families.values():
-        p = [every[index].finding.p_value for index in members]
-        q_values = correct(p)
-        cutoff = _cutoff(p, q_values, testing)
+    for key, members in families.items():
+        p, sharing = p_values[key], max(tested[key[0]], 1)
+        q_values = np.minimum(sharing * correct(p), 1.0)
+        cutoff = _cutoff(p, q_values, testing) / sharing
         for index, q in zip(members, q_values.tolist(), strict=True):
             findings[index] = _judged(every[index], q, cutoff, testing)
     return tuple(_shared(findings, [_fact(draft.finding, draft.fold) for draft in every]))

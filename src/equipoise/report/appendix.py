@@ -93,7 +93,8 @@ def _tests(result: AuditResult, subjects: str) -> str:
         if math.isfinite(one.p_value)
     )
     texts = [f"{name}: {plural(n, 'test')}" for name, n in tests.items()]
-    return f"{'; '.join(texts)}. q-values are corrected within each family." if texts else ""
+    how = "q-values are corrected within each family, and a model's families share α."
+    return f"{'; '.join(texts)}. {how}" if texts else ""
 
 
 def _states(result: AuditResult) -> Table | None:
@@ -221,7 +222,7 @@ _SHARED = (
     "Interval: the values that fit the data, usually at 95 %. A wide interval means that the value "
     "is uncertain.",
     "q: the share of false alarms to expect among the findings with a q as small as this. It "
-    "accounts for the number of tests.",
+    "accounts for the number of tests, and is doubled where single and overall tests share α.",
     "Verdict: ▲ if q is small and the size reaches the threshold, △ if q is small and the size may "
     "be too small to matter, ▽ too small to matter if even the far end of the interval stays under "
     "the threshold, ◆ not enough data otherwise, ○ can't be estimated if there is no number.",

@@ -39,7 +39,8 @@ def test_findings_hold_the_numbers_of_the_metric():
 
 
 def test_three_groups_have_a_test_for_each_pair_too():
-    result = run(values(three()))
+    many = {"replicates": 50, "permutations": 400}
+    result = run(values(three(), resampling=many))
     nurse = [one for one in result.findings if "nurse" in one.subject]
     assert [(one.metric, one.subject) for one in nurse] == [
         ("average_precision", "nurse"),
@@ -49,7 +50,7 @@ def test_three_groups_have_a_test_for_each_pair_too():
     ]
     assert [one.verdict for one in nurse][1] is not Verdict.DISPARITY
     assert [one.verdict for one in nurse][2:] == 2 * [Verdict.DISPARITY]
-    turned = {one.subject: one for one in run(values(three(worse="a"))).findings}
+    turned = {one.subject: one for one in run(values(three(worse="a"), resampling=many)).findings}
     assert turned["nurse: a − b"].value < -0.2
     assert turned["nurse: a − b"].verdict is Verdict.DISPARITY
     pairs = [one for one in result.findings if one.family is Family.COMPOSITE]
