@@ -7,7 +7,9 @@ from scipy import stats
 
 from equipoise import audits
 from equipoise.core import Family, Verdict
+from equipoise.metrics.counts import count
 from equipoise.metrics.counts.against_rest import AgainstRest
+from equipoise.metrics.counts.rates import RATES
 from equipoise.stats import wilson
 
 
@@ -71,6 +73,9 @@ def audited(rows, **data):
     return audits.run(audits.parse_config(config)).findings
 
 
+WITHIN = ("false_positive_rate", "precision", "negative_predictive_value")
+
+
 def leaves(findings, metric="selection_rate_against_rest"):
     return {one.group: one for one in findings if one.metric == metric and one.tested}
 
@@ -108,6 +113,40 @@ def test_rows_that_repeat_by_unit_count_as_fewer():
         assert wide == pytest.approx(width, rel=0.4)
         assert "design effect" in four[group].method
         assert "design effect" not in one.method
+
+
+def test_rates_within_classes_are_valid_where_groups_differ_in_their_classes():
+    rng, groups = np.random.default_rng(1), np.repeat([0, 1, 2], (300, 300, 90))
+    mixes = np.array([[0.2, 0.5, 0.7], [0.2, 0.3, 0.9]]).T
+    truth = (rng.random(690)[:, None] > np.column_stack([mixes[groups, 0], mixes[groups, 1]])).sum(
+        1
+    )
+    # Class 1 is taken for class 2 far more often than class 0 is.
+    wrong = np.array([[0.9, 0.98], [0.1, 0.7], [0.1, 0.2]])[truth]
+    found = {name: [] for name in WITHIN}
+    for _ in range(300):
+        said = (rng.random(690)[:, None] > wrong).sum(axis=1)
+        counts = count(truth, said, groups)
+        for rate in (one for one in RATES if one.name in WITHIN):
+            found[rate.name].append(AgainstRest.within_classes(counts, rate).p_value)
+    for name, p in found.items():
+        assert (np.array(p) <= 0.05).mean() <= 0.06, name
+
+
+def test_every_rate_of_many_classes_is_compared_within_the_limit():
+    rng = np.random.default_rng(2)
+    groups, truth = rng.integers(0, 3, 19_800), rng.integers(0, 110, 19_800)
+    wrong = rng.random(19_800) < np.where(groups == 2, 0.4, 0.2)
+    said = np.where(wrong, rng.integers(0, 110, 19_800), truth)
+    ids = [*map(str, range(19_800))]
+    found = audited(pa.table({"id": ids, "group": groups, "truth": truth, "said": said}))
+    for metric in (*WITHIN, "true_positive_rate", "selection_rate"):
+        own = [one for one in found if one.metric == f"{metric}_against_rest" and one.subject]
+        assert len(own) == 60, metric
+    average = [one for one in found if one.metric == "true_positive_rate_against_rest"]
+    (third,) = (one for one in average if not one.subject and one.group == "2")
+    assert third.verdict is Verdict.DISPARITY
+    assert third.value == pytest.approx(-0.2, abs=0.03)
 
 
 def test_exact_p_values_are_valid():

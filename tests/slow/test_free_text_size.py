@@ -13,20 +13,21 @@ CLASSES, ROWS, MODELS = 148, 29_600, 3
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("groups", [2, 3])
 @pytest.mark.parametrize("kind", ["predictions", "answers"])
-def test_many_classes_of_free_text(kind, tmp_path):
+def test_many_classes_of_free_text(kind, groups, tmp_path):
     rng = np.random.default_rng(0)
     jobs = [f"{a}{b} worker" for a in "abcdefghijklm" for b in "nopqrstuvwxy"][:CLASSES]
-    truth, group = np.repeat(np.arange(CLASSES), ROWS // CLASSES), rng.integers(0, 2, ROWS)
+    truth, group = np.repeat(np.arange(CLASSES), ROWS // CLASSES), rng.integers(0, groups, ROWS)
     frame = pl.DataFrame({
         "id": [f"i{index}" for index in range(ROWS)], "job": [jobs[one] for one in truth],
-        "gender": [("female", "male")[one] for one in group],
+        "gender": [("female", "male", "other")[one] for one in group],
     })  # fmt: skip
     column, models = "prediction" if kind == "predictions" else "answer", {}
     for name in range(MODELS):
         said = np.where(rng.random(ROWS) < 0.6, truth, rng.integers(0, CLASSES, ROWS))
         texts = [
-            f"{('She', 'He')[g]} is one of {i}, a {jobs[s]}" if i % 30 else f"someone, {i}"
+            f"{('She', 'He', 'They')[g]} is one of {i}, a {jobs[s]}" if i % 30 else f"someone, {i}"
             for i, (s, g) in enumerate(zip(said, group, strict=True))
         ]
         table = frame.select("id").with_columns(said=pl.Series(texts))

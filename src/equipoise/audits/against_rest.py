@@ -8,79 +8,155 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
+from scipy import special
 
 from equipoise.audits.findings import UncorrectedFinding, direction
+from equipoise.core.arrays import Floats
 from equipoise.core.finding import Family, Finding, GroupValue
-from equipoise.metrics.counts.against_rest import AgainstRest
+from equipoise.metrics.counts import Counts
+from equipoise.metrics.counts.against_rest import AgainstRest, all_others
+from equipoise.metrics.counts.rates import RATES
 from equipoise.metrics.spec import AGAINST_REST, spec_of
-from equipoise.stats.intervals import wilson
+from equipoise.stats.intervals import Scored, normal, wilson
 
 OTHERS = "all other groups"
-_NULL = "rows exchange their groups with those of all other groups; exact (hypergeometric)"
+_NULL = "rows exchange their groups with those of all other groups"
 _METHOD = "Newcombe, the group against all others"
+_RATES = {rate.name: rate for rate in RATES}
+# Leaves of a metric beyond which only some are made, and how many then.
+_MOST, _FEW = 300, 60
+Gap = tuple[Finding, list[GroupValue]]
 
 
-def against_rest(drafts: Sequence[UncorrectedFinding]) -> Iterator[UncorrectedFinding]:
+def against_rest(
+    drafts: Sequence[UncorrectedFinding], counts: Counts | None = None
+) -> Iterator[UncorrectedFinding]:
     """Yield a leaf finding for every group of gaps between three groups or more.
 
     Groups below the minimum size take no part. Where rows repeat by unit, each group counts as
-    many independent rows as would give its interval the same width.
+    many independent rows as would give its interval the same width. Of very many classes and
+    groups, the most frequent labels are compared, and the true positive rates of all classes are
+    averaged with the classes' shares of all rows.
 
     Parameters
     ----------
     drafts : sequence of UncorrectedFinding
         Gaps of shares; others, folds and those without a test yield nothing.
+    counts : Counts, optional
+        Of the labels; without them, gaps conditional on the true class yield nothing.
     """
-    by_size: dict[int, list[tuple[Finding, list[GroupValue]]]] = {}
+    every: dict[tuple[str, bool], list[Gap]] = {}
     for draft in drafts:
         finding, spec = draft.finding, spec_of(draft.finding.metric)
         summary = spec.of_class and not finding.subject
         groups = [one for one in finding.by_group if not one.note and not math.isnan(one.value)]
         tested = finding.family is not Family.DESCRIPTIVE and draft.fold is None
-        if tested and spec.rest and len(groups) > 2 and not (summary or _within(finding)):
-            by_size.setdefault(len(groups), []).append((finding, groups))
-    for some in by_size.values():
-        yield from _leaves(some)
+        if tested and spec.rest and len(groups) > 2 and not summary:
+            within = json.loads(finding.parameters).get("null") == "class"
+            every.setdefault((finding.metric, within), []).append((finding, groups))
+    for (metric, within), gaps in every.items():
+        few = gaps
+        if counts is not None and sum(len(groups) for _, groups in gaps) > _MOST:
+            if metric == "true_positive_rate":
+                yield from _averaged(gaps)
+            said = counts.by_prediction(counts.observed)[0].sum(axis=1)
+            few = sorted(gaps, key=lambda gap: -said[counts.classes.index(gap[0].subject)])
+            few = few[: max(_FEW // counts.groups.usable.sum(), 1)]
+        if not within or metric == "true_positive_rate":
+            for some in _by_groups(few):
+                yield from _over_rows(some)
+        elif counts is not None and metric in _RATES:
+            yield from _within(few, counts)
 
 
-def _within(finding: Finding) -> bool:
-    """Whether groups were exchanged within classes, which a pooled rest doesn't condition on."""
-    return bool(json.loads(finding.parameters).get("null") == "class")
+def _by_groups(gaps: Sequence[Gap]) -> list[list[Gap]]:
+    """Return the gaps between the same groups together."""
+    by_groups: dict[tuple[str, ...], list[Gap]] = {}
+    for finding, groups in gaps:
+        by_groups.setdefault(tuple(one.group for one in groups), []).append((finding, groups))
+    return [*by_groups.values()]
 
 
-def _leaves(gaps: Sequence[tuple[Finding, list[GroupValue]]]) -> Iterator[UncorrectedFinding]:
-    """Yield the leaves of gaps between equally many groups."""
+def _within(gaps: Sequence[Gap], counts: Counts) -> Iterator[UncorrectedFinding]:
+    """Yield the leaves of gaps between groups that are exchangeable within true classes."""
+    rate, names = _RATES[gaps[0][0].metric], counts.groups.names
+    found = AgainstRest.within_classes(counts, rate, gaps[0][0].level)
+    for finding, groups in gaps:
+        row = counts.classes.index(finding.subject)
+        for index, group in enumerate(groups):
+            yield _leaf(finding, groups, found, (row, names.index(group.group)), index)
+
+
+def _over_rows(gaps: Sequence[Gap]) -> Iterator[UncorrectedFinding]:
+    """Yield the leaves of gaps between equally many groups that exchange any rows."""
+    n, value, size, how = _independent(gaps)
+    rests = all_others(value * n) / all_others(n)
+    found = AgainstRest.of(np.rint(value * size), size, gaps[0][0].level)
+    found = replace(found, rest=replace(found.rest, value=rests))
+    for row, (finding, groups) in enumerate(gaps):
+        for place in range(len(groups)):
+            yield _leaf(finding, groups, found, (row, place), place, how)
+
+
+def _independent(gaps: Sequence[Gap]) -> tuple[Floats, Floats, Floats, str]:
+    """Return rows, shares and independent rows of every gap and group, and how they are known."""
     n = np.array([[one.n for one in groups] for _, groups in gaps], np.float64)
     value = np.array([[one.value for one in groups] for _, groups in gaps])
+    if gaps[0][0].unit == "row":
+        return n, value, n, ""
+    # How many rows count as one, by the width of an interval that knows of units.
     width = np.array([[one.high - one.low for one in groups] for _, groups in gaps])
-    level = gaps[0][0].level
-    design, how = np.ones_like(n), ""
-    if gaps[0][0].unit != "row":
-        # How many rows count as one, by the width of an interval that knows of units.
-        how = "; n of each group divided by its design effect"
-        alone = np.subtract(*wilson(value * n, n, level))
-        design = np.fmax((width / alone) ** 2, 1.0)
-    size = np.rint(n / design)
-    found = AgainstRest.of(np.rint(value * size), size, level)
-    for row, (finding, groups) in enumerate(gaps):
-        metric = spec_of(finding.metric).rest + AGAINST_REST
-        for place, group in enumerate(groups):
-            others = [one for one in groups if one is not group]
-            rest_n = sum(one.n for one in others)
-            rest = sum(one.value * one.n for one in others) / rest_n
-            rest_low, rest_high, low, high, band, p = (
-                float(one[row, place])
-                for one in (
-                    found.rest.low, found.rest.high, found.difference.low, found.difference.high,
-                    found.chance, found.p_value,
-                )
-            )  # fmt: skip
-            by_group = (group, GroupValue(OTHERS, (), rest_n, rest, rest_low, rest_high))
-            leaf = replace(
-                finding, metric=metric, family=Family.LEAF, group=group.group,
-                value=group.value - rest, ci_low=low, ci_high=high, chance=0.0,
-                chance_low=-band, chance_high=band, excess=group.value - rest, p_value=p,
-                n=group.n + rest_n, by_group=by_group, method=_METHOD + how, null=_NULL + how,
-                direction=direction(finding.metric, finding.subject, by_group), reason="",
-            )  # fmt: skip
-            yield UncorrectedFinding(leaf, "either", parent=finding.metric)
+    alone = np.subtract(*wilson(value * n, n, gaps[0][0].level))
+    size = np.rint(n / np.fmax((width / alone) ** 2, 1.0))
+    return n, value, size, "; n of each group divided by its design effect"
+
+
+def _averaged(gaps: Sequence[Gap]) -> Iterator[UncorrectedFinding]:
+    """Yield the leaves of a rate averaged over the classes in which most groups are compared."""
+    gaps = max(_by_groups(gaps), key=len)
+    (finding, groups), (n, value, size, how) = gaps[0], _independent(gaps)
+    found = AgainstRest.of(np.rint(value * size), size)
+    weight = n.sum(axis=1, keepdims=True) / n.sum()
+    own, rest = ((weight * one).sum(axis=0) for one in (value, found.rest.value))
+    apart, nothing = own - rest, np.zeros_like(own)
+    band = np.sqrt(((weight * found.chance) ** 2).sum(axis=0))
+    half = normal(finding.level) / normal(0.95) * band
+    difference = Scored(apart, apart - half, apart + half)
+    p = 2.0 * special.ndtr(-normal(0.95) * np.abs(apart) / band)
+    every = AgainstRest(Scored(rest, rest, rest), difference, band, p, nothing, "")
+    how += f"; average of {len(gaps)} classes with their shares of all rows"
+    groups = [
+        replace(one, n=round(many), value=float(share), low=float(share), high=float(share))
+        for one, many, share in zip(groups, n.sum(axis=0), own, strict=True)
+    ]
+    for index in range(len(groups)):
+        yield _leaf(replace(finding, subject=""), groups, every, index, index, how)
+
+
+def _leaf(
+    finding: Finding,
+    groups: Sequence[GroupValue],
+    found: AgainstRest,
+    place: tuple[int, int] | int,
+    index: int,
+    how: str = "",
+) -> UncorrectedFinding:
+    """Return the leaf of one of the groups, whose numbers stand at a place of arrays."""
+    group, rest_n = groups[index], sum(one.n for one in groups) - groups[index].n
+    rest, rest_low, rest_high, low, high, band, p, mean = (
+        float(one[place])
+        for one in (
+            *found.rest.arrays, found.difference.low, found.difference.high, found.chance,
+            found.p_value, found.mean,
+        )
+    )  # fmt: skip
+    by_group = (group, GroupValue(OTHERS, (), rest_n, rest, rest_low, rest_high))
+    value, metric = group.value - rest, spec_of(finding.metric).rest + AGAINST_REST
+    leaf = replace(
+        finding, metric=metric, family=Family.LEAF, group=group.group, value=value, ci_low=low,
+        ci_high=high, chance=mean, chance_low=mean - band, chance_high=mean + band,
+        excess=value - mean, p_value=p, n=group.n + rest_n, by_group=by_group,
+        method=_METHOD + how, null=_NULL + found.null + how,
+        direction=direction(finding.metric, finding.subject, by_group), reason="",
+    )  # fmt: skip
+    return UncorrectedFinding(leaf, "either", parent=finding.metric)

@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from equipoise.audits.against_rest import against_rest
 from equipoise.audits.answers.config import Config
 from equipoise.audits.audit import Audit, Measured, audit_kind
 from equipoise.audits.columns import Row, numbers_of, table_of
@@ -278,7 +279,8 @@ class Answers(Audit[Config, AnswersData, AnswersDesign]):
                 classes=design.pooled.classes if whole_list else (),
                 determined=design.determined,
             )
-            drafts += with_unresolved(folded, design.pooled)
+            gaps = [*folded]
+            drafts += with_unresolved([*gaps, *against_rest(gaps, design.pooled)], design.pooled)
         if not design.leads:
             why = "wording: what is tested is the content of the texts"
             shown = (without_verdict(draft, why) for draft in drafts if not draft.finding.subject)
@@ -497,9 +499,12 @@ def _unanswered(
     if one.config.metrics.unanswered_rate is None or not kinds:
         return
     gaps = [*map(_of_rows, right_or_wrong(one, place, resampling, seed))]
-    yield from gaps if one.silent else with_unresolved(gaps, one.pooled)
-    for draft in map(_of_rows, state_gaps(one, states, kinds, place, resampling, seed)):
-        yield replace(draft, fold=("unanswered_rate", "")) if len(kinds) == 1 else draft
+    every = [*gaps, *against_rest(gaps)]
+    yield from every if one.silent else with_unresolved(every, one.pooled)
+    why = [*map(_of_rows, state_gaps(one, states, kinds, place, resampling, seed))]
+    if len(kinds) == 1:
+        why = [replace(draft, fold=("unanswered_rate", "")) for draft in why]
+    yield from [*why, *against_rest(why)]
 
 
 def _of_rows(draft: UncorrectedFinding) -> UncorrectedFinding:

@@ -195,7 +195,7 @@ class Predictions(Audit[Config, PredictionData, Design]):
         gaps: Sequence[UncorrectedFinding], counts: Counts, config: Config
     ) -> list[UncorrectedFinding]:
         """Add the leaves of gaps, with the labels beside findings of parity."""
-        every = [*gaps, *against_rest(gaps)]
+        every = [*gaps, *against_rest(gaps, counts)]
         if counts.determines_target:
             return every
         return [

@@ -8,7 +8,9 @@ import numpy as np
 from scipy import special, stats
 
 from equipoise.core.arrays import Floats
-from equipoise.stats.intervals import Scored, scored
+from equipoise.metrics.counts.rates import Cells, Rate, divide
+from equipoise.metrics.counts.table import Counts
+from equipoise.stats.intervals import Scored, normal, scored
 
 _BAND = 0.025
 
@@ -27,13 +29,20 @@ class AgainstRest:
         Half the width of the middle 95 % of the difference when rows exchange their groups: a
         normal band around 0 with the exact variance.
     p_value : ndarray
-        Exact, two-sided: twice the smaller tail of the hypergeometric distribution.
+        Exact, two-sided: twice the smaller tail of the hypergeometric distribution; of rates
+        within classes by the side of the interval that is closer to chance.
+    mean : ndarray
+        Middle of the band: what the groups' own shares of the true classes make.
+    null : str
+        How rows are exchanged.
     """
 
     rest: Scored
     difference: Scored
     chance: Floats
     p_value: Floats
+    mean: Floats
+    null: str = "; exact (hypergeometric)"
 
     @classmethod
     def of(cls, successes: Floats, n: Floats, level: float = 0.95) -> AgainstRest:
@@ -55,7 +64,32 @@ class AgainstRest:
             band = -special.ndtri(_BAND) * drawn.std() * (1.0 / n + 1.0 / rest_n)
         known = (n > 0) & (rest_n > 0)
         chance, p = (np.where(known, one, np.nan) for one in (band, np.minimum(2.0 * tails, 1.0)))
-        return cls(others, own.minus(others), chance, p)
+        return cls(others, own.minus(others), chance, p, np.zeros_like(p))
+
+    @classmethod
+    def within_classes(cls, counts: Counts, rate: Rate, level: float = 0.95) -> AgainstRest:
+        """Compare a rate whose groups are exchangeable within true classes, (classes, groups)."""
+        kept, cells = rate.large(counts) & counts.groups.usable, Cells.of(counts, counts.observed)
+        pairs = rate.effective(counts)
+        alone = [(np.where(kept, hits, 0.0), np.where(kept, n, 0.0)) for hits, n in pairs]
+        rest = [(all_others(hits), all_others(n)) for hits, n in alone]
+        own, others = (rate.scored(some, level, cells) for some in (alone, rest))
+        found = own.minus(others)
+        # Each true class gets its labels equally often in every group that is compared.
+        among = kept[counts.prediction]
+        size = cells["truth"][0][counts.truth] * among
+        share = divide((counts.table * among).sum(axis=1), size.sum(axis=1))
+        table = np.nan_to_num(size * share[:, None])[None]
+        alike = {
+            "both": counts.hits(table), "prediction": counts.by_prediction(table),
+            "truth": cells["truth"] * kept, "total": cells["total"] * kept,
+        }  # fmt: skip
+        one, other = Cells(alike), Cells({name: all_others(each) for name, each in alike.items()})
+        mean = (rate.shares(one) - rate.shares(other))[0]
+        side = np.where(found.value > mean, found.value - found.low, found.high - found.value)
+        p = 2.0 * special.ndtr(-normal(level) * divide(np.abs(found.value - mean), side))
+        how = " within each true class; the interval inverted"
+        return cls(others, found, (found.high - found.low) / 2.0, p, mean, how)
 
 
 def all_others(counts: Floats) -> Floats:

@@ -774,6 +774,7 @@ register(
     ),
     _rate(
         name="false_positive_rate",
+        rest="false_positive_rate",
         mirror="true_positive_rate",
         kinds=("predictions", "concepts"),
         title="False positive rate",
@@ -820,6 +821,7 @@ register(
     _rate(
         name="negative_predictive_value",
         of_base_rates=True,
+        rest="negative_predictive_value",
         mirror="precision",
         title="Negative predictive value",
         symbol="NPV",
@@ -963,6 +965,7 @@ register(
     _gap(
         name="answer_gap",
         of_base_rates=True,
+        rest="answer_gap",
         mirror="answer_gap",
         of_class=True,
         title="Answer gap",
