@@ -115,6 +115,51 @@ def test_groups_with_too_few_positives_leave_the_concept_and_are_counted():
         assert found.value > 0
 
 
+def test_each_group_is_held_against_all_others_where_three_take_part():
+    scores, labels, group = world(5, concepts=3, prevalence=(0.4, 0.3))
+    group = np.where(np.arange(len(group)) % 3, group, "c")
+    labels[group == "c", 2] = False
+    found = concept_disparity(scores, labels, group, metric="auroc", resampling=QUICK)
+    leaves = parts(found, "auroc_against_rest")
+    assert [one["subject"] for one in leaves] == ["", "", "", *"000111222"]
+    apart = {}
+    for concept in "012":
+        own = next(row for row in parts(found, "auroc") if row["subject"] == concept)["by_group"]
+        for leaf in (one for one in leaves if one["subject"] == concept):
+            name, others = (one["group"] for one in leaf["by_group"])
+            rest = [one for one in own if one["group"] != name]
+            weights = [labels[group == one["group"], int(concept)].sum() for one in rest]
+            value = next(one["value"] for one in own if one["group"] == name)
+            if concept == "2":
+                assert np.isnan(leaf["value"])
+                continue
+            expected = value - np.average([one["value"] for one in rest], weights=weights)
+            assert leaf["value"] == pytest.approx(expected)
+            assert leaf["low"] < leaf["value"] < leaf["high"]
+            assert (leaf["n"], others) == (len(group), "all other groups")
+            apart.setdefault(name, []).append(leaf["value"])
+    for leaf in leaves[:3]:
+        assert leaf["value"] == pytest.approx(np.mean(apart[leaf["by_group"][0]["group"]]))
+
+
+def test_groups_against_all_others_have_their_level_and_coverage():
+    p, inside = [], []
+    for seed in range(60):
+        scores, labels, group = world(seed, n=600, concepts=1, prevalence=(0.5, 0.5))
+        group = np.where(np.random.default_rng(seed).random(600) < 0.1, "c", group)
+        scores += np.random.default_rng(seed).normal(size=600)[:, None]
+        found = concept_disparity(
+            scores, labels, group, metric="auroc", min_positives=10,
+            resampling=Bootstrap(permutations=199, resolution=1.0),
+        )  # fmt: skip
+        leaves = [one for one in parts(found, "auroc_against_rest") if one["subject"]]
+        p += [one["p_value"] for one in leaves]
+        inside += [one["low"] <= 0.0 <= one["high"] for one in leaves]
+    # 180 numbers, three of each world: two standard errors of 60.
+    assert np.mean(np.array(p) <= 0.05) <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / 60)
+    assert np.mean(inside) >= 0.95 - 2 * np.sqrt(0.05 * 0.95 / 60)
+
+
 def test_a_group_leaves_alone_or_with_its_concept():
     scores, labels, _ = world(5, n=1500, concepts=2)
     group = np.array(["p", "q", "r"])[np.arange(1500) % 3]

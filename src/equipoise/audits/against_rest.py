@@ -14,12 +14,11 @@ from equipoise.audits.findings import UncorrectedFinding, direction
 from equipoise.core.arrays import Floats
 from equipoise.core.finding import Family, Finding, GroupValue
 from equipoise.metrics.counts import Counts
-from equipoise.metrics.counts.against_rest import AgainstRest, all_others
+from equipoise.metrics.counts.against_rest import OTHERS, AgainstRest, all_others
 from equipoise.metrics.counts.rates import RATES
 from equipoise.metrics.spec import AGAINST_REST, spec_of
 from equipoise.stats.intervals import Scored, normal, wilson
 
-OTHERS = "all other groups"
 _NULL = "rows exchange their groups with those of all other groups"
 _METHOD = "Newcombe, the group against all others"
 _RATES = {rate.name: rate for rate in RATES}

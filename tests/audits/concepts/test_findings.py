@@ -11,6 +11,7 @@ from equipoise.audits.concepts import page
 from equipoise.core import Family, Verdict
 from equipoise.metrics import concept_disparity
 from equipoise.report.blocks import Table
+from equipoise.report.overview import summarize
 from equipoise.stats.resampling import Bootstrap
 
 
@@ -41,7 +42,7 @@ def test_findings_hold_the_numbers_of_the_metric():
 def test_three_groups_have_a_test_for_each_pair_too():
     many = {"replicates": 50, "permutations": 400}
     result = run(values(three(), resampling=many))
-    nurse = [one for one in result.findings if "nurse" in one.subject]
+    nurse = [one for one in result.findings if "nurse" in one.subject and not one.group]
     assert [(one.metric, one.subject) for one in nurse] == [
         ("average_precision", "nurse"),
         ("concept_difference", "nurse: a − b"),
@@ -53,8 +54,26 @@ def test_three_groups_have_a_test_for_each_pair_too():
     turned = {one.subject: one for one in run(values(three(worse="a"), resampling=many)).findings}
     assert turned["nurse: a − b"].value < -0.2
     assert turned["nurse: a − b"].verdict is Verdict.DISPARITY
-    pairs = [one for one in result.findings if one.family is Family.COMPOSITE]
+    pairs = [one for one in result.findings if one.family is Family.COMPOSITE and not one.group]
     assert [one.subject for one in pairs] == ["", "a − b", "a − c", "b − c"]
+
+
+def test_a_rare_group_hides_no_difference_between_large_ones():
+    scores, labels, group = world(2, n=2000, shift=dict.fromkeys(range(4), 0.35))
+    group = np.where(np.arange(2000) < 100, "rare", group)
+    data = tables(scores, labels, group)
+    config = audits.parse_config(values(data, metrics=["auroc"], choices={"min_positives": 15}))
+    result = audits.run(config)
+    assert any(one.verdict is Verdict.INCONCLUSIVE for one in result.findings if not one.group)
+    leaves = [one for one in result.findings if one.metric == "auroc_against_rest"]
+    assert [one.group for one in leaves[:3]] == ["a", "b", "rare"]
+    assert {one.verdict for one in leaves[:2]} == {Verdict.DISPARITY}
+    assert leaves[0].family is Family.COMPOSITE is not leaves[3].family is Family.LEAF
+    assert leaves[0].threshold == config.testing.threshold("auroc")
+    leaf = [one for one in result.findings if one.family is Family.LEAF]
+    assert audits.plan(config).tests == len(leaf)
+    lead = summarize(result, page.PAGE.leads).statements[0].finding
+    assert lead.group in ("a", "b")
 
 
 def test_the_source_s_protocol_has_no_verdict_and_says_why():

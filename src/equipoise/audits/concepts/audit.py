@@ -112,8 +112,9 @@ class Design:
         """About how many tests of concepts the baseline makes; versions aren't tested."""
         if self.version.changes:
             return 0
-        pairs = self._pairs
-        return len(self.config.metrics) * self.concepts * (pairs if pairs < 2 else 1 + pairs)
+        pairs, groups = self._pairs, int(self.cut.groups.usable.sum())
+        each = pairs if pairs < 2 else 1 + pairs + groups
+        return len(self.config.metrics) * self.concepts * each
 
     @property
     def _pairs(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from equipoise.core import AuditResult
-from equipoise.metrics.spec import spec_of
+from equipoise.metrics.spec import AGAINST_REST, spec_of
 from equipoise.report.blocks import Page, Row, Section, Table, Words, distinct, rows, title_of
 from equipoise.report.text import count, listed, plural, title
 
@@ -130,7 +130,7 @@ def order(result: AuditResult) -> Section | None:
 
 
 PAGE = Page(
-    leads=_METRICS,
+    leads=tuple(name for metric in _METRICS for name in (metric + AGAINST_REST, metric)),
     by_group=(*_METRICS, "hit_rate"),
     subjects="concepts",
     sections=(versions, robust, prevalence, order),

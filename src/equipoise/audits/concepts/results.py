@@ -20,7 +20,7 @@ from equipoise.metrics.scores.cells import Metric
 from equipoise.metrics.scores.choices import design_choices, model_order, robust_conclusions
 from equipoise.metrics.scores.disparity import HALL_RULE
 from equipoise.metrics.scores.measure import ConceptResults
-from equipoise.metrics.spec import spec_of
+from equipoise.metrics.spec import AGAINST_REST, spec_of
 from equipoise.stats.chance import benjamini_hochberg
 
 if TYPE_CHECKING:
@@ -61,7 +61,10 @@ def place_of(design: Design, version: str) -> Place:
 
 
 def findings(run: Run) -> Iterator[UncorrectedFinding]:
-    """Yield the mean over concepts and its pairs of groups, then each concept and its pairs."""
+    """Yield the mean over concepts and its pairs of groups, then each concept and its pairs.
+
+    Last each group against all others, where three or more are compared.
+    """
     results, place = run.results, place_of(run.design, run.design.version.name)
     drafts, pairs = part_findings(run.estimate, place), len(results.pairs)
     means = [one.finding for one in drafts[:pairs] if not math.isnan(one.finding.value)]
@@ -81,6 +84,25 @@ def findings(run: Run) -> Iterator[UncorrectedFinding]:
         yield _settled(run, concept.changed(null=null))
         for draft in own if several else ():
             yield _settled(run, _pair(run, draft, Family.LEAF).changed(null=null), repeats)
+    for draft in drafts:
+        if draft.finding.metric.endswith(AGAINST_REST) and not run.design.version.changes:
+            yield _settled(run, _leaf(run, draft))
+
+
+def _leaf(run: Run, draft: UncorrectedFinding) -> UncorrectedFinding:
+    """Return the finding of a group against all others, of a concept or their mean."""
+    finding, names = draft.finding, run.results.names
+    concept = names.index(finding.subject) if finding.subject else None
+    return UncorrectedFinding(
+        replace(
+            finding,
+            group=finding.by_group[0].group,
+            null=run.results.null_differences(concept)[1],
+            family=Family.COMPOSITE if concept is None else Family.LEAF,
+        ),
+        "either",
+        parent=run.metric,
+    )
 
 
 def _pair(run: Run, draft: UncorrectedFinding, family: Family) -> UncorrectedFinding:

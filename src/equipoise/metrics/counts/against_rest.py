@@ -12,6 +12,7 @@ from equipoise.metrics.counts.rates import Cells, Rate, divide
 from equipoise.metrics.counts.table import Counts
 from equipoise.stats.intervals import Scored, normal, scored
 
+OTHERS = "all other groups"
 _BAND = 0.025
 
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from equipoise.core.arrays import Booleans, Floats
+from equipoise.core.arrays import Booleans, Floats, Integers
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Ends, Estimate, no_ends
 from equipoise.core.finding import Excluded, GroupValue
@@ -29,6 +29,7 @@ from equipoise.metrics.building import (
 from equipoise.metrics.building import excluded_of as with_groups
 from equipoise.metrics.counts import count
 from equipoise.metrics.counts.accuracy import HitRate
+from equipoise.metrics.counts.against_rest import OTHERS
 from equipoise.metrics.measure import DEFAULT, measure
 from equipoise.metrics.scores.cells import Metric
 from equipoise.metrics.scores.measure import (
@@ -38,7 +39,7 @@ from equipoise.metrics.scores.measure import (
     Prevalence,
     read_concepts,
 )
-from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
+from equipoise.metrics.spec import AGAINST_REST, POINTS, MetricSpec, make_estimate, register
 from equipoise.stats.resampling import Resampling
 from equipoise.stats.streams import Seed
 
@@ -74,19 +75,20 @@ def _largest(results: ConceptResults, concept: int | None) -> tuple[float, Again
 
 def _pairs(results: ConceptResults, concept: int | None) -> Iterator[Part]:
     """Yield the difference of each pair of groups in a concept, or of means over concepts."""
+    name = results.choices.metric + AGAINST_REST if results.columns else "concept_difference"
     for (g, h), value, replicates, held in results.compared(concept):
-        none = math.isnan(value)
+        none, shared = math.isnan(value), results.shared(concept, g, h)
         if concept is None:
-            shared = results.shared(None, g, h)
             note = f"mean over {int(shared.sum())} concepts"
             shown = tuple(_group_value(results, one, shared, note) for one in (g, h))
         else:
             shown = tuple(_in_concept(results, concept, one) for one in (g, h))
-        pair = f"{results.groups.names[g]} − {results.groups.names[h]}"
+        about = [] if concept is None else [results.names[concept]]
+        about += [] if results.columns else [" − ".join(one.group for one in shown)]
         yield number(
-            "concept_difference",
+            name,
             value,
-            subject=pair if concept is None else f"{results.names[concept]}: {pair}",
+            subject=": ".join(about),
             ends=ends_of(None if none else replicates),
             level=results.level,
             held=held,
@@ -117,19 +119,26 @@ def _concept(results: ConceptResults, concept: int) -> Part:
 
 
 def _in_concept(results: ConceptResults, concept: int, g: int) -> GroupValue:
-    positives, rows = int(results.positives[concept, g]), int(results.groups.counts[g])
-    note = results.reasons[concept][g] or f"{positives} of {rows} positive"
+    members = results.members(g, concept)
+    positives, rows = int(results.positives[concept, members].sum()), _rows(results, members)
+    why = results.reasons[concept][g] if g < len(results.groups) else ""
+    note = why or f"{positives} of {rows} positive"
     return _group_value(results, g, results.shared(concept, g, g), note)
 
 
+def _rows(results: ConceptResults, members: Integers) -> int:
+    return int(results.groups.counts[members].sum())
+
+
 def _group_value(results: ConceptResults, g: int, concepts: Booleans, note: str) -> GroupValue:
-    """Return a group's mean over some concepts, with its interval."""
+    """Return the mean over some concepts of a group, or all others of one, with its interval."""
     value = float(results.observed[concepts, g].mean()) if concepts.any() else math.nan
     groups, boot = results.groups, None
     if results.boot is not None and concepts.any():
         boot = results.boot[:, concepts, g].mean(axis=1)
     ends = ends_of(None if math.isnan(value) else boot)(results.level)
-    return GroupValue(groups.names[g], groups.levels[g], int(groups.counts[g]), value, *ends, note)
+    name, levels = (groups.names[g], groups.levels[g]) if g < len(groups) else (OTHERS, ())
+    return GroupValue(name, levels, _rows(results, results.members(g)), value, *ends, note)
 
 
 HALL_RULE = "[Hall]'s protocol has its own rule: the interval against 0; see `low` and `high`"
@@ -200,7 +209,9 @@ def concept_disparity(  # noqa: PLR0913 - the choices of the assessment, all wit
         groups. Chance of the aggregate: replicates centred at no difference; of each concept:
         groups permuted, within each true class under fixed prevalence. `.by` has the aggregate
         by pair of groups ("concept_difference"), each concept by the metric's name with the
-        values and prevalence of all groups, and each concept's differences by pair.
+        values and prevalence of all groups, and each concept's differences by pair. With three
+        groups or more, then each group minus the mean of all others, weighted by their positives,
+        over concepts and in each ("average_precision_against_rest").
 
     Raises
     ------
@@ -268,6 +279,9 @@ def summarise(results: ConceptResults) -> Estimate:
     parts = [*_pairs(results, None)]
     for index in range(len(results.names)):
         parts += [_concept(results, index), *_pairs(results, index)]
+    if (rest := results.against_rest) is not None:
+        for concept in (None, *range(len(results.names))):
+            parts += _pairs(rest, concept)
     missing = np.isnan(results.observed[:, results.groups.usable])
     empty = missing.all(axis=1)
     left_out = {
@@ -419,6 +433,7 @@ register(
     ),
     _disparity(
         name="average_precision",
+        rest="average_precision",
         title="Average precision",
         symbol="AP",
         definition=(
@@ -428,6 +443,7 @@ register(
     ),
     _disparity(
         name="auroc",
+        rest="auroc",
         title="AUROC",
         definition=(
             "Probability that a positive scores above a negative, ties one half; independent of "
@@ -438,6 +454,7 @@ register(
     ),
     _disparity(
         name="f1",
+        rest="f1",
         title="F1",
         definition="2 TP / (2 TP + FP + FN) at the threshold of largest F1 on validation rows.",
         direction="Lower: more wrong decisions for each right one.",

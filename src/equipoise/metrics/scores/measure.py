@@ -16,6 +16,7 @@ from equipoise.core.groups import Groups
 from equipoise.core.labels import Encoded
 from equipoise.metrics.building import NOTHING, Against, against
 from equipoise.metrics.counts import Null, item_sampler, units_of
+from equipoise.metrics.counts.against_rest import all_others
 from equipoise.metrics.measure import NULLS
 from equipoise.metrics.scores.cells import (
     RANKED,
@@ -294,6 +295,8 @@ class ConceptResults:
     excluded : dict of str to int
         Rows that did not enter.
     unit : str
+    columns : tuple of (int, int)
+        Pairs of columns that are compared; those of groups that are large enough unless given.
     """
 
     choices: Choices
@@ -310,6 +313,7 @@ class ConceptResults:
     resolution: float
     excluded: dict[str, int]
     unit: str
+    columns: tuple[tuple[int, int], ...] = ()
 
     @property
     def hall(self) -> bool:
@@ -318,8 +322,40 @@ class ConceptResults:
 
     @property
     def pairs(self) -> list[tuple[int, int]]:
-        """Pairs of groups that are large enough, by index."""
-        return list(combinations(np.flatnonzero(self.groups.usable).tolist(), 2))
+        """Pairs of groups that are large enough, by index; or those of `columns`."""
+        usable = np.flatnonzero(self.groups.usable).tolist()
+        return [*self.columns] or list(combinations(usable, 2))
+
+    @property
+    def against_rest(self) -> ConceptResults | None:
+        """The results with pairs of a group and all others; None under [Hall]'s protocol.
+
+        The others have a column: their mean, weighted by their positives, so that no image is
+        ranked among those of another group. Only concepts of three groups or more count; None
+        where there is none.
+        """
+        known = ~np.isnan(self.observed)
+        weights = np.where(known & (known.sum(axis=1, keepdims=True) > 2), self.positives, 0.0)
+        if self.hall or not weights.any():
+            return None
+
+        def with_rest(values: Floats, weights: Floats) -> Floats:
+            sums = all_others(np.where(weights > 0, weights * values, 0.0))
+            rest = np.full(values.shape, np.nan)
+            np.divide(sums, all_others(weights), out=rest, where=weights > 0)
+            return np.concatenate([values, rest], axis=-1)
+
+        own = np.flatnonzero(weights.any(axis=0)).tolist()
+        return replace(
+            self,
+            observed=with_rest(self.observed, weights),
+            boot=None if self.boot is None else with_rest(self.boot, weights),
+            null=tuple(
+                None if one is None else with_rest(one, of)
+                for one, of in zip(self.null, weights, strict=True)
+            ),
+            columns=tuple((g, len(self.groups) + g) for g in own),
+        )
 
     def differences(self, concept: int | None) -> Floats:
         """Return each pair's difference in a concept, or of means over concepts, (pairs,)."""
@@ -364,6 +400,15 @@ class ConceptResults:
                 found = self.against(np.abs(draws), abs(value), text)
                 held = Against(band(draws, method=text), found.p_value, found.null)
             yield pair, value, None if boot is None else boot[:, index], held
+
+    def members(self, g: int, concept: int | None = None) -> Integers:
+        """Return the groups of a column: its own, or all others that are compared."""
+        groups = len(self.groups)
+        if g < groups:
+            return np.array([g])
+        chosen = slice(None) if concept is None else [concept]
+        known = ~np.isnan(self.observed[chosen, :groups]).all(axis=0)
+        return np.setdiff1d(np.flatnonzero(known), [g - groups])
 
     def shared(self, concept: int | None, g: int, h: int) -> Booleans:
         """Say which concepts count: the one, or those in which both groups take part."""
