@@ -133,3 +133,22 @@ def test_bad_input(changes, where):
             metric(**given)
     with pytest.raises(InputError, match="^maps and boxes: fewer than two"):
         activation_share_gap(*(one[:1] for one in WORLD))
+
+
+def test_each_of_three_groups_is_held_against_all_others():
+    maps, boxes, _ = world(90)
+    groups = np.array(["a", "b", "c"] * 30)
+    maps[groups != "a"] = world(90, follows=False)[0][groups != "a"]
+    found = activation_share_gap(maps, boxes, groups, resampling=QUICK)
+    shares = Regions.of(maps, boxes).shares
+    leaves = [one for one in found.parts if one.metric == "activation_share_against_rest"]
+    for leaf, name in zip(leaves, "abc", strict=True):
+        own, rest = shares[groups == name].mean(), shares[groups != name].mean()
+        assert leaf.value == pytest.approx(own - rest)
+        assert [one.value for one in leaf.by_group] == pytest.approx([own, rest])
+        assert (leaf.low + leaf.high) / 2 == pytest.approx(leaf.value)
+    assert leaves[0].p_value < 0.02
+    assert leaves[0].low > 0 > leaves[1].value
+    two = activation_share_gap(maps, boxes, groups == "a", resampling=QUICK)
+    assert len(two.parts) == 1
+    assert two.p_value == pytest.approx(leaves[0].p_value, abs=0.02)

@@ -140,3 +140,30 @@ def test_unchecked_images_and_images_without_a_group_are_counted():
 def test_what_cannot_be_measured_is_told(given, message):
     with pytest.raises(InputError, match=message):
         rejection_gap(**{"rejected": [1, 0], "groups": ["a", "b"], **given})
+
+
+def test_each_of_three_groups_is_held_against_all_others():
+    given = sets(3, {"a": 0.1, "b": 0.4, "c": 0.4})
+    found = rejection_gap(**given, resampling=QUICK)
+    leaves = [part for part in found.parts if part.metric == "rejected_share_against_rest"]
+    rejected, groups = given["rejected"], given["groups"]
+    for leaf, name in zip(leaves, "abc", strict=True):
+        own = rejected[groups == name].mean() - rejected[groups != name].mean()
+        assert leaf.value == pytest.approx(own)
+        assert leaf.low < leaf.value < leaf.high
+        assert [one.group for one in leaf.by_group] == [name, "all other groups"]
+        assert (leaf.n, leaf.by_group[1].n) == (len(groups), 2 * (groups == name).sum())
+    assert leaves[0].p_value < 0.02 < leaves[0].high - leaves[0].low
+    two = rejection_gap(**sets(3, {"a": 0.1, "b": 0.4}), resampling=QUICK)
+    assert {part.metric for part in two.parts} == {"rejection_gap", "rejected_share"}
+
+
+def test_rejections_against_all_others_have_their_level_and_coverage():
+    p, inside = [], []
+    for seed in range(80):
+        found = rejection_gap(**sets(seed, dict.fromkeys("abc", 0.2), many=30), resampling=QUICK)
+        leaf = next(one for one in found.parts if one.metric == "rejected_share_against_rest")
+        p.append(leaf.p_value)
+        inside.append(leaf.low <= 0.0 <= leaf.high)
+    assert np.mean(np.array(p) <= 0.05) <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / 80)
+    assert np.mean(inside) >= 0.95 - 2 * np.sqrt(0.05 * 0.95 / 80)

@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from scipy import special
@@ -66,6 +67,13 @@ def against_rest(
                 yield from _over_rows(some)
         elif counts is not None and metric in _RATES:
             yield from _within(few, counts)
+
+
+def leaf(draft: UncorrectedFinding, parent: str, **fields: Any) -> UncorrectedFinding:
+    """Return the draft of a group against all others with its group and its parent's threshold."""
+    group = draft.finding.by_group[0].group
+    fields = {"group": group, "family": Family.LEAF, **fields}
+    return replace(draft.changed(**fields), harm="either", parent=parent)
 
 
 def _by_groups(gaps: Sequence[Gap]) -> list[list[Gap]]:

@@ -246,7 +246,7 @@ def spec_of(metric: str) -> MetricSpec:
         return replace(
             base, name=metric, title=f"{base.title} against all others", unit="points",
             rate=False, harm="either", groups_harm="higher" if base.harm == "higher" else "lower",
-            fold="", mirror="", rest="",
+            fold="", mirror="", rest="", neutral=0.0,
         )  # fmt: skip
     known = SPECS.get(metric) or SPECS.get(metric.removesuffix("_gap"))
     title = metric.replace("_", " ").capitalize()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from equipoise.audits.activations.maps import ActivationData, Mapped, load
+from equipoise.audits.against_rest import leaf
 from equipoise.audits.audit import Audit, Measured, audit_kind
 from equipoise.audits.columns import table_of
 from equipoise.audits.findings import Place, parts, whole, without_verdict
@@ -54,7 +55,12 @@ class Design:
     mapped: Mapped
     lacking: Mapping[str, int]
     draws: int
-    tests: int = 1
+
+    @property
+    def tests(self) -> int:
+        """How many tests the design makes: the gap, and each of three groups or more."""
+        groups = int(self.groups.usable.sum())
+        return 1 + groups * (groups > 2)
 
     @cached_property
     def rows(self) -> Integers:
@@ -129,11 +135,13 @@ class Activations(Audit["Config", ActivationData, Design]):
         shares = [part for part in share.parts if part.metric == "activation_share"]
         by_group = tuple(group for part in shares for group in part.by_group)
         shown = whole(share, place, Family.DESCRIPTIVE, by_group=by_group, about=design.region)
-        tested = replace(parts(gap, place)[0], harm=gap.harm)
-        if np.isnan(tested.finding.p_value):
-            tested = without_verdict(tested, "there is nothing to exchange")
+        found, *leaves = parts(gap, place)
+        tested = [replace(found, harm=gap.harm), *(leaf(one, gap.metric) for one in leaves)]
+        for at, one in enumerate(tested):
+            if np.isnan(one.finding.p_value):
+                tested[at] = without_verdict(one, "there is nothing to exchange")
         beside = parts(beyond, replace(place, version="beyond the area"))[0]
-        findings = (without_verdict(shown, _NO_VERDICT), tested, without_verdict(beside, _BESIDE))
+        findings = (without_verdict(shown, _NO_VERDICT), *tested, without_verdict(beside, _BESIDE))
         areas = {part.subject: part.value for part in share.parts if part.metric == "region_area"}
         rows = [
             {"model": design.model, "groups": design.groups.name, "region": design.region,

@@ -41,7 +41,7 @@ def shares(result: AuditResult) -> Section | None:
 
 
 PAGE = Page(
-    leads=("activation_share_gap",),
+    leads=("activation_share_against_rest", "activation_share_gap"),
     by_group=("activation_share_gap",),
     subjects="regions",
     sections=(shares,),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from equipoise.audits.against_rest import leaf
 from equipoise.audits.columns import Row, placed, table_of
 from equipoise.audits.concepts.config import BASELINE
 from equipoise.audits.findings import Place, UncorrectedFinding, whole, without_verdict
@@ -93,16 +94,9 @@ def _leaf(run: Run, draft: UncorrectedFinding) -> UncorrectedFinding:
     """Return the finding of a group against all others, of a concept or their mean."""
     finding, names = draft.finding, run.results.names
     concept = names.index(finding.subject) if finding.subject else None
-    return UncorrectedFinding(
-        replace(
-            finding,
-            group=finding.by_group[0].group,
-            null=run.results.null_differences(concept)[1],
-            family=Family.COMPOSITE if concept is None else Family.LEAF,
-        ),
-        "either",
-        parent=run.metric,
-    )
+    family = Family.COMPOSITE if concept is None else Family.LEAF
+    null = run.results.null_differences(concept)[1]
+    return leaf(draft, run.metric, family=family, null=null)
 
 
 def _pair(run: Run, draft: UncorrectedFinding, family: Family) -> UncorrectedFinding:

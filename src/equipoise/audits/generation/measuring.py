@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from equipoise.audits.against_rest import leaf
 from equipoise.audits.audit import Measured
 from equipoise.audits.columns import Row, tables_of
 from equipoise.audits.config import group_name, resampling_of
@@ -31,7 +32,7 @@ from equipoise.counterfactuals.filters import of_combination
 from equipoise.evidence.decoding import ImageError, decode
 from equipoise.explain.overlays import WHOLE, blurred
 from equipoise.metrics.building import Known, ends_of
-from equipoise.metrics.spec import make_estimate
+from equipoise.metrics.spec import AGAINST_REST, make_estimate
 from equipoise.metrics.values.rejections import rejection_gap
 from equipoise.stats.intervals import ClosedForm, wilson
 from equipoise.stats.resampling import Bootstrap
@@ -116,9 +117,9 @@ class GenerationDesign:
 
     @property
     def tests(self) -> int:
-        """Tests: one for each combination of attributes, and one of all."""
-        strata = len({*self.column("attributes").tolist()})
-        return strata + (strata > 1)
+        """Tests: of each combination of attributes and of all, the gap and each of many groups."""
+        strata, groups = len({*self.column("attributes").tolist()}), int(self.checked.usable.sum())
+        return (strata + (strata > 1)) * (1 + groups * (groups > 2))
 
     def seconds(self, draws: int) -> float:
         """About how long it takes to measure."""
@@ -159,11 +160,13 @@ def measure_design(
     place = _place(config, design.groups.name)
     family = Family.COMPOSITE if len(own) > 1 else Family.LEAF
     findings = [_of_check(whole(estimate, place, family, by_group=own[0].by_group), check.name)]
-    findings += [
-        _of_check(part, f"{check.name}, sets of {part.finding.subject}")
-        for part in (parts(estimate, place) if len(own) > 1 else ())
-        if part.finding.metric == estimate.metric and part.finding.subject
-    ]
+    for part in parts(estimate, place):
+        metric, subject = part.finding.metric, part.finding.subject
+        name = f"{check.name}, sets of {subject}" if subject else check.name
+        if metric == estimate.metric and subject:
+            findings.append(_of_check(part, name))
+        elif metric.endswith(AGAINST_REST):
+            findings.append(_of_check(leaf(part, estimate.metric), name))
     shares = [
         {"stage": design.stage.name, "check": check.name, "attributes": part.subject,
          "groups": group_name(design.groups.attributes), "group": part.by_group[0].group,

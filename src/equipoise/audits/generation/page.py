@@ -116,7 +116,7 @@ def subjects(result: AuditResult) -> Section | None:
 
 
 PAGE = Page(
-    leads=("rejection_gap",),
+    leads=("rejected_share_against_rest", "rejection_gap"),
     by_group=("rejection_gap",),
     subjects="checks",
     sections=(stages, rejections, thresholds, subjects),

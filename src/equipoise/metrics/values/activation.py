@@ -23,8 +23,9 @@ from equipoise.metrics.building import (
     group_part,
     sizes,
 )
+from equipoise.metrics.counts.against_rest import OTHERS
 from equipoise.metrics.measure import DEFAULT, Draws
-from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
+from equipoise.metrics.spec import AGAINST_REST, POINTS, MetricSpec, make_estimate, register
 from equipoise.metrics.values.similarity import similarity_gap
 from equipoise.stats.resampling import Bootstrap, Resampling
 from equipoise.stats.streams import Seed, stream, unit_keys, unit_times
@@ -299,7 +300,8 @@ def activation_share_gap(
         In [0, 1] (with `beyond_area` [0, 2]), higher: the model looks at the region in some groups
         more than in others. Interval: simultaneous intervals of all pairs of groups over images or
         units. Chance and p: images (units) exchange their groups. `.by` has the value with the
-        mean of each group.
+        mean of each group; with three groups or more, also each group's mean minus that of all
+        other images ("activation_share_against_rest"), tested as two groups are.
 
     Raises
     ------
@@ -316,28 +318,44 @@ def activation_share_gap(
         raise InputError("maps and boxes: fewer than two images have a region and a map")
     values = regions.shares - (regions.areas if beyond_area else 0.0)
     gap = similarity_gap(values, kept, units=clusters, resampling=resampling, rng=rng)
-    first = next(one for one in gap.parts if one.metric == gap.metric)
-    by_group = []
-    for code, one in enumerate(first.by_group):
-        # Each group's own mean in place of how far it is from the average.
-        shift = _mean(values[kept.codes == code]) - one.value
-        value, low, high = one.value + shift, one.low + shift, one.high + shift
-        by_group.append(replace(one, value=value, low=low, high=high))
-    shown = replace(
-        first,
-        metric="activation_share_gap",
-        by_group=tuple(by_group),
-        shows="share of the map beyond the area's" if beyond_area else "share of the map",
-    )
+    shows = "share of the map beyond the area's" if beyond_area else "share of the map"
+    shown = [replace(_with_means(gap, values, kept), metric="activation_share_gap", shows=shows)]
+    usable = np.flatnonzero(kept.usable).tolist()
+    for code in usable if len(usable) > 2 else ():
+        compared = np.isin(kept.codes, usable)
+        both = np.where(compared, kept.codes != code, -1).astype(np.int32)
+        two = Groups((kept.name,), (kept.levels[code], (OTHERS,)), both)
+        held = similarity_gap(values, two, units=clusters, resampling=resampling, rng=rng)
+        shown.append(replace(_signed(_with_means(held, values, two)), shows=shows))
     return replace(
         gap,
         metric="activation_share_gap",
         reference=f"{REFERENCE}; {_INTERVALS}",
         params={"beyond_area": beyond_area},
-        by=parts_to_table([shown]),
+        by=parts_to_table(shown),
         excluded={**regions.dropped, **gap.excluded},
         unit="image" if units is None else "unit",
     )
+
+
+def _with_means(gap: Estimate, values: Floats, groups: Groups) -> Part:
+    """Return a gap as a part: each group with its own mean, not how far it is from the average."""
+    first, by_group = next(one for one in gap.parts if one.metric == gap.metric), []
+    for code, one in enumerate(first.by_group):
+        shift = _mean(values[groups.codes == code]) - one.value
+        value, low, high = one.value + shift, one.low + shift, one.high + shift
+        by_group.append(replace(one, value=value, low=low, high=high))
+    return replace(first, by_group=tuple(by_group))
+
+
+def _signed(gap: Part) -> Part:
+    """Return the gap of two groups as the first minus the second: its interval is symmetric."""
+    own, others = gap.by_group
+    value, half, band = own.value - others.value, gap.high - gap.value, gap.chance_high
+    return replace(
+        gap, metric="activation_share" + AGAINST_REST, value=value, low=value - half,
+        high=value + half, chance=0.0, chance_low=-band, chance_high=band,
+    )  # fmt: skip
 
 
 _share = partial(MetricSpec, kinds=("activations",), unit="share", reference=REFERENCE)
@@ -369,6 +387,7 @@ register(
     ),
     _share(
         name="activation_share_gap",
+        rest="activation_share",
         title="Gap in the share of the map",
         range="[0, 1], beyond the area [0, 2]",
         unit="points",

@@ -13,10 +13,12 @@ import numpy as np
 from equipoise.core.arrays import AnyArray, Booleans, Floats, Integers
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Ends, Estimate, no_ends
+from equipoise.core.finding import GroupValue
 from equipoise.core.groups import Groups
 from equipoise.core.labels import encode
 from equipoise.core.parts import Part, parts_to_table
 from equipoise.metrics.building import (
+    Known,
     against_chance,
     excluded_of,
     gaps,
@@ -28,8 +30,9 @@ from equipoise.metrics.building import (
     too_small,
     untested,
 )
+from equipoise.metrics.counts.against_rest import OTHERS, AgainstRest, all_others
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL, Draws
-from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
+from equipoise.metrics.spec import AGAINST_REST, POINTS, MetricSpec, make_estimate, register
 from equipoise.metrics.values.units import unit_codes, varies
 from equipoise.stats.draws import Exchange, block_sizes
 from equipoise.stats.intervals import percentile, simultaneous_gap, wilson
@@ -130,7 +133,7 @@ class Rejections:
     def __call__(self, stratum: int | None) -> tuple[Draws, Ends, Iterator[Part]]:
         """Return draws, ends and parts of one stratum or of all (None).
 
-        The draws have the gap and every group's share.
+        The draws have the gap, every group's share, and how far that is above all others.
         """
         chosen = slice(None) if stratum is None else slice(stratum, stratum + 1)
         observed = np.column_stack([self.values, np.ones_like(self.cell)])
@@ -145,7 +148,9 @@ class Rejections:
             some = counts.reshape(*shape, 2)[:, chosen].sum(axis=1)
             with np.errstate(invalid="ignore", divide="ignore"):
                 shares = some[..., 0] / some[..., 1]
-            return np.column_stack([gaps(shares, compared), shares])
+                rejected, made = (all_others(some[..., k] * compared) for k in (0, 1))
+                apart = np.where(compared, shares - rejected / made, np.nan)
+            return np.column_stack([gaps(shares, compared), shares, apart])
 
         draws = Draws.of(
             self.resampling,
@@ -159,10 +164,11 @@ class Rejections:
         if draws.boot is not None:
             # The outer of resampled clusters and Wilson's.
             closed = wilson(successes, images.astype(np.float64), draws.level)
-            drawn = percentile(draws.boot[:, 1:], draws.level)
+            drawn = percentile(draws.boot[:, 1 : len(images) + 1], draws.level)
             low, high = np.fmin(closed[0], drawn[0]), np.fmax(closed[1], drawn[1])
         notes = np.where(images == 0, "no images", np.where(compared, "", too_small(self.groups)))
-        groups = group_rows(self.groups, images, draws.observed[1:], low, high, notes.tolist())
+        shares = draws.observed[1 : len(images) + 1]
+        groups = group_rows(self.groups, images, shares, low, high, notes.tolist())
         subject = "" if stratum is None else self.strata[stratum]
 
         def parts() -> Iterator[Part]:
@@ -181,6 +187,8 @@ class Rejections:
                 if one.n:
                     held = against_chance(draws, place, "either")
                     yield group_part("rejected_share", subject, one, held)
+            if compared.sum() > 2:
+                yield from _against_rest(draws, groups, compared, successes, subject)
 
         return draws, ends, parts()
 
@@ -201,7 +209,7 @@ def _gap_ends(draws: Draws, compared: Booleans, successes: Floats, images: Float
     a, b = np.triu_indices(int(compared.sum()), 1)
     if draws.boot is None or not len(a):
         return no_ends
-    shares = draws.boot[:, 1:][:, compared]
+    shares = draws.boot[:, 1 : len(images) + 1][:, compared]
     apart = shares[:, a] - shares[:, b]
 
     def ends(level: float) -> tuple[float, float]:
@@ -213,6 +221,39 @@ def _gap_ends(draws: Draws, compared: Booleans, successes: Floats, images: Float
         return min(low, float(closed[0])), min(1.0, max(high, float(closed[1])))
 
     return ends
+
+
+def _against_rest(
+    draws: Draws,
+    groups: tuple[GroupValue, ...],
+    compared: Booleans,
+    successes: Floats,
+    subject: str,
+) -> Iterator[Part]:
+    """Yield the share of each compared group minus that of all others.
+
+    The interval is the outer of resampled clusters and Newcombe's.
+    """
+    images, many = np.array([one.n for one in groups], dtype=np.float64), len(groups)
+    closed = AgainstRest.of(np.rint(successes) * compared, images * compared, draws.level)
+    low, high = closed.difference.low, closed.difference.high
+    if draws.boot is not None:
+        drawn = percentile(draws.boot[:, many + 1 :], draws.level)
+        low, high = np.fmin(low, drawn[0]), np.fmax(high, drawn[1])
+    for place in np.flatnonzero(compared).tolist():
+        own, apart = groups[place], float(draws.observed[many + 1 + place])
+        n = round(float((images * compared).sum())) - own.n
+        ends = closed.rest.low[place], closed.rest.high[place]
+        yield part(
+            "rejected_share" + AGAINST_REST,
+            subject,
+            draws,
+            many + 1 + place,
+            ends=Known(low[place], high[place]),
+            held=against_chance(draws, many + 1 + place, "either"),
+            n=own.n + n,
+            by_group=(own, GroupValue(OTHERS, (), n, own.value - apart, *ends)),
+        )
 
 
 def rejection_gap(
@@ -253,8 +294,10 @@ def rejection_gap(
     Estimate
         In [0, 1], higher is worse. `.by` has the gap of each stratum with every group's share
         ("rejection_gap"), and each group's share with the band it has when groups are
-        exchangeable ("rejected_share"); subject "" over all strata. A set that is rejected as a
-        whole takes its images of every group along: give what images fail themselves.
+        exchangeable ("rejected_share"); with three groups or more, each group's share minus that
+        of all others ("rejected_share_against_rest"); subject "" over all strata. A set that is
+        rejected as a whole takes its images of every group along: give what images fail
+        themselves.
 
     Raises
     ------
@@ -342,6 +385,7 @@ _rejected = partial(
 register(
     _rejected(
         name="rejection_gap",
+        rest="rejected_share",
         title="Rejection gap",
         unit="points",
         groups_harm="higher",
