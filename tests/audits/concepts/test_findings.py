@@ -59,10 +59,11 @@ def test_three_groups_have_a_test_for_each_pair_too():
 
 
 def test_a_rare_group_hides_no_difference_between_large_ones():
-    scores, labels, group = world(2, n=2000, shift=dict.fromkeys(range(4), 0.35))
+    scores, labels, group = world(2, n=2000, shift=dict.fromkeys(range(4), 0.5))
     group = np.where(np.arange(2000) < 100, "rare", group)
     data = tables(scores, labels, group)
-    config = audits.parse_config(values(data, metrics=["auroc"], choices={"min_positives": 15}))
+    how = {"choices": {"min_positives": 15}, "resampling": {"replicates": 100, "permutations": 999}}
+    config = audits.parse_config(values(data, metrics=["auroc"], **how))
     result = audits.run(config)
     assert any(one.verdict is Verdict.INCONCLUSIVE for one in result.findings if not one.group)
     leaves = [one for one in result.findings if one.metric == "auroc_against_rest"]
