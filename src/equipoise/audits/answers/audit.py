@@ -29,6 +29,7 @@ from equipoise.audits.engines.labels import (
     notes_of_texts,
     right_or_wrong,
     state_gaps,
+    take,
     widest_part,
     with_folds,
 )
@@ -67,7 +68,7 @@ from equipoise.metrics.vectors.predicted_labels import ASIDE, label_concentratio
 from equipoise.report.text import listed
 
 if TYPE_CHECKING:
-    from equipoise.audits.answers.config import ModelConfig
+    from equipoise.audits.answers.config import FigureConfig, ModelConfig
     from equipoise.audits.outputs import Models
     from equipoise.data import Reading
     from equipoise.data.outputs import Outputs
@@ -147,7 +148,8 @@ class AnswersDesign(LabelDesign):
     @cached_property
     def frequent(self) -> list[str]:
         """The answers that are compared by themselves, the most frequent first."""
-        return self.config.answers.frequent(self.label)
+        compared = np.append(self.groups.usable, False)[self.groups.codes]
+        return self.config.answers.frequent(take(self.label, compared))
 
     @cached_property
     def silent(self) -> bool:
@@ -172,13 +174,14 @@ class AnswersDesign(LabelDesign):
     @property
     def figures(self) -> list[str]:
         """Names of the figures that the answers are compared with."""
-        first = self.config.data.groups[0]
-        return [
-            name
-            for name, one in self.config.figures.items()
-            if self.leads and not self.silent
-            if group_name(one.groups or first) == self.groups.name
-        ]
+        figures = self.config.figures.items() if self.leads and not self.silent else ()
+        return [name for name, one in figures if one.first in self.allowed(one)]
+
+    def allowed(self, figure: FigureConfig) -> list[str]:
+        """Return the compared groups if the figure may be about one of them."""
+        about = self.groups.name if figure.groups is None else group_name(figure.groups)
+        names = zip(self.groups.names, self.groups.usable.tolist(), strict=True)
+        return [name for name, usable in names if usable and about == self.groups.name]
 
     @property
     def tests(self) -> int:
@@ -250,14 +253,13 @@ class Answers(Audit[Config, AnswersData, AnswersDesign]):
                 first=all(one.model != model for one in designs),
             )  # fmt: skip
             designs.append(design)
-            usable = [groups.names[code] for code in np.flatnonzero(groups.usable)]
-            for name in design.figures:
-                first = config.figures[name].first
-                if first not in usable:
-                    raise ConfigError(
-                        f"figures.{name}.first: given {first!r}. Allowed: {', '.join(usable)}"
-                        f"{nearest(first, usable)}"
-                    )
+        for name, figure in config.figures.items():
+            allowed = dict.fromkeys(one for design in designs for one in design.allowed(figure))
+            if figure.first not in allowed:
+                raise ConfigError(
+                    f"figures.{name}.first: given {figure.first!r}. Allowed: {', '.join(allowed)}"
+                    f"{nearest(figure.first, allowed)}"
+                )
         return designs
 
     def measure(

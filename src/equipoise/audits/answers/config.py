@@ -93,7 +93,7 @@ class FigureConfig(OutsideConfig):
     first : str
         The group that an answer leans to when it rises with the figure.
     groups : str or list of str, optional
-        The entry of `data.groups` that has the group; the first unless given.
+        The entry of `data.groups` that is compared; every one that has the group unless given.
     """
 
     first: Label

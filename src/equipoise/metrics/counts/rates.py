@@ -64,7 +64,10 @@ class Cells(dict[str, Floats]):
 
     `both` are rows of the class that are predicted as it, `truth` its rows, `prediction` rows
     predicted as it, and `total` all rows. What else rates need is made when it is first read.
+    `compared` are the groups large enough, shape (groups,).
     """
+
+    compared: Booleans
 
     @classmethod
     def of(cls, counts: Counts, tables: Floats) -> Cells:
@@ -75,7 +78,9 @@ class Cells(dict[str, Floats]):
     def _sum(cls, counts: Counts, tables: Floats) -> Cells:
         truth, prediction = counts.by_truth(tables), counts.by_prediction(tables)
         total = np.broadcast_to(tables.sum(axis=1)[:, None], truth.shape)
-        return cls(both=counts.hits(tables), truth=truth, prediction=prediction, total=total)
+        cells = cls(both=counts.hits(tables), truth=truth, prediction=prediction, total=total)
+        cells.compared = counts.groups.usable
+        return cells
 
     def __missing__(self, name: str) -> Floats:
         if name == "right":
@@ -102,7 +107,7 @@ class Rate:
     predictions : str
         "" where several shares have a mean. Otherwise the first share is wrong, the second right,
         and the number is how many of these predictions are right if every group has the
-        prevalence of all rows.
+        prevalence of all compared rows.
     """
 
     name: str
@@ -127,8 +132,10 @@ class Rate:
         return cells[self.name]
 
     def odds(self, cells: Cells) -> Floats:
-        """Return how many rows of all groups can be wrong for one that can be right."""
-        wrong, right = (totals.sum(axis=-1, keepdims=True) for _, totals in self.counts(cells))
+        """Return how many rows of compared groups can be wrong for one that can be right."""
+        # Sums of groups, which some tables hold beside them, are no groups.
+        every = (np.compress(cells.compared, one, axis=-1) for _, one in self.counts(cells))
+        wrong, right = (totals.sum(axis=-1, keepdims=True) for totals in every)
         return divide(wrong, right)
 
     def totals(self, cells: Cells) -> Floats:
@@ -473,8 +480,8 @@ def rates(
         accuracy (over all rows), and average_odds, the mean of true and false positive rate,
         whose gap is the largest average odds difference (within each true class). Precision and
         negative predictive value are those at equal prevalence: π TPR / (π TPR + (1 − π) FPR)
-        with the prevalence π of all rows. A rate without rows in its denominator is NaN with a
-        note, never 0.
+        with the prevalence π of all compared rows. A rate without rows in its denominator is NaN
+        with a note, never 0.
 
     Raises
     ------
