@@ -13,8 +13,10 @@ import yaml
 
 from audits.comparisons import images
 from equipoise import audits
+from equipoise.audits import demonstrating
 from equipoise.audits.kinds import KINDS
 from equipoise.core import Family
+from equipoise.metrics.spec import spec_of
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 # Slack of an interval's ends, in widths: few draws make a test quick.
@@ -276,3 +278,42 @@ def test_most_verdicts_do_not_hang_on_the_draws(kind):
     tested = [one for one in found(kind).values() if one.tested]
     sure = [one for one in tested if not near(one, np.nan_to_num(one.ci_high - one.ci_low))]
     assert len(sure) >= len(tested) / 3
+
+
+def twice(findings):
+    """Return tested findings of which another states the same fact by the record of a metric."""
+    tested, classes = set(), {}
+    for one in findings:
+        at = one.model, one.groups, one.version, one.group, one.null.split(";")[0]
+        classes.setdefault(at, set()).add(one.subject)
+        if one.tested:
+            tested.add((one.metric, one.subject, at))
+    facts = []
+    for metric, subject, at in tested:
+        spec, others = spec_of(metric), classes[at] - {"", subject}
+        facts += [(spec.fold, subject, at)] if spec.fold else []
+        facts += (
+            [(spec.mirror, one, at) for one in others] if spec.mirror and len(others) == 1 else []
+        )
+    return tested & {*facts}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_fact_of_an_example_is_tested_twice(kind):
+    assert not twice(found(kind).values())
+
+
+def test_no_fact_of_two_classes_is_tested_twice():
+    values = world("predictions")
+    frame = images(900, kinds=2)
+    data = values["data"] | {"table": frame}
+    models = {"poor": {"table": frame, "prediction": "poor"}}
+    result = audits.run(audits.parse_config(values | {"data": data, "models": models}))
+    assert sum(one.tested for one in result.findings) > 5
+    assert not twice(result.findings)
+
+
+@pytest.mark.slow
+def test_no_fact_of_a_demonstration_is_tested_twice():
+    for result in (demonstrating.demo()[0], *demonstrating.demo_scenes().values()):
+        assert not twice(result.findings)

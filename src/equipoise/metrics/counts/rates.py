@@ -79,7 +79,8 @@ class Cells(dict[str, Floats]):
         truth, prediction = counts.by_truth(tables), counts.by_prediction(tables)
         total = np.broadcast_to(tables.sum(axis=1)[:, None], truth.shape)
         cells = cls(both=counts.hits(tables), truth=truth, prediction=prediction, total=total)
-        cells.compared = counts.groups.usable
+        usable = counts.groups.usable
+        cells.compared = usable if usable.any() else ~usable
         return cells
 
     def __missing__(self, name: str) -> Floats:
