@@ -13,14 +13,15 @@ TRUTH = np.array(["chef", "nurse", "pilot"])[RNG.integers(0, 3, N)]
 RANDOM = TRUTH[RNG.permutation(N)]
 
 
-def audited(said, truth=TRUTH):
+def audited(said, truth=TRUTH, **model):
     table = pa.table({
         "id": [*map(str, range(N))], "group": GROUPS, "truth": truth, "said": said,
+        "second": np.where(said == "chef", "nurse", "chef"),
     })  # fmt: skip
     config = {
         "audit": "predictions",
         "data": {"table": table, "id": "id", "target": "truth", "groups": ["group"]},
-        "models": {"m": {"table": table, "prediction": "said"}},
+        "models": {"m": {"table": table, "prediction": "said", **model}},
         "resampling": {"replicates": 20, "permutations": 99},
     }
     return audits.run(audits.parse_config(config))
@@ -43,6 +44,14 @@ def test_a_broken_model_is_named_at_the_top(said, words, tmp_path):
     assert report.read(tmp_path / "run").manifest.warnings == (warning,)
     page = (tmp_path / "run" / "report.html").read_text()
     assert page.index('class="warnings"') < page.index('class="statements"')
+
+
+def test_what_is_trivial_by_construction_is_said_at_the_top():
+    noisy = np.where(RNG.random(N) < 0.3, RANDOM, TRUTH)
+    (hits,) = audited(noisy, top=["said", "second"], prediction=None).manifest.warnings
+    assert "k = 2" in hits
+    (constant,) = audited(noisy, ["nurse", "pilot", *["chef"] * (N - 2)]).manifest.warnings
+    assert "“chef”" in constant
 
 
 def test_a_working_model_is_not_warned_about():

@@ -16,6 +16,7 @@ from equipoise.audits.concepts.config import Config, Version
 from equipoise.audits.concepts.data import ConceptData, load
 from equipoise.audits.concepts.results import Run
 from equipoise.audits.config import resampling_of as usual_resampling
+from equipoise.audits.engines.broken import trivial_hits
 from equipoise.audits.findings import rate_and_gap
 from equipoise.core.arrays import Booleans, Integers, Integers32
 from equipoise.core.errors import DataError
@@ -214,6 +215,14 @@ class Concepts(Audit[Config, ConceptData, Design]):
                 expected="rows that take part in every version",
                 fix=f"correct the version ({version.description}), or remove it",
             )
+
+    def warnings(
+        self, config: Config, data: ConceptData, designs: Sequence[Design]
+    ) -> Iterator[str]:
+        """Return models whose hit rate is trivial."""
+        for name, one in data.models.items() if config.hit_rate else ():
+            classes = len(one.concepts) + len(one.other_classes)
+            yield from trivial_hits(name, config.hit_rate or 0, classes)
 
     def measure(
         self,

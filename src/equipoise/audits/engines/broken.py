@@ -12,8 +12,10 @@ from equipoise.core.wording import percent
 from equipoise.metrics.counts import Counts
 from equipoise.stats.intervals import wilson
 
-# Share of one answer from which on a model is constant.
+# Share of one answer, or of one class, from which on it is constant.
 _CONSTANT = 0.99
+# Share of classes in the top k from which on a hit rate is trivial.
+_TRIVIAL = 0.5
 # Fewer rows tell little, and so does accuracy where one class has more of them.
 _FEWEST, _ONE_CLASS = 30, 0.9
 
@@ -32,12 +34,28 @@ def broken(designs: Iterable[LabelDesign]) -> Iterator[str]:
         yield from _groups(where, design)
 
 
+def trivial_hits(where: str, k: int, classes: int) -> Iterator[str]:
+    """Yield that a hit rate says little: labels in a random order would have one of k / classes."""
+    if k >= _TRIVIAL * classes:
+        yield (
+            f"{where}: with {classes} classes, labels in a random order have a hit rate of "
+            f"{percent(k / classes)} at k = {k}: differences between groups say little. Lower k."
+        )
+
+
 def _whole(where: str, counts: Counts) -> Iterator[str]:
     said = counts.by_prediction(counts.observed)[0].sum(axis=1)
     rows, most = said.sum(), int(said.argmax())
     if rows < _FEWEST:
         return
-    if said[most] >= _CONSTANT * rows:
+    true = counts.by_truth(counts.observed)[0].sum(axis=1)
+    if true.max() >= _CONSTANT * rows:
+        yield (
+            f"{where}: {percent(true.max() / rows)} of images are of one class, "
+            f"“{counts.classes[true.argmax()]}”, so that accuracy is the share of one answer. Add "
+            "images of other classes."
+        )
+    elif said[most] >= _CONSTANT * rows:
         yield (
             f"{where} answers “{counts.classes[most]}” for {percent(said[most] / rows)} of images: "
             "differences between groups say little. Check how the model is run and its classes."

@@ -12,7 +12,7 @@ import numpy as np
 from equipoise.audits.against_rest import against_rest
 from equipoise.audits.audit import Audit, Measured, audit_kind
 from equipoise.audits.config import group_name, resampling_of
-from equipoise.audits.engines.broken import broken
+from equipoise.audits.engines.broken import broken, trivial_hits
 from equipoise.audits.engines.labels import (
     LabelDesign,
     compared,
@@ -273,6 +273,12 @@ class Predictions(Audit[Config, PredictionData, Design]):
     ) -> Iterable[str]:
         """Return models that are constant, at chance, or fail in one group."""
         yield from broken(designs)
+        if (rate := config.metrics.hit_rate) is None:
+            return
+        for one in designs:
+            if one.first and (top := one.predictions.coded_top) is not None:
+                classes = len({*data.classes, *top.vocabulary})
+                yield from trivial_hits(one.model, min(rate.k, top.codes.shape[1]), classes)
 
     def save(self, folder: Path, data: PredictionData) -> None:
         """Write the labels and predictions of every image, which `compare` pairs."""

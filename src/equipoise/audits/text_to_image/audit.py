@@ -16,7 +16,7 @@ from equipoise.audits.engines.associations.spaces import measured
 from equipoise.audits.group_sizes import members_of
 from equipoise.audits.text_to_image import loading
 from equipoise.audits.text_to_image.config import Config
-from equipoise.audits.text_to_image.designs import ALL, ShareDesign, SpaceDesign
+from equipoise.audits.text_to_image.designs import ALL, UNCHECKED, ShareDesign, SpaceDesign
 from equipoise.audits.text_to_image.loading import FAILED, IMAGE, REFUSED, TextToImageData
 
 if TYPE_CHECKING:
@@ -126,6 +126,14 @@ class TextToImage(Audit[Config, TextToImageData, Design]):
             if judged.confusion is not None
         }
         return {"images": images, "labelled_of_the_rarest": rarest}
+
+    def warnings(
+        self, config: Config, data: TextToImageData, designs: Sequence[Design]
+    ) -> Iterator[str]:
+        """Yield the shares whose classifier nobody checked."""
+        for share in config.shares:
+            if share.labelled is None:
+                yield f"{share.of}: shares have no verdict, because {UNCHECKED}."
 
     def notes(
         self, config: Config, data: TextToImageData, designs: Sequence[Design]

@@ -50,6 +50,10 @@ ALL = "all encoders"
 # example.
 _SECONDS_PER_SCORE, _SECONDS_PER_SHARE = 1.7e-6, 2.5e-6
 _BESIDE = f"one of several encoders: what is tested is their average, {ALL}"
+UNCHECKED = (
+    "nobody checked the classes against labels of such images, so that shares may be the "
+    "classifier's mistakes. To do: label a sample of the images, and name it under 'labelled'"
+)
 OWN = (
     "an attribute's own lean is no disparity: it shows that generator and encoder tell the groups "
     "apart"
@@ -299,6 +303,8 @@ class ShareDesign(Design):
     @property
     def tests(self) -> int:
         """How many tests the design makes."""
+        if self.share.labelled is None:
+            return 0
         return (1 + (self.share.outside is not None)) * len(self.config.prompts.target_names)
 
     def seconds(self, draws: int) -> float:
@@ -327,7 +333,7 @@ class ShareDesign(Design):
                 yield from self._of_target(target, category, estimate)
                 yield from self._against(target, estimate)
         if len(estimates) > 1 and any(each.estimable for each in estimates.values()):
-            yield _tested(whole(mean_share_mad(estimates), self.place, Family.COMPOSITE))
+            yield self._tested(whole(mean_share_mad(estimates), self.place, Family.COMPOSITE))
 
     def _shares(self, target: str, rows: Integers, resampling: Resampling | None) -> Estimate:
         made, share = self.made, self.share
@@ -351,7 +357,7 @@ class ShareDesign(Design):
             estimate, self.place, Family.LEAF, by_group=by_group, about=target,
             shows="share" if corrected is None else "corrected share",
         )  # fmt: skip
-        yield _tested(finding, subject=target)
+        yield self._tested(finding, subject=target)
         external = self.data.external.get(self.share.of)
         known = {} if external is None else external.by_target.get(target, {})
         total = sum(known.get(name, 0.0) for name in self.share.compared)
@@ -383,7 +389,16 @@ class ShareDesign(Design):
                 f"{most.subject} is shown {'more' if most.value > 0 else 'less'} often than "
                 f"{external.name} say, by {round(100 * abs(most.value), 1):g} points"
             )
-        yield _tested(finding, subject=target, direction=direction)
+        yield self._tested(finding, subject=target, direction=direction)
+
+    def _tested(self, uncorrected: UncorrectedFinding, **fields: Any) -> UncorrectedFinding:
+        """Name a finding's subject, and describe what is not tested."""
+        named = uncorrected.changed(**fields)
+        if self.judged.confusion is None:
+            return without_verdict(named, UNCHECKED)
+        if not math.isnan(named.finding.value) and math.isnan(named.finding.p_value):
+            return without_verdict(named, "without resampling there is no chance level")
+        return named
 
     def _states(self, target: str, rows: Integers) -> Iterator[Result]:
         pairs = zip(self.made.state[rows], self.judged.outcomes[self.model][rows], strict=True)
@@ -401,12 +416,3 @@ def _by_class(estimate: Estimate, metric: str) -> tuple[GroupValue, ...]:
         for part in estimate.parts
         if part.metric == metric
     )
-
-
-def _tested(uncorrected: UncorrectedFinding, **fields: Any) -> UncorrectedFinding:
-    """Name a finding's subject, and describe a number that no chance level was drawn for."""
-    finding = replace(uncorrected.finding, **fields)
-    named = replace(uncorrected, finding=finding)
-    if not math.isnan(finding.value) and math.isnan(finding.p_value):
-        return without_verdict(named, "without resampling there is no chance level")
-    return named
