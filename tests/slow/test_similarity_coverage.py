@@ -1,11 +1,12 @@
 """The similarity gap on simulated data: tests keep their level, intervals cover."""
 
 import math
+from itertools import product
 
 import numpy as np
 import pytest
 
-from equipoise.metrics import similarity_gap
+from equipoise.metrics import normalized_similarity_mad, similarity_gap
 from equipoise.stats.resampling import Bootstrap, Permutation
 
 pytestmark = pytest.mark.slow
@@ -32,7 +33,7 @@ def drawn(seed, kind, gap, *, groups=4):
     shared = 2.0 if kind != "images" else 0.0
     scores = shared * rng.standard_normal(owner.max() + 1)[owner]
     scores += rng.standard_normal(len(group)) + gap * (group == "a")
-    keyword = {"sets": "sets", "units": "clusters"}.get(kind)
+    keyword = {"sets": "sets", "units": "units"}.get(kind)
     return scores, group, {keyword: owner.astype(str)} if keyword else {}
 
 
@@ -73,3 +74,56 @@ def test_intervals_of_effects_cover(kind):
         hits += [p.low <= EFFECTS[p.by_group[0].group] <= p.high for p in parts]
     # Freedom is that of the smallest group, so intervals of the others are a little wide.
     assert 0.94 <= np.mean(hits) <= 0.985
+
+
+MEANS = [
+    case
+    for case in product((2, 4), (3, 10, 40), (0.0, 0.1, 0.3, 0.5), ("one", "all"))
+    if case[2:] != (0.0, "all")
+]
+
+
+def mean_case(many, concepts, gap, favour, samples, metric=similarity_gap):
+    """Coverage of the mean over concepts, and its width over those of two references.
+
+    50 images a group share half of their variance among all concepts, which favour the first
+    group ("one") or each in turn ("all"). One reference is told which groups are farthest apart;
+    the other is the mean of the ends of single concepts.
+    """
+    held, widths, told, single = [], [], [], []
+    group = np.repeat(np.arange(many), 50)
+    top = np.arange(concepts) % many if favour == "all" else np.zeros(concepts, dtype=int)
+    low = (top + 1) % many
+    truth = gap * (1.0 if metric is similarity_gap else 2.0 * (many - 1) / many)
+    for seed in range(samples):
+        rng = np.random.default_rng([seed, many, concepts, round(100 * gap)])
+        shared = rng.standard_normal(len(group))
+        noise = (rng.standard_normal((concepts, len(group))) + shared) / math.sqrt(2)
+        scores = noise + gap * (group == top[:, None])
+        found = metric(
+            scores, group.astype(str), resampling=Bootstrap(200, 1, resolution=1.0), rng=seed
+        )
+        ends = found.interval()
+        held.append(ends.low <= truth + 1e-12 and truth <= ends.high + 1e-12)
+        assert ends.low <= found.corrected <= ends.high
+        own = [part for part in found.parts if part.metric == found.metric]
+        single.append(np.mean([part.high - part.low for part in own]))
+        widths.append(ends.high - ends.low)
+        apart = ((group == top[:, None]) * noise - (group == low[:, None]) * noise).mean(axis=0)
+        told.append(2 * 1.96 * np.linalg.norm(apart) / 50)
+    return np.mean(held), *(np.mean(widths) / np.mean(one) for one in (told, single))
+
+
+@pytest.mark.parametrize(("many", "concepts", "gap", "favour"), MEANS)
+def test_the_interval_of_the_mean_over_concepts_covers(many, concepts, gap, favour):
+    samples = 60 if concepts < 40 else 25
+    held, told, single = mean_case(many, concepts, gap, favour, samples)
+    assert held >= 0.92 - 3 * math.sqrt(0.08 * 0.92 / samples)
+    assert (told if favour == "one" else single) <= 1.5
+
+
+@pytest.mark.parametrize("gap", [0.0, 0.3])
+@pytest.mark.parametrize("concepts", [3, 10])
+def test_the_interval_of_spreads_covers(concepts, gap):
+    held, *_ = mean_case(4, concepts, gap, "one", 60, normalized_similarity_mad)
+    assert held >= 0.92 - 3 * math.sqrt(0.08 * 0.92 / 60)

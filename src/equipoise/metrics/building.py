@@ -23,6 +23,10 @@ from equipoise.stats.chance import band, p_value
 from equipoise.stats.intervals import ClosedForm, percentile, wilson
 from equipoise.stats.resampling import Resampling
 
+PERCENTILE = "percentile bootstrap"
+# Ends that are no confidence interval, so that nothing is concluded from them.
+SPREAD = "resampling spread"
+
 
 @dataclass(frozen=True, eq=False)
 class GroupColumns:
@@ -189,16 +193,18 @@ def bootstrap_method(
     resampling: Resampling | None,
     over: str,
     without: str = "none: use Bootstrap()",
+    *,
+    kind: str = PERCENTILE,
 ) -> str:
     """Return how an interval was made."""
     if resampling is None:
         return NO_INTERVAL
-    return without if boot is None else replicates_text(boot, over)
+    return without if boot is None else replicates_text(boot, over, kind)
 
 
-def replicates_text(boot: Floats, over: str) -> str:
+def replicates_text(boot: Floats, over: str, kind: str = PERCENTILE) -> str:
     """Return what was resampled, and how often."""
-    return f"percentile bootstrap over {over}, {len(boot)} replicates"
+    return f"{kind} over {over}, {len(boot)} replicates"
 
 
 def number(  # noqa: PLR0913 - one keyword for each column

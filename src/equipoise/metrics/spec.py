@@ -92,7 +92,7 @@ class MetricSpec:
     within_class : "", "always" or "two classes"
         Whether it compares groups within each true class alone, at least where there are two.
     rest : str
-        Rate whose difference between each group and all others is a finding of its own, where
+        Number whose difference between each group and all others is a finding of its own, where
         three groups or more are compared; "" where there is none.
     threshold : float or None
         Default of the practical threshold on the excess over chance; None: no verdict.
@@ -244,8 +244,9 @@ def spec_of(metric: str) -> MetricSpec:
     if metric.endswith(AGAINST_REST):
         base = spec_of(metric.removesuffix(AGAINST_REST))
         return replace(
-            base, name=metric, title=f"{base.title} against all others", unit="points",
-            rate=False, harm="either", groups_harm="higher" if base.harm == "higher" else "lower",
+            base, name=metric, title=f"{base.title} against all others", rate=False,
+            unit="points" if base.unit == "share" else base.unit, harm="either",
+            groups_harm="higher" if base.harm == "higher" else "lower",
             fold="", mirror="", rest="", neutral=0.0,
         )  # fmt: skip
     known = SPECS.get(metric) or SPECS.get(metric.removesuffix("_gap"))

@@ -255,3 +255,16 @@ def test_the_example_finds_what_its_script_plants():
     assert gaps["race", ""].verdict == Verdict.BELOW_THRESHOLD
     declared = next(f for f in result.findings if f.metric == "favourite_gap")
     assert declared.verdict == Verdict.DISPARITY
+
+
+def test_each_of_several_groups_is_a_leaf_with_the_gaps_threshold():
+    result = run(data={**data(), "groups": ["race"], "min_group_size": 10})
+    leaves = [one for one in result.findings if one.metric == "logit_gap_against_rest"]
+    assert {(leaf.subject, leaf.group) for leaf in leaves} == {
+        (concept, race) for concept in CONCEPTS for race in "abc"
+    }
+    gap = by_metric(result)["logit_gap", ""]
+    for leaf in leaves:
+        assert leaf.family is Family.LEAF
+        assert leaf.threshold == gap.threshold
+        assert 0.0 <= leaf.p_value <= leaf.q_value <= 1.0

@@ -22,6 +22,7 @@ from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Family, GroupValue
 from equipoise.core.parts import Part
 from equipoise.data import Items, load_items
+from equipoise.metrics.spec import AGAINST_REST
 from equipoise.metrics.values.alignment import alignment, favourite_gap, preferences
 from equipoise.metrics.values.similarity import normalized_similarity_mad, similarity_gap
 
@@ -256,8 +257,11 @@ class Design(ScoreDesign):
     def tests(self) -> int:
         """About how many tests the design makes."""
         each = self.concepts + (self.concepts > 1)
-        both = self.compared > 2 and self.scale is None
-        return each * (len(self.config.measures) if both else 1) + 2 * len(self.hypotheses)
+        both, leaves = self.compared > 2 and self.scale is None, 0
+        if self.compared > 2 and "similarity_gap" in self.config.measures:
+            leaves = self.concepts * self.compared
+        each *= len(self.config.measures) if both else 1
+        return each + leaves + 2 * len(self.hypotheses)
 
     def seconds(self, draws: int) -> float:
         """About how long it takes to measure."""
@@ -344,6 +348,11 @@ def _gap_findings(gap: Estimate, place: Place, scale: float | None) -> Iterator[
     for each in every:
         if each.finding.metric.endswith(_POOL_ORDER):
             yield beside(each, gap.metric)
+        elif each.finding.metric.endswith(AGAINST_REST):
+            drafted = replace(each, harm="either", parent=gap.metric)
+            drafted = drafted.changed(group=each.finding.by_group[0].group)
+            leaf = _with_direction(drafted, (), logits=scale is not None)
+            yield tested(leaf if several else leaf.changed(subject=""))
 
 
 def _with_direction(

@@ -13,17 +13,15 @@ from scipy.stats import rankdata
 
 from equipoise.core.arrays import Floats, Integers
 from equipoise.core.errors import InputError
-from equipoise.core.estimate import Estimate
+from equipoise.core.estimate import Ends, Estimate, no_ends
 from equipoise.core.parts import Part, parts_to_table
 from equipoise.metrics.building import (
     NOTHING,
     Against,
     against,
-    bootstrap_method,
-    ends_of,
     known_mean,
 )
-from equipoise.metrics.measure import DEFAULT
+from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.spec import MetricSpec, make_estimate, register
 from equipoise.metrics.values.outside import correlations, pairs_of
 from equipoise.metrics.vectors.partitions import (
@@ -32,12 +30,14 @@ from equipoise.metrics.vectors.partitions import (
     exchange,
     permutations,
 )
-from equipoise.stats.resampling import Bootstrap, Resampling, null_draws
+from equipoise.stats.intervals import ClosedForm, fisher_z, mean_t
+from equipoise.stats.resampling import Resampling, null_draws
 from equipoise.stats.streams import Seed, stream
 
 _NULL = "the hypothesis is exchangeable over subjects"
 _FAVOURITES = "which group is the favourite is exchangeable over concepts"
 _MOST_ORDERS = 50_000
+_STUDENT = "Student's t"
 
 
 def alignment(
@@ -68,10 +68,11 @@ def alignment(
     -------
     Estimate
         For "mean" in units of the preference, for "rank" in [-1, 1]; higher: follows the
-        hypothesis. Interval: percentile bootstrap over subjects. Chance and p (one-sided): the
-        hypothesis is permuted over subjects; exact where it can be enumerated. `.by` has the mean
-        preference in the hypothesised direction of each side. Subjects of one mapping only,
-        without a finite number, or, for "mean", without a direction are counted in `.excluded`.
+        hypothesis. Interval: Student's t over subjects, of ranks Fisher's z. Chance and p
+        (one-sided): the hypothesis is permuted over subjects; exact where it can be enumerated.
+        `.by` has the mean preference in the hypothesised direction of each side. Subjects of one
+        mapping only, without a finite number, or, for "mean", without a direction are counted in
+        `.excluded`.
 
     Raises
     ------
@@ -89,11 +90,10 @@ def alignment(
     ranked = statistic == "rank"
     values, expected, excluded = _pairs(preferences, hypothesis, ranked=ranked)
     value = float(_aligned(values[None], expected[None], ranked=ranked)[0])
-    n, chosen = len(values), _resampled(len(values), resampling, rng, "subjects")
-    boot = None
-    if chosen is not None:
-        boot = _aligned(values[chosen], expected[chosen], ranked=ranked)
-    held = NOTHING
+    n, held = len(values), NOTHING
+    ends: Ends = ClosedForm(mean_t, (values * expected,))
+    if ranked:
+        ends = ClosedForm(partial(fisher_z, kind="spearman"), (value, n))
     if resampling is not None and not math.isnan(value):
         if ranked:
             ranks, many = rankdata(expected), permutations(n, resampling)
@@ -120,27 +120,21 @@ def alignment(
         metric="alignment",
         value=value,
         n={"subjects": n},
-        method=_method(boot, resampling, "subjects"),
+        method=_method(n, resampling, "subjects", "Fisher's z" if ranked else _STUDENT),
         params={"statistic": statistic},
         **held.fields("no resampling was asked for, or there is no value"),
         by=parts_to_table(sides),
         excluded=excluded,
         unit="subject",
         reason=reason,
-        ends=ends_of(boot),
+        ends=no_ends if resampling is None else ends,
     )
 
 
-def _resampled(n: int, resampling: Resampling | None, seed: Seed, name: str) -> Integers | None:
-    """Return the places of n members in each replicate, (replicates, n); None without any."""
-    if not isinstance(resampling, Bootstrap) or n < 2:
-        return None
-    return stream(seed, "bootstrap", name).integers(n, size=(resampling.replicates, n))
-
-
-def _method(boot: Floats | None, resampling: Resampling | None, over: str) -> str:
-    without = f"none: use Bootstrap() and two {over} or more"
-    return bootstrap_method(boot, resampling, over, without)
+def _method(n: int, resampling: Resampling | None, over: str, interval: str = _STUDENT) -> str:
+    if resampling is None:
+        return NO_INTERVAL
+    return f"{interval} over {over}" if n > 1 else f"none: two {over} or more are needed"
 
 
 def _pairs(
@@ -229,8 +223,8 @@ def favourite_gap(
     Returns
     -------
     Estimate
-        In units of the effects; above 0: favourites are preferred. Interval: percentile bootstrap
-        over concepts. Chance and p (one-sided): favourites permuted over concepts, enumerated
+        In units of the effects; above 0: favourites are preferred. Interval: Student's t over
+        concepts. Chance and p (one-sided): favourites permuted over concepts, enumerated
         where there are up to 50,000 orders; a model that prefers one group everywhere follows no
         favourites. Concepts of one mapping only, and those whose favourite or all others were not
         compared, are counted in `.excluded`.
@@ -258,8 +252,6 @@ def favourite_gap(
     order = np.lexsort((own, above[rows, own]))
     above, own = above[order], own[order]
     value, held = float(known_mean(above[rows, own])), NOTHING
-    chosen = _resampled(len(own), resampling, rng, "favourites")
-    boot = None if chosen is None else above[rows, own][chosen].mean(axis=1)
     if resampling is not None:
         draws = null_draws(resampling, 8_000_000 // len(own))
         drawn, text, weights, finest = _orders(
@@ -274,12 +266,12 @@ def favourite_gap(
         metric="favourite_gap",
         value=value,
         n={"concepts": len(own)},
-        method=_method(boot, resampling, "concepts"),
+        method=_method(len(own), resampling, "concepts"),
         **held.fields("no resampling was asked for"),
         excluded=excluded,
         unit="concept",
         reason=same if constant else "",
-        ends=ends_of(boot),
+        ends=no_ends if resampling is None else ClosedForm(mean_t, (above[rows, own],)),
     )
 
 
@@ -311,7 +303,7 @@ register(
         ),
         direction="Higher: preferences follow the hypothesis.",
         chance="near 0",
-        interval="percentile bootstrap over subjects",
+        interval="Student's t over subjects; of ranks Fisher's z",
         null=_NULL,
     ),
     _declared(
@@ -325,7 +317,7 @@ register(
         ),
         direction="Higher: preferences follow the declaration.",
         chance="near 0, and no lower for a model that prefers one group everywhere",
-        interval="percentile bootstrap over concepts",
+        interval="Student's t over concepts",
         null="favourites are exchangeable over concepts",
     ),
 )

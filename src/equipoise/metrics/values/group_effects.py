@@ -13,6 +13,7 @@ from scipy.sparse.csgraph import connected_components
 from equipoise.core.arrays import Booleans, Floats, Integers, Integers32, Words
 from equipoise.core.errors import InputError
 from equipoise.core.labels import encode
+from equipoise.metrics.building import gaps
 from equipoise.metrics.rankings.exchange import (
     exchange_alone,
     exchange_labels,
@@ -30,6 +31,8 @@ _DECIMALS = 12
 _CELLS = 4_000_000
 # Of the largest eigenvalue, what counts as none: groups that do not meet in a set.
 _NOTHING = 1e-9
+# Of the sum of squares, what is rounding only.
+_FLAT = 1e-20
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +99,45 @@ class Block:
     def plain(self) -> Floats:
         """Scores less their mean over the pool, which rounds less than the scores do."""
         return np.ascontiguousarray((self.scores - self.scores.mean(axis=1, keepdims=True)).T)
+
+    def summed(self, units: Integers | None) -> Floats:
+        """Return what means by group and their variances add up for each image, shape (n, k).
+
+        `plain` and its squares; where units (rows,) exchange groups as one, S² / n, S and n, with
+        S the sum of the n images of a unit of one group.
+        """
+        if units is None:
+            return np.hstack([self.plain, self.plain**2])
+        own, alone = units[self.items], np.arange(len(self.items)) + len(units)
+        own = np.unique(np.where(varies(own, self.codes)[own], alone, own), return_inverse=True)[1]
+        sums = np.stack([np.bincount(own, column) for column in self.plain.T], axis=1)[own]
+        many = np.bincount(own)[own, None].astype(np.float64)
+        return np.hstack([self.plain, sums**2 / many, sums, many])
+
+    def ratios(self, effects: Floats, sums: Floats, counts: Floats) -> Floats:
+        """Return effects above all other images in standard errors, (draws, concepts, groups).
+
+        Parameters
+        ----------
+        effects : ndarray, shape (draws, concepts, groups)
+        sums : ndarray, shape (draws, groups, k)
+            Of `summed`.
+        counts : ndarray, shape (draws or 1, groups)
+            Images of each group.
+        """
+        concepts, known = len(self.places), sums[:, self.kept].transpose(0, 2, 1)
+        n = counts[:, None, self.kept]
+        means, squares = known[:, :concepts] / n, known[:, concepts : 2 * concepts]
+        products, sizes = known[:, :concepts], n
+        if known.shape[1] > 2 * concepts:
+            products, sizes = known[:, 2 * concepts : -1], known[:, -1:]
+        spread = squares - 2.0 * means * products + means**2 * sizes
+        finest = _FLAT * squares.sum(axis=-1, keepdims=True)
+        spread = np.maximum(spread, finest)
+        apart = less_rest(effects[..., self.kept], n)
+        rest = n.sum(axis=-1, keepdims=True) - n
+        error = np.sqrt(spread / n**2 + (spread.sum(axis=-1, keepdims=True) - spread) / rest**2)
+        return self._placed(np.where(apart == 0.0, 0.0, apart / np.where(error > 0.0, error, 1.0)))
 
     def effects(self, sums: Floats, counts: Floats, *, paired: bool) -> Floats:
         """Return effects of groups, 0 on average: (draws, concepts, groups), NaN if not compared.
@@ -168,6 +210,16 @@ class Block:
         found = np.full((*effects.shape[:2], self.groups), np.nan)
         found[..., self.kept] = np.round(effects, _DECIMALS)
         return found
+
+
+def less_rest(effects: Floats, counts: Floats | Integers) -> Floats:
+    """Return effects of groups less the mean over the images of all others, (..., groups)."""
+    known = ~np.isnan(effects)
+    many, held = np.where(known, counts, 0.0), np.where(known, effects, 0.0)
+    total = (many * held).sum(axis=-1, keepdims=True) - many * held
+    with np.errstate(invalid="ignore", divide="ignore"):
+        rest = total / (many.sum(axis=-1, keepdims=True) - many)
+    return np.where(known, effects - rest, np.nan)
 
 
 def laplacian(counts: Floats) -> Floats:
@@ -369,6 +421,45 @@ class Effects:
         return [one(block) for block in self.blocks]
 
     @cached_property
+    def tested(self) -> Floats:
+        """The gap of each pool, then what each group is tested by, (pools, 1 + groups).
+
+        How far a group lies above all others: in standard errors, so that a test is valid where
+        spreads differ, unless images are compared within sets.
+        """
+        found = np.full((len(self.pools.pools), 1 + len(self.pools.groups)), np.nan)
+        for block, one in zip(self.blocks, self._tested, strict=True):
+            found[one.places] = one(block.codes[None], block.groups)[0]
+        return found
+
+    def tested_again(self, draws: int, rng: Seed) -> Floats | None:
+        """Return `tested` with exchanged groups, (draws, pools, 1 + groups)."""
+        codes, sets = usable_codes(self.pools), self.pools.member
+        return exchanged(
+            self._tested, self.pools, codes, sets, self.clusters, draws, rng, "similarity gap"
+        )
+
+    @cached_property
+    def _tested(self) -> list[Exchanged]:
+        paired = self.pools.paired
+
+        def one(block: Block) -> Exchanged:
+            many = len(block.places)
+
+            def statistic(sums: Floats, counts: Floats) -> Floats:
+                effects = block.effects(sums[..., :many], counts, paired=paired)
+                if paired:
+                    single = less_rest(effects, counts[:, None])
+                else:
+                    single = block.ratios(effects, sums, counts)
+                return np.concatenate([gaps(effects)[..., None], single], axis=-1)
+
+            by_image = block.centred if paired else block.summed(self.clusters)
+            return Exchanged(block.places, block.items, by_image, statistic)
+
+        return [one(block) for block in self.blocks]
+
+    @cached_property
     def sizes(self) -> Integers:
         """Images behind the effects, (pools, groups)."""
         found = np.zeros(self.pools.sizes.shape, dtype=np.int64)
@@ -381,9 +472,7 @@ class Effects:
         """Units with the group that has fewest of them, less one; (pools,)."""
         found = np.zeros(len(self.pools.pools), dtype=np.int64)
         for one in self.blocks:
-            keys, kept = self.keys[one.items], [*one.kept]
-            fewest = min(len(np.unique(keys[one.codes == group])) for group in kept)
-            found[one.places] = fewest - 1
+            found[one.places] = spare_units(self.keys[one.items], one.codes, one.kept.tolist())
         return found
 
     def exchanged(
@@ -418,6 +507,11 @@ class Effects:
         for one in self.blocks:
             found[:, one.places] = one.resampled(self.keys[one.items], replicates, rng)
         return found
+
+
+def spare_units(keys: Words, codes: Integers32, groups: Sequence[int]) -> int:
+    """Return the units of the group that has fewest of them, less one."""
+    return min(len(np.unique(keys[codes == group])) for group in groups) - 1
 
 
 def usable_codes(pools: Pools) -> Integers32:

@@ -19,28 +19,37 @@ from equipoise.core.finding import GroupValue
 from equipoise.core.parts import Part, parts_to_table
 from equipoise.metrics.building import (
     Against,
+    Known,
     against_chance,
     bootstrap_method,
     drawn_rows,
-    ends_of,
     gaps,
     group_part,
     group_rows,
     known_mean,
+    number,
     part,
     sizes,
     too_small,
     untested,
 )
+from equipoise.metrics.counts.against_rest import OTHERS
 from equipoise.metrics.measure import DEFAULT, Draws
-from equipoise.metrics.rankings.estimates import permutations, query_weights, weighted_mean
+from equipoise.metrics.rankings.estimates import permutations, query_weights
 from equipoise.metrics.rankings.exchange import UNITS
 from equipoise.metrics.rankings.pools import Pools, pools_of
 from equipoise.metrics.rankings.statistics import deviation
-from equipoise.metrics.spec import COSINE, MetricSpec, make_estimate, register
-from equipoise.metrics.values.group_effects import Effects, Exchanged, exchanged, image_keys
+from equipoise.metrics.spec import AGAINST_REST, COSINE, MetricSpec, make_estimate, register
+from equipoise.metrics.values.group_effects import (
+    Effects,
+    Exchanged,
+    exchanged,
+    image_keys,
+    less_rest,
+    spare_units,
+)
 from equipoise.stats.chance import band
-from equipoise.stats.intervals import percentile
+from equipoise.stats.mean_norms import BOUNDS, Crossed, MeanNorm, Norm
 from equipoise.stats.resampling import Bootstrap, Resampling, level_of
 from equipoise.stats.streams import Seed, unit_times
 from equipoise.stats.threads import added
@@ -51,9 +60,12 @@ _DECIMALS = 12
 _CELLS = 4_000_000
 # Draws that the chance bands of single groups rest on.
 _BANDS = 1000
+# Freedom where no concept limits it.
+_MANY = 1 << 30
 _NOT_THERE = "not in the pool"
 _SETS = "groups are exchangeable within each counterfactual set"
 _IMAGES = "groups are exchangeable over the images of each pool"
+_RATIOS = "the largest difference from all other images in standard errors"
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,16 +103,25 @@ class Concepts:
         """How often each concept with a value is in each replicate of the mean."""
         return query_weights(self.pools, self.known, self.resampling, self.rng)
 
-    def draws(self, each: Floats, null: Floats | None, *, pooled: bool = False) -> Draws:
-        """Put the mean over concepts first, and each concept after it; resample the mean."""
-        known, weights = self.known, self.weights
-        alone = _IMAGES if pooled or self.pools.units is None else UNITS
-        text = _SETS if self.pools.paired and not pooled else alone
+    def mean(self, effects: Floats, boot: Floats | None, freedom: Integers, norm: Norm) -> MeanNorm:
+        """Return the ends of the mean over concepts, from (concepts, groups) and its replicates."""
+        known = self.known
+        drawn = np.empty((0, *effects.shape)) if boot is None else boot
+        fewest = int(freedom[known].min(initial=_MANY))
+        return MeanNorm(effects[known], drawn[:, known], fewest, norm, self.weights)
+
+    @property
+    def null(self) -> str:
+        """The null hypothesis in words."""
+        return _SETS if self.pools.paired else _IMAGES if self.pools.units is None else UNITS
+
+    def draws(self, each: Floats, null: Floats | None, text: str = "") -> Draws:
+        """Put the mean over concepts first, and each concept after it."""
+        known = self.known
         if null is not None:
             null = np.insert(null, 0, null[:, known].mean(axis=1), axis=1)
         observed = np.append(each[known].mean() if len(known) else np.nan, each)
-        boot = None if weights is None else weighted_mean(weights, each[known])[:, None]
-        return Draws.of(self.resampling, observed, boot, null, text)
+        return Draws.of(self.resampling, observed, None, null, text or self.null)
 
     def reason(self, index: int) -> str:
         """Say why a concept has no number; "" where it has one."""
@@ -114,9 +135,11 @@ class Concepts:
     def estimate(  # noqa: PLR0913 - one keyword for each choice
         self,
         draws: Draws,
+        mean: MeanNorm,
         ends: Callable[[int], Ends],
         by_group: Sequence[tuple[GroupValue, ...]],
         *,
+        tested: Draws | None = None,
         n: Mapping[str, int],
         params: Mapping[str, Any],
         excluded: Mapping[str, int],
@@ -124,7 +147,10 @@ class Concepts:
         shows: str = "",
         further: Iterable[Part] = (),
     ) -> Estimate:
-        """Return the mean over concepts; `over` says what one concept's interval resamples."""
+        """Return the mean over concepts; `over` says what one concept's interval resamples.
+
+        `tested` are the draws of the numbers that p-values compare; by default the same.
+        """
         pools, value = self.pools, float(draws.observed[0])
         parts = [
             part(
@@ -133,7 +159,7 @@ class Concepts:
                 draws,
                 index + 1,
                 ends=ends(index),
-                held=against_chance(draws, index + 1, "higher"),
+                held=_held(draws, tested, index + 1),
                 n=sum(one.n for one in by_group[index]),
                 by_group=by_group[index],
                 reason=self.reason(index),
@@ -143,9 +169,9 @@ class Concepts:
         ]
         none, without = math.isnan(value), "none: use Bootstrap()"
         if isinstance(self.resampling, Bootstrap):
+            crossed = " crossed with queries" if self.weights is not None else ""
+            over = f"{BOUNDS} over {self.unit}s{crossed}" if self.several else over
             without = f"{over}, {self.resampling.replicates} replicates"
-            if self.several:
-                without = "none: one subject of queries"
         resampling = None if none else self.resampling
         if pools.paired:
             params = {**params, "items_without_set": pools.without_set}
@@ -153,15 +179,22 @@ class Concepts:
             metric=self.metric,
             value=value,
             n=n,
-            method=bootstrap_method(draws.boot, resampling, "queries", without),
+            method=bootstrap_method(None, resampling, "", without),
             params={"queries": len(pools.pools), **params},
-            **against_chance(draws, 0, "higher").fields(untested(value, self.resampling)),
+            **_held(draws, tested, 0).fields(untested(value, self.resampling)),
             by=parts_to_table([*parts, *further]),
             excluded={**pools.excluded, **excluded, "empty groups": pools.empty},
             unit="query" if self.several else self.unit,
             reason=self.reason(0) if none else "",
-            ends=ends_of(draws.boot, 0) if self.several else ends(0),
+            ends=mean if self.several else ends(0),
+            corrected=mean.estimate if self.several else math.nan,
         )
+
+
+def _held(draws: Draws, tested: Draws | None, index: int) -> Against:
+    """Hold a number against its chance level, with the p-value of what is tested."""
+    found, by = (against_chance(one, index, "higher") for one in (draws, tested or draws))
+    return replace(found, p_value=by.p_value, null=by.null)
 
 
 def normalized_similarity_mad(  # noqa: PLR0913 - one keyword for each choice
@@ -197,9 +230,9 @@ def normalized_similarity_mad(  # noqa: PLR0913 - one keyword for each choice
     -------
     Estimate
         Mean over concepts, 0 or above, higher is worse; for two groups the difference of their
-        means in standard deviations. Interval: percentile bootstrap over concepts, over images
-        (or sets) for one concept and for the parts. `.by` has one part per concept, with p_j of
-        the groups. Groups that are not in the pool take no part in the mean of p.
+        means in standard deviations. Interval: see `similarity_gap`; of the parts, over images,
+        sets or units. `.corrected`: as there. `.by` has one part per concept, with p_j of the
+        groups. Groups that are not in the pool take no part in the mean of p.
 
     Raises
     ------
@@ -218,25 +251,28 @@ def normalized_similarity_mad(  # noqa: PLR0913 - one keyword for each choice
     for one in blocks:
         p[one.places] = one(codes[one.items][None], shape[1])[0]
     compared = (pools.sizes > 0) & pools.groups.usable
-    each = np.full(len(pools.pools), np.nan)
+    each, freedom = np.full(len(pools.pools), np.nan), np.zeros(len(pools.pools), dtype=np.int64)
     each[known] = deviation(p[known], compared[known])
     if isinstance(resampling, Bootstrap) and len(known):
-        by = sets if units is None else units
-        keys = image_keys([one.items for one in blocks], len(codes), by, None)
+        keys = image_keys([one.items for one in blocks], len(codes), sets, units)
         boot = np.full((resampling.replicates, *shape), np.nan)
         for one in blocks:
             boot[:, one.places] = _resampled(one, codes, keys, resampling.replicates, rng)
+            for place in one.places.tolist():
+                kept = np.flatnonzero(compared[place]).tolist()
+                freedom[place] = spare_units(keys[one.items], codes[one.items], kept)
     if resampling is not None:
         blocks = [replace(one, statistic=_mad_of(compared[one.places])) for one in blocks]
         many = permutations(resampling, sum(len(one.items) for one in blocks))
         null = exchanged(blocks, pools, codes, pools.member, pools.units, many, rng, "similarity")
     concepts = Concepts("normalized_similarity_mad", pools, known, resampling, rng)
-    draws = concepts.draws(each, null)
+    draws, shown = concepts.draws(each, null), np.where(compared, p, np.nan)
 
     def ends(index: int) -> Ends:
         if boot is None or index not in known:
             return no_ends
-        return ends_of(deviation(boot[:, index], compared[index]))
+        one = [index]
+        return MeanNorm(shown[one], boot[:, one], int(freedom[index]), "deviations")
 
     by_group = []
     for index, n in enumerate(pools.sizes):
@@ -244,12 +280,13 @@ def normalized_similarity_mad(  # noqa: PLR0913 - one keyword for each choice
         by_group.append(drawn_rows(pools.groups, n, p[index], own, draws.level, notes.tolist()))
     return concepts.estimate(
         draws,
+        concepts.mean(shown, boot, freedom, "deviations"),
         ends,
         by_group,
         n=pools.counts,
         params={"null": "images within sets" if pools.paired else "images within pools"},
         excluded={"queries with one group or equal scores": len(pools.pools) - len(known)},
-        over=f"percentile bootstrap over {concepts.unit}s",
+        over=f"{BOUNDS} over {concepts.unit}s",
         shows="normalised similarity",
     )
 
@@ -350,11 +387,13 @@ def similarity_gap(  # noqa: PLR0913 - one keyword for each choice
     -------
     Estimate
         Mean over concepts of the gap (largest less smallest effect of a group), 0 or above,
-        higher is worse. Interval: percentile bootstrap over concepts; of one concept, and of the
-        parts, simultaneous intervals of all pairs of groups over resampled units. `.by` has one
-        part per concept with the effects of its groups, which are 0 on average; "group_effect"
+        higher is worse. `.corrected` is the mean less what the noise of images makes of it, and
+        the interval, of bounds over images crossed with concepts, is about it. Of one concept, and
+        of the parts, simultaneous intervals of all pairs of groups over resampled units. `.by` has
+        one part per concept with the effects of its groups, which are 0 on average; "group_effect"
         of every group and concept, with its own chance band; over several concepts also that of
-        each group on average (subject ""); with sets the gap of plain means against the null of
+        each group on average (subject ""); with three groups or more each of them against all
+        others ("…_against_rest"); with sets the gap of plain means against the null of
         pool order ("…_pool_order").
 
     Raises
@@ -377,10 +416,11 @@ def similarity_gap(  # noqa: PLR0913 - one keyword for each choice
     null, boot, many = None, None, 0
     if resampling is not None:
         many = permutations(resampling, len(effects.items))
-        null = effects.exchanged(gaps, many, rng, "similarity gap")
+        null = effects.tested_again(many, rng)
     if isinstance(resampling, Bootstrap) and len(effects.known):
         boot = effects.resampled(resampling.replicates, rng)
-    draws = concepts.draws(gaps(effects.effects), null)
+    draws = concepts.draws(effects.tested[:, 0], None if null is None else null[..., 0])
+    by_ratio = draws if null is None or pools.paired else _by_ratio(concepts, effects, null)
 
     def ends(index: int) -> Ends:
         if boot is None:
@@ -388,17 +428,22 @@ def similarity_gap(  # noqa: PLR0913 - one keyword for each choice
         return simultaneous(effects.effects[index], boot[:, index], int(effects.freedom[index]))
 
     by_group = [_by_group(effects, boot, index, draws.level) for index in range(len(pools.pools))]
-    further = [*_group_effects(concepts, effects, by_group)]
+    bands = np.full((1, *effects.pools.sizes.shape), np.nan)
+    if resampling is not None:
+        chance = effects.exchanged(np.asarray, _BANDS, rng, "similarity band")
+        bands = bands if chance is None else chance
+    further = [*_group_effects(concepts, effects, boot, by_group, bands)]
+    drawn = np.full_like(bands, np.nan) if boot is None else boot
+    further += _against_rest(effects, concepts, by_group, (drawn, bands, null))
     if len(effects.known) and pools.paired and resampling is not None:
-        again = effects.exchanged(gaps, many, rng, "similarity pool", over_pools=True)
-        pooled = concepts.draws(gaps(effects.observed(paired=False)), again, pooled=True)
-        held, n = against_chance(pooled, 0, "higher"), int(effects.sizes.sum())
-        mean_ends = ends_of(pooled.boot, 0)
-        further.append(part(f"{metric}_pool_order", "", pooled, 0, ends=mean_ends, held=held, n=n))
+        further.append(_pool_order(concepts, effects, many))
+    mean = concepts.mean(effects.effects, boot, effects.freedom, "range")
     return concepts.estimate(
         draws,
+        mean,
         ends,
         by_group,
+        tested=by_ratio,
         n=sizes(pools.groups.take(np.unique(effects.items))),
         params={"scale": scale, **({"compared": "within sets"} if pools.paired else {})},
         excluded={
@@ -410,18 +455,77 @@ def similarity_gap(  # noqa: PLR0913 - one keyword for each choice
     )
 
 
+def _by_ratio(concepts: Concepts, effects: Effects, null: Floats) -> Draws:
+    """Return the draws of what is tested: the group farthest from all others, by concept."""
+    each, again = (np.fmax.reduce(np.abs(one[..., 1:]), axis=-1) for one in (effects.tested, null))
+    return concepts.draws(each, again, f"{concepts.null}, {_RATIOS}")
+
+
+def _pool_order(concepts: Concepts, effects: Effects, many: int) -> Part:
+    """Return the gap of plain means against a random order of the pool."""
+    again = effects.exchanged(gaps, many, concepts.rng, "similarity pool", over_pools=True)
+    pooled = concepts.draws(gaps(effects.observed(paired=False)), again, _IMAGES)
+    held, n = against_chance(pooled, 0, "higher"), int(effects.sizes.sum())
+    return part(f"{concepts.metric}_pool_order", "", pooled, 0, held=held, n=n)
+
+
 def _by_group(
     effects: Effects, boot: Floats | None, index: int, level: float
 ) -> tuple[GroupValue, ...]:
     """Return the effects of one concept, each with Student's interval."""
-    found, freedom = effects.effects[index], int(effects.freedom[index])
-    half = np.full(len(found), np.nan)
-    if boot is not None and freedom >= 1:
-        drawn = boot[:, index][~np.isnan(boot[:, index]).all(axis=1)]
-        if len(drawn) > 1:
-            normal = float(special.ndtri((1.0 + level) / 2.0))
-            half = normal * widening(freedom, level) * drawn.std(axis=0)
+    found, drawn = effects.effects[index], None if boot is None else boot[:, index]
+    half = _student(drawn, int(effects.freedom[index]), level)
     return _values(effects, (found, found - half, found + half), [index])
+
+
+def _student(drawn: Floats | None, freedom: int, level: float) -> Floats:
+    """Return half the width of Student's intervals from replicates (replicates, groups)."""
+    drawn = drawn if drawn is None else drawn[~np.isnan(drawn).all(axis=1)]
+    if drawn is None or freedom < 1 or len(drawn) < 2:
+        return np.asarray(math.nan)
+    normal = float(special.ndtri((1.0 + level) / 2.0))
+    return np.asarray(normal * widening(freedom, level) * drawn.std(axis=0))
+
+
+def _against_rest(
+    effects: Effects,
+    concepts: Concepts,
+    by_group: Sequence[tuple[GroupValue, ...]],
+    drawn: tuple[Floats, Floats, Floats | None],
+) -> Iterator[Part]:
+    """Yield each group against all others, where a concept has three groups or more.
+
+    `drawn` are effects of resampled images, effects of exchanged ones, and what is tested.
+    """
+    level, (boot, bands, null) = level_of(concepts.resampling), drawn
+    several = (~np.isnan(effects.effects)).sum(axis=1) > 2
+    for index in np.flatnonzero(several).tolist():
+        n, found, freedom = effects.sizes[index], effects.effects[index], effects.freedom[index]
+        tests = None if null is None else null[:, index, 1:]
+        tested = Draws.of(
+            concepts.resampling, effects.tested[index, 1:], None, tests, concepts.null
+        )
+        apart, again = less_rest(found, n), less_rest(boot[:, index], n)
+        half, of_rest = (
+            np.broadcast_to(_student(one, int(freedom), level), found.shape)
+            for one in (again, boot[:, index] - again)
+        )
+        by_chance, rest = less_rest(bands[:, index], n), found - apart
+        for group in np.flatnonzero(~np.isnan(apart)).tolist():
+            held, own = against_chance(tested, group, "either"), by_group[index][group]
+            low, high = (float(rest[group] + sign * of_rest[group]) for sign in (-1, 1))
+            others = GroupValue(OTHERS, (), int(n.sum() - n[group]), float(rest[group]), low, high)
+            low, high = (float(apart[group] + sign * half[group]) for sign in (-1, 1))
+            yield number(
+                concepts.metric + AGAINST_REST,
+                float(apart[group]),
+                subject=effects.pools.pools[index].name,
+                ends=Known(low, high),
+                held=replace(held, chance=band(by_chance[:, group])),
+                n=own.n + others.n,
+                by_group=(own, others),
+                shows="effect of the group",
+            )
 
 
 def _values(
@@ -436,29 +540,22 @@ def _values(
 
 
 def _group_effects(
-    concepts: Concepts, effects: Effects, by_group: Sequence[tuple[GroupValue, ...]]
+    concepts: Concepts,
+    effects: Effects,
+    boot: Floats | None,
+    by_group: Sequence[tuple[GroupValue, ...]],
+    bands: Floats,
 ) -> Iterator[Part]:
     """Yield the effect of every group in every concept and on average, with chance bands."""
-    known, resampling, groups = effects.known, concepts.resampling, len(effects.pools.groups)
-    bands = None
-    if resampling is not None:
-        bands = effects.exchanged(np.asarray, _BANDS, concepts.rng, "similarity band")
-    if bands is None:
-        bands = np.full((1, *effects.pools.sizes.shape), np.nan)
+    known, groups = effects.known, len(effects.pools.groups)
     every = [
         (effects.pools.pools[index].name, by_group[index], bands[:, index].T)
         for index in known.tolist()
     ]
     if len(known) > 1:
-        each = effects.effects[known]
-        low = high = np.full(groups, np.nan)
-        if concepts.weights is not None:
-            counted = ~np.isnan(each)
-            with np.errstate(invalid="ignore", divide="ignore"):
-                means = concepts.weights @ np.where(counted, each, 0.0)
-                means /= concepts.weights @ counted
-            low, high = percentile(means, level_of(resampling))
-        values = _values(effects, (known_mean(each.T), low, high), known.tolist())
+        each = known_mean(effects.effects[known].T)
+        half = np.array([_half(concepts, effects, boot, group) for group in range(groups)])
+        values = _values(effects, (each, each - half, each + half), known.tolist())
         drawn = np.stack([known_mean(bands[:, known, group]) for group in range(groups)])
         every.append(("", values, drawn))
     for concept, values, drawn in every:
@@ -466,6 +563,22 @@ def _group_effects(
             held = Against(band(null), None, "")
             shown = {"reason": one.note, "shows": "effect of the group"}
             yield group_part("group_effect", concept, one, held, **shown)
+
+
+def _half(concepts: Concepts, effects: Effects, boot: Floats | None, group: int) -> float:
+    """Return half the width of the interval of a group's mean effect over concepts."""
+    own = effects.known[~np.isnan(effects.effects[effects.known, group])]
+    if boot is None or not len(own) or not (freedom := int(effects.freedom[own].min())) > 0:
+        return math.nan
+    drawn = boot[:, own, group]
+    drawn = drawn[~np.isnan(drawn).any(axis=1)]
+    if len(drawn) < 2:
+        return math.nan
+    moved = (drawn - drawn.mean(axis=0)) * math.sqrt(1.0 + 1.0 / freedom)
+    weights = concepts.weights
+    weights = None if weights is None else weights[:, np.isin(effects.known, own)]
+    crossed = Crossed(effects.effects[own, group], moved, freedom, weights)
+    return crossed.half(level_of(concepts.resampling))
 
 
 def simultaneous(effects: Floats, boot: Floats, freedom: int) -> Ends:
@@ -529,16 +642,17 @@ _gap = partial(
     chance="above 0, more so for small and many groups",
     interval=(
         "bootstrap over images, sets or units, simultaneous over pairs of groups; of the mean over "
-        "concepts, percentile bootstrap over concepts"
+        "concepts, bounds over images crossed with concepts"
     ),
     null=(
         "groups are exchangeable within each counterfactual set, else over the pool; between units "
-        "that have one group"
+        "that have one group; without sets in standard errors, valid where spreads differ"
     ),
 )
 register(
     _gap(
         name="similarity_gap",
+        rest="similarity_gap",
         title="Similarity gap",
         range="[0, 2] for cosines",
         threshold=0.01,
@@ -550,6 +664,7 @@ register(
     ),
     _gap(
         name="logit_gap",
+        rest="logit_gap",
         title="Similarity gap in logits",
         range="[0, ∞)",
         threshold=0.25,
@@ -587,9 +702,7 @@ register(
         threshold_reason="0.2 standard deviations, where Cohen's band small begins",
         direction="Higher: groups differ more in similarity to the concept.",
         chance="above 0, more so for small and many groups",
-        interval=(
-            "percentile bootstrap over concepts; of one concept, over images or counterfactual sets"
-        ),
+        interval="bounds over images, sets or units, crossed with concepts",
         null="images are exchangeable within each counterfactual set, else within the pool",
         reference="Chen & Dou 2022, 'Measuring and Mitigating Bias in Vision-and-Language Models'",
         errata=(

@@ -18,11 +18,11 @@ from equipoise.core.groups import Groups
 from equipoise.core.labels import encode
 from equipoise.core.parts import parts_to_table
 from equipoise.metrics.building import (
+    PERCENTILE,
     against_chance,
     bootstrap_method,
     drawn_rows,
     ends_of,
-    folded_ends,
     gaps,
     known_mean,
     part,
@@ -32,6 +32,7 @@ from equipoise.metrics.measure import DEFAULT, Draws
 from equipoise.metrics.spec import MetricSpec, make_estimate, register
 from equipoise.metrics.vectors.partitions import permutations
 from equipoise.stats.draws import Exchange
+from equipoise.stats.mean_norms import BOUNDS, MeanNorm
 from equipoise.stats.resampling import Bootstrap, Resampling
 from equipoise.stats.streams import Seed, stream, unit_counts, unit_keys
 
@@ -122,6 +123,15 @@ class Images:
         """Return means by region and group, NaN where a cell has no image."""
         with np.errstate(invalid="ignore"):
             return self.sums(group, weight * self.number) / self.sums(group, weight)
+
+    def bounds(self, means: Floats, boot: Floats | None, regions: list[int]) -> MeanNorm:
+        """Return the ends of the mean over regions of the range of their groups' means."""
+        drawn = np.empty((0, *means.shape)) if boot is None else boot
+        chosen = np.isin(self.region, regions)
+        cell = (self.region * len(self.groups) + self.groups.codes)[chosen]
+        pairs = np.unique(np.stack([cell, self.unit[chosen]]), axis=1)
+        fewest = int(np.unique(pairs[0], return_counts=True)[1].min())
+        return MeanNorm(means[regions], drawn[:, regions], fewest - 1, "range")
 
     def bootstrap(self, resampling: Resampling | None, seed: Seed) -> Floats | None:
         """Return means of resampled images or units, (replicates, regions, groups)."""
@@ -229,8 +239,8 @@ def gender_difference(
     Returns
     -------
     Estimate
-        Mean over regions, at least 0, higher is worse. Interval: percentile bootstrap over images;
-        that of a region with two groups is the signed difference's, folded at 0. Chance and p:
+        Mean over regions, at least 0, higher is worse; `.corrected` is it less what the noise of
+        images makes of it. Interval: bounds by resampled images or units. Chance and p:
         images exchange their group within each region. `.by` has one row per region with the
         groups' sums.
 
@@ -277,10 +287,12 @@ def _estimate(
         "images exchange their group within each region",
     )
     value, parts = float(draws.observed[0]), []
+    several = np.flatnonzero((counts > 0).sum(axis=1) > 1).tolist()
+    whole = images.bounds(values, boot, several) if compares and several else None
     for index, (region, n) in enumerate(zip(images.regions, counts, strict=True)):
         own, ends = None if boot is None else boot[:, index], ends_of(draws.boot, index + 1)
-        if compares and own is not None and len(n) == 2:
-            ends = folded_ends(own[:, 0] - own[:, 1])
+        if compares and boot is not None and index in several:
+            ends = images.bounds(values, boot, [index])
         notes = np.where(n > 0, "", "no images").tolist()
         parts.append(
             part(
@@ -296,12 +308,12 @@ def _estimate(
             )
         )
     no_chance = "a trend compares words, not groups; see gender_difference"
-    unit = "unit" if images.units else "image"
+    unit, kind = "unit" if images.units else "image", BOUNDS if whole else PERCENTILE
     return make_estimate(
         metric=metric,
         value=value,
         n=sizes(images.groups),
-        method=bootstrap_method(boot, resampling, f"{unit}s"),
+        method=bootstrap_method(boot, resampling, f"{unit}s", kind=kind),
         params=params,
         **against_chance(draws, 0, "higher").fields(
             "no resampling was asked for" if compares else no_chance
@@ -310,7 +322,8 @@ def _estimate(
         excluded=images.excluded,
         unit=unit,
         reason="no region has two groups" if math.isnan(value) else "",
-        ends=ends_of(draws.boot, 0),
+        ends=whole or ends_of(draws.boot, 0),
+        corrected=whole.estimate if whole else math.nan,
     )
 
 
@@ -342,6 +355,7 @@ register(
             "region; mean over regions."
         ),
         direction="Higher: groups differ more.",
+        interval="bounds without the noise of images or units, by resampling them",
         chance="above 0",
         null="images exchange their group within each region",
     ),

@@ -15,7 +15,7 @@ from equipoise.core.arrays import Floats
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate
 from equipoise.core.parts import Part, parts_to_table
-from equipoise.metrics.building import NOTHING, Against, against, ends_of
+from equipoise.metrics.building import NOTHING, SPREAD, Against, against, ends_of
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.spec import COHEN, COSINE, MetricSpec, make_estimate, register
 from equipoise.metrics.vectors.partitions import (
@@ -26,6 +26,7 @@ from equipoise.metrics.vectors.partitions import (
 )
 from equipoise.metrics.vectors.resampling import Jackknife, Space, Statistic, Weights, row_dots
 from equipoise.metrics.vectors.sets import Members, Similarity
+from equipoise.stats.mean_norms import BOUNDS, MeanNorm
 from equipoise.stats.resampling import Resampling, level_of
 from equipoise.stats.streams import Seed, stream
 
@@ -35,6 +36,8 @@ _ROUNDING = 1e-12
 VARIED = "attributes vary"
 # Swaps of two encoders that are enumerated: 2^17 of 17 targets.
 _MOST_SWAPPED = 17
+# Skewness beyond which the ends of an effect size are no confidence interval.
+_SKEWED = 0.75
 
 
 def association_score(
@@ -241,9 +244,10 @@ def weat(  # noqa: PLR0913 - one keyword for each choice
     -------
     Estimate
         d; with equal sizes in [-2, 2] for ddof 0. Bands 0.2, 0.5, 0.8. NaN when all scores are
-        equal. Interval: Student's t by the jackknife over targets, of Fisher's z of d. Chance and
-        p: x and y exchange members, keeping their sizes; exact up to 200,000 partitions or 44
-        targets. `.by` has d with the mean score of x and y; "weat_statistic", the sum over x minus
+        equal. Interval: Student's t by the jackknife over targets, of Fisher's z of d; called a
+        resampling spread where scores have a skewness beyond 0.75 within their set. Chance and p: x
+        and y exchange members, keeping their sizes; exact up to 200,000 partitions or 44 targets.
+        `.by` has d with the mean score of x and y; "weat_statistic", the sum over x minus
         that over y, which has the same test; and d with the interval that holds for other
         attributes like these ("attributes vary").
 
@@ -382,6 +386,13 @@ class _EffectSize:
         """The effect size; NaN where all scores are equal."""
         return (self.means[0] - self.means[1]) / self.spread if self.spread else math.nan
 
+    @property
+    def skewed(self) -> bool:
+        """Whether scores are so skewed in their sets that the jackknife's ends are too narrow."""
+        own = np.sort(np.concatenate([each - each.mean() for each in (self.first, self.second)]))
+        spread = float((own**2).mean())
+        return spread > 0.0 and abs(float((own**3).mean())) > _SKEWED * spread**1.5
+
     def jackknife(self, space: Space) -> Jackknife | None:
         """Return Fisher's z of d, both means and the difference of sums, over sets that vary.
 
@@ -466,6 +477,7 @@ class _EffectSize:
             [whole, *more],
             held,
             boot=found,
+            kind=f"{SPREAD} of skewed scores by the jackknife" if self.skewed else "",
             params={
                 "alternative": alternative,
                 "ddof": self.ddof,
@@ -517,15 +529,27 @@ class Scores:
     observed : ndarray, shape (targets,)
         Association scores.
     boot : ndarray, shape (replicates, targets), or None
+    freedom : int
+        Members of the smallest set that varies, or their units, less one.
     """
 
     names: tuple[str, ...]
     observed: Floats
     boot: Floats | None
+    freedom: int
 
     def __call__(self, level: float) -> tuple[float, float]:
         """Return the ends of the sum of absolute scores."""
-        return ends_of(None if self.boot is None else np.abs(self.boot).sum(axis=1))(level)
+        low, high = (len(self.names) * end for end in self.mean(level))
+        return low, high
+
+    @cached_property
+    def mean(self) -> MeanNorm:
+        """The ends of the mean absolute score."""
+        boot = np.empty((0, len(self.names))) if self.boot is None else self.boot
+        # The range of half a score and its negative is the absolute score.
+        observed, drawn = (np.stack([one, -one], axis=-1) / 2.0 for one in (self.observed, boot))
+        return MeanNorm(observed, drawn, self.freedom, "range")
 
 
 def total_absolute_association(
@@ -551,9 +575,10 @@ def total_absolute_association(
     Returns
     -------
     Estimate
-        At least 0, higher is worse; never negative, so chance alone makes it positive. Interval:
-        percentile bootstrap, which is biased upwards near 0. Chance and p: a and b exchange
-        members, the same exchange for all targets. `.by` has each target's score.
+        At least 0, higher is worse; never negative, so chance alone makes it positive:
+        `.corrected` is it less what the noise of members makes of it. Interval: bounds by
+        resampled members. Chance and p: a and b exchange members, the same exchange for all
+        targets. `.by` has each target's score.
 
     Raises
     ------
@@ -578,6 +603,10 @@ def total_absolute_association(
         names,
         scores(space.means())[0],
         space.replicates(lambda weights: scores(space.means(weights))),
+        min(
+            (len({*(space[name].units or range(len(space[name])))}) - 1 for name in space.moved),
+            default=0,
+        ),
     )
     tested = space.exchange("a", "b", [space[name].mean for name in names], "members")
     null = "the members of a and b are exchangeable"
@@ -602,6 +631,8 @@ def total_absolute_association(
         held,
         boot=found.boot,
         ends=found,
+        corrected=len(names) * found.mean.estimate,
+        kind=BOUNDS,
         pairs=[("a", "b")],
     )
 
@@ -626,7 +657,7 @@ def compare_encoders(
     Estimate
         Largest minus smallest total over encoders, at least 0. Chance and p: encoders exchange
         their absolute scores within each target. `.by` has each encoder's total, and
-        "difference" of each pair "first - second" with its paired interval and two-sided p.
+        "difference" of each pair "first - second" with its resampling spread and two-sided p.
 
     Raises
     ------
@@ -666,7 +697,7 @@ def compare_encoders(
         metric="encoder_difference",
         value=value,
         n=dict.fromkeys(encoders, n),
-        method=NO_INTERVAL if resampling is None else "none; pairs: paired percentile bootstrap",
+        method=NO_INTERVAL if resampling is None else f"{SPREAD} of pairs",
         **held.fields("no resampling was asked for"),
         by=parts_to_table(parts),
         unit="target",
@@ -775,7 +806,7 @@ register(
         definition="Sum over targets of the absolute association score.",
         direction="Higher: targets are associated more with either group.",
         chance="above 0, more so for small sets and many targets",
-        interval="percentile bootstrap, biased upwards near 0",
+        interval="bounds without the noise of members, by resampling them",
         null="members of a and b are exchangeable, alike for all targets",
     ),
     _total(
@@ -786,7 +817,7 @@ register(
         definition="Largest minus smallest total absolute association over encoders.",
         direction="Higher: encoders differ more.",
         chance="above 0",
-        interval="paired percentile bootstrap for pairs; none for the largest",
+        interval="resampling spread for pairs; none for the largest",
         null="encoders are exchangeable within each target",
     ),
 )

@@ -18,6 +18,7 @@ from equipoise.core.labels import encode
 from equipoise.core.parts import Part, parts_to_table
 from equipoise.metrics.building import (
     NOTHING,
+    SPREAD,
     Against,
     MovedPercentile,
     against,
@@ -38,19 +39,18 @@ from equipoise.stats.streams import Seed, unit_keys
 
 # Why percentiles of replicates are no confidence interval.
 ASIDE = "a largest of many is larger still, or smaller, with the noise that resampling adds"
-_SPREAD = "resampling spread"
 
 
 def spread(method: str, why: str) -> str:
     """Say that percentiles of replicates are no confidence interval, and why; "none" stays."""
     if not method.startswith("percentile bootstrap"):
         return method
-    return f"{_SPREAD}: {method}; not a confidence interval: {why}"
+    return f"{SPREAD}: {method}; not a confidence interval: {why}"
 
 
 def is_spread(method: str) -> bool:
     """Whether ends are no confidence interval, so that nothing is concluded from them."""
-    return method.startswith(_SPREAD)
+    return method.startswith(SPREAD)
 
 
 def label_concentration(

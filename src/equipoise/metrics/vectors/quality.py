@@ -15,7 +15,7 @@ from equipoise.core.errors import InputError
 from equipoise.core.estimate import Ends, Estimate, no_ends
 from equipoise.core.labels import encode
 from equipoise.core.parts import Part, parts_to_table
-from equipoise.metrics.building import MovedPercentile, bootstrap_method, ends_of
+from equipoise.metrics.building import SPREAD, MovedPercentile, bootstrap_method, ends_of
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.spec import MetricSpec, make_estimate, register
 from equipoise.metrics.values.labels import Share, share_method
@@ -31,7 +31,6 @@ zero-shot accuracy has to be for a subject to be told from the others."""
 
 CELLS, ORIENTATIONS, BORDER = 4, 8, 0.15
 _LUMINANCE = (0.2126, 0.7152, 0.0722)
-_SPREAD = "resampling spread"
 # Multiplications that resampling may take: some twenty seconds on one core.
 _MOST_WORK = 100_000_000_000
 _FEWEST = 20
@@ -128,7 +127,7 @@ def frechet_distance(
         times = [one.times(many, seed_of(rng) + place) for place, one in enumerate(owners)]
         ends = MovedPercentile(value, [*map(distance, zip(*times, strict=True))], 0.0)
         method = (
-            f"{_SPREAD}: percentiles of {many} resamples of the {owners[0].name}s of both sets, "
+            f"{SPREAD}: percentiles of {many} resamples of the {owners[0].name}s of both sets, "
             "moved to the value; not a confidence interval: resampled sets lie further apart"
         )
     few = NO_INTERVAL if resampling is None else "too few units to leave some of them out"
@@ -236,7 +235,7 @@ def inception_score(
         times = owner.times(resampling.replicates, rng)
         ends = MovedPercentile(value, [_score(rows, one[owner.codes]) for one in times], 1.0)
         method = (
-            f"{_SPREAD}: percentiles of {resampling.replicates} resamples, moved to the value; not "
+            f"{SPREAD}: percentiles of {resampling.replicates} resamples, moved to the value; not "
             "a confidence interval: the score is biased where images are few"
         )
     return make_estimate(

@@ -20,7 +20,7 @@ from equipoise.core.errors import InputError
 from equipoise.core.estimate import Ends, Estimate, Harm
 from equipoise.core.finding import GroupValue
 from equipoise.core.parts import Part, parts_to_table
-from equipoise.metrics.building import Against, ends_of, number, replicates_text
+from equipoise.metrics.building import PERCENTILE, Against, ends_of, number, replicates_text
 from equipoise.metrics.measure import NO_INTERVAL
 from equipoise.metrics.spec import make_estimate
 from equipoise.metrics.vectors.partitions import Exchanged, exchange
@@ -40,6 +40,8 @@ _BLOCK, _BLOCK_CELLS = 256, 4_000_000
 # Replicates that at least share a pass over the vectors, and members drawn at once.
 _TOGETHER, _DRAWN = 32, 1 << 18
 _EXACT_BITS = 52
+# How intervals are made without replicates, in words.
+STUDENT = "Student's t by the jackknife"
 
 
 @dataclass(frozen=True, eq=False)
@@ -267,6 +269,8 @@ class Space:
         *,
         boot: Resampled,
         ends: Ends | None = None,
+        corrected: float = math.nan,
+        kind: str = "",
         params: Mapping[str, Any] | None = None,
         pairs: Sequence[tuple[str, str]] = (),
         reason: str = "",
@@ -277,12 +281,14 @@ class Space:
 
         Parameters
         ----------
-        metric, value, reason, harm, no_chance
+        metric, value, corrected, reason, harm, no_chance
             Fields of the estimate.
         parts : sequence of Part
         held : Against
         boot : ndarray, shape (replicates, s), Jackknife or None
             Its first column is about the value, unless there are `ends`.
+        kind : str
+            How intervals are made, in words.
         params : mapping, optional
             Further parameters.
         pairs : sequence of pairs of str
@@ -295,7 +301,7 @@ class Space:
             metric=metric,
             value=value,
             n={name: len(one) for name, one in self.sets.items()},
-            method=self.method_of(boot),
+            method=self.method_of(boot, kind),
             params={
                 **(params or {}),
                 "similarity": "cosine" if self.similarity is None else "scores of pairs",
@@ -312,6 +318,7 @@ class Space:
             unit="row" if all(one.units is None for one in self.sets.values()) else "unit",
             reason=reason,
             ends=ends or ends_at(boot, 0),
+            corrected=corrected,
         )
 
     @property
@@ -319,7 +326,7 @@ class Space:
         """Sets whose members vary between samples."""
         return [name for name, one in self.sets.items() if name not in self.fixed and one.varies]
 
-    def method_of(self, resampled: Resampled) -> str:
+    def method_of(self, resampled: Resampled, kind: str) -> str:
         """Return how intervals are made."""
         if self.resampling is None:
             return NO_INTERVAL
@@ -327,11 +334,11 @@ class Space:
             return "none: use Bootstrap(), and a set of two members or more that is not fixed"
         over = ", ".join(self.moved)
         if not isinstance(resampled, Jackknife):
-            text = replicates_text(resampled, over)
+            text = replicates_text(resampled, over, kind or PERCENTILE)
         elif not over:
             return "none: no set of two members or more varies"
         else:
-            text = f"Student's t by the jackknife over {over}"
+            text = f"{kind or STUDENT} over {over}"
         still = [name for name in self.sets if name not in self.moved]
         return f"{text}; {', '.join(still)} fixed" if still else text
 

@@ -103,9 +103,14 @@ class Members:
         return len(self.rows)
 
     @property
+    def independent(self) -> int:
+        """How many members, or units of members, there are."""
+        return len(self if self.units is None else {*self.units})
+
+    @property
     def varies(self) -> bool:
         """Whether members can be resampled: there are two, or two units."""
-        return len(self if self.units is None else {*self.units}) > 1
+        return self.independent > 1
 
     @property
     def dimension(self) -> int:
