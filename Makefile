@@ -33,7 +33,7 @@ slow: .venv/.installed-test ## a third of the simulations that check what the st
 soak: .venv/.installed-test ## kill, damage and change work at random; checks docs/guarantees.md (15 minutes)
 	OMP_NUM_THREADS=1 timeout 900 $(BIN)/python -m tools.soak
 
-calibrate: .venv/.installed-test ## all simulations; measures metrics in worlds of known bias (30 minutes)
+calibrate: .venv/.installed-test ## all simulations; measures metrics and audits in worlds of known bias (2 hours)
 	$(MAKE) slow SLOW_SAMPLE=1
 	OMP_NUM_THREADS=1 $(BIN)/python -m tools.calibration
 

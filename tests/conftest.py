@@ -34,12 +34,16 @@ def pytest_ignore_collect(collection_path, config):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Under EQUIPOISE_SLOW_SAMPLE=n, keep every nth case of a slow test, from its first one on."""
+    """Under EQUIPOISE_SLOW_SAMPLE=n, keep every nth case of a slow test, from its first one on.
+
+    Tests marked `slow(whole=True)` run without it alone.
+    """
     step, cases = int(os.environ.get("EQUIPOISE_SLOW_SAMPLE", "1")), Counter()
     dropped = []
     for item in items:
         test = item.nodeid.partition("[")[0]
-        if item.get_closest_marker("slow") and cases[test] % step:
+        slow = item.get_closest_marker("slow")
+        if slow and (cases[test] % step or (step > 1 and slow.kwargs)):
             dropped.append(item)
         cases[test] += 1
     if dropped:

@@ -5,8 +5,10 @@ from dataclasses import fields
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
+from tools.calibration.audits import exchanged
 from tools.calibration.worlds import (
     POOLS,
     SPREAD,
@@ -95,3 +97,19 @@ def test_concepts_differ_by_the_truth(planted, structure):
         labels, scores = data.labels[data.group == group], data.scores[data.group == group]
         assert labels.mean() == pytest.approx(share, abs=0.02)
         assert scores[labels].mean() - scores[~labels].mean() == pytest.approx(above, abs=0.08)
+
+
+def test_groups_are_exchanged_whole_within_strata():
+    rng = np.random.default_rng(0)
+    table = pl.DataFrame({
+        "group": np.array([*"ab"])[np.arange(60) // 2 % 2],
+        "person": np.arange(60) // 2,
+        "place": np.arange(60) // 20,
+    })  # fmt: skip
+    dealt = exchanged("group", within=("place",), unit="person")(table, rng)
+    assert dealt.select("person", "place").equals(table.select("person", "place"))
+    assert not dealt.equals(table)
+    assert dealt.group_by("person").agg(pl.n_unique("group"))["group"].max() == 1
+    for told in (table, dealt):
+        counts = told.group_by("place").agg((pl.col("group") == "a").sum()).sort("place")
+        assert counts["group"].to_list() == [10, 10, 10]

@@ -10,10 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 
-from equipoise.audits import parse_config, run
-from equipoise.core.finding import Family, Verdict
 from equipoise.core.groups import Groups
 from equipoise.core.parts import parts_from_table
 from equipoise.metrics.counts import count
@@ -21,27 +18,20 @@ from equipoise.metrics.counts.accuracy import Accuracy
 from equipoise.metrics.counts.effect_sizes import EffectSizes
 from equipoise.metrics.counts.rates import DemographicParity, EqualizedOdds, Rates
 from equipoise.metrics.measure import measure
-from equipoise.metrics.spec import SPECS
 from equipoise.stats.chance import benjamini_hochberg
 from equipoise.stats.resampling import Permutation
 from equipoise.stats.streams import stream
-from slow.worlds import WORLDS, clustered, group_of, independent
+from slow.worlds import WORLDS, group_of
 
 SEED = 31
 LEVELS = (0.01, 0.05, 0.1)
 ALPHA = 0.05
-SAMPLES, AUDITS = 1000, 200
+SAMPLES = 1000
 
 # (1 + 199) t is whole: p <= t has probability t, less with ties. No tail is fitted.
 RESAMPLING = Permutation(199, resolution=0.1)
 
 FINE = Permutation(999, resolution=0.1)
-
-NO_THRESHOLDS = {
-    name: 0.0
-    for name, spec in SPECS.items()
-    if spec.kinds[0] == "predictions" and spec.threshold is not None
-}
 
 
 def counts_of(rows):
@@ -110,73 +100,6 @@ def rates_of(world, samples=SAMPLES, first=0):
 
 
 @dataclass(frozen=True)
-class Audited:
-    """What audits of a world without bias conclude."""
-
-    world: str
-    audits: int
-    any_leaf: float
-    any_composite: float
-    findings: float
-
-
-def audits_of(world, audits=AUDITS):
-    """Audit a world again and again, from data frames to verdicts.
-
-    Practical thresholds are 0: what is a disparity with larger ones is one with these, too.
-    """
-    found = [_disparities(_audit(world, sample)) for sample in range(audits)]
-    leaf, composite, share = np.array(found).T
-    return Audited(
-        world.__name__,
-        audits,
-        float((leaf > 0).mean()),
-        float((composite > 0).mean()),
-        float(share.mean()),
-    )
-
-
-def _audit(world, sample):
-    rows = world(stream(SEED, "audit", world.__name__, sample))
-    n = len(rows["truth"])
-    other = stream(SEED, "audit", "other", sample).integers(
-        0, 2, int(rows.get("unit", [n])[-1]) + 1
-    )
-    frame = pl.DataFrame(
-        {
-            "id": np.arange(n).astype(str),
-            "target": np.array([*"abc"])[rows["truth"]],
-            "label": np.array([*"abc"])[rows["label"]],
-            "group": np.array([*"wxyz"])[rows["group"]],
-            "other": np.array([*"mn"])[other[rows.get("unit", np.arange(n))]],
-            "unit": rows.get("unit", np.arange(n)).astype(str),
-        }
-    )
-    data = {"table": frame, "id": "id", "target": "target", "groups": ["group", ["group", "other"]]}
-    config = parse_config(
-        {
-            "audit": "predictions",
-            "data": data | {"min_group_size": 5} | ({"unit": "unit"} if "unit" in rows else {}),
-            "models": {"model": {"table": frame, "prediction": "label"}},
-            "resampling": {"replicates": 100, "permutations": 4000, "seed": sample},
-            "metrics": {"skewsize": False, "effect_sizes": {"min_expected": 0}},
-            "testing": {"alpha": ALPHA, "thresholds": NO_THRESHOLDS},
-        }
-    )
-    return run(config).findings
-
-
-def _disparities(findings):
-    """Return how many leaf and composite findings are a disparity, and the share of all tested."""
-    found = [one for one in findings if one.verdict is Verdict.DISPARITY]
-    tested = sum(one.verdict not in (Verdict.NONE, Verdict.NOT_ESTIMABLE) for one in findings)
-    leaf, composite = (
-        sum(one.family is family for one in found) for family in (Family.LEAF, Family.COMPOSITE)
-    )
-    return leaf, composite, len(found) / tested
-
-
-@dataclass(frozen=True)
 class Discoveries:
     """Benjamini-Hochberg over classes of which some are biased, by metric."""
 
@@ -210,9 +133,6 @@ def discoveries(samples=SAMPLES):
         yield Discoveries(metric, samples, float(false_share), float(power))
 
 
-AUDITED = (independent, clustered)
-
-
 _FRESH = 4
 _HEAD = "| world | test | " + " | ".join(f"t = {t:g}" for t in LEVELS) + " |"
 
@@ -230,7 +150,7 @@ def measured_again(world, high, samples):
         yield from (rate for rate in fresh if rate.metric in names)
 
 
-def page(samples=SAMPLES, audits=AUDITS):
+def page(samples=SAMPLES):
     """Return docs/calibration.md."""
     rates = [rate for world in WORLDS for rate in rates_of(world, samples)]
     high = [rate for rate in rates if rate.excess > 3]
@@ -263,20 +183,6 @@ def page(samples=SAMPLES, audits=AUDITS):
         "",
         *([_HEAD, "|---" * (len(LEVELS) + 2) + "|"] if high else []),
         *map(_row, again),
-        "",
-        "## Audits",
-        "",
-        "A whole audit of a world without bias, from tables to verdicts: two sets of groups, every",
-        f"metric but SkewSize, alpha {ALPHA:g}, Benjamini-Hochberg in two families, practical",
-        "thresholds of 0 (the default ones make disparities rarer still).",
-        "",
-        "| world | audits | with a disparity among parts | among composites | share of findings |",
-        "|---|---|---|---|---|",
-        *(
-            f"| {one.world} | {one.audits} | {one.any_leaf:.1%} | {one.any_composite:.1%} "
-            f"| {one.findings:.2%} |"
-            for one in (audits_of(world, audits) for world in AUDITED)
-        ),
         "",
         "## Correction",
         "",

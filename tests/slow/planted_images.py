@@ -4,7 +4,7 @@ On noise that was not looked at while the model was made. Tests of these images 
 "planted pipeline", so that one worker makes them.
 """
 
-from functools import cache, partial
+from functools import cache
 
 import torch
 
@@ -19,17 +19,18 @@ torch.set_num_threads(1)
 
 
 @cache
-def made():
-    """Return images of prompts that say what to show, and those of open ones by guidance."""
-    openly = partial(leave_open, seed=FRESH)
-    wanted = [
-        partial(tell, per_cell=2, seed=FRESH),
-        partial(openly, guidance=1.0, per_subject=96),
-        *(partial(openly, guidance=guidance, per_subject=12) for guidance in GUIDED),
-    ]
+def told():
+    """Return images of prompts that say what to show."""
+    return tell(load_pipeline(), per_cell=2, seed=FRESH)
+
+
+@cache
+def neutral():
+    """Return images of prompts that leave hue and frame open, by guidance."""
+    wanted = {1.0: 96} | dict.fromkeys(GUIDED, 12)
     # Loaded here: threads that import diffusers at once find it half imported.
-    pipelines = [load_pipeline() for _ in wanted]
-    told, plain, *guided = each(
-        lambda one: one[0](one[1]), list(zip(wanted, pipelines, strict=True))
+    loaded = [(load_pipeline(), *one) for one in wanted.items()]
+    made = each(
+        lambda one: leave_open(one[0], guidance=one[1], per_subject=one[2], seed=FRESH), loaded
     )
-    return told, {1.0: plain, **dict(zip(GUIDED, guided, strict=True))}
+    return dict(zip(wanted, made, strict=True))

@@ -13,12 +13,12 @@ from equipoise.metrics import Confusion, corrected_shares
 from equipoise.planted.scenes.embed import embed_groups, embed_images, load_clip
 from equipoise.planted.scenes.render import FRAMES, HUES, SUBJECTS, draw_poses, render
 from equipoise.stats.resampling import Bootstrap
-from slow.planted_images import made
+from slow.planted_images import neutral
 from tools.planted.judging import hue_of
 from tools.planted.worlds import WORLDS, attributed_prompts
 
 # One worker makes the images for all of them.
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("planted pipeline")]
+pytestmark = [pytest.mark.slow(whole=True), pytest.mark.xdist_group("planted pipeline")]
 
 RUNS, EACH, LABELLED = 2, 12, 720
 COLOUR, NOISE = 0.16, 30.0
@@ -51,7 +51,7 @@ def test_intervals_cover_the_hues_in_the_pixels():
     assert 0.5 < (labels == hues[hue]).mean() < 0.97
     assert known.condition < 10
 
-    plain = made()[1][1.0].images
+    plain = neutral()[1.0].images
     by_subject = plain.reshape(len(SUBJECTS), -1, *plain.shape[1:])
     favourites, shown, called, every = [], [], [], []
     for run in range(RUNS):

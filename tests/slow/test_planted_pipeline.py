@@ -10,22 +10,27 @@ from scipy.stats import spearmanr
 from equipoise.planted.scenes.embed import CLIPS, load_clip
 from equipoise.planted.scenes.render import HUES
 from equipoise.planted.scenes.variants import BIASED
-from slow.planted_images import made
+from slow.planted_images import neutral, told
 from tools.planted.diffusion_measures import distance_from_parity, find_associations
 
 # One worker makes the images for all of them.
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("planted pipeline")]
 
 
+# What takes minutes to make.
+whole = pytest.mark.slow(whole=True)
+
+
 def test_what_is_asked_for_is_shown():
-    rates = made()[0].rates
+    rates = told().rates
     assert rates["subject"] >= 0.9
     assert rates["hue"] >= 0.99
     assert rates["frame"] >= 0.99
 
 
+@whole
 def test_shares_without_guidance_rank_as_planted():
-    plain = made()[1][1.0]
+    plain = neutral()[1.0]
     found = plain.hues(BIASED)
     assert found.rank_correlation >= 0.9
     apart = distance_from_parity(plain)
@@ -33,23 +38,24 @@ def test_shares_without_guidance_rank_as_planted():
     assert spearmanr(found.planted, apart).statistic >= 0.7
 
 
+@whole
 @pytest.mark.parametrize("encoder", CLIPS)
 def test_association_scores_rank_as_planted(encoder):
-    told, neutral = made()
-    found = find_associations(load_clip(encoder), neutral[1.0], told, BIASED)
+    found = find_associations(load_clip(encoder), neutral()[1.0], told(), BIASED)
     ranks = found.rank_correlations
     assert ranks["II"] >= 0.7
     assert ranks["ITA"] >= 0.7
     assert ranks["mcas"] >= 0.7
 
 
+@whole
 def test_guidance_amplifies_what_was_planted():
-    neutral = made()[1]
-    shares = [one.hues(BIASED).favourite.mean() for one in neutral.values()]
+    images = neutral()
+    shares = [one.hues(BIASED).favourite.mean() for one in images.values()]
     assert shares == sorted(shares)
-    planted = neutral[1.0].hues(BIASED).planted
+    planted = images[1.0].hues(BIASED).planted
     assert shares[0] < planted.mean() < shares[-1]
     # Where the favourite was planted weakly, its share falls: ranks are not all that is amplified.
     weak = planted < 0.3
-    strong = neutral[3.0].hues(BIASED).favourite - neutral[1.0].hues(BIASED).favourite
+    strong = images[3.0].hues(BIASED).favourite - images[1.0].hues(BIASED).favourite
     assert strong[~weak].mean() > strong[weak].mean()

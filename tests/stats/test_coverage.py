@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 
 from stats.coverage_grid import (
+    CORRECTED,
     EFFECTS,
     association_cases,
     by_kind,
     clustered_cases,
+    embedding_cases,
     extreme_cases,
     inequality_cases,
     mean_cases,
@@ -52,6 +54,14 @@ def test_effect_sizes():
     assert _least(found, 400) >= 0.92
 
 
+def test_the_bias_corrected_v():
+    found = list(association_cases(200, shapes=CORRECTED, strengths=(0.1, 0.2, 0.4)))
+    assert _least(found, 200) >= 0.92
+    # "Below threshold" is wrong where the high end lies below a V that reaches the threshold.
+    luck = 3 * np.sqrt(0.05 * 0.95 / 200)
+    assert max(case.above for case in found) <= 0.05 + luck
+
+
 @pytest.mark.parametrize("classes", [2, 12, 200])
 def test_mean_effect_size(classes):
     found = list(mean_cases(30, (classes,)))
@@ -67,6 +77,12 @@ def test_inequality_of_shares():
     found = list(inequality_cases(60))
     assert np.mean([case.coverage for case in found]) >= 0.95
     assert _least(found, 60) >= 0.93
+
+
+def test_associations_of_embeddings():
+    found = list(embedding_cases(60, (50,)))
+    assert np.mean([case.coverage for case in found]) >= 0.92
+    assert _least(found, 60) >= 0.92
 
 
 def test_tails_are_not_far_too_small():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -323,8 +323,6 @@ def _shares(effects: list[str]) -> dict[str, float]:
     return {name: many / len(effects) for name, many in sorted(Counter(effects).items())}
 
 
-Progress = Callable[[str, int, int], None]
-
 _FRESH = 4
 
 
@@ -339,16 +337,12 @@ class Samples:
     versions: int = 10
 
 
-QUICK = Samples(alarms=60, concepts=20, rise=20, power=10, versions=1)
-
-
 @dataclass(frozen=True)
 class Calibration:
     """What was measured.
 
     Attributes
     ----------
-    quick : bool
     slow : int
         Samples of the slow cases' false alarms.
     alarms, again : tuple of Alarms
@@ -359,7 +353,6 @@ class Calibration:
     effects : tuple of Effects
     """
 
-    quick: bool
     slow: int
     alarms: tuple[Alarms, ...]
     again: tuple[Alarms, ...]
@@ -368,35 +361,14 @@ class Calibration:
     effects: tuple[Effects, ...]
 
 
-def calibrate(
-    cases: tuple[Case, ...] = CASES,
-    *,
-    quick: bool = False,
-    samples: Samples | None = None,
-    progress: Progress | None = None,
-) -> Calibration:
+def calibrate(cases: tuple[Case, ...] = CASES, samples: Samples | None = None) -> Calibration:
     """Measure false alarms, rises and power of metrics in worlds whose bias is known.
 
-    Parameters
-    ----------
-    cases : tuple of Case
-    quick : bool
-        Few samples: minutes become seconds, and shares rough.
-    samples : Samples, optional
-        Instead of the numbers that `quick` stands for.
-    progress : callable, optional
-        Called with a step, how many cases are done, and how many there are.
-
-    Returns
-    -------
-    Calibration
-        The same for the same cases and samples.
+    The same cases and samples give the same numbers.
     """
-    many = samples or (QUICK if quick else Samples())
-    tell = progress or _silent
+    many = samples or Samples()
     found, again, rises, powers = [], [], [], []
-    for index, case in enumerate(cases):
-        tell("Cases", index, len(cases))
+    for case in cases:
         drawn = many.concepts if case.family == "concepts" else many.alarms
         if case.tested or case.parts:
             here = alarms(case, drawn)
@@ -409,9 +381,7 @@ def calibrate(
             rises.append(rise(case, many.rise))
         if case.curve:
             powers += [power(case, strength, many.power) for strength in POWER_STRENGTHS]
-    tell("Cases", len(cases), len(cases))
     return Calibration(
-        quick,
         many.concepts,
         tuple(found),
         tuple(again),
@@ -419,7 +389,3 @@ def calibrate(
         tuple(powers),
         tuple(effects(planted, many.versions) for planted in PLANTED if many.versions),
     )
-
-
-def _silent(step: str, done: int, total: int) -> None:
-    """Tell nobody."""

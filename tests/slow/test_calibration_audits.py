@@ -1,0 +1,22 @@
+"""What docs/calibration-audits.md promises, measured again."""
+
+import pytest
+from scipy import stats
+
+from tools.calibration.audits import ALPHA, WORLDS, false_alarms, power
+
+pytestmark = pytest.mark.slow
+
+AUDITS = 40
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_a_report_without_bias_starts_with_a_disparity_no_more_often_than_alpha(world):
+    leading, _ = false_alarms(world, AUDITS)
+    assert leading <= stats.binom.isf(0.001, AUDITS, ALPHA)
+
+
+def test_the_group_that_is_worse_off_leads():
+    leading, found = power(3, 400, 0.2, 20)
+    assert leading >= 0.9
+    assert found == 1.0
