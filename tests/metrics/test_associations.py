@@ -18,6 +18,7 @@ from equipoise.metrics import (
     weat,
 )
 from equipoise.metrics.vectors.partitions import exchange
+from equipoise.metrics.vectors.predicted_labels import is_spread
 from equipoise.stats.resampling import Bootstrap, Permutation
 from goldens import cases
 from prediction_rows import part
@@ -411,3 +412,16 @@ def test_summary_by_category_and_direction():
         score_summary({"chef": 1.0}, {})
     with pytest.raises(InputError, match="^scores: "):
         score_summary({}, {})
+
+
+@pytest.mark.parametrize("skewed", [False, True])
+def test_the_interval_of_skewed_scores_is_called_a_spread(skewed):
+    rng = np.random.default_rng(0)
+    x, y = (rng.exponential(size=(30, 1)) if skewed else rng.random((30, 1)) for _ in "xy")
+    a = np.full((2, 1), 0.5)
+
+    def product(targets, attributes):
+        return targets @ attributes.T
+
+    found = weat(x, y, a, -a, similarity=product, resampling=FEW)
+    assert is_spread(found.method) is skewed

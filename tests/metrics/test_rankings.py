@@ -28,6 +28,7 @@ from equipoise.metrics import (
 from equipoise.metrics.rankings.exchange import LabelExchange
 from equipoise.metrics.rankings.statistics import max_skew_distribution
 from equipoise.metrics.vector_rows import ChosenRows
+from equipoise.stats.intervals import mean_t
 from equipoise.stats.resampling import Bootstrap, Permutation
 from goldens import Golden, cases
 
@@ -572,3 +573,12 @@ def test_units_exchange_groups_as_wholes(own):
             found.append(one.p_value)
     assert np.mean(np.array(p[True]) <= 0.05) <= 0.1
     assert np.mean(np.array(p[False]) <= 0.05) >= 0.15
+
+
+def test_the_interval_of_a_mean_over_queries_is_students():
+    rng = np.random.default_rng(3)
+    found = bias_at_k(rng.standard_normal((8, 60)), np.tile([*"ab"], 30), k=10, resampling=FEW)
+    values = [part.value for part in found.parts if part.metric == "bias_at_k"]
+    low, high = mean_t(values)
+    ends = found.interval()
+    assert [ends.low, ends.high] == pytest.approx([float(low), float(high)])

@@ -24,6 +24,7 @@ from equipoise.stats.intervals import ClosedForm, percentile, wilson
 from equipoise.stats.resampling import Resampling
 
 PERCENTILE = "percentile bootstrap"
+STUDENT = "Student's t by the jackknife"
 # Ends that are no confidence interval, so that nothing is concluded from them.
 SPREAD = "resampling spread"
 

@@ -106,7 +106,7 @@ def test_each_subject_is_the_protocol_done_plainly():
     assert found["max_skew", ""].value == pytest.approx(np.mean(one))
     assert '"k": 6' in found["max_skew", ""].parameters
     assert '"k": 36' in found["ndkl", ""].parameters
-    assert found["max_skew", ""].method == "percentile bootstrap over queries, 100 replicates"
+    assert found["max_skew", ""].method == "Student's t by the jackknife over queries"
 
 
 def data(frame, *more):

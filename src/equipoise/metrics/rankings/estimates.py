@@ -12,9 +12,10 @@ import numpy as np
 import pyarrow as pa
 
 from equipoise.core.arrays import Floats, Integers, Integers32
-from equipoise.core.estimate import Estimate, Harm
+from equipoise.core.estimate import Ends, Estimate, Harm
 from equipoise.core.parts import SCHEMA, parts_to_table
 from equipoise.metrics.building import (
+    STUDENT,
     GroupColumns,
     against_chance,
     against_each,
@@ -29,6 +30,7 @@ from equipoise.metrics.rankings.exchange import UNITS, exchange_labels
 from equipoise.metrics.rankings.pools import Pools, Tops
 from equipoise.metrics.rankings.statistics import Drawn, Statistic
 from equipoise.metrics.spec import make_estimate
+from equipoise.stats.intervals import ClosedForm, jackknife_t
 from equipoise.stats.resampling import (
     Bootstrap,
     Resampling,
@@ -133,6 +135,21 @@ def weighted_mean(weights: Floats, values: Floats) -> Floats:
         return np.asarray(sums / shaped.sum(axis=1))
 
 
+def mean_ends(tops: Tops, draws: Draws) -> Ends:
+    """Return the ends of the mean over queries, by the jackknife over their subjects.
+
+    Percentiles of replicates where a query's number is infinite.
+    """
+    values, pools = draws.observed[1:], tops.pools
+    if draws.boot is None or not np.isfinite(values).all():
+        return ends_of(draws.boot, 0)
+    names = [pools.subjects[pools.pools[index].query] for index in tops.pool.tolist()]
+    subject = np.unique(names, return_inverse=True)[1]
+    rest = len(values) - np.bincount(subject)
+    left_out = (values.sum() - np.bincount(subject, values)) / rest
+    return ClosedForm(jackknife_t, (draws.observed[0], (left_out,)))
+
+
 def exchanged(
     tops: Tops,
     function: Callable[[Drawn], Sequence[Floats]],
@@ -215,7 +232,7 @@ def _estimate(
     tops, value = measure.tops, float(draws[0].observed[0])
     pools = tops.pools
     exact = _exact(measure) if resampling is not None else {}
-    ends, against = ends_of(draws[0].boot, 0), against_chance(draws[0], 0, measure.harm)
+    ends, against = mean_ends(tops, draws[0]), against_chance(draws[0], 0, measure.harm)
     if len(exact) == len(tops.pool) == 1:
         against = against_chance(_enumerated(draws[0], 0, exact[0]), 0, measure.harm)
     elif exact and len(exact) == len(tops.pool) and against.chance:
@@ -239,12 +256,15 @@ def _estimate(
     null: dict[str, Any] = {"null": "pool order"}
     if pools.paired:
         null = {"null": "order within sets", "items_without_set": pools.without_set}
+    method = bootstrap_method(draws[0].boot, resampling, "queries", _NO_INTERVAL)
+    if isinstance(ends, ClosedForm) and ends.function is jackknife_t:
+        method = f"{STUDENT} over queries"
     why = "no query can be estimated: " + measure.left_out(0) if not len(tops.pool) else _FEW
     return make_estimate(
         metric=measure.metric,
         value=value,
         n=pools.counts,
-        method=bootstrap_method(draws[0].boot, resampling, "queries", _NO_INTERVAL),
+        method=method,
         params={
             "k": tops.k,
             **measure.params,
@@ -324,7 +344,7 @@ def _of_beside(measure: Measure, beside: Beside, draws: Draws) -> Iterator[pa.Ta
     tops, sizes = measure.tops, measure.tops.sizes.sum(axis=1)
     pools = tops.pools.pools
     if len(pools) > 1 or beside.subject:
-        held, ends = against_chance(draws, 0, beside.harm), ends_of(draws.boot, 0)
+        held, ends = against_chance(draws, 0, beside.harm), mean_ends(tops, draws)
         n = int(sizes.sum())
         yield parts_to_table(
             [part(beside.metric, beside.subject, draws, 0, ends=ends, held=held, n=n)]

@@ -107,7 +107,8 @@ def max_skew(  # noqa: PLR0913 - one keyword for each choice
     Estimate
         Mean over queries, 0 or above, higher is worse. Chance: the same when the order is
         random, far above 0 for small K or many groups; its mean is exact where that is feasible.
-        Interval: percentile bootstrap over queries; one query has a chance band and p only.
+        Interval: Student's t by the jackknife over queries (percentiles of resampled queries where
+        one is infinite); one query has a chance band and p only.
         `.by` has one part per query, with the groups' shares.
 
     Raises

@@ -20,7 +20,14 @@ from equipoise.core.errors import InputError
 from equipoise.core.estimate import Ends, Estimate, Harm
 from equipoise.core.finding import GroupValue
 from equipoise.core.parts import Part, parts_to_table
-from equipoise.metrics.building import PERCENTILE, Against, ends_of, number, replicates_text
+from equipoise.metrics.building import (
+    PERCENTILE,
+    STUDENT,
+    Against,
+    ends_of,
+    number,
+    replicates_text,
+)
 from equipoise.metrics.measure import NO_INTERVAL
 from equipoise.metrics.spec import make_estimate
 from equipoise.metrics.vectors.partitions import Exchanged, exchange
@@ -40,8 +47,6 @@ _BLOCK, _BLOCK_CELLS = 256, 4_000_000
 # Replicates that at least share a pass over the vectors, and members drawn at once.
 _TOGETHER, _DRAWN = 32, 1 << 18
 _EXACT_BITS = 52
-# How intervals are made without replicates, in words.
-STUDENT = "Student's t by the jackknife"
 
 
 @dataclass(frozen=True, eq=False)
