@@ -64,10 +64,10 @@ class Cells(dict[str, Floats]):
 
     `both` are rows of the class that are predicted as it, `truth` its rows, `prediction` rows
     predicted as it, and `total` all rows. What else rates need is made when it is first read.
-    `compared` are the groups large enough, shape (groups,).
+    `compared` are the groups large enough, shape (groups,); None: all.
     """
 
-    compared: Booleans
+    compared: Booleans | None = None
 
     @classmethod
     def of(cls, counts: Counts, tables: Floats) -> Cells:
@@ -135,8 +135,10 @@ class Rate:
     def odds(self, cells: Cells) -> Floats:
         """Return how many rows of compared groups can be wrong for one that can be right."""
         # Sums of groups, which some tables hold beside them, are no groups.
-        every = (np.compress(cells.compared, one, axis=-1) for _, one in self.counts(cells))
-        wrong, right = (totals.sum(axis=-1, keepdims=True) for totals in every)
+        wrong, right = (totals for _, totals in self.counts(cells))
+        if cells.compared is not None:
+            wrong, right = (np.compress(cells.compared, one, axis=-1) for one in (wrong, right))
+        wrong, right = (totals.sum(axis=-1, keepdims=True) for totals in (wrong, right))
         return divide(wrong, right)
 
     def totals(self, cells: Cells) -> Floats:
