@@ -10,6 +10,7 @@ import pytest
 from equipoise import audits
 from equipoise.audits.engines.unresolved import Unresolved
 from equipoise.core import ConfigError, Verdict
+from equipoise.core.groups import Groups
 from equipoise.data.resolver import UNRESOLVED
 from equipoise.metrics import rates
 from equipoise.metrics.counts import count
@@ -124,7 +125,7 @@ def test_a_disparity_survives_the_worst_assignment_or_is_none():
 def test_ranges_are_those_of_every_assignment():
     rng = np.random.default_rng(3)
     classes = ["x", "y", "z"]
-    truth, group = rng.choice(classes, 60), np.array(["a", "b", "b"] * 20)
+    truth, group = rng.choice(classes, 60), Groups.of(["a", "b", "b"] * 20, min_size=1)
     said = np.where(rng.random(60) < 0.7, truth, rng.choice(classes, 60))
     said = said.astype(object)
     places = [0, 1, 2, 3, 4]

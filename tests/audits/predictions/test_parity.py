@@ -102,28 +102,6 @@ def test_a_model_that_turns_the_labels_round_adds_its_whole_difference():
     assert own.leads
 
 
-def added(groups, truth, said, units=None):
-    known = {}
-    for one in parity(findings(groups, truth, said, units)):
-        if one.tested and one.group:
-            known[one.group, one.subject] = one.leads, json.loads(one.parameters)
-    return known
-
-
-def test_rows_that_repeat_by_unit_are_compared_with_their_labels_as_fewer():
-    groups, truth, said = rows({"a": 0.3, "b": 0.5, "c": 0.6}, right=0.9)
-    said = np.where(np.random.default_rng(4).random(len(said)) < 0.1, groups == "b", said)
-    once = added(groups, truth, said)
-    four = added(*(np.tile(one, 4) for one in (groups, truth, said)), np.tile(np.arange(2400), 4))
-    assert {*four} == {*once}
-    for place, (leads, repeated) in four.items():
-        known = once[place][1]
-        assert leads == once[place][0]
-        assert repeated["added"] == pytest.approx(known["added"])
-        for end in ("added_low", "added_high"):
-            assert repeated[end] == pytest.approx(known[end], abs=0.01)
-
-
 def test_units_that_differ_in_size_have_a_jackknife_interval():
     rng = np.random.default_rng(5)
     sizes = rng.integers(1, 9, 300)
@@ -133,7 +111,9 @@ def test_units_that_differ_in_size_have_a_jackknife_interval():
     # The rows of a unit err together.
     wrong = np.repeat(rng.random(300) < 0.25, sizes) & (rng.random(len(units)) < 0.9)
     said = np.where(wrong, groups != "a", truth)
-    known = added(groups, truth, said, units)["a", "no"][1]
+    found = parity(findings(groups, truth, said, units))
+    own = next(one for one in found if (one.group, one.subject) == ("a", "no") and one.tested)
+    known = json.loads(own.parameters)
 
     def value(kept):
         mine = (groups == "a") & kept

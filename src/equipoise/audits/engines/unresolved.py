@@ -274,7 +274,7 @@ class Unresolved:
         own = self.by_truth[None]
         others = own.sum(axis=1, keepdims=True) - own
         corners = [
-            Cells(
+            observed.like(
                 both=observed["both"] + i * own,
                 prediction=observed["prediction"] + i * own + j * others,
                 truth=observed["truth"],

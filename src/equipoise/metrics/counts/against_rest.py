@@ -85,7 +85,8 @@ class AgainstRest:
             "both": counts.hits(table), "prediction": counts.by_prediction(table),
             "truth": cells["truth"] * kept, "total": cells["total"] * kept,
         }  # fmt: skip
-        one, other = Cells(alike), Cells({name: all_others(each) for name, each in alike.items()})
+        rests = {name: all_others(each) for name, each in alike.items()}
+        one, other = cells.like(**alike), cells.like(**rests)
         mean = (rate.shares(one) - rate.shares(other))[0]
         side = np.where(found.value > mean, found.value - found.low, found.high - found.value)
         p = 2.0 * special.ndtr(-normal(level) * divide(np.abs(found.value - mean), side))

@@ -83,6 +83,12 @@ class Cells(dict[str, Floats]):
         cells.compared = usable if usable.any() else ~usable
         return cells
 
+    def like(self, **cells: Floats) -> Cells:
+        """Return other cells of the same groups."""
+        found = Cells(cells)
+        found.compared = self.compared
+        return found
+
     def __missing__(self, name: str) -> Floats:
         if name == "right":
             found = self["both"] + self["neither"]
