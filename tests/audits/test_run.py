@@ -146,3 +146,18 @@ def test_texts_that_programs_write_for_missing_are_told_where_they_are_groups():
     frame = images().with_columns(group=group)
     for notes in (run(frame).manifest.notes, audits.plan(configured(frame)).notes):
         assert any(note.startswith("group: 'nan' is taken for a group") for note in notes)
+
+
+@pytest.mark.parametrize(("groups", "classes"), [(1_001, 2), (2, 5_001)])
+def test_more_than_can_be_measured_is_refused_by_plan_and_run(groups, classes):
+    place = np.arange(2 * max(groups, classes))
+    names = {"id": place, "group": place % groups, "kind": place % classes}
+    table = pl.DataFrame({name: [f"{name}{one}" for one in own] for name, own in names.items()})
+    data = {"table": table, "id": "id", "target": "kind", "groups": ["group"], "min_group_size": 1}
+    models = {"m": {"table": table, "prediction": "kind"}}
+    config = audits.parse_config({"audit": "predictions", "data": data, "models": models})
+    for act in (audits.plan, audits.run):
+        with pytest.raises(DataError) as caught:
+            act(config)
+        assert f"at most {1_000 if groups > 2 else 5_000:,}" in caught.value.expected
+        assert caught.value.fix

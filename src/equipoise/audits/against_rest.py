@@ -60,7 +60,8 @@ def against_rest(
             if metric == "true_positive_rate":
                 yield from _averaged(gaps)
             said = counts.by_prediction(counts.observed)[0].sum(axis=1)
-            few = sorted(gaps, key=lambda gap: -said[counts.classes.index(gap[0].subject)])
+            rows = {"": 0.0, **dict(zip(counts.classes, said.tolist(), strict=True))}
+            few = sorted(gaps, key=lambda gap: -rows[gap[0].subject])
             few = few[: max(_FEW // counts.groups.usable.sum(), 1)]
         if not within or metric == "true_positive_rate":
             for some in _by_groups(few):

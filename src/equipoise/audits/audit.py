@@ -426,7 +426,7 @@ def run(
         **({"failures": pa.Table.from_pylist(failures, FAILURES)} if failures else {}),
     }
     sets, outputs = inputs.models.sets.values(), inputs.models.outputs
-    notes = dict.fromkeys(
+    notes = once(
         (
             PERCEIVED,
             *left_out,
@@ -446,7 +446,7 @@ def run(
         inputs={**files, **data.inputs},
         counts={**data.counts, **({"prepared": counts} if counts else {})},
         seconds=perf_counter() - started,
-        notes=tuple(notes),
+        notes=notes,
     )
     manifest = replace(
         manifest,
@@ -484,6 +484,7 @@ def _designs(
     """Return the designs that can be measured, and notes on the others."""
 
     def checked(design: DesignT) -> DesignT:
+        group_sizes.check_many(design.groups)
         audit.check(config, data, design)
         return design
 
@@ -555,13 +556,27 @@ def plan(config: AuditConfig, *, base: Path = Path()) -> Plan:
         ],
         tests=max(tests.values(), default=0),
         seconds=ceil(10 * (_START + seconds)) / 10,
-        notes=(
-            *_left_to_run(runs),
-            *left_out,
-            *dict.fromkeys(audit.notes(config, data, designs)),
-            *(n for each in choices.values() for n in group_sizes.looking_missing(each.groups)),
+        notes=once(
+            (
+                *_left_to_run(runs),
+                *left_out,
+                *audit.notes(config, data, designs),
+                *(n for each in choices.values() for n in group_sizes.looking_missing(each.groups)),
+            )
         ),
     )
+
+
+def once(notes: Iterable[str]) -> tuple[str, ...]:
+    """Return each note once: those that say the same of several models or groups are one.
+
+    What a note is about stands before its first colon.
+    """
+    about: dict[str, dict[str, None]] = {}
+    for note in notes:
+        which, colon, text = note.partition(": ")
+        about.setdefault(colon + text if colon else note, {})[which if colon else ""] = None
+    return tuple(group_sizes.first_of(which, "; ") + text for text, which in about.items())
 
 
 def _left_to_run(runs: Iterable[Mapping[str, Any]]) -> Iterator[str]:

@@ -17,6 +17,9 @@ from equipoise.data.problems import looks_missing
 
 Row = dict[str, Any]
 
+MOST_GROUPS = 1_000
+"""Groups that can be compared: pairs of them take a minute and two gigabytes beyond."""
+
 # Groups that an error or a note lists.
 _LISTED = 10
 
@@ -68,10 +71,10 @@ def size(
     return dict(zip(SCHEMA.names, values, strict=True))
 
 
-def first_of(names: Iterable[str]) -> str:
+def first_of(names: Iterable[str], separator: str = ", ") -> str:
     """Return the first names, and "…" where there are more."""
     every = [*names]
-    return ", ".join(every[:_LISTED]) + (", …" if len(every) > _LISTED else "")
+    return separator.join([*every[:_LISTED], *(["…"] if len(every) > _LISTED else [])])
 
 
 def listed(groups: Groups) -> str:
@@ -177,6 +180,22 @@ def check_two(groups: Groups, which: str, what: str, *, file: str, others: str =
             file=file,
             expected="at least two groups of that size",
             fix=f"choose other {others}, or lower data.min_group_size",
+        )
+
+
+def check_many(groups: Groups) -> None:
+    """Refuse more groups than can be compared in about a minute.
+
+    Raises
+    ------
+    DataError
+        When more than `MOST_GROUPS` are large enough.
+    """
+    if (many := int(groups.usable.sum())) > MOST_GROUPS:
+        raise DataError(
+            f"groups {groups.name}: {many:,} groups have {groups.min_size} or more rows",
+            expected=f"at most {MOST_GROUPS:,} groups to compare",
+            fix="raise data.min_group_size, or merge groups in the table",
         )
 
 

@@ -168,3 +168,12 @@ def test_sets_models_and_gates_are_refused(changes, words):
     with pytest.raises(ConfigError) as error:
         audits.parse_config(values(SCORE, **changes))
     assert words in str(error.value)
+
+
+def test_a_note_about_several_models_appears_once_and_names_them():
+    config = audits.parse_config(values(SCORE, models={"m": model(), "other": model(seed=1)}))
+    for notes in (audits.run(config).manifest.notes, audits.plan(config).notes):
+        scaled = [note for note in notes if note.startswith("m, images")]
+        assert [one for one in scaled if "other, images" in one] == scaled != []
+        texts = [note.partition(": ")[2] or note for note in notes]
+        assert len(texts) == len({*texts})

@@ -14,6 +14,7 @@ import numpy as np
 from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole, without_verdict
 from equipoise.audits.group_sizes import groups_by, lacking
 from equipoise.core.arrays import Booleans, Integers, Objects
+from equipoise.core.errors import DataError
 from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Family, Finding, GroupValue
 from equipoise.core.groups import Groups
@@ -191,7 +192,20 @@ def groups_of(
 def compared(
     section: LabelledImagesConfig, data: PredictionData
 ) -> Iterator[tuple[str, str, Groups, Booleans]]:
-    """Yield every key of `data.models` with its versions, groups, and rows with an output."""
+    """Yield every key of `data.models` with its versions, groups, and rows with an output.
+
+    Raises
+    ------
+    DataError
+        When there are more classes than can be measured in about a minute.
+    """
+    if (many := len(data.classes)) > MOST_CLASSES:
+        raise DataError(
+            f"{many:,} classes",
+            file=next(iter(data.inputs), None),
+            expected=f"at most {MOST_CLASSES:,} classes",
+            fix="merge classes with `map`, or leave the rows of rare classes out of the table",
+        )
     for key, model in data.models.items():
         rows = np.asarray(model.state != "unmatched")
         every = groups_of(section, data, rows)
@@ -199,6 +213,9 @@ def compared(
             for groups in every:
                 yield key, version, groups, rows
 
+
+MOST_CLASSES = 5_000
+"""Classes of a target that can be measured."""
 
 _STATES = {
     "unmatched": "have no output of the model and are not used",
