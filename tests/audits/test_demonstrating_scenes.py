@@ -72,9 +72,9 @@ def test_similarity_follows_what_was_planted_and_only_that(results):
     verdicts = [f.verdict for f in gaps if f.model == "biased" and f.subject]
     assert verdicts.count(Verdict.DISPARITY) >= 24
     assert all(f.excess < THRESHOLD for f in gaps if f.model == "null")
-    # Nothing that is tested of the null model is a disparity, whatever was found of the other.
-    tested = {f.verdict for f in found if f.model == "null" and not np.isnan(f.q_value)}
-    assert tested == {Verdict.BELOW_THRESHOLD, Verdict.INCONCLUSIVE}
+    # Nothing that may lead of the null model is a disparity, whatever was found of the other.
+    leading = {f.verdict for f in found if f.model == "null" and f.leads and f.tested}
+    assert leading == {Verdict.BELOW_THRESHOLD}
     # Its own preferences are there all the same.
     assert any(f.q_value < 0.05 for f in gaps if f.model == "null")
 

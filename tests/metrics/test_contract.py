@@ -122,6 +122,7 @@ CASES = {
     "iss_difference": {"sets": {"one": cloud(20), "two": cloud(15)}},
     **dict.fromkeys(("max_skew", "min_skew", "skew_at_k", "ndkl", "retrieval_mad"), TOP),
     "bias_at_k": {**TOP, "first": "a", "second": "b"},
+    "systematic_preference": {**TOP, "queries": RNG.choice([*"pqrstuvw"], N)},
     "normalized_similarity_mad": RANKED,
     "similarity_gap": RANKED,
     "recall_at_k": {"scores": cloud(15, 15), "relevant": np.eye(15, dtype=bool), "k": 3},

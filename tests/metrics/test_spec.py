@@ -17,6 +17,7 @@ OPTIONAL = {
     "neutral",
     "fold",
     "mirror",
+    "within_class",
     "rest",
     "symbol",
     "group_label",

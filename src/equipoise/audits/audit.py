@@ -448,10 +448,11 @@ def run(
         seconds=perf_counter() - started,
         notes=notes,
     )
+    repeated = group_sizes.repeated_units(data.ids, manifest.resolved)
     manifest = replace(
         manifest,
         models={each.model: each.info for each in outputs},
-        warnings=tuple(dict.fromkeys(audit.warnings(checked, data, designs))),
+        warnings=tuple(dict.fromkeys([*repeated, *audit.warnings(checked, data, designs)])),
     )
     return AuditResult(findings, manifest, tables)
 

@@ -26,7 +26,7 @@ from equipoise.audits.columns import Row, table_of
 from equipoise.audits.config import parse_config
 from equipoise.audits.findings import Place, UncorrectedFinding, conclude
 from equipoise.core.errors import DataError
-from equipoise.core.finding import Excluded, Family, Finding, Verdict
+from equipoise.core.finding import TESTED, Excluded, Family, Finding, Verdict
 from equipoise.core.parts import Part
 from equipoise.core.result import AuditResult
 from equipoise.metrics.spec import SPECS, spec_of
@@ -154,7 +154,7 @@ def _by_measure(findings: Sequence[Finding]) -> dict[tuple[str, str, str], BySub
     """Return the findings that were tested, by metric, groups and version."""
     by_measure: dict[tuple[str, str, str], BySubject] = {}
     for one in findings:
-        if one.family in (Family.LEAF, Family.COMPOSITE) and not one.group:
+        if one.family in TESTED and not one.group:
             by_measure.setdefault((one.metric, one.groups, one.version), {})[one.subject] = one
     return by_measure
 

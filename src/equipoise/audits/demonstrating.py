@@ -184,6 +184,7 @@ def _with(
 def _by_query(scenes: Scenes, embedded: Mapping[str, Embedded]) -> dict[str, Any]:
     """Return what the configs of retrieval and similarity share."""
     images = pa.table(dict(scenes.table())).select(["image_id", "set", "subject", "hue", "frame"])
+    planted = pa.Table.from_pylist([asdict(one) for one in BIASED.favourites])
     return {
         "data": {
             "images": {"table": images, "id": "image_id"},
@@ -196,7 +197,15 @@ def _by_query(scenes: Scenes, embedded: Mapping[str, Embedded]) -> dict[str, Any
             name: {"images": {"file": one.images}, "queries": {"file": one.queries}}
             for name, one in embedded.items()
         },
-    }
+        "hypotheses": [
+            {
+                "table": planted, "concept": "subject", "favours": attribute,
+                "value": f"{attribute}_strength", "groups": attribute,
+            }
+            for attribute in ATTRIBUTES
+        ],
+        "testing": {"thresholds": {"alignment": ALIGNED}},
+    }  # fmt: skip
 
 
 def _associations(scenes: Scenes, embedded: Mapping[str, Embedded]) -> dict[str, Any]:
@@ -228,7 +237,6 @@ def _associations(scenes: Scenes, embedded: Mapping[str, Embedded]) -> dict[str,
 
 
 def _similarity(shared: Mapping[str, Any], embedded: Mapping[str, Embedded]) -> dict[str, Any]:
-    planted = pa.Table.from_pylist([asdict(one) for one in BIASED.favourites])
     return {
         "audit": "similarity",
         **shared,
@@ -238,13 +246,6 @@ def _similarity(shared: Mapping[str, Any], embedded: Mapping[str, Embedded]) -> 
         },
         # Free of scale, the spread of normalised similarities sees any preference.
         "measures": ["similarity_gap"],
-        "hypotheses": [
-            {
-                "table": planted, "concept": "subject", "favours": attribute,
-                "value": f"{attribute}_strength", "groups": attribute,
-            }
-            for attribute in ATTRIBUTES
-        ],
         "testing": {"thresholds": {"alignment": ALIGNED, "favourite_gap": THRESHOLD}},
         "report": {"title": "The planted scenes: what neutral prompts are similar to"},
     }  # fmt: skip

@@ -23,7 +23,7 @@ from equipoise import __version__
 from equipoise.audits.config import TestingConfig
 from equipoise.core.arrays import Floats
 from equipoise.core.estimate import Chance, Estimate, Harm
-from equipoise.core.finding import Excluded, Family, Finding, GroupValue, Verdict
+from equipoise.core.finding import TESTED, Excluded, Family, Finding, GroupValue, Verdict
 from equipoise.core.parts import Part
 from equipoise.core.result import Manifest
 from equipoise.core.wording import number, percent
@@ -212,23 +212,28 @@ def conclude(drafts: Iterable[UncorrectedFinding], testing: TestingConfig) -> tu
 
     What is found of one model is the same whatever others were audited with it, see decision
     0014. Findings that compare models are families of their own. Where a model has tests in both
-    families q is doubled, so that both together keep alpha, see decision 0028. A finding that
-    folds into another shares its test and verdict, see decision 0020.
+    families q is doubled, so that both together keep alpha, see decision 0028; findings of single
+    queries, which never lead, don't share it. A finding that folds into another shares its test
+    and verdict, see decision 0020.
     """
     every = _folded(list(drafts))
     families: dict[tuple[str | None, Family], list[int]] = {}
     for index, draft in enumerate(every):
         one = draft.finding
-        if one.family in (Family.LEAF, Family.COMPOSITE):
+        if one.family in TESTED:
             families.setdefault((corrected_with(one), one.family), []).append(index)
     p_values = {key: [every[one].finding.p_value for one in families[key]] for key in families}
-    tested = Counter(model for (model, _), p in p_values.items() if not np.isnan(p).all())
+    sharing = Counter(
+        key[0]
+        for key, p in p_values.items()
+        if key[1] is not Family.QUERY and not np.isnan(p).all()
+    )
     findings = [_described(draft.finding) for draft in every]
     correct = holm if testing.correction == "holm" else benjamini_hochberg
     for key, members in families.items():
-        p, sharing = p_values[key], max(tested[key[0]], 1)
-        q_values = np.minimum(sharing * correct(p), 1.0)
-        cutoff = _cutoff(p, q_values, testing) / sharing
+        p, share = p_values[key], 1 if key[1] is Family.QUERY else max(sharing[key[0]], 1)
+        q_values = np.minimum(share * correct(p), 1.0)
+        cutoff = _cutoff(p, q_values, testing) / share
         for index, q in zip(members, q_values.tolist(), strict=True):
             findings[index] = _judged(every[index], q, cutoff, testing)
     return tuple(_shared(findings, [_fact(draft.finding, draft.fold) for draft in every]))
@@ -315,6 +320,8 @@ def _judged(draft: UncorrectedFinding, q: float, cutoff: float, testing: Testing
         threshold=threshold,
         alpha=testing.alpha,
     )
+    if verdict is Verdict.DISPARITY and spec_of(finding.metric).most == "detected":
+        verdict, why = Verdict.DETECTED, "chance doesn't explain it, as of any trained model"
     if any(draft.doubt):
         why = f"whatever class unresolved texts name: {why}"
     more, of = math.nan, ""
@@ -360,6 +367,8 @@ def images_wanted(finding: Finding, threshold: float, cutoff: float) -> tuple[fl
     ]
     if len(known) < 2 or not threshold > 0.0 or not cutoff > 0.0:
         return math.nan, "", ""
+    if finding.unit == "subject":
+        return math.nan, "", "more subjects would decide, rather than more images of each"
     ends = min(known, key=lambda one: one.value), max(known, key=lambda one: one.value)
     normal = NormalDist()
     width = 2.0 * normal.inv_cdf(0.5 + finding.level / 2.0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import compress
 from typing import Any
@@ -206,6 +208,34 @@ def table(rows: Iterable[Row]) -> pa.Table:
 
 Members = Mapping[str, Mapping[str, Collection[str]]]
 """Ids of the images of every group, by what makes the groups."""
+
+# Ids that end in a short part of their own after a name with a digit: person_01_a.jpg.
+_ID_OF_UNIT = re.compile(r"(.*\d\w*)[^a-zA-Z0-9.][a-zA-Z0-9]{1,3}(?:\.[a-zA-Z]{3,4})?")
+# Names of units that have to repeat, and the most images of one on average.
+_FEWEST_UNITS, _MOST_OF_UNIT = 10, 20
+
+
+def repeated_units(ids: Objects, config: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a warning where ids look like several images of one unit, and none is declared.
+
+    At least half of the ids have to share their beginning with others.
+    """
+    text = json.dumps(config, default=str)
+    if '"unit": null' not in text or '"unit": "' in text or '"sets": "' in text:
+        return
+    found: dict[str, list[str]] = {}
+    for one in map(str, ids.tolist()):
+        if unit := _ID_OF_UNIT.fullmatch(one):
+            found.setdefault(unit[1], []).append(one)
+    several = [some for some in found.values() if len(some) > 1]
+    many = sum(map(len, several))
+    if len(several) >= _FEWEST_UNITS and len(ids) / 2 <= many <= _MOST_OF_UNIT * len(several):
+        first = " and ".join(map(repr, several[0][:2]))
+        yield (
+            f"Ids such as {first} look like several images of one unit. Name its column in "
+            "`unit`: images of one person that count as independent make false alarms frequent."
+        )
+
 
 FAILURES = schema_of("model on groups group stage +n +of")
 """Per model, what it ran on, group ("" are all images) and stage ("read", "decode" or "model"): how

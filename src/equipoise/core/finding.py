@@ -27,9 +27,15 @@ class Family(StrEnum):
 
     LEAF = "leaf"
     COMPOSITE = "composite"
+    QUERY = "query"
+    """Of single queries or their mean: corrected by itself, and no report starts with it."""
     DESCRIPTIVE = "descriptive"
     FOLD = "fold"
     """States the fact of another finding, shares its test and verdict, and isn't counted."""
+
+
+TESTED = (Family.LEAF, Family.COMPOSITE, Family.QUERY)
+"""Families whose findings are tests of their own."""
 
 
 @dataclass(frozen=True)
@@ -143,7 +149,7 @@ class Finding:
     def tested(self) -> bool:
         """Whether the finding is a test of its own with a verdict."""
         without = (Verdict.NONE, Verdict.NOT_ESTIMABLE)
-        return self.family in (Family.LEAF, Family.COMPOSITE) and self.verdict not in without
+        return self.family in TESTED and self.verdict not in without
 
 
 _TYPES = {

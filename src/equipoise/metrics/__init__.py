@@ -49,6 +49,7 @@ from equipoise.metrics.rankings.measures import (
     retrieval_measures,
     skew_at_k,
 )
+from equipoise.metrics.rankings.preference import systematic_preference
 from equipoise.metrics.rankings.recall import recall_at_k
 from equipoise.metrics.rankings.statistics import expected_max_skew
 from equipoise.metrics.scores.choices import design_choices, model_order, robust_conclusions
@@ -183,6 +184,7 @@ __all__ = [
     "skew_at_k",
     "skewsize",
     "subject_accuracy",
+    "systematic_preference",
     "total_absolute_association",
     "trend",
     "tschuprows_t",

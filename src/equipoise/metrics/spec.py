@@ -98,6 +98,8 @@ class MetricSpec:
         Default of the practical threshold on the excess over chance; None: no verdict.
     threshold_reason : str
         Why that threshold.
+    most : "disparity" or "detected"
+        The gravest verdict of its findings: `detected` where any trained model has some.
     bands : mapping of Band to float
         Names of sizes, with their lower limits in ascending order.
     chance, interval, null : str
@@ -134,6 +136,7 @@ class MetricSpec:
     group_metric: str = ""
     threshold: float | None = None
     threshold_reason: str = ""
+    most: Literal["disparity", "detected"] = "disparity"
     bands: Mapping[Band, float] = field(default_factory=lambda: MappingProxyType({}))
     chance: str = "none"
     interval: str = "none"

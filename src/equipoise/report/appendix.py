@@ -87,6 +87,7 @@ def data(result: AuditResult, facts: Sequence[tuple[str, str]], subjects: str) -
 def _tests(result: AuditResult, subjects: str) -> str:
     """Say how many tests are corrected together, by model."""
     over = {Family.LEAF: f"single {subjects}", Family.COMPOSITE: f"all {subjects}"}
+    over[Family.QUERY] = f"{subjects} one by one"
     tests = Counter(
         f"{corrected_with(one) or 'models compared'}, {over.get(one.family, '')}"
         for one in result.findings

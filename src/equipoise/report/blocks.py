@@ -364,6 +364,8 @@ class Page:
         Makes pairs of name and text about the data.
     caveat : str
         What to know before reading a disparity.
+    apart : str
+        What findings that never lead do: "repeat differences of the labels".
     summary : callable, optional
         Makes the first screen in place of `summary.summarize`.
     noun : str
@@ -378,6 +380,7 @@ class Page:
     sections: tuple[MakeSection, ...] = ()
     facts: Callable[[AuditResult], Sequence[tuple[str, str]]] = lambda _: ()
     caveat: str = ""
+    apart: str = ""
     summary: Callable[[AuditResult], Summary] | None = None
     noun: str = "Audit"
     judged: bool = True

@@ -38,7 +38,9 @@ MOST_MODELS = 8
 MOST_GROUPS = 16
 
 
-def summarize(result: AuditResult, leads: Sequence[str], caveat: str = "") -> Summary:
+def summarize(
+    result: AuditResult, leads: Sequence[str], caveat: str = "", apart: str = ""
+) -> Summary:
     """Return the first screen of an audit.
 
     Parameters
@@ -48,6 +50,8 @@ def summarize(result: AuditResult, leads: Sequence[str], caveat: str = "") -> Su
         Metrics that lead, most important first; among others the largest excess leads.
     caveat : str
         Shown where a statement is a disparity.
+    apart : str
+        What findings that don't lead do, such as "repeat differences of the labels".
     """
     by_model: dict[str, list[Finding]] = {one.model: [] for one in result.findings}
     for one in ranked(result.findings):
@@ -55,7 +59,7 @@ def summarize(result: AuditResult, leads: Sequence[str], caveat: str = "") -> Su
     # Findings of no model, such as human judgements, lead only where there is something to say.
     if len(by_model) > 1 and by_model.get("", result.findings)[0].verdict != Verdict.DISPARITY:
         by_model.pop("", None)
-    statements = [_statement(model, own, leads) for model, own in by_model.items()]
+    statements = [_statement(model, own, leads, apart) for model, own in by_model.items()]
     statements.sort(key=lambda one: one.finding is None or one.finding.verdict != Verdict.DISPARITY)
     shown = tuple(statements[:MOST_MODELS])
     drawn = [one.finding for one in shown if one.finding is not None]
@@ -64,7 +68,9 @@ def summarize(result: AuditResult, leads: Sequence[str], caveat: str = "") -> Su
     return Summary(shown, chart, steps, caveat if disparity else "")
 
 
-def _statement(model: str, findings: Sequence[Finding], leads: Sequence[str]) -> Statement:
+def _statement(
+    model: str, findings: Sequence[Finding], leads: Sequence[str], apart: str
+) -> Statement:
     every_test = [one for one in findings if one.tested]
     tested = [one for one in every_test if one.leads]
     name = f"{model}: " if model else ""
@@ -75,7 +81,7 @@ def _statement(model: str, findings: Sequence[Finding], leads: Sequence[str]) ->
     counts = ", ".join(f"{verdict_title(verdict)} {n}" for verdict, n in many.items())
     certainty = f"{figures(lead)} · of {plural(len(tested), 'finding')}: {counts}"
     if aside := len(every_test) - len(tested):
-        certainty += f"; {aside} more repeat differences of the labels"
+        certainty += f"; {aside} more {apart or 'stand apart'}"
     if lead.verdict in (Verdict.DISPARITY, Verdict.DETECTED):
         return Statement(badge, sentence(lead), certainty, lead)
     every, open_ones = plural(len(tested), "finding"), many[Verdict.INCONCLUSIVE]

@@ -71,7 +71,7 @@ def render(result: AuditResult, page: Page | None = None) -> str:
     if page.summary:
         summary = page.summary(result)
     elif result.findings:
-        summary = summarize(result, page.leads, page.caveat)
+        summary = summarize(result, page.leads, page.caveat, page.apart)
     else:
         summary = Summary((Statement(None, "This run has no findings."),))
     summary = replace(summary, warnings=result.manifest.warnings)

@@ -57,7 +57,7 @@ class CounterfactualData(RankingData):
 
     Attributes
     ----------
-    images, models, inputs, counts
+    images, models, inputs, counts, hypotheses
         See `RankingData`.
     quality : Quality or None
     """
@@ -77,11 +77,12 @@ class Counterfactuals(Rankings[Config, CounterfactualData]):
             queries = _neutral(config, images)
         data = load_scores(config, models, images, queries)
         inputs, counts, quality = {**data.inputs}, {**data.counts}, None
+        read = images, data.models, inputs, counts, data.hypotheses
         if config.quality is not None:
             quality = load_quality(config, config.quality, models, images)
             inputs |= quality.inputs
             counts["quality"] = quality.counts
-        return CounterfactualData(images, data.models, inputs, counts, quality)
+        return CounterfactualData(*read, quality)
 
     def combine(
         self, config: Config, data: CounterfactualData, measured: Sequence[Measured]

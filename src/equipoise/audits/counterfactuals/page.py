@@ -7,7 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from equipoise.audits.engines.rankings.audit import POOL_ORDER
-from equipoise.audits.engines.rankings.page import CAVEAT, curves, queries
+from equipoise.audits.engines.rankings.page import (
+    APART,
+    CAVEAT,
+    PREFERENCES,
+    curves,
+    hypotheses,
+    queries,
+)
 from equipoise.core import AuditResult
 from equipoise.report.blocks import Page, Row, Section, Table, Words, panels, rows, scope, title_of
 from equipoise.report.plots import Axis, intervals
@@ -143,10 +150,11 @@ def people(result: AuditResult) -> Section | None:
 
 
 PAGE = Page(
-    leads=(*MEASURES, "retrieval_mad"),
-    by_group=("max_skew", "label_error_gap"),
+    leads=(*PREFERENCES, *MEASURES, "retrieval_mad"),
+    by_group=("systematic_preference", "max_skew", "label_error_gap"),
     subjects="subjects",
-    sections=(subjects, queries, curves, quality, people),
+    sections=(hypotheses, subjects, queries, curves, quality, people),
     facts=facts,
     caveat=CAVEAT,
+    apart=APART,
 )

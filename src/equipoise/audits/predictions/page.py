@@ -192,6 +192,7 @@ PAGE = Page(
         "true_positive_rate", "false_positive_rate", "precision",
     ),
     subjects="classes",
+    apart="repeat differences of the labels",
     sections=(planted, class_effects, accuracy_and_effect, hidden),
     facts=facts,
 )  # fmt: skip

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from equipoise.audits.engines.rankings.page import CAVEAT, curves, queries
+from equipoise.audits.engines.rankings.page import (
+    APART,
+    CAVEAT,
+    PREFERENCES,
+    curves,
+    hypotheses,
+    queries,
+)
 from equipoise.core import AuditResult
 from equipoise.report.blocks import Page
 from equipoise.report.text import count
@@ -23,10 +30,11 @@ def facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
 
 
 PAGE = Page(
-    leads=("max_skew", "ndkl", "retrieval_mad"),
-    by_group=("max_skew", "normalized_similarity_mad"),
+    leads=(*PREFERENCES, "max_skew", "ndkl", "retrieval_mad"),
+    by_group=("systematic_preference", "max_skew", "normalized_similarity_mad"),
     subjects="queries",
-    sections=(curves, queries),
+    sections=(hypotheses, curves, queries),
     facts=facts,
     caveat=CAVEAT,
+    apart=APART,
 )

@@ -5,183 +5,26 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from equipoise.audits.audit import Measured, audit_kind
-from equipoise.audits.columns import numbers_of, tables_of
-from equipoise.audits.config import group_name
+from equipoise.audits.columns import tables_of
 from equipoise.audits.engines.rankings.audit import ByQuery, ScoreDesign, beside, tested
+from equipoise.audits.engines.rankings.preferences import HYPOTHESES, with_preferences
 from equipoise.audits.engines.rankings.scores import RankingData, load_scores, read_items
 from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole, without_verdict
 from equipoise.audits.similarity.config import Config
-from equipoise.core.errors import DataError
 from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Family, GroupValue
 from equipoise.core.parts import Part
-from equipoise.data import Items, load_items
 from equipoise.metrics.spec import AGAINST_REST
-from equipoise.metrics.values.alignment import alignment, favourite_gap, preferences
 from equipoise.metrics.values.similarity import normalized_similarity_mad, similarity_gap
 
 if TYPE_CHECKING:
     from equipoise.audits.outputs import Models
-    from equipoise.audits.similarity.config import HypothesisConfig
-    from equipoise.core.groups import Groups
     from equipoise.stats.resampling import Resampling
-
-
-# Concepts that a rank correlation needs.
-_MIN_RANKED = 3
-
-
-@dataclass(frozen=True, eq=False)
-class Hypothesis:
-    """A table of declared preferences.
-
-    Attributes
-    ----------
-    key : str
-        Of the config, such as "hypotheses[0]".
-    section : HypothesisConfig
-    items : Items
-        The table, a row for each concept.
-    favours : mapping of str to str
-        Concept to the declared group.
-    values : mapping of str to float
-        Concept to the declared number.
-    """
-
-    key: str
-    section: HypothesisConfig
-    items: Items
-    favours: Mapping[str, str]
-    values: Mapping[str, float]
-
-    @classmethod
-    def read(
-        cls, key: str, section: HypothesisConfig, base: Path, concepts: set[str]
-    ) -> Hypothesis:
-        """Read the table.
-
-        Raises
-        ------
-        DataError
-            When it names none of the concepts, or has a value that is no number.
-        """
-        items = load_items(section.source(base), what=key)
-        names = [str(name) for name in items.ids.tolist()]
-        if not concepts & {*names}:
-            raise DataError(
-                f"none of the {len(names)} concepts is compared, such as {names[0]!r}",
-                file=items.name,
-                column=section.concept,
-                expected=f"names such as {min(concepts)!r}",
-                fix="name concepts as the queries' subject, or the queries, are named",
-            )
-        values, favours = dict[str, float](), dict[str, str]()
-        if section.value is not None:
-            numbers = numbers_of(items, section.value).tolist()
-            values = {
-                n: each for n, each in zip(names, numbers, strict=True) if not math.isnan(each)
-            }
-        if section.favours is not None:
-            cells = items.columns[section.favours].tolist()
-            favours = {
-                n: str(cell) for n, cell in zip(names, cells, strict=True) if cell is not None
-            }
-        if section.first is not None:
-            favours = dict.fromkeys(values, section.first)
-        return cls(key, section, items, favours, values)
-
-    @property
-    def name(self) -> str:
-        """The column of the declared numbers, or of the declared groups."""
-        return self.section.value or self.section.favours or ""
-
-    def applies(self, groups: Groups) -> bool:
-        """Return whether the hypothesis is about a choice of groups."""
-        return self.section.groups is None or group_name(self.section.groups) == groups.name
-
-    def check(self, groups: Groups) -> None:
-        """Refuse declared groups that don't exist.
-
-        Raises
-        ------
-        DataError
-            With the concept and the group.
-        """
-        for concept, group in self.favours.items():
-            if group not in groups.names:
-                raise DataError(
-                    f"{self.key}: {group!r}, declared for {concept!r}, is no group of "
-                    f"{groups.name}",
-                    expected=", ".join(groups.names),
-                    fix="name the groups as findings do",
-                )
-
-    def compare(
-        self,
-        effects: Mapping[str, Mapping[str, float]],
-        place: Place,
-        resampling: Resampling | None,
-        seed: int,
-    ) -> tuple[list[UncorrectedFinding], list[dict[str, Any]]]:
-        """Return findings on the model's preferences, and a row of them for each concept.
-
-        Parameters
-        ----------
-        effects : mapping of concept to mapping of group to float
-        place : Place
-        resampling : Resampling or None
-        seed : int
-
-        Raises
-        ------
-        DataError
-            When none of the concepts has images of its group and of another.
-        """
-        preferred = preferences(effects, self.favours)
-        known = {name: value for name, value in preferred.items() if not math.isnan(value)}
-        if not known:
-            raise DataError(
-                f"no concept of {self.key} has images of its group and of another",
-                expected="concepts with several groups",
-                fix="name other concepts, or add images",
-            )
-        findings = []
-        if self.section.favours is not None:
-            gap = favourite_gap(effects, self.favours, resampling=resampling, rng=seed)
-            findings.append(_finding(gap, place, self.section.favours))
-        numbers = {name: self.values[name] for name in known if name in self.values}
-        ranked = self.section.statistic == "rank"
-        if self.section.value is not None and len(numbers) >= (_MIN_RANKED if ranked else 1):
-            aligned = alignment(
-                known, numbers, statistic=self.section.statistic, resampling=resampling, rng=seed
-            )
-            findings.append(_finding(aligned, place, self.section.value))
-        return findings, [*self._rows(preferred)]
-
-    def _rows(self, preferred: Mapping[str, float]) -> Iterator[dict[str, Any]]:
-        for concept in sorted(preferred):
-            yield {
-                "hypothesis": self.name,
-                "concept": concept,
-                "favourite": self.favours[concept],
-                "declared": self.values.get(concept),
-                "preference": preferred[concept],
-            }
-
-
-def _finding(estimate: Estimate, place: Place, column: str) -> UncorrectedFinding:
-    drafted = whole(estimate, place, Family.COMPOSITE)
-    direction = ""
-    if estimate.value and not math.isnan(estimate.value):
-        verb = "follow" if estimate.value > 0 else "run against"
-        direction = f"preferences {verb} the column “{column}”"
-    return drafted.changed(subject=column, direction=direction)
 
 
 # Seconds for an image of a concept in a permutation or replicate, all measures together, and for
@@ -189,29 +32,16 @@ def _finding(estimate: Estimate, place: Place, column: str) -> UncorrectedFindin
 _SECONDS_PER_ITEM, _SECONDS_PER_DESIGN = 2e-8, 0.2
 # Standard errors of a gap that a test at 5 % detects with a power of 80 %.
 _DETECTABLE = 2.8
+# Most similar images that count unless the config says.
+_MOST = 100
 _POOL_ORDER = "_pool_order"
 _NUMBERS = ("low", "high", "chance_low", "chance_high")
 _NORMALISED = ("normalised", "normalised_low", "normalised_high")
 _COLUMNS = {
     "group_effects": "model groups version concept group unit +n #effect #low #high #chance_low "
     "#chance_high #normalised #normalised_low #normalised_high",
-    "hypotheses": "model groups version hypothesis unit concept favourite #declared #preference",
+    "hypotheses": HYPOTHESES,
 }
-
-
-@dataclass(frozen=True, eq=False)
-class SimilarityData(RankingData):
-    """The images, each model's similarities, and the hypotheses.
-
-    Attributes
-    ----------
-    images, models, inputs, counts
-        See `RankingData`.
-    hypotheses : tuple of Hypothesis
-        In the order of the config.
-    """
-
-    hypotheses: tuple[Hypothesis, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,11 +52,10 @@ class Design(ScoreDesign):
     ----------
     model, attributes
         See `ScoreDesign`.
-    data : SimilarityData
+    data : RankingData
     config : Config
     """
 
-    data: SimilarityData
     config: Config
 
     @property
@@ -234,11 +63,6 @@ class Design(ScoreDesign):
         """Scale of the logits: that of the config, else the model's own, where it is known."""
         own = self.config.models[self.model].scale
         return self.scored.scale if own is None else own
-
-    @property
-    def hypotheses(self) -> list[Hypothesis]:
-        """The hypotheses about these groups."""
-        return [each for each in self.data.hypotheses if each.applies(self.groups)]
 
     @property
     def concepts(self) -> int:
@@ -249,6 +73,15 @@ class Design(ScoreDesign):
         return len({*self.column(subject).tolist()} - {None})
 
     @property
+    def k(self) -> int:
+        """How many of the most similar images count: half of the smallest pool, 100 at most."""
+        if self.config.k is not None:
+            return self.config.k
+        kept = self.complete(self.config.data.subject).with_columns(_=0)
+        smallest = kept.group_by(pl.exclude("")).len("n")["n"].min()
+        return max(1, min(_MOST, int(str(smallest)) // 2))
+
+    @property
     def compared(self) -> int:
         """How many groups are compared."""
         return int(self.groups.usable.sum())
@@ -257,9 +90,9 @@ class Design(ScoreDesign):
     def tests(self) -> int:
         """About how many tests the design makes."""
         each = self.concepts + (self.concepts > 1)
-        both, leaves = self.compared > 2 and self.scale is None, 0
+        both, leaves = self.compared > 2 and self.scale is None, self.compared + 2
         if self.compared > 2 and "similarity_gap" in self.config.measures:
-            leaves = self.concepts * self.compared
+            leaves += self.concepts * self.compared
         each *= len(self.config.measures) if both else 1
         return each + leaves + 2 * len(self.hypotheses)
 
@@ -296,8 +129,7 @@ class Design(ScoreDesign):
 def measure_similarities(design: Design, resampling: Resampling | None) -> Measured:
     """Measure one design: gaps, normalised similarities, and its hypotheses."""
     config = design.config
-    seed, level = config.resampling.seed, config.resampling.level
-    place = Place("similarity", design.model, design.name, "default", level)
+    place = Place("similarity", design.model, design.name, "default", config.resampling.level)
     compares = "similarity_gap" in config.measures
     gap = similarity_gap(
         **design.arguments, scale=design.scale, resampling=resampling if compares else None
@@ -312,13 +144,12 @@ def measure_similarities(design: Design, resampling: Resampling | None) -> Measu
     effects = {
         part.subject: {each.group: each.value for each in part.by_group} for part in _concepts(gap)
     }
-    preferences: list[dict[str, Any]] = []
-    for hypothesis in design.hypotheses:
-        compared, own = hypothesis.compare(effects, place, resampling, seed)
-        findings += compared
-        preferences += [{**at, **row} for row in own]
-    rows = {"group_effects": _effects(gap, spread, at), "hypotheses": preferences}
-    return Measured(tuple(findings), tables_of(rows, _COLUMNS))
+    metric = "similarity_gap" if design.scale is None else "logit_gap"
+    every, own = with_preferences(
+        design, design.k, findings, resampling, effects=effects, unit=unit, gap=metric
+    )
+    rows = {"group_effects": _effects(gap, spread, at), "hypotheses": own}
+    return Measured(every, tables_of(rows, _COLUMNS))
 
 
 def _concepts(estimate: Estimate) -> list[Part]:
@@ -436,25 +267,14 @@ def _effects(
 
 
 @audit_kind("similarity")
-class Similarity(ByQuery[Config, SimilarityData, Design]):
+class Similarity(ByQuery[Config, RankingData, Design]):
     """Audits of similarity."""
 
-    def load(self, config: Config, models: Models) -> SimilarityData:
+    def load(self, config: Config, models: Models) -> RankingData:
         """Read images, queries and hypotheses, and read or compute every model's scores."""
-        images = read_items(config, models)
-        data = load_scores(config, models, images, config.queries)
-        concepts = {query for scored in data.models.values() for query in scored.queries}
-        hypotheses = tuple(
-            Hypothesis.read(f"hypotheses[{place}]", section, models.base, concepts)
-            for place, section in enumerate(config.hypotheses)
-        )
-        inputs = {**data.inputs}
-        for each in hypotheses:
-            inputs |= each.items.inputs
-        counts = {**data.counts, **{each.key: each.items.counts for each in hypotheses}}
-        return SimilarityData(images, data.models, inputs, counts, hypotheses)
+        return load_scores(config, models, read_items(config, models), config.queries)
 
-    def designs(self, config: Config, data: SimilarityData) -> list[Design]:
+    def designs(self, config: Config, data: RankingData) -> list[Design]:
         """Return every model with every choice of groups."""
         return [
             Design(model, attributes, data, config)
@@ -462,7 +282,7 @@ class Similarity(ByQuery[Config, SimilarityData, Design]):
             for attributes in config.data.groups
         ]
 
-    def check(self, config: Config, data: SimilarityData, design: Design) -> None:
+    def check(self, config: Config, data: RankingData, design: Design) -> None:
         """Refuse fewer than two groups, and hypotheses about groups that aren't there."""
         design.check("images that can be compared")
         for hypothesis in design.hypotheses:
@@ -471,7 +291,7 @@ class Similarity(ByQuery[Config, SimilarityData, Design]):
     def measure(
         self,
         config: Config,
-        data: SimilarityData,
+        data: RankingData,
         design: Design,
         resampling: Resampling | None,
     ) -> Measured:
@@ -488,7 +308,7 @@ class Similarity(ByQuery[Config, SimilarityData, Design]):
     def details(
         self,
         config: Config,
-        data: SimilarityData,
+        data: RankingData,
         designs: Sequence[Design],
         tests: Mapping[str, int],
     ) -> Mapping[str, Any]:
@@ -509,9 +329,7 @@ class Similarity(ByQuery[Config, SimilarityData, Design]):
             "comparisons": [design.planned for design in designs],
         }  # fmt: skip
 
-    def notes(
-        self, config: Config, data: SimilarityData, designs: Sequence[Design]
-    ) -> Iterable[str]:
+    def notes(self, config: Config, data: RankingData, designs: Sequence[Design]) -> Iterable[str]:
         """Return the notes on images that aren't used, and on sets."""
         yield from super().notes(config, data, designs)
         if config.data.sets is None:

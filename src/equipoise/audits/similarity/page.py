@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from equipoise.audits.engines.rankings.page import APART, PREFERENCES, hypotheses, unit_of
 from equipoise.core import AuditResult
 from equipoise.report.blocks import (
     Chart,
@@ -21,13 +22,11 @@ from equipoise.report.blocks import (
     scope,
     scope_of,
 )
-from equipoise.report.plots import Axis, intervals, scatter
+from equipoise.report.plots import Axis, intervals
 from equipoise.report.text import count, interval, number
 
 MOST_CONCEPTS, MOST_GROUPS = 30, 16
 _AVERAGE = "all concepts"
-_MIN_POINTS = 3
-_UNITS = {"logit": "logits", "score": "units of the score"}
 
 
 def facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
@@ -96,14 +95,10 @@ def _dots(panel: Sequence[Row], name: str) -> Chart:
         panel, _tip, "low", "high", "chance_low", "chance_high", value="effect", series="group"
     )
     marks = [{**mark, "label": _concept(row)} for mark, row in zip(marks, panel, strict=True)]
-    axis = Axis(f"{_unit(panel)} above the groups' average", zero=True)
+    axis = Axis(f"{unit_of(panel)} above the groups' average", zero=True)
     label = f"Similarity by concept and group, over the chance band: {name}"
     title = f"Groups by concept: {name}"
     return intervals(marks, label, axis, title=title, series=distinct(panel, "group"))
-
-
-def _unit(panel: Sequence[Row]) -> str:
-    return _UNITS[panel[0]["unit"]] if panel else ""
 
 
 def _tip(row: Row) -> str:
@@ -114,56 +109,9 @@ def _tip(row: Row) -> str:
     return text
 
 
-def hypotheses(result: AuditResult) -> Section | None:
-    """Return preferences for the declared groups, by concept."""
-    every = [row for row in rows(result, "hypotheses") if has(row["preference"])]
-    if not every:
-        return None
-    every.sort(key=lambda row: -row["preference"])
-    numbered = panels([row for row in every if has(row["declared"])], "groups", "hypothesis")
-    charts = [
-        _preferences(panel, groups, name)
-        for (groups, name), panel in numbered.items()
-        if len(distinct(panel, "declared")) >= _MIN_POINTS
-    ]
-    text = (
-        "Preference: similarity to the declared group minus the mean of the other groups. Above "
-        "0 the model prefers the declared group. Where preferences have nothing to do with the "
-        "declaration, about as many lie above 0 as below."
-    )
-    columns = {
-        "Concept": "concept",
-        "Declared group": "favourite",
-        "#Declared": "declared",
-        "#Preference": "preference",
-        "Unit": "unit",
-        "Model": "model",
-        "Attributes": "groups",
-    }
-    heading = "Preferences for declared groups"
-    table = Table.of(heading, columns, every, source="hypotheses")
-    return Section("hypotheses", heading, (Words((text,), "note"), Grid(tuple(charts)), table))
-
-
-def _preferences(panel: Sequence[Row], groups: str, name: str) -> Chart:
-    """Draw preferences over the declared numbers."""
-    marks = points(panel, _preference_tip, x="declared", y="preference", series="model")
-    label = f"Preference for declared groups of {groups}, by concept: {name}"
-    title = f"{groups}, as declared in “{name}”"
-    axis = Axis(f"preference ({_unit(panel)})", zero=True)
-    return scatter(marks, label, Axis(name), axis, title=title, series=distinct(panel, "model"))
-
-
-def _preference_tip(row: Row) -> str:
-    return (
-        f"{row['model']}, {row['concept']}: {row['favourite']} preferred by "
-        f"{number(row['preference'])}, declared {number(row['declared'])}"
-    )
-
-
 PAGE = Page(
-    leads=("favourite_gap", "logit_gap", "similarity_gap"),
-    by_group=("logit_gap", "similarity_gap", "normalized_similarity_mad"),
+    leads=(*PREFERENCES, "logit_gap", "similarity_gap"),
+    by_group=("systematic_preference", "logit_gap", "similarity_gap", "normalized_similarity_mad"),
     subjects="concepts",
     sections=(effects, hypotheses),
     facts=facts,
@@ -171,4 +119,5 @@ PAGE = Page(
         "Every trained model has small preferences, and with many images even a small one has a "
         "small p. Read the size of a gap, and whether gaps follow a declared hypothesis."
     ),
+    apart=APART,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Unpack, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +26,7 @@ from equipoise.metrics.rankings.estimates import (
 )
 from equipoise.metrics.rankings.pools import (
     Desired,
+    Pooling,
     Ranking,
     Tops,
     desired_shares,
@@ -52,19 +53,15 @@ from equipoise.stats.resampling import Resampling, level_of
 from equipoise.stats.streams import Seed
 
 
-def max_skew(  # noqa: PLR0913 - one keyword for each choice
+def max_skew(
     scores: Any,
     groups: Any,
     *,
     k: int,
     desired: Desired = "pool",
-    queries: Any = None,
-    within: Any = None,
-    sets: Any = None,
-    units: Any = None,
-    subjects: Any = None,
     resampling: Resampling | None = DEFAULT,
     rng: Seed = 0,
+    **pools: Unpack[Pooling],
 ) -> Estimate:
     """MaxSkew@K: how much the most favoured group is over-represented among the K best.
 
@@ -121,29 +118,25 @@ def max_skew(  # noqa: PLR0913 - one keyword for each choice
     ----------
     Geyik et al. 2019, KDD; Howard et al. 2024.
     """
-    tops = _tops(scores, groups, k, queries, within, sets, units, subjects)
+    tops = _tops(scores, groups, k, **pools)
     return estimates([_extreme("max_skew", tops, desired)], resampling, rng)[0]
 
 
-def min_skew(  # noqa: PLR0913 - one keyword for each choice
+def min_skew(
     scores: Any,
     groups: Any,
     *,
     k: int,
     desired: Desired = "pool",
-    queries: Any = None,
-    within: Any = None,
-    sets: Any = None,
-    units: Any = None,
-    subjects: Any = None,
     resampling: Resampling | None = DEFAULT,
     rng: Seed = 0,
+    **pools: Unpack[Pooling],
 ) -> Estimate:
     """MinSkew@K: how much the least favoured group is under-represented among the K best.
 
     Parameters
     ----------
-    scores, groups, k, desired, queries, within, sets, units, subjects, resampling, rng
+    scores, groups, k, desired, resampling, rng, pools
         See `max_skew`.
 
     Returns
@@ -161,24 +154,20 @@ def min_skew(  # noqa: PLR0913 - one keyword for each choice
     ----------
     Geyik et al. 2019, KDD.
     """
-    tops = _tops(scores, groups, k, queries, within, sets, units, subjects)
+    tops = _tops(scores, groups, k, **pools)
     return estimates([_extreme("min_skew", tops, desired)], resampling, rng)[0]
 
 
-def skew_at_k(  # noqa: PLR0913 - one keyword for each choice
+def skew_at_k(
     scores: Any,
     groups: Any,
     *,
     k: int,
     desired: Desired = "pool",
     group: str | None = None,
-    queries: Any = None,
-    within: Any = None,
-    sets: Any = None,
-    units: Any = None,
-    subjects: Any = None,
     resampling: Resampling | None = DEFAULT,
     rng: Seed = 0,
+    **pools: Unpack[Pooling],
 ) -> Estimate:
     """Skew@K of groups: ln(share of the K best / desired share).
 
@@ -186,7 +175,7 @@ def skew_at_k(  # noqa: PLR0913 - one keyword for each choice
     ----------
     group : str, optional
         Display name of the group whose skew is the value. Default: the largest over groups.
-    scores, groups, k, desired, queries, within, sets, units, subjects, resampling, rng
+    scores, groups, k, desired, resampling, rng, pools
         See `max_skew`.
 
     Returns
@@ -205,23 +194,19 @@ def skew_at_k(  # noqa: PLR0913 - one keyword for each choice
     ----------
     Geyik et al. 2019, KDD.
     """
-    tops = _tops(scores, groups, k, queries, within, sets, units, subjects)
+    tops = _tops(scores, groups, k, **pools)
     return estimates([_skew_of(tops, desired, group)], resampling, rng)[0]
 
 
-def ndkl(  # noqa: PLR0913 - one keyword for each choice
+def ndkl(
     scores: Any,
     groups: Any,
     *,
     k: int,
     desired: Desired = "pool",
-    queries: Any = None,
-    within: Any = None,
-    sets: Any = None,
-    units: Any = None,
-    subjects: Any = None,
     resampling: Resampling | None = DEFAULT,
     rng: Seed = 0,
+    **pools: Unpack[Pooling],
 ) -> Estimate:
     """NDKL: discounted mean over the prefixes 1..k of KL(shares in the prefix ‖ desired shares).
 
@@ -230,7 +215,7 @@ def ndkl(  # noqa: PLR0913 - one keyword for each choice
     k : int
         The last prefix: k = n takes the whole order. Howard et al. take the square of the K of
         their Skew@K. A pool of fewer than k items is not estimable.
-    scores, groups, desired, queries, within, sets, units, subjects, resampling, rng
+    scores, groups, desired, resampling, rng, pools
         See `max_skew`.
 
     Returns
@@ -249,11 +234,11 @@ def ndkl(  # noqa: PLR0913 - one keyword for each choice
     ----------
     Geyik et al. 2019, KDD; Howard et al. 2024.
     """
-    tops = _tops(scores, groups, k, queries, within, sets, units, subjects, whole=True)
+    tops = _tops(scores, groups, k, whole=True, **pools)
     return estimates([_ndkl(tops, desired)], resampling, rng)[0]
 
 
-def bias_at_k(  # noqa: PLR0913 - one keyword for each choice
+def bias_at_k(
     scores: Any,
     groups: Any,
     *,
@@ -261,13 +246,9 @@ def bias_at_k(  # noqa: PLR0913 - one keyword for each choice
     desired: Desired = "pool",
     first: str | None = None,
     second: str | None = None,
-    queries: Any = None,
-    within: Any = None,
-    sets: Any = None,
-    units: Any = None,
-    subjects: Any = None,
     resampling: Resampling | None = DEFAULT,
     rng: Seed = 0,
+    **pools: Unpack[Pooling],
 ) -> Estimate:
     """Bias@K: (n_first − n_second) / (n_first + n_second) among the K best; 0 when both are 0.
 
@@ -278,7 +259,7 @@ def bias_at_k(  # noqa: PLR0913 - one keyword for each choice
     first, second : str, optional
         The groups that are set against each other. Default, for two groups: "male" and "female"
         as in the source where they are called so, else their order.
-    scores, groups, k, queries, within, sets, units, subjects, resampling, rng
+    scores, groups, k, resampling, rng, pools
         See `max_skew`.
 
     Returns
@@ -295,22 +276,18 @@ def bias_at_k(  # noqa: PLR0913 - one keyword for each choice
     ----------
     Wang et al. 2021, EMNLP; Howard et al. 2024.
     """
-    tops = _tops(scores, groups, k, queries, within, sets, units, subjects)
+    tops = _tops(scores, groups, k, **pools)
     return estimates([_bias(tops, desired, first, second)], resampling, rng)[0]
 
 
-def retrieval_mad(  # noqa: PLR0913 - one keyword for each choice
+def retrieval_mad(
     scores: Any,
     groups: Any,
     *,
     k: int = 100,
-    queries: Any = None,
-    within: Any = None,
-    sets: Any = None,
-    units: Any = None,
-    subjects: Any = None,
     resampling: Resampling | None = DEFAULT,
     rng: Seed = 0,
+    **pools: Unpack[Pooling],
 ) -> Estimate:
     """Sum over groups of |share of the K best − mean share|.
 
@@ -319,7 +296,7 @@ def retrieval_mad(  # noqa: PLR0913 - one keyword for each choice
 
     Parameters
     ----------
-    scores, groups, k, queries, within, sets, units, subjects, resampling, rng
+    scores, groups, k, resampling, rng, pools
         See `max_skew`.
 
     Returns
@@ -337,7 +314,7 @@ def retrieval_mad(  # noqa: PLR0913 - one keyword for each choice
     ----------
     Chen & Dou 2022, Table 1.
     """
-    tops = _tops(scores, groups, k, queries, within, sets, units, subjects)
+    tops = _tops(scores, groups, k, **pools)
     return estimates([_mad(tops)], resampling, rng)[0]
 
 
@@ -358,13 +335,9 @@ def retrieval_measures(  # noqa: PLR0913 - one keyword for each choice
     group: str | None = None,
     first: str | None = None,
     second: str | None = None,
-    queries: Any = None,
-    within: Any = None,
-    sets: Any = None,
-    units: Any = None,
-    subjects: Any = None,
     resampling: Resampling | None = DEFAULT,
     rng: Seed = 0,
+    **pools: Unpack[Pooling],
 ) -> dict[str, Estimate]:
     """Several measures of one ranking: items are ranked once, and labels drawn once for each K.
 
@@ -383,7 +356,7 @@ def retrieval_measures(  # noqa: PLR0913 - one keyword for each choice
         See `skew_at_k`.
     first, second : str, optional
         See `bias_at_k`.
-    groups, desired, queries, within, sets, units, subjects, resampling, rng
+    groups, desired, resampling, rng, pools
         See `max_skew`.
 
     Returns
@@ -397,7 +370,7 @@ def retrieval_measures(  # noqa: PLR0913 - one keyword for each choice
         As these functions; and where a measure is unknown.
     """
     last = k if prefixes is None else prefixes
-    ranking = Ranking.of(pools_of(scores, groups, queries, within, sets, units, subjects), k, last)
+    ranking = Ranking.of(pools_of(scores, groups, **pools), k, last)
     tops = ranking.tops(k)
     requests: dict[str, Callable[[], Measure]] = {
         "max_skew": lambda: _extreme("max_skew", tops, desired),
@@ -418,9 +391,11 @@ def retrieval_measures(  # noqa: PLR0913 - one keyword for each choice
     return dict(zip(names, estimates(found, resampling, rng), strict=True))
 
 
-def _tops(scores: Any, groups: Any, k: int, *pools: Any, whole: bool = False) -> Tops:
+def _tops(
+    scores: Any, groups: Any, k: int, *, whole: bool = False, **pools: Unpack[Pooling]
+) -> Tops:
     """Rank the items of every pool, see `pools_of`."""
-    return Ranking.of(pools_of(scores, groups, *pools), k).tops(k, whole=whole)
+    return Ranking.of(pools_of(scores, groups, **pools), k).tops(k, whole=whole)
 
 
 def _extreme(metric: Literal["max_skew", "min_skew"], tops: Tops, desired: Desired) -> Measure:
@@ -539,19 +514,15 @@ def _opposed(groups: Groups, first: str | None, second: str | None) -> tuple[str
 _BANDS = ("chance", "chance_low", "chance_high")
 
 
-def retrieval_curves(  # noqa: PLR0913 - one keyword for each choice
+def retrieval_curves(
     scores: Any,
     groups: Any,
     *,
     k: int,
     desired: Desired = "pool",
-    queries: Any = None,
-    within: Any = None,
-    sets: Any = None,
-    units: Any = None,
-    subjects: Any = None,
     resampling: Resampling | None = DEFAULT,
     rng: Seed = 0,
+    **pools: Unpack[Pooling],
 ) -> pa.Table:
     """MaxSkew@K, MinSkew@K and NDKL at every K from 1 to k.
 
@@ -559,7 +530,7 @@ def retrieval_curves(  # noqa: PLR0913 - one keyword for each choice
     ----------
     k : int
         The last K. Queries whose pool has k items or fewer take no part in any K.
-    scores, groups, desired, queries, within, sets, units, subjects, resampling, rng
+    scores, groups, desired, resampling, rng, pools
         See `equipoise.metrics.rankings.max_skew`.
 
     Returns
@@ -574,12 +545,12 @@ def retrieval_curves(  # noqa: PLR0913 - one keyword for each choice
     InputError
         As `max_skew`; also when no pool is large enough.
     """
-    tops = _tops(scores, groups, k, queries, within, sets, units, subjects)
-    pools = tops.pools
+    tops = _tops(scores, groups, k, **pools)
+    ranked = tops.pools
     if not len(tops.pool):
         raise InputError(f"k={k}: no pool of several groups has more than {k} items")
     shares = desired_shares(desired, tops)
-    compared = (shares > 0) & pools.groups.usable
+    compared = (shares > 0) & ranked.groups.usable
 
     def walk(drawn: Drawn) -> list[Floats]:
         kl, largest, smallest = prefixes(drawn, shares, compared)
@@ -591,7 +562,7 @@ def retrieval_curves(  # noqa: PLR0913 - one keyword for each choice
     names = ("max_skew", "min_skew", "ndkl")
     observed = {name: one for name, (one,) in zip(names, walk(Drawn.of(tops)), strict=True)}
     null = exchanged(tops, means, resampling, rng, sets=True)
-    weights, level = query_weights(pools, tops.pool, resampling, rng), level_of(resampling)
+    weights, level = query_weights(ranked, tops.pool, resampling, rng), level_of(resampling)
     tables = []
     for place, (metric, values) in enumerate(observed.items()):
         columns = {"value": values.mean(axis=0)}
@@ -602,10 +573,10 @@ def retrieval_curves(  # noqa: PLR0913 - one keyword for each choice
             bands = np.array([(one.mean, one.low, one.high) for one in map(band, null[place].T)])
             columns |= zip(_BANDS, bands.T, strict=True)
         tables.append(_curve(metric, "", len(values), columns))
-    if len(pools.pools) > 1:
+    if len(ranked.pools) > 1:
         for metric, values in observed.items():
             for index, one in zip(tops.pool.tolist(), values, strict=True):
-                tables.append(_curve(metric, pools.pools[index].name, 1, {"value": one}))
+                tables.append(_curve(metric, ranked.pools[index].name, 1, {"value": one}))
     return pa.concat_tables(tables)
 
 

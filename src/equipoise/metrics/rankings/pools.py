@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
 import numpy as np
 
@@ -117,6 +117,22 @@ class Pools:
     def counts(self) -> dict[str, int]:
         """Items per group name, each counted once."""
         return dict(zip(self.groups.names, self._blocks.sum(axis=0).tolist(), strict=True))
+
+
+class Pooling(TypedDict, total=False):
+    """Which items each query ranks, and what exchanges or is resampled together.
+
+    Attributes
+    ----------
+    queries, within, sets, units, subjects
+        See `equipoise.metrics.max_skew`.
+    """
+
+    queries: Any
+    within: Any
+    sets: Any
+    units: Any
+    subjects: Any
 
 
 def pools_of(

@@ -39,6 +39,9 @@ _FAVOURITES = "which group is the favourite is exchangeable over concepts"
 _MOST_ORDERS = 50_000
 _STUDENT = "Student's t"
 
+FEW_SUBJECTS = 20
+"""Subjects below which percentile intervals of means over them are too narrow."""
+
 
 def alignment(
     preferences: Any,
@@ -295,7 +298,7 @@ register(
     _declared(
         name="alignment",
         title="Alignment with a hypothesis",
-        kinds=("associations", "similarity"),
+        kinds=("associations", "similarity", "retrieval", "counterfactuals"),
         range="that of the preference; [-1, 1] for ranks",
         definition=(
             "Mean preference in the direction that a hypothesis declares for each subject, or "
@@ -309,7 +312,7 @@ register(
     _declared(
         name="favourite_gap",
         title="Gap in favour of declared groups",
-        kinds=("similarity",),
+        kinds=("similarity", "retrieval", "counterfactuals"),
         range="that of the effects",
         definition=(
             "Effect of the group declared as a concept's favourite, minus the mean effect of the "

@@ -30,7 +30,7 @@ from equipoise.core.finding import Family
 from equipoise.core.parts import Part
 from equipoise.core.wording import number
 from equipoise.data.problems import listed
-from equipoise.metrics.values.alignment import alignment
+from equipoise.metrics.values.alignment import FEW_SUBJECTS, alignment
 from equipoise.metrics.values.outside import correlation, loess, score_summary
 from equipoise.metrics.vectors.associations import (
     association_score,
@@ -120,12 +120,19 @@ def measure_weat(question: Question) -> Iterator[Result]:
         found = finding_of(estimate, place, Family.COMPOSITE, by_group=effect.by_group, **more)
         yield found.changed(beside=_beside(varied))
         yield from _uneven(question, estimate, more["subject"])
+        if sum(estimate.n[side] for side in "xy") < _FEWEST_TARGETS:
+            yield (
+                f"{question.model}, weat of {more['subject']}: with fewer than {_FEWEST_TARGETS} "
+                "targets intervals of d miss the truth in more than 5 % of samples."
+            )
         again = finding_of(estimate, place, Family.COMPOSITE, statistic, **more)
         yield replace(again, fold=("weat", found.finding.subject))
 
 
 # The variance of a difference over that of an exchange, from which on the classic p is misleading.
 _UNEVEN = 1.25
+# Targets below which intervals of WEAT are too narrow.
+_FEWEST_TARGETS = 50
 
 
 def _uneven(question: Question, estimate: Estimate, subject: str) -> Iterator[str]:
@@ -144,9 +151,8 @@ def _uneven(question: Question, estimate: Estimate, subject: str) -> Iterator[st
 def _beside(varied: Iterable[Part]) -> str:
     """Return the interval that is about other attributes like these, as a sentence."""
     known = [part for part in varied if not math.isnan(part.low)]
-    return "".join(
-        "The interval is about these attribute sets; for other members like theirs it is "
-        f"{number(part.low)} to {number(part.high)}."
+    return "d is about these attribute sets." + "".join(
+        f" For other members like theirs its interval is {number(part.low)} to {number(part.high)}."
         for part in known
     )
 
@@ -436,6 +442,11 @@ def related(
             values, question.figures, statistic=options.statistic, **question.drawn
         )
         direction = f"preferences {'follow' if estimate.value > 0 else 'run against'} {column}"
+        if (many := estimate.n["subjects"]) < FEW_SUBJECTS:
+            yield (
+                f"{question.model}, alignment with {column}: {many} subjects. With fewer than "
+                f"{FEW_SUBJECTS} its interval misses the truth too often."
+            )
     else:
         figures, numbers = zip(*points.values(), strict=True)
         estimate = correlation(numbers, figures, level=question.level)

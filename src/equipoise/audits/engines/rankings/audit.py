@@ -14,9 +14,10 @@ import pyarrow as pa
 
 from equipoise.audits import group_sizes
 from equipoise.audits.audit import Audit, Design, Measured
-from equipoise.audits.columns import placed, schema_of
+from equipoise.audits.columns import placed, schema_of, tables_of
 from equipoise.audits.config import group_name, resampling_of
 from equipoise.audits.engines.rankings.config import QueryAudit, RankingAudit
+from equipoise.audits.engines.rankings.preferences import HYPOTHESES, with_preferences
 from equipoise.audits.engines.rankings.scores import RankingData, Scored
 from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole, without_verdict
 from equipoise.core.arrays import Integers32, Objects
@@ -32,9 +33,11 @@ from equipoise.metrics.rankings.measures import (
 )
 from equipoise.metrics.rankings.pools import given_shares
 from equipoise.metrics.rankings.statistics import expected_max_skew
+from equipoise.metrics.values.alignment import FEW_SUBJECTS
 from equipoise.metrics.values.similarity import normalized_similarity_mad
 
 if TYPE_CHECKING:
+    from equipoise.audits.engines.rankings.hypotheses import Hypothesis
     from equipoise.audits.group_sizes import Row
     from equipoise.stats.resampling import Resampling
 
@@ -74,6 +77,11 @@ class ScoreDesign:
         """The name of the choice of groups."""
         return group_name(self.attributes)
 
+    @property
+    def version(self) -> str:
+        """The version of the design choices."""
+        return "default"
+
     @cached_property
     def groups(self) -> Groups:
         """The groups of the images with scores."""
@@ -107,6 +115,11 @@ class ScoreDesign:
             "units": self.column(data.unit) if data.unit else None,
             "rng": self.config.resampling.seed,
         }
+
+    @property
+    def hypotheses(self) -> list[Hypothesis]:
+        """The hypotheses about these groups."""
+        return [each for each in self.data.hypotheses if each.applies(self.groups)]
 
     def complete(self, *names: str | None) -> pl.DataFrame:
         """Return the codes of the images in a group that lack none of some columns; "": groups."""
@@ -148,6 +161,8 @@ class ScoreDesign:
                 fix="give the counterfactuals of one another the same value, name another column, "
                 "or leave data.sets out",
             )
+        for hypothesis in self.hypotheses:
+            hypothesis.check(self.groups)
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,7 +204,9 @@ class RankingDesign(ScoreDesign):
         options, pools = self.config.ranking, len(self.scored.queries)
         at_each_k = [name for name in options.measures if name != "ndkl"]
         measures = len(self.ks) * len(at_each_k) + ("ndkl" in options.measures)
-        return (measures + options.similarity) * (pools + 1) + len(self.groups.names)
+        groups = len(self.groups.names)
+        own = (measures + options.similarity) * (pools + 1)
+        return own + 2 * groups + 2
 
     def seconds(self, draws: int) -> float:
         """About how long it takes to measure."""
@@ -477,6 +494,15 @@ class ByQuery(Audit[ConfigT, DataT, DesignT]):
         for name in reversed(by_name):
             yield from group_sizes.sizes_of(by_name[name].groups)
 
+    def warnings(self, config: ConfigT, data: DataT, designs: Sequence[DesignT]) -> Iterable[str]:
+        """Return which models have few queries."""
+        for name, scored in data.models.items():
+            if len(scored.queries) < FEW_SUBJECTS:
+                yield (
+                    f"{name}: {len(scored.queries)} queries or subjects. With fewer than "
+                    f"{FEW_SUBJECTS}, intervals of means over them miss the truth too often."
+                )
+
     def notes(self, config: ConfigT, data: DataT, designs: Sequence[DesignT]) -> Iterable[str]:
         """Return the notes on images and queries that aren't used."""
         for name, scored in data.models.items():
@@ -532,7 +558,9 @@ class Rankings(ByQuery[RankingT, DataT, RankingDesign]):
                 resampling=resampling_of(config, 1),
             )  # fmt: skip
             tables["curves"] = placed(curves, {**at, "version": design.version})
-        return Measured(tuple(findings), tables)
+        every, rows = with_preferences(design, design.ks[0], findings, resampling)
+        tables |= tables_of({"hypotheses": rows} if rows else {}, {"hypotheses": HYPOTHESES})
+        return Measured(every, tables)
 
     def details(
         self,

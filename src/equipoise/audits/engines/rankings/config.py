@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import PlainValidator, PositiveInt, model_validator
+from pydantic import Field, PlainValidator, PositiveInt, model_validator
 
-from equipoise.audits.config import AuditConfig
+from equipoise.audits.config import AuditConfig, group_name
 from equipoise.audits.config_fields import (
     ArrayConfig,
+    CsvConfig,
     Group,
     Label,
     Models,
@@ -19,10 +21,14 @@ from equipoise.audits.config_fields import (
     Section,
     Share,
     Some,
+    Table,
     TextsConfig,
+    among,
+    located,
 )
 from equipoise.audits.config_images import PicturesConfig
 from equipoise.audits.config_yaml import nearest
+from equipoise.data import ItemSource
 from equipoise.metrics.rankings.measures import MEASURES, RankingMeasure
 
 TARGETS = ("pool", "uniform")
@@ -161,6 +167,55 @@ class RankingConfig(Section):
     curves: bool = True
 
 
+class HypothesisConfig(CsvConfig):
+    """Preferences that are declared before the audit, a group or a number for each concept.
+
+    Attributes
+    ----------
+    table : path or data frame
+        CSV, Parquet or JSON lines, a row per concept.
+    concept : str
+        Column of the concepts' names.
+    favours : str, optional
+        Column of the group that a concept favours.
+    value : str, optional
+        Column of numbers: with `favours` how strongly, alone how far towards `first`.
+    first : str, optional
+        The group that larger numbers of `value` favour.
+    statistic : str
+        Of `value`: `rank` (correlation) or `mean` (by sign).
+    groups : str or list of str, optional
+        Entry of `data.groups`; the only entry unless given.
+    missing : list of str
+        Cell texts that mean "missing".
+    encoding, delimiter : str
+        Of a CSV.
+    """
+
+    table: Table
+    concept: Name
+    favours: Name | None = None
+    value: Name | None = None
+    first: Label | None = None
+    statistic: Literal["rank", "mean"] = "rank"
+    groups: Group | None = None
+
+    @model_validator(mode="after")
+    def _has_columns(self) -> HypothesisConfig:
+        if self.favours is None and self.value is None:
+            raise ValueError("neither 'favours' nor 'value' is given; expected one, or both")
+        if self.favours is None and self.first is None:
+            raise ValueError("'first' is required with 'value' alone: the group that it speaks for")
+        if self.favours is not None and self.first is not None:
+            raise ValueError("'first' is for 'value' alone: 'favours' names the groups")
+        return self
+
+    def source(self, base: Path) -> ItemSource:
+        """Return what to read, with paths relative to `base`."""
+        columns = tuple(filter(None, (self.favours, self.value)))
+        return ItemSource(located(self.table, base), self.concept, columns, **self.csv)
+
+
 class QueryAudit(AuditConfig):
     """The configuration of an audit of images by query.
 
@@ -169,11 +224,24 @@ class QueryAudit(AuditConfig):
     data : DataConfig
     queries : QueriesConfig, optional
     models : mapping of str to ModelConfig
+    hypotheses : list of HypothesisConfig
+        Preferences that are declared before the audit.
     """
 
     data: DataConfig
     queries: QueriesConfig | None = None
     models: Models[ModelConfig]
+    hypotheses: Annotated[tuple[HypothesisConfig, ...], Field(strict=False)] = ()
+
+    @model_validator(mode="after")
+    def _hypotheses_name_groups(self) -> QueryAudit:
+        names = [*self.group_names]
+        for index, each in enumerate(self.hypotheses):
+            key = f"hypotheses[{index}].groups"
+            if each.groups is None and len(names) > 1:
+                raise ValueError(f"{key}: required where data.groups has several entries: {names}")
+            among(key, group_name(each.groups or ()) or None, names)
+        return self
 
 
 class RankingAudit(QueryAudit):

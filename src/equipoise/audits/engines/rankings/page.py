@@ -25,11 +25,15 @@ from equipoise.report.blocks import (
     title_of,
     value_of,
 )
-from equipoise.report.plots import Axis, heat_map
+from equipoise.report.plots import Axis, heat_map, scatter
 from equipoise.report.text import count, interval, listed, number, percent, title
 
 MOST_ROWS, MOST_GROUPS = 20, 14
+_MIN_POINTS = 3
+_UNITS = {"logit": "logits", "score": "units of the score", "share": "share of the top K"}
 _NAMED, _QUARTILES = 3, "first_quartile median third_quartile"
+PREFERENCES = ("favourite_gap", "alignment", "systematic_preference")
+APART = "measure preferences query by query"
 CAVEAT = (
     "Every trained model has preferences, and with many images even a small one has a small p. The "
     "number of disparities doesn't tell strong preferences from weak ones: read the excess over "
@@ -125,3 +129,55 @@ def _share_map(panel: Sequence[Row], name: str) -> Chart:
     axis = Axis("share of the first K", percent=True)
     label = f"Shares of the first K by query: {name}"
     return heat_map(data, label, axis, columns=[*names.values()], title=name)
+
+
+def hypotheses(result: AuditResult) -> Section | None:
+    """Return preferences for the declared groups, by concept."""
+    every = [row for row in rows(result, "hypotheses") if has(row["preference"])]
+    if not every:
+        return None
+    every.sort(key=lambda row: -row["preference"])
+    numbered = panels([row for row in every if has(row["declared"])], "groups", "hypothesis")
+    charts = [
+        _preferences(panel, groups, name)
+        for (groups, name), panel in numbered.items()
+        if len(distinct(panel, "declared")) >= _MIN_POINTS
+    ]
+    text = (
+        "Preference: similarity to the declared group minus the mean of the other groups. Above "
+        "0 the model prefers the declared group. Where preferences have nothing to do with the "
+        "declaration, about as many lie above 0 as below."
+    )
+    columns = {
+        "Concept": "concept",
+        "Declared group": "favourite",
+        "#Declared": "declared",
+        "#Preference": "preference",
+        "Unit": "unit",
+        "Model": "model",
+        "Attributes": "groups",
+    }
+    heading = "Preferences for declared groups"
+    table = Table.of(heading, columns, every, source="hypotheses")
+    return Section("hypotheses", heading, (Words((text,), "note"), Grid(tuple(charts)), table))
+
+
+def unit_of(panel: Sequence[Row]) -> str:
+    """Return the unit of a panel's numbers, in words."""
+    return _UNITS[panel[0]["unit"]] if panel else ""
+
+
+def _preferences(panel: Sequence[Row], groups: str, name: str) -> Chart:
+    """Draw preferences over the declared numbers."""
+    marks = points(panel, _preference_tip, x="declared", y="preference", series="model")
+    label = f"Preference for declared groups of {groups}, by concept: {name}"
+    title = f"{groups}, as declared in “{name}”"
+    axis = Axis(f"preference ({unit_of(panel)})", zero=True)
+    return scatter(marks, label, Axis(name), axis, title=title, series=distinct(panel, "model"))
+
+
+def _preference_tip(row: Row) -> str:
+    return (
+        f"{row['model']}, {row['concept']}: {row['favourite']} preferred by "
+        f"{number(row['preference'])}, declared {number(row['declared'])}"
+    )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from equipoise.audits.columns import check_one_space, rows_of
+from equipoise.audits.engines.rankings.hypotheses import Hypothesis
 from equipoise.audits.outputs import average_prompts, prompts_of
 from equipoise.core.arrays import AnyArray, Floats, Integers, Objects
 from equipoise.core.errors import DataError
@@ -292,12 +293,15 @@ class RankingData:
     models : mapping of str to Scored
     inputs, counts : mapping
         Of every file read.
+    hypotheses : tuple of Hypothesis
+        In the order of the config.
     """
 
     images: Items
     models: Mapping[str, Scored]
     inputs: Mapping[str, Mapping[str, Any]]
     counts: Mapping[str, Any]
+    hypotheses: tuple[Hypothesis, ...] = ()
 
     @property
     def ids(self) -> Objects:
@@ -342,7 +346,7 @@ def _check_units(data: DataConfig, images: Items) -> None:
 def load_scores(
     config: QueryAudit, models: Models, images: Items, section: QueriesConfig | None
 ) -> RankingData:
-    """Read or compute every model's scores of the images.
+    """Read or compute every model's scores of the images, and read the hypotheses.
 
     Parameters
     ----------
@@ -396,7 +400,15 @@ def load_scores(
         counts["queries"] = queries.items.counts
     for each in scored.values():
         inputs |= each.inputs
-    return RankingData(images, scored, inputs, counts)
+    concepts = {query for each in scored.values() for query in each.queries}
+    hypotheses = tuple(
+        Hypothesis.read(f"hypotheses[{place}]", own, models.base, concepts)
+        for place, own in enumerate(config.hypotheses)
+    )
+    for one in hypotheses:
+        inputs |= one.items.inputs
+        counts[one.key] = one.items.counts
+    return RankingData(images, scored, inputs, counts, hypotheses)
 
 
 def _from_vectors(

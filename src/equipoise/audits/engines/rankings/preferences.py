@@ -1,0 +1,143 @@
+"""Findings of systematic and declared preferences, and which findings lead beside them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole
+from equipoise.core.estimate import Estimate
+from equipoise.core.finding import TESTED, Family
+from equipoise.metrics.rankings.preference import systematic_preference
+
+if TYPE_CHECKING:
+    from equipoise.audits.engines.rankings.audit import ScoreDesign
+    from equipoise.stats.resampling import Resampling
+
+Effects = Mapping[str, Mapping[str, float]]
+"""A number of each group, by subject."""
+
+_METRIC, _STRENGTH = "systematic_preference", "preference_strength"
+HYPOTHESES = "model groups version hypothesis unit concept favourite #declared #preference"
+"""Columns of the table of declared preferences."""
+
+
+def with_preferences(
+    design: ScoreDesign,
+    k: int,
+    others: Iterable[UncorrectedFinding],
+    resampling: Resampling | None,
+    *,
+    effects: Effects | None = None,
+    unit: str = "share",
+    gap: str = _METRIC,
+) -> tuple[tuple[UncorrectedFinding, ...], list[dict[str, Any]]]:
+    """Add declared and systematic preferences to other findings, and say which of all may lead.
+
+    Parameters
+    ----------
+    design : ScoreDesign
+    k : int
+        How many of the best images count.
+    others : iterable of UncorrectedFinding
+    resampling : Resampling or None
+    effects : mapping of subject to mapping of group to float, optional
+        What declarations are compared with: what each subject prefers, unless given.
+    unit : str
+        Of the effects.
+    gap : str
+        Metric whose threshold the gap of declared groups has, unless it is set.
+
+    Returns
+    -------
+    tuple of UncorrectedFinding, list of dict
+        All findings, and a row for each hypothesis and subject.
+    """
+    config = design.config
+    place = Place(config.audit, design.model, design.name, design.version, config.resampling.level)
+    estimate = systematic_preference(**design.arguments, k=k, resampling=resampling)
+    if effects is None:
+        effects = {
+            part.subject: {one.group: one.value for one in part.by_group}
+            for part in estimate.parts
+            if part.metric == _STRENGTH and part.subject
+        }
+    at = {"model": design.model, "groups": design.name, "version": place.version, "unit": unit}
+    declared: list[UncorrectedFinding] = []
+    rows: list[dict[str, Any]] = []
+    for hypothesis in design.hypotheses if effects else ():
+        found, own = hypothesis.compare(effects, place, resampling, config.resampling.seed)
+        declared += found
+        rows += [{**at, **row} for row in own]
+    is_set = config.testing.threshold("favourite_gap") is not None
+    for index, one in enumerate(declared):
+        if one.finding.metric == "favourite_gap" and not is_set:
+            declared[index] = replace(one, parent=gap)
+    return (*_leading(design, declared, _findings(estimate, place), others),), rows
+
+
+def _findings(estimate: Estimate, place: Place) -> Iterator[UncorrectedFinding]:
+    """Yield the largest preference, that of each group, and how strong single queries' are."""
+    found = {(one.finding.metric, one.finding.subject): one for one in parts(estimate, place)}
+    every = [one for (metric, _), one in found.items() if metric == _METRIC]
+    strength = found[_STRENGTH, ""]
+    shown = strength.finding
+    beside = (
+        f"For single queries, shares are {100 * shown.value:.1f} points off on average "
+        f"({100 * shown.chance:.1f} by chance), whichever group a query favours."
+    )
+    # Of two groups, one's preference is the other's, turned round: the one ranked last is tested.
+    ranked = sorted(every, key=lambda one: one.finding.value)
+    least = ranked[0].finding.subject if len(every) == 2 else ""
+    fold = (_METRIC, least) if least else None
+    first = whole(
+        estimate, place, Family.COMPOSITE, by_group=every[0].finding.by_group if every else ()
+    )
+    ends = max(ranked, key=lambda one: abs(one.finding.value), default=None)
+    yield replace(
+        first.changed(direction="" if ends is None else _direction(ends), beside=beside), fold=fold
+    )
+    for one in every:
+        changed = one.changed(group=one.finding.subject, direction=_direction(one), beside=beside)
+        own = one.finding.subject == least
+        yield replace(changed, harm="either", fold=None if own else fold)
+    yield strength.changed(family=Family.QUERY, leads=False, direction="")
+
+
+def _direction(draft: UncorrectedFinding) -> str:
+    finding = draft.finding
+    side = "over" if finding.value > 0 else "under"
+    return f"“{finding.subject}” is {side}-represented" if finding.value else ""
+
+
+def _leading(
+    design: ScoreDesign,
+    declared: Sequence[UncorrectedFinding],
+    systematic: Iterable[UncorrectedFinding],
+    others: Iterable[UncorrectedFinding],
+) -> Iterator[UncorrectedFinding]:
+    """Yield findings: declared preferences lead where they are tested, else systematic ones.
+
+    Where neither can be tested, as with a few queries, all others may lead.
+    """
+    threshold = design.config.testing.threshold
+    # One favourite of all concepts tells nothing new, which its reason says.
+    aligned = any(
+        threshold(one.parent or one.finding.metric) is not None
+        and not math.isnan(one.finding.p_value)
+        and not one.finding.reason
+        for one in declared
+    )
+    named = any(one.finding.metric == "favourite_gap" for one in declared)
+    for one in declared:
+        # A rank correlation has no scale: it stands beside the gap of declared groups.
+        yield one.changed(leads=not (named and one.finding.metric == "alignment"))
+    known = aligned
+    for one in systematic:
+        known = known or not math.isnan(one.finding.p_value)
+        yield one.changed(leads=one.finding.leads and not aligned)
+    for one in others:
+        by_query = known and one.finding.family in TESTED
+        yield one.changed(family=Family.QUERY, leads=False) if by_query else one

@@ -1,0 +1,101 @@
+"""What leads a report of rankings: declared preferences, else those over all queries."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+from equipoise import audits
+from equipoise.cli.runs import page_of
+from equipoise.core import Family, Verdict
+from equipoise.report.overview import summarize
+
+JOBS = [f"job {number:02d}" for number in range(40)]
+
+
+def audit(liked, *, kind="retrieval", declared=None, unit=None, ids="i{}{}", jobs=JOBS):
+    """Audit 24 images for every job, of which women have `liked` more than men."""
+    rng = np.random.default_rng(7)
+    n = 24 * len(jobs)
+    table = pl.DataFrame(
+        {
+            "image": [ids.format(place // 4, "abcd"[place % 4]) for place in range(n)],
+            "gender": ["man", "woman"] * (n // 2),
+            "job": np.repeat(jobs, 24),
+            "person": [f"p{place // 4}" for place in range(n)],
+        }
+    )
+    shown = np.where(table["gender"] == "woman", np.repeat(liked[: len(jobs)], 24), 0.0)
+    scores = pl.DataFrame({job: shown + rng.standard_normal(n) for job in jobs})
+    config = {
+        "audit": kind,
+        "data": {"images": {"table": table, "id": "image"}, "groups": ["gender"], "subject": "job"},
+        "models": {"m": {"scores": {"file": scores}}},
+        "resampling": {"replicates": 200, "permutations": 400},
+    }
+    if kind == "retrieval":
+        config["ranking"] = {"k": 8, "curves": False, "similarity": False}
+    if unit:
+        config["data"]["unit"] = unit
+    if declared is not None:
+        named = pl.DataFrame({"job": JOBS, "who": declared})
+        config["hypotheses"] = [{"table": named, "concept": "job", "favours": "who"}]
+    return audits.run(audits.parse_config(config))
+
+
+def statement(result):
+    page = page_of(result)
+    (first,) = summarize(result, page.leads, page.caveat, page.apart).statements
+    return first.finding
+
+
+HALF = np.repeat([2.0, -2.0], 20)
+STEREOTYPE = np.repeat(["woman", "man"], 20)
+
+
+@pytest.mark.parametrize("kind", ["retrieval", "similarity"])
+def test_a_declared_stereotype_leads_where_preferences_cancel(kind):
+    lead = statement(audit(HALF, kind=kind, declared=STEREOTYPE))
+    assert (lead.metric, lead.verdict) == ("favourite_gap", Verdict.DISPARITY)
+    result = audit(HALF, kind=kind)
+    lead = statement(result)
+    assert lead.metric == "systematic_preference"
+    assert lead.verdict != Verdict.DISPARITY
+    strength = next(one for one in result.findings if one.metric == "preference_strength")
+    assert (strength.verdict, strength.leads) == (Verdict.DETECTED, False)
+    # Single queries have their disparities, corrected and counted apart.
+    single = [one for one in result.findings if one.tested and one.family == Family.QUERY]
+    assert sum(one.verdict == Verdict.DISPARITY for one in single) >= 20
+    assert not any(one.leads for one in single)
+
+
+def test_the_group_that_is_ranked_last_everywhere_leads():
+    result = audit(np.full(40, 0.8))
+    lead = statement(result)
+    assert (lead.metric, lead.group) == ("systematic_preference", "man")
+    assert (lead.verdict, lead.value < -0.05) == (Verdict.DISPARITY, True)
+    own = [one for one in result.findings if one.metric == "systematic_preference"]
+    assert [one.family for one in own if one is not lead] == [Family.FOLD, Family.FOLD]
+
+
+def test_few_queries_keep_their_findings_and_are_warned_of():
+    result = audit(HALF, jobs=JOBS[:4])
+    assert statement(result).metric == "max_skew"
+    assert any(text.startswith("m: 4 queries") for text in result.manifest.warnings)
+    assert not audit(HALF).manifest.warnings
+
+
+def test_images_of_a_person_are_a_unit():
+    plain, named = audit(HALF), audit(HALF, unit="person")
+    nulls = [{one.null.split(";")[0] for one in each.findings} for each in (plain, named)]
+    assert nulls[0] != nulls[1]
+
+
+PERSONS = "person_{:02d}_{}.jpg"
+
+
+@pytest.mark.parametrize(
+    ("ids", "unit", "many"), [(PERSONS, None, 1), (PERSONS, "person", 0), ("img_{}{}", None, 0)]
+)
+def test_ids_that_look_like_units_are_warned_of(ids, unit, many):
+    warnings = audit(HALF, ids=ids, unit=unit).manifest.warnings
+    assert len([text for text in warnings if "`unit`" in text]) == many
