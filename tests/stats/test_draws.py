@@ -5,7 +5,7 @@ from itertools import combinations, permutations
 
 import numpy as np
 import pytest
-from scipy.stats import chisquare, poisson
+from scipy.stats import chisquare, hypergeom, poisson
 
 from equipoise.stats import draws
 from equipoise.stats.draws import Exchange, ItemSampler, TableSampler
@@ -48,15 +48,13 @@ def items(table, *, unit_size=1):
 
 
 # Ways to permute independent rows, with the cost of a row that makes each the cheapest.
-WAYS = {"outcomes": 1e9, "groups": 1e9, "rows": 0.0, "both": 20.0, "items": 0.0}
+WAYS = {"outcomes": 1e9, "rows": 0.0, "both": 20.0, "items": 0.0}
 
 
 def choose(way, monkeypatch):
     """Let tables be permuted one way, whatever their shape."""
     monkeypatch.setattr(draws, "_COUNT", WAYS[way])
     monkeypatch.setattr(draws, "_SHUFFLE", 0.0)
-    if way == "groups":
-        monkeypatch.setattr(draws, "_by_outcome", draws._by_group)
 
 
 SMALL = np.array([[3.0, 1.0], [1.0, 2.0], [0.0, 3.0]])
@@ -89,6 +87,29 @@ def rearranged(table, strata):
             found[tuple(first.tolist())] += 1
     first, weights = np.array([*found]), np.array([*found.values()])
     return np.stack([first, table.sum(axis=1) - first], axis=2), weights / weights.sum()
+
+
+# From a variance of 20 on counts are rounded normal numbers; of unlike columns some are.
+@pytest.mark.parametrize(
+    ("good", "bad", "drawn"),
+    [
+        ([25], [4000], [3000]),
+        ([250], [100_000], [11_000]),
+        ([1100], [150], [800]),
+        ([2000, 12], [22_000, 30], [3000, 9]),
+    ],
+)
+def test_counts_follow_the_hypergeometric_distribution(good, bad, drawn):
+    shape = (400_000, 1)
+    given = [np.tile(one, shape) for one in (good, bad, drawn)]
+    found = draws.hypergeometric(*given, np.random.default_rng(0))
+    exact = hypergeom(np.add(good, bad), good, drawn)
+    for tail in (0.2, 0.01, 0.001):
+        low, high = exact.ppf(tail), exact.isf(tail)
+        pairs = (exact.cdf(low), found <= low), (exact.sf(high - 1), found >= high)
+        for share, beyond in pairs:
+            error = np.sqrt(share * (1 - share) / len(found))
+            np.testing.assert_array_less(np.abs(beyond.mean(axis=0) - share), 4 * error)
 
 
 @pytest.mark.parametrize("strata", [np.zeros(3, int), np.array([0, 1, 0])])

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Literal
 
 import numpy as np
@@ -24,6 +24,8 @@ import numpy as np
 from equipoise.core.arrays import Booleans, Floats, Integers, Words
 from equipoise.stats.streams import Seed, stream, unit_counts
 
+# Variance from which on counts are drawn as normal numbers, and what rounding adds to it.
+_NORMAL, _ROUNDED = 20.0, 1.0 / 12.0
 # Measured costs in nanoseconds: of drawing a cell, of shuffling one count of a row, of each
 # replicate's shuffle.
 _DEALT, _COUNT, _SHUFFLE = 75, 9, 20_000
@@ -92,54 +94,91 @@ def _dealing(
 def cellwise(table: Integers, strata: Integers, rng: np.random.Generator, size: int) -> Integers:
     """Draw tables (size, outcomes, groups) with the sums of `table` in each stratum.
 
-    Strata and replicates are drawn side by side, outcome after outcome; where there are few of
-    them and many outcomes, one replicate after the other, group after group.
+    The outcomes of each stratum are halved until each is alone, and all halves of a step are drawn
+    at once: the rows of each group in the first half, without replacement, group after group.
     """
-    lengths = np.bincount(strata)
-    if 4 * (lengths.max() - 1) > size * len(lengths):
-        return _by_group(table, strata, rng, size)
-    return _by_outcome(table, strata, rng, size)
-
-
-def _by_group(table: Integers, strata: Integers, rng: np.random.Generator, size: int) -> Integers:
-    drawn = np.empty((size, *table.shape), dtype=np.int64)
-    parts = [np.flatnonzero(strata == name) for name in range(int(strata.max()) + 1)]
-    for replicate in drawn:
-        for part in parts:
-            left = table[part].sum(axis=1)
-            for group, wanted in enumerate(table[part, :-1].sum(axis=0).tolist()):
-                taken = rng.multivariate_hypergeometric(left, wanted, method="marginals")
-                replicate[part, group] = taken
-                left = left - taken
-            replicate[part, -1] = left
-    return drawn
-
-
-def _by_outcome(table: Integers, strata: Integers, rng: np.random.Generator, size: int) -> Integers:
     totals = table.sum(axis=1)
-    # The largest outcome of a stratum comes last: it takes what is left and costs no draw.
     order = np.lexsort((totals, strata))
-    lengths = np.bincount(strata)
-    first = np.cumsum(lengths) - lengths
-    left = np.broadcast_to(_sums(table, strata), (size, len(lengths), table.shape[1])).copy()
+    before = np.append(0, np.cumsum(totals[order]))
+    stop = np.cumsum(np.bincount(strata))
+    start = np.append(0, stop[:-1])
+    sums = _sums(table, strata).T[:, None]
+    counts = np.broadcast_to(sums, (table.shape[1], size, sums.shape[2]))
+    while (wide := stop - start > 1).any():
+        middle = np.where(wide, (start + stop + 1) // 2, stop)
+        wanted = (before[middle] - before[start])[wide]
+        first = _split(counts.compress(wide, axis=2), wanted, rng)
+        parts = np.arange(len(wide)).repeat(1 + wide)
+        second = np.append(False, parts[1:] == parts[:-1])
+        halves = np.flatnonzero(second)
+        counts = counts.take(parts, axis=2)
+        counts[..., halves] -= first
+        counts[..., halves - 1] = first
+        start, stop = (
+            np.where(second, middle[parts], start[parts]),
+            np.where(second, stop[parts], middle[parts]),
+        )
     drawn = np.empty((size, *table.shape), dtype=np.int64)
-    for position in range(int(lengths.max())):
-        last = np.flatnonzero(lengths == position + 1)
-        drawn[:, order[first[last] + position]] = left[:, last]
-        active = np.flatnonzero(lengths > position + 1)
-        if len(active):
-            outcomes, here = order[first[active] + position], left[:, active]
-            # Rows of each outcome, without replacement, group after group.
-            wanted = np.broadcast_to(totals[outcomes], here.shape[:-1]).copy()
-            others, taken = here.sum(axis=-1), np.empty_like(here)
-            for group in range(here.shape[-1] - 1):
-                others = others - here[..., group]
-                taken[..., group] = rng.hypergeometric(here[..., group], others, wanted)
-                wanted -= taken[..., group]
-            taken[..., -1] = wanted
-            drawn[:, outcomes] = taken
-            left[:, active] -= taken
+    drawn[:, order] = counts.transpose(1, 2, 0)
     return drawn
+
+
+def _split(counts: Integers, wanted: Integers, rng: np.random.Generator) -> Integers:
+    """Draw how many of `wanted` rows of each pool are of each group, (groups, size, pools)."""
+    others, taken = counts.sum(axis=0), np.empty_like(counts)
+    left = np.broadcast_to(wanted, others.shape).copy()
+    for group, here in enumerate(counts[:-1]):
+        others -= here
+        taken[group] = hypergeometric(here, others, left, rng)
+        left -= taken[group]
+    taken[-1] = left
+    return taken
+
+
+def hypergeometric(
+    good: Integers, bad: Integers, drawn: Integers, rng: np.random.Generator
+) -> Integers:
+    """Return how many of `drawn` draws without replacement are good, all of shape (size, columns).
+
+    Columns with a variance of about `_NORMAL` or more are rounded normal numbers with the
+    distribution's mean, variance, skewness and kurtosis (Cornish and Fisher 1938), several times
+    as fast. Their tails of 1e-4 are within 5 % of the exact ones.
+    """
+    middle = (one.mean(axis=0) for one in (good, bad, drawn))
+    spread, skew, peak = _moments(*middle)
+    large = spread >= _NORMAL
+    if not large.any():
+        return rng.hypergeometric(good, bad, drawn)
+    if not large.all():
+        taken = np.empty(good.shape, dtype=np.int64)
+        for some, draw in ((~large, rng.hypergeometric), (large, partial(hypergeometric, rng=rng))):
+            columns = np.flatnonzero(some)
+            taken[:, columns] = draw(*(one.take(columns, axis=1) for one in (good, bad, drawn)))
+        return taken
+    total = good + bad
+    middle = good * (drawn / total)
+    sd = middle * (bad / total) * ((total - drawn) / (total - 1))
+    sd = np.sqrt(np.maximum(sd - _ROUNDED, 0.0, out=sd), out=sd)
+    z = rng.standard_normal(good.shape)
+    square = z * z
+    # Both expansions by powers of z, gathered.
+    z *= square * (peak / 24.0 - skew**2 / 18.0) + (1.0 - peak / 8.0 + skew**2 / 7.2)
+    z += (square - 1.0) * (skew / 6.0)
+    z *= sd
+    z += middle
+    return np.rint(z).astype(np.int64).clip(np.maximum(drawn - bad, 0), np.minimum(good, drawn))
+
+
+def _moments(good: Floats, bad: Floats, drawn: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return variance, skewness and excess kurtosis of counts; the latter two of many rows."""
+    n, left = np.maximum(good + bad, 4.0), good + bad - drawn
+    sides, ends = good * bad, drawn * left
+    with np.errstate(divide="ignore", invalid="ignore"):
+        spread = sides * ends / (n**2 * (n - 1.0))
+        skew = (bad - good) * (left - drawn) * np.sqrt((n - 1.0) / (ends * sides)) / (n - 2.0)
+        peak = (n - 1.0) * n**2 * (n * (n + 1.0) - 6.0 * sides - 6.0 * ends)
+        peak += 6.0 * ends * sides * (5.0 * n - 6.0)
+        return spread, skew, peak / (ends * sides * (n - 2.0) * (n - 3.0))
 
 
 def _sums(table: Integers, strata: Integers) -> Integers:
