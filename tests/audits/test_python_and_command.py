@@ -121,9 +121,10 @@ CALLS = {
     "retrieval": [
         *(partial(getattr(m, one), *RANK, k=81 if one == "ndkl" else 9) for one in RANKINGS[:-1]),
         partial(m.bias_at_k, *RANK, k=9, first="men", second="women"),
-        partial(m.normalized_similarity_mad, *RANK),
+        partial(m.normalized_similarity_mad, *RANK), partial(m.systematic_preference, *RANK, k=9),
     ],
-    "similarity": [partial(m.similarity_gap, *RANK), partial(m.normalized_similarity_mad, *RANK)],
+    "similarity": [partial(m.systematic_preference, *RANK, k=81),
+                   partial(m.similarity_gap, *RANK), partial(m.normalized_similarity_mad, *RANK)],
     "diversity": [*(partial(m.iss_intra, own) for own in SETS.values()),
                   partial(m.iss_cross, SETS), partial(m.iss_difference, SETS)],
     "activations": [partial(one, *TOOL) for one in (m.activation_share, m.activation_share_gap)],

@@ -165,7 +165,6 @@ def associations(lean):
 
 SURE, SMALL, OPEN = {Verdict.DISPARITY}, {Verdict.BELOW_THRESHOLD}, {Verdict.INCONCLUSIVE}
 FAIR = SMALL | OPEN
-ALONE = ("stereotyped ranking",)
 PARITY = ("demographic_parity", "selection_rate_against_rest")
 # Of each model: the verdicts that may lead, the group that is worst off, and a warning.
 CASES = {
@@ -186,18 +185,15 @@ CASES = {
     "the target is the group": (target_is_group, FAIR, "", ""),
     "a rare group beside a difference": (rare_third, SURE, "women", ""),
     "few images": (few_images, OPEN, "", ""),
-    "fair ranking": (partial(ranking, *[0.0] * 12), FAIR, "", ""),
-    "biased ranking": (partial(ranking, *[0.6] * 12), SURE, "", ""),
-    "stereotyped ranking": (partial(ranking, *[0.6, -0.6] * 6), {Verdict.DETECTED} | FAIR, "", ""),
+    "fair ranking": (partial(ranking, *[0.0] * 24), FAIR, "", ""),
+    "biased ranking": (partial(ranking, *[0.6] * 24), SURE, "", ""),
+    "stereotyped ranking": (partial(ranking, *[0.6, -0.6] * 12), {Verdict.DETECTED} | FAIR, "", ""),
     "fair associations": (partial(associations, 0.0), OPEN, "", ""),
     "biased associations": (partial(associations, 0.6), SURE, "", ""),
 }
-LATER = pytest.mark.xfail(strict=True, reason="rankings have no systematic preference that leads")
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(one, marks=[LATER] if one in ALONE else []) for one in CASES]
-)
+@pytest.mark.parametrize("name", CASES)
 def test_what_leads_a_report(name):
     build, verdicts, group, warning = CASES[name]
     result = build()

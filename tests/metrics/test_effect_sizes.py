@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2_contingency, skew
 
+from equipoise.core import Groups
 from equipoise.core.errors import InputError
 from equipoise.metrics.counts import count
 from equipoise.metrics.counts.chi_square import MeanEffect
@@ -111,7 +112,7 @@ def test_sufficiency_exchanges_truth_and_prediction():
 
 
 def test_the_filter_keeps_an_expected_count_at_the_minimum():
-    truth, group = np.zeros(40), np.repeat([0, 1], 20)
+    truth, group = np.zeros(40), Groups.of(np.repeat([0, 1], 20), min_size=1)
     predicted = np.concatenate([np.arange(20) < 3, np.arange(20) < 7])
     assert effect_sizes(truth, predicted, group, min_expected=5, resampling=None).value > 0
     found = effect_sizes(truth, predicted, group, min_expected=5.01, resampling=None)
@@ -131,7 +132,7 @@ def test_the_filter_keeps_an_expected_count_at_the_minimum():
     ],
 )
 def test_not_estimable_says_why(predicted, group, reason):
-    found = effect_sizes(["a"] * 40, predicted, group)
+    found = effect_sizes(["a"] * 40, predicted, Groups.of(group, min_size=1))
     part = found.by.to_pylist()[0]
     assert (part["reason"], found.reason) == (reason, "no class can be estimated; see the parts")
     assert np.isnan([found.value, part["value"], part["low"], part["p_value"]]).all()

@@ -102,6 +102,11 @@ class Groups:
         """Groups that are not empty and have at least `min_size` rows, shape (groups,)."""
         return self.counts >= max(self.min_size, 1)
 
+    @property
+    def large(self) -> Integers32:
+        """Codes of rows in groups that are usable, -1 of others, shape (n,)."""
+        return np.where(np.append(self.usable, False)[self.codes], self.codes, np.int32(-1))
+
     def __len__(self) -> int:
         return len(self.levels)
 

@@ -500,9 +500,10 @@ def _plain(desired: Desired) -> str | dict[str, float]:
 
 def _opposed(groups: Groups, first: str | None, second: str | None) -> tuple[str, str]:
     names = groups.names
-    if first is None and second is None and len(names) == 2:
-        plain = [name.lower() for name in names]
-        first, second = names[::-1] if plain == ["female", "male"] else names
+    compared = [name for name, usable in zip(names, groups.usable, strict=True) if usable]
+    if first is None and second is None and len(compared) == 2:
+        plain = [name.lower() for name in compared]
+        first, second = compared[::-1] if plain == ["female", "male"] else compared
     if first not in names or second not in names or first == second:
         raise InputError(
             f"first={first!r}, second={second!r}: expected two different groups of "

@@ -180,6 +180,7 @@ def pools_of(
     kept, excluded = np.ones(count, dtype=np.bool_), {}
     for what, required, column in (
         ("groups", "a group", found.codes),
+        ("groups", f"a group of {found.min_size} or more", found.large),
         ("within", "a value of within", level),
         ("queries", "a query", owner),
         ("sets", "", codes),

@@ -124,7 +124,7 @@ class ScoreDesign:
     def complete(self, *names: str | None) -> pl.DataFrame:
         """Return the codes of the images in a group that lack none of some columns; "": groups."""
         columns = {name: self.codes(name) for name in names if name}
-        frame = pl.DataFrame({"": self.groups.codes, **columns})
+        frame = pl.DataFrame({"": self.groups.large, **columns})
         return frame.filter(pl.all_horizontal(pl.all() >= 0))
 
     def exchanges(self, within: Sequence[str] = ()) -> bool:
@@ -245,7 +245,7 @@ class RankingDesign(ScoreDesign):
     @cached_property
     def ks(self) -> tuple[int, ...]:
         """How many of the best images count; the number of groups unless the config says."""
-        return self.config.ranking.k or (max(2, int((self.groups.counts > 0).sum())),)
+        return self.config.ranking.k or (max(2, len(self._compared)),)
 
     @cached_property
     def prefixes(self) -> int:
@@ -271,11 +271,16 @@ class RankingDesign(ScoreDesign):
 
     @property
     def opposed(self) -> tuple[str | None, str | None] | None:
-        """The groups of Bias@K as the metric takes them; None where more than two have no names."""
+        """The groups of Bias@K; None where more than two are compared and none are named."""
         named = self.config.ranking.first, self.config.ranking.second
         if len({*named}) == 2 and {*named} <= {*self.groups.names}:
             return named
-        return (None, None) if len(self.groups.names) == 2 else None
+        return (None, None) if len(self._compared) == 2 else None
+
+    @property
+    def _compared(self) -> list[str]:
+        pairs = zip(self.groups.names, self.groups.usable, strict=True)
+        return [name for name, usable in pairs if usable]
 
     @property
     def planned(self) -> dict[str, Any]:
