@@ -175,7 +175,8 @@ def test_items_without_a_group_or_query_leave_the_pool_and_are_counted():
     assert found.value == rest.value
     assert found.excluded == {"items without a group": 4}
     small = Groups.of([*groups, 9], min_size=5)
-    assert max_skew([*scores, 9], small, k=6, resampling=FEW).n["9"] == 1
+    found = max_skew([*scores, 9], small, k=6, resampling=FEW)
+    assert found.excluded["items without a group of 5 or more"] == 1
     owner = ["" if i > 35 else "q" for i in range(40)]
     long = max_skew(scores, labels, k=6, queries=owner, resampling=None)
     assert long.excluded == {"items without a group": 4, "items without a query": 4}

@@ -10,6 +10,8 @@ from equipoise.metrics import normalized_similarity_mad, similarity_gap
 from equipoise.stats.resampling import Bootstrap, Permutation
 
 pytestmark = pytest.mark.slow
+# Of many concepts a case takes minutes.
+WHOLE = pytest.mark.slow(whole=True)
 
 SAMPLES = 600
 COUNTS = {"sets": 12, "units": 40, "images": 60}
@@ -114,7 +116,10 @@ def mean_case(many, concepts, gap, favour, samples, metric=similarity_gap):
     return np.mean(held), *(np.mean(widths) / np.mean(one) for one in (told, single))
 
 
-@pytest.mark.parametrize(("many", "concepts", "gap", "favour"), MEANS)
+@pytest.mark.parametrize(
+    ("many", "concepts", "gap", "favour"),
+    [pytest.param(*case, marks=WHOLE if case[1] > 3 else ()) for case in MEANS],
+)
 def test_the_interval_of_the_mean_over_concepts_covers(many, concepts, gap, favour):
     samples = 60 if concepts < 40 else 25
     held, told, single = mean_case(many, concepts, gap, favour, samples)
@@ -123,7 +128,7 @@ def test_the_interval_of_the_mean_over_concepts_covers(many, concepts, gap, favo
 
 
 @pytest.mark.parametrize("gap", [0.0, 0.3])
-@pytest.mark.parametrize("concepts", [3, 10])
+@pytest.mark.parametrize("concepts", [3, pytest.param(10, marks=WHOLE)])
 def test_the_interval_of_spreads_covers(concepts, gap):
     held, *_ = mean_case(4, concepts, gap, "one", 60, normalized_similarity_mad)
     assert held >= 0.92 - 3 * math.sqrt(0.08 * 0.92 / 60)
