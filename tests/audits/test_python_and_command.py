@@ -123,7 +123,7 @@ CALLS = {
         partial(m.bias_at_k, *RANK, k=9, first="men", second="women"),
         partial(m.normalized_similarity_mad, *RANK), partial(m.systematic_preference, *RANK, k=9),
     ],
-    "similarity": [partial(m.systematic_preference, *RANK, k=81),
+    "similarity": [partial(m.systematic_preference, *RANK, k=100),
                    partial(m.similarity_gap, *RANK), partial(m.normalized_similarity_mad, *RANK)],
     "diversity": [*(partial(m.iss_intra, own) for own in SETS.values()),
                   partial(m.iss_cross, SETS), partial(m.iss_difference, SETS)],

@@ -532,8 +532,9 @@ def _values(
     effects: Effects, numbers: tuple[Floats, Floats, Floats], chosen: list[int]
 ) -> tuple[GroupValue, ...]:
     pools = effects.pools
-    notes = np.where(pools.groups.usable, "in no set with the others", too_small(pools.groups))
-    notes = np.where(pools.sizes[chosen].any(axis=0), notes, _NOT_THERE)
+    there = pools.sizes[chosen].any(axis=0)
+    notes = np.where(there, "in no set with the others", _NOT_THERE)
+    notes = np.where(pools.groups.usable, notes, too_small(pools.groups))
     notes = np.where(np.isnan(numbers[0]), notes, "")
     many = effects.sizes[chosen].sum(axis=0)
     return group_rows(pools.groups, many, *numbers, notes.tolist())
