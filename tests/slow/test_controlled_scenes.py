@@ -1,5 +1,6 @@
 """Control keeps scenes of a set alike: more than one noise alone does, on the planted pipeline."""
 
+from functools import cache
 from itertools import combinations
 
 import numpy as np
@@ -17,8 +18,7 @@ from tools.planted.measures import load_cnn
 
 SETS = 36
 SAMPLING = Sampling(steps=25, guidance=3.0)
-# Where all is shared in every step, some images take the hue of the base.
-SHARES = (0.0, 0.2, 0.4, 0.6, 0.8)
+WHOLE = pytest.mark.slow(whole=True)
 
 # One worker makes the images for all of them.
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("controlled scenes")]
@@ -43,6 +43,7 @@ def likeness(images):
     return float(np.mean(overlap)), float(np.mean(apart))
 
 
+@cache
 def made(share):
     """Sets of six hues, shape (sets, hues, height, width, 3), from the same noise at any share."""
     model = load_generator(device="cpu")
@@ -56,28 +57,24 @@ def made(share):
     return np.stack(found)
 
 
-@pytest.fixture(scope="module")
-def by_share():
-    return {share: made(share) for share in SHARES}
+@pytest.mark.parametrize("share", [0.8, pytest.param(0.6, marks=WHOLE)])
+def test_sets_are_more_alike_than_by_one_noise_alone(share):
+    alone, shared = (np.array([likeness(one) for one in made(each)]) for each in (0.0, share))
+    overlap, apart = (shared - alone).T
+    assert overlap.mean() > 0
+    assert apart.mean() < 0
+    assert wilcoxon(overlap, alternative="greater").pvalue < 0.01
+    assert wilcoxon(apart, alternative="less").pvalue < 0.05
 
 
-def test_sets_are_more_alike_than_by_one_noise_alone(by_share):
-    found = {
-        share: np.array([likeness(one) for one in images]) for share, images in by_share.items()
-    }
-    for share in (0.6, 0.8):
-        overlap, apart = (found[share] - found[0.0]).T
-        assert overlap.mean() > 0
-        assert apart.mean() < 0
-        assert wilcoxon(overlap, alternative="greater").pvalue < 0.01
-        assert wilcoxon(apart, alternative="less").pvalue < 0.05
-
-
-def test_the_attribute_is_shown_all_the_same(by_share):
-    judge = load_cnn("null")
-    for images in by_share.values():
-        told = np.array([hue_of(one) for one in images])
-        assert (told == np.arange(len(HUES))).mean() >= 0.9
-        subjects = judge.predict_proba(images.reshape(-1, *images.shape[2:])).argmax(axis=1)
-        wanted = np.repeat(np.arange(SETS) % len(SUBJECTS), len(HUES))
-        assert (subjects == wanted).mean() >= 0.85
+# Where all is shared in every step, some images take the hue of the base.
+@pytest.mark.parametrize(
+    "share", [0.8, 0.0, *(pytest.param(one, marks=WHOLE) for one in (0.2, 0.4, 0.6))]
+)
+def test_the_attribute_is_shown_all_the_same(share):
+    images, judge = made(share), load_cnn("null")
+    told = np.array([hue_of(one) for one in images])
+    assert (told == np.arange(len(HUES))).mean() >= 0.9
+    subjects = judge.predict_proba(images.reshape(-1, *images.shape[2:])).argmax(axis=1)
+    wanted = np.repeat(np.arange(SETS) % len(SUBJECTS), len(HUES))
+    assert (subjects == wanted).mean() >= 0.85
