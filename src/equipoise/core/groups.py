@@ -104,7 +104,9 @@ class Groups:
 
     @property
     def large(self) -> Integers32:
-        """Codes of rows in groups that are usable, -1 of others, shape (n,)."""
+        """Codes of rows, -1 in groups that are not usable while others are, shape (n,)."""
+        if not self.usable.any():
+            return self.codes
         return np.where(np.append(self.usable, False)[self.codes], self.codes, np.int32(-1))
 
     def __len__(self) -> int:
