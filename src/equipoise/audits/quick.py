@@ -28,7 +28,6 @@ _UNIT = re.compile(
     re.IGNORECASE,
 )
 _YES = {"1", "true", "t", "yes", "y", "positive", "pos", "present"}
-_BOTH = 2
 _MOST_VALUES = 12
 _AGES = (18, 30, 45, 60)
 
@@ -80,23 +79,7 @@ def guess_config(
     id: str | None = None,  # noqa: A002 - the name of the key
     unit: str | None = None,
 ) -> Guess:
-    """Return the config of an audit of the predictions in a table.
-
-    Parameters
-    ----------
-    table : path or data frame
-        One row per image: its label, predictions and groups.
-    target : str
-        Column of labels.
-    predictions : sequence of str
-        Columns of predicted labels, a model each.
-    groups : sequence of str
-        Columns of group attributes. Each is compared, and the intersections of each two.
-    positive : str, optional
-        Of two classes the one whose rates are reported; guessed where it is written as 1, true,
-        yes or positive and the other isn't, else both.
-    id, unit : str, optional
-        Columns that name the image, and what repeats; guessed from names and values.
+    """Return the config of an audit of the predictions in a table; see `audit`.
 
     Raises
     ------
@@ -123,9 +106,7 @@ def guess_config(
     cells |= {"encoding": encoding} if encoding != "utf-8" else {}
     compared = [f"{name} band" if name in bands else name for name in groups]
     pairs = [[*pair] for pair in combinations(compared, 2)]
-    optional = {
-        key: value for key, value in (("positive", positive), ("unit", unit)) if value is not None
-    }
+    optional = {"positive": positive, "unit": unit}
     notes = (
         f"encoding: {encoding}" if encoding != "utf-8" else "",
         f"missing: {listed(missing)}" if missing else "",
@@ -137,7 +118,8 @@ def guess_config(
     return Guess(
         cells,
         {"id": id, **({"rules": rules} if rules else {})},
-        {"target": target, "groups": [*compared, *pairs], **optional},
+        {"target": target, "groups": [*compared, *pairs]}
+        | {key: value for key, value in optional.items() if value is not None},
         (*predictions,),
         tuple(filter(None, notes)),
     )
@@ -162,7 +144,8 @@ def audit(
     target : str
         Column of labels.
     pred, groups : str or sequence of str
-        Columns of predicted labels, a model each; columns of group attributes.
+        Columns of predicted labels, a model each; columns of group attributes, of which each is
+        compared, and the intersections of each two.
     positive : str, optional
         Of two classes the one whose rates are reported; guessed where it is written as 1, true,
         yes or positive and the other isn't, else both.
@@ -236,7 +219,7 @@ def _positive(target: pl.Series) -> str | None:
     """Return the positive one of two classes, where their names say which it is."""
     classes = target.drop_nulls().unique().to_list()
     likely = [name for name in classes if name.strip().casefold() in _YES]
-    return likely[0] if len(classes) == _BOTH and len(likely) == 1 else None
+    return likely[0] if len(classes) == 2 and len(likely) == 1 else None
 
 
 def _bounds(column: pl.Series) -> list[int]:

@@ -63,8 +63,8 @@ Row = dict[str, Any]
 # Seconds for one cell of a resampled table, all metrics together, and for a design whatever its
 # size: rough guides, from the example.
 _SECONDS_PER_CELL, _SECONDS_PER_DESIGN = 2e-7, 0.1
-# Classes that a note lists, and of a target with a positive class.
-_LISTED, _BOTH = 5, 2
+# Classes that a note lists.
+_LISTED = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +122,7 @@ class Predictions(Audit[Config, PredictionData, Design]):
             outputs[name] = read, reading
         truth = models.once("labels", lambda: read_labels(labels))
         classes = truth.target.vocabulary
-        if data.positive is not None and (data.positive not in classes or len(classes) > _BOTH):
+        if data.positive is not None and (data.positive not in classes or len(classes) > 2):
             raise ConfigError(
                 f"data.positive: given {data.positive!r}; expected one of two classes, and "
                 f"{data.target} has {listed(classes, _LISTED)}"

@@ -407,7 +407,6 @@ _record = partial(
 register(
     _record(
         name="accuracy",
-        mirror="accuracy",
         title="Accuracy",
         unit="share",
         rate=True,

@@ -312,6 +312,10 @@ register(
     _declared(
         name="favourite_gap",
         title="Gap in favour of declared groups",
+        sentence=(
+            "In the results{model}, declared favourites lead the other groups by "
+            "{value}{subject}{groups}."
+        ),
         kinds=("similarity", "retrieval", "counterfactuals"),
         range="that of the effects",
         definition=(
