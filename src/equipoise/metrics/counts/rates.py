@@ -64,10 +64,10 @@ class Cells(dict[str, Floats]):
 
     `both` are rows of the class that are predicted as it, `truth` its rows, `prediction` rows
     predicted as it, and `total` all rows. What else rates need is made when it is first read.
-    `compared` are the groups large enough, shape (groups,); None: all.
+    `compared` are the groups large enough, shape (groups,).
     """
 
-    compared: Booleans | None = None
+    compared: Booleans
 
     @classmethod
     def of(cls, counts: Counts, tables: Floats) -> Cells:
@@ -141,10 +141,10 @@ class Rate:
     def odds(self, cells: Cells) -> Floats:
         """Return how many rows of compared groups can be wrong for one that can be right."""
         # Sums of groups, which some tables hold beside them, are no groups.
-        wrong, right = (totals for _, totals in self.counts(cells))
-        if cells.compared is not None:
-            wrong, right = (np.compress(cells.compared, one, axis=-1) for one in (wrong, right))
-        wrong, right = (totals.sum(axis=-1, keepdims=True) for totals in (wrong, right))
+        wrong, right = (
+            np.compress(cells.compared, totals, axis=-1).sum(axis=-1, keepdims=True)
+            for _, totals in self.counts(cells)
+        )
         return divide(wrong, right)
 
     def totals(self, cells: Cells) -> Floats:
