@@ -7,6 +7,7 @@ import pytest
 from equipoise.core import AuditResult, Family, Verdict
 from equipoise.core.finding import GroupValue
 from equipoise.report.overview import MOST_MODELS, group_table, summarize
+from equipoise.report.words import has_shares
 from report.synthetic import finding, group_values, manifest
 
 CELLS = {("a",): (10, 100), ("b",): (40, 100), ("c",): (41, 100)}
@@ -104,3 +105,21 @@ def test_differences_of_the_labels_are_counted_apart():
     (statement,) = summarize(result(gap(Verdict.BELOW_THRESHOLD), parity), LEADS).statements
     assert statement.badge.verdict == Verdict.BELOW_THRESHOLD
     assert "1 more" in statement.certainty
+
+
+def test_preferences_of_groups_are_differences_and_never_shares():
+    parts = tuple(
+        GroupValue(name, (name,), 300, one, one, one)
+        for name, one in zip("ab", (0.0, 1.0), strict=True)
+    )
+    preferred = finding(metric="systematic_preference", by_group=parts)
+    assert not has_shares(preferred)
+    assert has_shares(finding(metric="accuracy_gap", by_group=parts))
+
+
+def test_only_what_is_decided_is_to_be_kept():
+    undecided, decided = (
+        summarize(result(gap(verdict)), LEADS).steps
+        for verdict in (Verdict.INCONCLUSIVE, Verdict.BELOW_THRESHOLD)
+    )
+    assert not {*undecided} & {*decided}

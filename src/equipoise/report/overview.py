@@ -180,7 +180,7 @@ def _steps(drawn: Sequence[Finding]) -> tuple[str, ...]:
     """Return what to do next, by the verdicts of the findings that lead."""
     verdicts = {one.verdict for one in drawn}
     steps = [step for verdict, own in _NEXT.items() if verdict in verdicts for step in own]
-    if verdicts and Verdict.DISPARITY not in verdicts:
+    if verdicts == {Verdict.BELOW_THRESHOLD}:
         steps.append("Keep it so: add a gate to the config and run “equipoise check” in CI.")
     return tuple(steps)
 

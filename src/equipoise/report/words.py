@@ -142,7 +142,8 @@ def harmful_side(finding: Finding) -> int:
 def has_shares(finding: Finding) -> bool:
     """Whether groups' own values are shares."""
     spec, values = spec_of(finding.metric), (part.value for part in finding.by_group)
-    shares = spec.unit != "number" or bool(spec.group_label)
+    # What groups have by the metric's own name are differences, such as preferences.
+    shares = spec.group_metric != spec.name and (spec.unit != "number" or bool(spec.group_label))
     return shares and all(math.isnan(value) or 0 <= value <= 1 for value in values)
 
 
