@@ -53,26 +53,6 @@ def gendered(job, group):
     return [f"{('She', 'He')[g]} is a {JOBS[j]}." for j, g in zip(job, group, strict=True)]
 
 
-@pytest.mark.parametrize(
-    ("kind", "target"), [("predictions", "job"), ("answers", "job"), ("answers", None)]
-)
-def test_gendered_wording_of_fair_content_is_no_disparity(kind, target):
-    frame, job, group, rng = people()
-    said = np.where(rng.random(N) < 0.7, job, rng.integers(0, 4, N))
-    result = run(frame, gendered(said, group), kind, target)
-    assert not disparities(result)
-    worded = [one for one in result.findings if one.version == "raw"]
-    content = [one for one in result.findings if one.version == "normalised"]
-    effect = "effect_size_mean" if kind == "predictions" else "cramers_v"
-    (wide,), (narrow,) = (
-        [one.value for one in some if one.metric == effect and not one.subject]
-        for some in (worded, content)
-    )
-    assert wide > 0.9
-    assert narrow < 0.2
-    assert not any(one.tested for one in worded)
-
-
 def test_rates_are_of_classes_and_never_of_stray_strings():
     frame, job, _, rng = people()
     texts = [f"{JOBS[j]} with item {i}" if rng.random() < 0.9 else f"thing {i}"

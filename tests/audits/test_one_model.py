@@ -1,7 +1,5 @@
 """What an audit says of a model is the same whatever other models are audited with it."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -12,48 +10,15 @@ from audits.similarity import test_similarity as similarity
 from concept_worlds import world
 from equipoise import audits
 from equipoise.audits import config as audit_config
-from equipoise.audits.config import load_config
 from equipoise.audits.findings import UncorrectedFinding, conclude
 from equipoise.core import Family, Verdict
 from equipoise.metrics.spec import corrected_with
 from report.synthetic import NAN, finding
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-TWO_MODELS = (
-    "activations/audit.yaml",
-    "associations/audit.yaml",
-    "concepts/audit.yaml",
-    "counterfactuals/audit.yaml",
-    "predictions.yaml",
-)
-
-
-def audited(example, models):
-    """Audit the first models of an example, with as many draws as the number of tests asks for."""
-    path = EXAMPLES / example
-    config = load_config(path)
-    some = dict([*config.models.items()][:models])
-    versions = getattr(config, "versions", None)
-    drawn = config.resampling.model_copy(update={"replicates": 100, "permutations": None})
-    # Versions of the choices carry no test of their own and take most of the time.
-    changed = {"models": some, "resampling": drawn} | ({"versions": {}} if versions else {})
-    return audits.run(config.model_copy(update=changed), base=path.parent)
-
 
 def said(result, model):
     """Return the findings of a model in words, which compare where numbers are NaN."""
     return [repr(one) for one in result.findings if corrected_with(one) == model]
-
-
-@pytest.mark.parametrize("example", TWO_MODELS)
-def test_a_model_is_judged_alike_alone_and_beside_another(example):
-    both, alone = audited(example, 2), audited(example, 1)
-    (model,) = {one.model for one in alone.findings}
-    assert len({one.model for one in both.findings}) == 2
-    assert said(both, model) == said(alone, model)
-    assert any(one.q_value < 1 for one in alone.findings)
-    planned, less = (one.manifest.resolved for one in (both, alone))
-    assert len(planned["models"]) == 2 > len(less["models"])
 
 
 def matching():

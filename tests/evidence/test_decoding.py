@@ -178,21 +178,6 @@ def test_colours_of_each_kind(data, shown):
     np.testing.assert_allclose(decode(data)[0], np.array(shown, float), atol=1)
 
 
-def with_key(data, *key):
-    body = b"tRNS" + struct.pack(f">{len(key)}H", *key)
-    chunk = struct.pack(">I", len(body) - 4) + body + struct.pack(">I", zlib.crc32(body))
-    return data[:33] + chunk + data[33:]
-
-
-def test_a_transparent_colour_of_16_bits_shows_the_background():
-    levels = np.array([[0, 256, 65_535]], np.uint16)
-    grey = with_key(png(16, 0, levels), 256)
-    colours = with_key(png(16, 2, np.stack([levels] * 3, axis=-1)), 256, 256, 256)
-    for data in (grey, colours):
-        shown = decode(data, Decoding(background=(9, 9, 9)))
-        np.testing.assert_array_equal(shown[..., 0], [[0, 9, 255]])
-
-
 @pytest.mark.parametrize("frames", [1, 2])
 @pytest.mark.parametrize("side", [2, 40])
 def test_a_png_with_a_flipped_bit_is_refused_or_has_its_pixels(side, frames):

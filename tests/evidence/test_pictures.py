@@ -117,22 +117,6 @@ def test_ids_of_a_column_are_text(tmp_path):
     assert [pictures.read(place) for place in range(3)] == [b"0", b"2", b"1"]
 
 
-def arrow_stream(path, table, rows):
-    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, table.schema) as stream:
-        stream.write_table(table, max_chunksize=rows)
-
-
-def test_what_save_to_disk_writes_is_read(tmp_path):
-    for part, first in enumerate((0, 4)):
-        table = pa.table({"image": images(9).slice(first, 5 - part)})
-        arrow_stream(tmp_path / f"data-0000{part}-of-00002.arrow", table, 2)
-    (tmp_path / "dataset_info.json").write_text("{}")
-    names = [{"filename": f"data-0000{part}-of-00002.arrow"} for part in (0, 1)]
-    (tmp_path / "state.json").write_text(str({"_data_files": names}).replace("'", '"'))
-    pictures = pictures_on_disk(tmp_path)
-    assert [pictures.read(k) for k in (0, 4, 5, 8)] == [b"0", b"4", b"4", b"7"]
-
-
 def test_a_row_may_name_a_file_and_may_hold_nothing(tmp_path):
     (tmp_path / "x.png").write_bytes(b"beside")
     rows = [{"bytes": None, "path": "x.png"}, {"bytes": None, "path": None}, None]

@@ -9,8 +9,6 @@ import pytest
 from audits.answers.worlds import N, answers, config, images, pick, run
 from equipoise import audits
 from equipoise.core import ConfigError, DataError, Family, Verdict
-from equipoise.metrics import label_concentration
-from equipoise.metrics.counts.effect_sizes import effect_sizes
 from equipoise.report import write
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "answers"
@@ -51,24 +49,6 @@ def test_rows_without_an_answer_are_compared_by_what_was_said(jobs):
     assert pick(jobs, "refused_rate").value == pytest.approx(0.1)
     assert {one.group: one.value for one in unknown.by_group} == {"a": 0.1, "b": 0.02}
     assert "empty_rate" not in metrics_of(jobs)
-
-
-def test_the_numbers_of_all_answers_are_those_of_the_metrics(jobs):
-    rows = jobs.tables["answers"].to_pylist()
-    rows = [row for row in rows if row["version"] == "normalised"]
-    said, groups = (
-        np.array([row[key] for row in rows for _ in range(row["count"])])
-        for key in ("answer", "group")
-    )
-    expected = label_concentration(said, groups, k=1, resampling=None)
-    assert pick(jobs, "label_concentration").value == pytest.approx(expected.value)
-    shape = pick(jobs, "label_skewness")
-    assert shape.family is Family.DESCRIPTIVE
-    assert shape.method.startswith("resampling spread")
-    found = pick(jobs, "cramers_v")
-    expected = effect_sizes(said, said, groups, min_expected=0, formulation="independence")
-    assert found.value == pytest.approx(expected.value)
-    assert (found.family, found.verdict) == (Family.COMPOSITE, Verdict.DISPARITY)
 
 
 def test_no_value_lies_outside_its_ends_and_spreads_decide_no_verdict():

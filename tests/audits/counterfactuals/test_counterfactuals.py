@@ -1,7 +1,6 @@
 """The audit of counterfactual sets: the protocol, both chance levels, any number of attributes."""
 
 import math
-import runpy
 from itertools import product
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import pytest
 
 from equipoise import audits
 from equipoise.counterfactuals.captions import neutral_prompts
-from equipoise.metrics import max_skew, ndkl
+from equipoise.metrics import max_skew
 from goldens import Golden
 from retrieval_plain import ndkl as plain_ndkl
 from retrieval_plain import skews as plain_skews
@@ -127,24 +126,6 @@ def test_three_attributes_have_marginals_within_the_other_two():
     assert found["max_skew", "chef | a, y"].value == pytest.approx(alone)
 
 
-def test_both_chance_levels_stand_beside_max_skew_and_ndkl():
-    frame = table()
-    result = run(frame)
-    scores, owner = scored(frame)
-    groups = {name: frame[name].to_numpy() for name in ATTRIBUTES}
-    how = {"queries": np.array(SUBJECTS)[owner], "rng": 3}
-    for metric, estimate in (
-        ("max_skew", max_skew(scores, groups, k=6, sets=frame["set"].to_numpy(), **how)),
-        ("ndkl", ndkl(scores, groups, k=36, sets=frame["set"].to_numpy(), **how)),
-    ):
-        within, pool = (by_metric(result, name)[metric, ""] for name in ("default", POOL_ORDER))
-        assert within.value == pool.value == pytest.approx(estimate.value)
-        assert within.chance == pytest.approx(estimate.chance.mean, abs=0.05)
-        # Members of a set come together: fewer images than the pool seems to have would not.
-        assert within.chance < pool.chance
-        assert not math.isnan(within.chance_high + pool.chance_high)
-
-
 @pytest.mark.parametrize(("shared", "within", "prefixes"), [(0.0, 1.015, 0.35), (0.9, 0.76, None)])
 def test_chance_is_what_the_protocol_gives_without_any_preference(shared, within, prefixes):
     """K = 12 of 50 sets of 12 images: the paper prints 1.02 and 0.34 to 0.37 for CLIP."""
@@ -197,31 +178,3 @@ def test_neutral_prompts_agree_with_their_subject():
         "A nurse", "An image of a nurse", "A photo of a nurse person",
     ]  # fmt: skip
     assert found["subject"].to_pylist() == ["engineer"] * 3 + ["nurse"] * 3
-
-
-def test_the_example_is_what_its_script_writes(tmp_path, monkeypatch):
-    folder = ROOT / "examples" / "counterfactuals"
-    found = runpy.run_path(str(folder / "make.py"))
-    monkeypatch.setitem(found["main"].__globals__, "HERE", tmp_path)
-    found["main"]()
-    files = {path.name for path in folder.iterdir() if path.suffix in (".csv", ".npy")}
-    assert {path.name for path in tmp_path.iterdir()} == files
-    assert sum((folder / name).stat().st_size for name in files) < 200_000
-    for name in sorted(files):
-        if name.endswith(".csv"):
-            assert (tmp_path / name).read_bytes() == (folder / name).read_bytes()
-        else:
-            # Models give the same numbers on other processors but for rounding.
-            assert np.allclose(np.load(tmp_path / name), np.load(folder / name), atol=5e-3)
-
-
-def test_the_example_tells_the_planted_model_from_the_other():
-    config = audits.load_config(ROOT / "examples" / "counterfactuals" / "audit.yaml")
-    result = audits.run(config, base=ROOT / "examples" / "counterfactuals")
-    excess = {
-        (f.model, f.metric): f.excess
-        for f in result.findings
-        if (f.subject, f.version) == ("", "default")
-    }
-    for metric in ("max_skew", "ndkl"):
-        assert excess["biased", metric] > excess["null", metric] + 0.2

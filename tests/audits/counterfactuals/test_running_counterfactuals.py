@@ -10,7 +10,6 @@ from PIL import Image
 from equipoise import audits
 from equipoise.planted.scenes.embed import WEIGHTS, embed_images, load_clip
 from equipoise.planted.scenes.sets import render_sets
-from generation_models import Looker, Painter
 
 SUBJECTS = ("solid square", "solid triangle", "hollow house")
 PREFIXES = ["A", "A picture of a", "this is a"]
@@ -91,16 +90,6 @@ def test_prompts_are_made_of_the_subjects_of_the_images(world, result):
             assert share == pytest.approx((hues == hue).mean())
 
 
-def test_the_planted_favourite_is_shown_first(result):
-    found = {f.subject: f for f in result.findings
-             if (f.metric, f.version, f.groups) == ("ndkl", "default", "hue × frame")}  # fmt: skip
-    assert found[""].value > found[""].chance_high
-    # The favourites of the planted world, at strengths of 0.9, 0.86 and 0.70.
-    assert hue_shares(result, "solid square")["purple"] > 1 / 6
-    assert hue_shares(result, "solid triangle")["yellow"] > 1 / 6
-    assert hue_shares(result, "hollow house")["green"] > 1 / 6
-
-
 def test_reference_images_are_embedded_and_subjects_told_apart(result):
     found = {f.metric: f for f in result.findings if not f.groups}
     assert found["image_similarity"].n == 72
@@ -108,45 +97,3 @@ def test_reference_images_are_embedded_and_subjects_told_apart(result):
     # The reference images are the images themselves.
     assert found["frechet_distance"].value == pytest.approx(0.0, abs=1e-6)
     assert result.manifest.counts["prepared"]["models"]["clip"]["reference"]["asked"] == 72
-
-
-def test_sets_that_an_audit_of_generation_kept_are_read_as_they_are(tmp_path):
-    shapes, looker = ["square", "circle", "star", "moon"], Looker()
-    made = audits.parse_config(
-        {
-            "audit": "generation",
-            "captions": {
-                "subjects": shapes, "attributes": {"hue": ["red", "green", "blue"]},
-            },
-            "generator": {"model": Painter(), "candidates": 6, "seed": 1},
-            "filters": {"similarity": {"model": looker, "threshold": 0.8, "pairs": None}},
-            "min_group_size": 5,
-            "resampling": {"replicates": 50},
-        }
-    )  # fmt: skip
-    audits.run(made, base=tmp_path)
-    (folder,) = (tmp_path / "evidence" / "sets").iterdir()
-    probe = audits.parse_config(
-        {
-            "audit": "counterfactuals",
-            "data": {
-                "images": {
-                    "table": folder / "images.parquet", "id": "image_id", "path": "file",
-                    "root": folder,
-                },
-                "groups": ["hue"],
-            },
-            "models": {"looker": {"model": looker}},
-            "prefixes": ["A photo of a"],
-            "resampling": {"replicates": 50, "permutations": 50},
-        }
-    )  # fmt: skip
-    result = audits.run(probe, base=tmp_path)
-    sets = len({*pl.read_parquet(folder / "images.parquet")["set"]})
-    assert 4 < sets <= 24
-    planned = audits.plan(probe, base=tmp_path)
-    assert planned.details["sets"][0]["sets"] == sets
-    assert planned.details["sets"][0]["incomplete"] == 0
-    found = {f.subject: f for f in result.findings if f.metric == "max_skew"}
-    assert {*found} == {"", *shapes}
-    assert '"k": 3' in found[""].parameters

@@ -5,7 +5,6 @@ import json
 import re
 from pathlib import Path
 
-import polars as pl
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
@@ -18,9 +17,7 @@ from equipoise.data import FORMATS, load_items
 from image_files import (
     COCO_CAPTIONS,
     COCO_INSTANCES,
-    DOLLAR_STREET,
     PATA,
-    SOCIAL,
     VG_IMAGES,
     VG_OBJECTS,
     VISOGENDER,
@@ -199,22 +196,6 @@ def test_visual_genome_finds_its_files_by_id_in_either_folder(tmp_path):
         _ = known(given, tmp_path).pictures
 
 
-def test_dollar_street_collapses_rows_as_it_is_told(tmp_path):
-    write_csv(tmp_path / "d.csv", DOLLAR_STREET)
-    place_files(tmp_path / "street", [f"assets/{one}.jpg" for one in "abcd"])
-    rules = [
-        {"rule": "collapse_rows", "by": "file"},
-        {"rule": "continents"},
-        {"rule": "income_bands", "scheme": "quartiles"},
-        {"rule": "leave_out_unlabelled"},
-    ]
-    given = section(format="dollar_street", files="d.csv", root="street", rules=rules)
-    found = known(given, tmp_path, columns=("continent", "income band"))
-    assert frame(found)["image_id"].to_list() == ["5d4b", "5d4c"]
-    assert frame(found)["continent"].to_list() == ["Asia", "Europe"]
-    assert [found.pictures.read(place) for place in range(2)] == [png(0), png(1)]
-
-
 def test_visogender_finds_files_by_id_and_pata_by_the_end_of_the_address(tmp_path):
     write_csv(tmp_path / "v.tsv", VISOGENDER, "\t")
     place_files(tmp_path / "viso", ["OP_1.jpeg", "OP_2.png"])
@@ -228,20 +209,6 @@ def test_visogender_finds_files_by_id_and_pata_by_the_end_of_the_address(tmp_pat
     pata(tmp_path, [*PATA, "car_white_male_old|https://other.org/2.jpg"])
     with pytest.raises(DataError, match=r"both end in '2.jpg'"):
         known(section(format="pata", files=lines, root="pata"), tmp_path)
-
-
-def test_social_counterfactuals_in_rows(tmp_path):
-    table = pl.DataFrame(SOCIAL[1:], schema=SOCIAL[0], orient="row").drop("file_name")
-    images = [{"bytes": png(shade), "path": None} for shade in range(len(table))]
-    table = table.with_columns(image=pl.Series(images))
-    (tmp_path / "rows").mkdir()
-    table[:3].write_parquet(tmp_path / "rows" / "train-0.parquet")
-    table[3:].write_parquet(tmp_path / "rows" / "train-1.parquet")
-    found = known(section(format="social_counterfactuals", files="rows"), tmp_path)
-    ids = found.pictures.ids.tolist()
-    assert ids == frame(found)["image_id"].to_list()
-    for shade, (number, both) in enumerate(table.select("counterfactual_set", "a1a2").rows()):
-        assert found.pictures.read(ids.index(f"{number}/{both}")) == png(shade)
 
 
 def features(**columns):

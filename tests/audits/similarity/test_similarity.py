@@ -10,7 +10,7 @@ import pytest
 from equipoise import audits
 from equipoise.core import DataError, Verdict
 from equipoise.core.finding import Family
-from equipoise.metrics import cosine_scores, normalized_similarity_mad, similarity_gap
+from equipoise.metrics import similarity_gap
 
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLE = ROOT / "examples" / "similarity"
@@ -77,20 +77,6 @@ def run(**changes):
 
 def by_metric(result, version="default"):
     return {(f.metric, f.subject): f for f in result.findings if f.version == version}
-
-
-def test_findings_are_the_metrics_of_the_similarities():
-    result = run()
-    found = by_metric(result)
-    scores = cosine_scores(images(), prompts(), names=CONCEPTS)
-    gender = {"gender": table()["gender"].to_numpy()}
-    gap = similarity_gap(scores, gender, scale=10.0, resampling=None)
-    assert found["logit_gap", ""].value == gap.value
-    for part in gap.parts[:3]:
-        assert found["logit_gap", part.subject].value == part.value
-        assert found["logit_gap", part.subject].family is Family.LEAF
-    mad = normalized_similarity_mad(scores, gender, resampling=None).value
-    assert found["normalized_similarity_mad", ""].value == pytest.approx(mad, rel=1e-12)
 
 
 def test_the_favoured_group_is_named_with_its_odds():
@@ -234,27 +220,6 @@ def test_the_plan_says_what_could_be_found():
     assert comparison["detectable_gap_in_sd"] == pytest.approx(2.8 * math.sqrt(2 / 30))
     # One measure of two groups, for three concepts and over them; preferences on the whole.
     assert planned.tests == 8
-
-
-def test_the_example_finds_what_its_script_plants():
-    config = audits.load_config(EXAMPLE / "audit.yaml")
-    result = audits.run(config, base=EXAMPLE)
-    gaps = {
-        (f.groups, f.subject): f
-        for f in result.findings
-        if f.metric == "logit_gap" and f.version == "default"
-    }
-    shown = {key for key, f in gaps.items() if key[1] and f.verdict == Verdict.DISPARITY}
-    men, women = ("builder", "doctor", "engineer", "pilot"), ("florist", "librarian", "nurse")
-    assert shown == {("gender", name) for name in (*men, *women)}
-    for name in men:
-        assert gaps["gender", name].direction.startswith("“man” is favoured over “woman”")
-    for name in women:
-        assert gaps["gender", name].direction.startswith("“woman” is favoured over “man”")
-    assert gaps["gender", "baker"].verdict == Verdict.BELOW_THRESHOLD
-    assert gaps["race", ""].verdict == Verdict.BELOW_THRESHOLD
-    declared = next(f for f in result.findings if f.metric == "favourite_gap")
-    assert declared.verdict == Verdict.DISPARITY
 
 
 def test_each_of_several_groups_is_a_leaf_with_the_gaps_threshold():
