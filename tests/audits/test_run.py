@@ -42,6 +42,18 @@ def pick(result, metric, subject="", version="default"):
     return found[0]
 
 
+def without_order(result):
+    return [(one.metric, one.subject, repr(one.value), repr(one.ci_low), one.q_value)
+            for one in result.findings if not np.isnan(one.q_value)]  # fmt: skip
+
+
+def test_order_of_rows_does_not_matter():
+    frame = images()
+    shuffled = frame.sample(fraction=1.0, shuffle=True, seed=3)
+    for more in ({}, {"data": {"unit": "scene"}}):
+        assert without_order(run(frame, **more)) == without_order(run(shuffled, **more))
+
+
 def test_units_are_resampled_together():
     result = run(images(), data={"unit": "scene"})
     worst = pick(result, "worst_group_accuracy")
