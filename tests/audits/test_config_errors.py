@@ -142,7 +142,6 @@ def within():
         (retrieval() | {"ranking": {"desired": "unifrom"}}, "ranking.desired: given 'unifrom'; "),
         (retrieval(images={"file": "f.npy"}), "models.m: what is ranked is not clear"),
         (sets(queries={"table": "q.csv", "id": "q"}) | {"prefixes": ["A"]}, "'queries' and 'prefi"),
-        (sets() | {"ranking": {"measures": ["max_skew"]}}, "ranking: measures: ndkl is missing"),
         (similarity(HYPOTHESIS), "hypotheses[0]: neither 'favours' nor 'value' is given"),
         (similarity(HYPOTHESIS | {"favours": "x"}), "hypotheses[0].groups: required where data."),
         (similarity() | {"measures": ["logit_gap"]}, "measures[0]: given 'logit_gap'; expected"),

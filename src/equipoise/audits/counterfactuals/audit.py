@@ -1,29 +1,20 @@
-"""The audit of counterfactual sets: rankings by subject, and the quality of the sets."""
+"""The audit of counterfactual sets: rankings by subject."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from equipoise.audits.audit import Measured, audit_kind, runs_models
+from equipoise.audits.audit import audit_kind, runs_models
 from equipoise.audits.counterfactuals.config import Config
-from equipoise.audits.counterfactuals.quality import (
-    ON,
-    Quality,
-    load_quality,
-    measure_quality,
-    quality_notes,
-)
 from equipoise.audits.engines.rankings.audit import RankingDesign, Rankings
 from equipoise.audits.engines.rankings.config import QueriesConfig
 from equipoise.audits.engines.rankings.scores import RankingData, load_scores, read_items
 from equipoise.core.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
-    from equipoise.audits.group_sizes import Members
     from equipoise.audits.outputs import Models
     from equipoise.data import Items
 
@@ -51,56 +42,22 @@ def count_sets(design: RankingDesign) -> dict[str, int]:
     }
 
 
-@dataclass(frozen=True, eq=False)
-class CounterfactualData(RankingData):
-    """The images, each model's scores of them, and what is known of their quality.
-
-    Attributes
-    ----------
-    images, models, inputs, counts, hypotheses
-        See `RankingData`.
-    quality : Quality or None
-    """
-
-    quality: Quality | None = None
-
-
 @audit_kind("counterfactuals")
-class Counterfactuals(Rankings[Config, CounterfactualData]):
+class Counterfactuals(Rankings[Config, RankingData]):
     """Audits of counterfactual sets."""
 
-    def load(self, config: Config, models: Models) -> CounterfactualData:
-        """Read the images and the prompts, every model's scores, and the tables on quality."""
+    def load(self, config: Config, models: Models) -> RankingData:
+        """Read the images and the prompts, and every model's scores."""
         images = read_items(config, models)
         queries = config.queries
         if queries is None and runs_models(config):
             queries = _neutral(config, images)
-        data = load_scores(config, models, images, queries)
-        inputs, counts, quality = {**data.inputs}, {**data.counts}, None
-        read = images, data.models, inputs, counts, data.hypotheses
-        if config.quality is not None:
-            quality = load_quality(config, config.quality, models, images)
-            inputs |= quality.inputs
-            counts["quality"] = quality.counts
-        return CounterfactualData(*read, quality)
-
-    def combine(
-        self, config: Config, data: CounterfactualData, measured: Sequence[Measured]
-    ) -> Measured:
-        """Add the quality of the sets."""
-        if config.quality is None or data.quality is None:
-            return Measured.together(measured)
-        quality = measure_quality(config, config.quality, data, data.quality)
-        return Measured.together([*measured, quality])
-
-    def members(self, config: Config, data: CounterfactualData, on: str) -> Members:
-        """Return the ids in every group; reference images have no groups."""
-        return {} if on == ON else super().members(config, data, on)
+        return load_scores(config, models, images, queries)
 
     def details(
         self,
         config: Config,
-        data: CounterfactualData,
+        data: RankingData,
         designs: Sequence[RankingDesign],
         tests: Mapping[str, int],
     ) -> Mapping[str, Any]:
@@ -109,12 +66,10 @@ class Counterfactuals(Rankings[Config, CounterfactualData]):
         return {**super().details(config, data, designs, tests), "sets": sets}
 
     def notes(
-        self, config: Config, data: CounterfactualData, designs: Sequence[RankingDesign]
+        self, config: Config, data: RankingData, designs: Sequence[RankingDesign]
     ) -> Iterable[str]:
-        """Add the notes on sets that lack images, and on images without a vector."""
+        """Add the notes on sets that lack images."""
         yield from super().notes(config, data, designs)
-        if data.quality is not None:
-            yield from quality_notes(data.quality, data.images)
         for design in _by_groups(designs):
             sets = count_sets(design)
             if sets["incomplete"] or sets["repeated"]:

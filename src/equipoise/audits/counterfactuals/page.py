@@ -16,7 +16,7 @@ from equipoise.audits.engines.rankings.page import (
     queries,
 )
 from equipoise.core import AuditResult
-from equipoise.report.blocks import Page, Row, Section, Table, Words, panels, rows, scope, title_of
+from equipoise.report.blocks import Page, Row, Section, panels, scope
 from equipoise.report.plots import Axis, intervals
 from equipoise.report.text import count, interval, listed, number, title
 
@@ -27,7 +27,7 @@ MEASURES = ("max_skew", "ndkl")
 def facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
     """Return which images are ranked for which prompts, and the null hypotheses."""
     data = result.manifest.resolved.get("data", {})
-    n = max((one.n for one in result.findings if one.model and one.groups), default=0)
+    n = max((one.n for one in result.findings), default=0)
     sets, subject = data.get("sets", "set"), data.get("subject", "subject")
     return (
         ("Images", count(n)),
@@ -90,70 +90,11 @@ def _averages(panel: Sequence[Row]) -> Iterator[dict[str, Any]]:
             }  # fmt: skip
 
 
-def quality(result: AuditResult) -> Section | None:
-    """Return how far images are from the reference, and which subjects are told apart."""
-    own = [one for one in result.findings if not one.groups]
-    if not own:
-        return None
-    text = (
-        "These numbers compare no groups, so they have no verdict. A Fréchet distance is too large "
-        "with few images: use the extrapolated one. Similarity within sets is shown beside its "
-        "value if images of one subject change places between sets."
-    )
-    columns = {
-        "Metric": title_of,
-        "Model": lambda one: one.model or "all",
-        "#Value": "value",
-        "#Interval or spread": "ci_low ci_high",
-        "#By chance": "chance",
-        "#Band": "chance_low chance_high",
-        "#n": "n",
-    }
-    table = Table.of("Quality of the sets", columns, own, source="findings")
-    unclear = [row for row in rows(result, "subjects_told_apart") if not row["told_apart"]]
-    titles = {
-        "Subject": "subject",
-        "Model": "model",
-        "%Accuracy": "accuracy",
-        "%Interval": "low high",
-        "Confused with": lambda row: row["taken_for"] or "–",
-        "Nearest prompt": lambda row: row["nearest"] or "–",
-        "#Cosine": "cosine",
-    }
-    caption = "Subjects that a model doesn't tell apart: their rankings are about others, too"
-    unclear.sort(key=lambda row: row["accuracy"])
-    subjects = [Table.of(caption, titles, unclear, source="subjects_told_apart")] if unclear else []
-    return Section("quality", "Quality of the sets", (Words((text,), "note"), table, *subjects))
-
-
-def people(result: AuditResult) -> Section | None:
-    """Return people's labels of the images by group, and the detector's agreement with them."""
-    labels = [row for row in rows(result, "people") if row["n"]]
-    if not labels:
-        return None
-    text = (
-        "Whether people find errors in images of one group more often is tested. Precision: of the "
-        "images in which the attribute was detected, the share that show it. Recall: of the images "
-        "that show it, the share in which it was detected."
-    )
-    columns = {
-        "Metric": title_of,
-        "Error": lambda row: row["error"] or "–",
-        "Group": lambda row: row["group"] or "all",
-        "%Value": "value",
-        "%Interval": "low high",
-        "#n": "n",
-        "Attributes": "groups",
-    }
-    table = Table.of("People's labels of the images", columns, labels, source="people")
-    return Section.of("people", "People's labels", text, table)
-
-
 PAGE = Page(
     leads=(*PREFERENCES, *MEASURES, "retrieval_mad"),
-    by_group=("systematic_preference", "max_skew", "label_error_gap"),
+    by_group=("systematic_preference", "max_skew"),
     subjects="subjects",
-    sections=(hypotheses, subjects, queries, curves, quality, people),
+    sections=(hypotheses, subjects, queries, curves),
     facts=facts,
     caveat=CAVEAT,
     apart=APART,
