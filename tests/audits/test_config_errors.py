@@ -160,9 +160,6 @@ def ruled(**rule):
     return {**CAPTIONS, "rules": [rule]}
 
 
-SIZE = {"name": "mine", "ignored": 0.3, "needed": 0.1}
-
-
 @pytest.mark.parametrize(
     ("images", "expected"),
     [
@@ -181,8 +178,8 @@ SIZE = {"name": "mine", "ignored": 0.3, "needed": 0.1}
         (ruled(rule="hall_caption"), ".rules[0]: rule: given 'hall_caption'. Allowed: "),
         (ruled(rule="hall_captions", neutral_means="nothin"), ".rules[0].neutral_means: given "),
         (
-            ruled(rule="box_groups", attribute="a", groups={"x": "man"}, size=SIZE),
-            ".rules[0].size: the sizes of 'mine' are 0 pixels and the shares 0.3 and 0.1",
+            ruled(rule="box_groups", attribute="a", groups={"x": "man"}, size="mine"),
+            ".rules[0].size: given 'mine'; expected 'all boxes', ",
         ),
         (ruled(rule="leave_out_images", why="w"), ".rules[0]: given {'rule': 'leave_out_images'"),
     ],

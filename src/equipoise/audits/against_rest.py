@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy import special
 
 from equipoise.audits.findings import UncorrectedFinding, direction
 from equipoise.core.arrays import Floats
@@ -18,7 +17,7 @@ from equipoise.metrics.counts import Counts
 from equipoise.metrics.counts.against_rest import OTHERS, AgainstRest, all_others
 from equipoise.metrics.counts.rates import RATES
 from equipoise.metrics.spec import AGAINST_REST, spec_of
-from equipoise.stats.intervals import Scored, normal, wilson
+from equipoise.stats.intervals import wilson
 
 _NULL = "rows exchange their groups with those of all other groups"
 _METHOD = "Newcombe, the group against all others"
@@ -35,8 +34,7 @@ def against_rest(
 
     Groups below the minimum size take no part. Where rows repeat by unit, each group counts as
     many independent rows as would give its interval the same width. Of very many classes and
-    groups, the most frequent labels are compared, and the true positive rates of all classes are
-    averaged with the classes' shares of all rows.
+    groups, the most frequent labels are compared.
 
     Parameters
     ----------
@@ -57,8 +55,6 @@ def against_rest(
     for (metric, within), gaps in every.items():
         few = gaps
         if counts is not None and sum(len(groups) for _, groups in gaps) > _MOST:
-            if metric == "true_positive_rate":
-                yield from _averaged(gaps)
             said = counts.by_prediction(counts.observed)[0].sum(axis=1)
             rows = {"": 0.0, **dict(zip(counts.classes, said.tolist(), strict=True))}
             few = sorted(gaps, key=lambda gap: -rows[gap[0].subject])
@@ -119,33 +115,11 @@ def _independent(gaps: Sequence[Gap]) -> tuple[Floats, Floats, Floats, str]:
     return n, value, size, "; n of each group divided by its design effect"
 
 
-def _averaged(gaps: Sequence[Gap]) -> Iterator[UncorrectedFinding]:
-    """Yield the leaves of a rate averaged over the classes in which most groups are compared."""
-    gaps = max(_by_groups(gaps), key=len)
-    (finding, groups), (n, value, size, how) = gaps[0], _independent(gaps)
-    found = AgainstRest.of(np.rint(value * size), size)
-    weight = n.sum(axis=1, keepdims=True) / n.sum()
-    own, rest = ((weight * one).sum(axis=0) for one in (value, found.rest.value))
-    apart, nothing = own - rest, np.zeros_like(own)
-    band = np.sqrt(((weight * found.chance) ** 2).sum(axis=0))
-    half = normal(finding.level) / normal(0.95) * band
-    difference = Scored(apart, apart - half, apart + half)
-    p = 2.0 * special.ndtr(-normal(0.95) * np.abs(apart) / band)
-    every = AgainstRest(Scored(rest, rest, rest), difference, band, p, nothing, "")
-    how += f"; average of {len(gaps)} classes with their shares of all rows"
-    groups = [
-        replace(one, n=round(many), value=float(share), low=float(share), high=float(share))
-        for one, many, share in zip(groups, n.sum(axis=0), own, strict=True)
-    ]
-    for index in range(len(groups)):
-        yield _leaf(replace(finding, subject=""), groups, every, index, index, how)
-
-
 def _leaf(
     finding: Finding,
     groups: Sequence[GroupValue],
     found: AgainstRest,
-    place: tuple[int, int] | int,
+    place: tuple[int, int],
     index: int,
     how: str = "",
 ) -> UncorrectedFinding:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
 from inspect import signature
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -72,34 +71,8 @@ SIZES: Mapping[str, BoxSize] = {
 }
 
 
-def _named_size(value: object) -> object:
-    """Take the name of a size for its numbers."""
-    if not isinstance(value, str):
-        return value
-    among("size", value, [*SIZES])
-    return asdict(SIZES[value])
-
-
 Terms = Annotated[Mapping[Name, OneOrMore[Label]], Field(min_length=1)]
 """Group to what makes an image one of it."""
-
-
-class BoxSizeConfig(Section):
-    """How large a box has to be: the numbers of `BoxSize`."""
-
-    name: Name
-    pixels: float = 0.0
-    ignored: float = 0.0
-    needed: float = 0.0
-
-    @model_validator(mode="after")
-    def _fits(self) -> BoxSizeConfig:
-        self.size()
-        return self
-
-    def size(self) -> BoxSize:
-        """Return the size."""
-        return BoxSize(**dict(self))
 
 
 def leave_out_images(why: str, ids: Sequence[str] = (), file: Path | None = None) -> LeaveOutImages:
@@ -149,7 +122,7 @@ _PARAMETERS: Mapping[str, Any] = {
     "neutral_means": Literal["nothing", "no group"],
     "parents_and_children": bool,
     "scheme": Literal["levels", "quartiles"],
-    "size": Annotated[BoxSizeConfig, BeforeValidator(_named_size)],
+    "size": Literal["all boxes", "at least 600 pixels", "large boxes"],
     "source": str,
     "version": str,
     "why": Name,
@@ -176,7 +149,7 @@ class RuleConfig(Section):
         if given.get("file") is not None:
             given["file"] = base / given["file"]
         if "size" in given:
-            given["size"] = given["size"].size()
+            given["size"] = SIZES[given["size"]]
         return _MAKES[given.pop("rule")](**given)
 
     @model_validator(mode="after")
@@ -193,7 +166,7 @@ def _section(name: str, makes: Callable[..., Any]) -> type[RuleConfig]:
     }
     fields["rule"] = (Literal[name], ...)
     if "size" in fields:
-        fields["size"] = (fields["size"][0], BoxSizeConfig(name=ALL_BOXES.name))
+        fields["size"] = (_PARAMETERS["size"], ALL_BOXES.name)
     return create_model(name, __base__=RuleConfig, **fields)
 
 

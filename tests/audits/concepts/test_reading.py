@@ -69,34 +69,9 @@ def with_only_labels(given, labels, maps):
     return {"data": with_data(given, labels={"file": labels} | maps)["data"]}
 
 
-def test_an_image_of_several_groups_has_several_rows_and_one_unit():
-    given = data()
-    images = given["images"]
-    both = pl.concat([images, images.head(30).with_columns(gender=pl.lit("c")), images.tail(5)])
-    given["images"] = both
-    with pytest.raises(DataError, match="i0"):
-        run(values(given))
-    images_section = {"table": both, "id": "image", "several_rows": True}
-    result = run(with_data(given, images=images_section))
-    sizes = dict(frame(result, "group_sizes").select("group", "n").iter_rows())
-    assert sizes["c"] == 30
-    assert sizes["a"] + sizes["b"] == 400
-    finding = result.findings[0]
-    assert finding.unit == "unit"
-    left = {one.reason: one.count for one in finding.excluded}
-    assert left["the image is in the group already"] == 5
-    assert result.manifest.counts["images"]["images"] == 400
-    assert result.manifest.counts["images"]["rows"] == 435
-
-
 def changed(name, column, row, cell):
     given = data(box=["0.1"] * 400)
     return values(given | {name: put(given[name], column, row, cell)})
-
-
-def several_rows_without_an_id():
-    images = put(data()["images"], "image", 3, None)
-    return with_data(data(), images={"table": images, "id": "image", "several_rows": True})
 
 
 def listed_elsewhere():
@@ -106,14 +81,6 @@ def listed_elsewhere():
 
 def mapped(column, **concept):
     return small(models={"m": {"file": data()["scores"], "map": concept or {"chef": column}}})
-
-
-def with_classes(many, **changes):
-    """A model with further classes, or one whose concepts are all of its classes."""
-    scores = data()["scores"]
-    further = {f"other {place}": np.full(len(scores), 9.0 + place) for place in range(many)}
-    model = {"file": scores.with_columns(**further), "all_classes": not many}
-    return small(models={"m": model}, **changes)
 
 
 BOX = {"min_positives": 20, "where": {"box": {"min": 0.05}}}
@@ -137,13 +104,9 @@ LABELS, SCORES, IMAGES = "labels (data frame)", "scores of m (data frame)", "ima
         (small(concepts=["chef", "cook"]), LABELS, None, None),
         (values(data() | {"scores": data()["scores"].drop("chef")}, concepts=["chef"]),
          SCORES, None, None),
-        (several_rows_without_an_id(), IMAGES, "image", 4),
         (changed("images", "box", 399, "large") | {"choices": BOX}, IMAGES, "box", 400),
         (small(choices={"terms": NOBODY}), IMAGES, None, None),
         (values(data(box=[0.2] * 400), versions=FAR), IMAGES, None, None),
-        (small(hit_rate=2), SCORES, None, None),
-        (with_classes(0, hit_rate=4), SCORES, None, None),
-        (with_classes(3, hit_rate=7), SCORES, None, None),
     ],
 )  # fmt: skip
 def test_wrong_data_are_refused_by_the_plan_and_the_run(given, file, column, row):
@@ -153,11 +116,3 @@ def test_wrong_data_are_refused_by_the_plan_and_the_run(given, file, column, row
         error = raised.value
         assert (error.file, error.column, error.row) == (file, column, row)
         assert error.expected
-
-
-def test_the_hit_rate_ranks_classes_that_are_not_measured():
-    hit_rate = {}
-    for many in (0, 2, 3):
-        result = audits.run(audits.parse_config(with_classes(many, hit_rate=3)))
-        hit_rate[many] = next(one.value for one in result.findings if one.metric == "hit_rate")
-    assert 1 > hit_rate[0] > hit_rate[2] > hit_rate[3] == 0

@@ -72,9 +72,6 @@ def test_concepts_take_the_classes_of_a_classifier_through_its_map(world):
     np.testing.assert_array_equal(found, expected)
     result = audits.run(audits.parse_config(values), base=world)
     assert {one.subject for one in result.findings} - {""} == {*CHOSEN[:2]}
-    values["models"]["m"]["score"] = "logit"
-    with pytest.raises(ConfigError, match=r"^models\.m\.score"):
-        audits.plan(audits.parse_config(values), base=world)
 
 
 def test_concepts_score_pairs_with_the_prompts_of_their_words(world):
@@ -87,23 +84,11 @@ def test_concepts_score_pairs_with_the_prompts_of_their_words(world):
     np.testing.assert_allclose(own[CHOSEN[1]], red / (len(CHOSEN[1]) + 1), rtol=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("score", "expected"),
-    [
-        ("cosine", lambda cosine: cosine),
-        ("logit", lambda cosine: 7 * cosine - 2),
-        ("sigmoid", lambda cosine: 1 / (1 + np.exp(2 - 7 * cosine))),
-    ],
-)
-def test_concepts_compare_images_with_prompts(
-    score,
-    expected,
-    world,
-):
+def test_concepts_compare_images_with_prompts(world):
     model = fakes.Encoder(fakes.info("encoder", dimension=3, scale=7.0, bias=-2.0))
-    names, found = scores(concepts(model=model, score=score), world)
+    names, found = scores(concepts(model=model), world)
     images = fakes.means(pixels(world)).astype(float)
     texts = model.embed_texts([f"a photo of a {one}." for one in CHOSEN]).astype(float)
     images, texts = (one / np.linalg.norm(one, axis=1, keepdims=True) for one in (images, texts))
     own = found[:, [names.index(one) for one in CHOSEN]]
-    np.testing.assert_allclose(own, expected(images @ texts.T), atol=1e-5)
+    np.testing.assert_allclose(own, images @ texts.T, atol=1e-5)

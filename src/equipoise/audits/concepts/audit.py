@@ -16,13 +16,11 @@ from equipoise.audits.concepts.config import Config, Version
 from equipoise.audits.concepts.data import ConceptData, load
 from equipoise.audits.concepts.results import Run
 from equipoise.audits.config import resampling_of as usual_resampling
-from equipoise.audits.engines.broken import trivial_hits
-from equipoise.audits.findings import rate_and_gap
-from equipoise.core.arrays import Booleans, Integers, Integers32
+from equipoise.core.arrays import Booleans, Integers
 from equipoise.core.errors import DataError
 from equipoise.core.groups import Groups
 from equipoise.metrics.scores.cells import Metric
-from equipoise.metrics.scores.disparity import concept_hit_rate, concept_metrics, summarise
+from equipoise.metrics.scores.disparity import concept_metrics, summarise
 from equipoise.metrics.scores.measure import Choices, permutations_of, reasons_of
 from equipoise.report.text import listed
 from equipoise.stats.power import minimum_difference
@@ -30,10 +28,9 @@ from equipoise.stats.resampling import Bootstrap
 
 if TYPE_CHECKING:
     from equipoise.audits.concepts.config import RowsConfig
-    from equipoise.audits.concepts.data import Rows
-    from equipoise.audits.findings import UncorrectedFinding
     from equipoise.audits.group_sizes import Row
     from equipoise.audits.outputs import Models
+    from equipoise.data import Items
     from equipoise.stats.resampling import Resampling
 
 Key = tuple[object, ...]
@@ -203,7 +200,7 @@ class Concepts(Audit[Config, ConceptData, Design]):
         DataError
             With the sizes of the groups, or the version.
         """
-        file, groups, version = data.rows.items.name, design.cut.groups, design.version
+        file, groups, version = data.images.name, design.cut.groups, design.version
         name = f"groups {groups.name}: fewer than two groups"
         others = "groups or terms"
         group_sizes.check_two(design.baseline.groups, name, "rows", file=file, others=others)
@@ -216,14 +213,6 @@ class Concepts(Audit[Config, ConceptData, Design]):
                 fix=f"correct the version ({version.description}), or remove it",
             )
 
-    def warnings(
-        self, config: Config, data: ConceptData, designs: Sequence[Design]
-    ) -> Iterator[str]:
-        """Return models whose hit rate is trivial."""
-        for name, one in data.models.items() if config.hit_rate else ():
-            classes = len(one.concepts) + len(one.other_classes)
-            yield from trivial_hits(name, config.hit_rate or 0, classes)
-
     def measure(
         self,
         config: Config,
@@ -234,11 +223,12 @@ class Concepts(Audit[Config, ConceptData, Design]):
         """Measure a version with every metric whose numbers no earlier version has."""
         keys = design.keys
         fresh = [metric for metric, key in keys.items() if key not in design.measured]
-        hit_rate = _measure(data, design, fresh) if fresh else []
+        if fresh:
+            _measure(data, design, fresh)
         runs = tuple(replace(design.measured[key], design=design) for key in keys.values())
         findings = [finding for run in runs for finding in results.findings(run)]
         tables, notes = results.tables(runs), tuple(_left_out(design))
-        return MeasuredVersion((*findings, *hit_rate), tables, notes, runs)
+        return MeasuredVersion(tuple(findings), tables, notes, runs)
 
     def combine(self, config: Config, data: ConceptData, measured: Sequence[Measured]) -> Measured:
         """Compare versions with the baseline, and models with each other."""
@@ -286,7 +276,7 @@ class Concepts(Audit[Config, ConceptData, Design]):
             for name, one in data.models.items()
         ]
         return {
-            "images": len(data.rows.images), "rows": len(data.rows), "models": models,
+            "images": len(data.images), "rows": len(data.images), "models": models,
             "versions": versions, "detectable": detectable,
         }  # fmt: skip
 
@@ -331,17 +321,12 @@ def choices_of(config: Config, version: Version) -> Choices:
     )
 
 
-def _measure(
-    data: ConceptData, design: Design, metrics: Sequence[Metric]
-) -> list[UncorrectedFinding]:
-    """Keep the runs of some metrics, and return the findings of the baseline's hit rate."""
+def _measure(data: ConceptData, design: Design, metrics: Sequence[Metric]) -> None:
+    """Keep the runs of some metrics."""
     config, version, cut = design.config, design.version, design.cut
     model, seed = data.models[design.model], config.resampling.seed
     labels = data.labels.by_image(model.concepts, version.choices.map)
     scores = model.by_image(version.choices.map)
-    if data.rows.items is not data.rows.images:
-        labels, scores = labels[data.rows.image], scores[data.rows.image]
-    units = None if data.rows.units is None else data.rows.units.values
     measured = concept_metrics(
         scores,
         labels,
@@ -350,7 +335,7 @@ def _measure(
         choices_of(config, version),
         unlabelled=version.choices.unlabelled,
         concepts=model.concepts,
-        units=units,
+        units=None if data.units is None else data.units.values,
         resampling=design.resampling,
         rng=seed,
     )
@@ -359,15 +344,6 @@ def _measure(
         excluded = {why: n for why, n in found.excluded.items() if why != "missing group"}
         numbers = replace(found, excluded=cut.excluded | excluded)
         design.measured[design.keys[metric]] = Run(design, numbers, summarise(numbers))
-    if config.hit_rate is None or version.changes:
-        return []
-    drawn = resampling_of(config, len(config.models) * len(config.data.groups))
-    others = (model.matrix.column(name)[data.rows.image] for name in model.other_classes)
-    estimate = concept_hit_rate(
-        scores, labels, cut.groups, k=config.hit_rate, others=others, units=units,
-        resampling=drawn, rng=seed,
-    )  # fmt: skip
-    return rate_and_gap(estimate, results.place_of(design, "default"))
 
 
 def _comparable(choices: Choices, metric: Metric) -> Choices:
@@ -385,7 +361,7 @@ def _groups(
 ) -> Groups:
     labels: dict[str, Any] = {}
     for name in attributes:
-        column = data.rows.items.coded[version.choices.columns.get(name, name)]
+        column = data.images.coded[version.choices.columns.get(name, name)]
         if terms := version.choices.terms.get(name):
             group = {value: term for term, values in terms.items() for value in values}
             column = column.relabel([group.get(value) for value in column.vocabulary])
@@ -397,62 +373,46 @@ def _cut(
     config: Config, data: ConceptData, model: str, attributes: tuple[str, ...], version: Version
 ) -> Cut:
     """Return the groups of the rows that take part in a version."""
-    rows = data.rows
     groups = _groups(config, data, attributes, version)
     out = {
-        "no row of labels": data.labels.without[rows.image],
-        _UNSCORED: data.models[model].without[rows.image],
+        "no row of labels": data.labels.without,
+        _UNSCORED: data.models[model].without,
         **{
-            f"{column} out of the range asked for": ~_inside(rows, column, bounds)
+            f"{column} out of the range asked for": ~_inside(data.images, column, bounds)
             for column, bounds in version.choices.where.items()
         },
         _NO_GROUP: groups.codes < 0,
     }
     counts = {}
-    taken: Booleans = np.ones(len(rows), dtype=np.bool_)
+    taken: Booleans = np.ones(len(data.images), dtype=np.bool_)
     for reason, left in out.items():
         counts[reason] = int((left & taken).sum())
         taken &= ~left
-    again = _repeats(rows, groups.codes, taken)
-    counts["the image is in the group already"] = int(again.sum())
-    codes = np.where(taken & ~again, groups.codes, -1).astype(np.int32)
+    codes = np.where(taken, groups.codes, -1).astype(np.int32)
     return Cut(
         replace(groups, codes=codes),
         {reason: count for reason, count in counts.items() if count},
     )
 
 
-def _inside(rows: Rows, column: str, bounds: RowsConfig) -> Booleans:
-    """Return the rows whose cell is inside the bounds; a missing cell is not."""
-    inside: Booleans = np.ones(len(rows), dtype=np.bool_)
+def _inside(images: Items, column: str, bounds: RowsConfig) -> Booleans:
+    """Return the images whose cell is inside the bounds; a missing cell is not."""
+    inside: Booleans = np.ones(len(images), dtype=np.bool_)
     if bounds.values:
-        coded = rows.items.coded[column]
+        coded = images.coded[column]
         inside = np.array([*(text in bounds.values for text in coded.vocabulary), False])[
             coded.codes
         ]
     for bound, compare in ((bounds.min, np.greater_equal), (bounds.max, np.less_equal)):
         if bound is not None:
-            inside &= compare(numbers_of(rows.items, column), bound)
+            inside &= compare(numbers_of(images, column), bound)
     return inside
-
-
-def _repeats(rows: Rows, codes: Integers32, taken: Booleans) -> Booleans:
-    """Return rows of an image that has an earlier row in the same group."""
-    repeated: Booleans = np.zeros(len(rows), dtype=np.bool_)
-    if rows.items is rows.images:
-        return repeated
-    places = np.flatnonzero(taken)
-    pairs = rows.image[places] * (int(codes.max(initial=0)) + 1) + codes[places]
-    _, first = np.unique(pairs, return_index=True)
-    repeated[places] = True
-    repeated[places[first]] = False
-    return repeated
 
 
 def _positives(data: ConceptData, design: Design) -> Integers:
     """Count positives by concept and group, shape (concepts, groups)."""
     concepts, name = data.models[design.model].concepts, design.version.choices.map
-    labels = data.labels.by_image(concepts, name)[data.rows.image]
+    labels = data.labels.by_image(concepts, name)
     groups = design.cut.groups
     inside = groups.codes >= 0
     counted = (np.bincount(groups.codes[inside & one], minlength=len(groups)) for one in labels.T)

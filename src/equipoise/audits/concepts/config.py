@@ -53,21 +53,11 @@ class ImagesConfig(PicturesConfig):
 
     Attributes
     ----------
-    several_rows : bool
-        Whether an image has several rows: one for each of its groups or persons.
     unit : str, optional
-        Column of what repeats (scene, person); resampled and exchanged as a whole. Rows of one
-        image always are.
+        Column of what repeats (scene, person); resampled and exchanged as a whole.
     """
 
-    several_rows: bool = False
     unit: Name | None = None
-
-    @model_validator(mode="after")
-    def _rows_are_plain(self) -> ImagesConfig:
-        if self.several_rows and not self.is_plain:
-            raise ValueError("'several_rows' goes with a table without 'rules'")
-        return self
 
 
 class MatrixConfig(CsvConfig):
@@ -146,22 +136,15 @@ class ModelConfig(RunConfig, MatrixConfig):
     words : mapping, optional
         Column to its words, whose prompts are averaged; by default a column is its own word, and
         one named as a synset ("dress.n.01") the synset's.
-    score : str
-        Of a dual encoder: the cosine, the model's own logit, or that logit's sigmoid.
-    all_classes : bool
-        The concepts that are measured are all classes of the model, so that `hit_rate` may rank
-        them alone.
     """
 
     templates: Templates = "plain"
     words: Mapping[Text, Columns] = Field(default_factory=dict)
-    score: Literal["cosine", "logit", "sigmoid"] = "cosine"
-    all_classes: bool = False
 
     @model_validator(mode="after")
     def _one_source(self) -> ModelConfig:
         self.excludes("file")
-        self.needs_model(("templates", "words", "score"))
+        self.needs_model(("templates", "words"))
         if self.model is None and self.file is None:
             raise ValueError(
                 "'file' is missing. To do: name the file of its scores, or under 'model' what to "
@@ -348,7 +331,6 @@ class Config(AuditConfig):
     models: Models[ModelConfig]
     concepts: Distinct[Text] = ()
     metrics: Some[Metric] = ("average_precision", "auroc")
-    hit_rate: PositiveInt | None = None
     choices: ChoicesConfig = ChoicesConfig()
     versions: Mapping[Text, Changes] = Field(default_factory=dict)
     resampling: ConceptsResamplingConfig = ConceptsResamplingConfig()

@@ -1,4 +1,4 @@
-"""The data of an audit of concepts: rows of images, labels, and scores of files or live models."""
+"""The data of an audit of concepts: images, labels, and scores of files or live models."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from equipoise.audits.concepts.config import LabelsConfig
 from equipoise.audits.config_fields import given_keys, located
 from equipoise.audits.images import ID, labels_of
 from equipoise.audits.outputs import average_prompts, filled_in
-from equipoise.core.arrays import AnyArray, Booleans, Integers, Objects
+from equipoise.core.arrays import AnyArray, Booleans, Objects
 from equipoise.core.errors import ConfigError, DataError, InputError
 from equipoise.data import (
     Coded,
@@ -38,32 +38,6 @@ if TYPE_CHECKING:
 
 # Names that an error lists.
 _LISTED = 5
-
-
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """Rows of the table of images.
-
-    Attributes
-    ----------
-    items : Items
-        One per row, with the columns that any choice uses.
-    images : Items
-        Each image once; the same as `items` where an image has one row.
-    image : ndarray of int64, shape (rows,)
-        The image of each row.
-    units : Coded or None
-        What is resampled and exchanged as a whole, where that is not the row.
-    """
-
-    items: Items
-    images: Items
-    image: Integers
-    units: Coded | None
-
-    def __len__(self) -> int:
-        """Return the number of rows."""
-        return len(self.image)
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,12 +96,6 @@ class Scores:
         """Images without scores."""
         return np.asarray(self.matrix.rows < 0)
 
-    @property
-    def other_classes(self) -> tuple[str, ...]:
-        """Columns of the model's classes that stand for no concept that is measured."""
-        used = {*self.config.every_column(self.concepts), *self.matrix.counts["columns_left_out"]}
-        return tuple(name for name in self.matrix.names if name not in used)
-
     def by_image(self, name: str | None) -> AnyArray:
         """Return scores under a mapping, shape (images, concepts), in their stored type."""
         values = np.empty((len(self.matrix.rows), len(self.concepts)), self.matrix.dtype, order="F")
@@ -143,22 +111,26 @@ class ConceptData:
 
     Attributes
     ----------
-    rows : Rows
+    images : Items
+        With the columns that any choice uses.
     labels : Labels
     models : mapping of str to Scores
+    units : Coded or None
+        What is resampled and exchanged as a whole, where that is not the image.
     inputs, counts : mapping
     """
 
-    rows: Rows
+    images: Items
     labels: Labels
     models: Mapping[str, Scores]
+    units: Coded | None
     inputs: Mapping[str, Mapping[str, Any]]
     counts: Mapping[str, Any]
 
     @property
     def ids(self) -> Objects:
-        """Id of the image of each row."""
-        return self.rows.images.ids[self.rows.image]
+        """Ids of the images."""
+        return self.images.ids
 
 
 def load(config: Config, models: Models) -> ConceptData:
@@ -168,12 +140,13 @@ def load(config: Config, models: Models) -> ConceptData:
     ------
     DataError
         When a table cannot be read or joined, a score is missing or infinite, a label is not 0
-        or 1, a concept has no column, or a model has no more classes than `hit_rate`; it names
-        the file, column and row.
+        or 1, or a concept has no column; it names the file, column and row.
     """
-    images = models.read_images(config.data.images, config.columns)
-    rows = models.once("rows", lambda: _read_rows(config, images, models))
-    labels = _open_labels(config, images, rows.images, models)
+    section = config.data.images
+    known = models.read_images(section, config.columns)
+    source = known.source(models.base, config.columns)
+    images = models.once("images", lambda: load_items(source, what="images"))
+    labels = _open_labels(config, known, images, models)
     named = {"concepts": config.concepts}
     named |= {f"models.{name}.map or maps": one.mapped for name, one in config.models.items()}
     for place, names in named.items():
@@ -186,14 +159,14 @@ def load(config: Config, models: Models) -> ConceptData:
             )
     matrices = {
         name: load_matrix(
-            section.source(models.base)
-            if section.model is None
-            else _run(models, name, section, images, config.concepts or sorted(labels.known)),
-            rows.images,
+            model.source(models.base)
+            if model.model is None
+            else _run(models, name, model, known, config.concepts or sorted(labels.known)),
+            images,
             what=f"scores of {name}",
             max_unmatched=config.data.max_unmatched,
         )
-        for name, section in config.models.items()
+        for name, model in config.models.items()
     }
     scored = {
         concept
@@ -206,31 +179,19 @@ def load(config: Config, models: Models) -> ConceptData:
     scores = {
         name: _scores(config, name, matrix, labels, concepts) for name, matrix in matrices.items()
     }
-    inputs: dict[str, Mapping[str, Any]] = {**rows.items.inputs, **labels.inputs}
+    inputs: dict[str, Mapping[str, Any]] = {**images.inputs, **labels.inputs}
     for matrix in matrices.values():
         inputs |= matrix.inputs
     counts = {
-        "images": {**rows.items.counts, "images": len(rows.images)},
+        "images": {**images.counts, "images": len(images)},
         "labels": {**labels.counts, "concepts": len(concepts)},
         "models": {
             name: {**one.matrix.counts, "concepts": len(one.concepts)}
             for name, one in scores.items()
         },
     }
-    return ConceptData(rows, labels, scores, inputs, counts)
-
-
-def _read_rows(config: Config, images: Known, models: Models) -> Rows:
-    """Read the table of images with every column that a version uses."""
-    section = config.data.images
-    source = images.source(models.base, config.columns)
-    items = load_items(source, what="images", unique=not section.several_rows)
-    units = items.coded[section.unit] if section.unit else None
-    if not section.several_rows:
-        return Rows(items, items, np.arange(len(items)), units)
-    image = Coded.of(pl.Series(items.ids, dtype=pl.String))
-    distinct = replace(items, ids=np.array(image.vocabulary, dtype=object), coded={})
-    return Rows(items, distinct, image.codes.astype(np.int64), image if units is None else units)
+    units = images.coded[section.unit] if section.unit else None
+    return ConceptData(images, labels, scores, units, inputs, counts)
 
 
 def _open_labels(config: Config, images: Known, items: Items, models: Models) -> Labels:
@@ -319,38 +280,13 @@ def _scores(
             expected=f"scores by the names of concepts; there are {listed(matrix.names, _LISTED)}",
             fix=f"say under models.{name}.map which of these stand for them",
         )
-    found = Scores(section, matrix, scored)
-    if config.hit_rate is not None:
-        _check_hits(config.hit_rate, name, section, found)
     wrong = {**matrix.counts["missing"], **matrix.counts["infinite"]}
-    others = found.other_classes if config.hit_rate is not None else ()
-    for column in (*section.every_column(scored), *others):
+    for column in section.every_column(scored):
         # Reading a column that there is not says so.
         if column in wrong or column not in matrix.names:
             values, key = matrix.take([column])[:, 0], section.id or str(config.data.images.id)
             _check_finite(matrix, column, values, key)
-    return found
-
-
-def _check_hits(k: int, name: str, model: ModelConfig, scores: Scores) -> None:
-    """Refuse to rank concepts alone where the model has other classes, or among too few."""
-    others = scores.other_classes
-    if model.model is None and not others and not model.all_classes:
-        raise DataError(
-            f"hit_rate: models.{name} has scores of the measured concepts only, and among these "
-            "a hit says little",
-            file=scores.matrix.name,
-            expected="scores of all classes of the model",
-            fix=f"add them, or set models.{name}.all_classes: true if the model has no others",
-        )
-    classes = len(scores.concepts) + len(others)
-    if k >= classes:
-        raise DataError(
-            f"hit_rate {k}: models.{name} has {classes} classes, so that every image is a hit",
-            file=scores.matrix.name,
-            expected=f"a hit_rate of 1 to {classes - 1}",
-            fix="lower hit_rate, or remove it",
-        )
+    return Scores(section, matrix, scored)
 
 
 def _check_finite(matrix: Matrix, column: str, values: AnyArray, id_column: str) -> None:
@@ -377,7 +313,7 @@ def _run(
     Raises
     ------
     ConfigError
-        When the model can't score images, lacks a class or a scale, or has no prompts.
+        When the model can't score images, lacks a class, or has no prompts.
     """
     from equipoise.evidence.zero_shot import concept_scores
 
@@ -385,7 +321,7 @@ def _run(
     columns = section.every_column(concepts)
     capability = models.capability(name, section, "encoder", "classifier", "scorer")
     if capability == "classifier":
-        for key in given_keys(section, ("templates", "words", "score")):
+        for key in given_keys(section, ("templates", "words")):
             raise ConfigError(
                 f"models.{name}.{key}: {section.called} is a classifier, whose classes are "
                 "its own; name them under 'map'"
@@ -399,18 +335,10 @@ def _run(
         return average_prompts(models.score_pairs(name, section, pictures, prompts.texts), prompts)
     outputs = models.embed_images(name, section, pictures)
     texts = models.embed_texts(name, section, prompts, on="concepts")
-    scale = outputs.info.get("scale")
-    if scale is None and section.score != "cosine":
-        raise ConfigError(
-            f"models.{name}.score: {section.called} has no scale of its own for a {section.score};"
-            " expected 'cosine'"
-        )
     values: AnyArray = np.broadcast_to(np.float32(0.5), (len(outputs.ids), len(texts.ids)))
     if not outputs.planned:
-        values = concept_scores(
-            outputs.numbers, texts.numbers, scale=scale or 1.0,
-            bias=outputs.info.get("bias") or 0.0, of=section.score,
-        ).astype(np.float32, copy=False)  # fmt: skip
+        cosines = concept_scores(outputs.numbers, texts.numbers)
+        values = cosines.astype(np.float32, copy=False)
     return replace(outputs, content="scores", values=values, names=prompts.names)
 
 

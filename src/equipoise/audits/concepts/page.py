@@ -131,7 +131,7 @@ def order(result: AuditResult) -> Section | None:
 
 PAGE = Page(
     leads=tuple(name for metric in _METRICS for name in (metric + AGAINST_REST, metric)),
-    by_group=(*_METRICS, "hit_rate"),
+    by_group=_METRICS,
     subjects="concepts",
     sections=(versions, robust, prevalence, order),
     facts=facts,

@@ -447,7 +447,7 @@ register(
         name="hit_rate",
         rest="hit_rate",
         title="Hit rate at k",
-        kinds=("predictions", "concepts"),
+        kinds=("predictions",),
         unit="share",
         rate=True,
         harm="lower",
