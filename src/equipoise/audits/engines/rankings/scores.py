@@ -13,9 +13,8 @@ import numpy as np
 from equipoise.audits.columns import check_one_space, rows_of
 from equipoise.audits.engines.rankings.hypotheses import Hypothesis
 from equipoise.audits.outputs import average_prompts, prompts_of
-from equipoise.core.arrays import AnyArray, Floats, Integers, Objects
+from equipoise.core.arrays import Floats, Integers, Objects
 from equipoise.core.errors import DataError
-from equipoise.core.wording import percent
 from equipoise.data import load_items, load_matrix, load_vectors
 from equipoise.data.problems import listed
 from equipoise.evidence.zero_shot import Prompts
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
         QueryAudit,
     )
     from equipoise.audits.outputs import Models
-    from equipoise.data import ArraySource, Items, Matrix, Vectors
+    from equipoise.data import ArraySource, Items, Vectors
     from equipoise.data.outputs import Outputs
 
     Source = ArraySource | Outputs
@@ -51,14 +50,11 @@ class Queries:
         Subject of each query; its own id where queries have no subjects. None where it's missing.
     column : str
         Column of the subjects, or of the ids.
-    shared : bool
-        Whether the table names subjects, which several queries may share.
     """
 
     items: Items
     subjects: Objects
     column: str
-    shared: bool
 
     @classmethod
     def read(cls, section: QueriesConfig, base: Path) -> Queries:
@@ -82,7 +78,7 @@ class Queries:
                 expected="what each query asks for",
                 fix="fill the column in, or name another under queries.subject",
             )
-        return cls(items, subjects, column or section.id, shared=column is not None)
+        return cls(items, subjects, column or section.id)
 
     @property
     def source(self) -> tuple[str, str | None]:
@@ -133,69 +129,6 @@ def vectors_by_subject(vectors: Vectors, queries: Queries) -> tuple[tuple[str, .
     units = vectors.take(usable).astype(np.float64)
     units /= np.linalg.norm(units, axis=1, keepdims=True)
     return tuple(members), np.stack([units[own].mean(axis=0) for own in members.values()])
-
-
-def scores_by_subject(
-    matrix: Matrix, queries: Queries | None, limit: float
-) -> tuple[tuple[str, ...], AnyArray, tuple[str, str | None], dict[str, int]]:
-    """Average the scores of the queries of each subject.
-
-    Columns of a live model are of subjects already, and so are those that are named after them.
-
-    Returns
-    -------
-    names : tuple of str
-        Subjects, or queries without one.
-    scores : ndarray, shape (images, names)
-    source : (str, str or None)
-        File and column that say what the names are.
-    left : dict of str to int
-        Queries that aren't used, by reason.
-
-    Raises
-    ------
-    DataError
-        When columns are named after neither, or more queries or columns than `limit`, a share,
-        have no partner.
-    """
-    names = matrix.names
-    if queries is None:
-        return names, matrix.take(names), (matrix.name, None), {}
-    subjects = dict(zip(queries.items.ids.tolist(), queries.subjects.tolist(), strict=True))
-    averaged = not subjects.keys() <= {*names} and {*names} <= {*subjects.values()}
-    if matrix.made or not queries.shared or averaged:
-        source = queries.source if matrix.made else (matrix.name, None)
-        return names, matrix.take(names), source, {}
-    lacking = _check_partners(matrix, queries, subjects, limit)
-    ids = queries.items.ids
-    known = [place for place, query in enumerate(ids.tolist()) if query not in lacking]
-    members = queries.members(known)
-    # The mean of infinities of both signs is no number, as a missing score is none.
-    with np.errstate(invalid="ignore"):
-        means = [
-            matrix.take(ids[known][own].tolist()).mean(axis=1, dtype=np.float64)
-            for own in members.values()
-        ]
-    left = {"queries without a score": len(lacking), **queries.without_subject}
-    return tuple(members), np.stack(means, axis=1), queries.source, left
-
-
-def _check_partners(
-    matrix: Matrix, queries: Queries, subjects: Mapping[str, str | None], limit: float
-) -> set[str]:
-    """Return the queries without a column; refuse too many, and columns of no query."""
-    lacking = [query for query in subjects if query not in matrix.names]
-    strange = [name for name in matrix.names if name not in subjects]
-    fix = f"name the columns as the queries, such as {queries.items.ids[0]!r}, or their subjects"
-    expected = f"a column for each query of {queries.items.name}, at most {percent(limit)} without"
-    for some, every, problem in (
-        (lacking, len(subjects), "queries have no column"),
-        (strange, len(matrix.names), "columns are of no query"),
-    ):
-        if len(some) > limit * every or len(some) == every:
-            shown = f"{len(some)} of {every} {problem}: {listed(some, _LISTED)}"
-            raise DataError(shown, file=matrix.name, expected=expected, fix=fix)
-    return {*lacking}
 
 
 def with_query(
@@ -446,7 +379,8 @@ def _from_scores(
 ) -> Scored:
     limit = data.max_unmatched
     matrix = load_matrix(source, images, what=f"{name} scores", max_unmatched=limit)
-    names, every, place, left = scores_by_subject(matrix, queries, limit)
+    names, every = matrix.names, matrix.take(matrix.names)
+    place = (matrix.name, None) if queries is None or not matrix.made else queries.source
     used, lost = with_query(np.arange(len(images)), images, names, place, data)
     if data.subject is None:
         scores = np.asarray(every[used].T, dtype=np.float64)
@@ -471,7 +405,6 @@ def _from_scores(
             _NO_SCORE: int(missing.sum()),
             "images with an infinite score": int((~known & ~missing).sum()),
             _NO_QUERY: lost.total(),
-            **left,
         },
         failed=_NO_SCORE if matrix.made else "",
         lost=tuple(lost),
