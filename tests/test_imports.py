@@ -7,7 +7,6 @@ from alone import alone
 HEAVY = {
     "altair",
     "cv2",
-    "daft",
     "diffusers",
     "huggingface_hub",
     "jinja2",

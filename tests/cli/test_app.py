@@ -1,7 +1,6 @@
 """The command as a whole: help, lazy loading, and every way in which it can fail."""
 
 import errno
-import json
 import os
 import signal
 import subprocess
@@ -10,7 +9,7 @@ import sys
 import click
 import pytest
 
-from alone import alone, environment
+from alone import environment
 from equipoise import __version__, audits
 from equipoise.cli.app import _COMMANDS, app
 from equipoise.core import ConfigError
@@ -161,19 +160,3 @@ def test_an_interrupted_audit_leaves_nothing(project, number, code):
         _, err = process.communicate(timeout=30)
     assert (process.returncode, err) == (code, b"interrupted; nothing half-written is left\n")
     assert not (project / "runs").exists()
-
-
-NOISY = """
-import os
-from equipoise.cli.terminal import keep_stdout, say_json
-
-keep_stdout()
-os.write(1, b"Received Ctrl-C, shutting down execution engine\\n")
-say_json({"run": "one"})
-"""
-
-
-def test_what_a_library_writes_past_python_is_not_in_the_result():
-    done = alone(NOISY)
-    assert json.loads(done.stdout) == {"run": "one"}
-    assert done.stderr == "Received Ctrl-C, shutting down execution engine\n"

@@ -24,7 +24,6 @@ from tools.soak.models import PAUSE
 FORKS = get_context("forkserver")
 FORKS.set_forkserver_preload(
     [
-        "daft",
         "equipoise.cli.mitigation_world",
         "equipoise.counterfactuals.generation",
         "equipoise.evidence.extraction",

@@ -14,7 +14,6 @@ import click
 
 from equipoise import __version__
 from equipoise.cli.guard import Terminated, describe, guarded
-from equipoise.cli.terminal import keep_stdout
 
 # Command and its module, which is imported when the command is asked for.
 _COMMANDS = {
@@ -92,13 +91,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     if "_EQUIPOISE_COMPLETE" in os.environ:
         app.main(prog_name="equipoise")
     if arguments is None:
-        sys.exit(guarded(lambda: _run(sys.argv[1:])))
-    sys.exit(_run([*arguments]))
-
-
-def _run(arguments: list[str]) -> int:
-    keep_stdout()
-    return run(arguments)
+        sys.exit(guarded(lambda: run(sys.argv[1:])))
+    sys.exit(run([*arguments]))
 
 
 def run(arguments: list[str]) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 import threading
 import unicodedata
@@ -31,24 +30,6 @@ def out_option(default: str) -> Callable[[_Function], _Function]:
     """Return the option `--out` of a command that writes a run."""
     about = f"Where to write the run [default: {default}]."
     return click.option("--out", type=PATH, metavar="DIR", help=about)
-
-
-def keep_stdout() -> None:
-    """Keep stdout for results: what a library writes past Python goes to stderr.
-
-    Daft does, where it sees Ctrl-C, and would break the JSON that a program reads.
-    """
-    stream = sys.stdout
-    try:
-        if stream.fileno() != 1:
-            return
-        stream.flush()
-        own = os.dup(1)
-        os.dup2(2, 1)
-    except (OSError, ValueError, AttributeError):
-        return
-    lines = 1 if os.isatty(own) else -1
-    sys.stdout = os.fdopen(own, "w", lines, encoding=stream.encoding, errors=stream.errors)
 
 
 def printable(text: object) -> str:

@@ -290,7 +290,7 @@ def extracted(
     key = key_of(facts)
     folder = Path(store) / request.table / key[:16]
     info = asdict(engine.info)
-    versions = {name: version(name) for name in ("daft", "pillow", "pyarrow")}
+    versions = {name: version(name) for name in ("pillow", "pyarrow")}
     versions["equipoise"] = __version__
     about = {"key": facts, "model": info, "images": len(pictures), "versions": versions}
     ledger = Ledger(folder, pictures, settings.part)

@@ -55,8 +55,6 @@ class Outcome:
         The file; None where it need not be written.
     contents : bytes
         What the bytes of every image are, see `twins.packed`.
-    trouble : str
-        Why the work has to stop; empty where all is well.
     """
 
     number: int
@@ -65,7 +63,6 @@ class Outcome:
     failures: tuple[Failure, ...] = ()
     data: bytes | None = None
     contents: bytes = b""
-    trouble: str = ""
 
 
 @contextmanager

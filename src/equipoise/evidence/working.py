@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from equipoise.core.errors import EquipoiseError, InputError, ModelError
+from equipoise.core.errors import DataError, InputError, ModelError
 from equipoise.core.files import table_bytes
 from equipoise.data.predictions import check_probabilities
 from equipoise.evidence.decoding import Decoding, Image, ImageError, pixels
@@ -175,9 +175,7 @@ class Asked:
         Raises
         ------
         ModelError
-            When their rows are not of one length.
-        DataError
-            When probabilities are none.
+            When their rows are not of one length, or probabilities are none.
         """
         if self.table == "answers":
             values = [text.encode("utf-8", "replace").decode() for text in values]
@@ -188,7 +186,10 @@ class Asked:
         rows = np.stack(values) if values else np.empty((0, self.width or 1), np.float32)
         if self.table == "probabilities":
             sums = self.info.preprocessing.get("probabilities") != "sigmoid"
-            check_probabilities(rows, self.names, self.info.name, ids=ids, sums=sums)
+            try:
+                check_probabilities(rows, self.names, self.info.name, ids=ids, sums=sums)
+            except DataError as error:
+                raise FormError(str(error)) from None
         return pa.FixedSizeListArray.from_arrays(pa.array(rows.ravel()), rows.shape[1])
 
 
@@ -231,8 +232,8 @@ def asked(model: Any, request: Request) -> Asked:
 
 Found = TypeVar("Found")
 
-# Seconds after which a wait looks whether the run is stopped, and that threads have to end then.
-_PATIENCE, _GRACE = 0.1, 1.0
+# Seconds after which a wait looks whether the run is stopped.
+_PATIENCE = 0.1
 
 
 class StoppedError(Exception):
@@ -250,10 +251,12 @@ class Readers:
     threads : int
     stopped : callable
         Whether nobody waits any more.
+    grace : float
+        Seconds that calls have to end then.
     """
 
-    def __init__(self, threads: int, stopped: Callable[[], bool]) -> None:
-        self._stopped = stopped
+    def __init__(self, threads: int, stopped: Callable[[], bool], *, grace: float = 1.0) -> None:
+        self._stopped, self._grace = stopped, grace
         self._work: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._threads = [
             threading.Thread(target=self._run, name="reader", daemon=True) for _ in range(threads)
@@ -266,7 +269,7 @@ class Readers:
         """Wait for the threads; where the run is stopped, for a moment only."""
         for _ in self._threads:
             self._work.put(None)
-        left = _GRACE
+        left = self._grace
         for thread in self._threads:
             while thread.is_alive() and left > 0:
                 begun = time.monotonic()
@@ -313,7 +316,6 @@ class Readers:
 
 # Pixels of one batch, and of what is decoded ahead of it: 200 MB of large photographs each.
 _HELD = 1 << 26
-_STOPPED = "stopped"
 _NOT_FINITE = "it gave NaN or infinity"
 
 
@@ -344,19 +346,8 @@ class Worker:
 
     def __call__(self, piece: Piece) -> Outcome:
         """Return the part of a piece, or that the one that lies there still holds."""
-        try:
-            with closing(Readers(self.threads, self.stopped)) as readers:
-                return self._kept(piece, readers) or self._made(piece, readers)
-        except StoppedError:
-            return Outcome(piece.number, trouble=_STOPPED)
-        except EquipoiseError as error:
-            return Outcome(piece.number, trouble=str(error))
-        except BaseException as error:
-            if isinstance(error, Exception):
-                raise
-            # The thread is the engine's, which waits for ever for what such an error ends.
-            told = f"{self.asked.info.name} ended the work with {type(error).__name__}: {error}"
-            return Outcome(piece.number, trouble=f"{told}. To do: raise an exception instead")
+        with closing(Readers(self.threads, self.stopped)) as readers:
+            return self._kept(piece, readers) or self._made(piece, readers)
 
     def _kept(self, piece: Piece, readers: Readers) -> Outcome | None:
         if not piece.have:
