@@ -9,14 +9,11 @@ from equipoise.core import DataError
 from equipoise.data import (
     combine,
     read_celeba,
-    read_class_mapping,
     read_coco_captions,
     read_coco_instances,
     read_dollar_street,
-    read_pata,
     read_plain,
     read_social_counterfactuals,
-    read_visogender,
     read_visual_genome,
 )
 from image_files import (
@@ -28,9 +25,7 @@ from image_files import (
     SOCIAL,
     VG_IMAGES,
     VG_OBJECTS,
-    VISOGENDER,
     celeba,
-    pata,
     write_csv,
     write_json,
 )
@@ -93,10 +88,6 @@ def captions_text(content):
     return text(read_coco_captions, "captions.json", content)
 
 
-def mapping(name, content):
-    return text(read_class_mapping, name, content)
-
-
 def dollar(*changes):
     return cells(read_dollar_street, "images_v2.csv", DOLLAR_STREET, *changes)
 
@@ -122,17 +113,12 @@ CASES = {
     "COCO: category not listed": instances("annotations", 0, "category_id", to=2),
     "COCO: two categories of one name": instances("categories", 1, "name", to="person"),
     "VG: image not in image_data": objects(0, "image_id", to=99),
-    "PATA: another encoding": text(read_pata, "files.lst", "café_a_b_c|u".encode("latin-1")),
     "Dollar Street: topics run": dollar((2, 6, "[__import__('os')]")),
     "Dollar Street: rows differ": dollar((3, 2, "Sweden")),
     "Social: caption without attributes": cells(
         read_social_counterfactuals, "m.csv", SOCIAL, (1, 2, "A photo of a doctor")
     ),
     "Social: folder without Parquet": read_social_counterfactuals,
-    "VisoGender: no addresses": cells(
-        read_visogender, "OP.tsv", VISOGENDER, (0, 5, "Link")
-    ),
-    "PATA: three tags": lambda f: read_pata(pata(f, ["a_b_c_d|u", "car_black_male|u"])),
     "CelebA: cut off": lambda f: text(
         read_celeba, "list.txt", celeba(f, CELEBA).read_text()[:-24]
     )(f),
@@ -142,8 +128,6 @@ CASES = {
     "plain: rows differ": cells(
         lambda path: read_plain(path, **PLAIN_COLUMNS), "p.csv", PLAIN, (3, 1, "M")
     ),
-    "mapping: JSON twice": mapping("m.json", '{"a": "b", "a": "c"}'),
-    "mapping: YAML twice": mapping("m.yaml", "a: b\na: c\n"),
     "combine: nothing shared": nothing_shared,
 }  # fmt: skip
 

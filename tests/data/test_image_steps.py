@@ -84,19 +84,11 @@ def plain(*rows):
     return read_plain(frame, id="id", label="label")
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("wide.csv", "class,label\ntelephone,phones\ncellphone,phones\nbicycle,bikes\n"
-         "telephone,calls\ntelephone, phones \n"),
-        ("wide.json", '{"phones": ["telephone", "cellphone"], "bikes": "bicycle", '
-         '"calls": ["telephone"]}'),
-        ("wide.yaml", "phones: [telephone, cellphone]\nbikes: bicycle\ncalls:\n  - telephone\n"),
-    ],
-)  # fmt: skip
-def test_every_format_reads_the_same(name, content, tmp_path):
-    (tmp_path / name).write_text(content)
-    assert read_class_mapping(tmp_path / name) == MAPPING
+def test_a_mapping_is_read(tmp_path):
+    rows = ["class,label", "telephone,phones", "cellphone,phones", "bicycle,bikes"]
+    rows += ["telephone,calls", "telephone, phones "]
+    (tmp_path / "wide.csv").write_text("\n".join(rows))
+    assert read_class_mapping(tmp_path / "wide.csv") == MAPPING
 
 
 def test_labels_become_classes():

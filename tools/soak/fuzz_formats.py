@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,16 +20,13 @@ from equipoise.data import (
     load_items,
     load_vectors,
     read_celeba,
-    read_class_mapping,
     read_coco_captions,
     read_coco_instances,
     read_dollar_street,
     read_fairface,
     read_huggingface,
-    read_pata,
     read_social_counterfactuals,
     read_table,
-    read_visogender,
     read_visual_genome,
 )
 from equipoise.evidence import decode
@@ -109,21 +105,10 @@ def _arrays() -> Iterator[Format]:
 
 
 def _texts() -> Iterator[Format]:
-    mapping = {"phones": ["cellphone", "telephone"], "bikes": "bicycle"}
     yield Format(
         "YAML config",
         lambda f: (f / "c.yaml").write_text(_CONFIG),
         lambda f: load_config(f / "c.yaml"),
-    )
-    yield Format(
-        "class mapping, YAML",
-        lambda f: (f / "m.yaml").write_text("phones: [cellphone, telephone]\nbikes: bicycle\n"),
-        lambda f: read_class_mapping(f / "m.yaml"),
-    )
-    yield Format(
-        "class mapping, JSON",
-        lambda f: samples.write_json(f / "m.json", mapping),
-        lambda f: read_class_mapping(f / "m.json"),
     )
 
 
@@ -154,7 +139,6 @@ def _data_sets() -> Iterator[Format]:
     )
     yield table("FairFace", "f.csv", samples.FAIRFACE, read_fairface)
     yield table("Dollar Street", "d.csv", samples.DOLLAR_STREET, read_dollar_street)
-    yield table("VisoGender", "v.tsv", samples.VISOGENDER, read_visogender)
     yield table("SocialCounterfactuals", "m.csv", samples.SOCIAL, read_social_counterfactuals)
     yield Format(
         "SocialCounterfactuals, Parquet",
@@ -172,22 +156,10 @@ def _data_sets() -> Iterator[Format]:
         lambda f: read_celeba(f / "list_attr_celeba.csv"),
     )
     yield Format(
-        "PATA",
-        lambda f: samples.pata(f, samples.PATA),
-        lambda f: read_pata(f / "pata_fairness.files.lst"),
-    )
-    yield Format(
         "Hugging Face, Parquet",
         lambda f: samples.hugging_face(f / "h.parquet"),
         lambda f: read_huggingface(f / "h.parquet"),
     )
-    yield Format("Hugging Face, save_to_disk", _save_to_disk, read_huggingface)
-
-
-def _save_to_disk(folder: Path) -> None:
-    samples.hugging_face(folder / "data-00000-of-00001.arrow")
-    state = {"_data_files": [{"filename": "data-00000-of-00001.arrow"}]}
-    (folder / "state.json").write_text(json.dumps(state), encoding="utf-8")
 
 
 def _pictures() -> Iterator[Format]:

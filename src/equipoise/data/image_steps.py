@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
 
 import numpy as np
 import polars as pl
-from pydantic import Field, StringConstraints, TypeAdapter
 
 from equipoise.core import DataError, InputError
 from equipoise.core.arrays import Booleans
-from equipoise.data.files import read_whole, unknown_extension
-from equipoise.data.formats.rows import read_rows, utf8_text
+from equipoise.data.formats.rows import read_rows
 from equipoise.data.image_set import CORNERS, ID, LABEL, ImageSet, Step
 from equipoise.data.problems import listed, show
 
@@ -406,54 +403,18 @@ def read_class_mapping(
     Parameters
     ----------
     path : path
-        A CSV with a row for each pair of label and class; or JSON or YAML with the labels as keys,
-        each with a class or a list of classes.
+        A table with a row for each pair of label and class.
     name : str, optional
         The name of the file, without its ending, unless given.
     columns : (str, str)
-        Columns of a CSV: the label and the class.
+        The columns of the label and of the class.
 
     Raises
     ------
     DataError
-        When the file cannot be read, a label or class is empty or no text, or a label is there
-        twice.
+        When the file cannot be read, or a label or class is empty.
     """
-    file, extension = Path(path), Path(path).suffix.lower()
-    if extension in (".csv", ".tsv"):
-        rows = read_rows(file, columns, role="class mapping")
-        cells = [rows.filled(column, "a text in every row") for column in columns]
-        found: Iterable[tuple[str, str]] = zip(*cells, strict=True)
-    elif extension in (".json", ".yaml", ".yml"):
-        content = read_whole(file, FORMATS, "labels, each with a class or a list of classes")
-        found = _from_yaml(utf8_text(content, str(path)), str(path))
-    else:
-        raise unknown_extension(file, FORMATS)
-    pairs = frozenset((label.strip(), one.strip()) for label, one in found)
-    return ClassMapping(name or file.stem, pairs)
-
-
-Filled = Annotated[str, StringConstraints(pattern=r"\S")]
-Classes = Filled | Annotated[list[Filled], Field(min_length=1)]
-_CLASSES: TypeAdapter[dict[str, Classes]] = TypeAdapter(
-    Annotated[dict[Filled, Classes], Field(min_length=1)]
-)
-
-
-def _from_yaml(text: str, file: str) -> Iterable[tuple[str, str]]:
-    import yaml
-
-    try:
-        node = yaml.compose(text, Loader=yaml.BaseLoader)
-        names = [key.value for key, _ in getattr(node, "value", ())]
-        found = _CLASSES.validate_python(yaml.load(text, yaml.BaseLoader))  # noqa: S506 - texts only
-        if len(found) < len(names):
-            raise ValueError("a label is there twice")
-    except (yaml.YAMLError, RecursionError, ValueError, TypeError, AttributeError) as error:
-        raise DataError(
-            f"this is not YAML of labels ({error})",
-            file=file,
-            expected="every label once, with a class or a list: 'phones: [cellphone, telephone]'",
-            fix="correct the line, or remove it if the label has no class",
-        ) from None
-    return ClassMapping.of("", found).pairs
+    rows = read_rows(path, columns, role="class mapping")
+    cells = (rows.filled(column, "a text in every row") for column in columns)
+    pairs = frozenset((label.strip(), one.strip()) for label, one in zip(*cells, strict=True))
+    return ClassMapping(name or Path(path).stem, pairs)

@@ -7,7 +7,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, lru_cache
+from functools import cached_property, lru_cache
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, Protocol
@@ -271,15 +271,10 @@ class TableFile:
     path: str
     stamp: tuple[int, int]
 
-    @property
-    def mapped(self) -> bool:
-        """Whether it is Arrow's own form, as `save_to_disk` writes it."""
-        return self.path.endswith(".arrow")
-
 
 @dataclass(frozen=True)
 class Rows:
-    """Pictures that are rows of Parquet or Arrow files.
+    """Pictures that are rows of Parquet files.
 
     Attributes
     ----------
@@ -332,7 +327,7 @@ def pictures_on_disk(
     Parameters
     ----------
     folder_or_parquet : Path
-        A folder that `Dataset.save_to_disk` wrote, a Parquet file, or a folder of Parquet files.
+        A Parquet file, or a folder of them.
     image : str
         The column of images: bytes, or a struct of `bytes` and `path` as Hugging Face's `Image`.
         A path without bytes is read inside the folder.
@@ -356,15 +351,16 @@ def pictures_on_disk(
             kind = _schema(file, image, name)
             if not (pa.types.is_struct(kind) or "binary" in str(kind)):
                 raise DataError(f"it holds {kind}, no images", file=name, column=image)
-            for group, rows in enumerate(_sizes(file)):
+            metadata = pq.read_metadata(file.path)
+            for group in range(metadata.num_row_groups):
                 stretches.append((n, file, group))
-                n += rows
+                n += metadata.row_group(group).num_rows
         ids = [f"{row:0{len(str(n - 1))}d}" for row in range(n)]
         if id is not None:
             ids = []
             for file in files:
                 _schema(file, id, name)
-                held = _mapped(file) if file.mapped else read_table(Path(file.path), [id])
+                held = read_table(Path(file.path), [id])
                 ids += as_text(held[id], name, id).fill_null("").to_list()
     except (OSError, KeyError, ValueError, pa.ArrowException) as error:
         told = str(error).partition("\n")[0]
@@ -375,7 +371,7 @@ def pictures_on_disk(
 
 def _schema(file: TableFile, column: str, name: str) -> pa.DataType:
     """Return the type of a column; a column that is not there is refused."""
-    schema = _mapped(file).schema if file.mapped else pq.read_schema(file.path)
+    schema = pq.read_schema(file.path)
     if column not in schema.names:
         raise DataError(
             f"there is no such column; there are {', '.join(schema.names)}",
@@ -385,24 +381,9 @@ def _schema(file: TableFile, column: str, name: str) -> pa.DataType:
     return schema.field(column).type
 
 
-@cache
-def _mapped(file: TableFile) -> pa.Table:
-    # What save_to_disk writes is a stream; mapped, it costs no memory until a row is read.
-    return pa.ipc.open_stream(pa.memory_map(file.path)).read_all()
-
-
-def _sizes(file: TableFile) -> list[int]:
-    if file.mapped:
-        return [_mapped(file).num_rows]
-    metadata = pq.read_metadata(file.path)
-    return [metadata.row_group(n).num_rows for n in range(metadata.num_row_groups)]
-
-
 @lru_cache(maxsize=2)
 def _stretch(file: TableFile, group: int, column: str) -> Any:
     """Return a column of rows that are read together; the last two stay in memory."""
-    if file.mapped:
-        return _mapped(file)[column]
     table = pq.ParquetFile(file.path, page_checksum_verification=True)
     return table.read_row_group(group, columns=[column])[column]
 

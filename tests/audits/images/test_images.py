@@ -17,11 +17,8 @@ from equipoise.data import FORMATS, load_items
 from image_files import (
     COCO_CAPTIONS,
     COCO_INSTANCES,
-    PATA,
     VG_IMAGES,
     VG_OBJECTS,
-    VISOGENDER,
-    pata,
     write_csv,
     write_json,
 )
@@ -196,21 +193,6 @@ def test_visual_genome_finds_its_files_by_id_in_either_folder(tmp_path):
         _ = known(given, tmp_path).pictures
 
 
-def test_visogender_finds_files_by_id_and_pata_by_the_end_of_the_address(tmp_path):
-    write_csv(tmp_path / "v.tsv", VISOGENDER, "\t")
-    place_files(tmp_path / "viso", ["OP_1.jpeg", "OP_2.png"])
-    viso = known(section(format="visogender", files="v.tsv", root="viso"), tmp_path)
-    assert viso.pictures.ids.tolist() == ["OP_1", "OP_2"]
-    assert viso.pictures.read(1) == png(1)
-    lines = pata(tmp_path, PATA).name
-    place_files(tmp_path / "pata", ["1.jpg", "2.jpg"])
-    found = known(section(format="pata", files=lines, root="pata"), tmp_path)
-    assert [found.pictures.read(place) for place in range(3)] == [png(1), png(0), png(1)]
-    pata(tmp_path, [*PATA, "car_white_male_old|https://other.org/2.jpg"])
-    with pytest.raises(DataError, match=r"both end in '2.jpg'"):
-        known(section(format="pata", files=lines, root="pata"), tmp_path)
-
-
 def features(**columns):
     return {b"huggingface": json.dumps({"info": {"features": columns}}).encode()}
 
@@ -226,18 +208,13 @@ def rows_with_images(metadata=None):
     return table.replace_schema_metadata(metadata)
 
 
-def test_data_sets_of_hugging_face_in_parquet_and_as_saved(tmp_path):
+def test_data_sets_of_hugging_face_in_a_file_and_a_folder(tmp_path):
     names = features(label={"names": ["cat", "dog"], "_type": "ClassLabel"})
     table = rows_with_images(names)
-    (tmp_path / "saved").mkdir()
-    with (
-        pa.OSFile(str(tmp_path / "saved" / "data-0.arrow"), "wb") as sink,
-        pa.ipc.new_stream(sink, table.schema) as writer,
-    ):
-        writer.write_table(table)
-    write_json(tmp_path / "saved" / "state.json", {"_data_files": [{"filename": "data-0.arrow"}]})
+    (tmp_path / "parts").mkdir()
+    pa.parquet.write_table(table, tmp_path / "parts" / "train-0.parquet")
     pa.parquet.write_table(table, tmp_path / "set.parquet")
-    for files in ("saved", "set.parquet"):
+    for files in ("parts", "set.parquet"):
         found = known(section(format="huggingface", files=files), tmp_path, columns=("label",))
         assert frame(found)["image_id"].to_list()[:2] == ["00", "01"]
         assert frame(found)["label"].to_list()[:3] == ["cat", "dog", None]

@@ -1,9 +1,8 @@
-"""Data sets of Hugging Face on disk: Parquet files, or the folder that `save_to_disk` writes.
+"""Data sets of Hugging Face on disk: Parquet files.
 
-Source: huggingface.co/docs/datasets, "Load" and `Dataset.save_to_disk`, and the library's
-`arrow_dataset.py`: the folder has `state.json`, whose `_data_files` name Arrow streams, and
-`dataset_info.json`; the schema of Arrow and Parquet files has the features as JSON under the key
-"huggingface", where a ClassLabel has the `names` of its numbers.
+Source: huggingface.co/docs/datasets, "Load" and `Dataset.to_parquet`, and the library's
+`arrow_dataset.py`: the schema of the files has the features as JSON under the key "huggingface",
+where a ClassLabel has the `names` of its numbers.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from equipoise.data.formats.rows import row_files
 from equipoise.data.image_set import ID, Gathered, ImageSet, image_set
 from equipoise.data.problems import check_columns, check_ids
 
-_FORMATS = ".parquet or .arrow"
+_FORMATS = ".parquet"
 
 
 def _rows(_: Path, *, id: str | None = None, image: str = "image") -> RowPictures:  # noqa: A002 - as below
@@ -43,7 +42,7 @@ def read_huggingface(
     Parameters
     ----------
     path : path
-        A Parquet file, a folder of them, or the folder of one split that `save_to_disk` wrote.
+        A Parquet file, or a folder of them.
     id : str, optional
         Column of the ids; the numbers of the rows, from 0 and of equal length, unless given.
     image : str
@@ -99,24 +98,17 @@ def _filled(cells: pl.Series) -> list[str | None]:
 def _read(file: Path, wanted: Sequence[str]) -> tuple[pa.Schema, pa.Table, list[str]]:
     """Return the schema, the columns that hold plain values, and the names of the others."""
     try:
-        if file.suffix == ".arrow":
-            with pa.memory_map(str(file)) as source:
-                whole = pa.ipc.open_stream(source).read_all()
-            schema = whole.schema
-        else:
-            whole, schema = None, pq.read_schema(file)
+        schema = pq.read_schema(file)
         check_columns(schema.names, wanted, str(file))
         plain = [one.name for one in schema if is_text(one.type) or is_numbers(one.type)]
-        table = (
-            pq.read_table(file, columns=plain, partitioning=None, page_checksum_verification=True)
-            if whole is None
-            else whole.select(plain)
+        table = pq.read_table(
+            file, columns=plain, partitioning=None, page_checksum_verification=True
         )
         # Damaged pages can hold bytes that are no text; later steps rely on valid text.
         table.validate(full=True)
     except (pa.ArrowException, OSError, UnicodeDecodeError):
         raise DataError(
-            "the file is missing, truncated, damaged, or no Parquet or Arrow stream",
+            "the file is missing, truncated, damaged, or no Parquet",
             file=str(file),
             expected=_FORMATS,
             fix="download or save the data set again",

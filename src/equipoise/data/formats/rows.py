@@ -18,7 +18,6 @@ from pydantic import (
 )
 
 from equipoise.core import DataError
-from equipoise.core.files import read_regular
 from equipoise.data.files import RepeatedKeyError, hash_bytes, parse_json, read_whole, to_utf8
 from equipoise.data.image_set import Gathered, ImageSet, image_set
 from equipoise.data.problems import check_ids, show
@@ -168,41 +167,17 @@ def row_files(path: Path) -> list[Path]:
     Raises
     ------
     DataError
-        When there are none, or the folder holds several splits.
+        When there are none.
     """
-    splits, state = path / "dataset_dict.json", path / "state.json"
-    if path.is_file():
-        return [path]
-    if splits.exists():
-        problem = f"the folder holds the splits {', '.join(_listed(splits, 'splits'))}; name one"
-    elif state.exists():
-        return [path / str(one.get("filename")) for one in _listed(state, "_data_files", dict)]
-    elif files := sorted(path.rglob("*.parquet")):
-        return files
-    else:
-        problem = "there is no such file, or no Parquet file and no state.json in this folder"
-    raise DataError(
-        problem,
-        file=str(path),
-        expected="a Parquet file, a folder of them, or a split that save_to_disk wrote",
-        fix="name the file, or the folder as it was downloaded or saved",
-    )
-
-
-def _listed(file: Path, key: str, kind: type = str) -> list[Any]:
-    """Return a list that a JSON file of save_to_disk has."""
-    try:
-        found = parse_json(read_regular(file).decode("utf-8"))[key]
-        if isinstance(found, list) and all(isinstance(one, kind) for one in found):
-            return found
-    except (OSError, ValueError, KeyError, TypeError):
-        pass
-    raise DataError(
-        f"the file has no list {key!r}",
-        file=str(file),
-        expected="what save_to_disk writes",
-        fix="save the data set again with save_to_disk",
-    )
+    files = [path] if path.is_file() else sorted(path.rglob("*.parquet"))
+    if not files:
+        raise DataError(
+            "there is no such file, or no Parquet file in this folder",
+            file=str(path),
+            expected="a Parquet file, or a folder of them",
+            fix="name the file, or the folder as it was downloaded",
+        )
+    return files
 
 
 def read_plain(
