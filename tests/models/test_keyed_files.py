@@ -89,14 +89,7 @@ def templated(checkpoint, folder):
 def onnx(_, folder):
     import onnx as library
 
-    library.save(
-        graph_of_means(("scores", ["n", 3]), sides=(3, 5)),
-        folder / "model.onnx",
-        save_as_external_data=True,
-        all_tensors_to_one_file=False,
-        size_threshold=0,
-        convert_attribute=True,
-    )
+    library.save(graph_of_means(("scores", ["n", 3]), sides=(3, 5)), folder / "model.onnx")
     (folder / "model.labels.txt").write_text("doctor\nnurse\ncook\n")
     return f"onnx:{folder / 'model.onnx'}"
 
@@ -221,8 +214,8 @@ def test_a_changed_file_changes_the_key_or_is_refused(adapter, checkpoint, folde
     assert not stale
 
 
-@pytest.mark.parametrize("at", ["../weights", "/tmp/weights", "a/../../weights", "", "nowhere"])
-def test_weights_outside_the_folder_of_a_graph_are_refused(at, folder):
+@pytest.mark.parametrize("at", ["../weights", "weights"])
+def test_a_graph_whose_weights_lie_in_another_file_is_refused(at, folder, monkeypatch):
     import onnx as library
 
     model = graph_of_means(("scores", ["n", 3]))
@@ -230,10 +223,11 @@ def test_weights_outside_the_folder_of_a_graph_are_refused(at, folder):
     library.external_data_helper.set_external_data(tensor, at)
     tensor.ClearField("raw_data")
     (folder / "inner").mkdir()
-    (folder / "weights").write_bytes(bytes(24))
     path = folder / "inner" / "model.onnx"
+    (path.parent / at).write_bytes(bytes(24))
     path.write_bytes(model.SerializeToString())
-    with pytest.raises(ModelError, match="outside its folder|there is no such file"):
+    monkeypatch.chdir(path.parent)
+    with pytest.raises(ModelError, match="is not a model that onnxruntime can load"):
         load_onnx_classifier(path, ["a", "b", "c"])
 
 
@@ -251,9 +245,13 @@ def test_a_checkpoint_that_names_other_weights_is_refused(how, checkpoint, folde
 
 
 def test_a_remembered_graph_is_not_met_with_other_weights(folder):
+    import onnx as library
+
     name, store = onnx(lambda _: folder, folder), folder / "store"
     before = open_model(name, RunOptions(), store).info.key
     assert open_model(name, RunOptions(), store).info.key == before
-    (beside,) = folder.glob("*weights*")
-    changed(beside)
+    graph = library.load(folder / "model.onnx")
+    weights = graph.graph.initializer[0]
+    weights.raw_data = library.numpy_helper.to_array(weights).astype("<f4").tobytes()[::-1]
+    library.save(graph, folder / "model.onnx")
     assert open_model(name, RunOptions(), store).info.key != before
