@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from equipoise.core.errors import InputError
-from equipoise.evidence.zero_shot import activation_of, concept_scores, zero_shot
+from equipoise.evidence.zero_shot import concept_scores, zero_shot
 
 module = import_module("equipoise.evidence.zero_shot")
 
@@ -23,17 +23,10 @@ def plain_logits(scale, bias):
     return scale * images @ classes.T + bias
 
 
-SHARES = {
-    "softmax": lambda logits: np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True),
-    "sigmoid": lambda logits: 1 / (1 + np.exp(-logits)),
-    "none": lambda _: plain_logits(1.0, 0.0),
-}
-
-
-@pytest.mark.parametrize("activation", SHARES)
-def test_classes_are_ranked_by_their_scores(activation):
-    expected = SHARES[activation](plain_logits(14.0, -5.0))
-    found = zero_shot(IMAGES, CLASSES, scale=14.0, bias=-5.0, activation=activation, k=7)
+def test_classes_are_ranked_by_their_scores():
+    logits = plain_logits(14.0, 0.0)
+    expected = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    found = zero_shot(IMAGES, CLASSES, scale=14.0, k=7)
     order = np.argsort(-expected, axis=1)
     np.testing.assert_array_equal(found.top, order)
     np.testing.assert_allclose(found.scores, np.take_along_axis(expected, order, 1), atol=1e-11)
@@ -86,17 +79,10 @@ def test_concepts_are_scored_one_by_one(of):
     np.testing.assert_allclose(alone[:, 0], every[:, 2], atol=1e-10)
 
 
-def test_a_model_with_a_bias_takes_the_sigmoid():
-    assert activation_of({"scale": 100.0, "bias": -10.0}) == "sigmoid"
-    assert activation_of({"scale": 100.0, "bias": 0.0}) == "softmax"
-    assert activation_of({"scale": 100.0, "bias": None}) == "softmax"
-
-
 @pytest.mark.parametrize(
     ("images", "options", "message"),
     [
         (IMAGES, {"k": 0}, "k is 0; expected at least 1"),
-        (IMAGES, {"activation": "relu"}, "activation='relu'"),
         (IMAGES[:, :5], {}, r"shape \(50, 5\) and the classes \(7, 8\); expected vectors of one"),
         (np.zeros((2, 8)), {}, "the vector of image 0 is zero"),
         (np.full((2, 8), np.inf), {}, "the vector of image 0 is not finite"),

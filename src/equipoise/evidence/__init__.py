@@ -23,7 +23,6 @@ from equipoise.evidence.working import RunOptions
 from equipoise.evidence.zero_shot import (
     Prompts,
     ZeroShot,
-    activation_of,
     class_vectors,
     concept_scores,
     prompts,
@@ -40,7 +39,6 @@ __all__ = [
     "RunOptions",
     "Texts",
     "ZeroShot",
-    "activation_of",
     "check_place",
     "class_vectors",
     "concept_scores",

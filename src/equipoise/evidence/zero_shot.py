@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -137,7 +137,6 @@ def units(vectors: npt.ArrayLike, *, what: str, first: int = 0) -> Floats:
     return unit
 
 
-Activation = Literal["softmax", "sigmoid", "none"]
 Score = Literal["cosine", "logit", "sigmoid"]
 
 # Rows at a time: memory is bounded, and the same rows meet in one product whatever the machine.
@@ -156,28 +155,11 @@ class ZeroShot:
     top : ndarray of int64, shape (n, k)
         Places of the classes of rank 1 to k; of equal ones the first class is ranked first.
     scores : ndarray of float64, shape (n, k)
-        Probability of each of these, or cosine where there is no activation.
+        Probability of each of these, over all classes.
     """
 
     top: Integers
     scores: Floats
-
-
-def activation_of(info: Mapping[str, Any]) -> Activation:
-    """Return what a model makes of its logits.
-
-    Parameters
-    ----------
-    info : mapping
-        Facts of a `ModelInfo`; a model that was trained with a bias (SigLIP) judges each pair
-        for itself.
-
-    Returns
-    -------
-    str
-        "sigmoid" or "softmax".
-    """
-    return "sigmoid" if info.get("bias") else "softmax"
 
 
 def zero_shot(
@@ -185,8 +167,6 @@ def zero_shot(
     classes: npt.ArrayLike,
     *,
     scale: float,
-    bias: float = 0.0,
-    activation: Activation = "softmax",
     k: int = 1,
 ) -> ZeroShot:
     """Rank the classes of each image by the cosine of their vectors.
@@ -196,10 +176,8 @@ def zero_shot(
     images : array_like of float, shape (n, d)
     classes : array_like of float, shape (m, d)
         One vector for each class, see `class_vectors`.
-    scale, bias : float
-        The model's own: `scale * cosine + bias` is its logit.
-    activation : str
-        "softmax" over the classes, "sigmoid" of each class, or "none" for cosines.
+    scale : float
+        The model's own: `scale * cosine` is its logit, apart from what is the same for all classes.
     k : int
         Ranks to keep; all classes where there are fewer.
 
@@ -215,17 +193,16 @@ def zero_shot(
 
     References
     ----------
-    Radford et al. 2021; Zhai et al. 2023, "Sigmoid Loss for Language Image Pre-Training".
+    Radford et al. 2021.
     """
     if k < 1:
         raise InputError(f"k is {k}; expected at least 1")
-    if activation not in get_args(Activation):
-        raise InputError(f"activation={activation!r}: expected one of {get_args(Activation)}")
     tops, scores = [], []
     for some in _cosines(images, classes):
         tops.append(best(some, k))
-        values = _activated(some, scale, bias, activation)
-        scores.append(np.take_along_axis(values, tops[-1], 1))
+        powers = np.exp(scale * (some - some.max(axis=1, keepdims=True)))
+        shares = powers / powers.sum(axis=1, keepdims=True)
+        scores.append(np.take_along_axis(shares, tops[-1], 1))
     return ZeroShot(np.concatenate(tops), np.concatenate(scores))
 
 
@@ -289,31 +266,8 @@ def best(scores: npt.ArrayLike, k: int) -> Integers:
     k : int
         All columns where there are fewer.
     """
-    found: Integers
-    given = np.asarray(scores)
-    if k >= given.shape[1]:
-        found = np.argsort(-given, axis=1, kind="stable")
-        return found
-    some = np.sort(np.argpartition(-given, k, axis=1)[:, : k + 1], axis=1)
-    values = np.take_along_axis(given, some, 1)
-    order = np.argsort(-values, axis=1, kind="stable")
-    found = np.take_along_axis(some, order[:, :k], 1)
-    ranked = np.take_along_axis(values, order, 1)
-    # Where rank k + 1 equals rank k, others may be as high that were left out.
-    left_out = ranked[:, k - 1] == ranked[:, k]
-    found[left_out] = np.argsort(-given[left_out], axis=1, kind="stable")[:, :k]
-    return found
-
-
-def _activated(cosines: Floats, scale: float, bias: float, activation: Activation) -> Floats:
-    if activation == "none":
-        return cosines
-    logits = scale * cosines + bias
-    if activation == "sigmoid":
-        return _sigmoid(logits)
-    powers = np.exp(logits - logits.max(axis=1, keepdims=True))
-    shares: Floats = powers / powers.sum(axis=1, keepdims=True)
-    return shares
+    order: Integers = np.argsort(-np.asarray(scores), axis=1, kind="stable")
+    return order[:, :k]
 
 
 def _sigmoid(logits: Floats) -> Floats:
