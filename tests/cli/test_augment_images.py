@@ -20,11 +20,11 @@ def project(tmp_path):
 
 def read(project):
     config = load_as(project / "config.yaml", AugmentConfig)
-    return read_set("biased", config.images.biased, config, project)
+    return read_set("biased", config.images.biased, config, project, {})
 
 
 def test_pixels_and_boxes_are_scaled_alike(project):
-    found = read(project).faces
+    found = read(project)
     drawn = draw_faces(32, long_hair=SHARES["biased"], seed=0)
     np.testing.assert_array_equal(found.regions.boxes, drawn.boxes)
     with Image.open(project / "photos" / "biased-03.png") as picture:
@@ -32,7 +32,7 @@ def test_pixels_and_boxes_are_scaled_alike(project):
     np.testing.assert_array_equal(found.images[3], own)
     # Rows in another order are the same set.
     write_rows(project / "biased.csv", rows_of(project / "biased.csv")[::-1])
-    again = read(project).faces
+    again = read(project)
     np.testing.assert_array_equal(again.images, found.images)
     np.testing.assert_array_equal(again.labels, found.labels)
 
@@ -46,22 +46,9 @@ def test_faces_are_sought_by_a_detector(project, monkeypatch):
     monkeypatch.setattr("equipoise.cli.augmentation.CascadeDetector", lambda: detector)
     (project / "config.yaml").write_text(CONFIG.replace(FACES, "faces: {detector: cascade}"))
     Image.new("RGB", (20, 20)).save(project / "photos" / "biased-01.png")
-    regions = read(project).faces.regions
+    regions = read(project).regions
     assert regions.boxes[0].tolist() == [4, 4, 20, 36]
     assert regions.found.tolist() == [True, False, *[True] * 30]
-
-
-def test_few_failures_are_counted(project):
-    lost = project / "photos" / "biased-05.png"
-    lost.write_bytes(b"no picture")
-    rows = rows_of(project / "biased.csv")
-    rows[3][3] = ""
-    write_rows(project / "biased.csv", rows)
-    found = read(project)
-    without, unusable = found.notes
-    assert without == "biased: 1 rows have no label, group or path, and are not used."
-    assert f"1 of 31 images cannot be used (long hair 1), such as row 6, {lost}" in unusable
-    assert found.counts["cannot be used, by group"] == {"long hair": 1}
 
 
 def fails_before_training(project, command):
@@ -72,21 +59,25 @@ def fails_before_training(project, command):
     return err.splitlines()[-1]
 
 
-def test_many_failures_end_it_before_training(project, command):
-    (project / "photos" / "test-09.png").write_bytes(b"")
+def test_an_image_that_cannot_be_read_ends_it_before_training(project, command):
     (project / "photos" / "test-02.png").unlink()
     error = fails_before_training(project, command)
-    assert error.startswith(f"error: {project / 'test.csv'}: 2 of 32 images cannot be used")
-    assert f"row 3, {project / 'photos' / 'test-02.png'}" in error
+    assert error.startswith(f"error: {project / 'test.csv'}, column 'file', row 3: the image ")
+
+
+def test_a_missing_label_ends_it_before_training(project, command):
+    rows = rows_of(project / "biased.csv")
+    rows[4][3] = ""
+    write_rows(project / "biased.csv", rows)
+    error = fails_before_training(project, command)
+    assert error.startswith(f"error: {project / 'biased.csv'}, column 'hair', row 5: a cell is")
 
 
 def test_the_row_of_a_box_is_that_of_the_table(project):
-    (project / "photos" / "biased-02.png").unlink()
     rows = rows_of(project / "biased.csv")
     rows[20][4:] = ["1", "1", "1", "1"]
-    rows[4][3] = ""
-    write_rows(project / "biased.csv", rows)
-    with pytest.raises(DataError, match=r"biased.csv: row 21: the box .* "):
+    write_rows(project / "biased.csv", rows[::-1])
+    with pytest.raises(DataError, match=r"biased.csv: row 12: the box .* "):
         read(project)
 
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from time import perf_counter
 from typing import Annotated, Any, Literal
@@ -13,14 +10,11 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
-from equipoise.audits.config_fields import FilePath, Name, Section, Share, Table, located, only_one
+from equipoise.audits.config_fields import FilePath, Name, Section, Table, only_one
 from equipoise.audits.findings import manifest_of
 from equipoise.audits.kinds import PERCEIVED, Progress
-from equipoise.core.arrays import Bytes, Integers, Positions
 from equipoise.core.errors import DataError, InputError
 from equipoise.core.result import AuditResult
-from equipoise.data import Items, ItemSource, load_items
-from equipoise.evidence import ImageError, Pictures, decode, pictures_of_table
 from equipoise.mitigate.augmentation.experiment import augmentation_experiment
 from equipoise.mitigate.augmentation.faces import (
     SIDES,
@@ -32,6 +26,8 @@ from equipoise.mitigate.augmentation.faces import (
 )
 from equipoise.mitigate.augmentation.findings import findings_of, tables_of
 from equipoise.mitigate.augmentation.training import Schedule, check_networks, digest_of
+from equipoise.mitigate.config import ImagesConfig as TableConfig
+from equipoise.mitigate.loading import read_images
 from equipoise.mitigate.recipe import Names
 from equipoise.planted.faces import draw_faces
 from equipoise.stats.resampling import Bootstrap
@@ -126,8 +122,6 @@ class AugmentConfig(TrainingConfig):
     faces : FacesConfig
     size : int
         Side to which the images are scaled, in pixels.
-    max_failures : float
-        Share of a set's images that may be missing or damaged; more stop the run.
     store : path
         Where the state of each training is kept.
     """
@@ -139,143 +133,87 @@ class AugmentConfig(TrainingConfig):
     group: Name
     faces: FacesConfig
     size: Annotated[int, Field(ge=16, le=512)] = 64
-    max_failures: Share = 0.05
     store: FilePath = Path("evidence")
 
 
 _AT_ONCE = 64
 
 
-@dataclass(frozen=True, eq=False)
-class Read:
-    """One set of images, and counts of every row of its table.
-
-    Attributes
-    ----------
-    faces : Faces
-        In the order of the ids.
-    inputs : mapping
-    counts : mapping
-        Rows, and those left out by reason; failures by group.
-    notes : tuple of str
-    """
-
-    faces: Faces
-    inputs: Mapping[str, Mapping[str, Any]]
-    counts: Mapping[str, Any]
-    notes: tuple[str, ...]
-
-
 def read_set(
-    name: str, given: SetConfig, config: AugmentConfig, base: Path, progress: Progress | None = None
-) -> Read:
+    name: str,
+    given: SetConfig,
+    config: AugmentConfig,
+    base: Path,
+    inputs: dict[str, Mapping[str, Any]],
+    progress: Progress | None = None,
+) -> Faces:
     """Read one of the three sets.
+
+    Parameters
+    ----------
+    name : str
+    given : SetConfig
+        The set itself.
+    config : AugmentConfig
+        What is the same for all three.
+    base : Path
+        The folder that paths start from.
+    inputs : dict
+        Gains the table and its digest.
+    progress : callable, optional
+
+    Returns
+    -------
+    Faces
+        Scaled images, in the order of their ids.
 
     Raises
     ------
     DataError
-        When its table cannot be used, more images fail than `max_failures` allows, or a box is
-        not valid.
-    MissingExtraError
-        When OpenCV is not installed.
+        When a table, an image or a box cannot be used.
+    ModelError
+        When the detector is not there.
     """
-    detector = None if config.faces.detector is None else CascadeDetector()
-    if detector is not None:
-        detector([])  # an unusable detector is an error before images are read
-    boxes = config.faces.columns or {}
-    columns = (config.path, config.label, config.group)
-    source = ItemSource(located(given.table, base), config.id, (*columns, *boxes.values()))
-    items = load_items(source, what=f"{name} images")
-    cells = np.stack([items.columns[column] for column in columns])
-    kept = np.flatnonzero((cells != None).all(axis=0))  # noqa: E711 - cell by cell
-    if not len(kept):
-        raise DataError("no row has a label, a group and a path", file=items.name)
-    rows = kept[np.argsort(items.ids[kept].astype(str), kind="stable")]
-    pictures = pictures_of_table(
-        items.ids[rows].tolist(),
-        cells[0, rows].tolist(),
-        root=base / given.root,
-        name=items.name,
-        column=config.path,
-    )
-    labels, groups = cells[1:, rows].astype(str).astype(object)
-    sources = [f"row {row + 1}, {pictures.where(place)}" for place, row in enumerate(rows.tolist())]
-    images, shapes, found, failed = _decode(pictures, config.size, detector, name, progress)
-    _refuse_too_many(items, sources, failed, config)
-    used = np.array([place for place in range(len(rows)) if place not in failed], np.intp)
-    regions = _boxes(items, boxes, rows[used], shapes) if boxes else found
-    # Boxes are scaled as their images are; a face of less than two pixels is none then.
-    ends = regions.boxes * (config.size / np.tile(np.array(shapes)[:, ::-1], (1, 2)))
-    regions = Regions.of(ends, [(config.size, config.size)] * len(used))
-    kept_sources = [sources[place] for place in used]
-    faces = Faces(images, labels[used], groups[used], regions, kept_sources)
-    by_group = dict(sorted(Counter(str(groups[place]) for place in failed).items()))
-    without = len(items.ids) - len(rows)
-    counts = {
-        **items.counts, "without a label, group or path": without,
-        "cannot be used, by group": by_group,
-    }  # fmt: skip
-    notes = []
-    if without:
-        notes.append(f"{name}: {without} rows have no label, group or path, and are not used.")
-    if failed:
-        first, lost = next(iter(failed.items()))
-        numbers = ", ".join(f"{group} {n}" for group, n in by_group.items())
-        notes.append(
-            f"{name}: {len(failed)} of {len(rows)} images cannot be used ({numbers}), such as "
-            f"{sources[first]}: {lost}."
-        )
-    return Read(faces, items.inputs, counts, (*notes, *_faces_missing(name, faces)))
-
-
-def _decode(
-    pictures: Pictures,
-    size: int,
-    detector: CascadeDetector | None,
-    name: str,
-    progress: Progress | None,
-) -> tuple[Bytes, list[tuple[int, int]], Regions, dict[int, str]]:
-    """Return scaled images, their shapes before, their faces, and why each other can't be used."""
     from PIL import Image as Pillow
 
+    detector = None if config.faces.detector is None else CascadeDetector()
+    sides = config.faces.columns or {}
+    about = TableConfig(table=given.table, id=config.id, path=config.path, root=given.root)
+    pictures, (labels, groups, *ends) = read_images(
+        about, (config.label, config.group), base, f"{name} images", inputs,
+        optional=[sides[side] for side in SIDES if sides],
+    )  # fmt: skip
     scaled: list[Image] = []
     shapes: list[tuple[int, int]] = []
-    boxes: list[Integers] = []
-    failed: dict[int, str] = {}
+    boxes = np.zeros((len(pictures), 4), np.int64)
     for start in range(0, len(pictures), _AT_ONCE):
         if progress is not None:
             progress(f"reading {name} images", start, len(pictures))
-        images = []
-        for place in range(start, min(start + _AT_ONCE, len(pictures))):
-            try:
-                images.append(decode(pictures.read(place)))
-            except OSError as error:
-                failed[place] = error.strerror or str(error)
-            except ImageError as error:
-                failed[place] = error.reason
+        rows = range(start, min(start + _AT_ONCE, len(pictures)))
+        images = [pictures[place] for place in rows]
+        if detector is not None:
+            boxes[rows.start : rows.stop] = detector(images).boxes
         for image in images:
-            picture = Pillow.fromarray(image).resize((size, size), Pillow.Resampling.BILINEAR)
+            picture = Pillow.fromarray(image).resize((config.size,) * 2, Pillow.Resampling.BILINEAR)
             scaled.append(np.asarray(picture))
             shapes.append((image.shape[0], image.shape[1]))
-        empty = np.zeros((len(images), 4), np.int64)
-        boxes.append(empty if detector is None else detector(images).boxes)
-    found = np.concatenate(boxes)
-    return np.array(scaled), shapes, Regions(found, np.asarray(found.any(axis=1))), failed
-
-
-def _refuse_too_many(
-    items: Items, sources: Sequence[str], failed: Mapping[int, str], config: AugmentConfig
-) -> None:
-    n = len(sources)
-    allowed = math.floor(config.max_failures * n + 1e-9)
-    if len(failed) > allowed or len(failed) == n:
-        first, why = next(iter(failed.items()))
-        raise DataError(
-            f"{len(failed)} of {n} images cannot be used, and max_failures allows {allowed}; the "
-            f"first is {sources[first]}: {why}",
-            file=items.name,
-            fix="check that paths start from 'root', repair them, or raise max_failures",
-        )
+    if sides:
+        try:
+            columns = {s: own.astype(np.float64) for s, own in zip(SIDES, ends, strict=True)}
+            boxes = regions_of_columns(columns, shapes, rows=pictures.rows.tolist()).boxes
+        except (InputError, ValueError) as error:
+            raise DataError(
+                str(error),
+                file=pictures.pictures.name,
+                expected="ends of the box of a face in pixels",
+            ) from None
+    smaller = boxes * (config.size / np.tile(np.array(shapes)[:, ::-1], (1, 2)))
+    regions = Regions.of(smaller, [(config.size, config.size)] * len(shapes))
+    sources = [
+        f"row {row}, {pictures.pictures.where(place)}"
+        for place, row in enumerate(pictures.rows.tolist())
+    ]
+    return Faces(np.array(scaled), labels, groups, regions, sources)
 
 
 def _faces_missing(name: str, faces: Faces) -> Iterator[str]:
@@ -283,21 +221,6 @@ def _faces_missing(name: str, faces: Faces) -> Iterator[str]:
         missing = faces.regions.missing(faces.groups).items()
         groups = ", ".join(f"{group} {count} of {n}" for group, (count, n) in missing)
         yield f"{name}: images without a face stay as they are ({groups})."
-
-
-def _boxes(
-    items: Items,
-    columns: Mapping[str, str],
-    rows: Positions,
-    sizes: Sequence[tuple[int, int]],
-) -> Regions:
-    try:
-        ends = {side: items.columns[columns[side]][rows].astype(np.float64) for side in SIDES}
-        return regions_of_columns(ends, sizes, rows=(rows + 1).tolist())
-    except (InputError, ValueError) as error:
-        raise DataError(
-            str(error), file=items.name, expected="ends of the box of a face in pixels"
-        ) from None
 
 
 _SAME_NUMBER = 0.05
@@ -322,11 +245,13 @@ def run_configured(config: AugmentConfig, base: Path, progress: Progress | None)
     """
     began = perf_counter()
     check_networks(config.networks, config.size)
-    sets = {name: read_set(name, given, config, base, progress) for name, given in config.images}
-    faces = {name: read.faces for name, read in sets.items()}
-    notes = (*(note for read in sets.values() for note in read.notes), *_sizes(faces))
-    inputs = {key: about for read in sets.values() for key, about in read.inputs.items()}
-    counts = {name: read.counts for name, read in sets.items()}
+    inputs: dict[str, Mapping[str, Any]] = {}
+    faces = {
+        name: read_set(name, given, config, base, inputs, progress) for name, given in config.images
+    }
+    missing = (note for name, own in faces.items() for note in _faces_missing(name, own))
+    notes = (*missing, *_sizes(faces))
+    counts = {name: len(own) for name, own in faces.items()}
     folder = base / config.store / "augmentation"
     record = {"inputs": inputs, "counts": counts}
     return _experiment(faces, config, folder, notes, record, began, progress)

@@ -73,7 +73,7 @@ def load(config: Config, *, base: Path = Path()) -> Loaded:
     inputs: dict[str, Mapping[str, Any]] = {}
     about = config.images
     columns = (about.subject, about.set, about.caption)
-    pictures, values = _read_images(about, (*columns, *about.attributes), base, "images", inputs)
+    pictures, values = read_images(about, (*columns, *about.attributes), base, "images", inputs)
     name = pictures.pictures.name
     try:
         attributes = dict(zip(about.attributes, values[3:], strict=True))
@@ -91,7 +91,7 @@ def load(config: Config, *, base: Path = Path()) -> Loaded:
     texts = _texts(config, images, base, inputs)
     zero_shot = []
     for name, labels in config.zero_shot.items():
-        pictures, (label,) = _read_images(labels, (labels.label,), base, name, inputs)
+        pictures, (label,) = read_images(labels, (labels.label,), base, name, inputs)
         made = prompts(sorted({*label.tolist()}), labels.templates)
         by_class: dict[str, list[str]] = {}
         for text, place in zip(made.texts, made.owner, strict=True):
@@ -99,7 +99,7 @@ def load(config: Config, *, base: Path = Path()) -> Loaded:
         zero_shot.append(ZeroShotSet(name, pictures, label, by_class))
     retrieval = []
     for name, captions in config.retrieval.items():
-        pictures, (caption,) = _read_images(captions, (captions.caption,), base, name, inputs)
+        pictures, (caption,) = read_images(captions, (captions.caption,), base, name, inputs)
         retrieval.append(RetrievalSet(name, pictures, caption, np.arange(len(caption))))
     split = _split(config, images)
     counts = {
@@ -221,17 +221,25 @@ def check_images(test: Test, progress: Progress | None = None) -> None:
             table[place]
 
 
-def _read_images(
+def read_images(
     config: ImagesConfig,
     columns: Sequence[str],
     base: Path,
     what: str,
     inputs: dict[str, Mapping[str, Any]],
+    *,
+    optional: Sequence[str] = (),
 ) -> tuple[TableImages, list[Objects]]:
-    """Read a table of images, sorted by id: images, and columns without a missing cell."""
+    """Read a table of images, sorted by id: images, and columns; only optional ones have gaps.
+
+    Raises
+    ------
+    DataError
+        When the table cannot be read, or a cell is missing.
+    """
     table = located(config.table, base)
     wanted = tuple(dict.fromkeys((config.path, *columns)))
-    items = load_items(ItemSource(table, config.id, wanted), what=what)
+    items = load_items(ItemSource(table, config.id, (*wanted, *optional)), what=what)
     for name in wanted:
         # "nan" is how a table of numbers writes nothing.
         missing = [(cell or "").strip().lower() in ("", "nan") for cell in items.columns[name]]
@@ -249,4 +257,4 @@ def _read_images(
     )
     images = TableImages(pictures, order + 1, config.path)
     inputs.update(items.inputs)
-    return images, [items.columns[name][order] for name in columns]
+    return images, [items.columns[name][order] for name in (*columns, *optional)]
