@@ -4,6 +4,7 @@ import io
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -58,7 +59,7 @@ def turned(orientation):
     return found
 
 
-def write_pictures(folder, n, *, size=8):
+def write_pictures(folder: Path, n: int, *, size: int = 8) -> None:
     """Write n small PNG files of noise."""
     folder.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(0)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -17,17 +19,10 @@ from equipoise.audits.config import load_config
 from equipoise.data import (
     ArraySource,
     ItemSource,
+    find_format,
     load_items,
     load_vectors,
-    read_celeba,
-    read_coco_captions,
-    read_coco_instances,
-    read_dollar_street,
-    read_fairface,
-    read_huggingface,
-    read_social_counterfactuals,
     read_table,
-    read_visual_genome,
 )
 from equipoise.evidence import decode
 from tests import image_files as samples
@@ -113,53 +108,25 @@ def _texts() -> Iterator[Format]:
 
 
 def _data_sets() -> Iterator[Format]:
-    def table(
-        name: str, file: str, rows: list[list[str]], read: Callable[[Path], object]
-    ) -> Format:
-        cut = "\t" if file.endswith(".tsv") else ","
-        return Format(
-            name, lambda f: samples.write_csv(f / file, rows, cut), lambda f: read(f / file)
-        )
+    with TemporaryDirectory() as scratch:
+        for one in samples.SAMPLES:
+            written = one.write(Path(scratch), None)
+            yield Format(
+                f"{one.format}, {one.name}",
+                partial(_write, one),
+                partial(_load, one, written, Path(scratch)),
+            )
 
-    def text(name: str, value: Any, read: Callable[[Path], object]) -> Format:
-        return Format(
-            name, lambda f: samples.write_json(f / "a.json", value), lambda f: read(f / "a.json")
-        )
 
-    def genome(folder: Path) -> None:
-        samples.write_json(folder / "objects.json", samples.VG_OBJECTS)
-        samples.write_json(folder / "image_data.json", samples.VG_IMAGES)
+def _write(one: samples.Sample, folder: Path) -> object:
+    return one.write(folder, None)
 
-    yield text("COCO captions", samples.COCO_CAPTIONS, read_coco_captions)
-    yield text("COCO instances", samples.COCO_INSTANCES, read_coco_instances)
-    yield Format(
-        "Visual Genome",
-        genome,
-        lambda f: read_visual_genome(f / "objects.json", f / "image_data.json"),
-    )
-    yield table("FairFace", "f.csv", samples.FAIRFACE, read_fairface)
-    yield table("Dollar Street", "d.csv", samples.DOLLAR_STREET, read_dollar_street)
-    yield table("SocialCounterfactuals", "m.csv", samples.SOCIAL, read_social_counterfactuals)
-    yield Format(
-        "SocialCounterfactuals, Parquet",
-        lambda f: samples.social_parquet(f, None),
-        read_social_counterfactuals,
-    )
-    yield Format(
-        "CelebA",
-        lambda f: samples.celeba(f, samples.CELEBA),
-        lambda f: read_celeba(f / "list_attr_celeba.txt"),
-    )
-    yield Format(
-        "CelebA, Kaggle",
-        lambda f: samples.celeba_csv(f, samples.CELEBA),
-        lambda f: read_celeba(f / "list_attr_celeba.csv"),
-    )
-    yield Format(
-        "Hugging Face, Parquet",
-        lambda f: samples.hugging_face(f / "h.parquet"),
-        lambda f: read_huggingface(f / "h.parquet"),
-    )
+
+def _load(one: samples.Sample, written: Any, scratch: Path, folder: Path) -> object:
+    """Load a sample from a folder, by the names that its files have in another."""
+    files = written if isinstance(written, dict) else {"": written}
+    placed = {role: folder / path.relative_to(scratch) for role, path in files.items()}
+    return find_format(one.format).load(placed.get("", placed), **one.options)
 
 
 def _pictures() -> Iterator[Format]:

@@ -190,14 +190,6 @@ def _known_clip(files: Path, store: Path) -> int:
     return extract_embeddings(pictures_in_folder(files / "photos"), model, store).computed
 
 
-def _embeddings(prefix: str, path: str = "model") -> Callable[..., int]:
-    def run(files: Path, store: Path, **more: Any) -> int:
-        pictures, model = pictures_in_folder(files / "photos"), f"{prefix}:{files / path}"
-        return extract_embeddings(pictures, model, store, **{"options": CPU, **more}).computed
-
-    return run
-
-
 def _classes(prefix: str, path: str = "model") -> Callable[..., int]:
     def run(files: Path, store: Path, *, features: bool = False) -> int:
         pictures, model = pictures_in_folder(files / "photos"), f"{prefix}:{files / path}"
@@ -239,70 +231,11 @@ def _widths(files: Path, store: Path, *, question: str = "Who?", **more: Any) ->
         sys.path.remove(str(files))
 
 
-def _open_clip(files: Path) -> None:
-    import open_clip
-    import torch
-    from safetensors.torch import save_file
-
-    tower = {"layers": 1, "width": 32}
-    model = {
-        "embed_dim": 16,
-        "vision_cfg": {**tower, "image_size": 32, "patch_size": 16, "head_width": 16},
-        "text_cfg": {**tower, "context_length": 8, "vocab_size": 49408, "heads": 2},
-    }
-    prepare = {"mean": [0.5, 0.5, 0.5], "std": [0.5, 0.5, 0.5]}
-    _photos(files)
-    (files / "model").mkdir()
-    settings = json.dumps({"model_cfg": model, "preprocess_cfg": prepare})
-    (files / "model" / "open_clip_config.json").write_text(settings, encoding="utf-8")
-    torch.manual_seed(0)
-    tensors = {name: one.contiguous() for name, one in open_clip.CLIP(**model).state_dict().items()}
-    save_file(tensors, files / "model" / "open_clip_model.safetensors")
-
-
-def _timm(files: Path) -> None:
-    import timm
-    import torch
-
-    tiny = {"img_size": 32, "patch_size": 8, "embed_dim": 48, "depth": 1, "num_heads": 2}
-    torch.manual_seed(0)
-    model = timm.create_model("vit_tiny_patch16_224", num_classes=2, **tiny)
-    _photos(files)
-    timm.models.save_for_hf(
-        model,
-        str(files / "model"),
-        model_config={"label_names": ["dark", "bright"]},
-        model_args=tiny,
-        safe_serialization=True,
-    )
-
-
-def _wrapped(files: Path) -> None:
-    from equipoise.mitigate import PromptEnsemble, Training
-    from equipoise.models import load_model
-
-    _planted("clip-biased")(files)
-    base = load_model(f"hf:{files / 'model'}", device="cpu", dtype="float32")
-    PromptEnsemble().fit(base, Training(_subject_texts()), files / "wrapped")
-
-
 def _subject_texts() -> tuple[Any, ...]:
     from equipoise.cli.mitigation_world import subject_texts
     from equipoise.planted.scenes.render import SUBJECTS
 
     return tuple(map(subject_texts, SUBJECTS[:3]))
-
-
-def _edited(files: Path) -> None:
-    from equipoise.models import load_model
-    from equipoise.models.edits import LayerEdit, UnitEdit
-
-    _planted("clip-biased")(files)
-    model = load_model(f"hf:{files / 'model'}", device="cpu", dtype="float32")
-    layer = "vision_model.encoder.layers.0.mlp.fc1"
-    edit = LayerEdit(layer, -1, (0, 1), (0, 0), (0.5, 0.25), (1.0, 1.0))
-    name, digest = model.info.name, model.info.weights_sha256
-    UnitEdit(name, None, digest, "clamp", (edit,)).write(files / "units.json")
 
 
 def _swatches(files: Path, store: Path, **more: Any) -> int:
@@ -415,12 +348,6 @@ SUBJECTS = (
         ),
     ),
     Subject(
-        "ONNX classifier",
-        _planted("cnn-biased.onnx", "cnn-biased.labels.txt"),
-        _classes("onnx", "model/cnn-biased.onnx"),
-        (*KEPT, *bytes_of("model/cnn-biased.onnx", "model/cnn-biased.labels.txt")),
-    ),
-    Subject(
         "python: factory",
         _code,
         _widths,
@@ -430,30 +357,6 @@ SUBJECTS = (
             Case("revision", settings={"revision": "two"}),
             Case("question", settings={"question": "What?"}),
         ),
-    ),
-    Subject(
-        "open_clip",
-        _open_clip,
-        _embeddings("open_clip"),
-        (*KEPT, *bytes_of("model/open_clip_config.json", "model/open_clip_model.safetensors")),
-    ),
-    Subject(
-        "timm",
-        _timm,
-        _classes("timm"),
-        (*KEPT, *bytes_of("model/config.json", "model/model.safetensors")),
-    ),
-    Subject(
-        "Prompt ensemble",
-        _wrapped,
-        _embeddings("equipoise", "wrapped"),
-        (*KEPT, *bytes_of("wrapped/equipoise_model.json", *CLIP_FILES[:2])),
-    ),
-    Subject(
-        "Edited units",
-        _edited,
-        _embeddings("edited", "units.json"),
-        (*KEPT, *bytes_of("units.json", *CLIP_FILES[:2])),
     ),
     Subject(
         "Generated sets",
@@ -485,4 +388,4 @@ SUBJECTS = (
         ),
     ),
 )
-"""All subjects: more than 50 cases."""
+"""All subjects; tests/models/test_keyed_files.py changes a byte of any file of every adapter."""

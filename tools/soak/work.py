@@ -16,9 +16,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from PIL import Image
-
+from tests import picture_models as pictures
 from tools.soak.models import PAUSE
 
 FORKS = get_context("forkserver")
@@ -41,11 +39,7 @@ SWATCHES = "python:tools.soak.models:slow_swatches"
 
 def write_pictures(folder: Path, n: int, *, broken: tuple[int, ...] = ()) -> None:
     """Write n small PNG files of noise, some of which are no pictures."""
-    folder.mkdir(parents=True, exist_ok=True)
-    rng = np.random.default_rng(0)
-    for place in range(n):
-        pixels = rng.integers(0, 256, (8, 8 + place % 3, 3), dtype=np.uint8)
-        Image.fromarray(pixels).save(folder / f"{place:05d}.png")
+    pictures.write_pictures(folder, n)
     for place in broken:
         (folder / f"{place:05d}.png").write_bytes(b"no picture")
 
@@ -54,9 +48,12 @@ def extract(report: Report, store: Path, photos: Path, model: str, part: int) ->
     """Embed a folder of pictures; return how many were computed."""
     from equipoise.evidence import extract_embeddings, pictures_in_folder
 
-    pictures = pictures_in_folder(photos)
     result = extract_embeddings(
-        pictures, model, store, part=part, progress=lambda _, done, __: report(done)
+        pictures_in_folder(photos),
+        model,
+        store,
+        part=part,
+        progress=lambda _, done, __: report(done),
     )
     return result.computed
 
