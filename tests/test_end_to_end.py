@@ -29,7 +29,9 @@ class Refused(socket.socket):
 socket.socket = Refused
 socket.create_connection = Refused
 from equipoise.cli.app import run
-sys.exit(run(sys.argv[1:]))
+for command in " ".join(sys.argv[1:]).split(" , "):
+    if code := run(command.split()):
+        sys.exit(code)
 """
 
 
@@ -51,16 +53,12 @@ def tables(tmp_path, monkeypatch):
 
 
 def test_no_command_opens_a_socket(tables):
-    for arguments in (
-        ("plan", "audit.yaml"),
-        ("audit", "audit.yaml", "--out", "run"),
-        ("report", "run"),
-        ("compare", "run", "--out", "comparison"),
-        ("check", "run"),
-        ("metrics", "skewsize"),
-    ):
-        done = alone(GUARD, *arguments)
-        assert done.returncode == 0, f"{arguments}: {done.stderr}"
+    done = alone(
+        GUARD,
+        "plan audit.yaml , audit audit.yaml --out run , report run",
+        ", compare run --out comparison , check run , metrics skewsize",
+    )
+    assert done.returncode == 0, done.stderr
     assert (tables / "comparison" / "report.html").stat().st_size > 10_000
 
 

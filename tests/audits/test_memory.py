@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import polars as pl
 
-FEW, MANY = 100_000, 400_000
+FEW, MANY = 50_000, 200_000
 
 # What getrusage tells includes the process that this one was forked from, so Linux's own record
 # of the program goes first.
@@ -64,8 +64,8 @@ def peak(folder, rows):
     command = [sys.executable, "-c", CHILD, str(folder / "audit.yaml")]
     environment = {**os.environ, "EQUIPOISE_THREADS": "2", "OMP_NUM_THREADS": "1"}
     # What threads of the readers hold at the same moment varies by some megabytes: the least of
-    # three is what the audit needs.
-    runs = (subprocess.check_output(command, text=True, env=environment) for _ in range(3))
+    # two is what the audit needs.
+    runs = (subprocess.check_output(command, text=True, env=environment) for _ in range(2))
     return min(int(text.split()[-1]) for text in runs)
 
 

@@ -1,4 +1,4 @@
-"""What should change no conclusion: order, names, another model, files in parts, a small group."""
+"""What should change no conclusion: order, names, another model, a small group."""
 
 import math
 import re
@@ -152,18 +152,6 @@ def names(values, kind, folder):
     return walk(values, change)
 
 
-def parts(values, kind, folder):
-    """Write each table as a file of two parts."""
-    paths = (folder / f"{number}.parquet" for number in range(100))
-
-    def write(frame):
-        path = next(paths)
-        frame.write_parquet(path, row_group_size=len(frame) // 2 + 1)
-        return str(path)
-
-    return on_frames(values, write)
-
-
 def model(values, kind, folder):
     """Add a model with the outputs of another, each at another's id."""
 
@@ -247,7 +235,6 @@ RELATIONS = {
     rows: [*KINDS],
     order: [*KINDS],
     names: [*KINDS],
-    parts: [*KINDS],
     model: [kind for kind in KINDS if kind not in ("generation", "text_to_image")],
     small: [*SMALL],
 }

@@ -25,9 +25,7 @@ from equipoise.metrics import (
     retrieval_measures,
     skew_at_k,
 )
-from equipoise.metrics.rankings.exchange import LabelExchange
 from equipoise.metrics.rankings.statistics import max_skew_distribution
-from equipoise.metrics.vector_rows import ChosenRows
 from equipoise.stats.intervals import mean_t
 from equipoise.stats.resampling import Bootstrap, Permutation
 from goldens import Golden, cases
@@ -247,30 +245,6 @@ def test_bad_input(metric, change, argument):
         metric(**(change if metric is cosine_scores else SIX | change))
 
 
-@settings(max_examples=25)
-@given(st.integers(0, 10**6), st.booleans(), st.booleans(), st.sampled_from([None, FEW]))
-def test_each_is_what_its_function_returns(seed, ties, sets, resampling):
-    rng = np.random.default_rng(seed)
-    scores = np.stack([plain.world(seed + i, 60, 3, ties=ties)[0] for i in range(3)])
-    common = {
-        "groups": rng.integers(0, 3, 60),
-        "sets": np.arange(60) // 4 if sets else None,
-        "within": np.repeat([0, 1], [10, 50]),
-        "resampling": resampling,
-        "rng": seed % 5,
-    }
-    found = retrieval_measures(
-        scores, **common, k=6, prefixes=12, measures=[*ALL], first="0", second="2", group="1"
-    )
-    assert [*found] == [*ALL]
-    for name, one in found.items():
-        extra = {"bias_at_k": {"first": "0", "second": "2"}, "skew_at_k": {"group": "1"}}
-        k = 12 if name == "ndkl" else 6
-        alone = ALL[name](scores, **common, k=k, **extra.get(name, {}))
-        assert str(one) == str(alone)
-        assert str(one.by) == str(alone.by)
-
-
 def counterfactual(seed, subjects, sets, within, groups=12):
     """Subjects with counterfactual sets: one member per group, correlated within the set."""
     rng = np.random.default_rng(seed)
@@ -340,19 +314,6 @@ def test_permutations_agree_with_all_orders(metric):
     assert drawn.p_value == pytest.approx(extreme.mean(), abs=0.012)
     if np.isfinite(every).all():
         assert drawn.chance.mean == pytest.approx(np.mean(every), abs=0.01)
-
-
-def test_every_label_is_equally_likely_at_every_place():
-    codes = np.array([0, 0, 1, 2, 2, 2], dtype=np.int32)
-    for items in (np.array([4, 1]), np.arange(6)):
-        drawn = LabelExchange.of(codes, np.zeros(6, dtype=np.int64), items).draw(
-            np.random.default_rng(0), 60_000
-        )
-        for column in drawn.T:
-            shares = np.bincount(column, minlength=3) / 60_000
-            assert shares == pytest.approx([2 / 6, 1 / 6, 3 / 6], abs=0.01)
-        both = np.mean((drawn[:, 0] == 0) & (drawn[:, 1] == 0))
-        assert both == pytest.approx(2 / 6 * 1 / 5, abs=0.01)
 
 
 def test_sets_lower_the_chance_level_that_pool_order_overstates():
@@ -519,21 +480,6 @@ def test_the_same_bytes_on_any_number_of_threads(monkeypatch):
         spread = normalized_similarity_mad(scores, groups, resampling=FEW)
         found.append(str([(one, one.by) for one in (every, own, spread)]))
     assert found[0] == found[1] == found[2]
-
-
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
-def test_rows_of_a_mapped_table_rank_as_a_copy_of_them(dtype, tmp_path):
-    images, queries = vectors(3, 90)
-    np.save(tmp_path / "images.npy", images.astype(dtype))
-    table = np.load(tmp_path / "images.npy", mmap_mode="r")
-    for rows in (np.arange(5, 80), np.arange(89, -1, -2)):
-        chosen = ChosenRows(table, rows)
-        groups = {"g": np.arange(len(rows)) % 3}
-        one, other = (
-            max_skew(cosine_scores(given, queries), groups, k=7, resampling=FEW)
-            for given in (chosen, np.array(table[rows]))
-        )
-        assert one.value == other.value
 
 
 @pytest.mark.parametrize("own", [False, True])

@@ -386,31 +386,6 @@ def test_halls_draws_are_those_of_a_plain_bootstrap(decimals):
         assert ours.std() == pytest.approx(np.std(theirs), rel=0.15)
 
 
-@pytest.mark.parametrize("prevalence", ["hall", "weighted", "observed"])
-def test_all_metrics_in_one_pass_are_those_of_several(prevalence):
-    scores, labels, group = world(20, n=900, concepts=3)
-    scores = scores.round(1)
-    choices = Choices(prevalence=prevalence, min_positives=20, replicates=60)
-    together = concept_metrics(scores, labels, group, METRICS, choices, resampling=QUICK)
-    assert [*together] == [*METRICS]
-    for metric in METRICS:
-        alone = concept_results(
-            scores,
-            labels,
-            group,
-            Choices(metric, prevalence, min_positives=20, replicates=60),
-            resampling=QUICK,
-        )
-        found = together[metric]
-        assert found.choices == alone.choices
-        for field in ("observed", "boot", "thresholds"):
-            assert getattr(found, field).tobytes() == getattr(alone, field).tobytes()
-        assert found.null_text == alone.null_text
-        for one, other in zip(found.null, alone.null, strict=True):
-            assert (one is None) == (other is None) == (prevalence == "hall")
-            assert one is None or other is None or one.tobytes() == other.tobytes()
-
-
 class Columns:
     """Columns that are read one at a time, and remember how often."""
 

@@ -1,53 +1,12 @@
 """A training that is killed goes on, and ends in the same weights."""
 
-import signal
-
 import pytest
 
-from alone import alone
 from equipoise.core.errors import RunError
-from equipoise.mitigate import Contrastive, TextDistillation
+from equipoise.mitigate import TextDistillation
 from mitigate.scenes import base, same, training, weights
 
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-import torch
-from equipoise.mitigate import Contrastive, TextDistillation
-from mitigate.scenes import base, training
-
-torch.set_num_threads(1)
-
-def kill(step, done, total):
-    if step == "training" and done == 3:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-recipe = {recipe!r}
-recipe.fit(base(), training(), Path(sys.argv[1]), seed=5, progress=kill)
-"""
-RECIPES = (
-    TextDistillation(steps=6, learning_rate=3e-4, kept=16, look_every=1),
-    Contrastive(epochs=3, learning_rate=1e-4, penalty=0.5),
-)
 SHORT = TextDistillation(steps=4, learning_rate=3e-4, kept=8, look_every=1)
-
-
-@pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.name)
-def test_kill_and_resume_give_the_same_weights(recipe, tmp_path):
-    done = alone(KILLED.format(recipe=recipe), tmp_path / "killed")
-    assert done.returncode == -signal.SIGKILL, done.stderr
-    assert [path.name for path in tmp_path.iterdir()] == ["killed.training"]
-    seen = []
-    recipe.fit(
-        base(), training(), tmp_path / "killed", seed=5, progress=lambda *step: seen.append(step[1])
-    )
-    assert seen[0] == 3  # it went on, and did not begin anew
-    recipe.fit(base(), training(), tmp_path / "whole", seed=5)
-    assert same(weights(tmp_path / "killed"), weights(tmp_path / "whole"))
-    assert (tmp_path / "killed" / "mitigation.json").read_bytes() == (
-        tmp_path / "whole" / "mitigation.json"
-    ).read_bytes()
-    assert {path.name for path in tmp_path.iterdir()} == {"killed", "whole"}
 
 
 def stopped(out):

@@ -18,10 +18,11 @@ addEventListener("load", () => {
 </script>"""
 
 
-def reaches(page, widths, chromium, folder):
-    """Return how far a page reaches, in pixels, in a frame of each width, with its folds open."""
+def reaches(pages, widths, chromium, folder):
+    """Return how far each page reaches, in pixels, in frames of each width, with its folds open."""
     frames = (
         f'<iframe width="{width}" height="4000" srcdoc="{html.escape(page)}"></iframe>'
+        for page in pages
         for width in widths
     )
     path = folder / "frames.html"
@@ -34,4 +35,5 @@ def reaches(page, widths, chromium, folder):
         [chromium, *options, path.as_uri()], capture_output=True, text=True, check=True, timeout=180
     )
     (found,) = re.findall(r'<pre id="found">(.*?)</pre>', done.stdout)
-    return json.loads(found)
+    every = iter(json.loads(found))
+    return [[next(every) for _ in widths] for _ in pages]

@@ -21,6 +21,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("planted pipeline")]
 whole = pytest.mark.slow(whole=True)
 
 
+@whole
 def test_what_is_asked_for_is_shown():
     rates = told().rates
     assert rates["subject"] >= 0.9

@@ -137,17 +137,6 @@ def test_bootstrap_of_independent_rows_is_multinomial(row, monkeypatch):
     )
 
 
-@pytest.mark.parametrize("unit_size", [1, 3])
-def test_bootstrap_of_units_has_poisson_moments(unit_size):
-    sampler = items(TABLE, unit_size=unit_size)
-    found = whole(sampler.bootstrap(6000, 1))
-    unit_tables = np.zeros((len(sampler.keys), *TABLE.shape))
-    np.add.at(unit_tables, (sampler.unit, sampler.outcome, sampler.group), 1.0)
-    variance = (unit_tables**2).sum(axis=0)
-    assert (np.abs(found.mean(axis=0) - TABLE) <= 4 * np.sqrt(variance / 6000) + 1e-9).all()
-    assert found.var(axis=0) == pytest.approx(variance, rel=0.12)
-
-
 def test_split_weights_belong_to_the_stratum_of_the_largest():
     # Rows 0 and 1 are mostly of stratum 1, rows 2 and 3 of stratum 0, of equal weights the first.
     sampler = ItemSampler(

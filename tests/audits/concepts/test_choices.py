@@ -35,7 +35,7 @@ def planted():
                 "large": {"where": {"large": {"min": 1}}, "prevalence": "weighted"},
             },
             metrics=["average_precision", "auroc"],
-            resampling={"replicates": 200, "permutations": 1000, "seed": 3},
+            resampling={"replicates": 200, "permutations": 400, "seed": 3},
         )
     )
 
