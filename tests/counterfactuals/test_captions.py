@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 import pytest
 
 from equipoise.core import InputError
-from equipoise.counterfactuals import caption_sets, howard_2024, prompt_table
+from equipoise.counterfactuals import caption_sets, howard_2024
 from equipoise.counterfactuals.captions import agreeing
 from equipoise.data.lexicons import lexicon
 
@@ -77,35 +77,3 @@ def test_bad_input_is_refused(asked):
     given = {"subjects": ["chef"], "attributes": GENDER} | asked
     with pytest.raises(InputError):
         caption_sets(given.pop("subjects"), given.pop("attributes"), **given)
-
-
-def test_classes_and_backgrounds():
-    values = {"class": ["dog", "owl"], "background": ["on grass", ""]}
-    table = prompt_table("A photo of a {class} {background}", values)
-    assert table.column_names == ["prompt_id", "prompt", "class", "background"]
-    assert table["prompt"].to_pylist() == [
-        "A photo of a dog on grass", "A photo of a dog", "A photo of an owl on grass",
-        "A photo of an owl",
-    ]  # fmt: skip
-    assert table["prompt_id"].to_pylist() == [
-        "dog/on-grass", "dog/none", "owl/on-grass", "owl/none"
-    ]  # fmt: skip
-    values = {"gender": ["", "female"], "occupation": ["engineer", "umpire"]}
-    assert prompt_table("A {gender} {occupation}", values)["prompt"].to_pylist() == [
-        "An engineer", "An umpire", "A female engineer", "A female umpire"
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("template", "values"),
-    [
-        ("A {class}", {"class": "dog"}),
-        ("A {class}", {"class": ["dog", "Dog"]}),
-        ("A {prompt}", {"prompt": ["dog"]}),
-        ("{a} {a}", {"a": ["x"]}),
-        ("A {", {"a": ["x"]}),
-    ],
-)
-def test_templates_that_cannot_be_filled(template, values):
-    with pytest.raises(InputError):
-        prompt_table(template, values)

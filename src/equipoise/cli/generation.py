@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,8 +9,6 @@ from pydantic import Field, model_validator
 
 from equipoise.audits.config_fields import (
     ExtractionConfig,
-    Label,
-    Name,
     Section,
     Share,
     Table,
@@ -20,7 +17,6 @@ from equipoise.audits.config_fields import (
     only_one,
 )
 from equipoise.audits.generation.config import CaptionsConfig, GeneratorConfig
-from equipoise.counterfactuals import prompt_table
 
 if TYPE_CHECKING:
     from equipoise.counterfactuals.parts import Request
@@ -33,32 +29,14 @@ class PromptsConfig(Section):
 
     Attributes
     ----------
-    table : path, optional
+    table : path
         CSV, Parquet or JSON lines with `prompt_id` and `prompt`; other columns are kept.
-    template : str, optional
-        In place of a table: a text with names in braces, such as "A photo of a {class}
-        {background}".
-    values : mapping of str to list of str
-        What stands for each name, in every combination.
     images : int
         Of each prompt.
     """
 
-    table: Table | None = None
-    template: Name | None = None
-    values: Mapping[Name, Annotated[tuple[Label, ...], Field(strict=False)]] = Field(
-        default_factory=dict
-    )
+    table: Table
     images: Annotated[int, Field(ge=1, le=1_000_000)] = 1
-
-    @model_validator(mode="after")
-    def _one_source(self) -> PromptsConfig:
-        only_one(self, "table", "template")
-        if self.table is not None and self.values:
-            raise ValueError("'values' are of a 'template', and a table is given")
-        if self.template is not None:
-            prompt_table(self.template, self.values)
-        return self
 
     def read(self, base: Path) -> Any:
         """Return the prompts as a table of Arrow.
@@ -68,8 +46,6 @@ class PromptsConfig(Section):
         DataError
             When the table cannot be read.
         """
-        if self.template is not None:
-            return prompt_table(self.template, self.values)
         import pyarrow as pa
 
         from equipoise.data.tables import open_table, read_table

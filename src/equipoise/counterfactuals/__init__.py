@@ -7,7 +7,6 @@ from equipoise.counterfactuals.captions import (
     caption_sets,
     howard_2024,
     neutral_prompts,
-    prompt_table,
 )
 
 if TYPE_CHECKING:
@@ -33,7 +32,6 @@ __all__ = [
     "howard_2024",
     "neutral_prompts",
     "plan",
-    "prompt_table",
     "read_generated",
     "request_captions",
     "request_prompts",

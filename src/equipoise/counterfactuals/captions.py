@@ -62,11 +62,11 @@ def word_id(texts: Sequence[str]) -> str:
     return "/".join(re.sub(r"[^\w]+", "-", text.casefold()).strip("-") for text in texts)
 
 
-def _check_words(name: str, words: Sequence[str], *, empty: bool = False) -> None:
-    """Refuse a list that is empty or repeats a word; an empty text may be allowed once."""
+def _check_words(name: str, words: Sequence[str]) -> None:
+    """Refuse a list that is empty, or that has an empty text or a word twice."""
     ids = [] if isinstance(words, str) else [word_id([word]) for word in words]
     repeated = [word for place, word in enumerate(words) if ids and ids[place] in ids[:place]]
-    if not ids or repeated or not (empty or all(ids)):
+    if not ids or repeated or not all(ids):
         problem = f"has {repeated[0]!r} twice" if repeated else f"is {words!r}"
         raise InputError(f"{name} {problem}; expected a list of different words")
 
@@ -241,55 +241,3 @@ def neutral_prompts(subjects: Sequence[str], prefixes: Sequence[str]) -> pa.Tabl
     if len({row["prompt"] for row in rows}) < len(rows):
         raise InputError(f"subjects {subjects!r}, prefixes {prefixes!r} make a prompt twice")
     return _text_table(rows, ("prompt", "subject"))
-
-
-def prompt_table(template: str, values: Mapping[str, Sequence[str]]) -> pa.Table:
-    """Return a prompt for every combination of values, for `generate_prompts`.
-
-    "a" and "an" before a value follow the sound of the word.
-
-    Parameters
-    ----------
-    template : str
-        With the names of the values in braces, each once.
-    values : mapping of str to sequence of str
-        An empty text is a value, too: it adds no word.
-
-    Returns
-    -------
-    pyarrow.Table
-        `prompt_id`, `prompt`, and a column for every name. Ids depend on the values alone.
-
-    Raises
-    ------
-    InputError
-        When names of template and values differ, a list is empty, or two values have one id.
-
-    References
-    ----------
-    Albuquerque et al. 2024, SkewSize, section 4.3.
-    """
-    try:
-        pieces = [(text, name) for text, name, _, _ in Formatter().parse(template)]
-    except ValueError:
-        pieces = []
-    names = [name for _, name in pieces if name is not None]
-    if sorted(names) != sorted(values) or not names or {*values} & {"prompt", "prompt_id"}:
-        raise InputError(
-            f"the template {template!r} has {', '.join(names) or 'nothing'} in braces; expected "
-            f"{', '.join(values) or 'names of values'}, each once, and no prompt or prompt_id"
-        )
-    for name, words in values.items():
-        _check_words(name, words, empty=True)
-    # Articles before a value follow the next word, also where the value is empty.
-    marked, article = template.replace("{", "\0{"), re.compile(r"\b(an?)\s+\0[\s\0]*(\w\S*)", re.I)
-    rows = []
-    for combined in product(*values.values()):
-        chosen = dict(zip(values, combined, strict=True))
-        identity = word_id([text if word_id([text]) else "none" for text in combined])
-        text = article.sub(
-            lambda match: f"{agreeing(match[1], match[2])} {match[2]}", marked.format(**chosen)
-        )
-        prompt = " ".join(text.replace("\0", "").split())
-        rows.append({"prompt_id": identity, "prompt": prompt, **chosen})
-    return _text_table(rows, ["prompt_id", "prompt", *values])
