@@ -150,18 +150,17 @@ def test_the_summary_adds_up(candidates):
                 candidates, seen, texts, {"race-gender": {"race": 1.0, "gender": 1.0}}
             ),
         ),
-        best=2,
     )
     summary = found.summary().to_pylist()
-    assert [one["stage"] for one in summary] == ["complete", "similarity", "attributes", "best"]
-    assert [one["sets_rejected"] for one in summary] == [1, 2, 2, 2]
+    assert [one["stage"] for one in summary] == ["complete", "similarity", "attributes"]
+    assert [one["sets_rejected"] for one in summary] == [1, 2, 2]
     for unit in ("sets", "images"):
         for one in summary:
             assert one[f"{unit}_before"] - one[f"{unit}_rejected"] == one[f"{unit}_after"]
         for one, after in pairwise(summary):
             assert one[f"{unit}_after"] == after[f"{unit}_before"]
     assert summary[0]["images_before"] == candidates.images
-    assert summary[-1]["sets_after"] == found.kept.sum() == 5
+    assert summary[-1]["sets_after"] == found.kept.sum() == 7
 
 
 def test_kept_sets_are_written_once_with_their_pictures(candidates, tmp_path):

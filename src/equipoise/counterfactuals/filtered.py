@@ -1,6 +1,5 @@
 """Filters in their order: the candidates that are kept, evidence of each check, and a data set."""
 
-from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -10,7 +9,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from equipoise.core.arrays import Booleans, Floats
+from equipoise.core.arrays import Booleans
 from equipoise.core.files import write_table
 from equipoise.counterfactuals.candidates import Candidates
 from equipoise.counterfactuals.filters import Check, Stage, made_stage
@@ -19,7 +18,7 @@ from equipoise.evidence import new_run
 from equipoise.evidence.decoding import decode
 from equipoise.evidence.pictures import Pictures
 
-ALL, BEST = "all", "best"
+ALL = "all"
 TABLE, PICTURES = "images.parquet", "pictures"
 _PNG = b"\x89PNG\r\n\x1a\n"
 _TEXTS = {"reason": pl.String}
@@ -41,7 +40,6 @@ class Filtered:
 
     candidates: Candidates
     filters: tuple[Stage, ...]
-    best: int | None = None
 
     @cached_property
     def stages(self) -> tuple[Stage, ...]:
@@ -59,26 +57,7 @@ class Filtered:
     @cached_property
     def kept(self) -> Booleans:
         """Candidates that are kept, shape (candidates,)."""
-        passed = self.entering[-1]
-        if self.best is None:
-            return passed
-        order = np.argsort(-self.likeness, kind="stable")
-        sets = self.candidates.of_candidates("set").tolist()
-        taken: Counter[Any] = Counter()
-        kept = np.zeros_like(passed)
-        for place in order[passed[order]].tolist():
-            taken[sets[place]] += 1
-            kept[place] = taken[sets[place]] <= self.best
-        return kept
-
-    @cached_property
-    def likeness(self) -> Floats:
-        """Mean cosine of each candidate's images with their captions."""
-        candidates = self.candidates
-        checks = {check.name: check for stage in self.filters for check in stage.checks}
-        known = np.nan_to_num(checks["caption similarity"].value)
-        sums = np.bincount(candidates.candidate, known, minlength=len(candidates))
-        return sums / candidates.sizes
+        return self.entering[-1]
 
     def rows(self, stage: int, check: Check) -> Booleans:
         """Return whether each image reached a stage and was checked there."""
@@ -95,9 +74,7 @@ class Filtered:
             images in them. Requested: before the first stage. Kept: after the last.
         """
         candidates = self.candidates
-        masks, names = [*self.entering], [stage.name for stage in self.stages]
-        if self.best is not None:
-            masks, names = [*masks, self.kept], [*names, BEST]
+        masks, names = self.entering, [stage.name for stage in self.stages]
         combinations = candidates.of_candidates("attributes")
         every = [*candidates.combinations, *([ALL] if len(candidates.combinations) > 1 else [])]
         rows = []

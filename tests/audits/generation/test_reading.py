@@ -132,7 +132,6 @@ ALL = {"thresholds": {"gender": 1.0}}
 @pytest.mark.parametrize(
     ("filters", "key"),
     [
-        ({"best": 1}, "best: "),
         ({"similarity": {"images": {"file": "a.npy"}}}, "similarity: "),
         ({"attributes": CLIP}, "'thresholds'"),
         ({"attributes": ALL}, "attributes: "),

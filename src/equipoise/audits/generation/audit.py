@@ -142,11 +142,6 @@ def _result_notes(data: GenerationData) -> Iterator[str]:
     for combination in candidates.combinations:
         if not filtered.kept[candidates.of_candidates("attributes") == combination].any():
             yield f"No set of {combination} is kept."
-    if filtered.best is not None:
-        yield (
-            f"Of the sets that pass, at most {filtered.best} are kept of each set of captions. "
-            "That is about whole sets, so it has no test by group."
-        )
 
 
 def _written(config: Config, data: GenerationData) -> Iterator[str]:

@@ -365,19 +365,14 @@ class FiltersConfig(Section):
     similarity : SimilarityConfig, optional
     content : ContentConfig, optional
     attributes : AttributesConfig, optional
-    best : int, optional
-        Most candidates to keep of a set of captions: those most like their captions.
     """
 
     similarity: SimilarityConfig | None = None
     content: ContentConfig | None = None
     attributes: AttributesConfig | None = None
-    best: PositiveInt | None = None
 
     @model_validator(mode="after")
     def _something_to_compare_with(self) -> FiltersConfig:
-        if self.best is not None and self.similarity is None:
-            raise ValueError("best: needs the filter of similarity; add filters.similarity")
         shown, similarity = self.attributes, self.similarity
         if shown is None or shown.model is not None:
             return self

@@ -210,7 +210,7 @@ def load(config: Config, models: Models) -> GenerationData:
         "of no set, or without attributes": candidates.left_out,
     }
     return GenerationData(
-        Filtered(reader.candidates, stages, config.filters.best),
+        Filtered(reader.candidates, stages),
         learned,
         images.pictures,
         models.store,

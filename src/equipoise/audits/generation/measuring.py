@@ -27,7 +27,7 @@ from equipoise.audits.findings import (
 from equipoise.core.arrays import Booleans, Integers, Objects
 from equipoise.core.estimate import Ends, Estimate
 from equipoise.core.finding import Family
-from equipoise.counterfactuals.filtered import BEST, evidence
+from equipoise.counterfactuals.filtered import evidence
 from equipoise.counterfactuals.filters import of_combination
 from equipoise.evidence.decoding import ImageError, decode
 from equipoise.explain.overlays import WHOLE, blurred
@@ -69,7 +69,6 @@ _WHY = {
     "similarity": "Rejected by similarity",
     "content": "Rejected by content",
     "attributes": "Rejected: too few show their attribute",
-    BEST: "Passed, and not among the best",
 }
 
 
@@ -343,8 +342,6 @@ def _chosen(config: Config, data: GenerationData) -> Iterator[tuple[str, list[in
             failing = check.reason != ""
             reasons[failing] = check.reason[failing]
         yield _WHY[stage.name], _drawn(config, rejected, stage.name), reasons
-    if filtered.best is not None:
-        yield _WHY[BEST], _drawn(config, filtered.entering[-1] & ~filtered.kept, BEST), none
 
 
 def _drawn(config: Config, mask: Booleans, name: str) -> list[int]:

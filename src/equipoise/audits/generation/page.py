@@ -17,8 +17,7 @@ from equipoise.report.blocks import (
 from equipoise.report.text import count, listed
 
 MOST_SUBJECTS = 30
-_STAGES = {"complete": "every image exists", "attributes": "attributes shown",
-           "best": "the best of each set"}  # fmt: skip
+_STAGES = {"complete": "every image exists", "attributes": "attributes shown"}
 
 
 def facts(result: AuditResult) -> Sequence[tuple[str, str]]:
