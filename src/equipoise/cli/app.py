@@ -13,7 +13,7 @@ from typing import NoReturn
 import click
 
 from equipoise import __version__
-from equipoise.cli.guard import Terminated, describe, guarded
+from equipoise.cli.guard import INTERRUPTED, TERMINATED, Terminated, describe
 
 # Command and its module, which is imported when the command is asked for.
 _COMMANDS = {
@@ -86,12 +86,16 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     Parameters
     ----------
     arguments : sequence of str, optional
-        `sys.argv[1:]` by default, in a process of its own: see `guarded`.
+        `sys.argv[1:]` by default.
     """
     if "_EQUIPOISE_COMPLETE" in os.environ:
         app.main(prog_name="equipoise")
     if arguments is None:
-        sys.exit(guarded(lambda: run(sys.argv[1:])))
+        code = run(sys.argv[1:])
+        if code in (INTERRUPTED, TERMINATED):
+            # A thread of a model that hangs would abort at the interpreter's end.
+            os._exit(code)
+        sys.exit(code)
     sys.exit(run([*arguments]))
 
 
