@@ -34,34 +34,17 @@ def open_regular(path: str | Path) -> BufferedReader:
     OSError
         As `open`.
     """
-    return open(path, "rb", opener=_opened)
+    mode = os.stat(path).st_mode  # noqa: PTH116 - a path may be text
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        why = "it is no regular file: a pipe, a socket or a device"
+        raise IrregularFileError(errno.EINVAL, why, str(path))
+    return open(path, "rb")  # noqa: PTH123 - the caller closes it
 
 
 def read_regular(path: str | Path) -> bytes:
     """Return the bytes of a file, with the errors of `open_regular`."""
     with open_regular(path) as file:
         return file.read()
-
-
-def _opened(path: str, flags: int) -> int:
-    try:
-        found = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
-    except OSError as error:
-        if error.errno in (errno.ENXIO, errno.EOPNOTSUPP, errno.ENODEV):  # sockets, and the like
-            _check(Path(path).stat().st_mode, path)
-        raise
-    try:
-        _check(os.fstat(found).st_mode, path)
-    except OSError:
-        os.close(found)
-        raise
-    return found
-
-
-def _check(mode: int, path: str) -> None:
-    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-        why = "it is no regular file: a pipe, a socket or a device"
-        raise IrregularFileError(errno.EINVAL, why, path)
 
 
 _MARK = b"EQSHA256"

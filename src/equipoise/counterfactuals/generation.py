@@ -14,7 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 from queue import SimpleQueue
 from time import perf_counter
-from typing import Any, TypedDict, Unpack
+from typing import Any
 
 import pyarrow as pa
 
@@ -53,16 +53,6 @@ from equipoise.models.loading import load_generator
 Progress = Callable[[str, int, int | None], None]
 
 
-class How(TypedDict, total=False):
-    """Settings of a generation by name; see `Settings`."""
-
-    sampling: Sampling
-    options: RunOptions
-    part: int
-    max_failures: float
-    progress: Progress | None
-
-
 @dataclass(frozen=True)
 class Settings:
     """How images are made.
@@ -95,7 +85,7 @@ def generate_prompts(
     *,
     images: int = 1,
     seed: int = 0,
-    **how: Unpack[How],
+    **how: Any,
 ) -> Generated:
     """Make images of prompts, each from a noise of its own.
 
@@ -143,7 +133,7 @@ def generate_sets(
     shared: Shares = (0.1, 0.9),
     shared_self: Shares | float | None = None,
     seed: int = 0,
-    **how: Unpack[How],
+    **how: Any,
 ) -> Generated:
     """Make candidates of caption sets: images that differ in what their captions differ in.
 
@@ -220,7 +210,7 @@ class Planned:
     folder: Path | None
 
 
-def plan(request: Request, model: str, store: Path, **how: Unpack[How]) -> Planned:
+def plan(request: Request, model: str, store: Path, **how: Any) -> Planned:
     """Return counts of what `generate` would do; no model is loaded."""
     settings = Settings(**how)
     present, own, cost = 0, None, None
@@ -250,7 +240,7 @@ def plan(request: Request, model: str, store: Path, **how: Unpack[How]) -> Plann
     )
 
 
-def generate(request: Request, model: Any, store: Path, **how: Unpack[How]) -> Generated:
+def generate(request: Request, model: Any, store: Path, **how: Any) -> Generated:
     """Return the requested images: those in the store, and missing ones made anew."""
     settings = Settings(**how)
     several = isinstance(model, Sequence) and not isinstance(model, str)

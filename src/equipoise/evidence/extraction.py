@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -97,17 +97,6 @@ class Extraction:
         return read_rows(self.parts)
 
 
-class How(TypedDict, total=False):
-    """Settings of an extraction by name; see `Settings`."""
-
-    options: RunOptions
-    engine: str
-    part: int
-    max_failures: float
-    decoding: Decoding
-    progress: Progress | None
-
-
 @dataclass(frozen=True)
 class Settings:
     """How an extraction is run.
@@ -154,7 +143,7 @@ class Settings:
 
 
 def extract_embeddings(
-    pictures: Pictures, model: Any, store: Path, *, features: bool = False, **how: Unpack[How]
+    pictures: Pictures, model: Any, store: Path, *, features: bool = False, **how: Any
 ) -> Extraction:
     """Embed images with a dual encoder, or with the features of a classifier.
 
@@ -195,7 +184,7 @@ def extract_embeddings(
 
 
 def extract_scores(
-    pictures: Pictures, texts: Sequence[str], model: Any, store: Path, **how: Unpack[How]
+    pictures: Pictures, texts: Sequence[str], model: Any, store: Path, **how: Any
 ) -> Extraction:
     """Score every image with every text by an image-text matching model.
 
@@ -219,9 +208,7 @@ def extract_scores(
     return extracted(request, pictures, model, store, Settings(**how))
 
 
-def extract_probabilities(
-    pictures: Pictures, model: Any, store: Path, **how: Unpack[How]
-) -> Extraction:
+def extract_probabilities(pictures: Pictures, model: Any, store: Path, **how: Any) -> Extraction:
     """Classify images.
 
     Parameters
@@ -242,7 +229,7 @@ def extract_probabilities(
 
 
 def extract_answers(
-    pictures: Pictures, question: str, model: Any, store: Path, **how: Unpack[How]
+    pictures: Pictures, question: str, model: Any, store: Path, **how: Any
 ) -> Extraction:
     """Ask a question about every image.
 
@@ -263,7 +250,7 @@ def extract_answers(
     Extraction
         With `answer`, as the model wrote it.
     """
-    settings = Settings(**{"part": PART_OF_ANSWERS, **how})  # type: ignore[arg-type]
+    settings = Settings(**{"part": PART_OF_ANSWERS, **how})
     return extracted(Request("answers", question=question), pictures, model, store, settings)
 
 
