@@ -1,24 +1,24 @@
-"""Sets of vectors: exact sums, large sets in pieces, replicates, members of both sets."""
+"""Sets of vectors: exact sums, large sets in pieces, the jackknife, members of both sets."""
 
 import tracemalloc
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
 
-from equipoise.metrics import association_score, iss_cross, total_absolute_association
+from equipoise.metrics import association_score, iss_cross
 from equipoise.metrics.vector_rows import ChosenRows
-from equipoise.metrics.vectors import resampling
 from equipoise.metrics.vectors import sets as vector_sets
-from equipoise.metrics.vectors.resampling import mean_vectors, replicate_blocks
+from equipoise.metrics.vectors.resampling import Jackknife
 from equipoise.metrics.vectors.sets import (
     embed,
     plain_members,
     shared_members,
     similarities,
 )
+from equipoise.stats.intervals import jackknife_t
 from equipoise.stats.resampling import Bootstrap
-from equipoise.stats.streams import stream
 
 
 def cloud(seed, n, d=6, kind="float64"):
@@ -61,14 +61,12 @@ def test_numbers_of_pieces_are_those_of_the_whole(kind, monkeypatch):
     found = embed({"x": rows}, {"a": others})["x"]
     assert len([*found.blocks()]) == 4
     assert found.dropped == whole.dropped
-    weights = np.random.default_rng(3).integers(0, 4, (6, len(found))).astype(float)
     for one, other in (
         (found.vectors, vectors),
         (found.take(np.array([7, 0, 7])), vectors[[7, 0, 7]]),
         (found.mean, plain_members(vectors).mean),
         (found.dots(others[0]), whole.dots(others[0])),
         (found.similarities(others), similarities(vectors, others)),
-        (mean_vectors(weights, found), mean_vectors(weights, plain_members(vectors))),
     ):
         np.testing.assert_array_equal(one, other)
     assert similarities(vectors, others) == pytest.approx(vectors @ others.T, abs=1e-13)
@@ -116,38 +114,45 @@ def test_chosen_rows_of_a_table_stand_for_the_array_of_them(kind):
     assert found[0] == found[1]
 
 
-def test_weights_are_those_of_blocks_drawn_one_by_one(monkeypatch):
-    monkeypatch.setattr(resampling, "_BLOCK_CELLS", 80)
-    monkeypatch.setattr(resampling, "_TOGETHER", 9)
-    monkeypatch.setattr(resampling, "_DRAWN", 7)
-    sizes = {"a": 20, "b": 9, "c": 1}
-    sets = embed({name: cloud(n, n) for name, n in sizes.items()}, {})
-    blocks = [*replicate_blocks(sets, ("c",), 26, 5)]
-    # 80 cells for 20 members: 4 replicates to a stream.
-    for name in "ab":
-        n, lines = sizes[name], []
-        for start in range(0, 26, 4):
-            shape = (min(4, 26 - start), n)
-            drawn = stream(5, "bootstrap", name, start).integers(n, size=shape)
-            lines += [np.bincount(line, minlength=n) for line in drawn]
-        assert (np.concatenate([one[name] for one in blocks]) == np.array(lines)).all()
-    assert all((one["c"] == 1).all() for one in blocks)
+@pytest.mark.parametrize("pieces", [False, True])
+def test_intervals_leave_out_each_member_of_each_set(pieces, monkeypatch):
+    if pieces:
+        monkeypatch.setattr(vector_sets, "_KEPT", 0)
+        monkeypatch.setattr(vector_sets, "_AT_ONCE", 15)
+    given = {name: cloud(seed, 5 + seed) for seed, name in enumerate("tab")}
 
+    def score(resampling=None, **sets):
+        return association_score(sets["t"], sets["a"], sets["b"], resampling=resampling)
 
-def test_replicates_are_of_sets_drawn_anew():
-    given = {name: cloud(seed, 5 + seed) for seed, name in enumerate("xyab")}
-
-    def total(x, y, a, b, resampling=None):
-        return total_absolute_association({"x": x, "y": y}, a, b, resampling=resampling, rng=5)
-
-    found = total(**given, resampling=Bootstrap(replicates=200, permutations=10))
-    sets = embed({n: given[n] for n in "xy"}, {n: given[n] for n in "ab"})
-    weights = next(iter(replicate_blocks(sets, (), 200, 5)))
-    effects = [
-        total(*(np.repeat(rows, weights[n][one].astype(int), axis=0) for n, rows in given.items()))
-        .parts[0]
-        .value
-        for one in range(200)
+    without = [
+        [score(**{**given, name: np.delete(rows, one, axis=0)}).value for one in range(len(rows))]
+        for name, rows in given.items()
     ]
-    part = found.parts[0]
-    assert [part.low, part.high] == pytest.approx(np.quantile(effects, [0.025, 0.975]), abs=1e-12)
+    found = score(Bootstrap(10, 10), **given)
+    expected = jackknife_t(found.value, without)
+    interval = found.interval()
+    assert [interval.low, interval.high] == pytest.approx([*map(float, expected)], abs=1e-12)
+
+
+def test_units_are_left_out_of_all_their_sets():
+    rows, persons = cloud(1, 24), np.repeat(np.arange(8), 3)
+    score = partial(association_score, cloud(2, 1), rows[::2], rows[1::2])
+    whole = score(units={"a": persons[::2], "b": persons[1::2]})
+    without = [
+        association_score(
+            cloud(2, 1), *(rows[side::2][persons[side::2] != one] for side in (0, 1))
+        ).value
+        for one in range(8)
+    ]
+    interval, (low, high) = whole.interval(), jackknife_t(whole.value, [without])
+    assert [interval.low, interval.high] == pytest.approx([float(low), float(high)], rel=1e-9)
+
+
+def test_draws_have_the_variances_of_the_jackknife():
+    left_out = [cloud(3, 40, 3), cloud(4, 9, 3)]
+    left_out[0][:, 2] = left_out[0][:, 0]
+    left_out[1][:, 2] = left_out[1][:, 0]
+    drawn = Jackknife(np.arange(3.0), left_out).draws(20_000, 5)
+    parts = [np.cov(one.T) * (len(one) - 1) ** 3 / len(one) ** 2 for one in left_out]
+    assert np.cov(drawn.T) == pytest.approx(sum(parts), rel=0.05, abs=0.3)
+    assert drawn[:, 2] - 2.0 == pytest.approx(drawn[:, 0])

@@ -98,7 +98,7 @@ def test_notes_name_small_and_shared_sets():
             "science": {"words": ["physics", "he"]}}  # fmt: skip
     result = run(measure("weat", "science", "arts", modalities=["TT"]), sets=sets)
     text = " ".join(result.manifest.notes)
-    assert all(words in text for words in ("arts (1 texts)", "men (4 texts)", "'him'", "'he'"))
+    assert all(words in text for words in ("arts (1)", "'him'", "'he'"))
     assert "fewer than 50 targets" in text
     assert "may be too" not in text
 

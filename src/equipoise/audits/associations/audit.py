@@ -71,8 +71,8 @@ _MEASURES: Mapping[str, Callable[[Question], Iterator[Result]]] = {
     "correlation": sets.measure_related,
 }
 _POWER = 0.8
-# Below so many members a bootstrap interval is too short, and with so few targets WEAT's may be.
-FEW, FEW_TARGETS = 10, 50
+# With fewer targets WEAT's interval may be too short.
+FEW_TARGETS = 50
 _LEFT_OUT = {
     "not_finite": "have a vector with NaN or an infinity, and are left out of every set",
     "zero": "have a vector of zeros, and are left out of every set",
@@ -335,18 +335,6 @@ def _embeddings(space: Space) -> Iterator[str]:
 
 def _set_notes(config: Config, data: AssociationData) -> Iterator[str]:
     """Yield the notes on unused and small sets, and on members that sets share."""
-    used = {name for each in config.measure for names in each.set_names.values() for name in names}
-    few = {
-        f"{name} ({n} {kind}s)"
-        for space in data.spaces
-        for name in used
-        for kind in ("image", "text")
-        for members in [space.members(name, kind)]
-        for n in [sum(int(space.usable[table][own].sum()) for table, own in members.items())]
-        if 0 < n < FEW
-    }
-    if few:
-        yield f"Sets of fewer than {FEW}, whose intervals are too short: {listed(sorted(few))}."
     small = {
         f"{name} ({n})"
         for space in data.spaces

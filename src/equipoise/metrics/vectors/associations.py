@@ -15,7 +15,7 @@ from equipoise.core.arrays import Floats
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate
 from equipoise.core.parts import Part, parts_to_table
-from equipoise.metrics.building import NOTHING, SPREAD, Against, against, ends_of
+from equipoise.metrics.building import NOTHING, SPREAD, Against, against
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.spec import COHEN, COSINE, MetricSpec, make_estimate, register
 from equipoise.metrics.vectors.partitions import (
@@ -24,8 +24,9 @@ from equipoise.metrics.vectors.partitions import (
     against_exchanged,
     permutations,
 )
-from equipoise.metrics.vectors.resampling import Jackknife, Space, Statistic, Weights, row_dots
+from equipoise.metrics.vectors.resampling import Jackknife, Space, with_ones
 from equipoise.metrics.vectors.sets import Members, Similarity
+from equipoise.stats.intervals import jackknife_t
 from equipoise.stats.mean_norms import BOUNDS, MeanNorm
 from equipoise.stats.resampling import Resampling, level_of
 from equipoise.stats.streams import Seed, stream
@@ -36,6 +37,8 @@ _ROUNDING = 1e-12
 VARIED = "attributes vary"
 # Swaps of two encoders that are enumerated: 2^17 of 17 targets.
 _MOST_SWAPPED = 17
+# Draws of scores for the bounds of a total.
+_DRAWS = 400
 # Skewness beyond which the ends of an effect size are no confidence interval.
 _SKEWED = 0.75
 
@@ -69,7 +72,7 @@ def association_score(
     fixed : collection of set names
         Sets that the interval takes as given, such as declared lists of words.
     resampling : Bootstrap, Permutation or None
-        None gives the value alone. The interval needs Bootstrap.
+        None gives the value alone. The interval needs no Bootstrap.
     rng : int or Generator
         Seed.
 
@@ -77,7 +80,7 @@ def association_score(
     -------
     Estimate
         In [-2, 2] for cosines; positive: closer to `a`. Either direction can be harm. Interval:
-        percentile bootstrap over every set with two members or more that is not `fixed`. Chance
+        Student's t by the jackknife over every set of two members or more not in `fixed`. Chance
         and p (two-sided): a and b exchange members. `.by` has one row: the mean similarities.
 
     Raises
@@ -92,47 +95,22 @@ def association_score(
     space = Space.of(
         {"targets": targets}, {"a": a, "b": b}, similarity, units, fixed, resampling, rng
     )
-    boot = space.replicates(_resampled_score(space))
-    value, *near = _score(space.means())[0].tolist()
+    near, far = {("targets", "a"): 1.0}, {("targets", "b"): 1.0}
+    values, found = space.bilinear([near | {("targets", "b"): -1.0}, near, far])
+    value, *similar = values.tolist()
     tested = space.exchange("a", "b", [space["targets"].mean], "members")
     held = against_exchanged(tested, value, "either", "the members of a and b are exchangeable")
     part = space.part(
         "association_score",
         value,
-        boot,
+        found,
         0,
         n=len(space["targets"]),
         held=held,
-        by_group=space.group_values("ab", near, boot, 1),
+        by_group=space.group_values("ab", similar, found, 1),
         shows="mean similarity of the targets to the set",
     )
-    return space.estimate("association_score", value, [part], held, boot=boot, pairs=[("a", "b")])
-
-
-def _score(means: Mapping[str, Floats]) -> Floats:
-    near, far = (row_dots(means["targets"], means[name]) for name in ("a", "b"))
-    return np.stack([row_dots(means["targets"], means["a"] - means["b"]), near, far], axis=1)
-
-
-def _resampled_score(space: Space) -> Statistic:
-    """Return the score and both mean similarities as a statistic of resampled sets.
-
-    Means of similarities to the targets are taken anew where these are fewer numbers than vectors.
-    """
-    targets = space["targets"]
-    if len(targets) >= targets.dimension:
-        return lambda weights: _score(space.means(weights))
-    similar = space.near(["targets"], "ab")
-
-    def scores(weights: Weights) -> Floats:
-        times = weights["targets"].astype(np.float64)
-        with np.errstate(invalid="ignore"):
-            near, far = (
-                row_dots(times, means) / times.sum(axis=1) for means in similar(weights).values()
-            )
-        return np.stack([near - far, near, far], axis=1)
-
-    return scores
+    return space.estimate("association_score", value, [part], held, found=found, pairs=[("a", "b")])
 
 
 def differential_association(  # noqa: PLR0913 - one keyword for each choice
@@ -166,8 +144,8 @@ def differential_association(  # noqa: PLR0913 - one keyword for each choice
     -------
     Estimate
         In [-4, 4] for cosines; positive: c1 is closer to `m_images` than c2 is. Interval:
-        percentile bootstrap over images. Chance and p (two-sided): images exchange their group.
-        `.by` has t(c1) and t(c2).
+        Student's t by the jackknife over images. Chance and p (two-sided): images exchange their
+        group. `.by` has t(c1) and t(c2).
 
     Raises
     ------
@@ -180,24 +158,20 @@ def differential_association(  # noqa: PLR0913 - one keyword for each choice
     """
     concepts, images = {"c1": c1, "c2": c2}, {"m_images": m_images, "f_images": f_images}
     space = Space.of(concepts, images, similarity, units, fixed, resampling, rng)
-    boot = space.replicates(lambda weights: _apart(space.means(weights)))
-    value, *single = _apart(space.means())[0].tolist()
-    contrast = space["c1"].mean - space["c2"].mean
-    tested = space.exchange("m_images", "f_images", [contrast], "members")
+    first, second = ({(name, "m_images"): 1.0, (name, "f_images"): -1.0} for name in concepts)
+    contrast = first | {pair: -times for pair, times in second.items()}
+    values, found = space.bilinear([contrast, first, second])
+    value, *single = values.tolist()
+    apart = space["c1"].mean - space["c2"].mean
+    tested = space.exchange("m_images", "f_images", [apart], "members")
     held = against_exchanged(tested, value, "either", "images of both groups are exchangeable")
     n = sum(len(space[name]) for name in images)
     parts = [
-        space.part("association_score", one, boot, index, subject=name, n=n)
+        space.part("association_score", one, found, index, subject=name, n=n)
         for index, (name, one) in enumerate(zip(concepts, single, strict=True), start=1)
     ]
     pairs = [("c1", "c2"), ("m_images", "f_images")]
-    return space.estimate("differential_association", value, parts, held, boot=boot, pairs=pairs)
-
-
-def _apart(means: Mapping[str, Floats]) -> Floats:
-    groups = means["m_images"] - means["f_images"]
-    first, second = (row_dots(means[name], groups) for name in ("c1", "c2"))
-    return np.stack([first - second, first, second], axis=1)
+    return space.estimate("differential_association", value, parts, held, found=found, pairs=pairs)
 
 
 def weat(  # noqa: PLR0913 - one keyword for each choice
@@ -413,7 +387,7 @@ class _EffectSize:
         scale = self.n * math.sqrt(1.0 - self.ddof / self.n) / math.sqrt(n * m)
         moved = [name for name in space.moved if name not in rows]
         slopes = self._slopes(scores, scale) if moved else np.zeros((0, 0))
-        rows |= {name: _with_ones(_dots(space[name], slopes)) for name in moved}
+        rows |= {name: with_ones(space[name].similarities(slopes)) for name in moved}
         left_out = []
         for sums in space.sums_without_each(rows):
             without = self._numbers(sums[self.one], sums[self.other], centre)
@@ -437,14 +411,14 @@ class _EffectSize:
         return np.stack([z, first, second, n * first - m * second], axis=-1)
 
     def _slopes(self, scores: Mapping[str, Floats], scale: float) -> Floats:
-        """Return how the numbers change with the direction, shape (d, 4)."""
+        """Return how the numbers change with the direction, shape (4, d)."""
         first, second = (self.space[name].mean for name in scores)
         joint = np.sum([_weighted(self.space[name], own) for name, own in scores.items()], axis=0)
         turn = joint * self.value / (self.spread * (self.n - self.ddof))
         with np.errstate(divide="ignore"):
             steep = 1.0 / (self.spread * scale * np.float64(1.0 - (self.value / scale) ** 2))
         apart = len(self.first) * first - len(self.second) * second
-        return np.stack([(first - second - turn) * steep, first, second, apart], axis=1)
+        return np.stack([(first - second - turn) * steep, first, second, apart])
 
     def estimate(
         self,
@@ -476,7 +450,7 @@ class _EffectSize:
             self.value,
             [whole, *more],
             held,
-            boot=found,
+            found=found,
             kind=f"{SPREAD} of skewed scores by the jackknife" if self.skewed else "",
             params={
                 "alternative": alternative,
@@ -488,15 +462,6 @@ class _EffectSize:
             reason=reason,
             harm=harm,
         )
-
-
-def _with_ones(rows: Floats) -> Floats:
-    return np.column_stack([np.ones(len(rows)), rows])
-
-
-def _dots(members: Members, directions: Floats) -> Floats:
-    """Inner products of members with several directions (d, k), shape (n, k)."""
-    return members.similarities(np.ascontiguousarray(directions.T))
 
 
 def _weighted(members: Members, weights: Floats) -> Floats:
@@ -528,15 +493,18 @@ class Scores:
     names : tuple of str
     observed : ndarray, shape (targets,)
         Association scores.
-    boot : ndarray, shape (replicates, targets), or None
+    jackknife : Jackknife or None
+        The same scores.
     freedom : int
         Members of the smallest set that varies, or their units, less one.
+    seed : int
     """
 
     names: tuple[str, ...]
     observed: Floats
-    boot: Floats | None
+    jackknife: Jackknife | None
     freedom: int
+    seed: Seed
 
     def __call__(self, level: float) -> tuple[float, float]:
         """Return the ends of the sum of absolute scores."""
@@ -546,9 +514,11 @@ class Scores:
     @cached_property
     def mean(self) -> MeanNorm:
         """The ends of the mean absolute score."""
-        boot = np.empty((0, len(self.names))) if self.boot is None else self.boot
+        drawn = np.empty((0, len(self.names)))
+        if self.jackknife is not None and self.freedom > 0:
+            drawn = self.jackknife.draws(_DRAWS, self.seed)
         # The range of half a score and its negative is the absolute score.
-        observed, drawn = (np.stack([one, -one], axis=-1) / 2.0 for one in (self.observed, boot))
+        observed, drawn = (np.stack([one, -one], axis=-1) / 2.0 for one in (self.observed, drawn))
         return MeanNorm(observed, drawn, self.freedom, "range")
 
 
@@ -577,8 +547,8 @@ def total_absolute_association(
     Estimate
         At least 0, higher is worse; never negative, so chance alone makes it positive:
         `.corrected` is it less what the noise of members makes of it. Interval: bounds by
-        resampled members. Chance and p: a and b exchange members, the same exchange for all
-        targets. `.by` has each target's score.
+        the jackknife over members. Chance and p: a and b exchange members, the same exchange for
+        all targets. `.by` has each target's score.
 
     Raises
     ------
@@ -595,26 +565,17 @@ def total_absolute_association(
     ordered = {name: targets[name] for name in names}
     space = Space.of(ordered, {"a": a, "b": b}, similarity, units, fixed, resampling, rng)
 
-    def scores(means: Mapping[str, Floats]) -> Floats:
-        apart = means["a"] - means["b"]
-        return np.stack([row_dots(means[name], apart) for name in names], axis=1)
-
-    found = Scores(
-        names,
-        scores(space.means())[0],
-        space.replicates(lambda weights: scores(space.means(weights))),
-        min(
-            (len({*(space[name].units or range(len(space[name])))}) - 1 for name in space.moved),
-            default=0,
-        ),
-    )
+    terms = [{(name, "a"): 1.0, (name, "b"): -1.0} for name in names]
+    observed, scores = space.bilinear(terms)
+    smallest = min((space[name].independent for name in space.moved), default=1)
+    found = Scores(names, observed, scores, smallest - 1, rng)
     tested = space.exchange("a", "b", [space[name].mean for name in names], "members")
     null = "the members of a and b are exchangeable"
     parts = [
         space.part(
             "association_score",
             value,
-            found.boot,
+            scores,
             index,
             subject=name,
             n=len(space[name]),
@@ -629,7 +590,7 @@ def total_absolute_association(
         total,
         parts,
         held,
-        boot=found.boot,
+        found=scores,
         ends=found,
         corrected=len(names) * found.mean.estimate,
         kind=BOUNDS,
@@ -645,8 +606,8 @@ def compare_encoders(
     Parameters
     ----------
     encoders : mapping of str to Estimate
-        What `total_absolute_association` gave for each encoder, with the same targets and seed:
-        their replicates then resample the same images, and differences are paired.
+        What `total_absolute_association` gave for each encoder, with the same targets and images:
+        differences are then paired, image by image.
     resampling : Bootstrap, Permutation or None
         None gives values alone. Intervals come from the estimates.
     rng : int or Generator
@@ -687,9 +648,7 @@ def compare_encoders(
     for (first, a), (second, b) in combinations(scores.items(), 2):
         both = np.abs(np.stack([a.observed, b.observed]))
         apart = float(both[0].sum() - both[1].sum())
-        ends = math.nan, math.nan
-        if a.boot is not None and b.boot is not None and a.boot.shape == b.boot.shape:
-            ends = ends_of(np.abs(a.boot).sum(axis=1) - np.abs(b.boot).sum(axis=1))(level)
+        ends = _paired_ends(a, b, apart, level)
         p = _swapped(both, abs(apart), resampling, rng).p_value
         known = math.nan if p is None else p
         parts.append(Part("difference", f"{first} - {second}", apart, *ends, p_value=known, n=n))
@@ -702,6 +661,19 @@ def compare_encoders(
         by=parts_to_table(parts),
         unit="target",
     )
+
+
+def _paired_ends(a: Scores, b: Scores, apart: float, level: float) -> tuple[float, float]:
+    """Return the ends of the difference of two totals over the same members."""
+    if a.jackknife is None or b.jackknife is None:
+        return math.nan, math.nan
+    first, second = a.jackknife.left_out, b.jackknife.left_out
+    if [*map(len, first)] != [*map(len, second)]:
+        return math.nan, math.nan
+    both = zip(first, second, strict=True)
+    without = [np.abs(one).sum(axis=1) - np.abs(other).sum(axis=1) for one, other in both]
+    low, high = jackknife_t(apart, without, level)
+    return float(low), float(high)
 
 
 def _swapped(sizes: Floats, value: float, resampling: Resampling | None, seed: Seed) -> Against:
@@ -750,7 +722,7 @@ register(
         ),
         direction="Either: positive is closer to the first attribute set, negative to the second.",
         threshold=0.01,
-        interval="percentile bootstrap over every set of two members or more that is not fixed",
+        interval="Student's t by the jackknife over every set of two members or more not fixed",
         null="members of both attribute sets are exchangeable",
         reference="Caliskan et al. 2017; Mandal 2024, chapters 6 and 7",
     ),
@@ -761,7 +733,7 @@ register(
         definition="Association of a concept with images of two groups, minus that of another.",
         direction="Either: positive means the first concept is closer to the first group.",
         threshold=0.02,
-        interval="percentile bootstrap over images, texts fixed",
+        interval="Student's t by the jackknife over images, texts fixed",
         null="images of both groups are exchangeable",
         reference="Chen & Dou 2022",
     ),
@@ -806,7 +778,7 @@ register(
         definition="Sum over targets of the absolute association score.",
         direction="Higher: targets are associated more with either group.",
         chance="above 0, more so for small sets and many targets",
-        interval="bounds without the noise of members, by resampling them",
+        interval="bounds without the noise of members, by the jackknife",
         null="members of a and b are exchangeable, alike for all targets",
     ),
     _total(

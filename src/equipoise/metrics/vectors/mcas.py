@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, reduce
+from operator import or_
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from equipoise.metrics.vectors.partitions import (
     against_exchanged,
     against_studentized,
 )
-from equipoise.metrics.vectors.resampling import Space, Statistic, Weights, row_dots
+from equipoise.metrics.vectors.resampling import Jackknife, Space, Terms, ends_at
 from equipoise.metrics.vectors.sets import Similarity
 from equipoise.stats.intervals import Scored
 from equipoise.stats.resampling import Bootstrap, Resampling
@@ -39,23 +40,31 @@ SIDES = {
 TARGETS = ("target_images", "target_texts")
 KINDS = ("images", "texts")
 _FEWEST_TEXTS = 10
+# Draws of components for the interval of their quotient, and their seed.
+_DRAWS, _SEED = 1000, 0
 _NULL = "images and texts of a and b are exchangeable, each among their kind"
 _NULL_IMAGES = "images of a and b are exchangeable, with texts as given"
 RESAMPLED = "texts resampled"
 """Subject of the part of MCAS that is about other texts like these, too."""
+# Terms of each component, and of their sum.
+_TERMS: list[Terms] = [
+    {(f"a_{kind}", target): 1.0, (f"b_{kind}", target): -1.0} for kind, target in SIDES.values()
+]
+_TERMS.append(reduce(or_, _TERMS))
 # Columns of the differences of a kind: of target images, of target texts, and their sum.
 _COLUMNS = 3
 
 
 @dataclass(frozen=True, eq=False)
 class Components:
-    """Ends of MCAS, with the draws of its components for the metrics that use them.
+    """Ends of MCAS, with its components for the metrics that use them.
 
     Attributes
     ----------
     observed : ndarray, shape (4,)
         II, ITP, ITA, TT.
-    boot : ndarray, shape (replicates, 4), or None
+    jackknife : Jackknife or None
+        The components, then their sum.
     images : Exchanged or None
         With images exchanged between a and b: associations of target images, of target texts, and
         their sum.
@@ -66,14 +75,14 @@ class Components:
     """
 
     observed: Floats
-    boot: Floats | None
+    jackknife: Jackknife | None
     images: Exchanged | None
     tested: Exchanged | None
     level: float
 
     def __call__(self, level: float) -> tuple[float, float]:
         """Return the ends of the sum of the four components."""
-        return ends_of(None if self.boot is None else self.boot.sum(axis=1))(level)
+        return ends_at(self.jackknife, 4)(level)
 
     def held(self, value: float, harm: Harm, statistic: Any) -> Against:
         """Hold a statistic of the components (draws, 4) against its chance level."""
@@ -143,7 +152,7 @@ def mcas(  # noqa: PLR0913 - one keyword for each choice
     -------
     Estimate
         In [-8, 8] for cosines; positive: leans to a. Either direction can be harm. Interval:
-        percentile bootstrap over images. Chance and p (two-sided, of the difference in its
+        Student's t by the jackknife over images. Chance and p (two-sided, of the difference in its
         standard errors): the images of a and b exchange their group; texts as given leave ITA + TT
         as the chance level. `.by` has the four components, and MCAS with texts resampled in the
         interval, which needs ten a set, and exchanged in chance and p.
@@ -164,9 +173,10 @@ def mcas(  # noqa: PLR0913 - one keyword for each choice
     sets = target_images, target_texts, a_images, a_texts, b_images, b_texts
     space = _space(sets, {}, similarity, units, resample_texts, resampling, rng)
     kinds = _exchanged_kinds(space)
+    observed, jackknife = space.bilinear(_TERMS)
     found = Components(
-        _components(space.means())[0],
-        space.replicates(_resampled_components(space)),
+        observed[:4],
+        jackknife,
         kinds[0],
         _joined(space, kinds),
         space.level,
@@ -174,16 +184,16 @@ def mcas(  # noqa: PLR0913 - one keyword for each choice
     parts = []
     for index, (name, (kind, target)) in enumerate(SIDES.items()):
         value, groups = float(found.observed[index]), [f"a_{kind}", f"b_{kind}"]
-        near = [float(row_dots(space[g].mean[None], space[target].mean[None])[0]) for g in groups]
+        near, _ = space.bilinear([{(group, target): 1.0} for group in groups])
         parts.append(
             space.part(
                 name,
                 value,
-                found.boot,
+                jackknife,
                 index,
                 n=len(space[target]),
                 held=found.held_component(index),
-                by_group=space.group_values(groups, near),
+                by_group=space.group_values(groups, near.tolist()),
                 shows="mean similarity of the targets to the set",
             )
         )
@@ -196,7 +206,7 @@ def mcas(  # noqa: PLR0913 - one keyword for each choice
         total,
         parts,
         found.held_total(resample_texts=resample_texts),
-        boot=found.boot,
+        found=jackknife,
         ends=found,
         params={"resample_texts": resample_texts, "leans_to": leaning},
         pairs=[("a_images", "b_images"), ("a_texts", "b_texts")],
@@ -207,16 +217,13 @@ def _with_texts(space: Space, found: Components) -> Part:
     """Return MCAS with texts resampled in the interval and exchanged in the test."""
     few, short = _few_texts(space)
     reason = f"texts aren't resampled: fewer than {_FEWEST_TEXTS} in {', '.join(short)}"
-    boot = None
-    if not short:
-        varied = replace(space, fixed=few)
-        boot = varied.replicates(_resampled_components(varied))
+    ends = no_ends if short else ends_at(replace(space, fixed=few).bilinear(_TERMS)[1], 4)
     return number(
         "mcas",
         float(found.observed.sum()),
         subject=RESAMPLED,
         n=sum(len(one) for one in space.sets.values()),
-        ends=ends_of(None if boot is None else boot.sum(axis=1)),
+        ends=ends,
         level=space.level,
         held=found.held_total(resample_texts=True),
         reason=reason if short else "",
@@ -253,35 +260,6 @@ def _space(
             f"{_FEWEST_TEXTS} to draw inference over prompts, or leave texts fixed"
         )
     return replace(space, fixed=few if resample_texts else texts)
-
-
-def _components(means: Mapping[str, Floats]) -> Floats:
-    """Return II, ITP, ITA and TT from mean vectors (r, d) of every set, shape (r, 4)."""
-    apart = {kind: means[f"a_{kind}"] - means[f"b_{kind}"] for kind in KINDS}
-    return np.stack([row_dots(apart[kind], means[target]) for kind, target in SIDES.values()], 1)
-
-
-def _resampled_components(space: Space) -> Statistic:
-    """Return the components as a statistic of resampled sets.
-
-    Means of similarities to the targets are taken anew where these are fewer numbers than vectors.
-    """
-    images, texts = (space[name] for name in TARGETS)
-    if len(images) + len(texts) >= images.dimension:
-        return lambda weights: _components(space.means(weights))
-    similar = space.near(TARGETS, [name for name in space.sets if name not in TARGETS])
-    columns = {"target_images": slice(len(images)), "target_texts": slice(len(images), None)}
-
-    def components(weights: Weights) -> Floats:
-        near, found = similar(weights), []
-        for kind, target in SIDES.values():
-            apart = near[f"a_{kind}"] - near[f"b_{kind}"]
-            times = weights[target].astype(np.float64)
-            with np.errstate(invalid="ignore"):
-                found.append(row_dots(times, apart[:, columns[target]]) / times.sum(axis=1))
-        return np.stack(found, axis=1)
-
-    return components
 
 
 def _exchanged_kinds(space: Space) -> tuple[Exchanged | None, Exchanged | None]:
@@ -364,7 +342,7 @@ def xmcas(  # noqa: PLR0913 - one keyword for each choice
     -------
     Estimate
         theta in radians, in [-pi, pi]. Neutral: mcas 0 and n = 1/3 (with G groups in all, 1/G):
-        atan(1/3) = 18.43 degrees. Interval: percentile bootstrap over images. No chance level: it
+        atan(1/3) = 18.43 degrees. Interval: jackknife over images. No chance level: it
         compares no exchangeable groups. `.by` has "mcas"; for every further group "similarity" (n)
         and "theta"; and "euclidean", the distance from neutral sqrt(sum (n - 1/G)^2 + mcas^2).
 
@@ -397,13 +375,17 @@ def xmcas(  # noqa: PLR0913 - one keyword for each choice
     further = {f"{name}_{kind}": given[name] for name in names for kind, given in both}
     sets = target_images, target_texts, a_images, a_texts, b_images, b_texts
     space = _space(sets, further, similarity, units, resample_texts, resampling, rng)
-    boot = space.replicates(lambda weights: _geometry(space.means(weights), names, offset))
-    found = _geometry(space.means(), names, offset)[0].tolist()
+    pairs = [(target, kind) for target in TARGETS for kind in KINDS]
+    near = [{(target, f"{name}_{kind}"): 0.25 for target, kind in pairs} for name in names]
+    values, jackknife = space.bilinear([_TERMS[-1], *near])
+    geometry = partial(_geometry, offset=offset)
+    angles = None if jackknife is None else jackknife.changed(geometry)
+    found = geometry(values).tolist()
     rows = [("euclidean", ""), ("mcas", "")]
     rows += [(metric, name) for metric in ("similarity", "theta") for name in names]
     n = len(space["target_images"])
     parts = [
-        space.part(metric, value, boot, index, subject=name, n=n)
+        space.part(metric, value, angles, index, subject=name, n=n)
         for index, ((metric, name), value) in enumerate(zip(rows, found[1:], strict=True), start=1)
     ]
     return space.estimate(
@@ -411,27 +393,29 @@ def xmcas(  # noqa: PLR0913 - one keyword for each choice
         found[0],
         parts,
         NOTHING,
-        boot=boot,
+        found=angles,
         params={"offset": offset, "resample_texts": resample_texts},
         no_chance="an angle between similarities: it compares no exchangeable groups",
     )
 
 
-def _geometry(means: Mapping[str, Floats], names: Sequence[str], offset: float) -> Floats:
-    """Return theta, distance, mcas, then similarity and theta of each further group."""
-    composite = _components(means).sum(axis=1)
-    pairs = [(target, kind) for target in TARGETS for kind in KINDS]
-    each = [
-        np.stack([row_dots(means[t], means[f"{name}_{kind}"]) for t, kind in pairs], 1)
-        for name in names
-    ]
-    similarities = np.stack([one.mean(axis=1) for one in each], axis=1)
+def _geometry(numbers: Floats, *, offset: float) -> Floats:
+    """Return theta, distance, mcas, then similarity and theta of each further group.
+
+    Parameters
+    ----------
+    numbers : ndarray, shape (..., 1 + groups)
+        MCAS, and similarity to each further group.
+    offset : float
+    """
+    composite, similarities = numbers[..., :1], numbers[..., 1:]
     across = 1.0 - np.abs(composite) + offset
-    neutral = 1.0 / (2 + len(names))
-    distance = np.sqrt(((similarities - neutral) ** 2).sum(axis=1) + composite**2)
-    theta = np.arctan2(similarities.mean(axis=1), across)
-    single = np.arctan2(similarities, across[:, None])
-    return np.column_stack([theta, distance, composite, similarities, single])
+    neutral = 1.0 / (1 + numbers.shape[-1])
+    squares = ((similarities - neutral) ** 2).sum(axis=-1, keepdims=True)
+    distance = np.sqrt(squares + composite**2)
+    theta = np.arctan2(similarities.mean(axis=-1, keepdims=True), across)
+    single = np.arctan2(similarities, across)
+    return np.concatenate([theta, distance, composite, similarities, single], axis=-1)
 
 
 def estimate_offset(
@@ -537,11 +521,11 @@ def _sizes(low: float, high: float) -> tuple[float, float]:
 def _signed_ends(found: Components, level: float) -> tuple[float, float]:
     """Return the ends of |II| - |TT|, from intervals of II and TT by the MOVER method.
 
-    Replicates of an absolute value lie farther from 0 than the value does, near 0.
+    A resampled absolute value lies farther from 0 than the value does, near 0.
     """
     sizes = []
     for index in (0, 3):
-        ends = _sizes(*ends_of(found.boot, index)(level))
+        ends = _sizes(*ends_at(found.jackknife, index)(level))
         numbers = (np.array(one) for one in (abs(found.observed[index]), *ends))
         sizes.append(Scored(*numbers))
     apart = sizes[0].minus(sizes[1])
@@ -560,8 +544,8 @@ def bias_amplification(components: Estimate) -> Estimate:
     -------
     Estimate
         At least 0; above 1 the association is amplified. Not estimable (NaN, with the reason) when
-        the 95 % interval of TT contains 0: the quotient explodes. Interval: percentile bootstrap of
-        `mcas`. No chance level: under the null TT is near 0.
+        the 95 % interval of TT contains 0: the quotient explodes. Interval: percentiles of normal
+        draws with the variances of `mcas`. No chance level: under the null TT is near 0.
 
     Raises
     ------
@@ -573,13 +557,14 @@ def bias_amplification(components: Estimate) -> Estimate:
     Mandal 2024, chapter 8.
     """
     found = _components_of(components)
-    low, high = ends_of(found.boot, 3)(0.95)
+    low, high = ends_at(found.jackknife, 3)(0.95)
     reason = ""
     if found.observed[3] == 0.0:
         reason = "the association of the texts (TT) is 0"
     elif low <= 0 <= high:
         reason = f"the 95 % interval of TT, {low:.3g} to {high:.3g}, contains 0"
-    quotients = ends_of(None if found.boot is None else _quotient(found.boot))
+    drawn = None if found.jackknife is None else found.jackknife.draws(_DRAWS, _SEED)
+    quotients = ends_of(None if drawn is None else _quotient(drawn))
     return make_estimate(
         metric="bias_amplification",
         value=math.nan if reason else abs(float(_quotient(found.observed))),
@@ -621,7 +606,7 @@ register(
         threshold_reason=COSINE,
         neutral=None,
         chance="ITA + TT with texts as given, 0 with texts resampled",
-        interval="percentile bootstrap over images; over texts beside it, with ten a set",
+        interval="Student's t by the jackknife over images; over texts beside it, with ten a set",
         null="images of both groups are exchangeable; their texts too, where they are resampled",
         reference="Mandal et al. 2023; Mandal 2024, chapters 6 and 8",
         errata="Chapter 8 of the source prints the range [-1, 1]; four differences reach [-8, 8].",
@@ -639,7 +624,7 @@ register(
         ),
         direction="Either: below the neutral angle further groups are represented less.",
         chance="none: an angle compares no exchangeable groups",
-        interval="percentile bootstrap over images",
+        interval="Student's t by the jackknife over images",
         reference="Mandal 2024, chapter 9",
         errata=(
             "The distances of the source's Table 9.3 do not follow from its own MCAS and θ (CEO: n "
@@ -682,6 +667,6 @@ register(
         definition="|(ITP + ITA) / (2 TT)|: association across modalities relative to texts.",
         direction="Higher: above 1 the association is amplified.",
         chance="none: TT is near 0 under the null and the quotient explodes",
-        interval="percentile bootstrap over images; none when that of TT contains 0",
+        interval="normal draws with the jackknife's variances; none when that of TT contains 0",
     ),
 )

@@ -1,52 +1,40 @@
-"""Named sets in one space: bootstrap replicates, exchanges of members, and estimates of them.
+"""Named sets in one space: the jackknife, exchanges of members, and estimates of them.
 
-Members count whole numbers of times, and vectors are rounded so that weighted sums are exact in
-float64 whatever their order; what is lost is below 1e-9 of a replicate. So numbers are the same
-for any number of threads.
+All statistics are smooth functions of mean vectors, so that the jackknife takes one pass.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, reduce
 from typing import Any
 
 import numpy as np
 
-from equipoise.core.arrays import AnyArray, Bytes, Floats, Integers
+from equipoise.core.arrays import Floats
 from equipoise.core.errors import InputError
-from equipoise.core.estimate import Ends, Estimate, Harm
+from equipoise.core.estimate import Ends, Estimate, Harm, no_ends
 from equipoise.core.finding import GroupValue
 from equipoise.core.parts import Part, parts_to_table
 from equipoise.metrics.building import (
-    PERCENTILE,
     STUDENT,
     Against,
-    ends_of,
     number,
-    replicates_text,
 )
 from equipoise.metrics.measure import NO_INTERVAL
 from equipoise.metrics.spec import make_estimate
 from equipoise.metrics.vectors.partitions import Exchanged, exchange
-from equipoise.metrics.vectors.sets import Members, Similarity, embed, plain_members, shared_members
-from equipoise.stats.compiled import compiled
+from equipoise.metrics.vectors.sets import Members, Similarity, embed, shared_members
 from equipoise.stats.intervals import jackknife_t
-from equipoise.stats.resampling import Bootstrap, Resampling, level_of
-from equipoise.stats.streams import Seed, stream, unit_counts, unit_keys
-from equipoise.stats.threads import each
+from equipoise.stats.resampling import Resampling, level_of
+from equipoise.stats.streams import Seed, stream
 
-Weights = Mapping[str, Bytes]
-Near = dict[str, Floats]
-Statistic = Callable[[Weights], Floats]
+# Variance that is left of a number, relative to its own, below which it is rounding.
+_NOTHING = 1e-12
 
-# Replicates that are drawn together: part of the key of their stream, so never to be changed.
-_BLOCK, _BLOCK_CELLS = 256, 4_000_000
-# Replicates that at least share a pass over the vectors, and members drawn at once.
-_TOGETHER, _DRAWN = 32, 1 << 18
-_EXACT_BITS = 52
+# Pairs of sets, and how often the mean similarity between them counts.
+Terms = Mapping[tuple[str, str], float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +61,20 @@ class Jackknife:
                 end[0] = self.scale * np.tanh(end[0])
         return both
 
+    def changed(self, function: Callable[[Floats], Floats]) -> Jackknife:
+        """Return a smooth function of the numbers (..., k)."""
+        return Jackknife(function(self.values), [*map(function, self.left_out)])
+
+    def draws(self, many: int, seed: Seed) -> Floats:
+        """Draw normal numbers with the covariance of a bootstrap, shape (many, k)."""
+        covariance = np.zeros((len(self.values), len(self.values)))
+        for one in self.left_out:
+            apart = one - one.mean(axis=0)
+            # A bootstrap of n members has (n - 1) / n of the variance of their mean.
+            covariance += ((len(one) - 1.0) / len(one)) ** 2 * np.einsum("nj,nk->jk", apart, apart)
+        normal = stream(seed, "jackknife").standard_normal((many, len(self.values)))
+        return np.asarray(self.values + np.einsum("rj,kj->rk", normal, _root(covariance)))
+
     def column(self, index: int) -> Ends:
         """Return the ends of one number."""
 
@@ -83,14 +85,9 @@ class Jackknife:
         return ends
 
 
-Resampled = Floats | Jackknife | None
-
-
-def ends_at(resampled: Resampled, column: int) -> Ends:
-    """Return the interval of a column."""
-    if isinstance(resampled, Jackknife):
-        return resampled.column(column)
-    return ends_of(resampled, column)
+def ends_at(found: Jackknife | None, column: int) -> Ends:
+    """Return the interval of a number."""
+    return no_ends if found is None else found.column(column)
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,38 +142,35 @@ class Space:
         """Confidence level of parts."""
         return level_of(self.resampling)
 
-    def means(self, weights: Weights | None = None) -> dict[str, Floats]:
-        """Return the mean vectors of every set, observed (1, d) or resampled (replicates, d)."""
-        if weights is None:
-            return {name: one.mean[None] for name, one in self.sets.items()}
-        return {name: mean_vectors(weights[name], one) for name, one in self.sets.items()}
+    def bilinear(self, numbers: Sequence[Terms]) -> tuple[Floats, Jackknife | None]:
+        """Return sums of mean similarities between sets, and their jackknife.
 
-    def near(self, targets: Sequence[str], attributes: Sequence[str]) -> Callable[[Weights], Near]:
-        """Return what gives mean similarities (replicates, targets) of resampled attributes.
-
-        These are fewer numbers than mean vectors where targets are fewer than dimensions. Nothing
-        is computed before the first replicates.
+        Parameters
+        ----------
+        numbers : sequence of mapping of (str, str) to float
+            For each number, pairs of sets and how often their mean similarity counts. Units that
+            are in several sets count to first order.
         """
-
-        @cache
-        def similar() -> dict[str, Members]:
-            every = np.concatenate([self[name].vectors for name in targets])
-            return {name: plain_members(self[name].similarities(every)) for name in attributes}
-
-        return lambda weights: {
-            name: mean_vectors(weights[name], rows) for name, rows in similar().items()
-        }
-
-    def replicates(self, statistic: Statistic) -> Floats | None:
-        """Return a statistic (replicates, s) of resampled sets, None where nothing is resampled.
-
-        `statistic` is a function of weights (replicates, members) by set.
-        """
-        drawing = self.resampling
-        if not isinstance(drawing, Bootstrap) or not self.moved:
-            return None
-        blocks = replicate_blocks(self.sets, self.fixed, drawing.replicates, self.seed)
-        return np.concatenate([statistic(weights) for weights in blocks])
+        means = {name: one.mean for name, one in self.sets.items()}
+        slopes = {name: np.zeros((len(numbers), len(means[name]))) for name in self.moved}
+        values = np.zeros(len(numbers))
+        for place, terms in enumerate(numbers):
+            for (first, second), times in terms.items():
+                values[place] += times * np.einsum("d,d->", means[first], means[second])
+                for one, other in ((first, second), (second, first)):
+                    if one in slopes:
+                        slopes[one][place] += times * means[other]
+        if self.resampling is None:
+            return values, None
+        rows = {name: with_ones(self[name].similarities(to)) for name, to in slopes.items()}
+        left_out = []
+        for sums in self.sums_without_each(rows):
+            without = values
+            for name, own in rows.items():
+                mean = own[:, 1:].mean(axis=0)
+                without = without + (sums[name][:, 1:] / sums[name][:, :1] - mean)
+            left_out.append(without)
+        return values, Jackknife(values, left_out)
 
     def sums_without_each(self, rows: Mapping[str, Floats]) -> list[dict[str, Floats]]:
         """Return sums of rows without each member, or unit, of each sample of the jackknife.
@@ -248,20 +242,22 @@ class Space:
             low, high, self.resampling, self.seed, key, units=units, studentized=studentized
         )
 
-    def part(self, metric: str, value: float, boot: Resampled, column: int, **columns: Any) -> Part:
-        """Return a number whose replicates are a column; other columns are those of `number`."""
-        return number(metric, value, ends=ends_at(boot, column), level=self.level, **columns)
+    def part(
+        self, metric: str, value: float, found: Jackknife | None, column: int, **columns: Any
+    ) -> Part:
+        """Return a number of the jackknife; other columns are those of `number`."""
+        return number(metric, value, ends=ends_at(found, column), level=self.level, **columns)
 
     def group_values(
         self,
         names: Sequence[str],
         values: Sequence[float],
-        boot: Resampled = None,
+        found: Jackknife | None = None,
         first: int = 0,
     ) -> tuple[GroupValue, ...]:
         """Return a number of each set with the interval of its column, from `first` on."""
         return tuple(
-            GroupValue(name, (name,), len(self[name]), value, *ends_at(boot, column)(self.level))
+            GroupValue(name, (name,), len(self[name]), value, *ends_at(found, column)(self.level))
             for column, (name, value) in enumerate(zip(names, values, strict=True), start=first)
         )
 
@@ -272,7 +268,7 @@ class Space:
         parts: Sequence[Part],
         held: Against,
         *,
-        boot: Resampled,
+        found: Jackknife | None,
         ends: Ends | None = None,
         corrected: float = math.nan,
         kind: str = "",
@@ -290,8 +286,8 @@ class Space:
             Fields of the estimate.
         parts : sequence of Part
         held : Against
-        boot : ndarray, shape (replicates, s), Jackknife or None
-            Its first column is about the value, unless there are `ends`.
+        found : Jackknife or None
+            Its first number is the value, unless there are `ends`.
         kind : str
             How intervals are made, in words.
         params : mapping, optional
@@ -306,7 +302,7 @@ class Space:
             metric=metric,
             value=value,
             n={name: len(one) for name, one in self.sets.items()},
-            method=self.method_of(boot, kind),
+            method=self.method_of(kind),
             params={
                 **(params or {}),
                 "similarity": "cosine" if self.similarity is None else "scores of pairs",
@@ -322,7 +318,7 @@ class Space:
             },
             unit="row" if all(one.units is None for one in self.sets.values()) else "unit",
             reason=reason,
-            ends=ends or ends_at(boot, 0),
+            ends=ends or ends_at(found, 0),
             corrected=corrected,
         )
 
@@ -331,119 +327,27 @@ class Space:
         """Sets whose members vary between samples."""
         return [name for name, one in self.sets.items() if name not in self.fixed and one.varies]
 
-    def method_of(self, resampled: Resampled, kind: str) -> str:
+    def method_of(self, kind: str) -> str:
         """Return how intervals are made."""
         if self.resampling is None:
             return NO_INTERVAL
-        if resampled is None:
-            return "none: use Bootstrap(), and a set of two members or more that is not fixed"
-        over = ", ".join(self.moved)
-        if not isinstance(resampled, Jackknife):
-            text = replicates_text(resampled, over, kind or PERCENTILE)
-        elif not over:
+        if not self.moved:
             return "none: no set of two members or more varies"
-        else:
-            text = f"{kind or STUDENT} over {over}"
         still = [name for name in self.sets if name not in self.moved]
+        text = f"{kind or STUDENT} over {', '.join(self.moved)}"
         return f"{text}; {', '.join(still)} fixed" if still else text
 
 
-def replicate_blocks(
-    sets: Mapping[str, Members],
-    fixed: Collection[str],
-    replicates: int,
-    seed: Seed,
-) -> Iterator[Weights]:
-    """Yield blocks of weights (replicates, members) of every set.
-
-    Members that repeat within units count a Poisson(1) number of times, a function of the unit's
-    name alone; others are drawn with replacement. Sets that are fixed, or have one member, count
-    each member once.
-
-    Parameters
-    ----------
-    sets, fixed, replicates, seed
-        What is drawn, and the key of the random streams.
-    """
-    size = max(1, min(_BLOCK, _BLOCK_CELLS // max(len(one) for one in sets.values())))
-    # The digits that are kept of a block depend on its heaviest replicate, where these differ.
-    alike = all(one.units is None for one in sets.values())
-    step = size * math.ceil(_TOGETHER / size) if alike else size
-    draw = {name: _drawing(one, name in fixed, size, seed) for name, one in sets.items()}
-    for start in range(0, replicates, step):
-        some = range(start, min(start + step, replicates))
-        yield {name: weights(some) for name, weights in draw.items()}
+def with_ones(rows: Floats) -> Floats:
+    """Return rows (n, k) behind a one each: their sums hold the number of rows."""
+    return np.column_stack([np.ones(len(rows)), rows])
 
 
-def mean_vectors(weights: AnyArray, vectors: Members) -> Floats:
-    """Weighted means of vectors, shape (replicates, d); NaN where all weights are 0."""
-    totals = weights.sum(axis=1, dtype=np.float64)
-    heaviest = max(float(totals.max(initial=1.0)), 1.0)
-    bits = math.floor(_EXACT_BITS - math.log2(heaviest) - math.log2(vectors.size or 1.0))
-    # Sums of whole numbers are exact, in blocks or not.
-    parts = (
-        weights[:, here].astype(np.float64) @ np.rint(np.ldexp(rows, bits))
-        for here, rows in vectors.blocks()
-    )
-    sums = reduce(np.add, parts)
-    with np.errstate(invalid="ignore"):
-        return np.asarray(np.ldexp(sums / totals[:, None], -bits))
-
-
-def row_dots(first: AnyArray, second: Floats) -> Floats:
-    """Inner product of each row with the same row of the other, shape (replicates,)."""
-    return np.asarray(np.einsum("rd,rd->r", first, second))
-
-
-def _drawing(one: Members, fixed: bool, size: int, seed: Seed) -> Callable[[range], Bytes]:
-    """Return what gives the weights of a range of replicates, `size` of which share a stream."""
-    n = len(one)
-    if fixed or not one.varies:
-        return lambda some: np.ones((len(some), n), dtype=np.uint8)
-    if one.units is not None:
-        names, index = np.unique(one.units, return_inverse=True)
-        keys = unit_keys(names.tolist())
-        return lambda some: unit_counts(seed, keys, some)[:, index].astype(np.uint8)
-
-    def drawn(some: range) -> Bytes:
-        starts = range(some.start, some.stop, size)
-        streams = [stream(seed, "bootstrap", one.name, start) for start in starts]
-        weights = np.zeros((len(some), n), dtype=np.uint8)
-        lines = [weights[start - some.start :][:size] for start in starts]
-        each(lambda place: _count(streams[place], lines[place]), range(len(starts)))
-        return weights
-
-    return drawn
-
-
-def _count(drawing: np.random.Generator, weights: Bytes) -> None:
-    """Draw members with replacement for each line of weights (replicates, n), which are 0."""
-    flat, n = weights.reshape(-1), weights.shape[1]
-    # A line of many members stays in the cache; of few members, some lines are drawn at once.
-    step = n * max(1, _DRAWN // n)
-    for first in range(0, len(flat), step):
-        lines = flat[first : first + step]
-        for start in range(0, len(lines), _DRAWN):
-            drawn = drawing.integers(n, size=min(_DRAWN, len(lines) - start))
-            count_drawn(drawn, n, start, lines)
-
-
-@compiled("void(int64[::1], int64, int64, uint8[::1])")
-def count_drawn(drawn: Integers, n: int, first: int, times: Bytes) -> None:
-    """Add 1 to the times that each of the members drawn has counted.
-
-    Parameters
-    ----------
-    drawn : ndarray of int64, shape (draws,)
-        Members, n for each line.
-    n, first : int
-        Members of a line, and the place of the first draw in the first line.
-    times : ndarray of uint8, shape (lines * n,)
-        No replicate comes near to filling a byte.
-    """
-    line, left = np.uint64(n * (first // n)), n - first % n
-    for i in range(drawn.shape[0]):
-        times[line + np.uint64(drawn[i])] += 1
-        left -= 1
-        if left == 0:
-            line, left = line + np.uint64(n), n
+def _root(covariance: Floats) -> Floats:
+    """Return the triangular root of a covariance matrix, by Cholesky's steps in one fixed order."""
+    left, root = covariance.copy(), np.zeros_like(covariance)
+    for place in range(len(left)):
+        if left[place, place] > _NOTHING * covariance[place, place]:
+            root[:, place] = left[:, place] / math.sqrt(left[place, place])
+            left -= np.outer(root[:, place], root[:, place])
+    return root

@@ -120,19 +120,12 @@ def measure_weat(question: Question) -> Iterator[Result]:
         found = finding_of(estimate, place, Family.COMPOSITE, by_group=effect.by_group, **more)
         yield found.changed(beside=_beside(varied))
         yield from _uneven(question, estimate, more["subject"])
-        if sum(estimate.n[side] for side in "xy") < _FEWEST_TARGETS:
-            yield (
-                f"{question.model}, weat of {more['subject']}: with fewer than {_FEWEST_TARGETS} "
-                "targets intervals of d miss the truth in more than 5 % of samples."
-            )
         again = finding_of(estimate, place, Family.COMPOSITE, statistic, **more)
         yield replace(again, fold=("weat", found.finding.subject))
 
 
 # The variance of a difference over that of an exchange, from which on the classic p is misleading.
 _UNEVEN = 1.25
-# Targets below which intervals of WEAT are too narrow.
-_FEWEST_TARGETS = 50
 
 
 def _uneven(question: Question, estimate: Estimate, subject: str) -> Iterator[str]:
