@@ -45,11 +45,14 @@ SMALL: dict[str, dict[str, Any]] = {
 }
 FEW = {"resampling": {"replicates": 20, "permutations": 99}}
 GENERATE = """
-prompts:
-  template: "a {hue} {subject}"
-  values: {hue: [red, blue], subject: [solid star, hollow moon]}
-  images: 2
+prompts: {table: prompts.csv, images: 2}
 generator: {model: "diffusers:MODELS/scenes", steps: 4, guidance: 3}
+"""
+PROMPTS = """prompt_id,prompt,hue,subject
+red/solid-star,a red solid star,red,solid star
+red/hollow-moon,a red hollow moon,red,hollow moon
+blue/solid-star,a blue solid star,blue,solid star
+blue/hollow-moon,a blue hollow moon,blue,hollow moon
 """
 COMPARED = ("activations", "associations", "concepts", "counterfactuals", "predictions")
 
@@ -130,6 +133,7 @@ def execute(run: Run, inputs: Path, runs: Path) -> Path:
         (folder / "audit.yaml").write_text(small_config(run, models), encoding="utf-8")
     if run.name == "generate":
         (folder / "config.yaml").write_text(GENERATE.replace("MODELS", str(models)))
+        (folder / "prompts.csv").write_text(PROMPTS)
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
     for command in run.commands:
         words = [word.format(models=models, runs=runs) for word in command]
