@@ -76,8 +76,6 @@ class Adapter:
     identify : callable or None
         From the rest of a name and `Options` to facts that decide which model it is, such as the
         SHA-256 of its files; None where only loading it tells. Nothing is loaded.
-    backends : bool
-        Whether `backend` chooses what runs its models.
     runs_code : bool
         Whether a name is Python code of the user's rather than a file or a folder.
     """
@@ -86,7 +84,6 @@ class Adapter:
     load: Load
     preview: Callable[[str], Preview] = lambda _: Preview()
     identify: Identify | None = None
-    backends: bool = False
     runs_code: bool = False
 
 
@@ -150,7 +147,7 @@ def find_adapter(name: str, *, makes_images: bool = False) -> tuple[Adapter, str
     return known[prefix], rest
 
 
-def load_nested(name: str, options: Options, **changes: Any) -> Any:
+def load_nested(name: str, options: Options) -> Any:
     """Load the model that a file names, for the model that the file describes.
 
     Raises
@@ -164,7 +161,7 @@ def load_nested(name: str, options: Options, **changes: Any) -> Any:
             f"{options.name} runs {name}, which is Python code. To do: if you trust where the "
             "file comes from, set trust_remote_code: true."
         )
-    return found.load(rest, replace(options, name=name, **changes))
+    return found.load(rest, replace(options, name=name))
 
 
 def relative(name: str, folder: Path) -> str:
