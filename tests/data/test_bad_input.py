@@ -114,10 +114,7 @@ SCORES = [
         options={"prediction": None, "probabilities": {"a": "a", "b": "b"}},
     ),
 ]
-RANKS = [
-    Case("rank twice", predictions=b"id,p,r\n1,a,1\n2,b,1\n1,b,1\n3,a,1\n", options={"rank": "r"}),
-    Case("rank left out", predictions=b"id,p,r\n1,a,1\n1,b,3\n", options={"rank": "r"}),
-]
+RANKS = []
 CASES = [*FILES, *IDS, *CONTENT, *SCORES, *RANKS]
 
 

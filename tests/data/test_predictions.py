@@ -2,7 +2,7 @@
 
 import numpy as np
 import polars as pl
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 
 from equipoise.data import LabelSource, Normalization, PredictionSource, load_predictions
 
@@ -69,16 +69,6 @@ def test_raw_and_normalised_are_both_kept():
     assert versions["normalised"].label.tolist() == ["b", None, "a", "a"]
     assert versions["normalised"].scale == steps.describe()
     assert data.models["m"].state[1] == "unknown"
-
-
-def test_long_form_ranks_equal_top_columns():
-    wide = {"id": [1, 2, 3], "p": ["a", "b", "b"], "q": ["b", "a", None]}
-    long = {"id": [3, 1, 2, 2, 1], "p": ["b", "b", "b", "a", "a"], "r": [1, 2, 1, 2, 1]}
-    first, second = load(wide, top=("p", "q")), load(long, rank="r")
-    assert default(first).top is not None
-    assert_array_equal(default(first).top, default(second).top)
-    assert counts_of(second)["rows"] == 5
-    assert counts_of(second)["ids"] == 3
 
 
 SHARES = {"id": [1, 2, 3, 10], "a": [0.2, 0.5, None, 0.9], "b": [0.8, 0.5, None, 0.1]}

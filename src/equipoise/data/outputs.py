@@ -117,10 +117,8 @@ class Outputs:
         Of the columns of `values`: texts or classes; () for embeddings.
     column : str or None
         Column of the texts in the file.
-    ordered : bool
-        Whether entries are in the order of the file's rows.
     rows : int
-        Rows of the file; more than m where each rank has a row.
+        Rows of the file.
     requested : ndarray of str objects or None
         Ids that the model was run on; None for outputs from a file, and for generated images.
     failed : mapping of str to str
@@ -148,7 +146,6 @@ class Outputs:
     values: AnyArray | None = None
     names: tuple[str, ...] = ()
     column: str | None = None
-    ordered: bool = True
     rows: int = 0
     requested: Objects | None = None
     failed: Mapping[str, str] = field(default_factory=dict)

@@ -14,8 +14,8 @@ import polars as pl
 from equipoise.core import DataError, InputError
 from equipoise.core.arrays import AnyArray, Floats, Integers, Integers32, Objects
 from equipoise.data.labels import LabelRows, read_labels
-from equipoise.data.outputs import Coded, Outputs, encode
-from equipoise.data.problems import check_ids, check_matches, listed, match, show
+from equipoise.data.outputs import Coded, Outputs
+from equipoise.data.problems import check_ids, check_matches, listed, match
 from equipoise.data.sources import (
     ANSWERED,
     MISSING,
@@ -313,36 +313,29 @@ def read_predictions(source: PredictionSource, *, model: str, id_column: str) ->
     Raises
     ------
     DataError
-        When ids are empty or repeat, ranks are not 1 to k, or probabilities are not
-        probabilities.
+        When ids are empty or repeat, or probabilities are not probabilities.
     """
     column = source.id or id_column
-    rank = () if source.rank is None else (source.rank,)
     shares = tuple((source.probabilities or {}).values())
     table = read_table(
         source.table,
-        texts=(column, *source.texts, *rank),
+        texts=(column, *source.texts),
         numbers=shares,
         role=f"predictions of {model}",
         encoding=source.encoding,
         delimiter=source.delimiter,
     )
     ids = table.texts[column]
-    check_ids(ids, table.name, unique=source.rank is None)
-    if source.rank is None:
-        labels = _side_by_side([table.texts[name] for name in source.texts])
-    else:
-        ids, labels = _from_long(table, column, source)
+    check_ids(ids, table.name)
     return Outputs(
         model=model,
         content="labels",
         source=table.name,
         ids=ids,
-        labels=labels,
+        labels=_side_by_side([table.texts[name] for name in source.texts]),
         values=_probabilities(table, shares) if shares else None,
         names=tuple(source.probabilities or ()),
         column=source.texts[0] if source.texts else None,
-        ordered=source.rank is None,
         rows=table.rows,
         inputs={table.name: table.digest},
     )
@@ -355,38 +348,6 @@ def _side_by_side(columns: list[pl.Series]) -> Coded | None:
     every = Coded.of(pl.concat([column.alias("label") for column in columns]))
     codes = every.codes.reshape(len(columns), -1).T
     return Coded(np.ascontiguousarray(codes), every.vocabulary)
-
-
-def _from_long(table: Table, id_column: str, source: PredictionSource) -> tuple[pl.Series, Coded]:
-    """Turn one row per id and rank into one row per id with a column per rank."""
-    column, prediction = str(source.rank), str(source.prediction)
-    texts = table.texts[column]
-    ranks = texts.str.strip_chars().cast(pl.Int64, strict=False)
-    wrong = (ranks.is_null() | (ranks < 1)).arg_true()
-    codes, ids = encode(table.texts[id_column])
-    by_id = pl.DataFrame({"id": codes, "rank": ranks}).group_by("id", maintain_order=True)
-    once = by_id.agg(pl.col("rank").sort()).filter(
-        pl.col("rank") != pl.int_ranges(1, pl.col("rank").list.len() + 1)
-    )
-    if len(wrong) or len(once):
-        where = None if not len(wrong) else int(wrong[0])
-        problem = (
-            f"the id {show(ids[once['id'][0]])} has the ranks {listed(once['rank'][0], 5)}"
-            if where is None
-            else f"{show(texts[where] or '')} is no rank"
-        )
-        raise DataError(
-            problem,
-            file=table.name,
-            column=column,
-            row=None if where is None else where + 1,
-            expected="ranks 1, 2, ..., k of each id, each once; 1 is the best",
-            fix="remove repeated rows, and add those that are missing",
-        )
-    labels = Coded.of(table.texts[prediction])
-    wide = np.full((len(ids), int(ranks.max())), -1, dtype=np.int32)  # type: ignore[arg-type]
-    wide[codes, ranks.to_numpy() - 1] = labels.codes
-    return ids, Coded(wide, labels.vocabulary)
 
 
 @dataclass(frozen=True, eq=False)
@@ -539,7 +500,7 @@ class _Join:
             of += "" if recipe.name == "default" else f" in the version {recipe.name!r}"
             wrong = labels.codes.max(axis=1) >= len(allowed)
             rows = np.flatnonzero((self.positions >= 0) & wrong[self.positions])
-            named = len(rows) > 0 and self.outputs.ordered and not self.outputs.live
+            named = len(rows) > 0 and not self.outputs.live
             row = int(rows[0]) + 1 if named else None
             raise outside_classes(outside, allowed, self.outputs, row, of, self.reading)
         return labels, counts

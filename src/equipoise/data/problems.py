@@ -100,7 +100,7 @@ def check_ids(ids: pl.Series, file: str, *, unique: bool = True) -> None:
             column=ids.name or None,
             expected="every id once",
             fix="remove the repeated rows, or give each row an id of its own and name the column "
-            "that repeats, such as `unit:`; name the column of ranks as `rank:`",
+            "that repeats, such as `unit:`",
         )
 
 

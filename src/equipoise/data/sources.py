@@ -275,13 +275,11 @@ class PredictionSource(Reading, CsvOptions):
     Attributes
     ----------
     table : path or data frame
-        One row per image; or several, told apart by `rank`.
+        One row per image.
     prediction : str or None
         Column of the predicted label; None when `top` or `probabilities` say it.
     top : tuple of str
         Columns of the labels of rank 1, 2, ..., k.
-    rank : str or None
-        Column of ranks 1, 2, ..., k for tables with one row per image and rank.
     probabilities : mapping of str to str, or None
         Class to the column of its probability. Every class of the target needs one.
     id : str or None
@@ -298,18 +296,15 @@ class PredictionSource(Reading, CsvOptions):
     top: tuple[str, ...] = ()
     probabilities: Mapping[str, str] | None = None
     id: str | None = None
-    rank: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse options that contradict each other."""
         super().__post_init__()
-        several = bool(self.top or self.probabilities)
-        ranked = self.rank is not None and (self.prediction is None or several)
         twice = bool(self.top) and self.prediction not in (None, self.top[0])
-        if ranked or twice or not (several or self.prediction):
+        if twice or not (self.top or self.probabilities or self.prediction):
             raise InputError(
-                f"prediction is {self.prediction!r}, top {self.top}, rank {self.rank!r}; expected "
-                "prediction (alone with rank), top with the same first column, or probabilities"
+                f"prediction is {self.prediction!r}, top {self.top}; expected prediction, top with "
+                "the same first column, or probabilities"
             )
 
     @property

@@ -109,7 +109,7 @@ class Predictions(Audit[Config, PredictionData, Design]):
             if section.model is None:
                 source = section.source(
                     models.base, prediction=section.prediction, top=section.top,
-                    probabilities=section.probabilities, rank=section.rank,
+                    probabilities=section.probabilities,
                 )  # fmt: skip
                 read = read_predictions(source, model=name, id_column=labels.id)
             else:

@@ -26,7 +26,7 @@ from equipoise.audits.config_fields import (
 )
 
 # Keys that are about a table of predictions, and about a model to run.
-_OF_PREDICTIONS = ("table", "prediction", "top", "probabilities", "rank", "id", "encoding")
+_OF_PREDICTIONS = ("table", "prediction", "top", "probabilities", "id", "encoding")
 _OF_MODEL = ("vocabulary", "templates", "k", "question")
 
 
@@ -51,12 +51,10 @@ class ModelConfig(LabelModelConfig):
     Attributes
     ----------
     table : path or data frame
-        One row per image, or with `rank` one row per image and rank.
+        One row per image.
     prediction, top, probabilities
         One of: the column of the predicted class; the columns of rank 1, 2, ...; class to the
         column of its probability. Probabilities may stand beside `prediction`.
-    rank : str, optional
-        Column of the rank, from 1, where each image has several rows.
     id : str, optional
         Column that names the image; `data.id` unless given.
     vocabulary : list or mapping
@@ -83,7 +81,6 @@ class ModelConfig(LabelModelConfig):
     prediction: Name | None = None
     top: Names = ()
     probabilities: Annotated[Mapping[Label, Name], Field(min_length=2)] | None = None
-    rank: Name | None = None
     vocabulary: Vocabulary | None = None
     templates: Templates = "plain"
     k: PositiveInt = 5
@@ -107,8 +104,6 @@ class ModelConfig(LabelModelConfig):
             and not (self.prediction or self.top or self.probabilities),
             "'prediction' and 'top' are both given; expected one of them": self.prediction
             and self.top,
-            "'rank' goes with 'prediction' alone: one row per image and rank": self.rank
-            and (not self.prediction or self.probabilities),
             "'map' and 'maps' are both given; expected one of them": self.map and self.maps,
         }
         for problem, there in problems.items():
