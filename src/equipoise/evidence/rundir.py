@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import errno
 import glob
 import json
 import os
-import re
 import secrets
 import shutil
 from collections.abc import Iterator, Mapping
@@ -142,10 +140,6 @@ def sweep(target: Path) -> None:
             old.rename(target)
 
 
-# What pyarrow raises without the name of a file has one of these numbers where a disk is to blame.
-_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.EACCES)
-
-
 def is_run(path: Path) -> bool:
     """Whether a directory lists the files that equipoise wrote into it."""
     return read_list(path) is not None
@@ -217,22 +211,11 @@ def _translated(out: str | Path, partial: Path, target: Path) -> Iterator[None]:
     """Say what to do where the run cannot be written; trouble with a file elsewhere passes."""
     try:
         yield
-    except (OSError, RunError) as error:
-        cause = error if isinstance(error, OSError) else error.__cause__
-        if not isinstance(cause, OSError):
+    except OSError as error:
+        path = Path(error.filename or partial).absolute()
+        if not (path.is_relative_to(partial) or target.is_relative_to(path)):
             raise
-        number = cause.errno or 0
-        if isinstance(cause.filename, str):
-            path = Path(cause.filename).absolute()
-            concerns = path.is_relative_to(partial) or target.is_relative_to(path)
-        else:
-            # pyarrow has the number in the text only.
-            told = re.search(r"errno (\d+)\]", str(cause).lower())
-            number = int(told[1]) if told else number
-            concerns = cause is error and number in _DISK
-        if not concerns:
-            raise
-        raise RunError(f"{out}: cannot be written: {os.strerror(number)}. {_TO_DO}") from cause
+        raise RunError(f"{out}: cannot be written: {error.strerror or error}. {_TO_DO}") from error
 
 
 def _refuse(target: Path, out: str | Path, overwrite: bool) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, cast
@@ -32,21 +31,8 @@ def utf8_text(content: bytes, file: str) -> str:
     DataError
         When it is not UTF-8.
     """
-    with as_formats_are():
-        to_utf8(content, file, "utf-8", header=False)
+    to_utf8(content, file, "utf-8", header=False)
     return content.decode("utf-8-sig")
-
-
-@contextmanager
-def as_formats_are() -> Iterator[None]:
-    """Tell errors of tables without the options that a format leaves no room for."""
-    try:
-        yield
-    except DataError as error:
-        if "`encoding" in (error.fix or "") or "`delimiter" in (error.fix or ""):
-            fix = "convert the file to UTF-8, with cells apart by commas, or tabs in a .tsv"
-            raise DataError(**{**vars(error), "fix": fix}) from None
-        raise
 
 
 Cells = list[str | None]
@@ -146,8 +132,7 @@ def read_rows(
         As `read_table`.
     """
     names = tuple(dict.fromkeys((*columns, *([id] if id else []))))
-    with as_formats_are():
-        table = read_table(path, texts=names, role=role, encoding=encoding, delimiter=delimiter)
+    table = read_table(path, texts=names, role=role, encoding=encoding, delimiter=delimiter)
     if id:
         check_ids(table.texts[id], table.name, unique=unique)
     empty = {"", *missing}

@@ -15,7 +15,7 @@ from pathlib import Path
 import polars as pl
 
 from equipoise.data.formats.registry import RowPictures, data_format
-from equipoise.data.formats.rows import Rows, as_formats_are, read_rows, row_files
+from equipoise.data.formats.rows import Rows, read_rows, row_files
 from equipoise.data.image_set import Gathered, ImageSet, image_set
 from equipoise.data.problems import check_ids, show
 from equipoise.data.tables import open_table
@@ -84,8 +84,7 @@ def read_social_counterfactuals(path: Path | str) -> ImageSet:
 
 
 def _read(path: Path) -> Rows:
-    with as_formats_are():
-        names = open_table(path).names
+    names = open_table(path).names
     return read_rows(path, (*_COLUMNS, *([_FILE] if _FILE in names else [])))
 
 
