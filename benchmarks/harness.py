@@ -20,12 +20,9 @@ from importlib.metadata import version
 from pathlib import Path
 from statistics import median
 from time import perf_counter
-from typing import TypeVar
 
 import numpy as np
 from threadpoolctl import threadpool_info, threadpool_limits
-
-Size = TypeVar("Size")
 
 LIBRARIES = ("numpy", "scipy", "numba", "scikit-learn", "pandas", "polars", "fairlearn", "torch")
 

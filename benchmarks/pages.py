@@ -61,9 +61,6 @@ give 1.7×, and with the lengths of the vectors, which torch's peer does not nee
 """What must be known of a workload to read its ratios."""
 
 
-Facts = frozenset[tuple[str, str]]
-
-
 def write_pages(found):
     """Write docs/benchmarks.md and the block in README.md."""
     PAGE.write_text(page(found), encoding="utf-8")

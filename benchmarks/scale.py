@@ -18,7 +18,6 @@ import tempfile
 from dataclasses import asdict
 from pathlib import Path
 from time import perf_counter, process_time
-from typing import TypeVar
 
 from benchmarks import scale_worlds
 from benchmarks.harness import machine, seconds, write
@@ -28,7 +27,6 @@ from benchmarks.scale_page import write_page
 RECORD = Path(__file__).with_name("scale.jsonl")
 SHORT, FULL = (30_000, 100_000), (100_000, 300_000, 1_000_000)
 LARGE = (300_000, 1_000_000, 3_000_000, 10_000_000)
-Result = TypeVar("Result")
 
 
 def worlds():

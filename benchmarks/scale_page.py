@@ -7,9 +7,6 @@ from benchmarks.harness import machine, seconds
 from benchmarks.pages import table_line
 from benchmarks.scale_growth import DIMENSION, NARROW, NOISE, STRAIGHT, growths
 
-# Kind of audit, numbers per vector, processor.
-Line = tuple[str, int, str]
-
 DOCS = Path(__file__).parent.parent / "docs"
 
 INTRODUCTION = """\

@@ -3,18 +3,14 @@
 Each world is a folder with tables, embeddings and `audit.yaml`, as a user brings them.
 """
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import yaml
 
 PIECE = 1 << 16
 CLASSES, SEXES, REGIONS = 40, ("Female", "Male"), 6
 QUERIES = 20
-
-Draw = np.random.Generator
-Columns = dict[str, Any]
 
 
 def predictions(folder, rows):
@@ -60,55 +56,36 @@ def predictions(folder, rows):
     )
 
 
-def _queried(folder, rows, dimension):
-    """Write images of one pool, and queries that each lie nearer to one sex."""
-    own, queries = _directions(len(SEXES), dimension), _directions(QUERIES, dimension, seed=1)
-    images = _images(folder, rows)
-    _npy(folder / "images.npy", rows, dimension, lambda places: own[images(places)["sex"]])
-    leaning = queries + 0.2 * own[np.arange(QUERIES) % 2]
-    np.save(folder / "queries.npy", leaning.astype(np.float16))
-    names = [f"query {index}" for index in range(QUERIES)]
-    pq.write_table(pa.table({"query": names}), folder / "queries.parquet")
+def _queried(kind, about, own):
+    """Return a world of images of one pool, and queries that each lie nearer to one sex."""
+
+    def world(folder, rows, dimension):
+        middles, queries = (
+            _directions(len(SEXES), dimension),
+            _directions(QUERIES, dimension, seed=1),
+        )
+        images = _images(folder, rows)
+        _npy(folder / "images.npy", rows, dimension, lambda places: middles[images(places)["sex"]])
+        leaning = queries + 0.2 * middles[np.arange(QUERIES) % 2]
+        np.save(folder / "queries.npy", leaning.astype(np.float16))
+        names = [f"query {index}" for index in range(QUERIES)]
+        pq.write_table(pa.table({"query": names}), folder / "queries.parquet")
+        model = {"images": {"file": "images.npy"}, "queries": {"file": "queries.npy"}, **own}
+        config = {
+            "audit": kind,
+            "data": {"images": {"table": "images.parquet", "id": "image_id"}, "groups": ["sex"]},
+            "queries": {"table": "queries.parquet", "id": "query"},
+            "models": {"first": model},
+            **about,
+        }
+        (folder / "audit.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+
+    return world
 
 
-def retrieval(folder, rows, dimension):
-    """Images of one pool, ranked by queries."""
-    _queried(folder, rows, dimension)
-    _config(
-        folder,
-        """\
-        audit: retrieval
-        data:
-          images: {table: images.parquet, id: image_id}
-          groups: [sex]
-        queries: {table: queries.parquet, id: query}
-        models:
-          first:
-            images: {file: images.npy}
-            queries: {file: queries.npy}
-        ranking: {k: 12}
-        """,
-    )
-
-
-def similarity(folder, rows, dimension):
-    """Images compared with queries, group by group."""
-    _queried(folder, rows, dimension)
-    _config(
-        folder,
-        """\
-        audit: similarity
-        data:
-          images: {table: images.parquet, id: image_id}
-          groups: [sex]
-        queries: {table: queries.parquet, id: query}
-        models:
-          first:
-            images: {file: images.npy}
-            queries: {file: queries.npy}
-            scale: 10
-        """,
-    )
+# Images are ranked by queries, or compared with them.
+retrieval = _queried("retrieval", {"ranking": {"k": 12}}, {})
+similarity = _queried("similarity", {}, {"scale": 10})
 
 
 def concepts(folder, rows):

@@ -8,7 +8,6 @@ from functools import partial
 from itertools import combinations
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.metrics.pairwise import cosine_distances
 
 from benchmarks import harness
@@ -16,8 +15,6 @@ from benchmarks.harness import Row, alternate, peak_mb, read_seconds, sizes
 from equipoise.metrics import iss_cross, iss_intra
 from equipoise.stats.resampling import Permutation
 from equipoise.stats.shuffling import keys, shuffle
-
-Array = npt.NDArray[np.float32]
 
 D, SETS, PERMUTATIONS = 512, 9, 1_000
 SKLEARN, NUMPY = "scikit-learn cosine_distances", "numpy, unit vectors in float64"

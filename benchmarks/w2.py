@@ -11,7 +11,6 @@ from functools import partial
 from itertools import combinations
 
 import numpy as np
-import numpy.typing as npt
 
 from benchmarks import harness
 from benchmarks.harness import (
@@ -28,9 +27,6 @@ from equipoise.metrics import weat
 from equipoise.metrics.vectors.partitions import exchange
 from equipoise.stats.chance import band
 from equipoise.stats.resampling import Permutation
-
-Array = npt.NDArray[np.float64]
-Four = tuple[Array, Array, Array, Array]
 
 D, ATTRIBUTES = 300, 8
 WEFE, MATRIX = "wefe's loop over pairs", "numpy, matrix of cosines"

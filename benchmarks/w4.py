@@ -16,10 +16,8 @@ import math
 from collections import Counter
 from functools import partial
 from importlib.util import find_spec
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from threadpoolctl import threadpool_limits
 
@@ -35,8 +33,6 @@ from benchmarks.harness import (
 )
 from equipoise.metrics import cosine_scores, retrieval_measures
 from equipoise.stats.threads import threads
-
-Array = npt.NDArray[Any]
 
 D, QUERIES, GROUPS, K, PREFIXES = 512, 158, 12, 12, 144
 MEASURES = ("max_skew", "min_skew", "skew_at_k", "ndkl", "retrieval_mad", "bias_at_k")

@@ -10,7 +10,6 @@ from functools import partial
 from time import perf_counter
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from fairlearn.metrics import (
     MetricFrame,
@@ -26,9 +25,6 @@ from benchmarks import harness
 from benchmarks.harness import Row, alternate, peak_mb, read_seconds, sizes, timed
 from equipoise.metrics import rates
 from equipoise.stats import Bootstrap
-
-Columns = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]
-Floats = npt.NDArray[np.float64]
 
 CLASSES, GROUPS, REPLICATES = 10, 8, 100
 FULL = Bootstrap(replicates=REPLICATES, permutations=REPLICATES, resolution=1.0 / REPLICATES)

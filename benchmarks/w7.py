@@ -13,10 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from io import BytesIO
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from benchmarks import harness
 from benchmarks.harness import Row, alternate, sizes, timed
@@ -25,8 +23,6 @@ from equipoise.evidence.decoding import pixels as decode
 from equipoise.models import load_model
 from equipoise.models.runtimes import has_bfloat16
 from equipoise.stats.threads import threads
-
-Array = npt.NDArray[Any]
 
 RULES = Decoding()
 

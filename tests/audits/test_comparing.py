@@ -2,7 +2,6 @@
 
 import json
 import math
-from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -19,7 +18,6 @@ from audits.comparisons import (
     share_right,
     usual,
 )
-from equipoise import audits
 from equipoise.core import DataError, Family, Verdict
 
 
@@ -40,10 +38,9 @@ def test_accuracy_is_the_paired_difference_with_both_values_and_who_is_worse():
     assert [(row["model"], row["share_best"]) for row in best] == [("good", 1.0)]
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_swapping_gives_mcnemars_p_value(seed):
-    frame = images(200, seed=seed)
-    rng = np.random.default_rng(seed)
+def test_swapping_gives_mcnemars_p_value():
+    frame = images(200)
+    rng = np.random.default_rng(0)
     close = np.where(rng.random(200) < 0.12, KINDS[rng.integers(0, 3, 200)], frame["poor"])
     frame = frame.with_columns(close=pl.Series(close))
     result = compare(run(frame, "poor", "close", resampling={"replicates": 4000}))
@@ -72,23 +69,6 @@ def test_units_move_together():
     assert "exchangeable on each unit" in clustered.null
 
 
-@pytest.mark.parametrize("unit", [None, "scene"])
-def test_effect_sizes_of_classes_keep_their_names_beside_labels_never_true(unit):
-    """Owls are said and true in one run; the other, about fewer images, knows none."""
-    frame = images()
-    no_owl = pl.col("good", "skewed").replace("owl", "cat")
-    fewer = frame.filter(pl.col("kind") != "owl").with_columns(no_owl)
-    settings = {"data": {"unit": unit}, "metrics": {"effect_sizes": {"min_expected": 0}}}
-    second = run(fewer, "skewed", **settings)
-    result = compare(run(frame, "poor", **settings), second)
-    effects = [one for one in result.findings if one.metric == "cramers_v"]
-    assert [one.subject for one in effects] == ["cat", "dog"]
-    alone = audits.run(second[0])
-    for one in effects:
-        known = json.loads(one.parameters)["value_b"]
-        assert known == pytest.approx(pick(alone, "cramers_v", one.subject).value, abs=1e-12)
-
-
 def test_two_runs_are_one_comparison():
     frame = images()
     apart = compare(run(frame, "poor"), run(frame, "good"))
@@ -112,24 +92,6 @@ def test_only_common_and_answered_rows_are_compared():
     assert found.value == pytest.approx(right["good"] - right["poor"], abs=1e-12)
     assert "480 of 600 labelled images" in result.manifest.notes[1]
     assert sum(row["n"] for row in result.tables["group_sizes"].to_pylist()) == 480
-
-
-def test_a_pair_is_compared_on_what_both_answered_whatever_others_did():
-    answer = pl.when(pl.int_range(600) % 2 == 0).then(pl.lit("")).otherwise("skewed")
-    frame = images().with_columns(skewed=answer)
-    result = compare(run(frame, "poor", "good", "skewed"))
-    own = [one for one in result.findings if one.model == "good − poor"]
-    for one, alone in zip(own, usual().findings, strict=True):
-        assert repr(replace(one, q_value=0, verdict=0, reason="")) == repr(
-            replace(alone, q_value=0, verdict=0, reason="")
-        )
-    (silent,) = (
-        one for one in result.findings
-        if (one.metric, one.groups, one.model) == ("unanswered_rate", "", "skewed − good")
-    )  # fmt: skip
-    assert (silent.value, silent.n, silent.verdict) == (0.5, 600, Verdict.DISPARITY)
-    apart = [one for one in result.findings if one.metric == "cramers_v" and one not in own]
-    assert {one.n for one in apart} == {300}
 
 
 def test_what_cannot_be_compared_is_refused():

@@ -167,30 +167,6 @@ def test_the_worksheet_reads_back_as_synonyms(tmp_path):
     assert [row["text"] for row in again.tables["worksheet"].to_pylist()] == ["no doctor"]
 
 
-@pytest.mark.parametrize("kind", ["predictions", "answers"])
-def test_right_wrong_and_unanswered_shares_sum_to_1(kind):
-    frame, job, group, _ = people()
-    # Women get no answer where men get a wrong one: the cautious model is wrong less often.
-    miss = [(group[:place] == one).sum() % 3 == 0 for place, one in enumerate(group)]
-    texts = [
-        ("I can't tell." if not g else JOBS[j - 1]) if m else JOBS[j]
-        for m, j, g in zip(miss, job, group, strict=True)
-    ]
-    found = {
-        one.metric: one for one in run(frame, texts, kind).findings
-        if one.metric in ("right_rate", "wrong_rate", "unanswered_rate")
-    }  # fmt: skip
-    shares = {name: {g.group: g.value for g in one.by_group} for name, one in found.items()}
-    for name in ("female", "male"):
-        assert sum(one[name] for one in shares.values()) == pytest.approx(1.0)
-        assert len({g.n for one in found.values() for g in one.by_group if g.group == name}) == 1
-    assert shares["wrong_rate"]["female"] == 0.0
-    assert shares["unanswered_rate"]["male"] == 0.0
-    assert found["wrong_rate"].verdict is Verdict.DISPARITY
-    assert found["unanswered_rate"].verdict is Verdict.DISPARITY
-    assert found["right_rate"].verdict is not Verdict.DISPARITY
-
-
 def test_without_unanswered_rows_accuracy_says_it_all():
     frame, job, _, _ = people()
     found = run(frame, [JOBS[j] for j in job]).findings

@@ -1,7 +1,5 @@
 """What is said once is tested once."""
 
-import math
-
 import numpy as np
 import polars as pl
 import pytest
@@ -38,21 +36,6 @@ def test_a_mirrored_gap_is_the_gap_it_names_and_is_not_tested():
         assert (shown.family, tested.family) == (Family.FOLD, Family.LEAF)
         assert (shown.q_value, shown.verdict) == (tested.q_value, tested.verdict)
         assert shown.reason.startswith(f"the same fact as {original} of dog, which is tested")
-
-
-def test_with_two_labels_the_second_class_repeats_the_first():
-    result = run(2)
-    for metric, other in (
-        ("demographic_parity", "demographic_parity"), ("equalized_odds", "equalized_odds"),
-        ("false_positive_rate", "true_positive_rate"), ("negative_predictive_value", "precision"),
-    ):  # fmt: skip
-        shown, tested = pick(result, metric, "dog"), pick(result, other, "cat")
-        assert abs(shown.value - tested.value) < 1e-12
-        assert shown.family is Family.FOLD
-        assert not math.isnan(tested.p_value)
-    # Of either class against the other it is the accuracy of all, and its gap is of the groups.
-    assert pick(result, "accuracy", "").family is Family.LEAF
-    assert not [one for one in result.findings if one.metric == "accuracy" and one.subject]
 
 
 @pytest.mark.parametrize("kinds", [2, 3])

@@ -54,13 +54,6 @@ def test_order_of_rows_does_not_matter():
         assert without_order(run(frame, **more)) == without_order(run(shuffled, **more))
 
 
-def test_units_are_resampled_together():
-    result = run(images(), data={"unit": "scene"})
-    worst = pick(result, "worst_group_accuracy")
-    assert worst.unit == "unit"
-    assert worst.method.startswith("simultaneous Wilson intervals of all groups, units by")
-
-
 def test_states_are_counted_and_a_group_refused_more_often_is_a_finding():
     frame = images().with_columns(
         answer=pl.when((pl.col("group") == "y") & (pl.int_range(pl.len()) % 3 == 0))
@@ -93,28 +86,6 @@ def test_top_labels_and_probabilities_are_versions_of_their_own():
     soft = run(frame, model={"probabilities": {name: name for name in KINDS}})
     mean = pick(soft, "effect_size_mean", version="default, probabilities")
     assert 0 < mean.value < pick(soft, "effect_size_mean").value
-
-
-def test_small_groups_are_reported_and_not_compared():
-    frame = images().with_columns(
-        group=pl.when(pl.int_range(pl.len()) < 12).then(pl.lit("few")).otherwise(pl.col("group"))
-    )
-    result = run(frame)
-    worst = pick(result, "worst_group_accuracy")
-    notes = {one.group: one.note for one in worst.by_group}
-    assert notes == {"x": "", "y": "", "few": "fewer than 30 rows"}
-    assert ("groups under 30 rows", 1) in [(one.reason, one.count) for one in worst.excluded]
-    assert any("fewer than 30 rows" in note for note in result.manifest.notes)
-
-
-def test_the_plan_shows_rows_in_no_group():
-    group = pl.when(pl.int_range(pl.len()) < 400).then(None).otherwise("group")
-    frame = images().with_columns(group=group)
-    *some, none = audits.plan(configured(frame)).groups
-    assert sum(row["rows"] for row in some) == 500
-    assert none == {
-        "groups": "group", "group": "", "rows": 400, "compared": False, "note": "group missing"
-    }  # fmt: skip
 
 
 @pytest.mark.parametrize("groups", ["label", "scene"])

@@ -64,15 +64,6 @@ def test_an_untested_fact_leaves_its_fold_untested():
     assert {one.verdict for one in conclude([base, fold], TESTING)} == {Verdict.NONE}
 
 
-def test_worst_group_and_gap_get_one_verdict():
-    gap = draft("accuracy_gap", value=0.06, ci_low=0.01, ci_high=0.1, chance=0.02, excess=0.04)
-    worst = draft(
-        "worst_group_accuracy", harm="lower", fold=("accuracy_gap", ""), value=0.6, ci_low=0.52,
-        ci_high=0.66, chance=0.64, excess=-0.04,
-    )  # fmt: skip
-    assert [one.verdict for one in conclude([gap, worst], TESTING)] == [Verdict.DETECTED] * 2
-
-
 def test_a_corrected_value_is_the_excess_of_an_effect_size():
     numbers = {"value": 0.2, "ci_low": 0.0, "ci_high": 0.3, "chance": 0.16, "excess": 0.04}
     known = draft("cramers_v", corrected=0.12, **numbers)

@@ -1,18 +1,15 @@
 """The filters, on arrays and tables: what is kept, and what every image was held against."""
 
-import io
 from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-from PIL import Image
 
 from equipoise.core import DataError, InputError
 from equipoise.counterfactuals import caption_sets
 from equipoise.counterfactuals.candidates import candidates_of
-from equipoise.counterfactuals.filtered import Filtered, write_sets
+from equipoise.counterfactuals.filtered import Filtered
 from equipoise.counterfactuals.filters import (
     HOWARD_2024,
     attribute_filter,
@@ -20,7 +17,6 @@ from equipoise.counterfactuals.filters import (
     learned_threshold,
     similarity_filter,
 )
-from equipoise.evidence import pictures_of_table
 from goldens import Golden
 
 VALUES = {"race": ["White", "Black", "Asian"], "gender": ["male", "female"]}
@@ -161,28 +157,6 @@ def test_the_summary_adds_up(candidates):
             assert one[f"{unit}_after"] == after[f"{unit}_before"]
     assert summary[0]["images_before"] == candidates.images
     assert summary[-1]["sets_after"] == found.kept.sum() == 7
-
-
-def test_kept_sets_are_written_once_with_their_pictures(candidates, tmp_path):
-    ids = candidates.columns["image_id"].tolist()
-    files = [f"{place}.{'png' if place % 2 else 'jpg'}" for place in range(len(ids))]
-    for place, file in enumerate(files):
-        Image.new("RGB", (4, 4), (place, 0, 0)).save(tmp_path / file)
-    pictures = pictures_of_table(ids, files, root=tmp_path, name="x")
-    images = vectors(candidates, odd={7: 0.1})
-    stage = similarity_filter(candidates, images, captions(candidates), threshold=0.2, pairs=0.2)
-    filtered, folder = Filtered(candidates, (stage,)), tmp_path / "sets" / "key"
-    assert write_sets(filtered, pictures, folder) == 66
-    written = pq.read_table(folder / "images.parquet").to_pylist()
-    assert {one["set"] for one in written} == {*candidates.names} - {candidates.names[1]}
-    for one in written[:3]:
-        data = (folder / one["file"]).read_bytes()
-        assert data.startswith(b"\x89PNG")
-        red = Image.open(io.BytesIO(data)).getpixel((0, 0))[0]
-        assert abs(red - ids.index(one["image_id"])) <= 1
-    (folder / "images.parquet").write_bytes(b"left as it is")
-    assert write_sets(filtered, pictures, folder) == 66
-    assert (folder / "images.parquet").read_bytes() == b"left as it is"
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,6 @@ from equipoise.metrics.counts.accuracy import Accuracy
 from equipoise.metrics.measure import Draws, Measure, measure
 from equipoise.stats.resampling import Bootstrap, Permutation
 
-Floats = np.ndarray
-
 
 def rows(n=200, seed=0, **more):
     rng = np.random.default_rng(seed)

@@ -200,22 +200,3 @@ def test_damaged_numbers_are_refused(matching):
         (matching / TRANSFORM).write_bytes(damaged)
         with pytest.raises(ModelError, match=f"^{matching} cannot be read: "):
             load(matching)
-
-
-def test_without_a_scale_cosines_are_those_of_the_model_inside(matching, monkeypatch):
-    code = (
-        "import json\nfrom dataclasses import replace\nfrom equipoise.models import load_model\n"
-        "def make(device, dtype):\n"
-        f"    made = load_model('hf:{matching.parent / 'clip'}', device='cpu')\n"
-        "    info = replace(made.info, name='python:unscaled:make', scale=None)\n"
-        "    return replace(made, info=info)\n"
-    )
-    (matching.parent / "unscaled.py").write_text(code)
-    monkeypatch.syspath_prepend(matching.parent)
-    base = load_model("python:unscaled:make", device="cpu")
-    assert base.info.scale is None
-    folder = matching.parent / "of-unscaled"
-    folder.mkdir()
-    save_wrapped(folder, base.info, Wrapping(applied_to=(), matching=matched()))
-    found = load(folder, trust_remote_code=True).info
-    assert found.scale == pytest.approx(matched().stretch)

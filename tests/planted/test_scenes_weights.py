@@ -27,7 +27,6 @@ from tools.planted.worlds import all_captions
 # Threads of several test processes that share cores wait for each other most of the time.
 torch.set_num_threads(1)
 
-MEGABYTE = 1_000_000
 # On seeds that were not looked at while the models were made.
 FRESH = 11
 

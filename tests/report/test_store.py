@@ -13,8 +13,6 @@ from equipoise.core.finding import findings_to_table
 from equipoise.report import read, write
 from report.synthetic import NAN, comparison, faces, finding
 
-HERE = Path(__file__).parent.parent
-
 
 @pytest.fixture
 def run(tmp_path):

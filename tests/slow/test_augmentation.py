@@ -5,7 +5,7 @@ import pytest
 from equipoise.cli.augmentation import run_drawn
 from equipoise.core import Verdict
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow(whole=True)
 
 
 def test_mixing_helps_and_the_experiment_says_so(tmp_path):

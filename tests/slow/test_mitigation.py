@@ -4,7 +4,7 @@ import pytest
 
 from equipoise.cli.mitigation_world import demonstrated, recipes
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow(whole=True)
 
 
 def test_recipes_that_transfer_and_those_that_do_not_are_told():

@@ -5,13 +5,11 @@ with fewer samples.
 """
 
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 from scipy import stats
 
 from equipoise import metrics
@@ -30,8 +28,6 @@ from equipoise.stats import (
 from equipoise.stats.intervals import clopper_pearson
 from equipoise.stats.resampling import Bootstrap
 from equipoise.stats.streams import stream
-
-Floats = npt.NDArray[np.float64]
 
 LEVEL = 0.95
 SEED = 20
@@ -99,7 +95,6 @@ PATTERNS = {
     "two clusters": lambda k: np.where(np.arange(k) < k / 2, -1.0, 0.0),
     "evenly spread": lambda k: np.linspace(-1.0, 0.0, k),
 }
-Extreme = Callable[[Floats, Floats], Floats]
 EXTREMES = {
     "max - min": (simultaneous_gap, lambda p, w: p.max() - p.min()),
     "overall - min": (simultaneous_shortfall, lambda p, w: p @ w - p.min()),

@@ -19,11 +19,7 @@ from equipoise.stats.streams import (
     unit_uniforms,
 )
 
-Array = np.ndarray
-
 TABLE = np.array([[9, 4, 0, 2], [3, 8, 6, 1], [0, 0, 5, 5], [7, 1, 1, 1], [0, 0, 0, 3]], float)
-ONE = np.zeros(5, int)
-TWO = np.array([0, 1, 0, 1, 1])
 
 
 def whole(blocks):

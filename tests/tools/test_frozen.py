@@ -1,7 +1,6 @@
 """`tools.frozen` prints each difference between runs by key, and nothing else."""
 
 import json
-from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 
@@ -21,7 +20,6 @@ FINDING = {
     ],
     "parameters": '{"null": "rows"}', "reason": "q 0.01 < 0.05", "verdict": "disparity",
 }  # fmt: skip
-Frozen = Callable[..., tuple[int, list[str]]]
 
 
 @pytest.fixture

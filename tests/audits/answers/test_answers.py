@@ -84,18 +84,6 @@ def test_rare_answers_are_pooled_and_counted():
     assert "10 of 11 different answers are given too seldom" in notes
 
 
-def test_answers_are_right_or_wrong_where_the_truth_is_known():
-    truth = ["nurse"] * 60 + ["doctor"] * 40 + ["doctor"] * N
-    result = run(JOBS, frame=images(job=truth), model=STATES, data={"target": "job"})
-    assert pick(result, "accuracy").value == pytest.approx((40 + 40) / 178)
-    assert {one.group: one.value for one in pick(result, "accuracy_gap").by_group} == {
-        "a": pytest.approx(40 / 90), "b": pytest.approx(40 / 88),
-    }  # fmt: skip
-    rows = result.tables["answers"].to_pylist()
-    rights = {row["group"]: row["right"] for row in rows if row["answer"] == "nurse"}
-    assert rights == {"a": 40, "b": 0}
-
-
 def questions():
     place = answers({"park": 50, "shop": 50}, {"park": 50, "shop": 50})
     parts = [("job", JOBS), ("place", place)]

@@ -13,32 +13,6 @@ from equipoise.report.blocks import Table
 from equipoise.report.overview import summarize
 
 
-def three(n=900, worse="c"):
-    scores, labels, _ = world(4, n=n, prevalence=(0.3, 0.3))
-    group = np.random.default_rng(0).choice(["a", "b", "c"], n)
-    scores[:, 1] -= 1.5 * ((group == worse) & labels[:, 1])
-    return tables(scores, labels, group)
-
-
-def test_three_groups_have_a_test_for_each_pair_too():
-    many = {"replicates": 50, "permutations": 400}
-    result = run(values(three(), resampling=many))
-    nurse = [one for one in result.findings if "nurse" in one.subject and not one.group]
-    assert [(one.metric, one.subject) for one in nurse] == [
-        ("average_precision", "nurse"),
-        ("concept_difference", "nurse: a − b"),
-        ("concept_difference", "nurse: a − c"),
-        ("concept_difference", "nurse: b − c"),
-    ]
-    assert [one.verdict for one in nurse][1] is not Verdict.DISPARITY
-    assert [one.verdict for one in nurse][2:] == 2 * [Verdict.DISPARITY]
-    turned = {one.subject: one for one in run(values(three(worse="a"), resampling=many)).findings}
-    assert turned["nurse: a − b"].value < -0.2
-    assert turned["nurse: a − b"].verdict is Verdict.DISPARITY
-    pairs = [one for one in result.findings if one.family is Family.COMPOSITE and not one.group]
-    assert [one.subject for one in pairs] == ["", "a − b", "a − c", "b − c"]
-
-
 def test_a_rare_group_hides_no_difference_between_large_ones():
     scores, labels, group = world(2, n=2000, shift=dict.fromkeys(range(4), 0.5))
     group = np.where(np.arange(2000) < 100, "rare", group)

@@ -37,20 +37,6 @@ def test_diversity_takes_what_the_last_layer_of_a_classifier_sees(
     np.testing.assert_array_equal(stored, fakes.means(pixels(world)))
 
 
-def test_diversity_runs_over_references_too(world):
-    (world / "others").mkdir()
-    for place, path in enumerate(sorted((world / "pictures").iterdir())[:12]):
-        Image.open(path).rotate(90).save(world / "others" / f"{place}.png")
-    values = diversity() | {"references": {"turned": {"images": {"folder": "others"}}}}
-    result = audits.run(audits.parse_config(values), base=world)
-    beside = [one for one in result.findings if "turned (reference)" in one.subject]
-    assert {one.metric for one in beside} == {"mean_distance"}
-    assert result.manifest.counts["prepared"]["models"]["m"]["turned"] == {
-        "asked": 12,
-        "failed": 0,
-    }
-
-
 def test_associations_score_images_with_texts_where_the_model_takes_pairs(world):
     config = audits.parse_config(associations(model=fakes.Scorer()))
     matrix = audits.prepare(config, base=world).data.pairs["m"]["images", "prompts"]

@@ -5,10 +5,9 @@ import shutil
 
 import pytest
 
-from audits.live_models.worlds import KINDS, diversity, written
+from audits.live_models.worlds import KINDS, diversity
 from equipoise import audits
 from equipoise.audits.model_cache import look_up
-from equipoise.cli.app import run
 from equipoise.evidence import RunOptions
 from equipoise.models.registry import Preview
 from equipoise.planted.scenes.embed import WEIGHTS
@@ -49,32 +48,6 @@ def test_a_plan_before_anything_is_there(kind, world):
     }
     assert "96 items are left to run" in found.notes[0]
     assert not (world / "evidence").exists()
-
-
-@pytest.mark.usefixtures("loads")
-def test_a_plan_tells_rows_failures_and_missing_files_apart(world, capsys):
-    values = diversity() | {"extraction": {"part": 24}}
-    path = written(world, values)
-    files = sorted((world / "pictures").iterdir())
-    for file in files[:3]:
-        file.write_bytes(b"no picture")
-    audits.prepare(audits.parse_config(values), base=world)
-
-    def told():
-        capsys.readouterr()
-        assert run(["plan", str(path), "--json"]) == 0
-        (row,) = json.loads(capsys.readouterr().out)["runs"]
-        return [row[key] for key in ("items", *counted)]
-
-    counted = ("in_store", "failed_before", "to_do", "files_missing")
-    assert told() == [96, 93, 3, 0, 0]
-    files[-1].unlink()
-    assert told() == [96, 93, 3, 0, 1]
-    assert run(["plan", str(path)]) == 0
-    out = capsys.readouterr().out
-    header, row = out.partition("runs:\n")[2].splitlines()[0::2][:2]
-    assert all(name in header for name in counted)
-    assert [one for one in row.split() if one.isdigit()][:5] == ["96", "93", "3", "0", "1"]
 
 
 @pytest.mark.usefixtures("loads")

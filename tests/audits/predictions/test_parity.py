@@ -94,14 +94,6 @@ def test_the_added_difference_is_paired_over_rows():
     assert known["added_high"] == pytest.approx(high, abs=0.012)
 
 
-def test_a_model_that_turns_the_labels_round_adds_its_whole_difference():
-    groups, truth, _ = rows(BASE, right=1.0)
-    found = parity(findings(groups, truth, ~truth))
-    own = next(one for one in found if (one.group, one.subject) == ("a", "no") and one.tested)
-    assert json.loads(own.parameters)["added"] == pytest.approx(abs(own.value))
-    assert own.leads
-
-
 def test_units_that_differ_in_size_have_a_jackknife_interval():
     rng = np.random.default_rng(5)
     sizes = rng.integers(1, 9, 300)

@@ -84,12 +84,6 @@ def test_few_queries_keep_their_findings_and_are_warned_of():
     assert not audit(HALF).manifest.warnings
 
 
-def test_images_of_a_person_are_a_unit():
-    plain, named = audit(HALF), audit(HALF, unit="person")
-    nulls = [{one.null.split(";")[0] for one in each.findings} for each in (plain, named)]
-    assert nulls[0] != nulls[1]
-
-
 PERSONS = "person_{:02d}_{}.jpg"
 
 

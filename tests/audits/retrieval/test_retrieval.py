@@ -11,7 +11,6 @@ from equipoise import audits
 from equipoise.core import DataError, InputError, Verdict
 
 ROOT = Path(__file__).resolve().parents[3]
-EXAMPLE = ROOT / "examples" / "retrieval"
 QUERIES = ("chef", "nurse", "pilot")
 N = 120
 

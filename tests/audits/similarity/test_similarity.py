@@ -13,7 +13,6 @@ from equipoise.core.finding import Family
 from equipoise.metrics import similarity_gap
 
 ROOT = Path(__file__).resolve().parents[3]
-EXAMPLE = ROOT / "examples" / "similarity"
 CONCEPTS = ("chef", "nurse", "pilot")
 N = 180
 
@@ -220,16 +219,3 @@ def test_the_plan_says_what_could_be_found():
     assert comparison["detectable_gap_in_sd"] == pytest.approx(2.8 * math.sqrt(2 / 30))
     # One measure of two groups, for three concepts and over them; preferences on the whole.
     assert planned.tests == 8
-
-
-def test_each_of_several_groups_is_a_leaf_with_the_gaps_threshold():
-    result = run(data={**data(), "groups": ["race"], "min_group_size": 10})
-    leaves = [one for one in result.findings if one.metric == "logit_gap_against_rest"]
-    assert {(leaf.subject, leaf.group) for leaf in leaves} == {
-        (concept, race) for concept in CONCEPTS for race in "abc"
-    }
-    gap = by_metric(result)["logit_gap", ""]
-    for leaf in leaves:
-        assert leaf.family is Family.LEAF
-        assert leaf.threshold == gap.threshold
-        assert 0.0 <= leaf.p_value <= leaf.q_value <= 1.0

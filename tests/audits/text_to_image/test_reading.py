@@ -14,7 +14,7 @@ from equipoise.planted.scenes.embed import load_clip
 from painted import PROMPTS, Painter, Seer, asked
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
-EXAMPLE, DIFFUSION = EXAMPLES / "text_to_image", EXAMPLES / "stable_diffusion" / "audit.yaml"
+DIFFUSION = EXAMPLES / "stable_diffusion" / "audit.yaml"
 TABLE = pa.table({"image_id": ["1", "2"], "prompt": ["a fire", "a fire"], "state": ["x", "y"]})
 CLASSES = {"of": "colour", "classes": {"red": ["red"], "blue": ["blue"]}}
 SHARE = CLASSES | {"model": "seer"}
