@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
+from audits.test_metamorphic import twice
 from equipoise import audits
 from equipoise.audits import demonstrating
 from equipoise.cli.runs import page_of
@@ -86,6 +87,7 @@ def test_the_report_is_honest_about_the_null_model(results):
         made = [section for make in page.sections if (section := make(result))]
         assert made[0].id == "scenes"
         assert any("small preferences of its own" in note for note in result.manifest.notes)
+        assert not twice(result.findings)
 
 
 def test_without_torch_it_says_what_to_install(monkeypatch):

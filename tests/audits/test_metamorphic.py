@@ -13,7 +13,6 @@ import yaml
 
 from audits.comparisons import images
 from equipoise import audits
-from equipoise.audits import demonstrating
 from equipoise.audits.kinds import KINDS
 from equipoise.core import Family
 from equipoise.metrics.spec import spec_of
@@ -298,9 +297,3 @@ def test_no_fact_of_two_classes_is_tested_twice():
     result = audits.run(audits.parse_config(values | {"data": data, "models": models}))
     assert sum(one.tested for one in result.findings) > 5
     assert not twice(result.findings)
-
-
-@pytest.mark.slow
-def test_no_fact_of_a_demonstration_is_tested_twice():
-    for result in (demonstrating.demo()[0], *demonstrating.demo_scenes().values()):
-        assert not twice(result.findings)

@@ -21,11 +21,11 @@ def limit(samples):
 
 @pytest.mark.parametrize("world", WORLDS, ids=lambda world: world.__name__)
 def test_p_values_are_valid(world):
-    found = list(rates_of(world, 600))
+    found = list(rates_of(world, 500))
     assert len(found) >= 8
     # Of some 250 shares one may be above three standard errors by luck: fresh samples decide.
     high = [rate for rate in found if rate.excess > 3]
-    for rate in measured_again(world, high, 600):
+    for rate in measured_again(world, high, 500):
         assert rate.excess <= 3, rate
 
 

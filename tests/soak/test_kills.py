@@ -4,7 +4,6 @@ import signal
 
 import pytest
 
-from equipoise.planted.scenes.embed import WEIGHTS
 from tools.soak.kills import (
     distillation,
     extraction,
@@ -22,20 +21,7 @@ def test_an_extraction_that_is_killed(tmp_path):
     assert row.held >= 4
 
 
-@pytest.mark.slow
-def test_an_extraction_by_a_trained_model_that_is_killed(tmp_path):
-    task = extraction(tmp_path, model=f"hf:{WEIGHTS / 'clip-biased'}")
-    assert kill_and_resume(task, tmp_path, kills=20, seed=4).failures == ()
-
-
-@pytest.mark.parametrize(
-    ("number", "kills"),
-    [
-        (signal.SIGKILL, 4),
-        (signal.SIGINT, 3),
-        pytest.param(signal.SIGKILL, 20, marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.parametrize(("number", "kills"), [(signal.SIGKILL, 4), (signal.SIGINT, 3)])
 def test_a_generation_that_is_stopped(number, kills, tmp_path):
     row = kill_and_resume(generation(), tmp_path, kills=kills, seed=number, number=number)
     assert row.failures == ()

@@ -86,6 +86,6 @@ def test_associations_of_embeddings():
 
 
 def test_tails_are_not_far_too_small():
-    for case in tail_cases(60):
+    for case in tail_cases(30):
         limit = 3.0 if case.null.startswith("chi-squared") else 1.5
         assert max(case.ratios.values()) <= limit, case
