@@ -125,7 +125,6 @@ CASES = {
     "systematic_preference": {**TOP, "queries": RNG.choice([*"pqrstuvw"], N)},
     "normalized_similarity_mad": RANKED,
     "similarity_gap": RANKED,
-    "recall_at_k": {"scores": cloud(15, 15), "relevant": np.eye(15, dtype=bool), "k": 3},
     "favourite_gap": {
         "effects": {name: {"a": RNG.normal(), "b": 0.0} for name in "pqrstuv"},
         "favourites": dict.fromkeys("pqrs", "a") | dict.fromkeys("tuv", "b"),

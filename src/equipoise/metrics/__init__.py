@@ -50,7 +50,7 @@ from equipoise.metrics.rankings.measures import (
     skew_at_k,
 )
 from equipoise.metrics.rankings.preference import systematic_preference
-from equipoise.metrics.rankings.recall import recall_at_k
+from equipoise.metrics.rankings.recall import recall_hits
 from equipoise.metrics.rankings.statistics import expected_max_skew
 from equipoise.metrics.scores.choices import design_choices, model_order, robust_conclusions
 from equipoise.metrics.scores.disparity import (
@@ -64,7 +64,7 @@ from equipoise.metrics.table_metric import metric
 from equipoise.metrics.values.activation import activation_share, activation_share_gap
 from equipoise.metrics.values.alignment import alignment, favourite_gap
 from equipoise.metrics.values.labels import detector_precision, detector_recall, label_errors
-from equipoise.metrics.values.outside import correlation, correlation_p_value, loess, score_summary
+from equipoise.metrics.values.outside import correlation, loess, score_summary
 from equipoise.metrics.values.rejections import rejection_gap
 from equipoise.metrics.values.similarity import normalized_similarity_mad, similarity_gap
 from equipoise.metrics.values.trends import ImageSimilarities, gender_difference, trend
@@ -91,11 +91,9 @@ from equipoise.metrics.vectors.mcas import (
 )
 from equipoise.metrics.vectors.predicted_labels import label_concentration, predicted_label_weat
 from equipoise.metrics.vectors.quality import (
-    background_layout,
     confusable_subjects,
     frechet_distance,
     inception_score,
-    pose_layout,
     set_similarity,
     subject_accuracy,
 )
@@ -117,7 +115,6 @@ __all__ = [
     "activation_share_gap",
     "alignment",
     "association_score",
-    "background_layout",
     "bias_amplification",
     "bias_at_k",
     "compare_encoders",
@@ -127,7 +124,6 @@ __all__ = [
     "confusable_subjects",
     "corrected_shares",
     "correlation",
-    "correlation_p_value",
     "cosine_scores",
     "count",
     "cramers_v",
@@ -164,12 +160,11 @@ __all__ = [
     "ndkl",
     "normalized_similarity_mad",
     "phi",
-    "pose_layout",
     "predicted_label_weat",
     "query_distribution",
     "rate_comparisons",
     "rates",
-    "recall_at_k",
+    "recall_hits",
     "register",
     "rejection_gap",
     "retrieval_curves",

@@ -9,30 +9,13 @@ from scipy.special import gammaln
 
 from equipoise.core.arrays import Floats
 from equipoise.core.errors import InputError
-from equipoise.core.estimate import Ends, Estimate, no_ends
-from equipoise.metrics.building import ends_of, replicates_text
-from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
-from equipoise.metrics.spec import MetricSpec, make_estimate, register
-from equipoise.stats.intervals import ClosedForm, wilson
-from equipoise.stats.resampling import Bootstrap, Resampling
-from equipoise.stats.streams import Seed, stream
+from equipoise.metrics.spec import MetricSpec, register
 
 Direction = Literal["images", "texts"]
 
-_NO_CHANCE = "recall compares no groups; the difference of two models on the same queries is tested"
 
-
-def recall_at_k(
-    scores: Any,
-    relevant: Any,
-    *,
-    k: int,
-    to: Direction = "images",
-    units: Any = None,
-    resampling: Resampling | None = DEFAULT,
-    rng: Seed = 0,
-) -> Estimate:
-    """Share of queries of which anything relevant is among the k best.
+def recall_hits(scores: Any, relevant: Any, *, k: int, to: Direction = "images") -> Floats:
+    """Return whether each query finds something relevant among its k best, shape (queries,).
 
     Parameters
     ----------
@@ -44,19 +27,12 @@ def recall_at_k(
         How many of the best count; at most as many as there are to find.
     to : "images" or "texts"
         What is found: images for each text, or texts for each image.
-    units : array-like, one for each query, optional
-        Queries of one unit, such as the texts of one image, are resampled together.
-    resampling : Bootstrap, Permutation or None
-        None gives the value alone.
-    rng : int or Generator
-        Seed.
 
     Returns
     -------
-    Estimate
-        In [0, 1], lower is worse. A tie at the k-th place counts with the probability that a
-        random order of the tied ones puts something relevant among the k best. Wilson interval;
-        with units, or ties that count in part, percentile bootstrap. No chance level.
+    ndarray of float64
+        0 or 1; a tie at the k-th place counts with the probability that a random order of the tied
+        ones puts something relevant among the k best.
 
     Raises
     ------
@@ -67,38 +43,6 @@ def recall_at_k(
     References
     ----------
     Karpathy & Fei-Fei 2015, "Deep Visual-Semantic Alignments", section 4.1.
-    """
-    hits = recall_hits(scores, relevant, k=k, to=to)
-    ends, method = _interval(hits, units, resampling, rng)
-    return make_estimate(
-        metric="recall_at_k",
-        value=float(hits.mean()),
-        n={"queries": len(hits)},
-        method=method,
-        params={"k": k, "to": to},
-        no_chance=_NO_CHANCE,
-        unit="query" if units is None else "unit",
-        ends=ends,
-    )
-
-
-def recall_hits(scores: Any, relevant: Any, *, k: int, to: Direction = "images") -> Floats:
-    """Return whether each query finds something relevant among its k best, shape (queries,).
-
-    Parameters
-    ----------
-    scores, relevant, k, to
-        See `recall_at_k`.
-
-    Returns
-    -------
-    ndarray of float64
-        0 or 1; between them where a tie decides.
-
-    Raises
-    ------
-    InputError
-        As `recall_at_k`.
     """
     table, right = np.asarray(scores, dtype=np.float64), np.asarray(relevant)
     if table.ndim != 2 or not table.size:
@@ -144,28 +88,6 @@ def _found(slots: Any, own: Any, other: Any) -> Floats:
     missed = gammaln(b + 1) - gammaln(b - s + 1) - gammaln(a + b + 1) + gammaln(a + b - s + 1)
     found[partly] = 1.0 - np.exp(missed)
     return found
-
-
-def _interval(
-    hits: Floats, units: Any, resampling: Resampling | None, rng: Seed
-) -> tuple[Ends, str]:
-    place = np.arange(len(hits))
-    if units is not None:
-        place = np.unique(np.asarray(units).astype(str), return_inverse=True)[1]
-    if place.shape != hits.shape:
-        raise InputError(f"units: shape {place.shape}; expected {len(hits)}, one for each query")
-    if resampling is None:
-        return no_ends, NO_INTERVAL
-    if units is None and ((hits == 0) | (hits == 1)).all():
-        return ClosedForm(wilson, (hits.sum(), float(len(hits)))), "Wilson interval"
-    if not isinstance(resampling, Bootstrap):
-        return no_ends, "none: ties or units; use Bootstrap()"
-    sums, sizes = np.bincount(place, hits), np.bincount(place).astype(np.float64)
-    many = len(sums)
-    shares = np.full(many, 1.0 / many)
-    drawn = stream(rng, "recall").multinomial(many, shares, size=resampling.replicates)
-    replicates = (drawn * sums).sum(axis=1) / (drawn * sizes).sum(axis=1)
-    return ends_of(replicates), replicates_text(replicates, "queries" if units is None else "units")
 
 
 register(

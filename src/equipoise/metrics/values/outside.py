@@ -74,28 +74,6 @@ def correlation(x: Any, y: Any, *, level: float = 0.95) -> Estimate:
     )
 
 
-def correlation_p_value(r: float, n: int) -> float:
-    """Two-sided p-value of a correlation from the t distribution with n - 2 degrees of freedom.
-
-    Parameters
-    ----------
-    r : float
-        In [-1, 1].
-    n : int
-        Pairs, at least 3.
-
-    Raises
-    ------
-    InputError
-        When r or n is out of range.
-    """
-    if not -1.0 <= r <= 1.0 or n < 3:
-        raise InputError(f"r={r}, n={n}: expected r between -1 and 1, and at least 3 pairs")
-    if abs(r) == 1.0:
-        return 0.0
-    return float(2.0 * stdtr(n - 2, -abs(r) * math.sqrt((n - 2) / ((1.0 - r) * (1.0 + r)))))
-
-
 def loess(x: Any, y: Any, *, span: float = 2.0 / 3.0) -> Callable[[Any], Floats]:
     """Smooth y over x by local linear regression, of degree 1, without robustness steps.
 
@@ -177,7 +155,10 @@ def _part(kind: Literal["pearson", "spearman"], x: Floats, y: Floats, level: flo
         return Part(kind, "", math.nan, n=n, reason="all x or all y are equal")
     r = float(correlations(x[None], y[None])[0])
     low, high = fisher_z(r, n, level, kind=kind)
-    return Part(kind, "", r, float(low), float(high), p_value=correlation_p_value(r, n), n=n)
+    p = 0.0
+    if abs(r) < 1.0:
+        p = float(2.0 * stdtr(n - 2, -abs(r) * math.sqrt((n - 2) / ((1.0 - r) * (1.0 + r)))))
+    return Part(kind, "", r, float(low), float(high), p_value=p, n=n)
 
 
 def score_summary(scores: Mapping[str, float], categories: Mapping[str, str]) -> Estimate:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.special import xlogy
 
-from equipoise.core.arrays import Bytes, Floats, Integers
+from equipoise.core.arrays import Floats, Integers
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Ends, Estimate, no_ends
 from equipoise.core.labels import encode
@@ -29,8 +29,6 @@ THRESHOLD, MARGIN = 0.95, 0.1
 """Cosine from which the encoder takes two subjects' texts for one; and how far above chance its
 zero-shot accuracy has to be for a subject to be told from the others."""
 
-CELLS, ORIENTATIONS, BORDER = 4, 8, 0.15
-_LUMINANCE = (0.2126, 0.7152, 0.0722)
 # Multiplications that resampling may take: some twenty seconds on one core.
 _MOST_WORK = 100_000_000_000
 _FEWEST = 20
@@ -296,8 +294,8 @@ def set_similarity(
     Parameters
     ----------
     vectors : array-like, shape (n, d)
-        What says how an image looks: features of an encoder, or `background_layout` and
-        `pose_layout`. Rows of zeros have no direction, and take no part.
+        What says how an image looks: features of an encoder, keypoints. Rows of zeros have no
+        direction, and take no part.
     sets : array-like, shape (n,)
         The counterfactual set of each image; images without one take no part.
     strata : array-like, shape (n,), optional
@@ -541,96 +539,6 @@ def _names(names: Sequence[Any], many: int) -> list[str]:
     return found
 
 
-def background_layout(images: Sequence[Any]) -> Floats:
-    """Colours of the background, cell by cell of a grid over the image.
-
-    Parameters
-    ----------
-    images : sequence of ndarray of uint8, shape (height, width, 3)
-        Of any sizes. The background is a band of 15 % of each side along the edges.
-
-    Returns
-    -------
-    ndarray, shape (n, cells * cells * 3)
-        Mean red, green and blue of a cell's background, from −1 to 1; 0 where it has none.
-
-    Raises
-    ------
-    InputError
-        When something is no image, or has fewer pixels than cells.
-    """
-    return np.stack([_means(*_split(image, place)) for place, image in enumerate(images, 1)])
-
-
-def pose_layout(images: Sequence[Any]) -> Floats:
-    """Directions of edges of what is shown, cell by cell: where its outlines are, not its colours.
-
-    Parameters
-    ----------
-    images
-        As in `background_layout`; here the part inside counts, with a grid over it.
-
-    Returns
-    -------
-    ndarray, shape (n, cells * cells * orientations)
-        Share of the image's edges (changes of luminance) of each cell and direction; zeros of an
-        image without edges.
-
-    Raises
-    ------
-    InputError
-        As `background_layout`.
-
-    References
-    ----------
-    Dalal & Triggs 2005, CVPR (histograms of oriented gradients), without blocks.
-    """
-    return np.stack([_edges(*_split(image, place)) for place, image in enumerate(images, 1)])
-
-
-def _split(pixels: Any, place: int) -> tuple[Bytes, tuple[int, int]]:
-    """Return an image and the height and width of its background's bands."""
-    image = np.asarray(pixels)
-    height, width, colours = image.shape if image.ndim == 3 else (0, 0, 0)
-    if image.dtype != np.uint8 or colours != 3 or min(height, width) < CELLS:
-        raise InputError(
-            f"images: image {place} is {image.dtype} of shape {image.shape}; expected uint8 "
-            f"(height, width, 3) with {CELLS} or more pixels each way"
-        )
-    return image, (max(1, round(BORDER * height)), max(1, round(BORDER * width)))
-
-
-def _places(height: int, width: int) -> Integers:
-    """Return the cell of every pixel, shape (height, width)."""
-    rows, columns = (np.arange(count) * CELLS // count for count in (height, width))
-    return rows[:, None] * CELLS + columns
-
-
-def _means(image: Bytes, band: tuple[int, int]) -> Floats:
-    height, width = image.shape[:2]
-    kept = np.ones((height, width), dtype=bool)
-    kept[band[0] : height - band[0], band[1] : width - band[1]] = False
-    place = _places(height, width)[kept]
-    counts = np.bincount(place, minlength=CELLS * CELLS)
-    values = image[kept].astype(np.float64) / 127.5 - 1.0
-    sums = [np.bincount(place, weights=one, minlength=CELLS * CELLS) for one in values.T]
-    return (np.stack(sums, axis=1) / np.maximum(counts, 1)[:, None]).ravel()
-
-
-def _edges(image: Bytes, band: tuple[int, int]) -> Floats:
-    light = np.einsum("hwc,c->hw", image.astype(np.float64), np.array(_LUMINANCE)) / 255.0
-    down, across = (
-        one[band[0] : one.shape[0] - band[0], band[1] : one.shape[1] - band[1]]
-        for one in np.gradient(light)
-    )
-    angle = np.mod(np.arctan2(down, across), np.pi)
-    turn = np.minimum((angle / np.pi * ORIENTATIONS).astype(np.int64), ORIENTATIONS - 1)
-    place, size = _places(*down.shape) * ORIENTATIONS + turn, np.hypot(down, across)
-    found = np.bincount(place.ravel(), size.ravel(), minlength=CELLS * CELLS * ORIENTATIONS)
-    total = found.sum()
-    return np.asarray(found / total if total > 1e-9 else np.zeros_like(found))
-
-
 _frechet = partial(
     MetricSpec,
     kinds=("counterfactuals", "generation"),
@@ -697,10 +605,7 @@ register(
         name="pose_similarity",
         neutral=None,
         title="Similarity of poses",
-        definition=(
-            "image_similarity of descriptors of the pose: directions of edges inside the border, "
-            "in a grid of 4 by 4."
-        ),
+        definition="image_similarity of vectors that describe the pose.",
         direction="Lower: members of a set differ more in pose.",
     ),
     _alike(
@@ -708,8 +613,8 @@ register(
         neutral=None,
         title="Similarity of backgrounds",
         definition=(
-            "image_similarity of descriptors of the background: colours of the border in a grid "
-            "of 4 by 4, minus the mean of all images."
+            "image_similarity of vectors that describe the background, minus the mean of all "
+            "images."
         ),
         direction="Lower: members of a set differ more in background.",
     ),
