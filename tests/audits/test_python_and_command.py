@@ -205,10 +205,7 @@ OTHERS = {
         "unanswered_rate", "right_rate", "wrong_rate", "unknown_rate", "refused_rate", "empty_rate",
     ),
     "of files of pictures, candidates or labelled images, in tests of their kind": (
-        "rejection_gap", "rejected_share", "kept_share", "threshold_accuracy", "label_error_gap",
-        "label_error_rate", "detector_precision", "detector_recall", "frechet_distance",
-        "frechet_distance_extrapolated", "inception_score", "image_similarity", "pose_similarity",
-        "background_similarity", "confusable_subjects", "subject_cosine", "subject_accuracy",
+        "rejection_gap", "rejected_share", "kept_share", "threshold_accuracy", "frechet_distance",
         "share_mad", "share_gap", "corrected_share", "raw_share", "share_difference",
     ),
 }  # fmt: skip

@@ -23,7 +23,7 @@ RIGHT = RNG.random(N) < 0.7
 BY_PLACE = {
     *("association_score", "differential_association", "weat", "sc_weat", "mcas", "xmcas"),
     *("total_absolute_association", "activation_share", "iss_cross", "rejection_gap"),
-    *("concept_disparity", "frechet_distance", "inception_score", "set_similarity"),
+    *("concept_disparity", "frechet_distance"),
 }
 NAMES = {"a": "z", "b": "m", "c": "k"}
 
@@ -53,7 +53,6 @@ TARGETS = {"one": cloud(10), "two": cloud(10)}
 MCAS = ("target_images", "target_texts", "a_images", "a_texts", "b_images", "b_texts")
 COMPONENTS = {"components": m.mcas(*(RNG.normal(size=(6, 4)) for _ in MCAS), resampling=None)}
 TABLE = {"table": np.array([[20, 10, 5], [11, 14, 3], [4, 6, 9]])}
-DETECTED = {"detected": RIGHT, "shown": RNG.random(N) < 0.8, "groups": GROUP}
 CONCEPTS = {"scores": RNG.normal(size=(N, 3)), "labels": RNG.random((N, 3)) < 0.5, "groups": GROUP}
 SIMILARITIES = m.ImageSimilarities(
     RNG.normal(size=(N, 3)), ["good", "fine", "bad"], np.where(TRUTH, "a", "b"), ["x"] * N
@@ -116,7 +115,6 @@ CASES = {
     **dict.fromkeys(("trend", "gender_difference"), WORDS),
     **dict.fromkeys(("activation_share", "activation_share_gap"), MAPS),
     "concept_disparity": {**CONCEPTS, "min_positives": 10},
-    "concept_hit_rate": {**CONCEPTS, "k": 2},
     "iss_intra": {"embeddings": cloud(20)},
     "iss_cross": {"sets": {"one": cloud(20), "two": cloud(15)}},
     "iss_difference": {"sets": {"one": cloud(20), "two": cloud(15)}},
@@ -131,17 +129,6 @@ CASES = {
     },
     "rejection_gap": {"rejected": RIGHT, "groups": GROUP},
     "frechet_distance": {"features": cloud(30, 3), "reference": cloud(40, 3)},
-    "inception_score": {"probabilities": RNG.dirichlet([0.5] * 3, 60)},
-    "set_similarity": {"vectors": cloud(60), "sets": RNG.integers(0, 20, 60)},
-    "confusable_subjects": {"texts": cloud(8)},
-    "subject_accuracy": {
-        "images": cloud(N),
-        "texts": tuple(cloud(3)),
-        "subjects": np.array([*"pqr"])[TRUTH],
-        "names": [*"pqr"],
-    },
-    **dict.fromkeys(("detector_precision", "detector_recall"), DETECTED),
-    "label_errors": {"labels": np.array(["good", "blur", "crop"])[LABEL], "groups": GROUP},
 }
 FUNCTIONS = {name: getattr(m, name) for name in CASES}
 DRAWN = {

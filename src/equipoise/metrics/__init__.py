@@ -53,17 +53,12 @@ from equipoise.metrics.rankings.preference import systematic_preference
 from equipoise.metrics.rankings.recall import recall_hits
 from equipoise.metrics.rankings.statistics import expected_max_skew
 from equipoise.metrics.scores.choices import design_choices, model_order, robust_conclusions
-from equipoise.metrics.scores.disparity import (
-    concept_disparity,
-    concept_hit_rate,
-    concept_metrics,
-)
+from equipoise.metrics.scores.disparity import concept_disparity, concept_metrics
 from equipoise.metrics.scores.measure import Choices
 from equipoise.metrics.spec import SPECS, MetricSpec, register
 from equipoise.metrics.table_metric import metric
 from equipoise.metrics.values.activation import activation_share, activation_share_gap
 from equipoise.metrics.values.alignment import alignment, favourite_gap
-from equipoise.metrics.values.labels import detector_precision, detector_recall, label_errors
 from equipoise.metrics.values.outside import correlation, loess, score_summary
 from equipoise.metrics.values.rejections import rejection_gap
 from equipoise.metrics.values.similarity import normalized_similarity_mad, similarity_gap
@@ -82,6 +77,7 @@ from equipoise.metrics.vectors.diversity import (
     iss_intra,
     mean_distances,
 )
+from equipoise.metrics.vectors.frechet import frechet_distance
 from equipoise.metrics.vectors.mcas import (
     bias_amplification,
     diffusion_bias,
@@ -90,13 +86,6 @@ from equipoise.metrics.vectors.mcas import (
     xmcas,
 )
 from equipoise.metrics.vectors.predicted_labels import label_concentration, predicted_label_weat
-from equipoise.metrics.vectors.quality import (
-    confusable_subjects,
-    frechet_distance,
-    inception_score,
-    set_similarity,
-    subject_accuracy,
-)
 from equipoise.metrics.vectors.sets import PairScores
 
 __all__ = [
@@ -119,9 +108,7 @@ __all__ = [
     "bias_at_k",
     "compare_encoders",
     "concept_disparity",
-    "concept_hit_rate",
     "concept_metrics",
-    "confusable_subjects",
     "corrected_shares",
     "correlation",
     "cosine_scores",
@@ -129,8 +116,6 @@ __all__ = [
     "cramers_v",
     "demographic_parity",
     "design_choices",
-    "detector_precision",
-    "detector_recall",
     "differential_association",
     "diffusion_bias",
     "effect_sizes",
@@ -141,12 +126,10 @@ __all__ = [
     "frechet_distance",
     "gender_difference",
     "hit_rate",
-    "inception_score",
     "iss_cross",
     "iss_difference",
     "iss_intra",
     "label_concentration",
-    "label_errors",
     "loess",
     "max_skew",
     "mcas",
@@ -173,12 +156,10 @@ __all__ = [
     "robust_conclusions",
     "sc_weat",
     "score_summary",
-    "set_similarity",
     "share_gap",
     "similarity_gap",
     "skew_at_k",
     "skewsize",
-    "subject_accuracy",
     "systematic_preference",
     "total_absolute_association",
     "trend",

@@ -1,0 +1,75 @@
+"""Fréchet distance: against plain code and its laws."""
+
+import math
+import re
+
+import numpy as np
+import pytest
+import scipy
+
+from equipoise.core import InputError
+from equipoise.metrics import frechet_distance
+from equipoise.stats import Bootstrap
+
+
+def features(n, d, seed=0, shift=0.0):
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal((n, d)) @ rng.standard_normal((d, d)) / math.sqrt(d) + shift
+
+
+def by_square_roots(one, other, ridge=0.0):
+    """The distance as papers have it, with the square root of the product of covariances."""
+    first, second = (np.cov(x.T) + ridge * np.eye(x.shape[1]) for x in (one, other))
+    root = scipy.linalg.sqrtm(first @ second)
+    apart = np.square(one.mean(axis=0) - other.mean(axis=0)).sum()
+    return float(apart + np.trace(first + second - 2 * np.real(root)))
+
+
+# A little of the identity makes covariances of few images whole; its part tends to nothing.
+@pytest.mark.parametrize(
+    ("n", "m", "d", "ridge", "near"),
+    [(40, 60, 5, 0, 1e-8), (200, 30, 12, 0, 1e-8), (80, 80, 1, 0, 1e-8), (9, 12, 30, 1e-10, 1e-3)],
+)
+def test_frechet_distance_is_that_of_matrix_square_roots(n, m, d, ridge, near):
+    one, other = features(n, d), features(m, d, 1, 0.5)
+    found, same = (frechet_distance(one, x, resampling=None).value for x in (other, one))
+    assert found == pytest.approx(by_square_roots(one, other, ridge), rel=near)
+    assert 0.0 <= same < 1e-7
+
+
+def test_replicates_are_moved_to_the_value():
+    one, other = features(300, 10), features(300, 10, 1)
+    found = frechet_distance(one, other, resampling=Bootstrap(50))
+    assert found.ends(0.95)[0] < found.value < found.ends(0.95)[1]
+    assert found.method.startswith("resampling spread: percentiles of 50 resamples")
+
+
+def test_units_of_the_frechet_distance_are_resampled_together():
+    one = np.repeat(features(30, 4), 5, axis=0)
+    other = features(200, 4, 7)
+    alone = frechet_distance(one, other, resampling=Bootstrap(60))
+    whole = frechet_distance(
+        one, other, units=np.repeat(np.arange(30), 5), resampling=Bootstrap(60)
+    )
+    assert whole.value == alone.value
+    widths = [high - low for low, high in (alone.ends(0.95), whole.ends(0.95))]
+    assert widths[1] > 1.3 * widths[0]
+    assert whole.unit == "unit"
+
+
+@pytest.mark.parametrize(
+    ("call", "where"),
+    [
+        (
+            lambda: frechet_distance(np.zeros((1, 3)), np.eye(3)),
+            "features and reference",
+        ),
+        (lambda: frechet_distance(np.eye(3), np.eye(4)), "features and reference"),
+        (lambda: frechet_distance([[1.0], [math.nan]], np.eye(3)), "features: row 2"),
+        (lambda: frechet_distance([["a"]] * 2, np.eye(3)), "features: type"),
+        (lambda: frechet_distance(np.eye(5), np.eye(5), units=[1, 2, 3]), "units: 3 rows"),
+    ],
+)
+def test_bad_input(call, where):
+    with pytest.raises(InputError, match=f"^{re.escape(where)}"):
+        call()
