@@ -3,6 +3,7 @@
 import inspect
 from functools import cache
 from itertools import chain
+from typing import get_args, get_type_hints
 
 import numpy as np
 import pytest
@@ -131,17 +132,24 @@ CASES = {
     "frechet_distance": {"features": cloud(30, 3), "reference": cloud(40, 3)},
 }
 FUNCTIONS = {name: getattr(m, name) for name in CASES}
-DRAWN = {
-    name: found
-    for name, found in FUNCTIONS.items()
-    if "resampling" in inspect.signature(found).parameters
-}
+
+
+def parameters(function):
+    """Names of what a function takes, those of its typed options included."""
+    names = inspect.signature(function).parameters
+    hints = (
+        get_type_hints(function)[name] for name, one in names.items() if one.kind is one.VAR_KEYWORD
+    )
+    return {*names, *chain.from_iterable(get_type_hints(get_args(hint)[0]) for hint in hints)}
+
+
+DRAWN = {name: found for name, found in FUNCTIONS.items() if "resampling" in parameters(found)}
 COUNTED = [name for name, case in CASES.items() if case is ROWS]
 EVERY = pytest.mark.parametrize("name", CASES)
 
 
 def measured(name, data, **options):
-    allowed = inspect.signature(FUNCTIONS[name]).parameters
+    allowed = parameters(FUNCTIONS[name])
     given = {"resampling": FEW, "rng": 3} | options
     return FUNCTIONS[name](**data, **{key: value for key, value in given.items() if key in allowed})
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
 from equipoise.core.arrays import Floats
 from equipoise.core.estimate import Estimate, no_ends
-from equipoise.metrics.counts import Counts, Null
+from equipoise.metrics.counts import Counts, Null, count
 from equipoise.stats.resampling import (
     Bootstrap,
     Resampling,
@@ -22,6 +23,21 @@ from equipoise.stats.streams import Seed
 Statistic = Callable[[Counts, Floats], Floats]
 
 DEFAULT: Resampling = Bootstrap()
+
+
+class Drawing(TypedDict, total=False):
+    """How intervals and chance levels are drawn: `resampling` and `rng` of `equipoise.metrics`."""
+
+    resampling: Resampling | None
+    rng: Seed
+
+
+class Rows(Drawing, total=False):
+    """Drawing, and `weights` and `units` of the rows, see `equipoise.metrics.counts.count`."""
+
+    weights: Any
+    units: Any
+
 
 # Cells that permutations beyond those asked for may draw: a second or two of work for each null.
 MAX_DRAWN_CELLS = 8_000_000
@@ -150,6 +166,21 @@ def measure(
         for one in found:
             vars(one).update(ends=no_ends, method=NO_INTERVAL)
     return found
+
+
+def measured(
+    measures: Sequence[Measure],
+    y_true: Any,
+    y_pred: Any,
+    groups: Any,
+    *,
+    weights: Any = None,
+    units: Any = None,
+    **drawing: Unpack[Drawing],
+) -> list[Estimate]:
+    """Count rows and measure the counts; see `equipoise.metrics.counts.count` and `measure`."""
+    counts = count(y_true, y_pred, groups, weights=weights, units=units)
+    return measure(counts, measures, **drawing)
 
 
 def _numbers(

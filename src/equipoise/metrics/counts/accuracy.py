@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from equipoise.metrics.counts.clusters import accuracy_design
 from equipoise.metrics.counts.rates import too_few
 from equipoise.metrics.counts.table import Counts, Null, count
 from equipoise.metrics.counts.tally import check_lengths
-from equipoise.metrics.measure import DEFAULT, Draws, Measure, measure
+from equipoise.metrics.measure import Drawing, Draws, Measure, Rows, measure, measured
 from equipoise.metrics.spec import POINTS, SPECS, WILSON, MetricSpec, register
 from equipoise.stats.intervals import (
     ClosedForm,
@@ -39,8 +39,6 @@ from equipoise.stats.intervals import (
     simultaneous_shortfall,
     wilson,
 )
-from equipoise.stats.resampling import Resampling
-from equipoise.stats.streams import Seed
 
 Kind = Literal["accuracy", "worst_group_accuracy", "accuracy_gap"]
 
@@ -59,22 +57,16 @@ def accuracy(
     y_true: Any,
     y_pred: Any,
     groups: Any,
-    *,
-    weights: Any = None,
-    units: Any = None,
-    resampling: Resampling | None = DEFAULT,
-    rng: Seed = 0,
+    **rows: Unpack[Rows],
 ) -> Estimate:
     """Share of rows whose prediction is the true class.
 
     Parameters
     ----------
-    y_true, y_pred, groups, weights, units
+    y_true, y_pred, groups
         See `equipoise.metrics.counts.count`.
-    resampling : Bootstrap, Permutation or None
-        None gives the value alone.
-    rng : int or Generator
-        Seed.
+    rows
+        weights, units, resampling and rng, see `equipoise.metrics`.
 
     Returns
     -------
@@ -87,8 +79,7 @@ def accuracy(
     InputError
         When shapes do not fit or no row is complete.
     """
-    counts = count(y_true, y_pred, groups, weights=weights, units=units)
-    return measure(counts, [Accuracy("accuracy", None)], resampling, rng)[0]
+    return measured([Accuracy("accuracy", None)], y_true, y_pred, groups, **rows)[0]
 
 
 def worst_group_accuracy(
@@ -97,20 +88,17 @@ def worst_group_accuracy(
     groups: Any,
     *,
     null: Null = "rows",
-    weights: Any = None,
-    units: Any = None,
-    resampling: Resampling | None = DEFAULT,
-    rng: Seed = 0,
+    **rows: Unpack[Rows],
 ) -> Estimate:
     """Lowest accuracy over groups.
 
     Parameters
     ----------
-    y_true, y_pred, groups, weights, units
+    y_true, y_pred, groups
         See `equipoise.metrics.counts.count`; groups may be intersections of attributes.
     null : "rows" or "class"
         Whether chance permutes groups over all rows or within each true class.
-    resampling, rng
+    rows
         As in `accuracy`.
 
     Returns
@@ -129,8 +117,7 @@ def worst_group_accuracy(
     ----------
     Sagawa et al. 2020, "Distributionally Robust Neural Networks".
     """
-    counts = count(y_true, y_pred, groups, weights=weights, units=units)
-    return measure(counts, [Accuracy("worst_group_accuracy", null)], resampling, rng)[0]
+    return measured([Accuracy("worst_group_accuracy", null)], y_true, y_pred, groups, **rows)[0]
 
 
 def accuracy_gap(
@@ -139,16 +126,13 @@ def accuracy_gap(
     groups: Any,
     *,
     null: Null = "rows",
-    weights: Any = None,
-    units: Any = None,
-    resampling: Resampling | None = DEFAULT,
-    rng: Seed = 0,
+    **rows: Unpack[Rows],
 ) -> Estimate:
     """Accuracy over the rows of the groups compared minus the worst group's accuracy (GAP).
 
     Parameters
     ----------
-    y_true, y_pred, groups, null, weights, units, resampling, rng
+    y_true, y_pred, groups, null, rows
         As in `worst_group_accuracy`.
 
     Returns
@@ -166,8 +150,7 @@ def accuracy_gap(
     ----------
     Albuquerque et al. 2024, "SkewSize", section 4.
     """
-    counts = count(y_true, y_pred, groups, weights=weights, units=units)
-    return measure(counts, [Accuracy("accuracy_gap", null)], resampling, rng)[0]
+    return measured([Accuracy("accuracy_gap", null)], y_true, y_pred, groups, **rows)[0]
 
 
 def _right_and_total(counts: Counts, tables: Floats) -> Pair:
@@ -252,8 +235,7 @@ def hit_rate(
     *,
     k: int = 5,
     units: Any = None,
-    resampling: Resampling | None = DEFAULT,
-    rng: Seed = 0,
+    **drawing: Unpack[Drawing],
 ) -> Estimate:
     """Share of images of which any true class is among the k best predictions.
 
@@ -269,10 +251,8 @@ def hit_rate(
         See `equipoise.metrics.counts.count`.
     k : int
         How many of the predictions count.
-    resampling : Bootstrap, Permutation or None
-        None gives the value alone.
-    rng : int or Generator
-        Seed.
+    drawing
+        resampling and rng, see `equipoise.metrics`.
 
     Returns
     -------
@@ -293,7 +273,7 @@ def hit_rate(
     Hall et al. 2023, section 4 (hit-rate@5).
     """
     counts = hits(y_true_sets, top_predictions, groups, k=k, units=units)
-    return measure(counts, [HitRate(k)], resampling, rng)[0]
+    return measure(counts, [HitRate(k)], **drawing)[0]
 
 
 def hits(

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -38,15 +38,13 @@ from equipoise.metrics.counts.chi_square import (
     why_undefined,
 )
 from equipoise.metrics.counts.rates import divide
-from equipoise.metrics.counts.table import Counts, Null, count
-from equipoise.metrics.measure import DEFAULT, Draws, Measure, measure
+from equipoise.metrics.counts.table import Counts, Null
+from equipoise.metrics.measure import Drawing, Draws, Measure, Rows, measure, measured
 from equipoise.metrics.spec import BANDS, COHEN, SPECS, MetricSpec, band_of, register
 from equipoise.stats.association import Association, Plain
 from equipoise.stats.chance import band
 from equipoise.stats.draws import TableSampler
 from equipoise.stats.intervals import wilson
-from equipoise.stats.resampling import Resampling
-from equipoise.stats.streams import Seed
 
 NO_CHANCE = (
     "SkewSize is descriptive: it describes the shape of the effect sizes, not their level, so "
@@ -66,7 +64,7 @@ _CORRECTED: dict[Plain, Statistic] = {
 _EQUAL = 1e-12
 
 
-def effect_sizes(  # noqa: PLR0913 - the public signature
+def effect_sizes(
     y_true: Any,
     y_pred: Any,
     groups: Any,
@@ -75,16 +73,13 @@ def effect_sizes(  # noqa: PLR0913 - the public signature
     min_expected: float = 5.0,
     yates: bool = False,
     formulation: Formulation = "separation",
-    weights: Any = None,
-    units: Any = None,
-    resampling: Resampling | None = DEFAULT,
-    rng: Seed = 0,
+    **rows: Unpack[Rows],
 ) -> Estimate:
     """Mean over classes of how strongly the predicted label depends on the group.
 
     Parameters
     ----------
-    y_true, y_pred, groups, weights, units
+    y_true, y_pred, groups
         See `equipoise.metrics.counts.count`.
     statistic : str
         "cramers_v", "phi", "tschuprows_t", or one of them with "_corrected" (Bergsma 2013).
@@ -96,10 +91,8 @@ def effect_sizes(  # noqa: PLR0913 - the public signature
     formulation : "separation", "sufficiency" or "independence"
         One table per true class (of groups by predicted labels), one per predicted label (of
         groups by true classes), or one of all rows (of groups by predicted labels).
-    resampling : Bootstrap, Permutation or None
-        None gives the values alone; parts then have no interval.
-    rng : int or Generator
-        Seed.
+    rows
+        weights, units, resampling and rng, see `equipoise.metrics`.
 
     Returns
     -------
@@ -122,9 +115,8 @@ def effect_sizes(  # noqa: PLR0913 - the public signature
     ----------
     Albuquerque et al. 2024, "SkewSize", eq. 3 and appendix D.3.
     """
-    counts = count(y_true, y_pred, groups, weights=weights, units=units)
     effects = EffectSizes(statistic, min_expected, yates, formulation)
-    return measure(counts, [effects], resampling, rng)[0]
+    return measured([effects], y_true, y_pred, groups, **rows)[0]
 
 
 @dataclass(frozen=True)
@@ -377,7 +369,7 @@ class EffectSizes(EffectTables):
         )
 
 
-def skewsize(  # noqa: PLR0913 - the public signature
+def skewsize(
     y_true: Any,
     y_pred: Any,
     groups: Any,
@@ -386,21 +378,14 @@ def skewsize(  # noqa: PLR0913 - the public signature
     min_expected: float = 5.0,
     yates: bool = False,
     formulation: Formulation = "separation",
-    weights: Any = None,
-    units: Any = None,
-    resampling: Resampling | None = DEFAULT,
-    rng: Seed = 0,
+    **rows: Unpack[Rows],
 ) -> Estimate:
     """Fisher-Pearson skewness of the effect sizes of all classes.
 
     Parameters
     ----------
-    y_true, y_pred, groups, statistic, min_expected, yates, formulation, weights, units
-        As in `effect_sizes`.
-    resampling : Bootstrap, Permutation or None
-        None gives the value alone; only Bootstrap gives a resampling spread.
-    rng : int or Generator
-        Seed.
+    y_true, y_pred, groups, statistic, min_expected, yates, formulation, rows
+        As in `effect_sizes`; only Bootstrap gives a resampling spread.
 
     Returns
     -------
@@ -426,9 +411,8 @@ def skewsize(  # noqa: PLR0913 - the public signature
     ----------
     Albuquerque et al. 2024, "SkewSize", section 3.
     """
-    counts = count(y_true, y_pred, groups, weights=weights, units=units)
-    one = SkewSize(statistic, min_expected, yates, formulation)
-    return measure(counts, [one], resampling, rng)[0]
+    skewness = SkewSize(statistic, min_expected, yates, formulation)
+    return measured([skewness], y_true, y_pred, groups, **rows)[0]
 
 
 @dataclass(frozen=True)
@@ -563,14 +547,14 @@ def mev_sweep(
     return pa.Table.from_pylist(rows)
 
 
-def cramers_v(
-    table: Any,
-    *,
-    yates: bool = False,
-    bias_corrected: bool = False,
-    resampling: Resampling | None = DEFAULT,
-    rng: Seed = 0,
-) -> Estimate:
+class TableOptions(Drawing, total=False):
+    """Drawing, and the options of `cramers_v`."""
+
+    yates: bool
+    bias_corrected: bool
+
+
+def cramers_v(table: Any, **options: Unpack[TableOptions]) -> Estimate:
     """Cramér's V = sqrt(χ² / (n (min(groups, labels) - 1))) of a table of counts.
 
     Parameters
@@ -582,10 +566,8 @@ def cramers_v(
     bias_corrected : bool
         Bergsma's correction: 0 is as likely to be passed from above as from below under
         independence. Its interval is that of the uncorrected V.
-    resampling : Bootstrap, Permutation or None
-        None gives the value alone.
-    rng : int or Generator
-        Seed.
+    resampling, rng
+        See `equipoise.metrics`.
 
     Returns
     -------
@@ -607,22 +589,15 @@ def cramers_v(
     Cramér 1946, "Mathematical Methods of Statistics", chapter 21; Bergsma 2013, "A
     bias-correction for Cramér's V and Tschuprow's T".
     """
-    return _of_table(table, "cramers_v", yates, bias_corrected, resampling, rng)
+    return _of_table(table, "cramers_v", **options)
 
 
-def phi(
-    table: Any,
-    *,
-    yates: bool = False,
-    bias_corrected: bool = False,
-    resampling: Resampling | None = DEFAULT,
-    rng: Seed = 0,
-) -> Estimate:
+def phi(table: Any, **options: Unpack[TableOptions]) -> Estimate:
     """Phi = sqrt(χ² / n) of a table of counts.
 
     Parameters
     ----------
-    table, yates, bias_corrected, resampling, rng
+    table, options
         As in `cramers_v`.
 
     Returns
@@ -640,22 +615,15 @@ def phi(
     ----------
     Cramér 1946, chapter 21.
     """
-    return _of_table(table, "phi", yates, bias_corrected, resampling, rng)
+    return _of_table(table, "phi", **options)
 
 
-def tschuprows_t(
-    table: Any,
-    *,
-    yates: bool = False,
-    bias_corrected: bool = False,
-    resampling: Resampling | None = DEFAULT,
-    rng: Seed = 0,
-) -> Estimate:
+def tschuprows_t(table: Any, **options: Unpack[TableOptions]) -> Estimate:
     """Tschuprow's T = sqrt(χ² / (n sqrt((groups - 1)(labels - 1)))) of a table of counts.
 
     Parameters
     ----------
-    table, yates, bias_corrected, resampling, rng
+    table, options
         As in `cramers_v`.
 
     Returns
@@ -672,16 +640,16 @@ def tschuprows_t(
     ----------
     Tschuprow 1939, "Principles of the Mathematical Theory of Correlation".
     """
-    return _of_table(table, "tschuprows_t", yates, bias_corrected, resampling, rng)
+    return _of_table(table, "tschuprows_t", **options)
 
 
 def _of_table(
     table: Any,
     statistic: Plain,
-    yates: bool,
-    corrected: bool,
-    resampling: Resampling | None,
-    rng: Seed,
+    *,
+    yates: bool = False,
+    bias_corrected: bool = False,
+    **drawing: Unpack[Drawing],
 ) -> Estimate:
     try:
         array = np.asarray(table, dtype=np.float64)
@@ -703,9 +671,9 @@ def _of_table(
         excluded={},
         unit="row",
     )
-    name = _CORRECTED[statistic] if corrected else statistic
+    name = _CORRECTED[statistic] if bias_corrected else statistic
     effects = EffectSizes(name, 0.0, yates, "independence")
-    found = measure(counts, [effects], resampling, rng)[0]
+    found = measure(counts, [effects], **drawing)[0]
     observed = effects.chi_square(counts, counts.observed)[1]
     n, df = float(observed.n[0, 0]), int(observed.df[0, 0])
     return replace(
@@ -714,7 +682,7 @@ def _of_table(
         n=dict(zip(rows, np.rint(array.sum(axis=1)).astype(int).tolist(), strict=True)),
         params={
             "yates": yates,
-            "bias_corrected": corrected,
+            "bias_corrected": bias_corrected,
             "chi2": float(observed.chi2[0, 0]) if df else None,
             "df": df,
             # Of tables with these margins; without continuity correction.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Unpack, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -29,7 +29,7 @@ from equipoise.metrics.building import (
 )
 from equipoise.metrics.counts.clusters import BASES, design_effects, least_design, moments
 from equipoise.metrics.counts.table import Counts, Null, count
-from equipoise.metrics.measure import DEFAULT, Draws, Measure, measure
+from equipoise.metrics.measure import Drawing, Draws, Measure, Rows, measure, measured
 from equipoise.metrics.spec import PAIRWISE, POINTS, MetricSpec, register
 from equipoise.stats.intervals import (
     ClosedForm,
@@ -40,8 +40,6 @@ from equipoise.stats.intervals import (
     simultaneous_gap,
     studentized_range,
 )
-from equipoise.stats.resampling import Resampling
-from equipoise.stats.streams import Seed
 
 Aggregate = Literal["max", "mean"]
 
@@ -460,22 +458,16 @@ def rates(
     y_true: Any,
     y_pred: Any,
     groups: Any,
-    *,
-    weights: Any = None,
-    units: Any = None,
-    resampling: Resampling | None = DEFAULT,
-    rng: Seed = 0,
+    **rows: Unpack[Rows],
 ) -> Estimate:
     """Gaps between groups in every confusion rate, one class against the rest.
 
     Parameters
     ----------
-    y_true, y_pred, groups, weights, units
+    y_true, y_pred, groups
         See `equipoise.metrics.counts.count`.
-    resampling : Bootstrap, Permutation or None
-        None gives the values alone.
-    rng : int or Generator
-        Seed.
+    rows
+        weights, units, resampling and rng, see `equipoise.metrics`.
 
     Returns
     -------
@@ -505,8 +497,7 @@ def rates(
     ----------
     Hardt, Price & Srebro 2016; Chouldechova 2017; Bellamy et al. 2019 (average odds).
     """
-    counts = count(y_true, y_pred, groups, weights=weights, units=units)
-    found = measure(counts, [Rates("class"), Rates("rows")], resampling, rng)
+    found = measured([Rates("class"), Rates("rows")], y_true, y_pred, groups, **rows)
     values = np.array([one.value for one in found])
 
     def ends(level: float) -> tuple[float, float]:
@@ -555,8 +546,7 @@ def demographic_parity(
     groups: Any,
     *,
     units: Any = None,
-    resampling: Resampling | None = DEFAULT,
-    rng: Seed = 0,
+    **drawing: Unpack[Drawing],
 ) -> Estimate:
     """Largest difference between groups in how often a label is predicted.
 
@@ -572,10 +562,8 @@ def demographic_parity(
         Predicted labels. None, NaN and "" are missing.
     groups, units
         See `equipoise.metrics.counts.count`.
-    resampling : Bootstrap, Permutation or None
-        None gives the value alone.
-    rng : int or Generator
-        Seed.
+    drawing
+        resampling and rng, see `equipoise.metrics`.
 
     Returns
     -------
@@ -602,7 +590,7 @@ def demographic_parity(
         lost = counts.excluded.items()
         excluded = {why.replace("true class", "prediction"): rows for why, rows in lost}
         counts = replace(counts, excluded=excluded)
-    found = measure(counts, [DemographicParity()], resampling, rng)[0]
+    found = measure(counts, [DemographicParity()], **drawing)[0]
     if y_true is None:
         return found
     labels = demographic_parity(None, y_true, groups, resampling=None).value
@@ -626,10 +614,7 @@ def equalized_odds(
     groups: Any,
     *,
     aggregate: Aggregate = "max",
-    weights: Any = None,
-    units: Any = None,
-    resampling: Resampling | None = DEFAULT,
-    rng: Seed = 0,
+    **rows: Unpack[Rows],
 ) -> Estimate:
     """Largest difference between groups in how often a label is predicted, given the truth.
 
@@ -639,14 +624,12 @@ def equalized_odds(
 
     Parameters
     ----------
-    y_true, y_pred, groups, weights, units
+    y_true, y_pred, groups
         See `equipoise.metrics.counts.count`.
     aggregate : "max" or "mean"
         How the two D_k make EO(c). `mean` reproduces the tables of the SkewSize paper.
-    resampling : Bootstrap, Permutation or None
-        None gives the value alone.
-    rng : int or Generator
-        Seed.
+    rows
+        weights, units, resampling and rng, see `equipoise.metrics`.
 
     Returns
     -------
@@ -668,8 +651,7 @@ def equalized_odds(
     Hardt, Price & Srebro 2016. The max − min printed in Albuquerque et al. 2024, eq. 6, runs
     over groups and conditions jointly, which is near 1 for every good classifier.
     """
-    counts = count(y_true, y_pred, groups, weights=weights, units=units)
-    return measure(counts, [EqualizedOdds(aggregate)], resampling, rng)[0]
+    return measured([EqualizedOdds(aggregate)], y_true, y_pred, groups, **rows)[0]
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from equipoise.core.arrays import Floats
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate
 from equipoise.core.groups import Groups
-from equipoise.metrics.measure import DEFAULT
+from equipoise.metrics.measure import DEFAULT, Drawing
 from equipoise.metrics.rankings.estimates import (
     Beside,
     Distribution,
@@ -53,16 +53,13 @@ from equipoise.stats.resampling import Resampling, level_of
 from equipoise.stats.streams import Seed
 
 
-def max_skew(
-    scores: Any,
-    groups: Any,
-    *,
-    k: int,
-    desired: Desired = "pool",
-    resampling: Resampling | None = DEFAULT,
-    rng: Seed = 0,
-    **pools: Unpack[Pooling],
-) -> Estimate:
+class RankingOptions(Pooling, Drawing, total=False):
+    """What every ranking metric takes, see `max_skew`."""
+
+    desired: Desired
+
+
+def max_skew(scores: Any, groups: Any, *, k: int, **options: Unpack[RankingOptions]) -> Estimate:
     """MaxSkew@K: how much the most favoured group is over-represented among the K best.
 
     Skew@K of a group is ln(its share of the K best / its desired share). Items that tie at the
@@ -77,6 +74,9 @@ def max_skew(
         attribute is missing are left out and counted.
     k : int
         How many of the best items count. A pool of k items or fewer is not estimable.
+    options
+        desired, queries, within, sets, units, subjects, and resampling and rng, see
+        `equipoise.metrics`.
     desired : "pool", "uniform" or mapping of group name to share
         The group's share of the pool, equal shares of the groups in the pool, or given shares.
         Where "pool" and "uniform" differ, `.by` has the other one too.
@@ -94,10 +94,6 @@ def max_skew(
         exchange their group as one where they have one group.
     subjects : array-like, optional
         Subject of each query, shaped as `queries`: its queries are resampled together.
-    resampling : Bootstrap, Permutation or None
-        None gives the value alone.
-    rng : int or Generator
-        Seed.
 
     Returns
     -------
@@ -118,25 +114,15 @@ def max_skew(
     ----------
     Geyik et al. 2019, KDD; Howard et al. 2024.
     """
-    tops = _tops(scores, groups, k, **pools)
-    return estimates([_extreme("max_skew", tops, desired)], resampling, rng)[0]
+    return retrieval_measures(scores, groups, k=k, measures=["max_skew"], **options)["max_skew"]
 
 
-def min_skew(
-    scores: Any,
-    groups: Any,
-    *,
-    k: int,
-    desired: Desired = "pool",
-    resampling: Resampling | None = DEFAULT,
-    rng: Seed = 0,
-    **pools: Unpack[Pooling],
-) -> Estimate:
+def min_skew(scores: Any, groups: Any, *, k: int, **options: Unpack[RankingOptions]) -> Estimate:
     """MinSkew@K: how much the least favoured group is under-represented among the K best.
 
     Parameters
     ----------
-    scores, groups, k, desired, resampling, rng, pools
+    scores, groups, k, options
         See `max_skew`.
 
     Returns
@@ -154,60 +140,38 @@ def min_skew(
     ----------
     Geyik et al. 2019, KDD.
     """
-    tops = _tops(scores, groups, k, **pools)
-    return estimates([_extreme("min_skew", tops, desired)], resampling, rng)[0]
+    return retrieval_measures(scores, groups, k=k, measures=["min_skew"], **options)["min_skew"]
 
 
-def skew_at_k(
-    scores: Any,
-    groups: Any,
-    *,
-    k: int,
-    desired: Desired = "pool",
-    group: str | None = None,
-    resampling: Resampling | None = DEFAULT,
-    rng: Seed = 0,
-    **pools: Unpack[Pooling],
-) -> Estimate:
+def skew_at_k(scores: Any, groups: Any, *, k: int, **options: Unpack[RankingOptions]) -> Estimate:
     """Skew@K of groups: ln(share of the K best / desired share).
 
     Parameters
     ----------
-    group : str, optional
-        Display name of the group whose skew is the value. Default: the largest over groups.
-    scores, groups, k, desired, resampling, rng, pools
+    scores, groups, k, options
         See `max_skew`.
 
     Returns
     -------
     Estimate
-        Mean over queries; above 0 over-represented, below 0 under-represented, -inf when absent
-        from the K best. `.by` has per query the skews of all groups, and the mean over queries
-        of every group ("group_skew"), with chance level and two-sided p-value.
+        Mean over queries of the largest over groups. `.by` has per query the skews of all groups,
+        and the mean over queries of every group ("group_skew"), with chance level and two-sided
+        p-value: above 0 over-represented, below 0 under-represented, -inf when absent from the K
+        best.
 
     Raises
     ------
     InputError
-        As `max_skew`, and when there is no such group.
+        As `max_skew`.
 
     References
     ----------
     Geyik et al. 2019, KDD.
     """
-    tops = _tops(scores, groups, k, **pools)
-    return estimates([_skew_of(tops, desired, group)], resampling, rng)[0]
+    return retrieval_measures(scores, groups, k=k, measures=["skew_at_k"], **options)["skew_at_k"]
 
 
-def ndkl(
-    scores: Any,
-    groups: Any,
-    *,
-    k: int,
-    desired: Desired = "pool",
-    resampling: Resampling | None = DEFAULT,
-    rng: Seed = 0,
-    **pools: Unpack[Pooling],
-) -> Estimate:
+def ndkl(scores: Any, groups: Any, *, k: int, **options: Unpack[RankingOptions]) -> Estimate:
     """NDKL: discounted mean over the prefixes 1..k of KL(shares in the prefix ‖ desired shares).
 
     Parameters
@@ -215,7 +179,7 @@ def ndkl(
     k : int
         The last prefix: k = n takes the whole order. Howard et al. take the square of the K of
         their Skew@K. A pool of fewer than k items is not estimable.
-    scores, groups, desired, resampling, rng, pools
+    scores, groups, options
         See `max_skew`.
 
     Returns
@@ -234,8 +198,7 @@ def ndkl(
     ----------
     Geyik et al. 2019, KDD; Howard et al. 2024.
     """
-    tops = _tops(scores, groups, k, whole=True, **pools)
-    return estimates([_ndkl(tops, desired)], resampling, rng)[0]
+    return retrieval_measures(scores, groups, k=k, measures=["ndkl"], **options)["ndkl"]
 
 
 def bias_at_k(
@@ -243,24 +206,20 @@ def bias_at_k(
     groups: Any,
     *,
     k: int,
-    desired: Desired = "pool",
     first: str | None = None,
     second: str | None = None,
-    resampling: Resampling | None = DEFAULT,
-    rng: Seed = 0,
-    **pools: Unpack[Pooling],
+    **options: Unpack[RankingOptions],
 ) -> Estimate:
     """Bias@K: (n_first − n_second) / (n_first + n_second) among the K best; 0 when both are 0.
 
     Parameters
     ----------
-    desired : "pool", "uniform" or mapping of group name to share
-        Does not enter the value: `.params["at_desired_shares"]` is what these shares would give.
     first, second : str, optional
         The groups that are set against each other. Default, for two groups: "male" and "female"
         as in the source where they are called so, else their order.
-    scores, groups, k, resampling, rng, pools
-        See `max_skew`.
+    scores, groups, k, options
+        See `max_skew`. `desired` does not enter the value: `.params["at_desired_shares"]` is what
+        these shares would give.
 
     Returns
     -------
@@ -276,18 +235,14 @@ def bias_at_k(
     ----------
     Wang et al. 2021, EMNLP; Howard et al. 2024.
     """
-    tops = _tops(scores, groups, k, **pools)
-    return estimates([_bias(tops, desired, first, second)], resampling, rng)[0]
+    found = retrieval_measures(
+        scores, groups, k=k, measures=["bias_at_k"], first=first, second=second, **options
+    )
+    return found["bias_at_k"]
 
 
 def retrieval_mad(
-    scores: Any,
-    groups: Any,
-    *,
-    k: int = 100,
-    resampling: Resampling | None = DEFAULT,
-    rng: Seed = 0,
-    **pools: Unpack[Pooling],
+    scores: Any, groups: Any, *, k: int = 100, **options: Unpack[RankingOptions]
 ) -> Estimate:
     """Sum over groups of |share of the K best − mean share|.
 
@@ -296,8 +251,8 @@ def retrieval_mad(
 
     Parameters
     ----------
-    scores, groups, k, resampling, rng, pools
-        See `max_skew`.
+    scores, groups, k, options
+        See `max_skew`; equal shares are what is desired.
 
     Returns
     -------
@@ -314,8 +269,8 @@ def retrieval_mad(
     ----------
     Chen & Dou 2022, Table 1.
     """
-    tops = _tops(scores, groups, k, **pools)
-    return estimates([_mad(tops)], resampling, rng)[0]
+    found = retrieval_measures(scores, groups, k=k, measures=["retrieval_mad"], **options)
+    return found["retrieval_mad"]
 
 
 RankingMeasure = Literal["max_skew", "min_skew", "skew_at_k", "ndkl", "retrieval_mad", "bias_at_k"]
@@ -332,7 +287,6 @@ def retrieval_measures(  # noqa: PLR0913 - one keyword for each choice
     measures: Sequence[RankingMeasure] = MEASURES,
     prefixes: int | None = None,
     desired: Desired = "pool",
-    group: str | None = None,
     first: str | None = None,
     second: str | None = None,
     resampling: Resampling | None = DEFAULT,
@@ -352,8 +306,6 @@ def retrieval_measures(  # noqa: PLR0913 - one keyword for each choice
         "bias_at_k" (which needs two groups, or `first` and `second`).
     prefixes : int, optional
         The k of `ndkl`, such as the square of k; default: k.
-    group : str, optional
-        See `skew_at_k`.
     first, second : str, optional
         See `bias_at_k`.
     groups, desired, resampling, rng, pools
@@ -375,7 +327,7 @@ def retrieval_measures(  # noqa: PLR0913 - one keyword for each choice
     requests: dict[str, Callable[[], Measure]] = {
         "max_skew": lambda: _extreme("max_skew", tops, desired),
         "min_skew": lambda: _extreme("min_skew", tops, desired),
-        "skew_at_k": lambda: _skew_of(tops, desired, group),
+        "skew_at_k": lambda: _skew_of(tops, desired),
         "ndkl": lambda: _ndkl(ranking.tops(last, whole=True), desired),
         "retrieval_mad": lambda: _mad(tops),
         "bias_at_k": lambda: _bias(tops, desired, first, second),
@@ -389,13 +341,6 @@ def retrieval_measures(  # noqa: PLR0913 - one keyword for each choice
         )
     found = [requests[name]() for name in names]
     return dict(zip(names, estimates(found, resampling, rng), strict=True))
-
-
-def _tops(
-    scores: Any, groups: Any, k: int, *, whole: bool = False, **pools: Unpack[Pooling]
-) -> Tops:
-    """Rank the items of every pool, see `pools_of`."""
-    return Ranking.of(pools_of(scores, groups, **pools), k).tops(k, whole=whole)
 
 
 def _extreme(metric: Literal["max_skew", "min_skew"], tops: Tops, desired: Desired) -> Measure:
@@ -424,22 +369,19 @@ def _exact_max_skew(tops: Tops, desired: Floats, place: int) -> Distribution | N
     return max_skew_distribution(sizes, tops.k, shares, used)
 
 
-def _skew_of(tops: Tops, desired: Desired, group: str | None) -> Measure:
-    """Return Skew@K of a group, or the largest, with that of every group beside it."""
-    names, usable = tops.pools.groups.names, tops.pools.groups.usable
-    if group is not None and group not in names:
-        raise InputError(f"group={group!r}: no such group; expected one of {', '.join(names)}")
-    given = desired_shares(desired, tops)
-    each = {name: group_skew(given, index) for index, name in enumerate(names)}
+def _skew_of(tops: Tops, desired: Desired) -> Measure:
+    """Return the largest Skew@K, with that of every group beside it."""
+    groups, given = tops.pools.groups, desired_shares(desired, tops)
+    each = {name: group_skew(given, index) for index, name in enumerate(groups.names)}
     return Measure(
         metric="skew_at_k",
         tops=tops,
-        statistic=extreme_skew(given, usable) if group is None else each[group],
-        harm="higher" if group is None else "either",
+        statistic=extreme_skew(given, groups.usable),
+        harm="higher",
         beside=tuple(Beside("group_skew", name, one, "either") for name, one in each.items()),
         shown=lambda drawn: skews(drawn.shares[0], given),
         shows=f"skew among the first {tops.k}",
-        params={"desired": _plain(desired), "group": group or "largest over groups"},
+        params={"desired": _plain(desired), "group": "largest over groups"},
     )
 
 
@@ -546,7 +488,7 @@ def retrieval_curves(
     InputError
         As `max_skew`; also when no pool is large enough.
     """
-    tops = _tops(scores, groups, k, **pools)
+    tops = Ranking.of(pools_of(scores, groups, **pools), k).tops(k)
     ranked = tops.pools
     if not len(tops.pool):
         raise InputError(f"k={k}: no pool of several groups has more than {k} items")
