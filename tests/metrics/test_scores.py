@@ -353,18 +353,7 @@ def test_halls_draws_are_those_of_a_plain_bootstrap(decimals):
         assert ours.std() == pytest.approx(np.std(theirs), rel=0.15)
 
 
-class Columns:
-    """Columns that are read one at a time, and remember how often."""
-
-    def __init__(self, names, values):
-        self.names, self.values, self.read = names, values, 0
-
-    def column(self, name):
-        self.read += 1
-        return self.values[:, self.names.index(name)]
-
-
-def test_columns_one_at_a_time_memory_maps_and_half_precision(tmp_path):
+def test_memory_maps_and_half_precision(tmp_path):
     scores, labels, group = world(22, n=800, concepts=11)
     scores = scores.astype(np.float16)
     some = group.astype(object)
@@ -374,30 +363,18 @@ def test_columns_one_at_a_time_memory_maps_and_half_precision(tmp_path):
     whole = concept_results(scores, labels, some, choices, concepts=names, resampling=QUICK)
     np.save(tmp_path / "scores.npy", scores)
     mapped = np.load(tmp_path / "scores.npy", mmap_mode="r")
-    by_column = Columns(names, scores), Columns(names, labels.astype(np.uint8))
     for one in (
         concept_results(mapped, labels, some, choices, concepts=names, resampling=QUICK),
         concept_results(
             np.asfortranarray(scores), labels, some, choices, concepts=names, resampling=QUICK
         ),
-        concept_results(*by_column, some, choices, resampling=QUICK),
     ):
         assert one.names == whole.names
         assert one.boot.tobytes() == whole.boot.tobytes()
-    # Once for the number of rows, once to measure.
-    assert by_column[0].read == 12
 
 
-def test_bad_columns():
+def test_bad_metrics():
     scores, labels, group = world(23, n=40, concepts=2)
-    ragged = Columns(["a", "b"], scores)
-    ragged.column = lambda name: scores[: 40 if name == "a" else 39, 0]
-    for values, where in (
-        (Columns(["c", "b"], scores), "labels: column 'a'"),
-        (ragged, "scores, column 'b'"),
-    ):
-        with pytest.raises(InputError, match=f"^{where}"):
-            concept_results(values, Columns(["a", "b"], labels), group)
     for metrics in ((), ("auroc", "map")):
         with pytest.raises(InputError, match="^metric"):
             concept_metrics(scores, labels, group, metrics)

@@ -247,7 +247,7 @@ def _of_images(
     items = ranking.tops(longest, whole=True).items[:, :longest]
     seen, place = np.unique(items, return_inverse=True)
     ordered = in_order(items.ravel())
-    keys = image_keys([ordered], len(codes), pools.get("sets"), pools.get("units"))[seen]
+    keys = image_keys([ordered], len(codes), pools)[seen]
     seed = int(stream(rng, "preference", "images").integers(1 << 62))
     times = unit_times(keys, replicates, seed)[:, 1:]
 

@@ -37,54 +37,16 @@ from equipoise.stats.streams import Seed, stream, unit_keys, unit_times, unit_un
 from equipoise.stats.threads import each
 
 
-class Source:
-    """Scores or labels, one column per concept.
-
-    Attributes
-    ----------
-    what : str
-        "scores" or "labels".
-    values : ndarray, shape (n, concepts), or object with `names` and `column(name)`
-        An array may be memory-mapped: only what is asked for is read. Columns are read one at a
-        time, from several threads, such as those of `equipoise.data.Matrix`.
-    shape : tuple of int
-    names : tuple of str, or None where columns have none
-
-    Raises
-    ------
-    InputError
-        When it is no matrix, is empty, or does not hold numbers.
-    """
-
-    def __init__(self, values: Any, what: str) -> None:
-        self.what, self.values, self.names = what, values, None
-        if hasattr(values, "column"):
-            self.names = tuple(values.names)
-            rows = len(values.column(self.names[0])) if self.names else 0
-            self.shape = rows, len(self.names)
-            return
-        array = np.asarray(values)
-        self.values = array = array[:, None] if array.ndim == 1 else array
-        if array.ndim != 2 or not array.size or array.dtype.kind not in "fiub":
-            raise InputError(
-                f"{what}: {array.dtype} of shape {array.shape}; expected numbers, (n, concepts), "
-                "neither of them 0"
-            )
-        self.shape = len(array), array.shape[1]
-
-    def block(self, start: int, stop: int) -> AnyArray:
-        """Return some columns, one after the other, shape (stop - start, n)."""
-        if self.names is None:
-            return np.ascontiguousarray(self.values[:, start:stop].T)
-        names = self.names[start:stop]
-        columns = [np.asarray(self.values.column(name)) for name in names]
-        for name, column in zip(names, columns, strict=True):
-            if column.shape != self.shape[:1] or column.dtype.kind not in "fiub":
-                raise InputError(
-                    f"{self.what}, column {name!r}: {column.dtype} of shape {column.shape}; "
-                    f"expected {self.shape[0]} numbers"
-                )
-        return np.stack(columns)
+def _matrix(values: Any, what: str) -> AnyArray:
+    """Return numbers of shape (n, concepts); they may be mapped into memory."""
+    array = np.asarray(values)
+    array = array[:, None] if array.ndim == 1 else array
+    if array.ndim != 2 or not array.size or array.dtype.kind not in "fiub":
+        raise InputError(
+            f"{what}: {array.dtype} of shape {array.shape}; expected numbers, (n, concepts), "
+            "neither of them 0"
+        )
+    return array
 
 
 def _refuse(wrong: Booleans, block: AnyArray, what: str, names: Sequence[str], rows: Any) -> None:
@@ -160,8 +122,8 @@ class Concepts:
 
     Attributes
     ----------
-    scores, labels : Source
-        Of all rows.
+    scores, labels : ndarray, shape (n, concepts)
+        Of all rows; only what is asked for is read.
     rows : ndarray of int, shape (m,)
         The rows that take part.
     groups : Groups
@@ -175,8 +137,8 @@ class Concepts:
     excluded : dict of str to int
     """
 
-    scores: Source
-    labels: Source
+    scores: AnyArray
+    labels: AnyArray
     rows: Integers
     groups: Groups
     names: tuple[str, ...]
@@ -194,7 +156,9 @@ class Concepts:
         """
         scores, labels = (
             block if len(self.rows) == block.shape[1] else block[:, self.rows]
-            for block in (self.scores.block(start, stop), self.labels.block(start, stop))
+            for block in (
+                np.ascontiguousarray(one[:, start:stop].T) for one in (self.scores, self.labels)
+            )
         )
         names = self.names[start:stop]
         _refuse(~np.isfinite(scores), scores, "scores", names, self.rows)
@@ -217,22 +181,27 @@ def read_concepts(
     Raises
     ------
     InputError
-        When shapes or names differ, names repeat, or no row is left.
+        When shapes differ, names repeat, or no row is left.
     """
-    values, truth = Source(scores, "scores"), Source(labels, "labels")
+    values, truth = _matrix(scores, "scores"), _matrix(labels, "labels")
     if values.shape != truth.shape:
         raise InputError(
             f"labels: shape {truth.shape}; expected {values.shape}, one column per concept as in "
             "scores"
         )
-    names = _names(concepts, values, truth)
-    found, n = Groups.of(groups), values.shape[0]
+    (n, many), found = values.shape, Groups.of(groups)
+    names = tuple(map(str, range(many) if concepts is None else concepts))
+    if len(names) != many or len({*names}) < many:
+        raise InputError(
+            f"concepts: {len(names)} names, {len({*names})} of them distinct; expected {many} "
+            "distinct ones, the columns of scores"
+        )
     if len(found.codes) != n:
         raise InputError(f"groups: {len(found.codes)} rows; expected {n}, as in scores")
     _one_of("unlabelled", unlabelled, ("keep", "leave out"))
     bare = np.full(n, unlabelled == "leave out")
     for start in range(0, len(names) if bare.any() else 0, BLOCK):
-        bare &= ~truth.block(start, start + BLOCK).any(axis=0)
+        bare &= ~truth[:, start : start + BLOCK].any(axis=1)
     kept = (found.codes >= 0) & ~bare
     if not kept.any():
         raise InputError("groups: no row is left; expected rows with a group and a label")
@@ -243,20 +212,6 @@ def read_concepts(
         known = owners.codes >= 0
         keys[known] = unit_keys(owners.vocabulary)[owners.codes[known]]
     return Concepts(values, truth, rows, found.take(rows), names, owners, keys, counts)
-
-
-def _names(concepts: Sequence[str] | None, scores: Source, labels: Source) -> tuple[str, ...]:
-    many, own = scores.shape[1], scores.names or labels.names
-    for name, other in zip(scores.names or (), labels.names or (), strict=False):
-        if name != other:
-            raise InputError(f"labels: column {other!r}; expected {name!r}, as in scores")
-    names = tuple(map(str, (own or range(many)) if concepts is None else concepts))
-    if len(names) != many or len({*names}) < many:
-        raise InputError(
-            f"concepts: {len(names)} names, {len({*names})} of them distinct; expected {many} "
-            "distinct ones, the columns of scores"
-        )
-    return names
 
 
 def _one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:

@@ -20,8 +20,8 @@ from equipoise.metrics.rankings.exchange import (
     group_sums,
     of_shuffled,
 )
-from equipoise.metrics.rankings.pools import Pools
-from equipoise.metrics.values.units import unit_codes, varies
+from equipoise.metrics.rankings.pools import Pooling, Pools
+from equipoise.metrics.values.units import varies
 from equipoise.stats.streams import Seed, place_keys, unit_keys, unit_times
 from equipoise.stats.threads import added
 
@@ -349,8 +349,6 @@ class Effects:
         Images of all blocks, one after the other.
     alone : int
         Images whose set holds no other group: they compare nothing.
-    clusters : ndarray of int64, shape (n,), or None
-        Unit of each image.
     keys : ndarray of uint64, shape (n,)
         What each image is resampled with: its unit, else its set, else itself.
     """
@@ -359,11 +357,10 @@ class Effects:
     blocks: tuple[Block, ...]
     items: Integers
     alone: int
-    clusters: Integers | None
     keys: Words
 
     @classmethod
-    def of(cls, pools: Pools, sets: Any, clusters: Any, scale: float) -> Effects:
+    def of(cls, pools: Pools, pooling: Pooling, scale: float) -> Effects:
         """Split pools into blocks that share their images, scores times `scale`.
 
         Raises
@@ -371,17 +368,14 @@ class Effects:
         InputError
             When lengths differ, or a set has images of several units.
         """
-        units = None
-        if clusters is not None:
-            units, _ = unit_codes(clusters, len(pools.groups.codes), "units")
-        codes = usable_codes(pools)
+        codes, sets = usable_codes(pools), pooling.get("sets")
         member, names = (None, ()) if sets is None else encode(sets, what="sets")
         alike = pools.alike(range(len(pools.pools)))
         made = [_block(pools, places, codes, member, scale) for places in alike]
         blocks = tuple(block for block, _ in made if len(block.items) and len(block.kept) > 1)
-        keys = image_keys([one.items for one in blocks], len(codes), sets, clusters)
+        keys = image_keys([one.items for one in blocks], len(codes), pooling)
         items = np.concatenate([np.empty(0, dtype=np.int64), *(one.items for one in blocks)])
-        if member is not None and units is not None:
+        if member is not None and pools.units is not None:
             rows = items[member[items] >= 0]
             unit = np.unique(keys[rows], return_inverse=True)[1]
             split = np.flatnonzero(varies(member[rows], unit))
@@ -391,7 +385,7 @@ class Effects:
                     "each set within one unit, since sets are resampled whole"
                 )
         alone = sum(out for _, out in made)
-        return cls(pools, blocks, items, alone, units, keys)
+        return cls(pools, blocks, items, alone, keys)
 
     @cached_property
     def known(self) -> Integers:
@@ -436,7 +430,7 @@ class Effects:
         """Return `tested` with exchanged groups, (draws, pools, 1 + groups)."""
         codes, sets = usable_codes(self.pools), self.pools.member
         return exchanged(
-            self._tested, self.pools, codes, sets, self.clusters, draws, rng, "similarity gap"
+            self._tested, self.pools, codes, sets, self.pools.units, draws, rng, "similarity gap"
         )
 
     @cached_property
@@ -454,7 +448,7 @@ class Effects:
                     single = block.ratios(effects, sums, counts)
                 return np.concatenate([gaps(effects)[..., None], single], axis=-1)
 
-            by_image = block.centred if paired else block.summed(self.clusters)
+            by_image = block.centred if paired else block.summed(self.pools.units)
             return Exchanged(block.places, block.items, by_image, statistic)
 
         return [one(block) for block in self.blocks]
@@ -496,7 +490,7 @@ class Effects:
             Whether images exchange groups over their pool, whatever their sets and units, and
             effects are plain means.
         """
-        sets, units = (None, None) if over_pools else (self.pools.member, self.clusters)
+        sets, units = (None, None) if over_pools else (self.pools.member, self.pools.units)
         measured = self._measured(function, paired=self.pools.paired and not over_pools)
         codes = usable_codes(self.pools)
         return exchanged(measured, self.pools, codes, sets, units, draws, rng, name)
@@ -547,7 +541,7 @@ def _block(
     return made, len(items) - len(order)
 
 
-def image_keys(items: Sequence[Integers], many: int, sets: Any, clusters: Any) -> Words:
+def image_keys(items: Sequence[Integers], many: int, pooling: Pooling) -> Words:
     """Return what each of so many images is resampled by, shape (many,).
 
     That of its unit, else of its set, else of its place among the items.
@@ -556,8 +550,8 @@ def image_keys(items: Sequence[Integers], many: int, sets: Any, clusters: Any) -
     for some in items:
         keys[some] = place_keys(start, len(some))
         start += len(some)
-    for labels, what in ((sets, "sets"), (clusters, "units")):
-        if labels is not None:
+    for what in ("sets", "units"):
+        if (labels := pooling.get(what)) is not None:
             codes, names = encode(labels, what=what)
             named = np.append(unit_keys(names), np.uint64(0))
             keys = np.where(codes >= 0, named[codes], keys)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import combinations, pairwise
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from scipy import special
@@ -37,7 +37,7 @@ from equipoise.metrics.counts.against_rest import OTHERS
 from equipoise.metrics.measure import DEFAULT, Draws
 from equipoise.metrics.rankings.estimates import permutations, query_weights
 from equipoise.metrics.rankings.exchange import UNITS
-from equipoise.metrics.rankings.pools import Pools, pools_of
+from equipoise.metrics.rankings.pools import Pooling, Pools, pools_of
 from equipoise.metrics.rankings.statistics import deviation
 from equipoise.metrics.spec import AGAINST_REST, COSINE, MetricSpec, make_estimate, register
 from equipoise.metrics.values.group_effects import (
@@ -197,17 +197,13 @@ def _held(draws: Draws, tested: Draws | None, index: int) -> Against:
     return replace(found, p_value=by.p_value, null=by.null)
 
 
-def normalized_similarity_mad(  # noqa: PLR0913 - one keyword for each choice
+def normalized_similarity_mad(
     scores: Any,
     groups: Any,
     *,
-    queries: Any = None,
-    within: Any = None,
-    sets: Any = None,
-    units: Any = None,
-    subjects: Any = None,
     resampling: Resampling | None = DEFAULT,
     rng: Seed = 0,
+    **pooling: Unpack[Pooling],
 ) -> Estimate:
     """Sum over groups of |p_j − mean p|, with p_j = (mean of group j − mean) / sd of all scores.
 
@@ -243,7 +239,7 @@ def normalized_similarity_mad(  # noqa: PLR0913 - one keyword for each choice
     ----------
     Chen & Dou 2022, Table 1 (ddof 0; a sum, as its tables have it).
     """
-    pools = pools_of(scores, groups, queries, within, sets, units, subjects)
+    pools = pools_of(scores, groups, **pooling)
     codes, shape = pools.groups.codes, pools.sizes.shape
     blocks = [*_standardised(pools)]
     known = np.concatenate([np.empty(0, dtype=np.int64), *(one.places for one in blocks)])
@@ -254,7 +250,7 @@ def normalized_similarity_mad(  # noqa: PLR0913 - one keyword for each choice
     each, freedom = np.full(len(pools.pools), np.nan), np.zeros(len(pools.pools), dtype=np.int64)
     each[known] = deviation(p[known], compared[known])
     if isinstance(resampling, Bootstrap) and len(known):
-        keys = image_keys([one.items for one in blocks], len(codes), sets, units)
+        keys = image_keys([one.items for one in blocks], len(codes), pooling)
         boot = np.full((resampling.replicates, *shape), np.nan)
         for one in blocks:
             boot[:, one.places] = _resampled(one, codes, keys, resampling.replicates, rng)
@@ -350,18 +346,14 @@ def _resampled(
     return np.asarray(np.round(found, _DECIMALS))
 
 
-def similarity_gap(  # noqa: PLR0913 - one keyword for each choice
+def similarity_gap(
     scores: Any,
     groups: Any,
     *,
     scale: float | None = None,
-    queries: Any = None,
-    within: Any = None,
-    sets: Any = None,
-    units: Any = None,
-    subjects: Any = None,
     resampling: Resampling | None = DEFAULT,
     rng: Seed = 0,
+    **pooling: Unpack[Pooling],
 ) -> Estimate:
     """Largest difference between groups in mean similarity to a concept.
 
@@ -409,8 +401,8 @@ def similarity_gap(  # noqa: PLR0913 - one keyword for each choice
     """
     if scale is not None and not (math.isfinite(scale) and scale > 0):
         raise InputError(f"scale={scale}: expected a number above 0, or None for no logits")
-    pools = pools_of(scores, groups, queries, within, sets, units, subjects)
-    effects = Effects.of(pools, sets, units, scale or 1.0)
+    pools = pools_of(scores, groups, **pooling)
+    effects = Effects.of(pools, pooling, scale or 1.0)
     metric = "logit_gap" if scale else "similarity_gap"
     concepts = Concepts(metric, pools, effects.known, resampling, rng)
     null, boot, many = None, None, 0

@@ -15,7 +15,15 @@ from equipoise.core.arrays import Floats
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate, Harm, no_ends
 from equipoise.core.parts import Part, parts_to_table
-from equipoise.metrics.building import NOTHING, Against, bootstrap_method, ends_of, number
+from equipoise.metrics.building import (
+    NOTHING,
+    Against,
+    bootstrap_method,
+    ends_of,
+    folded,
+    folded_ends,
+    number,
+)
 from equipoise.metrics.measure import DEFAULT
 from equipoise.metrics.spec import COSINE, MetricSpec, make_estimate, register
 from equipoise.metrics.vectors.partitions import (
@@ -509,14 +517,8 @@ def diffusion_bias(components: Estimate) -> Estimate:
         method=components.method,
         **held.fields("no resampling was asked for"),
         by=parts_to_table([part]),
-        ends=lambda level: _sizes(*ends(level)),
+        ends=lambda level: folded(*ends(level)),
     )
-
-
-def _sizes(low: float, high: float) -> tuple[float, float]:
-    """Return the ends of the absolute values between two ends."""
-    least = 0.0 if low <= 0.0 <= high else min(abs(low), abs(high))
-    return (low, high) if math.isnan(low) else (least, max(abs(low), abs(high)))
 
 
 def _signed_ends(found: Components, level: float) -> tuple[float, float]:
@@ -526,7 +528,7 @@ def _signed_ends(found: Components, level: float) -> tuple[float, float]:
     """
     sizes = []
     for index in (0, 3):
-        ends = _sizes(*ends_at(found.jackknife, index)(level))
+        ends = folded(*ends_at(found.jackknife, index)(level))
         numbers = (np.array(one) for one in (abs(found.observed[index]), *ends))
         sizes.append(Scored(*numbers))
     apart = sizes[0].minus(sizes[1])
@@ -565,7 +567,6 @@ def bias_amplification(components: Estimate) -> Estimate:
     elif low <= 0 <= high:
         reason = f"the 95 % interval of TT, {low:.3g} to {high:.3g}, contains 0"
     drawn = None if found.jackknife is None else found.jackknife.draws(_DRAWS, _SEED)
-    quotients = ends_of(None if drawn is None else _quotient(drawn))
     return make_estimate(
         metric="bias_amplification",
         value=math.nan if reason else abs(float(_quotient(found.observed))),
@@ -573,7 +574,7 @@ def bias_amplification(components: Estimate) -> Estimate:
         method=components.method,
         no_chance="under the null the texts' association is near 0: the quotient explodes",
         reason=reason,
-        ends=no_ends if reason else lambda level: _sizes(*quotients(level)),
+        ends=no_ends if reason or drawn is None else folded_ends(_quotient(drawn)),
     )
 
 
