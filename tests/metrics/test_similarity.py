@@ -63,7 +63,9 @@ def test_within_sets_effects_are_least_squares(seed, holes):
 def test_resampled_effects_are_weighted_least_squares(monkeypatch):
     scores, groups, sets = world(3, holes=True)
     sets[:9] = ""  # Images of no set are compared among themselves.
-    block = group_effects.Effects.of(pools_of(scores, groups, sets=sets), sets, None, 1.0).blocks[0]
+    block = group_effects.Effects.of(
+        pools_of(scores, groups, sets=sets), {"sets": sets}, 1.0
+    ).blocks[0]
     rng = np.random.default_rng(0)
     times = rng.poisson(1.0, int(block.stratum.max()) + 1)[block.stratum]
     times = np.where(block.loose, rng.poisson(1.0, len(times)) + 1, times)
