@@ -195,7 +195,7 @@ OTHERS = {
         *(f"{one}{end}" for one in ("phi", "tschuprows_t") for end in ("", "_corrected")),
     ),
     "compares models, or one model before and after": (
-        "accuracy_difference", "encoder_difference", "recall_at_k",
+        "accuracy_difference", "encoder_difference",
     ),
     "no groups of images: numbers of subjects, regions or targets": (
         "alignment", "correlation", "favourite_gap", "score_summary", "offset", "xmcas", "trend",

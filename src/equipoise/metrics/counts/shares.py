@@ -625,10 +625,10 @@ def mean_share_mad(estimates: Mapping[str, Estimate]) -> Estimate:
     null = np.mean(nulls, axis=0) if nulls else None
     held = first.against(null, value, "equal in every set")
     return make_estimate(
-        metric="share_mad",
-        value=value,
-        n={name: one.n["images"] for name, one in known.items()},
-        method=first.method(_ENDS),
+        "share_mad",
+        value,
+        {name: one.n["images"] for name, one in known.items()},
+        first.method(_ENDS),
         params={"sets": len(known), "corrected": not first.exact},
         **held.fields("no resampling was asked for"),
         excluded={"not estimable": len(estimates) - len(known)},

@@ -261,10 +261,10 @@ def _estimate(
         method = f"{STUDENT} over queries"
     why = "no query can be estimated: " + measure.left_out(0) if not len(tops.pool) else _FEW
     return make_estimate(
-        metric=measure.metric,
-        value=value,
-        n=pools.counts,
-        method=method,
+        measure.metric,
+        value,
+        pools.counts,
+        method,
         params={
             "k": tops.k,
             **measure.params,

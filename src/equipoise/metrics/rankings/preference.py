@@ -165,10 +165,10 @@ def systematic_preference(
             boot += _of_images(found, ranking, pools, resampling.replicates, rng)
     ends = [_ends(boot, [place], many) for place in range(len(every.groups))]
     return make_estimate(
-        metric="systematic_preference",
-        value=value,
-        n=every.counts,
-        method=bootstrap_method(boot, resampling, "subjects and images that they share"),
+        "systematic_preference",
+        value,
+        every.counts,
+        bootstrap_method(boot, resampling, "subjects and images that they share"),
         params={"k": k, "subjects": many},
         harm="higher",
         **tests[0].fields(untested(value, resampling)),

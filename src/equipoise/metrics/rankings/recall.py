@@ -9,7 +9,6 @@ from scipy.special import gammaln
 
 from equipoise.core.arrays import Floats
 from equipoise.core.errors import InputError
-from equipoise.metrics.spec import MetricSpec, register
 
 Direction = Literal["images", "texts"]
 
@@ -88,24 +87,3 @@ def _found(slots: Any, own: Any, other: Any) -> Floats:
     missed = gammaln(b + 1) - gammaln(b - s + 1) - gammaln(a + b + 1) + gammaln(a + b - s + 1)
     found[partly] = 1.0 - np.exp(missed)
     return found
-
-
-register(
-    MetricSpec(
-        name="recall_at_k",
-        title="Recall@K",
-        symbol="R@K",
-        kinds=("mitigation",),
-        unit="share",
-        harm="lower",
-        definition=(
-            "Share of queries with a match in their top K: images for a text, or texts for an "
-            "image. A tie at place K counts with its probability in random order."
-        ),
-        direction="Lower: fewer queries find a match.",
-        chance="none: it compares no groups",
-        interval="Wilson; percentile bootstrap over units, or for partial ties",
-        null="none; of a difference, before and after are exchangeable for each query",
-        reference="Karpathy & Fei-Fei 2015, CVPR (Recall@K of images and sentences)",
-    )
-)

@@ -294,10 +294,10 @@ def summarise(results: ConceptResults) -> Estimate:
     unit = "samples of fixed prevalence" if results.hall else f"{results.unit}s"
     simultaneous = ", simultaneous over pairs of groups" if len(results.pairs) > 1 else ""
     return make_estimate(
-        metric="concept_disparity",
-        value=value,
-        n=sizes(results.groups),
-        method="none: use Bootstrap()"
+        "concept_disparity",
+        value,
+        sizes(results.groups),
+        "none: use Bootstrap()"
         if boot is None
         else f"{replicates_text(boot, unit)}; folded{simultaneous}"
         + ("; thresholds held fixed" if tuned else ""),

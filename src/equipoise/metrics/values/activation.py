@@ -221,10 +221,10 @@ def activation_share(
     none = math.isnan(value)
     no_chance = "no resampling was asked for" if resampling is None else "one map only"
     return make_estimate(
-        metric="activation_share",
-        value=value,
-        n=sizes(found),
-        method=bootstrap_method(draws.boot, resampling if draws.intervals else None, f"{unit}s"),
+        "activation_share",
+        value,
+        sizes(found),
+        bootstrap_method(draws.boot, resampling if draws.intervals else None, f"{unit}s"),
         params={"area": _mean(regions.areas)},
         **against_chance(draws, 0, "either").fields("not estimable" if none else no_chance),
         by=parts_to_table(parts),

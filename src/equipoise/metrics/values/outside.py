@@ -59,10 +59,10 @@ def correlation(x: Any, y: Any, *, level: float = 0.95) -> Estimate:
     one, n = parts[0], len(first)
     known = not math.isnan(one.value)
     return make_estimate(
-        metric="correlation",
-        value=one.value,
-        n={"pairs": n},
-        method="Fisher's z",
+        "correlation",
+        one.value,
+        {"pairs": n},
+        "Fisher's z",
         no_chance="" if known else one.reason,
         p_value=one.p_value if known else None,
         null="the pairs are independent and normal: t distribution with n - 2 degrees of freedom",
@@ -205,10 +205,10 @@ def score_summary(scores: Mapping[str, float], categories: Mapping[str, str]) ->
                 Part("sd", category + suffix, spread, n=n, reason=few),
             ]
     return make_estimate(
-        metric="score_summary",
-        value=float(np.mean([*known.values()])),
-        n={"targets": len(known)},
-        method="none: targets are declared, not drawn",
+        "score_summary",
+        float(np.mean([*known.values()])),
+        {"targets": len(known)},
+        "none: targets are declared, not drawn",
         no_chance="a summary over declared targets",
         by=parts_to_table(parts),
         excluded={"no finite score": len(scores) - len(known)},

@@ -340,10 +340,10 @@ def rejection_gap(
         )
     strata_of = (None, *(range(len(labels)) if len(labels) > 1 else ()))
     return make_estimate(
-        metric="rejection_gap",
-        value=value,
-        n=sizes(groups),
-        method=method,
+        "rejection_gap",
+        value,
+        sizes(groups),
+        method,
         params={"strata": list(labels), "sets": len(np.unique(rows.unit))},
         **held.fields(untested(value, resampling)),
         by=lambda: parts_to_table(one for some in strata_of for one in rows(some)[2]),

@@ -176,10 +176,10 @@ class Concepts:
         if pools.paired:
             params = {**params, "items_without_set": pools.without_set}
         return make_estimate(
-            metric=self.metric,
-            value=value,
-            n=n,
-            method=bootstrap_method(None, resampling, "", without),
+            self.metric,
+            value,
+            n,
+            bootstrap_method(None, resampling, "", without),
             params={"queries": len(pools.pools), **params},
             **_held(draws, tested, 0).fields(untested(value, self.resampling)),
             by=parts_to_table([*parts, *further]),

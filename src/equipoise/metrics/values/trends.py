@@ -310,10 +310,10 @@ def _estimate(
     no_chance = "a trend compares words, not groups; see gender_difference"
     unit, kind = "unit" if images.units else "image", BOUNDS if whole else PERCENTILE
     return make_estimate(
-        metric=metric,
-        value=value,
-        n=sizes(images.groups),
-        method=bootstrap_method(boot, resampling, f"{unit}s", kind=kind),
+        metric,
+        value,
+        sizes(images.groups),
+        bootstrap_method(boot, resampling, f"{unit}s", kind=kind),
         params=params,
         **against_chance(draws, 0, "higher").fields(
             "no resampling was asked for" if compares else no_chance

@@ -256,10 +256,10 @@ def iss_intra(
     sets = Sets.of({"images": embeddings}, resampling)
     found = sets.within(0, include_self=include_self)
     return make_estimate(
-        metric="iss_intra",
-        value=found.value,
-        n=sets.sizes,
-        method=NO_INTERVAL if resampling is None else "jackknife of the U-statistic, Student's t",
+        "iss_intra",
+        found.value,
+        sets.sizes,
+        NO_INTERVAL if resampling is None else "jackknife of the U-statistic, Student's t",
         params={"include_self": include_self},
         no_chance="one set has no groups to exchange",
         excluded=sets.excluded,
@@ -328,12 +328,10 @@ def iss_cross(
             found.part(metric, subject, (a, b), own, level=level_of(resampling), reason=reason)
         )
     return make_estimate(
-        metric="iss_cross",
-        value=value,
-        n=found.sizes,
-        method="jackknife over the images of each set, Student's t (Welch)"
-        if resampling
-        else NO_INTERVAL,
+        "iss_cross",
+        value,
+        found.sizes,
+        "jackknife over the images of each set, Student's t (Welch)" if resampling else NO_INTERVAL,
         **held.fields("not estimable" if none else "no resampling was asked for"),
         by=parts_to_table(parts),
         excluded=found.excluded,
@@ -435,10 +433,10 @@ def iss_difference(
         held = replace(held, p_value=min(1.0, tests * held.p_value))
     null = _NULL if tests == 1 else f"{_NULL}; Bonferroni over {tests} pairs"
     return make_estimate(
-        metric="iss_difference",
-        value=part.value,
-        n=found.sizes,
-        method=NO_INTERVAL if found.bare else "jackknife of both U-statistics, Welch's t",
+        "iss_difference",
+        part.value,
+        found.sizes,
+        NO_INTERVAL if found.bare else "jackknife of both U-statistics, Welch's t",
         params={"pair": part.subject},
         **replace(held, null="" if found.bare else null).fields(
             part.reason or "no resampling was asked for"

@@ -115,10 +115,10 @@ def frechet_distance(
             "moved to the value; not a confidence interval: resampled sets lie further apart"
         )
     return make_estimate(
-        metric="frechet_distance",
-        value=value,
-        n={"images": n, "reference": m},
-        method=method,
+        "frechet_distance",
+        value,
+        {"images": n, "reference": m},
+        method,
         params={"dimensions": d},
         no_chance="none: it depends on the encoder and the number of images; compare with sets of "
         "the same sizes",

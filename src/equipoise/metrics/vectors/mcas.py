@@ -470,10 +470,10 @@ def estimate_offset(
         draws = stream(rng, "bootstrap", "targets").integers(len(values), size=size)
         boot = values[draws].mean(axis=1)
     return make_estimate(
-        metric="offset",
-        value=float(values.mean()),
-        n={"targets": len(values)},
-        method=bootstrap_method(boot, resampling, "targets"),
+        "offset",
+        float(values.mean()),
+        {"targets": len(values)},
+        bootstrap_method(boot, resampling, "targets"),
         no_chance="a property of neutral targets: it compares no groups",
         ends=ends_of(boot),
     )
@@ -511,10 +511,10 @@ def diffusion_bias(components: Estimate) -> Estimate:
     ends = partial(_signed_ends, found)
     part = number("signed_diffusion_bias", signed, n=n, ends=ends, level=found.level)
     return make_estimate(
-        metric="diffusion_bias",
-        value=abs(signed),
-        n=components.n,
-        method=components.method,
+        "diffusion_bias",
+        abs(signed),
+        components.n,
+        components.method,
         **held.fields("no resampling was asked for"),
         by=parts_to_table([part]),
         ends=lambda level: folded(*ends(level)),
@@ -568,10 +568,10 @@ def bias_amplification(components: Estimate) -> Estimate:
         reason = f"the 95 % interval of TT, {low:.3g} to {high:.3g}, contains 0"
     drawn = None if found.jackknife is None else found.jackknife.draws(_DRAWS, _SEED)
     return make_estimate(
-        metric="bias_amplification",
-        value=math.nan if reason else abs(float(_quotient(found.observed))),
-        n=components.n,
-        method=components.method,
+        "bias_amplification",
+        math.nan if reason else abs(float(_quotient(found.observed))),
+        components.n,
+        components.method,
         no_chance="under the null the texts' association is near 0: the quotient explodes",
         reason=reason,
         ends=no_ends if reason or drawn is None else folded_ends(_quotient(drawn)),

@@ -133,10 +133,10 @@ def label_concentration(
         )
     value, kind = float(observed[0]), "predicted" if vocabulary is None else "vocabulary"
     return make_estimate(
-        metric="label_concentration",
-        value=value,
-        n=sizes(counted.groups),
-        method=spread(
+        "label_concentration",
+        value,
+        sizes(counted.groups),
+        spread(
             bootstrap_method(boot, resampling, f"{counted.unit}s"),
             "moved to the value, since resampling adds noise of its own to the counts",
         ),
@@ -256,10 +256,10 @@ def predicted_label_weat(  # noqa: PLR0913 - one keyword for each choice
         for index in np.flatnonzero(mask).tolist()
     ]
     return make_estimate(
-        metric="predicted_label_weat",
-        value=float(observed[0]),
-        n=sizes(counted.groups),
-        method=spread(
+        "predicted_label_weat",
+        float(observed[0]),
+        sizes(counted.groups),
+        spread(
             bootstrap_method(boot, resampling, f"{counted.unit}s"),
             "each replicate chooses the labels anew, and may compare others",
         ),
