@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest, ttest_1samp
 
 from equipoise.core.errors import InputError
+from equipoise.metrics.counts import paired
 from equipoise.metrics.counts.paired import accuracy_difference
 from equipoise.stats.resampling import Bootstrap, Permutation
 from prediction_rows import part
@@ -111,16 +112,14 @@ def test_percent_of_an_accuracy_of_zero_is_nan_with_the_reason():
     assert found["reason"] == "the model trained on balanced data is never right"
 
 
-def test_many_kinds_of_units_are_sampled():
-    rng = np.random.default_rng(1)
-    sizes = np.arange(1, 400)
-    units = np.repeat(np.arange(len(sizes)), sizes)
-    y_true = np.ones(len(units), dtype=int)
-    first = (rng.random(len(units)) < 0.9).astype(int)
-    second = np.zeros(len(units), dtype=int)
-    found = accuracy_difference(y_true, first, second, resampling=Permutation(500), units=units)
+def test_many_kinds_of_images_are_sampled(monkeypatch):
+    monkeypatch.setattr(paired, "_EXACT_WORK", 0)
+    first = np.random.default_rng(1).random((5, 400)) < 0.9
+    found = accuracy_difference(
+        np.ones(400, dtype=int), first.astype(int), 0 * first, resampling=Permutation(500)
+    )
     assert found.p_value == pytest.approx(1 / 501)
-    assert found.null.startswith("the two models are exchangeable on each unit; 500 swaps")
+    assert found.null.startswith("the two models are exchangeable on each image; 500 swaps")
 
 
 def test_errors():
@@ -129,7 +128,5 @@ def test_errors():
         accuracy_difference(y, y, ["x"])
     with pytest.raises(InputError, match=r"^y_pred_biased: 2 runs; expected 1, as in y_pred_unb"):
         accuracy_difference(y, y, [y, y])
-    with pytest.raises(InputError, match=r"^units: 3 rows; expected 2$"):
-        accuracy_difference(y, y, y, units=[1, 2, 3])
     with pytest.raises(InputError, match=r"^no image has a true class and a prediction of both "):
         accuracy_difference([None, "x"], y, ["x", None])

@@ -21,7 +21,7 @@ from typing import Literal
 
 import numpy as np
 
-from equipoise.core.arrays import Booleans, Floats, Integers, Words
+from equipoise.core.arrays import AnyArray, Booleans, Floats, Integers, Words
 from equipoise.stats.streams import Seed, stream, unit_counts
 
 # Variance from which on counts are drawn as normal numbers, and what rounding adds to it.
@@ -223,7 +223,7 @@ class Exchange:
         cell = unit * many + strata
         of_cells = np.unique(cell, return_inverse=True)[1]
         rows = np.arange(len(group))
-        whole, even = ~_mixed(group, unit), ~_mixed(group, of_cells)
+        whole, even = ~varies(unit, group)[unit], ~varies(of_cells, group)[of_cells]
         carrier = _distinct(
             np.select([whole, even], [np.zeros_like(rows), np.ones_like(rows)], 2),
             np.select([whole, even], [unit, cell], rows),
@@ -269,13 +269,13 @@ def _profiles(unit: Integers, stratum: Integers) -> Integers:
     return np.asarray(profile[unit])
 
 
-def _mixed(group: Integers, part: Integers) -> Booleans:
-    """Whether the part that each row belongs to has rows of several groups."""
-    lowest = np.full(part.max() + 1, group.max())
-    highest = np.zeros(part.max() + 1, dtype=np.int64)
-    np.minimum.at(lowest, part, group)
-    np.maximum.at(highest, part, group)
-    return np.asarray((lowest != highest)[part])
+def varies(places: AnyArray, values: AnyArray) -> Booleans:
+    """Whether the values of each place differ, shape (places,)."""
+    many, bounds = int(places.max(initial=-1)) + 1, np.iinfo(np.int64)
+    low, high = np.full(many, bounds.max), np.full(many, bounds.min)
+    np.minimum.at(low, places, values)
+    np.maximum.at(high, places, values)
+    return low < high
 
 
 def _distinct(kind: Integers, name: Integers) -> Integers:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import binom
 
-from equipoise.core.arrays import Floats, Integers, Words
+from equipoise.core.arrays import Floats, Integers
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Ends, Estimate, no_ends
 from equipoise.core.finding import GroupValue
@@ -32,14 +32,14 @@ from equipoise.metrics.building import (
     replicates_text,
 )
 from equipoise.metrics.counts.rates import divide
-from equipoise.metrics.counts.table import Counts, count, recoded, sum_by, units_of, whole_units
+from equipoise.metrics.counts.table import Counts, count, recoded, sum_by
 from equipoise.metrics.counts.tally import check_lengths
 from equipoise.metrics.measure import DEFAULT
 from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
 from equipoise.stats.draws import ItemSampler, TableSampler, block_sizes, group_order
 from equipoise.stats.intervals import mean_t, percentile, wilson
 from equipoise.stats.resampling import Bootstrap, Resampling, level_of, null_draws
-from equipoise.stats.streams import Seed, stream, unit_counts, unit_uniforms
+from equipoise.stats.streams import Seed, stream, unit_uniforms
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,12 +217,8 @@ class _Paired:
 
     Attributes
     ----------
-    right : ndarray of int64, shape (2, units)
-        Right answers of each model, summed over the runs and the images of a unit.
-    images : ndarray of int64, shape (units,)
-        Images of each unit.
-    keys : ndarray of uint64 or None
-        Names of the units as keys of random streams; None where each image is its own.
+    right : ndarray of int64, shape (2, images)
+        Right answers of each model, summed over the runs.
     by_run : ndarray, shape (2, runs)
         Accuracy of each training run.
     missing : int
@@ -230,30 +226,28 @@ class _Paired:
     """
 
     right: Integers
-    images: Integers
-    keys: Words | None
     by_run: Floats
     missing: int
 
     @property
-    def unit(self) -> str:
-        """What is swapped and resampled."""
-        return "image" if self.keys is None else "unit"
+    def images(self) -> int:
+        """How many there are."""
+        return int(self.right.shape[1])
 
     @cached_property
     def most(self) -> int:
         """Answers of a model in all runs."""
-        return int(self.images.sum()) * len(self.by_run[0])
+        return self.images * len(self.by_run[0])
 
     def swaps(self, resampling: Resampling, rng: Seed) -> tuple[Floats, Floats | None, str]:
-        """Return differences in accuracy when each image, or unit, may swap the two models.
+        """Return differences in accuracy when each image may swap the two models.
 
         All of them with their probabilities where that is feasible, else draws and None; and the
         null hypothesis in words.
         """
         sums = np.abs(self.right[0] - self.right[1])
         sizes, many = np.unique(sums[sums > 0], return_counts=True)
-        null = f"the two models are exchangeable on each {self.unit}"
+        null = "the two models are exchangeable on each image"
         lengths = 2 * sizes * many + 1
         # Multiplications of the convolutions.
         if ((np.cumsum(lengths - 1) + 1)[1:] * lengths[1:]).sum() <= _EXACT_WORK:
@@ -266,21 +260,14 @@ class _Paired:
 
     def replicates(self, many: int, rng: Seed) -> Floats:
         """Return accuracies of both models on resampled images, shape (many, 2)."""
-        if self.keys is None:
-            # Images of one joint outcome (who was right, how often) are alike.
-            kinds, times = np.unique(self.right, axis=1, return_counts=True)
-            n = len(self.images)
-            drawn = stream(rng, "bootstrap").multinomial(n, times / n, size=many)
-            return np.stack([(drawn * kind).sum(axis=1) for kind in kinds], axis=1) / self.most
-        found = []
-        for start, size in block_sizes(many, len(self.keys)):
-            times = unit_counts(rng, self.keys, range(start, start + size))
-            sums = (times @ np.vstack([self.right, self.images]).T).astype(np.float64)
-            found.append(divide(sums[:, :2], sums[:, 2:]))
-        return np.asarray(np.concatenate(found) / self.by_run.shape[1])
+        # Images of one joint outcome (who was right, how often) are alike.
+        kinds, times = np.unique(self.right, axis=1, return_counts=True)
+        shares = times / self.images
+        drawn = stream(rng, "bootstrap").multinomial(self.images, shares, size=many)
+        return np.stack([(drawn * kind).sum(axis=1) for kind in kinds], axis=1) / self.most
 
 
-def _pair(y_true: Any, predictions: Mapping[str, Any], units: Any) -> _Paired:
+def _pair(y_true: Any, predictions: Mapping[str, Any]) -> _Paired:
     encoded = [encode(y_true, what="y_true")]
     n = len(encoded[0][0])
     for what, some in predictions.items():
@@ -299,13 +286,7 @@ def _pair(y_true: Any, predictions: Mapping[str, Any], units: Any) -> _Paired:
     if not kept.any():
         raise InputError("no image has a true class and a prediction of both models; expected one")
     hits = (both[:, :, kept] == truth[kept]).astype(np.int64)
-    by_run, missing = hits.sum(axis=2) / kept.sum(), int((~kept).sum())
-    right, owners = hits.sum(axis=1), units_of(units, n, kept)
-    if owners is None:
-        return _Paired(right, np.ones(right.shape[1], dtype=np.int64), None, by_run, missing)
-    unit, keys = whole_units(owners.codes, owners.vocabulary)
-    sums = np.stack([np.bincount(unit, one) for one in right]).astype(np.int64)
-    return _Paired(sums, np.bincount(unit), keys, by_run, missing)
+    return _Paired(hits.sum(axis=1), hits.sum(axis=2) / kept.sum(), int((~kept).sum()))
 
 
 def _enumerated(sizes: Integers, many: Integers) -> tuple[Floats, Floats]:
@@ -325,7 +306,6 @@ def accuracy_difference(
     y_pred_unbiased: Any,
     y_pred_biased: Any,
     *,
-    units: Any = None,
     resampling: Resampling | None = DEFAULT,
     rng: Seed = 0,
 ) -> Estimate:
@@ -341,8 +321,6 @@ def accuracy_difference(
     y_pred_unbiased, y_pred_biased : array-like, shape (n,) or (runs, n)
         Labels predicted by the model trained on balanced and the one trained on imbalanced
         data; with repeated training, one row per run, as many for both.
-    units : array-like, shape (n,), optional
-        Names of the units that repeat: their images are resampled and swapped together.
     resampling : Bootstrap, Permutation or None
         None gives the value alone. The interval needs Bootstrap.
     rng : int or Generator
@@ -353,7 +331,7 @@ def accuracy_difference(
     Estimate
         Δ in [0, 1], higher is worse. Interval: paired percentile bootstrap over images of the
         signed difference, folded at 0, so that it can reach 0. Chance: the two models swap
-        their predictions on each image (or unit) with probability 1/2; p is exact (McNemar's
+        their predictions on each image with probability 1/2; p is exact (McNemar's
         test for one run) wherever the distribution can be enumerated. `.by` has Δ with the
         accuracy of both models, "percent_difference" = %Δ, and with several runs
         "mean_over_runs": the mean of the differences run by run, with its t-interval, folded.
@@ -368,16 +346,16 @@ def accuracy_difference(
     Mandal 2024, chapter 7; McNemar 1947; Fay 2010 (exact McNemar test).
     """
     models = {"y_pred_unbiased": y_pred_unbiased, "y_pred_biased": y_pred_biased}
-    paired = _pair(y_true, models, units)
+    paired = _pair(y_true, models)
     rates = paired.right.sum(axis=1) / paired.most
-    value, n = abs(float(rates[0] - rates[1])), int(paired.images.sum())
+    value, n = abs(float(rates[0] - rates[1])), paired.images
     held, boot, method = NOTHING, None, "none: use Bootstrap()"
     if resampling is not None:
         differences, weights, text = paired.swaps(resampling, rng)
         held = against(np.abs(differences), value, "higher", text, weights=weights)
     if isinstance(resampling, Bootstrap):
         boot = paired.replicates(resampling.replicates, rng)
-        method = f"paired {replicates_text(boot, f'{paired.unit}s')}"
+        method = f"paired {replicates_text(boot, 'images')}"
     ends = no_ends if boot is None else folded_ends(boot[:, 0] - boot[:, 1])
     return make_estimate(
         "accuracy_difference",
@@ -388,7 +366,7 @@ def accuracy_difference(
         **held.fields("no resampling was asked for"),
         by=parts_to_table(_parts(paired, rates, boot, (ends, held), level_of(resampling))),
         excluded={"missing true class or prediction": paired.missing},
-        unit="row" if paired.keys is None else "unit",
+        unit="row",
         ends=ends,
     )
 
@@ -401,10 +379,10 @@ def _parts(
     level: float,
 ) -> Iterator[Part]:
     """Yield the difference with both accuracies, in per cent, and as mean over runs."""
-    difference, n = abs(float(rates[0] - rates[1])), int(paired.images.sum())
+    difference, n = abs(float(rates[0] - rates[1])), paired.images
     ends, held = whole
     low = high = np.full(2, np.nan)
-    if paired.keys is None and len(paired.by_run[0]) == 1:
+    if len(paired.by_run[0]) == 1:
         # Each image is one independent answer.
         low, high = wilson(paired.right.sum(axis=1), n, level)
     elif boot is not None:

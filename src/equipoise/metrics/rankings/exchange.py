@@ -10,9 +10,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from equipoise.core.arrays import Floats, Integers, Integers32
-from equipoise.metrics.values.units import varies
 from equipoise.stats.compiled import compiled
-from equipoise.stats.draws import Exchange
+from equipoise.stats.draws import Exchange, varies
 from equipoise.stats.shuffling import add_shuffled
 from equipoise.stats.streams import Seed, stream
 from equipoise.stats.threads import each

@@ -21,7 +21,7 @@ from equipoise.metrics.rankings.exchange import (
     of_shuffled,
 )
 from equipoise.metrics.rankings.pools import Pooling, Pools
-from equipoise.metrics.values.units import varies
+from equipoise.stats.draws import varies
 from equipoise.stats.streams import Seed, place_keys, unit_keys, unit_times
 from equipoise.stats.threads import added
 

@@ -33,8 +33,8 @@ from equipoise.metrics.building import (
 from equipoise.metrics.counts.against_rest import OTHERS, AgainstRest, all_others
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL, Draws
 from equipoise.metrics.spec import AGAINST_REST, POINTS, MetricSpec, make_estimate, register
-from equipoise.metrics.values.units import unit_codes, varies
-from equipoise.stats.draws import Exchange, block_sizes
+from equipoise.metrics.values.units import unit_codes
+from equipoise.stats.draws import Exchange, block_sizes, varies
 from equipoise.stats.intervals import percentile, simultaneous_gap, wilson
 from equipoise.stats.resampling import (
     Bootstrap,

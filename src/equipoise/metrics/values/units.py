@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.core.arrays import AnyArray, Booleans, Integers
+from equipoise.core.arrays import Integers
 from equipoise.core.errors import InputError
 from equipoise.core.labels import encode
 
@@ -26,12 +26,3 @@ def unit_codes(labels: Any, n: int, what: str) -> tuple[Integers, tuple[str, ...
     found = codes.astype(np.int64)
     found[alone] = len(names) + np.arange(len(alone))
     return found, (*names, *(f"row {row}" for row in alone.tolist()))
-
-
-def varies(places: AnyArray, values: AnyArray) -> Booleans:
-    """Whether the values of each place differ, shape (places,)."""
-    many, bounds = int(places.max(initial=-1)) + 1, np.iinfo(np.int64)
-    low, high = np.full(many, bounds.max), np.full(many, bounds.min)
-    np.minimum.at(low, places, values)
-    np.maximum.at(high, places, values)
-    return low < high
