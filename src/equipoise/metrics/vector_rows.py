@@ -145,18 +145,22 @@ class ChosenRows:
     def __getitem__(self, places: slice | AnyArray) -> AnyArray:
         """Return some of the rows, by their places among those chosen."""
         rows = self.rows[places]
-        # Rows that follow each other are read where they lie.
-        run = len(rows) > 0 and rows[-1] - rows[0] == len(rows) - 1 and (np.diff(rows) == 1).all()
-        taken: AnyArray = self.table[rows[0] : rows[-1] + 1] if run else self.table[rows]
+        found = taken(self.table, rows)
         self._mapped.rows(rows)
-        return taken
+        return found
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> AnyArray:
         """Return all rows as an array of their own."""
-        taken = self.table[self.rows]
+        found = self.table[self.rows]
         self._mapped.rows(self.rows)
-        return taken if dtype is None else taken.astype(dtype, copy=False)
+        return found if dtype is None else found.astype(dtype, copy=False)
 
 
 Table = AnyArray | ChosenRows
 """An array of vectors, or some rows of one."""
+
+
+def taken(table: Table, rows: Integers) -> AnyArray:
+    """Return some rows of a table; those that follow each other are read where they lie."""
+    run = len(rows) > 0 and rows[-1] - rows[0] == len(rows) - 1 and (np.diff(rows) == 1).all()
+    return table[slice(rows[0], rows[-1] + 1) if run else rows]

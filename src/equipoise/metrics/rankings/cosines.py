@@ -12,8 +12,8 @@ import numpy as np
 
 from equipoise.core.arrays import AnyArray, Floats, Floats32, Integers
 from equipoise.core.errors import InputError
-from equipoise.metrics.vector_rows import Table, widened
-from equipoise.metrics.vectors.sets import embedding_table
+from equipoise.metrics.vector_rows import Table, float_rows, taken
+from equipoise.metrics.vectors.sets import embedding_table, kernel_rows
 from equipoise.stats.compiled import compiled
 from equipoise.stats.threads import each
 
@@ -226,14 +226,7 @@ class CosineScores:
 
     def _vectors(self, rows: Integers) -> AnyArray:
         """Return items as kernels take them: float32 or float64."""
-        run = len(rows) > 0 and rows[-1] - rows[0] == len(rows) - 1
-        part = self.items[rows[0] : rows[-1] + 1] if run else self.items[rows]
-        if part.dtype == np.float16:
-            return widened(part)
-        exact = self.items.dtype.kind == "f" and self.items.dtype.itemsize <= 4
-        found = np.ascontiguousarray(part, dtype=np.float32 if exact else np.float64)
-        # Kernels take no array that is mapped for reading only.
-        return found if found.flags.writeable else found.copy()
+        return kernel_rows(taken(self.items, rows))
 
 
 def cosine_scores(items: Any, queries: Any, *, names: Sequence[str] | None = None) -> CosineScores:
@@ -290,10 +283,7 @@ def cosine_scores(items: Any, queries: Any, *, names: Sequence[str] | None = Non
 _LANES = 32
 
 
-@compiled(
-    "void(float32[:, ::1], int64[::1], float64[:, ::1], float64[::1], float64[::1])",
-    "void(float64[:, ::1], int64[::1], float64[:, ::1], float64[::1], float64[::1])",
-)
+@compiled(*float_rows("void(rows, int64[::1], float64[:, ::1], float64[::1], float64[::1])"))
 def inner(block: Any, owner: Any, queries: Any, dots: Any, squares: Any) -> None:
     """Write the products of each vector with its query, and with itself, in float64.
 
