@@ -61,7 +61,7 @@ METRICS = {
 KEYS = {
     "Top level": keys(Config),
     "data": keys(DataConfig),
-    "models": [*keys(ModelConfig), *keys(shared.NormalizeConfig), *keys(shared.VocabularyConfig)],
+    "models": [*keys(ModelConfig), *keys(shared.NormalizeConfig)],
     "metrics": [*METRICS, *(key for options in METRICS.values() for key in keys(options))],
     "extraction": keys(ExtractionConfig),
     "resampling": keys(shared.ResamplingConfig),

@@ -23,8 +23,6 @@ from pydantic import (
 
 from equipoise.audits.config_fields import (
     CsvConfig,
-    Delimiter,
-    Encoding,
     ExtractionConfig,
     Group,
     Label,
@@ -35,16 +33,16 @@ from equipoise.audits.config_fields import (
     Share,
     Some,
     Table,
+    Text,
     among,
     given_keys,
     located,
     one_state_each,
-    only_one,
 )
 from equipoise.audits.config_images import PicturesConfig
 from equipoise.audits.config_yaml import explain, keys, line_of, nearest, parse_yaml
 from equipoise.audits.kinds import names, schema
-from equipoise.core.errors import ConfigError, DataError
+from equipoise.core.errors import ConfigError
 from equipoise.core.files import read_regular
 from equipoise.core.groups import MIN_SIZE
 from equipoise.data import (
@@ -450,93 +448,18 @@ class LabelModelConfig(RunConfig, CsvConfig):
         return self
 
 
-Classes = Mapping[str, tuple[str, ...]]
-
-_FEWEST = 2
-
-
-class VocabularyConfig(Section):
-    """Classes, and the words that stand for each.
-
-    A list of classes, or a mapping of classes to lists of words, may stand in its place.
-
-    Attributes
-    ----------
-    classes : mapping of str to list of str
-        Class to its words.
-    file : path or data frame
-        A table with a row per class, or per word of a class.
-    column : str
-        Its column of classes.
-    words : str, optional
-        Its column of words; the class itself unless given.
-    encoding, delimiter : str
-        Of a CSV.
-    """
-
-    classes: Annotated[Mapping[Label, Labels], Field(min_length=_FEWEST)] | None = None
-    file: Table | None = None
-    column: Name | None = None
-    words: Name | None = None
-    encoding: Encoding = "utf-8"
-    delimiter: Delimiter = ","
-
-    @model_validator(mode="after")
-    def _one_source(self) -> VocabularyConfig:
-        source = only_one(self, "classes", "file")
-        for name, words in (self.classes or {}).items():
-            if not name or not words or "" in words:
-                raise ValueError(f"classes: {name!r} has the words {[*words]}; expected words")
-        if source == "file" and self.column is None:
-            raise ValueError("'column' is missing: the column of the file that names the class")
-        return self
-
-    def read(self, base: Path) -> Classes:
-        """Return the words of each class.
-
-        Raises
-        ------
-        DataError
-            When the file cannot be read, or holds fewer than two classes.
-        """
-        if self.classes is not None:
-            return self.classes
-        column = str(self.column)
-        table = read_table(
-            located(self.file, base),
-            texts=tuple(dict.fromkeys((column, self.words or column))),
-            role="vocabulary",
-            encoding=self.encoding,
-            delimiter=self.delimiter,
-        )
-        names, words = (table.texts[each].to_list() for each in (column, self.words or column))
-        found: dict[str, dict[str, None]] = {}
-        for name, word in zip(names, words, strict=True):
-            if name and word:
-                found.setdefault(name, {})[word] = None
-        if len(found) < _FEWEST:
-            raise DataError(
-                f"a vocabulary of {len(found)} classes",
-                file=table.name,
-                column=column,
-                expected=f"{_FEWEST} or more classes to choose between",
-                fix="name the column of classes, or list them under 'vocabulary'",
-            )
-        return {name: tuple(some) for name, some in found.items()}
+def _each_by_itself(value: object) -> object:
+    if not isinstance(value, list | tuple):
+        return value
+    if len({*map(str, value)}) < len(value):
+        raise ValueError("expected each class once")
+    return {each: (each,) for each in map(str, value)}
 
 
-def _short_forms(value: object) -> object:
-    if isinstance(value, list | tuple):
-        if len({*map(str, value)}) < len(value):
-            raise ValueError("expected each class once")
-        return {"classes": {each: (each,) for each in map(str, value)}}
-    if isinstance(value, Mapping) and {*map(type, value.values())} in ({list}, {tuple}):
-        return {"classes": value}
-    return value
-
-
-Vocabulary = Annotated[VocabularyConfig, BeforeValidator(_short_forms)]
-"""Classes to choose between: a list, class to words, or a file."""
+Vocabulary = Annotated[
+    Mapping[Text, Some[Text]], BeforeValidator(_each_by_itself), Field(min_length=2)
+]
+"""Classes to choose between: a list, or class to words."""
 
 
 def parse_config(values: Any, *, source: str = "configuration") -> AuditConfig:

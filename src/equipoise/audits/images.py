@@ -43,7 +43,6 @@ Keys = Sequence[str | None]
 ID = "image_id"
 """Column of the ids of a set; its labels have it, too."""
 
-_ROW = "\x1frow"
 _LONGEST = 120
 
 
@@ -196,12 +195,12 @@ def labels_of(images: Known, *, place: str = "data.labels") -> pl.DataFrame:
 
 
 def _pictures_of_table(section: PicturesConfig, base: Path) -> Pictures | None:
-    """Return the pictures of a table, whose rows of one image have one path.
+    """Return the pictures of a table; None where no column names them.
 
     Raises
     ------
     DataError
-        When the table cannot be read, or rows of one image differ.
+        When the table cannot be read.
     """
     if section.path is None or section.id is None:
         return None
@@ -210,24 +209,11 @@ def _pictures_of_table(section: PicturesConfig, base: Path) -> Pictures | None:
         located(section.table, base), texts=(section.id, section.path, *names), role="images",
         encoding=section.encoding, delimiter=section.delimiter,
     )  # fmt: skip
-    wanted = dict.fromkeys((section.id, section.path, *names))
-    frame = pl.DataFrame([table.texts[name] for name in wanted])
-    rows = frame.with_row_index(_ROW, 1).unique(frame.columns, keep="first", maintain_order=True)
-    ids = rows[section.id]
-    if ids.is_duplicated().any():
-        several = ids.filter(ids.is_duplicated())[0]
-        first, second = rows.filter(ids.eq_missing(several))[_ROW][:2]
-        raise DataError(
-            f"rows {first} and {second} are of one image and differ in its file",
-            file=table.name,
-            column=section.path,
-            expected="one path for each image",
-            fix="correct one of them, or give the rows different ids",
-        )
     missing = {"", *section.missing}
-    keys = [None if key in missing else key for key in rows[section.path].to_list()]
-    corners = _corners(rows.select(names), table.name)
-    return _pictures(section, base, ids.to_list(), keys, corners, table.name)
+    ids, keys = (table.texts[name].to_list() for name in (section.id, section.path))
+    keys = [None if key in missing else key for key in keys]
+    corners = _corners(pl.DataFrame([table.texts[name] for name in names]), table.name)
+    return _pictures(section, base, ids, keys, corners, table.name)
 
 
 def _corners(texts: pl.DataFrame, file: str) -> Integers | None:

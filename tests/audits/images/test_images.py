@@ -71,17 +71,6 @@ def test_a_plain_table_is_left_as_it_is_and_its_path_says_where_files_are(tmp_pa
     assert [found.pictures.read(place) for place in (0, 1)] == [png(0), png(1)]
 
 
-def test_rows_of_one_image_have_one_file(tmp_path):
-    rows = [["id", "file"], ["a", "a.png"], ["a", "a.png"], ["b", "b.png"]]
-    given = section(table="t.csv", id="id", path="file")
-    write_csv(tmp_path / "t.csv", rows)
-    pictures = known(given, tmp_path).pictures
-    assert pictures.ids.tolist() == ["a", "b"]
-    write_csv(tmp_path / "t.csv", [*rows, ["a", "other.png"]])
-    with pytest.raises(DataError, match=r"rows 1 and 4 are of one image and differ in its file"):
-        _ = known(given, tmp_path).pictures
-
-
 def test_crops_of_a_table_are_columns_of_whole_pixels(tmp_path):
     crop = {one: one[0] for one in ("left", "top", "right", "bottom")}
     header = ["id", "file", "l", "t", "r", "b"]

@@ -15,7 +15,7 @@ from audits.predictions.models import (
     numbers,
 )
 from equipoise import audits
-from equipoise.core import ConfigError, DataError
+from equipoise.core import ConfigError
 
 MAP = {"crimson": "red", "lime": "green", "navy": "blue"}
 WORDS = {"red": ["red", "deep red"], "green": ["green"], "blue": ["blue"]}
@@ -68,23 +68,6 @@ def test_the_findings_are_those_of_a_table_of_what_the_model_says(colours):
     worst = [one.value for one in run.findings if one.metric == "worst_group_accuracy"]
     assert max(worst) < 0.8
     assert run.manifest.models["m"]["name"] == "python:fake:classifier"
-
-
-def test_a_vocabulary_may_come_from_a_file(tmp_path):
-    (tmp_path / "words.csv").write_text("class,word\nred,crimson\nred,scarlet\nblue,navy\n,x\n")
-    classes = {"file": "words.csv", "column": "class"}
-    for more, words in (({"words": "word"}, ("crimson", "scarlet")), ({}, ("red",))):
-        read = config(model=Encoder(), vocabulary=classes | more).models["m"].vocabulary
-        assert read.read(tmp_path)["red"] == words
-
-
-def test_a_vocabulary_of_a_file_has_two_classes(colours, tmp_path):
-    path = tmp_path / "words.csv"
-    path.write_text("class,word\nred,red\n,x\nred,\n")
-    vocabulary = {"file": path, "column": "class", "words": "word"}
-    with pytest.raises(DataError) as raised:
-        audits.plan(config(model=Encoder(), vocabulary=vocabulary), base=colours)
-    assert (raised.value.file, raised.value.column) == (str(path), "class")
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import combinations
 from pathlib import Path
@@ -28,13 +28,12 @@ from equipoise.core.finding import Family, Finding, Verdict
 from equipoise.core.parts import Part
 from equipoise.core.result import AuditResult, Manifest
 from equipoise.data import Coded
-from equipoise.metrics.building import gaps
-from equipoise.metrics.counts import Counts, Null
+from equipoise.metrics.counts import Counts
 from equipoise.metrics.counts.accuracy import Accuracy
 from equipoise.metrics.counts.chi_square import Layout
 from equipoise.metrics.counts.effect_sizes import NO_TEST, EffectTables, SkewSize
 from equipoise.metrics.counts.paired import Joint, Pair, Seen, join
-from equipoise.metrics.counts.rates import SELECTION_RATE, Cells, EqualizedOdds, RateGaps, Rates
+from equipoise.metrics.counts.rates import EqualizedOdds, RateGaps, Rates
 from equipoise.metrics.measure import Measure
 from equipoise.metrics.spec import spec_of
 from equipoise.metrics.table_metric import TableMetric
@@ -48,11 +47,11 @@ if TYPE_CHECKING:
     from equipoise.data import PredictionData
 
 Runs = Mapping[str, "tuple[Config, PredictionData]"]
-Numbers = dict[str, Floats]
-"""A measure's numbers by subject, shape (tables,); "" is the whole."""
+Numbers = dict[tuple[str, str], Floats]
+"""Numbers by public name and subject, shape (tables,); of subject "" is the whole."""
 
 DESCRIBED = "skewsize"
-_UNANSWERED = "unanswered"
+_NOTHING = np.zeros(0)
 
 
 Compared = tuple[str, Joint, Sequence[Measure]]
@@ -66,9 +65,9 @@ def compare(runs: Runs, *, progress: Progress | None = None) -> AuditResult:
 
     Each pair is compared on the images that both models answered, so that each difference is
     paired: intervals resample rows (or units) for both at once, tests exchange their answers on a
-    row. How often they answer is compared, too. Models are ranked on the images that all
-    answered. Groups, metrics, seed and thresholds are those of the first run. As in an audit, what
-    the groups' base rates decide or another finding says already is shown without a verdict.
+    row. Models are ranked on the images that all answered. Groups, metrics, seed and thresholds
+    are those of the first run. As in an audit, what the groups' base rates decide or another
+    finding says already is shown without a verdict.
 
     Parameters
     ----------
@@ -96,14 +95,10 @@ def compare(runs: Runs, *, progress: Progress | None = None) -> AuditResult:
     of_labels: list[Compared] = []
     sets: dict[int, list[str]] = {}
     for names in [[*pair] for pair in combinations(models, 2)] + [[*models]] * (len(models) > 2):
-        known = {name: models[name] for name in names}
-        of_labels = [*_joints(config, data, {name: one for name, (one, _) in known.items()})]
+        of_labels = [*_joints(config, data, {name: models[name] for name in names})]
         n = max((round(one.counts.table.sum()) for _, one, _ in of_labels), default=0)
         sets.setdefault(n, []).append(" and ".join(names) if len(names) == 2 else "the ranking")
         joints += of_labels
-        if config.metrics.unanswered_rate is not None:
-            states = {name: one for name, (_, one) in known.items()}
-            joints += _joints(config, data, states, answers=False)
     if not any(sets):
         raise DataError(
             f"no image has a label and answers of two models: {', '.join(models)}",
@@ -126,8 +121,8 @@ def compare(runs: Runs, *, progress: Progress | None = None) -> AuditResult:
     return AuditResult(findings, manifest, tables)
 
 
-def _models(runs: Runs) -> dict[str, tuple[Coded, Coded]]:
-    """Return each model's best predictions of the first run's images, and whether it gave any.
+def _models(runs: Runs) -> dict[str, Coded]:
+    """Return each model's best predictions of the first run's images.
 
     -1 where its run lacks the image or its label, or the model has no output.
     """
@@ -160,54 +155,33 @@ def _models(runs: Runs) -> dict[str, tuple[Coded, Coded]]:
     for (run, model), name in names.items():
         own = runs[run][1].models[model]
         missing = (rows[run] < 0) | (own.state[rows[run]] == "unmatched")
-        answered = np.where(missing, -1, own.state[rows[run]] == "answered").astype(np.int32)
         for version, labels in own.judged.items():
             full = name if len(own.judged) == 1 else f"{name} ({version})"
             codes = np.where(missing, -1, labels.coded.codes[rows[run]])
-            of_labels = Coded(codes.astype(np.int32), labels.coded.vocabulary)
-            models[full] = of_labels, Coded(answered, (_UNANSWERED, "answered"))
+            models[full] = Coded(codes.astype(np.int32), labels.coded.vocabulary)
     if len(models) < 2:
         raise one_model_only(models)
     return models
 
 
 def _joints(
-    config: Config, data: PredictionData, labels: Mapping[str, Coded], *, answers: bool = True
+    config: Config, data: PredictionData, labels: Mapping[str, Coded]
 ) -> Iterator[Compared]:
     """Yield counts and measures without groups, then for each choice of groups.
 
-    Of the rows that all models have labels of; without `answers`, these are whether they gave any.
+    Of the rows that all models have labels of.
     """
     rows = np.flatnonzero(np.all([one.codes >= 0 for one in labels.values()], axis=0))
     kept, unit = {name: take(one, rows) for name, one in labels.items()}, data.coded_unit
     truth = take(data.coded_target, rows)
-    if not answers:
-        truth = Coded(np.zeros_like(rows), (_UNANSWERED,))
-    if not len(rows) or not (answers or any((one.codes == 0).any() for one in kept.values())):
+    if not len(rows):
         return
     count = partial(join, truth, kept, units=None if unit is None else take(unit, rows))
-    if not answers or config.metrics.accuracy is not None:
-        whole = Accuracy("accuracy", None) if answers else Unanswered()
-        yield "", count(groups=one_group(len(rows))), (whole,)
+    if config.metrics.accuracy is not None:
+        yield "", count(groups=one_group(len(rows))), (Accuracy("accuracy", None),)
     for groups in groups_of(config.data, data):
         joint = count(groups=groups.take(rows))
-        measures = _measures(config, joint.counts) if answers else (Unanswered(),)
-        yield groups.name, joint, [*measures]
-
-
-@dataclass(frozen=True)
-class Unanswered(Measure):
-    """The share of rows without an answer; of several groups, the gap between them."""
-
-    null: Null | None = None
-    name = "unanswered_rate"
-
-    def __call__(self, counts: Counts, tables: Floats) -> Floats:
-        """Return the number of each table, (r, 1)."""
-        place = counts.classes.index(_UNANSWERED)
-        shares = SELECTION_RATE.shares(Cells.of(counts, tables))[:, place]
-        found = shares[:, 0] if len(counts.groups) == 1 else gaps(shares, counts.groups.usable)
-        return np.asarray(found[:, None])
+        yield groups.name, joint, [*_measures(config, joint.counts)]
 
 
 def _measures(config: Config, counts: Counts) -> Iterator[Measure]:
@@ -218,23 +192,18 @@ def _measures(config: Config, counts: Counts) -> Iterator[Measure]:
             yield one
 
 
-def _metric(one: Measure, subject: str) -> str:
-    """Return the public name of a measure's number as a whole (subject ""), or of a class."""
+def _keys(one: Measure, counts: Counts) -> list[tuple[str, str]]:
+    """Return the public name and subject of each number of a measure: the whole (""), classes."""
     if isinstance(one, SkewSize):
-        return DESCRIBED
-    if isinstance(one, EffectTables):
-        return one.statistic if subject else "effect_size_mean"
-    return one.kind if isinstance(one, Accuracy) else cast("RateGaps", one).name
-
-
-def _subjects(one: Measure, counts: Counts) -> tuple[str, ...]:
-    """Return what a measure's numbers are about, in their order: the whole (""), then classes."""
-    if isinstance(one, Accuracy | SkewSize | Unanswered):
-        return ("",)
+        return [(DESCRIBED, "")]
+    if isinstance(one, Accuracy):
+        return [(one.kind, "")]
     if isinstance(one, EffectTables):
         subjects = Layout.of(counts, one.formulation).subject
-        return ("", *(counts.classes[index] for index in subjects if index >= 0))
-    return ("", *counts.classes)
+        classes = [counts.classes[index] for index in subjects if index >= 0]
+        return [("effect_size_mean", ""), *((one.statistic, name) for name in classes)]
+    name = cast("RateGaps", one).name
+    return [(name, subject) for subject in ("", *counts.classes)]
 
 
 def _behind(joint: Joint, one: Measure) -> tuple[bytes, ...]:
@@ -259,30 +228,18 @@ def _behind(joint: Joint, one: Measure) -> tuple[bytes, ...]:
 
 def _measure(
     measures: Sequence[Measure], views: Sequence[Seen], blocks: Iterable[Floats]
-) -> list[list[Numbers]]:
-    """Return the numbers of every view by measure, block by block: all tables may not fit."""
-    kept: list[list[list[Floats]]] = [[[] for _ in measures] for _ in views]
+) -> list[Numbers]:
+    """Return the numbers of every view, block by block: all tables may not fit."""
+    kept: list[dict[tuple[str, str], list[Floats]]] = [{} for _ in views]
     for block in blocks:
         for view, own in zip(views, kept, strict=True):
             tables = view.tables(block)
-            for one, values in zip(measures, own, strict=True):
-                values.append(one(view.counts, tables))
-    return [
-        [_by_subject(one, some, view.counts) for one, some in zip(measures, own, strict=True)]
-        for view, own in zip(views, kept, strict=True)
-    ]
-
-
-def _by_subject(one: Measure, blocks: Sequence[Floats], counts: Counts) -> Numbers:
-    names = _subjects(one, counts)
-    none = np.zeros((0, len(names)))
-    values = np.concatenate([none, *(some[:, : len(names)] for some in blocks)])
-    return dict(zip(names, values.T, strict=True))
-
-
-def _about(numbers: Numbers, subject: str) -> Floats:
-    """Return the numbers of one subject; NaN where the model has none."""
-    return numbers.get(subject, np.full_like(numbers[""], np.nan))
+            for one in measures:
+                # Columns that no key names are of classes without a number.
+                values = zip(_keys(one, view.counts), one(view.counts, tables).T, strict=False)
+                for key, some in values:
+                    own.setdefault(key, []).append(some)
+    return [{key: np.concatenate(some) for key, some in own.items()} for own in kept]
 
 
 def _compared(
@@ -299,19 +256,15 @@ def _compared(
     if len(views) == 2:
         pair = joint.pair(0, 1)
         swaps = pair.swapped(options.replicates, options.seed) if resampled else ()
-        null = _measure(measures, pair.views, swaps)
-        for place, one in enumerate(measures):
-            numbers = [(some[0][place], some[1][place]) for some in (observed, boot, null)]
+        numbers = observed, boot, _measure(measures, pair.views, swaps)
+        for one in measures:
             contrasts += _contrasts(name, joint, one, pair, numbers, config)
-    ranking = [
-        row
-        for place, one in enumerate(measures)
-        for row in _ranking(
-            {"metric": _metric(one, ""), "groups": name}, joint.models,
-            np.array([some[place][""][0] for some in observed]),
-            np.stack([some[place][""] for some in boot], axis=1),
-        )
-    ]  # fmt: skip
+    ranking: list[Row] = []
+    for one in measures:
+        whole, *_ = _keys(one, views[0].counts)
+        values = np.array([some[whole][0] for some in observed])
+        drawn = np.stack([some.get(whole, _NOTHING) for some in boot], axis=1)
+        ranking += _ranking({"metric": whole[0], "groups": name}, joint.models, values, drawn)
     return contrasts, ranking
 
 
@@ -320,7 +273,7 @@ def _contrasts(
     joint: Joint,
     one: Measure,
     pair: Pair,
-    numbers: Sequence[tuple[Numbers, Numbers]],
+    numbers: Sequence[list[Numbers]],
     config: Config,
 ) -> Iterator[Contrast]:
     """Yield the difference of two models as a whole, and per class where there are classes.
@@ -331,12 +284,18 @@ def _contrasts(
     classes = tuple(pair.counts.classes[place] for place in seen)
     names = joint.models[0], joint.models[1]
     determined, behind = joint.counts.determines_target, _behind(joint, one)
+    keys = {key[1]: key for key in _keys(one, pair.counts)}
     for subject in ("", *classes):
-        (before, after), boot, null = ([_about(n, subject) for n in both] for both in numbers)
+        if (key := keys.get(subject)) is None:
+            continue
+        (before, after), boot, null = (
+            [some.get(key, np.nan * some.get(keys[""], _NOTHING)) for some in both]
+            for both in numbers
+        )
         values = float(before[0]), float(after[0])
         if subject and np.isnan(values).all():
             continue
-        metric = _metric(one, subject)
+        metric, _ = key
         worse, lower = "", spec_of(metric).value_harm == "lower"
         if values[0] < values[1] or values[1] < values[0]:
             worse = names[(values[1] < values[0]) == lower]

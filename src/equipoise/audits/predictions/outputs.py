@@ -45,7 +45,7 @@ def predict_labels(models: Models, name: str, section: ModelConfig, pictures: Pi
         outputs = models.predict(name, section, pictures)
         top = None if outputs.planned else best(outputs.numbers, section.k)
         return _labels(outputs, outputs.names, top, section.k, "model")
-    words = prompts(section.vocabulary.read(models.base), section.templates)
+    words = prompts(section.vocabulary, section.templates)
     if models.capability(name, section, "encoder", "scorer") == "encoder":
         outputs = models.embed_images(name, section, pictures)
         classes = models.embed_texts(name, section, words, on="vocabulary")
