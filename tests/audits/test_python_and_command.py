@@ -85,8 +85,6 @@ CONFIGS = {
             {"metric": "total_absolute_association", "targets": ["x", "y"],
              "modalities": ["TT"]} | PAIR,
             {"metric": "mcas", "targets": ["few"], "generated": True} | PAIR,
-            {"metric": "label_concentration", "images": "people", "groups": "g",
-             "label_column": "one", "k": 1},
         ],
     },
 }  # fmt: skip
@@ -134,7 +132,7 @@ CALLS = {
         partial(m.differential_association, WORDS["x"], WORDS["y"], SETS["men"], SETS["women"]),
         partial(m.total_absolute_association, {f"target {one}": WORDS[one] for one in "xy"},
                 *ATTRIBUTES),
-        MCAS, CONCENTRATION,
+        MCAS,
         *(lambda one=one, **drawn: one(MCAS(**drawn))
           for one in (m.diffusion_bias, m.bias_amplification)),
     ],
@@ -191,7 +189,8 @@ def test_functions_give_the_numbers_of_the_audit(kind):
 OTHERS = {
     "a part or another name of one above": (
         "concept_difference", "concept_disparity", "effect_sizes", "rates", "group_effect",
-        "region_area", "mean_distance", "logit_gap", "spearman", "cramers_v_corrected",
+        "region_area", "mean_distance", "logit_gap", "label_kurtosis", "spearman",
+        "cramers_v_corrected",
         *(f"{one}{end}" for one in ("phi", "tschuprows_t") for end in ("", "_corrected")),
     ),
     "compares models, or one model before and after": (

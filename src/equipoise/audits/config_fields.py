@@ -6,7 +6,7 @@ import codecs
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -511,29 +511,33 @@ class RunConfig(LoadConfig):
     model: Model | None = None
     backend: Name | None = None
 
+    of_run: ClassVar[tuple[str, ...]] = ()
+    """Further keys about a model that is run."""
+    of_files: ClassVar[tuple[str, ...]] = ()
+    """Keys of files of what it said before."""
+    needed: ClassVar[tuple[str, ...]] = ()
+    """Those of them that a model needs which is not run."""
+
     @model_validator(mode="after")
-    def _options_are_of_a_model(self) -> RunConfig:
-        self.needs_model(RunConfig.model_fields)
+    def _options_are_of_a_model(self) -> Self:
+        self.needs_model((*RunConfig.model_fields, *self.of_run))
+        read = given_keys(self, self.of_files)
+        if self.model is not None and read:
+            raise ValueError(
+                f"'model' and {read[0]!r} are given; expected 'model' to run it, or {read[0]!r} to "
+                "read what it said before"
+            )
+        for key in self.needed if self.model is None else ():
+            if key not in read:
+                raise ValueError(
+                    f"{key!r} is missing. To do: name what it said before, or under 'model' what "
+                    "to run"
+                )
         return self
 
     def options(self, every: ExtractionConfig) -> RunOptions:
         """Return how the model is loaded: as it says, else as the section `extraction` says."""
         return replace(super().options(every), backend=self.backend or every.backend)
-
-    def excludes(self, *others: str) -> None:
-        """Refuse a section that names a model to run, and files of its output under other keys.
-
-        Raises
-        ------
-        ValueError
-            Naming both keys.
-        """
-        both = given_keys(self, others)
-        if self.model is not None and both:
-            raise ValueError(
-                f"'model' and {both[0]!r} are given; expected 'model' to run it, or {both[0]!r} "
-                "to read what it said before"
-            )
 
 
 class TextsConfig(ItemsConfig):

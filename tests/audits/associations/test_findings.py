@@ -138,22 +138,15 @@ def test_encoders_are_compared_and_the_larger_one_is_named():
     assert found.ci_low <= found.value <= found.ci_high
 
 
-def test_labels_are_the_nearest_texts_or_those_of_a_column():
+def test_labels_are_the_nearest_texts():
     nearest = (unit(PIXELS) @ unit(TEXTS[rows_of("list", "prompt")]).T).argmax(axis=1)
     labels = np.array(WORDS["prompt"], dtype=object)[nearest]
     question = {"images": "images", "groups": "gender", "k": 1, "metric": "label_concentration"}
-    table = IMAGES.with_columns(label=pl.Series(labels.tolist()))
-    data = DATA | {"images": DATA["images"] | {"table": table}}
-    result = run(
-        question | {"labels": "prompts"},
-        question | {"label_column": "label", "version": "column"},
-        data=data,
-    )
+    result = run(question | {"labels": "prompts"})
     direct = m.label_concentration(labels, IMAGES["gender"].to_list(), k=1, resampling=None)
-    for version in ("default", "column"):
-        assert pick(result, "label_concentration", version=version).value == direct.value
+    assert pick(result, "label_concentration").value == direct.value
     rows = result.tables["labels"].to_pylist()
-    counts = {(r["group"], r["label"]): r["count"] for r in rows if r["version"] == "default"}
+    counts = {(r["group"], r["label"]): r["count"] for r in rows}
     men = IMAGES["gender"].to_numpy() == "Male"
     assert counts["Male", WORDS["prompt"][0]] == (labels[men] == WORDS["prompt"][0]).sum()
 
@@ -239,7 +232,7 @@ def test_units_are_exchanged_as_a_whole():
 def test_a_model_measures_what_it_has_embeddings_for():
     result = run(
         measure("association_score", "doctor"),
-        {**measure("mcas", "doctor"), "model": "m"},
+        measure("mcas", "doctor"),
         models={"m": model(), "images only": {"embeddings": {"images": {"file": PIXELS}}}},
         resampling={"method": "none"},
     )

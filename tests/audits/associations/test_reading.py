@@ -55,11 +55,6 @@ def images(**changes):
         (
             LABELS | {"alternative": "greater", "first": "Mail"}, {}, "gender", "'Mail'",
         ),
-        (
-            LABELS | {"label_column": "job"},
-            {"data": images(table=IMAGES.with_columns(job=pl.lit("pilot")))}, "job",
-            "'pilot'",
-        ),
     ],
 )  # fmt: skip
 def test_data_that_cannot_be_used(question, changes, column, words):
@@ -122,7 +117,7 @@ def test_a_note_names_targets_of_uneven_size_and_spread():
         (measure("weat", "science"), "", "targets: expected two"),
         (LABELS | {"alternative": "greater"}, "", "'first'"),
         (measure("association_score", "doctor", "men"), "", "'men' appears more"),
-        (GROUPED | {"metric": "label_concentration"}, "", "'labels' or 'label_column'"),
+        (GROUPED | {"metric": "label_concentration"}, "", "'labels'"),
         (TREND | {"images": "words"}, ".images", "Allowed: images"),
         (measure("association_score", "doctor", "doctor"), ".targets.", "'doctor'"),
         (measure("association_score", "docter"), ".targets", "did you mean 'doctor'?"),
@@ -158,10 +153,6 @@ def test_a_measurement_is_refused(question, key, words):
             for members in ([], {}, 1.5, {"gender": []}, ["p01", "p01"], {"gender": [True]})
         ),
         ({"measure": [SCORE, SCORE | {"modalities": ["II", "TT"]}]}, "measure[0]"),
-        (
-            {"measure": [GROUPED | {"metric": "label_concentration", "label_column": "job"}],
-             "models": {"m": model(), "n": model()}}, "Allowed: m, n",
-        ),
     ],
 )  # fmt: skip
 def test_sets_models_and_gates_are_refused(changes, words):

@@ -108,32 +108,20 @@ class ModelConfig(RunConfig):
         The layer that maps are made of; see docs/explain.md for the default.
     maps : ArrayConfig, optional
         One row of cells per image, row after row of the map.
-    grid : list of int, optional
-        Rows and columns of a map; a square unless given.
     frames : ArrayConfig, optional
         Four numbers per image: left, top, right and bottom of what the map lies over, in the units
         of the boxes. Without it boxes are shares of the map, from 0 to 1.
     """
 
+    of_run = ("target", "question", "method", "layer")
+    of_files = ("maps", "frames")
+    needed = ("maps",)
     target: Label | None = None
     question: str = ""
     method: Method = "gradcam"
     layer: Name | None = None
     maps: ArrayConfig | None = None
-    grid: Annotated[tuple[int, int], Field(strict=False)] | None = None
     frames: ArrayConfig | None = None
-
-    @model_validator(mode="after")
-    def _one_source(self) -> ModelConfig:
-        self.excludes("maps", "frames")
-        self.needs_model(("target", "question", "method", "layer"))
-        if self.model is None and self.maps is None:
-            raise ValueError(
-                "'maps' is missing. To do: name the file of its maps, or under 'model' what to run"
-            )
-        if self.grid is not None and min(self.grid) < 1:
-            raise ValueError(f"'grid' is {list(self.grid)}; expected rows and columns, 1 or more")
-        return self
 
 
 class Config(AuditConfig):

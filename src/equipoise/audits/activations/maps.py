@@ -149,7 +149,8 @@ def load(config: Config, models: Models) -> ActivationData:
     inputs, every = dict(images.inputs), {}
     counts: dict[str, Any] = {"images": images.counts, "models": {}}
     for name, section in config.models.items():
-        grid, pictures = section.grid, None
+        grid: tuple[int, int] | None = None
+        pictures: Pictures | None = None
         frames: ArraySource | Outputs | None = None
         if section.maps is not None:
             maps: ArraySource | Outputs = section.maps.source(models.base)
@@ -224,7 +225,7 @@ def _mapped(
         raise DataError(
             f"maps of {cells.dimension} cells, which are no {rows} × {columns}",
             file=cells.name,
-            fix="give their rows and columns as 'grid'",
+            fix="resize them to squares",
         )
     maps = np.asarray(cells.take(used), dtype=np.float64).reshape(len(used), rows, columns)
     return Mapped(used, maps, placed, edges, len(cells.rows) - len(used))

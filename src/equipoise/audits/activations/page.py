@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from equipoise.audits.sections import TableSection
 from equipoise.core import AuditResult
-from equipoise.report.blocks import Page, Section, Table, rows
+from equipoise.report.blocks import Page
 from equipoise.report.text import count
 
 
@@ -18,26 +19,23 @@ def facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
     )
 
 
-def shares(result: AuditResult) -> Section | None:
-    """Return each group's share of maps inside each region, with its area and chance band."""
-    table = rows(result, "activation_shares")
-    if not table:
-        return None
-    text = (
+shares = TableSection(
+    name="shares",
+    heading="Share of the maps inside each region",
+    caption="Share of maps inside regions",
+    source="activation_shares",
+    columns={
+        "Group": "group", "Model": "model", "Attributes": "groups", "Region": "region", "#n": "n",
+        "#Share": "share", "#Interval": "low high", "#Area": "area",
+        "#By chance": "chance_low chance_high",
+    },
+    text=(
         "Area is the share of the image that the region covers, which is the share of a map that "
         "prefers nothing. By chance: where 95 of 100 shares lie if maps are exchanged between "
         "images, as for a model that always looks at the same place. The model looks at the "
         "region only where the share is above both."
-    )
-    columns = {
-        "Group": "group", "Model": "model", "Attributes": "groups", "Region": "region", "#n": "n",
-        "#Share": "share", "#Interval": "low high", "#Area": "area",
-        "#By chance": "chance_low chance_high",
-    }  # fmt: skip
-    caption = "Share of maps inside regions"
-    every = Table.of(caption, columns, table, source="activation_shares")
-    heading = "Share of the maps inside each region"
-    return Section.of("shares", heading, text, every)
+    ),
+)  # fmt: skip
 
 
 PAGE = Page(

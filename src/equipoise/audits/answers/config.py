@@ -28,9 +28,6 @@ from equipoise.audits.config_fields import (
 from equipoise.data import Coded
 from equipoise.data.resolver import NO_CLASS
 
-_OF_TABLE = ("table", "answer", "by_question", "id", "encoding", "delimiter")
-_OF_MODEL = ("question", "questions")
-
 
 class DataConfig(LabelledImagesConfig):
     """The images that were asked about, their groups, and the true answer where it is known."""
@@ -64,6 +61,9 @@ class ModelConfig(LabelModelConfig):
         How answers are brought to one form.
     """
 
+    of_run = ("question", "questions")
+    of_files = ("table", "answer", "by_question", "id", "encoding", "delimiter")
+    needed = ("table", "answer")
     answer: Name | None = None
     by_question: Name | None = None
     questions: Annotated[Mapping[Name, Name], Field(min_length=1)] | None = None
@@ -71,14 +71,6 @@ class ModelConfig(LabelModelConfig):
 
     @model_validator(mode="after")
     def _one_source(self) -> ModelConfig:
-        self.excludes(*_OF_TABLE)
-        self.needs_model(_OF_MODEL)
-        if self.model is None and (self.table is None or self.answer is None):
-            lacks = "table" if self.table is None else "answer"
-            raise ValueError(
-                f"{lacks!r} is missing. To do: name the table of its answers and their column "
-                "under 'answer', or under 'model' what to ask"
-            )
         if self.model is not None and bool(self.question) == bool(self.questions):
             given = "both are" if self.question else "neither is"
             raise ValueError(f"'question' or 'questions': {given} given; expected one of them")

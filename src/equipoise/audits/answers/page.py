@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from equipoise.audits.sections import TableSection
 from equipoise.core import AuditResult
 from equipoise.report.blocks import (
     Chart,
@@ -37,18 +38,18 @@ def facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
     return (("Images", count(images)), ("Answers", listed(answered, 12)))
 
 
-def unanswered(result: AuditResult) -> Section | None:
-    """Return the share of each group without an answer."""
-    states = [row for row in rows(result, "answer_states") if row["state"] != "answered"]
-    if not states:
-        return None
-    columns = {
+unanswered = TableSection(
+    name="no-answer",
+    heading="Images without an answer",
+    caption="Images without an answer by group",
+    source="answer_states",
+    columns={
         "Group": "group", "State": "state", "%Share": "share", "#Images": "count", "#Of": "n",
         "Model": "model", "Attributes": "groups", "Question": "question",
-    }  # fmt: skip
-    table = Table.of("Images without an answer by group", columns, states, source="answer_states")
-    text = "No other number includes rows without an answer."
-    return Section.of("no-answer", "Images without an answer", text, table)
+    },
+    text="No other number includes rows without an answer.",
+    keeps=lambda row: row["state"] != "answered",
+)  # fmt: skip
 
 
 def answers(result: AuditResult) -> Section | None:

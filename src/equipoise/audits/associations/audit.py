@@ -245,7 +245,7 @@ class Associations(Audit[Config, AssociationData, Question]):
         for design in designs:
             measured = {name for case in design.cases for name in case.targets}
             lacking = [name for name in design.options.target_names if name not in measured]
-            if design.options.model in (None, design.model) and (lacking or not design.cases):
+            if lacking or not design.cases:
                 yield (
                     f"{design.model}: {design.options.metric} of {design.options.group_text} isn't "
                     f"measured{f' for {listed(lacking)}' if lacking else ''}, because the model "

@@ -85,12 +85,12 @@ class ModelConfig(RunConfig):
         Of a model that scores pairs and has no embeddings.
     """
 
+    of_files = ("embeddings", "pairs")
     embeddings: Mapping[Name, ArrayConfig] = Field(default_factory=dict)
     pairs: Annotated[tuple[PairsConfig, ...], Field(strict=False)] = ()
 
     @model_validator(mode="after")
     def _compares_in_one_way(self) -> ModelConfig:
-        self.excludes("embeddings", "pairs")
         if self.model is None and bool(self.embeddings) == bool(self.pairs):
             raise ValueError("expected 'embeddings', 'pairs', or 'model' to run it")
         return self
@@ -142,12 +142,6 @@ class Config(AuditConfig):
         images = [name for name, table in self.data.items() if table.kind == "image"]
         for index, options in enumerate(self.measure):
             among(f"measure[{index}].images", options.images, images)
-            among(f"measure[{index}].model", options.model, [*self.models])
-            if options.label_column is not None and options.model is None and len(self.models) > 1:
-                raise ValueError(
-                    f"measure[{index}]: 'label_column' holds the labels of one model; name it as "
-                    f"'model'. Allowed: {', '.join(self.models)}"
-                )
             for key, names in options.set_names.items():
                 for name in names:
                     among(f"measure[{index}].{key}", name, [*self.sets])
@@ -165,7 +159,7 @@ class Config(AuditConfig):
         columns = [self.data[table].unit, *(c for w in wanted if isinstance(w, Mapping) for c in w)]
         for options in self.measure:
             if options.images == table:
-                columns += [options.groups, options.regions, options.label_column]
+                columns += [options.groups, options.regions]
         return list(dict.fromkeys(filter(None, columns)))
 
 
@@ -185,10 +179,8 @@ def _check_distinct(every: tuple[MeasureConfig, ...]) -> None:
 
 def _meet(options: MeasureConfig, other: MeasureConfig) -> bool:
     """Whether two measurements of one metric and groups share a subject."""
-    models, modalities = {options.model, other.model}, (options.modalities, other.modalities)
-    if (None not in models and len(models) > 1) or (
-        all(modalities) and {*modalities[0]}.isdisjoint(modalities[1])
-    ):
+    modalities = options.modalities, other.modalities
+    if all(modalities) and {*modalities[0]}.isdisjoint(modalities[1]):
         return False
     if options.metric in PAIRS:
         return options.target_names == other.target_names

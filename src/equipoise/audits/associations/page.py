@@ -14,6 +14,7 @@ from equipoise.audits.engines.associations.charts import (
     xmcas_table,
 )
 from equipoise.audits.engines.associations.charts import scores as scores_by_target
+from equipoise.audits.sections import TableSection
 from equipoise.core import AuditResult
 from equipoise.report.blocks import (
     Chart,
@@ -213,14 +214,15 @@ def _shares(name: str, panel: Sequence[Row]) -> Chart:
     return tabled(chart, columns, shown, "labels")
 
 
-def sets(result: AuditResult) -> Section | None:
-    """Return the sizes of the sets, and how many members each model knows."""
-    columns = {"Set": "set", "Kind": "kind", "Table": "table", "#Members": "members",
-               "Model": "model", "#With a vector or scores": "embedded"}  # fmt: skip
-    if not (found := rows(result, "sets")):
-        return None
-    table = Table.of("Sets and their sizes", columns, found, source="sets", limit=100)
-    return Section.of("sets", "Sets", table)
+sets = TableSection(
+    name="sets",
+    heading="Sets",
+    caption="Sets and their sizes",
+    source="sets",
+    columns={"Set": "set", "Kind": "kind", "Table": "table", "#Members": "members",
+               "Model": "model", "#With a vector or scores": "embedded"},
+    limit=100,
+)  # fmt: skip
 
 
 PAGE = Page(

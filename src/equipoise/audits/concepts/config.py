@@ -140,17 +140,9 @@ class ModelConfig(RunConfig, MatrixConfig):
 
     templates: Templates = "plain"
     words: Mapping[Text, Columns] = Field(default_factory=dict)
-
-    @model_validator(mode="after")
-    def _one_source(self) -> ModelConfig:
-        self.excludes("file")
-        self.needs_model(("templates", "words"))
-        if self.model is None and self.file is None:
-            raise ValueError(
-                "'file' is missing. To do: name the file of its scores, or under 'model' what to "
-                "run"
-            )
-        return self
+    of_run = ("templates", "words")
+    of_files = ("file",)
+    needed = ("file",)
 
 
 class LabelsConfig(MatrixConfig):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from equipoise.audits.sections import TableSection
 from equipoise.core import AuditResult
 from equipoise.metrics.spec import AGAINST_REST, spec_of
 from equipoise.report.blocks import Page, Row, Section, Table, Words, distinct, rows, title_of
@@ -92,24 +93,22 @@ def _conclusion(row: Row) -> str:
     return f"worse for {loser} than for {other}"
 
 
-def prevalence(result: AuditResult) -> Section | None:
-    """Return the metric of each group beside the share of its images that show the concept."""
-    every = rows(result, "concept_groups")
-    if not every:
-        return None
-    text = (
-        "Prevalence is the share of a group's images that show the concept. Average "
-        "precision, precision and F1 fall with that share alone, unless prevalence is held fixed."
-    )
-
-    columns = {
+prevalence = TableSection(
+    name="prevalence",
+    heading="Metric and prevalence by group",
+    caption="Value and prevalence by group",
+    source="concept_groups",
+    columns={
         "Concept": "concept", "Group": "group", "#Value": "value", "#Interval": "low high",
         "%Prevalence": "prevalence", "#Positives": "positives", "#Images": "n",
         "Metric": title_of, "Version": "version", "Model": "model",
         "Groups": "groups", "~Reason": "reason",
-    }  # fmt: skip
-    table = Table.of("Value and prevalence by group", columns, every, source="concept_groups")
-    return Section.of("prevalence", "Metric and prevalence by group", text, table)
+    },
+    text=(
+        "Prevalence is the share of a group's images that show the concept. Average "
+        "precision, precision and F1 fall with that share alone, unless prevalence is held fixed."
+    ),
+)  # fmt: skip
 
 
 def order(result: AuditResult) -> Section | None:

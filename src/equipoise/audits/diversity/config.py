@@ -89,16 +89,8 @@ class ModelConfig(RunConfig, ArrayConfig):
     """
 
     file: Annotated[Any, PlainSerializer(as_text)] = None
-
-    @model_validator(mode="after")
-    def _one_source(self) -> ModelConfig:
-        self.excludes("file")
-        if self.model is None and self.file is None:
-            raise ValueError(
-                "'file' is missing. To do: name the file of its embeddings, or under 'model' what "
-                "to run"
-            )
-        return self
+    of_files = ("file",)
+    needed = ("file",)
 
 
 class MetricsConfig(Section):

@@ -38,6 +38,7 @@ _RATES = {rate.name: rate for rate in RATES} | dict.fromkeys(
     ("demographic_parity", "answer_gap"), SELECTION_RATE
 )
 _ODDS = ("true_positive_rate", "false_positive_rate")
+_ACCURACY = ("accuracy_gap", "worst_group_accuracy")
 _EFFECTS = ("cramers_v", "phi", "tschuprows_t")
 _BAND = 0.975
 _LINES = 1000
@@ -195,45 +196,19 @@ class Unresolved:
         return low, high
 
     def _other(self, finding: Finding) -> Range:
-        """Return the range of a number of the groups' own shares."""
-        share = dict(zip(self.counts.groups.names, self.shares.tolist(), strict=True))
-        known = [one for one in finding.by_group if not one.note and not math.isnan(one.value)]
-        if len(known) < 2:
-            return math.nan, math.nan
-        value = np.array([one.value for one in known])
-        doubt = np.array([share.get(one.group, 0.0) for one in known])
-        right = finding.metric in ("accuracy_gap", "worst_group_accuracy")
-        low, high = value - (0.0 if right else doubt), np.minimum(value + doubt, 1.0)
-        if right:
-            weight = np.array([one.n for one in known], np.float64)
-            weight /= weight.sum()
-            below = [
-                float((every.sum() - every - (1.0 - weight) * own).max())
-                for every, own in (
-                    (low * weight, high),
-                    (value * weight, value),
-                    (high * weight, low),
-                )
-            ]
-            if finding.metric == "accuracy_gap":
-                return max(below[0], 0.0), below[2]
-            # The same fact: the overall accuracy moves along.
-            return finding.value - (below[2] - below[1]), finding.value + below[1] - below[0]
-        least, most = _gaps(low[None], high[None])
-        return float(least[0]), float(most[0])
+        """Return the range of a difference whose shares move by that of the unresolved."""
+        # Of accuracy the overall share and the worst move the same way.
+        both = 1.0 if finding.metric in _ACCURACY else 2.0
+        doubt = both * float(self.shares[self.counts.groups.usable].max())
+        return _folded(finding.value - doubt, finding.value + doubt)
 
     def _against_rest(self, finding: Finding) -> Range:
         """Return how close to 0 and how far from it a group's difference to all others may be."""
         metric = finding.metric.removesuffix(AGAINST_REST)
         names, classes = self.counts.groups.names, self.counts.classes
-        if metric in self.ranges and finding.subject:
-            row = classes.index(finding.subject)
-            low, high, n = (one[row] for one in self.ranges[metric])
-        else:
-            own, _ = finding.by_group
-            doubt = float(self.shares[names.index(own.group)])
-            rest = float(self.shares[self.counts.groups.usable].max())
-            return _folded(finding.value - doubt - rest, finding.value + doubt + rest)
+        if metric not in self.ranges or not finding.subject:
+            return self._other(finding)
+        low, high, n = (one[classes.index(finding.subject)] for one in self.ranges[metric])
         mine = np.array([name == finding.group for name in names])
         others = ~mine & ~np.isnan(low)
         if np.isnan(low[mine]).any() or not n[others].sum():

@@ -238,17 +238,11 @@ class SimilarityConfig(RunConfig):
         Cosine that any two images of a set must exceed; null: no check.
     """
 
+    of_files = needed = ("images", "captions")
     images: ArrayConfig | None = None
     captions: ArrayConfig | None = None
     threshold: Cosine = 0.2
     pairs: Cosine | None = 0.2
-
-    @model_validator(mode="after")
-    def _one_reading(self) -> SimilarityConfig:
-        self.excludes("images", "captions")
-        if self.model is None and (self.images is None or self.captions is None):
-            raise ValueError("expected 'model', or 'images' and 'captions': vectors in one space")
-        return self
 
 
 class ContentConfig(RunConfig):
@@ -264,16 +258,10 @@ class ContentConfig(RunConfig):
         Sum of their probabilities from which on an image is rejected.
     """
 
+    of_files = needed = ("scores",)
     scores: ArrayConfig | None = None
     unsafe: Annotated[Labels, Field(min_length=1)]
     threshold: Share = 0.5
-
-    @model_validator(mode="after")
-    def _one_reading(self) -> ContentConfig:
-        self.excludes("scores")
-        if self.model is None and self.scores is None:
-            raise ValueError("expected 'model', a classifier, or 'scores', its probabilities")
-        return self
 
 
 class LabelsConfig(ItemsConfig):
@@ -318,6 +306,7 @@ class AttributesConfig(RunConfig):
         Labels of people, to learn the thresholds that `thresholds` lacks.
     """
 
+    of_files = ("images", "texts")
     images: ArrayConfig | None = None
     texts: ArrayConfig | None = None
     templates: Annotated[str, Field(min_length=1)] | Mapping[Name, str] = PERSON
@@ -326,7 +315,6 @@ class AttributesConfig(RunConfig):
 
     @model_validator(mode="after")
     def _one_reading(self) -> AttributesConfig:
-        self.excludes("images", "texts")
         own = self.templates.values() if isinstance(self.templates, Mapping) else [self.templates]
         for template in own:
             if template.count("{}") != 1 or template.count("{") != 1:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from equipoise.audits.generation.config import FILTERS
+from equipoise.audits.sections import TableSection
 from equipoise.core import AuditResult
 from equipoise.report.blocks import (
     Page,
     Section,
     Table,
-    Value,
     distinct,
     rows,
 )
@@ -41,62 +41,58 @@ def facts(result: AuditResult) -> Sequence[tuple[str, str]]:
     )
 
 
-def stages(result: AuditResult) -> Section | None:
-    """Return the sets that are left after each stage, by the attributes that vary together."""
-    table = rows(result, "stages")
-    if not table:
-        return None
-    text = "A set is rejected as a whole, with its images of every group."
-    columns: dict[str, Value] = {
+stages = TableSection(
+    name="stages",
+    heading="Sets left after each filter",
+    caption="Sets and images by stage",
+    source="stages",
+    columns={
         "Attributes": "attributes",
         "Stage": lambda row: _STAGES.get(row["stage"], row["stage"]),
         "#Sets before": "sets_before",
         "#Rejected": "sets_rejected", "#Sets after": "sets_after",
         "#Images before": "images_before", "#Images after": "images_after",
-    }  # fmt: skip
-    counts = Table.of("Sets and images by stage", columns, table, source="stages")
-    return Section.of("stages", "Sets left after each filter", text, counts)
+    },
+    text="A set is rejected as a whole, with its images of every group.",
+)  # fmt: skip
 
 
-def rejections(result: AuditResult) -> Section | None:
-    """Return the share of each group's images that fail each check."""
-    table = rows(result, "rejections")
-    if not table:
-        return None
-    text = (
+rejections = TableSection(
+    name="rejections",
+    heading="Rejected images by group",
+    caption="Share of images that fail each check",
+    source="rejections",
+    columns={
+        "Check": "check", "Group": "group", "%Rejected": "share", "%Interval": "low high",
+        "%By chance": "chance_low chance_high", "#Images": "images", "Groups": "groups",
+        "Sets of": lambda row: row["attributes"] or "all",
+    },
+    text=(
         "Images that fail a check themselves, of the sets that reached it. For pair similarity: "
         "the share of an image's pairs. By chance: where a group lies in 95 % of random "
         "exchanges of the images of a set. A filter can be wrong, and more often for one "
         "group: look at rejected images before you blame the generator."
-    )
-    columns: dict[str, Value] = {
-        "Check": "check", "Group": "group", "%Rejected": "share", "%Interval": "low high",
-        "%By chance": "chance_low chance_high", "#Images": "images", "Groups": "groups",
-        "Sets of": lambda row: row["attributes"] or "all",
-    }  # fmt: skip
-    shares = Table.of("Share of images that fail each check", columns, table, source="rejections")
-    return Section.of("rejections", "Rejected images by group", text, shares)
+    ),
+)  # fmt: skip
 
 
-def thresholds(result: AuditResult) -> Section | None:
-    """Return the thresholds of attributes, and how often people agree with them."""
-    table = rows(result, "thresholds")
-    if not table:
-        return None
-    text = (
-        "A set passes if enough of its images look most like their own value of an attribute. A "
-        "learned threshold is the one that agrees with the labels of people most often. Its "
-        "accuracy is on labels of other sets of captions; compare it with always or never."
-    )
-    columns: dict[str, Value] = {
+thresholds = TableSection(
+    name="thresholds",
+    heading="Images that must show their attribute",
+    caption="Thresholds of attributes",
+    source="thresholds",
+    columns={
         "Attribute": "attribute", "Sets of": "attributes",
         "Images that must show it": lambda row: f"{row['threshold']} of {row['images']}",
         "Threshold": lambda row: "learned" if row["learned"] else "config", "#Labels": "labels",
         "%Accuracy": "accuracy", "%Interval": "low high", "%Always or never": "majority",
-    }  # fmt: skip
-    every = Table.of("Thresholds of attributes", columns, table, source="thresholds")
-    heading = "Images that must show their attribute"
-    return Section.of("thresholds", heading, text, every)
+    },
+    text=(
+        "A set passes if enough of its images look most like their own value of an attribute. A "
+        "learned threshold is the one that agrees with the labels of people most often. Its "
+        "accuracy is on labels of other sets of captions; compare it with always or never."
+    ),
+)  # fmt: skip
 
 
 def subjects(result: AuditResult) -> Section | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
 from pathlib import Path
@@ -28,12 +28,13 @@ from equipoise.core.finding import Family, Finding, Verdict
 from equipoise.core.parts import Part
 from equipoise.core.result import AuditResult, Manifest
 from equipoise.data import Coded
-from equipoise.metrics.counts import Counts
+from equipoise.metrics.building import gaps
+from equipoise.metrics.counts import Counts, Null
 from equipoise.metrics.counts.accuracy import Accuracy
 from equipoise.metrics.counts.chi_square import Layout
 from equipoise.metrics.counts.effect_sizes import NO_TEST, EffectTables, SkewSize
 from equipoise.metrics.counts.paired import Joint, Pair, Seen, join
-from equipoise.metrics.counts.rates import EqualizedOdds, RateGaps, Rates
+from equipoise.metrics.counts.rates import SELECTION_RATE, Cells, EqualizedOdds, RateGaps, Rates
 from equipoise.metrics.measure import Measure
 from equipoise.metrics.spec import spec_of
 from equipoise.metrics.table_metric import TableMetric
@@ -51,6 +52,7 @@ Numbers = dict[tuple[str, str], Floats]
 """Numbers by public name and subject, shape (tables,); of subject "" is the whole."""
 
 DESCRIBED = "skewsize"
+_UNANSWERED = "unanswered"
 _NOTHING = np.zeros(0)
 
 
@@ -65,9 +67,9 @@ def compare(runs: Runs, *, progress: Progress | None = None) -> AuditResult:
 
     Each pair is compared on the images that both models answered, so that each difference is
     paired: intervals resample rows (or units) for both at once, tests exchange their answers on a
-    row. Models are ranked on the images that all answered. Groups, metrics, seed and thresholds
-    are those of the first run. As in an audit, what the groups' base rates decide or another
-    finding says already is shown without a verdict.
+    row. How often they answer is compared, too. Models are ranked on the images that all
+    answered. Groups, metrics, seed and thresholds are those of the first run. As in an audit, what
+    the groups' base rates decide or another finding says already is shown without a verdict.
 
     Parameters
     ----------
@@ -95,10 +97,14 @@ def compare(runs: Runs, *, progress: Progress | None = None) -> AuditResult:
     of_labels: list[Compared] = []
     sets: dict[int, list[str]] = {}
     for names in [[*pair] for pair in combinations(models, 2)] + [[*models]] * (len(models) > 2):
-        of_labels = [*_joints(config, data, {name: models[name] for name in names})]
+        known = {name: models[name] for name in names}
+        of_labels = [*_joints(config, data, {name: one for name, (one, _) in known.items()})]
         n = max((round(one.counts.table.sum()) for _, one, _ in of_labels), default=0)
         sets.setdefault(n, []).append(" and ".join(names) if len(names) == 2 else "the ranking")
         joints += of_labels
+        if config.metrics.unanswered_rate is not None:
+            states = {name: one for name, (_, one) in known.items()}
+            joints += _joints(config, data, states, answers=False)
     if not any(sets):
         raise DataError(
             f"no image has a label and answers of two models: {', '.join(models)}",
@@ -121,8 +127,8 @@ def compare(runs: Runs, *, progress: Progress | None = None) -> AuditResult:
     return AuditResult(findings, manifest, tables)
 
 
-def _models(runs: Runs) -> dict[str, Coded]:
-    """Return each model's best predictions of the first run's images.
+def _models(runs: Runs) -> dict[str, tuple[Coded, Coded]]:
+    """Return each model's best predictions of the first run's images, and whether it gave any.
 
     -1 where its run lacks the image or its label, or the model has no output.
     """
@@ -155,33 +161,54 @@ def _models(runs: Runs) -> dict[str, Coded]:
     for (run, model), name in names.items():
         own = runs[run][1].models[model]
         missing = (rows[run] < 0) | (own.state[rows[run]] == "unmatched")
+        answered = np.where(missing, -1, own.state[rows[run]] == "answered").astype(np.int32)
         for version, labels in own.judged.items():
             full = name if len(own.judged) == 1 else f"{name} ({version})"
             codes = np.where(missing, -1, labels.coded.codes[rows[run]])
-            models[full] = Coded(codes.astype(np.int32), labels.coded.vocabulary)
+            of_labels = Coded(codes.astype(np.int32), labels.coded.vocabulary)
+            models[full] = of_labels, Coded(answered, (_UNANSWERED, "answered"))
     if len(models) < 2:
         raise one_model_only(models)
     return models
 
 
 def _joints(
-    config: Config, data: PredictionData, labels: Mapping[str, Coded]
+    config: Config, data: PredictionData, labels: Mapping[str, Coded], *, answers: bool = True
 ) -> Iterator[Compared]:
     """Yield counts and measures without groups, then for each choice of groups.
 
-    Of the rows that all models have labels of.
+    Of the rows that all models have labels of; without `answers`, these are whether they gave any.
     """
     rows = np.flatnonzero(np.all([one.codes >= 0 for one in labels.values()], axis=0))
     kept, unit = {name: take(one, rows) for name, one in labels.items()}, data.coded_unit
     truth = take(data.coded_target, rows)
-    if not len(rows):
+    if not answers:
+        truth = Coded(np.zeros_like(rows), (_UNANSWERED,))
+    if not len(rows) or not (answers or any((one.codes == 0).any() for one in kept.values())):
         return
     count = partial(join, truth, kept, units=None if unit is None else take(unit, rows))
-    if config.metrics.accuracy is not None:
-        yield "", count(groups=one_group(len(rows))), (Accuracy("accuracy", None),)
+    if not answers or config.metrics.accuracy is not None:
+        whole = Accuracy("accuracy", None) if answers else Unanswered()
+        yield "", count(groups=one_group(len(rows))), (whole,)
     for groups in groups_of(config.data, data):
         joint = count(groups=groups.take(rows))
-        yield groups.name, joint, [*_measures(config, joint.counts)]
+        measures = _measures(config, joint.counts) if answers else (Unanswered(),)
+        yield groups.name, joint, [*measures]
+
+
+@dataclass(frozen=True)
+class Unanswered(Measure):
+    """The share of rows without an answer; of several groups, the gap between them."""
+
+    null: Null | None = None
+    name = "unanswered_rate"
+
+    def __call__(self, counts: Counts, tables: Floats) -> Floats:
+        """Return the number of each table, (r, 1)."""
+        place = counts.classes.index(_UNANSWERED)
+        shares = SELECTION_RATE.shares(Cells.of(counts, tables))[:, place]
+        found = shares[:, 0] if len(counts.groups) == 1 else gaps(shares, counts.groups.usable)
+        return np.asarray(found[:, None])
 
 
 def _measures(config: Config, counts: Counts) -> Iterator[Measure]:
@@ -203,7 +230,8 @@ def _keys(one: Measure, counts: Counts) -> list[tuple[str, str]]:
         classes = [counts.classes[index] for index in subjects if index >= 0]
         return [("effect_size_mean", ""), *((one.statistic, name) for name in classes)]
     name = cast("RateGaps", one).name
-    return [(name, subject) for subject in ("", *counts.classes)]
+    classes = [] if isinstance(one, Unanswered) else [*counts.classes]
+    return [(name, subject) for subject in ("", *classes)]
 
 
 def _behind(joint: Joint, one: Measure) -> tuple[bytes, ...]:

@@ -25,10 +25,6 @@ from equipoise.audits.config_fields import (
     Templates,
 )
 
-# Keys that are about a table of predictions, and about a model to run.
-_OF_PREDICTIONS = ("table", "prediction", "top", "probabilities", "id", "encoding")
-_OF_MODEL = ("vocabulary", "templates", "k", "question")
-
 
 class DataConfig(LabelledImagesConfig):
     """The images with their true classes and groups.
@@ -78,6 +74,9 @@ class ModelConfig(LabelModelConfig):
         Of a CSV.
     """
 
+    of_run = ("vocabulary", "templates", "k", "question")
+    of_files = ("table", "prediction", "top", "probabilities", "id", "encoding")
+    needed = ("table",)
     prediction: Name | None = None
     top: Names = ()
     probabilities: Annotated[Mapping[Label, Name], Field(min_length=2)] | None = None
@@ -90,12 +89,8 @@ class ModelConfig(LabelModelConfig):
 
     @model_validator(mode="after")
     def _fits(self) -> ModelConfig:
-        self.excludes(*_OF_PREDICTIONS)
-        self.needs_model(_OF_MODEL)
         read = self.model is None
         problems = {
-            "'table' is missing. To do: name the table of its predictions, or under 'model' what "
-            "to run": read and self.table is None,
             "'question' and 'vocabulary' are both given; expected a question for a model that "
             "answers, or a vocabulary for one that compares images and texts": self.question
             and self.vocabulary,

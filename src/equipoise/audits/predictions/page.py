@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import polars as pl
 
+from equipoise.audits.sections import TableSection
 from equipoise.core import AuditResult
 from equipoise.report.blocks import (
     Chart,
@@ -159,27 +160,22 @@ def hidden(result: AuditResult) -> Section | None:
     return Section.of("hidden", "Disparities behind a good average", text, table)
 
 
-def planted(result: AuditResult) -> Section | None:
-    """Return the ground truth of the demonstration against the audit's results."""
-    known = rows(result, "planted")
-    if not known:
-        return None
-    text = (
+planted = TableSection(
+    name="planted",
+    heading="Ground truth against audit results",
+    caption="Effect size by class, this audit and the paper",
+    source="planted",
+    columns={
+        "Model": "model", "Removed from": "removed", "Strength": "strength", "Class": "class",
+        "Bias": lambda row: "planted" if row["planted"] else "",
+        "#Audit": "found_effect_size", "#Interval": "low high", "#Paper": "paper_effect_size",
+        "#Parity": "demographic_parity", "#Odds": "equalized_odds",
+    },
+    text=(
         "Training images of one class and colour were removed on purpose, so the truth is known: "
         "the effect size should be high for that class and near 0 for the others."
-    )
-    effects = Table.of(
-        "Effect size by class, this audit and the paper",
-        {
-            "Model": "model", "Removed from": "removed", "Strength": "strength", "Class": "class",
-            "Bias": lambda row: "planted" if row["planted"] else "",
-            "#Audit": "found_effect_size", "#Interval": "low high", "#Paper": "paper_effect_size",
-            "#Parity": "demographic_parity", "#Odds": "equalized_odds",
-        },
-        known,
-        source="planted",
-    )  # fmt: skip
-    return Section.of("planted", "Ground truth against audit results", text, effects)
+    ),
+)  # fmt: skip
 
 
 PAGE = Page(

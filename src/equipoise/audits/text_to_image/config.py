@@ -243,21 +243,12 @@ class ModelConfig(RunConfig):
         run, 100 unless given.
     """
 
+    of_files = ("images", "texts", "labelled")
+    needed = ("images", "texts")
     images: Mapping[Label, ArrayConfig] = Field(default_factory=dict)
     texts: ArrayConfig | None = None
     labelled: Mapping[Label, ArrayConfig] = Field(default_factory=dict)
     scale: Annotated[float, Field(gt=0, strict=False)] | None = None
-
-    @model_validator(mode="after")
-    def _one_source(self) -> ModelConfig:
-        self.excludes("images", "texts", "labelled")
-        if self.model is None and not (self.images and self.texts is not None):
-            lacks = "texts" if self.images else "images"
-            raise ValueError(
-                f"{lacks!r} is missing. To do: name the vectors of images and of texts, or under "
-                "'model' what to run"
-            )
-        return self
 
 
 class AssociationsConfig(Section):

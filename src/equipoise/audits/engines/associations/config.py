@@ -42,7 +42,7 @@ _WORDS = ("images", "groups", "positive", "negative")
 _NEEDS: Mapping[str, tuple[str, ...]] = {
     "xmcas": (*_SETS, "further"),
     "predicted_label_weat": ("images", "groups", "labels", "attributes"),
-    "label_concentration": ("images", "groups"),
+    "label_concentration": ("images", "groups", "labels"),
     "trend": _WORDS,
     "gender_difference": _WORDS,
     "alignment": (*_SETS, "hypothesis"),
@@ -57,15 +57,14 @@ _TAKES: Mapping[str, tuple[str, ...]] = {
     "mcas": ("generated", "resample_texts"),
     "xmcas": ("offset", "resample_texts"),
     "total_absolute_association": ("modalities",),
-    "predicted_label_weat": ("label_column", "alternative", "first", "ddof"),
-    "label_concentration": ("labels", "label_column", "k", "whole_vocabulary"),
+    "predicted_label_weat": ("alternative", "first", "ddof"),
+    "label_concentration": ("k", "whole_vocabulary"),
     "trend": ("regions", "outside"),
     "gender_difference": ("regions", "outside"),
     "alignment": ("of", "modalities", "statistic"),
     "correlation": ("of", "modalities"),
 }
-"""Keys that a metric takes beside those it needs and `_ALWAYS`."""
-_ALWAYS = ("model", "version")
+"""Keys that a metric takes beside those it needs."""
 
 
 def _by_category(value: object) -> object:
@@ -95,8 +94,6 @@ class MeasureConfig(Section):
         Sets of words, for trend and gender_difference.
     labels : list of str
         One set, whose members are the labels.
-    label_column : str
-        Column of that table with the labels predicted; by similarity otherwise.
     modalities : list of str
         Of II, ITP, ITA and TT; all that the sets allow otherwise.
     resample_texts : bool
@@ -121,8 +118,6 @@ class MeasureConfig(Section):
     outside, hypothesis : OutsideConfig
     statistic : str
         Of alignment: `mean` or `rank`.
-    model : str, optional
-        The only model that is asked; the one that predicted the labels of `label_column`.
     version : str
         Name of this choice of sets, where a question is asked in several ways.
     """
@@ -137,7 +132,6 @@ class MeasureConfig(Section):
     positive: Name | None = None
     negative: Name | None = None
     labels: Names = ()
-    label_column: Name | None = None
     modalities: Annotated[tuple[Modality, ...], Field(strict=False)] = ()
     resample_texts: bool = False
     alternative: Literal["greater", "less", "two-sided"] = "two-sided"
@@ -152,13 +146,12 @@ class MeasureConfig(Section):
     outside: OutsideConfig | None = None
     hypothesis: OutsideConfig | None = None
     statistic: Literal["mean", "rank"] = "mean"
-    model: Label | None = None
     version: str = ""
 
     @model_validator(mode="after")
     def _fits_its_metric(self) -> MeasureConfig:
         needs = _NEEDS.get(self.metric, _SETS)
-        allowed = (*needs, *_TAKES[self.metric], *_ALWAYS)
+        allowed = (*needs, *_TAKES[self.metric], "version")
         # A key that has its default counts as not given: what is resolved reads back as the same.
         for key, field in type(self).model_fields.items():
             given = getattr(self, key) != field.default
@@ -173,8 +166,6 @@ class MeasureConfig(Section):
         refused = {
             "attributes: expected two sets": pair and len(self.attributes) != 2,
             "targets: expected two sets": two_targets and len(self.target_names) != 2,
-            "'labels' or 'label_column': expected one of them": self.metric == "label_concentration"
-            and bool(self.labels) == bool(self.label_column),
             "'modalities' is for association_score: mcas is over all four": self.of == "mcas"
             and self.modalities,
             "labels: expected one set": len(self.labels) > 1,

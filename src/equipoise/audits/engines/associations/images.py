@@ -201,7 +201,7 @@ def measure_concentration(question: Question) -> Iterator[Result]:
     estimate = label_concentration(
         labels,
         groups,
-        vocabulary=(vocabulary.ids or None) if options.whole_vocabulary else None,
+        vocabulary=vocabulary.ids if options.whole_vocabulary else None,
         k=options.k,
         units=units,
         **question.drawn,
@@ -218,29 +218,14 @@ def measure_concentration(question: Question) -> Iterator[Result]:
 def _predicted(question: Question) -> tuple[Objects, Objects, tuple[str, ...] | None, Side]:
     """Return the labels, groups and units of images, and the vocabulary.
 
-    A label is that of a column, or the text that an image is most similar to. The vocabulary is
-    empty where the question has none.
+    A label is the text that an image is most similar to.
     """
     options, space, table = question.options, question.space, question.table
-    items, vocabulary = space.data.items[table], Side("labels", np.empty(0), ())
-    if options.labels:
-        vocabulary = space.only_usable(space.chosen(options.labels[0], "text"))
-    rows = np.arange(len(items))
-    if options.label_column is not None:
-        labels = items.columns[options.label_column]
-        if len(vocabulary) and (strange := {*labels} - {None, *vocabulary.ids}):
-            raise DataError(
-                f"{min(strange)!r} is not among the labels of the question",
-                file=items.name,
-                column=options.label_column,
-                expected=f"some of {listed(vocabulary.ids)}",
-                fix="add it to the set of labels, or map it to one of them",
-            )
-    else:
-        rows = np.flatnonzero(space.usable[table])
-        scores = np.round(_cosines(space, space.images(table), vocabulary), _DECIMALS)
-        labels = np.array(vocabulary.ids, dtype=object)[scores.argmax(axis=1)]
-    groups = items.columns[options.groups or ""][rows]
+    vocabulary = space.only_usable(space.chosen(options.labels[0], "text"))
+    rows = np.flatnonzero(space.usable[table])
+    scores = np.round(_cosines(space, space.images(table), vocabulary), _DECIMALS)
+    labels = np.array(vocabulary.ids, dtype=object)[scores.argmax(axis=1)]
+    groups = space.data.items[table].columns[options.groups or ""][rows]
     return labels, groups, _units(question, rows), vocabulary
 
 

@@ -351,8 +351,6 @@ class Question:
     def cases(self) -> list[Case]:
         """The numbers that are measured; none where the model can't give them."""
         options, space = self.options, self.space
-        if options.model not in (None, space.model):
-            return []
         if options.images is not None:
             return [Case("")] if self._knows_images else []
         modalities: dict[str, list[tuple[str, str]]] = {"": [*MODALITIES.values()]}
@@ -381,8 +379,6 @@ class Question:
     def _knows_images(self) -> bool:
         """Whether the model compares the images of a table with the texts that are named."""
         options, space = self.options, self.space
-        if options.metric == "label_concentration" and options.label_column is not None:
-            return True
         words = [*options.labels, *filter(None, (options.positive, options.negative))]
         texts = {name: space.members(name, "text") for name in (*words, *options.attributes)}
         images = [self.table] if self.table in space.usable else []

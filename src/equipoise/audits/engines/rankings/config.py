@@ -113,13 +113,13 @@ class ModelConfig(RunConfig):
         One row per image, one column per query.
     """
 
+    of_files = ("images", "queries", "scores")
     images: ArrayConfig | None = None
     queries: ArrayConfig | None = None
     scores: ArrayConfig | None = None
 
     @model_validator(mode="after")
     def _one_reading(self) -> ModelConfig:
-        self.excludes("images", "queries", "scores")
         if self.model is not None:
             return self
         embedded = self.images is not None and self.queries is not None
