@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from equipoise.core import AuditResult
 from equipoise.report.blocks import MAX_ROWS, Row, Section, Table, Value, rows
+from equipoise.report.text import count
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,3 +46,8 @@ class TableSection:
             return None
         table = Table.of(self.caption, self.columns, found, source=self.source, limit=self.limit)
         return Section.of(self.name, self.heading, self.text, table)
+
+
+def images(result: AuditResult) -> tuple[str, str]:
+    """Return how many images findings are of, as a fact of the page."""
+    return "Images", count(max((finding.n for finding in result.findings), default=0))

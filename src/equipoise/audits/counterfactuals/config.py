@@ -74,6 +74,7 @@ class Config(RankingAudit):
         `queries`.
     """
 
+    makes_queries = True
     audit: Literal["counterfactuals"]
     data: DataConfig
     prefixes: Prefixes = "howard_2024"
@@ -89,17 +90,9 @@ class Config(RankingAudit):
 
     @model_validator(mode="after")
     def _prompts_are_named(self) -> Config:
-        if self.queries is not None:
-            if self.prefixes != "howard_2024":
-                raise ValueError(
-                    "'queries' and 'prefixes' are given; expected 'queries' for prompts of your "
-                    "own, or 'prefixes' to make them of the images' subjects"
-                )
-            return self
-        for name, model in self.models.items():
-            if model.queries is not None:
-                raise ValueError(
-                    f"queries: required, and missing: model {name!r} has embeddings of prompts, "
-                    "which the table of queries names"
-                )
+        if self.queries is not None and self.prefixes != "howard_2024":
+            raise ValueError(
+                "'queries' and 'prefixes' are given; expected 'queries' for prompts of your "
+                "own, or 'prefixes' to make them of the images' subjects"
+            )
         return self

@@ -15,10 +15,11 @@ from equipoise.audits.engines.rankings.page import (
     hypotheses,
     queries,
 )
+from equipoise.audits.sections import images
 from equipoise.core import AuditResult
 from equipoise.report.blocks import Page, Row, Section, panels, scope
 from equipoise.report.plots import Axis, intervals
-from equipoise.report.text import count, interval, listed, number, title
+from equipoise.report.text import interval, listed, number, title
 
 MEASURES = ("max_skew", "ndkl")
 """Measures with both chance levels."""
@@ -27,10 +28,9 @@ MEASURES = ("max_skew", "ndkl")
 def facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
     """Return which images are ranked for which prompts, and the null hypotheses."""
     data = result.manifest.resolved.get("data", {})
-    n = max((one.n for one in result.findings), default=0)
     sets, subject = data.get("sets", "set"), data.get("subject", "subject")
     return (
-        ("Images", count(n)),
+        images(result),
         ("Each prompt ranks", f"the images of its own {subject}"),
         ("Null hypotheses", f"random order within each {sets}; random order of the pool"),
         ("Prompts", _prompts(result.manifest.resolved)),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from equipoise.audits.audit import Audit, Measured, audit_kind
-from equipoise.audits.columns import placed, rows_of
+from equipoise.audits.columns import check_one_space, placed, rows_of
 from equipoise.audits.config import resampling_of
 from equipoise.audits.diversity.config import reference_name
 from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole, without_verdict
@@ -261,16 +261,9 @@ class Diversity(Audit["Config", DiversityData, Design]):
         images, own = embedded.pop("images")
         about: dict[str, Any] = counts.pop("images")
         references = {name: vectors for name, (_, vectors) in embedded.items()}
-        for name, vectors in references.items():
+        for vectors in references.values():
             for model, each in vectors.items():
-                if each.dimension != own[model].dimension:
-                    raise DataError(
-                        f"embeddings of {each.dimension} numbers, and {own[model].name} has "
-                        f"{own[model].dimension}",
-                        file=each.name,
-                        expected=f"embeddings of reference {name} by the same model as {model}",
-                        fix="embed both with the same model and settings",
-                    )
+                check_one_space(each, own[model])
         about |= {"references": counts} if counts else {}
         return DiversityData(images, own, references, inputs, about)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import polars as pl
 
-from equipoise.audits.sections import TableSection
+from equipoise.audits.sections import TableSection, images
 from equipoise.core import AuditResult
 from equipoise.report.blocks import (
     Chart,
@@ -22,7 +22,7 @@ from equipoise.report.blocks import (
     scope_of,
 )
 from equipoise.report.plots import Axis, intervals, labelled_points, scatter
-from equipoise.report.text import count, number
+from equipoise.report.text import number
 
 MOST_CLASSES, MOST_PANELS = 30, 24
 _EFFECT = Axis("effect size", domain=(0.0, 1.0))
@@ -31,8 +31,7 @@ _EFFECT = Axis("effect size", domain=(0.0, 1.0))
 def facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
     """Return what was measured on which images."""
     data = result.manifest.resolved.get("data", {})
-    n = max((one.n for one in result.findings), default=0)
-    return (("Images", count(n)), ("Target", str(data.get("target", ""))))
+    return (images(result), ("Target", str(data.get("target", ""))))
 
 
 def class_effects(result: AuditResult) -> Section | None:

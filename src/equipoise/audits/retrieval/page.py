@@ -10,20 +10,19 @@ from equipoise.audits.engines.rankings.page import (
     hypotheses,
     queries,
 )
+from equipoise.audits.sections import images
 from equipoise.core import AuditResult
 from equipoise.report.blocks import Page
-from equipoise.report.text import count
 
 
 def facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
     """Return which images are ranked, and the null hypothesis."""
     data = result.manifest.resolved.get("data", {})
-    n = max((finding.n for finding in result.findings), default=0)
     subject, sets = data.get("subject"), data.get("sets")
     ranked = f"the images of its own {subject}" if subject else "all images"
     chance = f"random order within each {sets}" if sets else "random order of all images"
     return (
-        ("Images", count(n)),
+        images(result),
         ("Each query ranks", ranked),
         ("Null hypothesis", chance),
     )

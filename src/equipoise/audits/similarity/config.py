@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import PositiveFloat, PositiveInt, model_validator
+from pydantic import PositiveFloat, PositiveInt
 
 from equipoise.audits.config_fields import (
     Models,
@@ -37,13 +37,3 @@ class Config(QueryAudit):
     models: Models[ModelConfig]
     measures: Some[Measure] = MEASURES
     k: PositiveInt | None = None
-
-    @model_validator(mode="after")
-    def _queries_are_named(self) -> Config:
-        for name, model in self.models.items():
-            if self.queries is None and (model.model is not None or model.queries is not None):
-                raise ValueError(
-                    f"queries: required, and missing: the concepts of model {name!r} are texts, "
-                    "which the table of queries names"
-                )
-        return self

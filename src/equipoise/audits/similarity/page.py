@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from equipoise.audits.engines.rankings.page import APART, PREFERENCES, hypotheses, unit_of
+from equipoise.audits.sections import images
 from equipoise.core import AuditResult
 from equipoise.report.blocks import (
     Chart,
@@ -23,7 +24,7 @@ from equipoise.report.blocks import (
     scope_of,
 )
 from equipoise.report.plots import Axis, intervals
-from equipoise.report.text import count, interval, number
+from equipoise.report.text import interval, number
 
 MOST_CONCEPTS, MOST_GROUPS = 30, 16
 _AVERAGE = "all concepts"
@@ -33,9 +34,8 @@ def facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
     """Return which images are compared, and what is resampled together."""
     data = result.manifest.resolved.get("data", {})
     subject, sets, unit = (data.get(name) for name in ("subject", "sets", "unit"))
-    n = max((finding.n for finding in result.findings), default=0)
     return (
-        ("Images", count(n)),
+        images(result),
         ("Each concept's images", f"the images of its own {subject}" if subject else "all images"),
         ("Comparison", f"images within each {sets}" if sets else "all images of each group"),
         ("Resampled together", f"images of each {unit}" if unit else ""),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, PlainValidator, PositiveInt, model_validator
 
@@ -228,10 +228,22 @@ class QueryAudit(AuditConfig):
         Preferences that are declared before the audit.
     """
 
+    makes_queries: ClassVar[bool] = False
+    """Whether a model that is run needs no table of queries."""
     data: DataConfig
     queries: QueriesConfig | None = None
     models: Models[ModelConfig]
     hypotheses: Annotated[tuple[HypothesisConfig, ...], Field(strict=False)] = ()
+
+    @model_validator(mode="after")
+    def _queries_are_named(self) -> Self:
+        for name, model in self.models.items() if self.queries is None else ():
+            if model.queries is not None or (model.model is not None and not self.makes_queries):
+                raise ValueError(
+                    f"queries: required, and missing: model {name!r} compares images with texts, "
+                    "which the table of queries names"
+                )
+        return self
 
     @model_validator(mode="after")
     def _hypotheses_name_groups(self) -> QueryAudit:
