@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pyarrow as pa
 
-from equipoise.core.arrays import Floats, Integers
+from equipoise.core.arrays import Floats, Integers, Objects
 from equipoise.core.errors import DataError
 from equipoise.data import Items
 from equipoise.metrics.vector_rows import ChosenRows, Table
@@ -17,6 +18,27 @@ if TYPE_CHECKING:
     from equipoise.data import Vectors
 
 Row = dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class ImageData:
+    """The images of an audit, with what its manifest keeps of all that was read.
+
+    Attributes
+    ----------
+    images : Items
+    inputs, counts : mapping
+        Of every file read.
+    """
+
+    images: Items
+    inputs: Mapping[str, Mapping[str, Any]]
+    counts: Mapping[str, Any]
+
+    @property
+    def ids(self) -> Objects:
+        """Ids of the images."""
+        return self.images.ids
 
 
 def table_of(rows: Iterable[Mapping[str, Any]], columns: str) -> pa.Table:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from equipoise.audits.columns import numbers_of
+from equipoise.audits.columns import ImageData, numbers_of
 from equipoise.audits.group_sizes import groups_by
 from equipoise.audits.outputs import LiveModels
-from equipoise.core.arrays import AnyArray, Floats, Integers, Objects
+from equipoise.core.arrays import AnyArray, Floats, Integers
 from equipoise.core.errors import ConfigError, DataError, InputError
 from equipoise.data import ArraySource, Vectors, load_items, load_vectors
 from equipoise.data.labels import Items
@@ -108,26 +108,15 @@ class Mapped:
 
 
 @dataclass(frozen=True, eq=False)
-class ActivationData:
+class ActivationData(ImageData):
     """What an audit of activations measures.
 
     Attributes
     ----------
-    images : Items
     models : mapping of str to Mapped
-    inputs, counts : mapping
-        Of every file read.
     """
 
-    images: Items
     models: Mapping[str, Mapped]
-    inputs: Mapping[str, Mapping[str, Any]]
-    counts: Mapping[str, Any]
-
-    @property
-    def ids(self) -> Objects:
-        """Ids of the images."""
-        return self.images.ids
 
 
 def load(config: Config, models: Models) -> ActivationData:
@@ -177,7 +166,7 @@ def load(config: Config, models: Models) -> ActivationData:
         if pictures is not None and config.gallery and isinstance(models, LiveModels):
             laid = dict(_overlays(every[name], pictures, images, config))
             every[name] = replace(every[name], pictures=laid)
-    return ActivationData(images, every, inputs, counts)
+    return ActivationData(images, inputs, counts, every)
 
 
 def boxes_of(images: Items, region: RegionConfig) -> Floats:

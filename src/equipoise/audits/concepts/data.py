@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from equipoise.audits.columns import ImageData
 from equipoise.audits.concepts.config import LabelsConfig
 from equipoise.audits.config_fields import given_keys, located
 from equipoise.audits.images import ID, labels_of
 from equipoise.audits.outputs import average_prompts, filled_in
-from equipoise.core.arrays import AnyArray, Booleans, Objects
+from equipoise.core.arrays import AnyArray, Booleans
 from equipoise.core.errors import ConfigError, DataError, InputError
 from equipoise.data import (
     Coded,
@@ -106,31 +107,20 @@ class Scores:
 
 
 @dataclass(frozen=True, eq=False)
-class ConceptData:
+class ConceptData(ImageData):
     """The data of an audit of concepts.
 
     Attributes
     ----------
-    images : Items
-        With the columns that any choice uses.
     labels : Labels
     models : mapping of str to Scores
     units : Coded or None
         What is resampled and exchanged as a whole, where that is not the image.
-    inputs, counts : mapping
     """
 
-    images: Items
     labels: Labels
     models: Mapping[str, Scores]
     units: Coded | None
-    inputs: Mapping[str, Mapping[str, Any]]
-    counts: Mapping[str, Any]
-
-    @property
-    def ids(self) -> Objects:
-        """Ids of the images."""
-        return self.images.ids
 
 
 def load(config: Config, models: Models) -> ConceptData:
@@ -191,7 +181,7 @@ def load(config: Config, models: Models) -> ConceptData:
         },
     }
     units = images.coded[section.unit] if section.unit else None
-    return ConceptData(images, labels, scores, units, inputs, counts)
+    return ConceptData(images, inputs, counts, labels, scores, units)
 
 
 def _open_labels(config: Config, images: Known, items: Items, models: Models) -> Labels:

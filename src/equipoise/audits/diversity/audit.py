@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from equipoise.audits.audit import Audit, Measured, audit_kind
-from equipoise.audits.columns import check_one_space, placed, rows_of
+from equipoise.audits.columns import ImageData, check_one_space, placed, rows_of
 from equipoise.audits.config import resampling_of
 from equipoise.audits.diversity.config import reference_name
 from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole, without_verdict
 from equipoise.audits.group_sizes import Row, first_of, groups_by, lacking, size
-from equipoise.core.arrays import Integers, Objects
+from equipoise.core.arrays import Integers
 from equipoise.core.errors import DataError
 from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Family, GroupValue
@@ -158,29 +158,18 @@ _PASS, _SHUFFLE = 5e8, 1e9
 
 
 @dataclass(frozen=True, eq=False)
-class DiversityData:
+class DiversityData(ImageData):
     """Images with their embeddings.
 
     Attributes
     ----------
-    images : Items
     models : mapping of str to Vectors
     references : mapping of str to mapping of str to Vectors
         By reference data set and model.
-    inputs, counts : mapping
-        Of every file read.
     """
 
-    images: Items
     models: Mapping[str, Vectors]
     references: Mapping[str, Mapping[str, Vectors]]
-    inputs: Mapping[str, Mapping[str, Any]]
-    counts: Mapping[str, Any]
-
-    @property
-    def ids(self) -> Objects:
-        """Ids of the images."""
-        return self.images.ids
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,7 +254,7 @@ class Diversity(Audit["Config", DiversityData, Design]):
             for model, each in vectors.items():
                 check_one_space(each, own[model])
         about |= {"references": counts} if counts else {}
-        return DiversityData(images, own, references, inputs, about)
+        return DiversityData(images, inputs, about, own, references)
 
     def groups(self, config: Config, data: DiversityData) -> list[Groups]:
         """Return the sets of all images, for each choice of attributes."""

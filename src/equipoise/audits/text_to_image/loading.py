@@ -49,14 +49,14 @@ class Batch:
     ----------
     name : str
         What plans and manifests call it.
-    rows : list of mapping
+    rows : DataFrame
         Per requested image `image_id`, `prompt`, `state`, `seed` and `guidance`.
     pictures : Pictures or None
         None where the table has no paths.
     """
 
     name: str
-    rows: Sequence[Mapping[str, Any]]
+    rows: pl.DataFrame
     pictures: Pictures | None
 
 
@@ -68,27 +68,32 @@ class GeneratedImages:
     ----------
     items : Items
         With the columns `prompt` and `seed` (the id where the seed is unknown).
-    seeded : bool
-        Whether seeds are known.
+    table : DataFrame
+        The rows of all batches.
     batches : tuple of Batch
     planned : bool
         Whether the images are yet to be generated.
     """
 
     items: Items
-    seeded: bool
+    table: pl.DataFrame
     batches: tuple[Batch, ...]
     planned: bool = False
 
     @cached_property
     def state(self) -> Objects:
         """Return "image", "refused" or "failed" for each image."""
-        return np.array([row["state"] for own in self.batches for row in own.rows], dtype=object)
+        return self.table["state"].to_numpy()
 
     @cached_property
     def guidance(self) -> Floats:
         """Strength of guidance of each image; NaN where unknown."""
-        return np.array([row["guidance"] for own in self.batches for row in own.rows], dtype=float)
+        return self.table["guidance"].to_numpy()
+
+    @property
+    def seeded(self) -> bool:
+        """Whether seeds are known."""
+        return bool(self.table["seed"].is_not_null().any())
 
     @property
     def guidances(self) -> tuple[float | None, ...]:
@@ -218,16 +223,14 @@ def _images_of(name: str, config: Config, models: Models) -> GeneratedImages:
         source = generator.images.source(models.base, generator.images.columns)
         read = load_items(source, what=what)
         batches = (_read(name, generator.images, read, config, models),)
-    rows = [row for batch in batches for row in batch.rows]
-    seeds = [row["image_id"] if row["seed"] is None else f"seed {row['seed']}" for row in rows]
-    columns = {key: [row[key] for row in rows] for key in ("image_id", "prompt")} | {"seed": seeds}
-    frame = pa.table({key: pa.array(cells, pa.string()) for key, cells in columns.items()})
+    table = pl.concat(batch.rows for batch in batches)
+    seed = pl.coalesce(pl.format("seed {}", "seed"), "image_id").alias("seed")
+    frame = table.select("image_id", "prompt", seed)
     items = load_items(ItemSource(frame, "image_id", ("prompt", "seed")), what=what)
     if read is not None:
         items = replace(items, name=read.name, inputs=read.inputs, counts=read.counts)
-    seeded = any(row["seed"] is not None for row in rows)
     planned = read is None and not isinstance(models, LiveModels)
-    images = GeneratedImages(items, seeded, batches, planned)
+    images = GeneratedImages(items, table, batches, planned)
     if not (images.state == IMAGE).any():
         raise DataError(
             f"none of {len(images.state)} rows has an image",
@@ -258,17 +261,17 @@ def _generated(
         # Ids of several strengths of guidance are distinct.
         made, outputs = make_images(generator, models, request, on, generator.sampling(guidance))
         if made is not None:
-            rows = made.table.select(["image_id", "prompt", "state", "seed"]).to_pylist()
+            rows = pl.DataFrame(made.table.select(["image_id", "prompt", "state", "seed"]))
             pictures = replace(made.pictures, ids=prefix + made.pictures.ids)
         else:
-            every = product(texts, range(request.candidates))
-            ids = [(f"{text}/{number:03d}", text) for text, number in every]
-            rows = [{"image_id": i, "prompt": text, "state": IMAGE, "seed": i} for i, text in ids]
-            pictures = sorted_by_id(on, [prefix + id_ for id_, _ in ids], NotMade(), None)
-        ids_of_rows = [row["image_id"] for row in rows]
+            every = [*product(texts, range(request.candidates))]
+            ids = [f"{text}/{number:03d}" for text, number in every]
+            cells = {"image_id": ids, "prompt": [text for text, _ in every], "state": IMAGE}
+            rows = pl.DataFrame(cells | {"seed": ids})
+            pictures = sorted_by_id(on, [prefix + one for one in ids], NotMade(), None)
         source = f"generators.{name}.model"
-        models.keep(name, "images", on, ids_of_rows, source=source, **outputs)
-        own = [{**row, "image_id": prefix + row["image_id"], "guidance": guidance} for row in rows]
+        models.keep(name, "images", on, rows["image_id"].to_list(), source=source, **outputs)
+        own = rows.with_columns(prefix + pl.col("image_id"), guidance=pl.lit(guidance))
         yield Batch(on, own, pictures)
 
 
@@ -305,9 +308,9 @@ def _read(name: str, section: ImagesConfig, items: Items, config: Config, models
         "seed": columns[section.seed].tolist() if section.seed else unknown,
         "guidance": strengths,
     }  # fmt: skip
-    rows = [dict(zip(cells, row, strict=True)) for row in zip(*cells.values(), strict=True)]
+    types = dict.fromkeys(cells, pl.String) | {"guidance": pl.Float64}
     pictures = pictures_of(section, items, models.base, [state == IMAGE for state in states])
-    return Batch(name, rows, pictures)
+    return Batch(name, pl.DataFrame(cells, types), pictures)
 
 
 def _encoder(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from equipoise.audits.columns import check_one_space, rows_of
+from equipoise.audits.columns import ImageData, check_one_space, rows_of
 from equipoise.audits.engines.rankings.hypotheses import Hypothesis
 from equipoise.audits.outputs import average_prompts, prompts_of
 from equipoise.core.arrays import Floats, Integers, Objects
@@ -217,29 +217,18 @@ class Scored:
 
 
 @dataclass(frozen=True, eq=False)
-class RankingData:
+class RankingData(ImageData):
     """The images and each model's scores of them.
 
     Attributes
     ----------
-    images : Items
     models : mapping of str to Scored
-    inputs, counts : mapping
-        Of every file read.
     hypotheses : tuple of Hypothesis
         In the order of the config.
     """
 
-    images: Items
     models: Mapping[str, Scored]
-    inputs: Mapping[str, Mapping[str, Any]]
-    counts: Mapping[str, Any]
     hypotheses: tuple[Hypothesis, ...] = ()
-
-    @property
-    def ids(self) -> Objects:
-        """Ids of the images."""
-        return self.images.ids
 
 
 def read_items(config: QueryAudit, models: Models) -> Items:
@@ -341,7 +330,7 @@ def load_scores(
     for one in hypotheses:
         inputs |= one.items.inputs
         counts[one.key] = one.items.counts
-    return RankingData(images, scored, inputs, counts, hypotheses)
+    return RankingData(images, inputs, counts, scored, hypotheses)
 
 
 def _from_vectors(
