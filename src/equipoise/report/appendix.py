@@ -99,7 +99,7 @@ def _tests(result: AuditResult, subjects: str) -> str:
 
 
 def _states(result: AuditResult) -> Table | None:
-    states = [row for row in rows(result, "states") if not row["group"]]
+    states = rows(result, "states")
     names = distinct(states, "state")
     cells = []
     for (model,), own in panels(states, "model").items():

@@ -11,7 +11,7 @@ import pyarrow as pa
 from scipy import stats
 
 from equipoise.audits.columns import Row, placed, table_of
-from equipoise.audits.engines.labels import LabelDesign, take
+from equipoise.audits.engines.labels import LabelDesign
 from equipoise.core.parts import Part
 from equipoise.metrics.counts import Counts
 from equipoise.metrics.counts.accuracy import Accuracy
@@ -40,7 +40,7 @@ _CORRELATIONS = (
     "model groups version x y +classes #pearson #pearson_low #pearson_high #spearman #spearman_p "
     "reason"
 )
-_STATES = "model state groups group +count"
+_STATES = "model state +count"
 
 
 def measures_of(config: Config, counts: Counts) -> Iterator[Measure]:
@@ -80,7 +80,6 @@ def of_design(
         "classes": (classes, _CLASSES),
         "confusions": (_confusions(design), _CONFUSIONS),
         "correlations": (_correlations(classes), _CORRELATIONS),
-        "states": (_states(design), _STATES),
     }
     tables = {
         name: table_of((place | row for row in some), columns)
@@ -180,17 +179,5 @@ def states_of_models(data: PredictionData) -> pa.Table:
     rows: list[Row] = []
     for name, model in data.models.items():
         states = model.coded_state.sizes() | {"without label": model.without_label}
-        everywhere = {"model": name, "groups": "", "group": ""}
-        rows += [everywhere | {"state": state, "count": n} for state, n in states.items() if n]
+        rows += [{"model": name, "state": state, "count": n} for state, n in states.items() if n]
     return table_of(rows, _STATES)
-
-
-def _states(design: LabelDesign) -> Iterator[Row]:
-    if (design.state == "answered").all() or design.version != next(iter(design.labels.versions)):
-        return
-    codes = design.groups.codes
-    state = take(design.labels.coded_state, design.rows)
-    for group, name in enumerate(design.groups.names):
-        for label, n in take(state, codes == group).sizes().items():
-            if n:
-                yield {"group": name, "state": label, "count": n}

@@ -271,7 +271,8 @@ def _generated(
             pictures = sorted_by_id(on, [prefix + one for one in ids], NotMade(), None)
         source = f"generators.{name}.model"
         models.keep(name, "images", on, rows["image_id"].to_list(), source=source, **outputs)
-        own = rows.with_columns(prefix + pl.col("image_id"), guidance=pl.lit(guidance))
+        ids_of_all = pl.lit(prefix) + pl.col("image_id")
+        own = rows.with_columns(image_id=ids_of_all, guidance=pl.lit(guidance))
         yield Batch(on, own, pictures)
 
 

@@ -94,7 +94,7 @@ class QueriesConfig(TextsConfig):
     ----------
     subject : str, optional
         Column of what a query asks for. Queries of one subject are averaged: the mean of their
-        unit vectors, or of their scores.
+        unit vectors.
     """
 
     subject: Name | None = None
