@@ -57,7 +57,7 @@ CONFIGS = {
         "metrics": CONCEPTS,
     },
     "retrieval": RANKED | {
-        "ranking": {"k": 9, "first": "men", "second": "women", "measures": RANKINGS}
+        "ranking": {"k": 9, "measures": RANKINGS}
     },
     "similarity": RANKED,
     "diversity": {
