@@ -28,9 +28,10 @@ from equipoise.core.wording import percent
 from equipoise.data.resolver import NO_CLASS, UNRESOLVED
 from equipoise.data.sources import Recipe
 from equipoise.metrics.counts import Counts
-from equipoise.metrics.counts.rates import RATES, SELECTION_RATE, Cells, Rate
+from equipoise.metrics.counts.rates import RATES, SELECTION_RATE, Cells, Rate, divide
 from equipoise.metrics.counts.table import sum_by
 from equipoise.metrics.spec import AGAINST_REST
+from equipoise.stats.association import Association
 
 MOST_UNRESOLVED = 0.1
 """Largest share of unresolved texts in a group that a verdict on content stands with."""
@@ -291,27 +292,20 @@ def _effects(table: Floats, code: int) -> tuple[float, float, float, float]:
         Row of the unresolved: groups are alike where these fill up what each lacks of the pooled
         shares, and far apart where they add to what each has too much of.
     """
-    doubt, known = table[code], np.delete(table, code, axis=0)
+    doubt, known = table[code], table.copy()
+    known[code] = 0.0
     if not known.sum():
         return 0.0, 0.0, 0.0, 0.0
     n, pooled = table.sum(axis=0), known.sum(axis=1, keepdims=True) / known.sum()
     lacking = np.maximum(pooled * n - known, 0.0)
     filled = lacking / np.maximum(lacking.sum(axis=0), 1e-300) * doubt
-    apart = known.copy()
-    over = np.argmax(known / np.maximum(n, 1.0) - pooled, axis=0)
-    apart[over, np.arange(len(n))] += doubt
-    df = ((table.sum(axis=1) > 0).sum() - 1) * ((n > 0).sum() - 1)
-    return _cramers_v(table), _cramers_v(known + filled), _cramers_v(apart), float(df)
-
-
-def _cramers_v(table: Floats) -> float:
-    """Return Cramér's V of a table, 0 where it has one row or column."""
-    kept = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0]
-    if min(kept.shape, default=0) < 2:
-        return 0.0
-    expected = kept.sum(axis=1, keepdims=True) * kept.sum(axis=0) / kept.sum()
-    square = float(((kept - expected) ** 2 / expected).sum())
-    return math.sqrt(square / (float(kept.sum()) * (min(kept.shape) - 1)))
+    excess, apart = known / np.maximum(n, 1.0) - pooled, known.copy()
+    excess[code] = -np.inf
+    apart[np.argmax(excess, axis=0), np.arange(len(n))] += doubt
+    found = Association.of(np.stack([table, known + filled, apart]))
+    squares = divide(found.chi2, found.n * found.smaller)
+    now, least, most = np.nan_to_num(np.sqrt(squares)).tolist()
+    return now, least, most, float(found.df[0])
 
 
 def _p_of(draft: UncorrectedFinding, fall: float, df: int) -> float:
