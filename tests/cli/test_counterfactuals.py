@@ -59,20 +59,6 @@ def test_as_json(command):
     assert json.loads(out) == found | {"computed": 0}
 
 
-def test_prompts_in_a_table(command):
-    Path("p.csv").write_text("prompt_id,prompt,kind\na,a cat,pet\nb,an owl,bird\n")
-    Path("c.yaml").write_text(
-        'prompts: {table: p.csv}\ngenerator: {model: "python:generator_models:swatches"}\n'
-    )
-    code, out, _ = command("counterfactuals", "generate", "c.yaml", "--json")
-    assert code == 0
-    table = read_generated(json.loads(out)["folder"]).table
-    assert table.select(["prompt_id", "kind"]).to_pylist() == [
-        {"prompt_id": "a", "kind": "pet"},
-        {"prompt_id": "b", "kind": "bird"},
-    ]
-
-
 def test_a_new_config_is_one_that_can_be_read(command):
     code, out, _ = command("counterfactuals", "new", "mine.yaml")
     assert (code, out.startswith("wrote mine.yaml.")) == (0, True)

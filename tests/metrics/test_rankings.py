@@ -244,6 +244,20 @@ def test_bad_input(metric, change, argument):
         metric(**(change if metric is cosine_scores else SIX | change))
 
 
+@pytest.mark.parametrize("sets", [None, np.arange(60) // 4])
+def test_each_is_what_its_function_returns(sets):
+    scores = np.stack([plain.world(seed, 60, 3, ties=seed == 1)[0] for seed in range(3)])
+    common = {"groups": np.arange(60) % 3, "sets": sets, "resampling": FEW}
+    named = {"bias_at_k": {"first": "0", "second": "2"}, "skew_at_k": {"group": "1"}}
+    found = retrieval_measures(
+        scores, **common, k=6, prefixes=12, measures=[*ALL], first="0", second="2", group="1"
+    )
+    assert [*found] == [*ALL]
+    for name, one in found.items():
+        alone = ALL[name](scores, **common, k=12 if name == "ndkl" else 6, **named.get(name, {}))
+        assert (str(one), str(one.by)) == (str(alone), str(alone.by))
+
+
 def counterfactual(seed, subjects, sets, within, groups=12):
     """Subjects with counterfactual sets: one member per group, correlated within the set."""
     rng = np.random.default_rng(seed)

@@ -1,5 +1,6 @@
 """Multi-label scores: goldens, scikit-learn, draws, who takes part, worlds, design choices."""
 
+from dataclasses import replace
 from typing import get_args
 
 import numpy as np
@@ -351,6 +352,19 @@ def test_halls_draws_are_those_of_a_plain_bootstrap(decimals):
         theirs = [plain(labels[some], scores[some]) for some in drawn]
         assert stats.ks_2samp(ours, theirs).pvalue > 1e-3
         assert ours.std() == pytest.approx(np.std(theirs), rel=0.15)
+
+
+@pytest.mark.parametrize("prevalence", ["hall", "weighted", "observed"])
+def test_all_metrics_in_one_pass_are_those_of_several(prevalence):
+    scores, labels, group = world(20, n=900, concepts=3)
+    choices = Choices(prevalence=prevalence, min_positives=20, replicates=60)
+    given = scores.round(1), labels, group
+    for metric, found in concept_metrics(*given, METRICS, choices, resampling=QUICK).items():
+        alone = concept_results(*given, replace(choices, metric=metric), resampling=QUICK)
+        assert found.choices == alone.choices
+        for field in ("observed", "boot", "thresholds"):
+            assert getattr(found, field).tobytes() == getattr(alone, field).tobytes()
+        assert repr(found.null) == repr(alone.null)
 
 
 def test_memory_maps_and_half_precision(tmp_path):

@@ -1,5 +1,6 @@
 """Control keeps scenes of a set alike: more than one noise alone does, on the planted pipeline."""
 
+import os
 from functools import cache
 from itertools import combinations
 
@@ -16,7 +17,8 @@ from equipoise.planted.scenes.render import HUES, SUBJECTS
 from tools.planted.judging import hue_of
 from tools.planted.measures import load_cnn
 
-SETS = 36
+# A sample of the slow tests makes fewer.
+SETS = 36 if os.environ.get("EQUIPOISE_SLOW_SAMPLE", "1") == "1" else 16
 SAMPLING = Sampling(steps=25, guidance=3.0)
 WHOLE = pytest.mark.slow(whole=True)
 
