@@ -170,7 +170,8 @@ def label_array(labels: Any, *, what: str = "labels") -> AnyArray:
 def natural(name: str) -> tuple[int, float, str]:
     """Return a sort key that puts numbers first and in their order."""
     try:
-        number = float(name)
+        # No finite number begins with a letter, and trying costs more than sorting.
+        number = math.nan if name[:1].isalpha() else float(name)
     except ValueError:
         number = math.nan
     return (0, number, name) if math.isfinite(number) else (1, 0.0, name)

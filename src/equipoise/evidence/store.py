@@ -94,22 +94,11 @@ def locked(folder: Path) -> Iterator[None]:
                 "or choose another store"
             ) from None
         except (NotImplementedError, UserWarning) as error:
-            raise _lacking(folder) from error
-        except OSError as error:
-            if error.errno in _LACKING and path.exists():
-                raise _lacking(folder) from error
-            raise
+            raise OSError(errno.ENOLCK, str(error)) from error
     with lock:
         for left in folder.glob(f"*{_TEMPORARY}"):
             left.unlink(missing_ok=True)
         yield
-
-
-def _lacking(folder: Path) -> RunError:
-    return RunError(
-        f"{folder}: this file system cannot lock or cannot rename files; a store needs both. "
-        "To do: choose a store on a local disk"
-    )
 
 
 @contextmanager
@@ -146,10 +135,14 @@ def translated(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise RunError(
-            f"{folder}: cannot be written: {error.strerror or error}. To do: free space or choose "
+        told = (
+            "this file system cannot lock or cannot rename files; a store needs both. "
+            "To do: choose a store on a local disk"
+            if error.errno in _LACKING
+            else f"cannot be written: {error.strerror or error}. To do: free space or choose "
             "another store, and run again; finished parts stay"
-        ) from error
+        )
+        raise RunError(f"{folder}: {told}") from error
 
 
 def write(path: Path, data: bytes) -> None:
@@ -169,10 +162,6 @@ def write(path: Path, data: bytes) -> None:
                 file.flush()
                 os.fsync(file.fileno())
             partial.replace(path)
-        except OSError as error:
-            if error.errno in _LACKING and partial.exists():
-                raise _lacking(path.parent) from error
-            raise
         finally:
             with suppress(OSError):
                 partial.unlink(missing_ok=True)

@@ -59,10 +59,7 @@ class RunOptions:
         ModelError
             When it cannot be loaded.
         """
-        options = asdict(self)
-        if self.backend == "auto":
-            del options["backend"]
-        return load_model(name, **options)
+        return load_model(name, **asdict(self))
 
 
 def copies(model: Any, options: RunOptions, load: Callable[[RunOptions, str], Any]) -> list[Any]:
