@@ -7,12 +7,11 @@ import math
 import sys
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from queue import SimpleQueue
+from threading import Event
 from time import perf_counter
 from typing import Any
 
@@ -46,7 +45,7 @@ from equipoise.evidence.store import (
     write,
     write_manifest,
 )
-from equipoise.evidence.working import copies
+from equipoise.evidence.working import copies, spread
 from equipoise.models.generators import ControlledGenerator, Sampling
 from equipoise.models.loading import load_generator
 
@@ -346,32 +345,15 @@ def _run(
 def _worked(
     models: Sequence[Any], todo: Mapping[Path, Piece], sampling: Sampling
 ) -> Generator[tuple[Path, bytes]]:
-    """Yield each part, as soon as it is done.
+    """Return each part, made by one model whole: images do not depend on how many there are."""
 
-    It is made by one of the models whole, so images do not depend on how many models there are.
-    """
+    def work(model: Any, item: tuple[Path, Piece]) -> tuple[Path, bytes]:
+        return item[0], part_bytes(item[1], _made(model, item[1], sampling))
+
     if len(models) == 1:
         # In this thread: an interrupt ends it between two operators, not between two pieces.
-        for path, piece in todo.items():
-            yield path, part_bytes(piece, _made(models[0], piece, sampling))
-        return
-    free: SimpleQueue[Any] = SimpleQueue()
-    for model in models:
-        free.put(model)
-
-    def work(path: Path) -> tuple[Path, bytes]:
-        model = free.get()
-        try:
-            return path, part_bytes(todo[path], _made(model, todo[path], sampling))
-        finally:
-            free.put(model)
-
-    pool = ThreadPoolExecutor(len(models))
-    try:
-        for future in as_completed([pool.submit(work, path) for path in todo]):
-            yield future.result()
-    finally:
-        pool.shutdown(cancel_futures=True)
+        return (work(models[0], item) for item in todo.items())
+    return spread(models, work, todo.items(), Event())
 
 
 def _made(model: Any, piece: Piece, sampling: Sampling) -> list[Any]:

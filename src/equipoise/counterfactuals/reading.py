@@ -10,13 +10,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
-import pyarrow.parquet as pq
 
 from equipoise.core.errors import DataError
 from equipoise.core.files import read_table
 from equipoise.counterfactuals.parts import COLUMNS
 from equipoise.evidence import new_run
-from equipoise.evidence.pictures import Pictures, Rows, TableFile
+from equipoise.evidence.pictures import Pictures, rows_of
 from equipoise.evidence.store import input_of, read_manifest, read_rows
 
 TABLE = "images.parquet"
@@ -93,22 +92,13 @@ def generated(
     folder: Path, paths: Sequence[Path], table: pa.Table, info: Mapping[str, Any], computed: int = 0
 ) -> Generated:
     """Return the images in the parts of a folder, sorted by id."""
-    stretches: list[tuple[int, TableFile, int]] = []
-    images: list[tuple[str, int]] = []
-    row = 0
-    for path in paths:
-        part, metadata, stat = read_rows([path], COLUMNS.names), pq.read_metadata(path), path.stat()
-        file = TableFile(str(path), (stat.st_mtime_ns, stat.st_size))
-        made = pc.equal(part["state"], "image").to_pylist()
-        images += compress(zip(part["image_id"].to_pylist(), count(row)), made)
-        for group in range(metadata.num_row_groups):
-            stretches.append((row, file, group))
-            row += metadata.row_group(group).num_rows
-    names, places = zip(*sorted(images), strict=True) if images else ((), ())
-    ids = np.array(names, dtype=object)
-    rows = Rows(tuple(stretches), "image", places)
-    inputs = {f"generations/{folder.name}": input_of(paths, row)}
-    return Generated(folder, table, Pictures(str(folder), ids, rows), info, inputs, computed)
+    rows = read_rows(paths, COLUMNS.names)
+    made = pc.equal(rows["state"], "image").to_pylist()
+    images = sorted(compress(zip(rows["image_id"].to_pylist(), count()), made))
+    names, places = zip(*images, strict=True) if images else ((), ())
+    ids, source = np.array(names, dtype=object), rows_of(paths, "image").take(places)
+    inputs = {f"generations/{folder.name}": input_of(paths, rows.num_rows)}
+    return Generated(folder, table, Pictures(str(folder), ids, source), info, inputs, computed)
 
 
 def join_parts(rows: pa.Table, request: pa.Table, id: str) -> pa.Table:  # noqa: A002

@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import os
 import threading
-from collections import deque
 from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import Future
-from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
-from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from equipoise.core.errors import EquipoiseError, MissingExtraError, ModelError, RunError
 from equipoise.evidence.decoding import Decoding, ignore_warnings
 from equipoise.evidence.store import Outcome, Piece
-from equipoise.evidence.working import Asked, Readers, Request, RunOptions, Worker, asked, copies
+from equipoise.evidence.working import (
+    Asked,
+    Request,
+    RunOptions,
+    Worker,
+    asked,
+    copies,
+    spread,
+)
 from equipoise.models import ModelInfo
 
 if TYPE_CHECKING:
     from equipoise.evidence.extraction import Settings
 
-# Seconds that a model is given to end its batch once it is interrupted; it may hang.
-_LAST = 5.0
 _STEP = "images through the model"
 
 
@@ -90,30 +92,10 @@ class Native:
         """Yield what becomes of each piece, in order; the next are at work meanwhile."""
         stop = threading.Event()
         threads = max(processors() // len(self.models), 1)
-        free: SimpleQueue[Worker] = SimpleQueue()
-        for one in self.models:
-            free.put(Worker(key, one, self.decoding, threads, tell, stop.is_set))
-
-        def work(piece: Piece) -> Outcome:
-            worker = free.get()
-            try:
-                return worker(piece)
-            finally:
-                free.put(worker)
-
-        waiting: deque[Future[Outcome]] = deque()
-        with closing(Readers(len(self.models), stop.is_set, grace=_LAST)) as pool:
-            try:
-                for piece in pieces:
-                    waiting.append(pool.submit(work, piece))
-                    if len(waiting) == 2 * len(self.models):
-                        yield pool.result(waiting.popleft())
-                while waiting:
-                    yield pool.result(waiting.popleft())
-            finally:
-                stop.set()
-                for future in waiting:
-                    future.cancel()
+        workers = [
+            Worker(key, one, self.decoding, threads, tell, stop.is_set) for one in self.models
+        ]
+        return spread(workers, Worker.__call__, pieces, stop)
 
 
 def processors() -> int:

@@ -341,37 +341,48 @@ def pictures_on_disk(
     """
     name = str(folder_or_parquet)
     try:
-        files = []
-        for path in row_files(folder_or_parquet):
-            with open_regular(path) as opened:  # Arrow would wait for a pipe
-                found = os.fstat(opened.fileno())
-            files.append(TableFile(str(path), (found.st_mtime_ns, found.st_size)))
-        stretches, n = [], 0
+        files = row_files(folder_or_parquet)
+        source = rows_of(files, image)
         for file in files:
             kind = _schema(file, image, name)
             if not (pa.types.is_struct(kind) or "binary" in str(kind)):
                 raise DataError(f"it holds {kind}, no images", file=name, column=image)
-            metadata = pq.read_metadata(file.path)
-            for group in range(metadata.num_row_groups):
-                stretches.append((n, file, group))
-                n += metadata.row_group(group).num_rows
+        n = len(source.places)
         ids = [f"{row:0{len(str(n - 1))}d}" for row in range(n)]
         if id is not None:
             ids = []
             for file in files:
                 _schema(file, id, name)
-                held = read_table(Path(file.path), [id])
-                ids += as_text(held[id], name, id).fill_null("").to_list()
+                ids += as_text(read_table(file, [id])[id], name, id).fill_null("").to_list()
     except (OSError, KeyError, ValueError, pa.ArrowException) as error:
         told = str(error).partition("\n")[0]
         raise DataError(f"it cannot be read: {told}", file=name) from error
-    source = Rows(tuple(stretches), image, tuple(range(n)))
     return sorted_by_id(name, ids, source, None)
 
 
-def _schema(file: TableFile, column: str, name: str) -> pa.DataType:
+def rows_of(files: Sequence[Path], column: str) -> Rows:
+    """Return the pictures in a column of all rows of Parquet files.
+
+    Raises
+    ------
+    OSError
+        When a file cannot be read; pyarrow's errors where it is none of Parquet.
+    """
+    stretches, n = [], 0
+    for path in files:
+        with open_regular(path) as opened:  # Arrow would wait for a pipe
+            found = os.fstat(opened.fileno())
+        file = TableFile(str(path), (found.st_mtime_ns, found.st_size))
+        metadata = pq.read_metadata(path)
+        for group in range(metadata.num_row_groups):
+            stretches.append((n, file, group))
+            n += metadata.row_group(group).num_rows
+    return Rows(tuple(stretches), column, tuple(range(n)))
+
+
+def _schema(file: Path, column: str, name: str) -> pa.DataType:
     """Return the type of a column; a column that is not there is refused."""
-    schema = pq.read_schema(file.path)
+    schema = pq.read_schema(file)
     if column not in schema.names:
         raise DataError(
             f"there is no such column; there are {', '.join(schema.names)}",

@@ -7,7 +7,7 @@ import json
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
@@ -309,6 +309,56 @@ class Readers:
     def _run(self) -> None:
         while (work := self._work.get()) is not None:
             work()
+
+
+# Seconds that a model is given to end its batch once it is interrupted; it may hang.
+_LAST = 5.0
+One = TypeVar("One")
+Item = TypeVar("Item")
+
+
+def spread(
+    workers: Sequence[One],
+    work: Callable[[One, Item], Found],
+    items: Iterable[Item],
+    stop: threading.Event,
+) -> Generator[Found]:
+    """Yield what workers make of items, in order; the next items are at work meanwhile.
+
+    Parameters
+    ----------
+    workers : sequence
+        Each works on one item at a time, in a thread.
+    work : callable
+        From a worker and an item to what is made of it.
+    items : iterable
+    stop : Event
+        Set where nobody waits any more; what is at work then is waited for a few seconds.
+    """
+    free: SimpleQueue[One] = SimpleQueue()
+    for one in workers:
+        free.put(one)
+
+    def made(item: Item) -> Found:
+        worker = free.get()
+        try:
+            return work(worker, item)
+        finally:
+            free.put(worker)
+
+    waiting: deque[Future[Found]] = deque()
+    with closing(Readers(len(workers), stop.is_set, grace=_LAST)) as pool:
+        try:
+            for item in items:
+                waiting.append(pool.submit(made, item))
+                if len(waiting) == 2 * len(workers):
+                    yield pool.result(waiting.popleft())
+            while waiting:
+                yield pool.result(waiting.popleft())
+        finally:
+            stop.set()
+            for future in waiting:
+                future.cancel()
 
 
 # Pixels of one batch, and of what is decoded ahead of it: 200 MB of large photographs each.
