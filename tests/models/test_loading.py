@@ -17,7 +17,7 @@ from equipoise.models.runtimes import Placement, place
 def test_a_name_that_names_nothing(name):
     with pytest.raises(ModelError) as error:
         load_model(name)
-    known = ("hf", "open_clip", "timm", "onnx", "python", "equipoise")
+    known = ("hf", "open_clip", "timm", "onnx", "python", "edited", "equipoise")
     assert all(f"{prefix}:" in str(error.value) for prefix in known)
 
 

@@ -74,6 +74,24 @@ class ModuleClassifier:
         return _mapped(self.prepare, images, call, width)
 
 
+@dataclass(frozen=True, eq=False)
+class ModuleEncoder:
+    """A dual encoder whose image tower is a torch module; made by `module_encoder`."""
+
+    info: ModelInfo
+    model: Any = field(repr=False)
+    texts: Callable[[Sequence[str]], Floats] = field(repr=False)
+    prepare: Scaled
+
+    def embed_images(self, images: Sequence[Any]) -> Floats:
+        """Return vectors of n images, (n, dimension), as the module gives them."""
+        return _mapped(self.prepare, images, self.model, self.info.dimension or 0)
+
+    def embed_texts(self, texts: Sequence[str]) -> Floats:
+        """Return vectors of n texts, (n, dimension)."""
+        return np.asarray(self.texts(texts), dtype=np.float32)
+
+
 def module_classifier(
     module: Any, labels: Sequence[str], *, name: str, prepare: Scaled = Scaled()
 ) -> ModuleClassifier:
@@ -93,6 +111,35 @@ def module_classifier(
     dimension = None if layer is None else int(layer.in_features)
     info = _info(module.eval(), "module", name, prepare, dimension)
     return ModuleClassifier(info, tuple(labels), module, prepare)
+
+
+def module_encoder(
+    module: Any,
+    texts: Callable[[Sequence[str]], Floats],
+    *,
+    name: str,
+    dimension: int,
+    scale: float = 1.0,
+    prepare: Scaled = Scaled(),
+) -> ModuleEncoder:
+    """Make a dual encoder of a torch module for images and a function for texts.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+        From float images (n, 3, height, width) to vectors (n, dimension).
+    texts : callable
+        From n texts to vectors (n, dimension).
+    name : str
+        What it is called in results.
+    dimension : int
+    scale : float
+        What makes a logit of a cosine.
+    prepare : Scaled
+        How grey levels become what the module takes.
+    """
+    info = _info(module.eval(), "module", name, prepare, dimension, scale)
+    return ModuleEncoder(info, module, texts, prepare)
 
 
 def _info(

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from equipoise.core.errors import ModelError
-from equipoise.models.insides import Insides
+from equipoise.models.edits import Insides
 
 # Tokens that stand before those of patches: a class token, registers.
 _MOST_PREFIX = 16

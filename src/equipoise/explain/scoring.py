@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from equipoise.core.errors import InputError, ModelError
+from equipoise.models.edits import Insides, insides
 from equipoise.models.hf import HfAnswerer, HfDualEncoder, HfPairScorer
-from equipoise.models.insides import Insides, insides
 from equipoise.models.open_clip import OpenClipEncoder
 from equipoise.models.protocols import Answerer, Classifier, DualEncoder, PairScorer
 

@@ -15,6 +15,15 @@ from equipoise.mitigate.augmentation.faces import (
 from equipoise.mitigate.augmentation.training import Schedule
 from equipoise.mitigate.directions import DirectionRemoval, PromptEnsemble, SetShrinkage
 from equipoise.mitigate.matching import MatchedPrompts
+from equipoise.mitigate.neurons import (
+    Found,
+    Recording,
+    Selectivity,
+    choose_units,
+    find_units,
+    record_units,
+    selectivity,
+)
 from equipoise.mitigate.recipe import Recipe
 from equipoise.mitigate.running import cross_fit
 from equipoise.mitigate.sets import (
@@ -26,31 +35,42 @@ from equipoise.mitigate.sets import (
     split_subjects,
 )
 from equipoise.mitigate.trained import Contrastive, TextDistillation
+from equipoise.models.edits import UnitEdit, edited, read_edit
 
 __all__ = [
     "CascadeDetector",
     "Contrastive",
     "DirectionRemoval",
     "Faces",
+    "Found",
     "ImageSets",
     "MatchedPrompts",
     "MixedFaces",
     "NoisyFaces",
     "PromptEnsemble",
     "Recipe",
+    "Recording",
     "Regions",
     "Schedule",
+    "Selectivity",
     "SetShrinkage",
     "Split",
     "SubjectTexts",
     "TextDistillation",
     "Training",
+    "UnitEdit",
     "augmentation_experiment",
+    "choose_units",
     "cover_region",
     "cross_fit",
+    "edited",
+    "find_units",
     "folds",
     "mix_regions",
     "noise_region",
+    "read_edit",
+    "record_units",
     "regions_of_columns",
+    "selectivity",
     "split_subjects",
 ]

@@ -651,7 +651,7 @@ def _identify(target: str, options: Options) -> dict[str, Any]:
     return {"files": files, "revision": commit(checkpoint.folder)} | placement.identity
 
 
-@adapter("hf", preview=_preview, identify=_identify)
+@adapter("hf", preview=_preview, identify=_identify, backends=True)
 def load(target: str, options: Options) -> Any:
     """Load a checkpoint of transformers.
 

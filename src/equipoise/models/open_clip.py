@@ -61,7 +61,7 @@ def _identify(target: str, options: Options) -> dict[str, Any] | None:
     return found.identity("open_clip", options) | {"config": config}
 
 
-@adapter("open_clip", preview=lambda _: Preview("encoder"), identify=_identify)
+@adapter("open_clip", preview=lambda _: Preview("encoder"), identify=_identify, backends=True)
 def load(target: str, options: Options) -> OpenClipEncoder:
     """Load a model of open_clip.
 

@@ -76,6 +76,8 @@ class Adapter:
     identify : callable or None
         From the rest of a name and `Options` to facts that decide which model it is, such as the
         SHA-256 of its files; None where only loading it tells. Nothing is loaded.
+    backends : bool
+        Whether `backend` chooses what runs its models.
     runs_code : bool
         Whether a name is Python code of the user's rather than a file or a folder.
     """
@@ -84,6 +86,7 @@ class Adapter:
     load: Load
     preview: Callable[[str], Preview] = lambda _: Preview()
     identify: Identify | None = None
+    backends: bool = False
     runs_code: bool = False
 
 
@@ -147,7 +150,7 @@ def find_adapter(name: str, *, makes_images: bool = False) -> tuple[Adapter, str
     return known[prefix], rest
 
 
-def load_nested(name: str, options: Options) -> Any:
+def load_nested(name: str, options: Options, **changes: Any) -> Any:
     """Load the model that a file names, for the model that the file describes.
 
     Raises
@@ -161,7 +164,7 @@ def load_nested(name: str, options: Options) -> Any:
             f"{options.name} runs {name}, which is Python code. To do: if you trust where the "
             "file comes from, set trust_remote_code: true."
         )
-    return found.load(rest, replace(options, name=name))
+    return found.load(rest, replace(options, name=name, **changes))
 
 
 def relative(name: str, folder: Path) -> str:

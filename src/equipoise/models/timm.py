@@ -26,7 +26,7 @@ def _identify(target: str, options: Options) -> dict[str, Any]:
     return _find(timm(), target, options).identity("timm", options)
 
 
-@adapter("timm", preview=lambda _: Preview("classifier"), identify=_identify)
+@adapter("timm", preview=lambda _: Preview("classifier"), identify=_identify, backends=True)
 def load(target: str, options: Options) -> TowerClassifier:
     """Load a classifier of timm.
 

@@ -1,0 +1,404 @@
+"""The prefix ``edited:``: a model some of whose units are changed while it runs."""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from pydantic import TypeAdapter
+
+from equipoise.core.arrays import Floats32
+from equipoise.core.errors import ModelError
+from equipoise.models.hub import without_revision
+from equipoise.models.images import Images, as_rgb, pillow_images
+from equipoise.models.info import ModelInfo
+from equipoise.models.preprocessing import Recipe, of_transformers
+from equipoise.models.protocols import Classifier, DualEncoder
+from equipoise.models.registry import (
+    Options,
+    absolute,
+    adapter,
+    find_adapter,
+    load_nested,
+    relative,
+)
+from equipoise.models.runtimes import Placement
+from equipoise.models.runtimes import torch as imported_torch
+from equipoise.models.towers import torch_only
+
+Mode = Literal["clamp", "balance"]
+MODES: tuple[Mode, ...] = get_args(Mode)
+"""What becomes of a unit: its mean, or what makes the opposing sets equally active."""
+
+
+@dataclass(frozen=True)
+class LayerEdit:
+    """Units of one layer.
+
+    Attributes
+    ----------
+    layer : str
+        Its name in the module.
+    axis : int
+        Where units lie in what the layer gives: 1 (channels first) or -1.
+    units : tuple of int
+        Their places.
+    sets : tuple of int
+        Which of the opposing sets each belongs to.
+    means, spreads : tuple of float
+        Mean and standard deviation of each over images.
+    """
+
+    layer: str
+    axis: int
+    units: tuple[int, ...]
+    sets: tuple[int, ...]
+    means: tuple[float, ...]
+    spreads: tuple[float, ...]
+
+    def hook(self, mode: Mode, torch: Any) -> Any:
+        """Return what replaces the output of the layer."""
+
+        def changed(_module: Any, _inputs: Any, output: Any) -> Any:
+            values = output.clone().movedim(self.axis, -1)
+            if max(self.units) >= values.shape[-1]:
+                raise ModelError(
+                    f"the layer {self.layer!r} has {values.shape[-1]} units, and unit "
+                    f"{max(self.units)} was to be changed"
+                )
+            units = [*self.units]
+            means, spreads = output.new_tensor([self.means, self.spreads])
+            if mode == "clamp":
+                values[..., units] = means
+                return values.movedim(-1, self.axis)
+            # Each set is shifted until all are equally active, in standard deviations.
+            standard = (values[..., units] - means) / spreads
+            sets = torch.tensor(self.sets, device=output.device)
+            names, which = sets.unique(return_inverse=True)
+            active = [standard[..., which == place].mean(dim=-1) for place in range(len(names))]
+            active = torch.stack(active, dim=-1)
+            # A set without an opponent in its layer goes to its own mean.
+            wanted = active.mean(dim=-1, keepdim=True) if len(names) > 1 else 0.0
+            values[..., units] = (standard + (wanted - active)[..., which]) * spreads + means
+            return values.movedim(-1, self.axis)
+
+        return changed
+
+
+@dataclass(frozen=True, eq=False)
+class Insides:
+    """A model's torch module, and how images become what it takes.
+
+    Attributes
+    ----------
+    model : object
+        As it was loaded.
+    torch : module
+        The library.
+    module : torch.nn.Module
+        The whole of it, all towers.
+    recipe : Recipe or None
+        How an image is resized and cut before the model sees it; None where that is not known.
+    backend : str
+        What runs its tower for images: hooks see what torch runs, and nothing else.
+    """
+
+    model: Any
+    torch: Any
+    module: Any
+    recipe: Recipe | None
+    backend: str
+    prepared: Callable[[Images], Mapping[str, Any]]
+
+    @property
+    def name(self) -> str:
+        """The model's name, for messages."""
+        return str(self.model.info.name)
+
+    def inputs(self, images: Images) -> dict[str, Any]:
+        """Return what the module takes for images, on its device."""
+        given = self.prepared(as_rgb(images))
+        weight = next(iter(self.module.parameters()))
+        placement = Placement(str(weight.device), str(weight.dtype).partition(".")[2], self.torch)
+        return placement.put(given)
+
+    def layer(self, name: str) -> Any:
+        """Return a layer by its name.
+
+        Raises
+        ------
+        ModelError
+            When there is none of that name; it names the nearest, else the last.
+        """
+        layers = dict(self.module.named_modules())
+        if name and name in layers:
+            return layers[name]
+        near = get_close_matches(name, layers, n=6, cutoff=0.5) or [*layers][-6:]
+        raise ModelError(
+            f"{self.name} has no layer {name!r}. To do: name one of its {len(layers) - 1} layers, "
+            f"such as {', '.join(map(repr, near))}."
+        )
+
+    def need_torch(self, why: str) -> None:
+        """Refuse a model whose tower for images runs elsewhere.
+
+        Raises
+        ------
+        ModelError
+            When it does; `why` says what torch is needed for.
+        """
+        if self.backend != "torch":
+            raise ModelError(
+                f"{self.name} runs on {self.backend}, and {why} needs torch. To do: backend: torch."
+            )
+
+
+def runs_images(model: Any) -> Callable[[Images], Floats32]:
+    """Return the method that runs a model over images.
+
+    Raises
+    ------
+    ModelError
+        When it neither embeds images nor classifies them.
+    """
+    if isinstance(model, DualEncoder):
+        return model.embed_images
+    if isinstance(model, Classifier):
+        return model.predict_proba
+    raise ModelError(
+        f"{model.info.name} neither embeds images nor classifies them. "
+        "To do: name a dual encoder or a classifier."
+    )
+
+
+def insides(model: Any) -> Insides:
+    """Return the torch module inside a model.
+
+    Parameters
+    ----------
+    model : DualEncoder, Classifier, PairScorer or Answerer
+        One of transformers, open_clip or timm; or any other whose `model`
+        is a torch module and whose `prepare` makes tensors by name of images.
+
+    Raises
+    ------
+    ModelError
+        When there is none, as in a graph of ONNX.
+    MissingExtraError
+        When torch is not installed.
+    """
+    torch = imported_torch("hf")
+    module = getattr(model, "model", None)
+    if hasattr(module, "info"):  # a model that is loaded when it has to run
+        return insides(module)
+    prepare = getattr(model, "prepare", None)
+    recipe = getattr(prepare, "recipe", None)
+    processor = getattr(getattr(model, "processor", None), "image_processor", None)
+    if prepare is None and processor is not None:
+        settings = json.loads(processor.to_json_string())
+        recipe = of_transformers(settings, getattr(processor, "backend", ""))
+
+        def prepare(images: Images) -> Mapping[str, Any]:
+            inputs: Mapping[str, Any] = processor(images=pillow_images(images), return_tensors="pt")
+            return inputs
+
+    if not isinstance(module, torch.nn.Module) or prepare is None:
+        raise ModelError(
+            f"{model.info.name} has no layers that can be looked into: it is no module of torch. "
+            "To do: name a model of hf:, open_clip: or timm:, or a factory whose model has the "
+            "module as `model` and a `prepare` that makes tensors of images."
+        )
+    tower = getattr(model, "tower", None)
+    backend = tower.placement.backend if tower is not None else "torch"
+    return Insides(model, torch, module, recipe, backend, prepare)
+
+
+@dataclass(frozen=True)
+class UnitEdit:
+    """What is changed in a model, and in which.
+
+    Attributes
+    ----------
+    model, revision : str, str or None
+        Name of the model, and its commit.
+    weights_sha256 : str
+        Digest of its weights: the edit is of these.
+    mode : "clamp" or "balance"
+        "clamp": each unit gives its mean, whatever the image. "balance": the units of each of the
+        opposing sets are shifted, by as much for each in standard deviations, until the sets are
+        equally active; units of a set that has no opponent in its layer are shifted to their mean.
+    layers : tuple of LayerEdit
+    """
+
+    model: str
+    revision: str | None
+    weights_sha256: str
+    mode: Mode
+    layers: tuple[LayerEdit, ...]
+    format: Literal["equipoise units 1"] = "equipoise units 1"
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of all that changes what the model gives."""
+        facts = [self.mode, [asdict(one) for one in self.layers]]
+        return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+    def __len__(self) -> int:
+        """Return the number of units."""
+        return sum(len(one.units) for one in self.layers)
+
+    def write(self, path: Path) -> None:
+        """Write the edit as a small file of JSON, which ``edited:path`` names as a model.
+
+        Raises
+        ------
+        ModelError
+            When it cannot be written, or there is such a file that holds another edit.
+        """
+        facts = asdict(self) | {"model": relative(self.model, path.parent)}
+        text = json.dumps(facts, indent=1) + "\n"
+        if path.exists() and path.read_text(encoding="utf-8") != text:
+            raise ModelError(f"{path} is there and holds something else. To do: name a new file.")
+        path.write_text(text, encoding="utf-8", newline="\n")
+
+
+def read_edit(path: Path) -> UnitEdit:
+    """Read what `UnitEdit.write` wrote.
+
+    Raises
+    ------
+    ModelError
+        When there is no such file, or it is of another form.
+    """
+    try:
+        return TypeAdapter(UnitEdit).validate_json(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise ModelError(f"{path} is no file of edited units: {error}.") from error
+
+
+@dataclass(frozen=True, eq=False)
+class Edited:
+    """A model whose units are changed while it runs; made by `edited`.
+
+    Attributes
+    ----------
+    info : ModelInfo
+        With the edit in its key.
+    base : DualEncoder or Classifier
+        The model as it was, which is left as it is.
+    edit : UnitEdit
+    inside : Insides
+        Its torch module.
+    """
+
+    info: ModelInfo
+    base: Any
+    edit: UnitEdit
+    inside: Insides
+
+    @contextmanager
+    def changed(self) -> Iterator[None]:
+        """Have the module change its units for as long as this lasts."""
+        with ExitStack() as stack:
+            for one in self.edit.layers:
+                hook = one.hook(self.edit.mode, self.inside.torch)
+                handle = self.inside.layer(one.layer).register_forward_hook(hook)
+                stack.callback(handle.remove)
+            yield
+
+
+class EditedEncoder(Edited):
+    """A dual encoder; texts are embedded as before."""
+
+    def embed_images(self, images: Images) -> Floats32:
+        """Return vectors of images, (n, dimension), with units changed."""
+        with self.changed():
+            return self.base.embed_images(images)  # type: ignore[no-any-return]
+
+    def embed_texts(self, texts: Sequence[str]) -> Floats32:
+        """Return vectors of texts, (n, dimension)."""
+        return self.base.embed_texts(texts)  # type: ignore[no-any-return]
+
+
+class EditedClassifier(Edited):
+    """A classifier."""
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Names of the classes."""
+        return tuple(self.base.labels)
+
+    def predict_proba(self, images: Images) -> Floats32:
+        """Return probabilities of classes, (n, classes), with units changed."""
+        with self.changed():
+            return self.base.predict_proba(images)  # type: ignore[no-any-return]
+
+    def features(self, images: Images) -> Floats32:
+        """Return what the last layer sees, (n, dimension), with units changed."""
+        with self.changed():
+            return self.base.features(images)  # type: ignore[no-any-return]
+
+
+def edited(
+    model: Any, edit: UnitEdit, *, name: str | None = None
+) -> EditedEncoder | EditedClassifier:
+    """Return a model whose units are changed while it runs; the model itself stays as it is.
+
+    Parameters
+    ----------
+    model : DualEncoder or Classifier
+        That of the edit.
+    edit : UnitEdit
+    name : str, optional
+        What it is called. Default: the model's name, the mode and how many units.
+
+    Raises
+    ------
+    ModelError
+        When it is another model, of another kind, cannot be hooked, or lacks a layer or a unit.
+    """
+    inside = insides(model)
+    inside.need_torch("changing units while it runs")
+    if model.info.weights_sha256 != edit.weights_sha256:
+        raise ModelError(
+            f"{model.info.name} has other weights than the model whose units were chosen "
+            f"({edit.model}). To do: choose units of this one."
+        )
+    for one in edit.layers:
+        inside.layer(one.layer)
+    facts = {**model.info.preprocessing, "edited_units": edit.digest}
+    called = name or f"{model.info.name} ({edit.mode} {len(edit)} units)"
+    info = replace(model.info, name=called, preprocessing=facts)
+    runs_images(model)
+    kind = EditedEncoder if isinstance(model, DualEncoder) else EditedClassifier
+    return kind(info, model, edit, inside)
+
+
+@adapter("edited")
+def load(target: str, options: Options) -> Any:
+    """Load a model with the units changed that a file names.
+
+    Parameters
+    ----------
+    target : str
+        The file. A model in a folder that it names may lie beside it.
+    options : Options
+        What was asked; the model runs on torch.
+
+    Raises
+    ------
+    ModelError
+        When there is no such file, or its model cannot be loaded or is another one.
+    """
+    torch_only(options, "a model with changed units")
+    without_revision(target, options)
+    path = Path(target).expanduser()
+    edit = read_edit(path)
+    name = absolute(edit.model, path.parent)
+    backend = "torch" if find_adapter(name)[0].backends else "auto"
+    model = load_nested(name, options, backend=backend, revision=edit.revision)
+    return edited(model, edit, name=options.name)

@@ -1,0 +1,160 @@
+"""A planted unit is found first; changing it removes the association, changing others does not."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from equipoise import metrics as m
+from equipoise.core.errors import InputError, ModelError
+from equipoise.mitigate import (
+    choose_units,
+    edited,
+    find_units,
+    read_edit,
+    record_units,
+)
+from equipoise.models import Classifier, load_model
+from model_checkpoints import images
+from tools.planted.measures import load_cnn
+from tools.planted.modules import module_classifier
+from tools.planted.units import CONCEPTS, LAYER, PLANTED, draw_marked, planted_unit
+
+
+@pytest.fixture(scope="module")
+def found():
+    seen = draw_marked(300, seed=1)
+    return find_units(planted_unit(), seen.images, seen.group, within=seen.caption)
+
+
+def test_the_planted_unit_is_found_first(found):
+    first, second = found.table(2).to_pylist()
+    assert (first["layer"], first["unit"], first["group"]) == (LAYER, PLANTED, "men")
+    assert first["auroc"] > 0.99
+    assert first["q_value"] < 1e-20
+    assert abs(second["auroc"] - 0.5) < 0.15
+
+
+def association(model):
+    """How much closer images of men are to a doctor than to a nurse, on images not searched."""
+    seen = draw_marked(300, seed=2)
+    vectors, texts = model.embed_images(seen.images), model.embed_texts([*CONCEPTS["doctor"]])
+    other = model.embed_texts([*CONCEPTS["nurse"]])
+    sides = (vectors[seen.group == name] for name in ("men", "women"))
+    return m.differential_association(texts, other, *sides, rng=0)
+
+
+@pytest.mark.parametrize("mode", ["clamp", "balance"])
+def test_changing_it_removes_the_association_and_changing_others_does_not(mode, found):
+    before = association(found.model).value
+    assert before > 0.3
+    edit = choose_units(found, 1, mode=mode)
+    after = association(edited(found.model, edit))
+    assert after.interval().low <= 0.0 <= after.interval().high
+    for unit in (3, 20, 50):
+        (one,), values = edit.layers, found.recording.values[:, unit]
+        mean, spread = (float(values.mean()),), (float(values.std()),)
+        layer = replace(one, units=(unit,), means=mean, spreads=spread)
+        other = replace(edit, layers=(layer,))
+        assert abs(association(edited(found.model, other)).value - before) < 0.02
+
+
+@pytest.mark.parametrize("family", ["clip", "siglip", "flava", "vit", "resnet", "convnext"])
+@pytest.mark.parametrize("mode", ["clamp", "balance"])
+def test_towers_of_every_kind_are_recorded_changed_and_loaded_again(
+    family, mode, tiny_model, tmp_path
+):
+    model, pictures = tiny_model(family), [i for i in images() if min(i.shape[:2]) > 10]
+    group = ["a", "b", "a", "b", "b"][: len(pictures)]
+    seen = find_units(model, pictures, group)
+    edit = choose_units(seen, 12, mode=mode, alpha=None)
+    assert len(edit) == 12
+    edit.write(tmp_path / "edit.json")
+    assert read_edit(tmp_path / "edit.json").digest == edit.digest
+    after = edited(model, edit)
+    again = load_model(f"edited:{tmp_path / 'edit.json'}", device="cpu", dtype="float32")
+    assert again.info.key == after.info.key
+    run = "features" if isinstance(model, Classifier) else "embed_images"
+    changed = getattr(after, run)(pictures)
+    assert np.abs(changed - getattr(model, run)(pictures)).max() > 0.0
+    np.testing.assert_allclose(getattr(again, run)(pictures), changed, atol=1e-6)
+    assert getattr(again, "labels", None) == getattr(model, "labels", None)
+
+
+def test_balanced_sets_are_equally_active():
+    seen = draw_marked(120, seed=4)
+    model = planted_unit()
+    found = find_units(model, seen.images, seen.group)
+    edit = choose_units(found, 20, alpha=None)
+    (one,) = edit.layers
+    assert {*one.sets} == {0, 1}
+    with edited(model, edit).changed():
+        # The hook of the recording runs after that of the change.
+        values = record_units(model, seen.images).values[:, list(one.units)]
+    standard = (values - np.array(one.means)) / np.array(one.spreads)
+    sets = np.array(one.sets)
+    first, second = (standard[:, sets == name].mean(axis=1) for name in (0, 1))
+    np.testing.assert_allclose(first, second, atol=1e-4)
+
+
+def test_what_cannot_be_hooked_is_refused(tiny_model):
+    pictures = draw_marked(4).images
+    with pytest.raises(ModelError, match=r"has no layers that can be looked into: it is no module"):
+        record_units(load_cnn("null"), pictures)
+    with pytest.raises(ModelError, match=r"neither embeds images nor classifies them\. To do"):
+        record_units(tiny_model("blip_matching"), pictures)
+    with pytest.raises(ModelError, match="has no layer 'acts'"):
+        record_units(planted_unit(), pictures, layers=["acts"])
+
+
+def test_layers_that_run_twice_are_left_out_or_refused():
+    twice = torch.nn.ReLU()
+    module = torch.nn.Sequential(
+        torch.nn.Conv2d(3, 4, 3), twice, torch.nn.Conv2d(4, 4, 3), twice, torch.nn.GELU(),
+        torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(4, 2),
+    )  # fmt: skip
+    model = module_classifier(module, ("a", "b"), name="twice")
+    record = record_units(model, draw_marked(70).images)
+    assert record.layers == ("4",)
+    assert record.values.shape == (70, 4)
+    with pytest.raises(ModelError, match="once for an image"):
+        record_units(model, draw_marked(3).images, layers=["1"])
+
+
+def test_files_of_edits_are_checked(found, tmp_path):
+    path = tmp_path / "edit.json"
+    choose_units(found, 1).write(path)
+    choose_units(found, 1).write(path)  # the same again
+    with pytest.raises(ModelError, match="is there and holds something else"):
+        choose_units(found, 1, mode="clamp").write(path)
+    text = path.read_text()
+    kept = "no file of edited units"
+    for damaged, message in (
+        ("{", kept),
+        (text.replace('"balance"', '"shout"'), kept),
+        (text.replace('"axis"', '"axes"'), kept),
+        (text.replace('"one planted unit"', '"magic:unit"'), "'magic:unit' names no model"),
+        (text.replace('"one planted unit"', '"python:a:b"'), "is Python code"),
+    ):
+        path.write_text(damaged)
+        with pytest.raises(ModelError, match=message):
+            load_model(f"edited:{path}")
+    for more in ({"backend": "openvino"}, {"revision": "main"}):
+        with pytest.raises(ModelError, match="To do: "):
+            load_model(f"edited:{path}", **more)
+    path.unlink()
+    with pytest.raises(ModelError, match=kept):
+        read_edit(path)
+
+
+def test_a_search_and_a_choice_are_checked(found):
+    pictures = draw_marked(4).images
+    with pytest.raises(InputError):
+        find_units(found.model, pictures, ["a"])
+    with pytest.raises(InputError, match="images"):
+        record_units(found.model, pictures[:0])
+    with pytest.raises(InputError, match="1e-300"):
+        choose_units(found, 1, alpha=1e-300)
+    with pytest.raises(InputError, match="'shout'"):
+        choose_units(found, 1, mode="shout")

@@ -1,0 +1,152 @@
+"""A small dual encoder in which one unit carries a group, and images of both groups.
+
+An image is 8 x 8 squares of random grey; the square in its middle is lighter in one group. Every
+unit of the tower but one mixes the other squares; the planted one sees that square alone. The
+concept "doctor" lies towards what the planted unit writes, "nurse" away from it: all that ties the
+group to either runs through this one unit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise.stats.streams import stream
+
+if TYPE_CHECKING:
+    from tools.planted.modules import ModuleEncoder
+
+SQUARES, SQUARE = 8, 4
+"""Squares a side, and pixels a side of one."""
+
+MARKED = SQUARES * SQUARES // 2 + SQUARES // 2
+"""The square that differs between the groups."""
+
+UNITS, PLANTED = 64, 37
+"""Units of the layer, and which of them carries the group."""
+
+LAYER = "act"
+"""Name of the layer."""
+
+CONCEPTS = {"doctor": ("a doctor",), "nurse": ("a nurse",)}
+_DIMENSION = 48
+_OBJECTS = 12
+_LIGHTER = 0.35
+
+
+@dataclass(frozen=True, eq=False)
+class Marked:
+    """Images of two groups.
+
+    Attributes
+    ----------
+    images : ndarray of uint8, shape (n, 32, 32, 3)
+    group : ndarray of str, shape (n,)
+        "men", whose middle is lighter, and "women".
+    caption : tuple of n str
+        What else an image shows: "object 0" to "object 11".
+    """
+
+    images: NDArray[np.uint8]
+    group: NDArray[np.object_]
+    caption: tuple[str, ...]
+
+
+def draw_marked(n: int, *, seed: int = 0) -> Marked:
+    """Draw n images: of both groups in turn, each with one of twelve patterns, as often of each."""
+    generator = stream(seed, "units", "images")
+    men = np.arange(n) % 2
+    shown = np.arange(n) // 2 % _OBJECTS
+    grey = 0.6 * _patterns()[shown] + 0.15 * generator.random((n, SQUARES**2))
+    grey[:, MARKED] = 0.25 + _LIGHTER * men + 0.3 * generator.random(n)
+    squares = np.rint(255.0 * np.clip(grey, 0.0, 1.0)).reshape(n, SQUARES, SQUARES)
+    images = np.kron(squares, np.ones((1, SQUARE, SQUARE))).astype(np.uint8)
+    group = np.array(["women", "men"], dtype=object)[men]
+    caption = tuple(f"object {one}" for one in shown.tolist())
+    return Marked(np.repeat(images[..., None], 3, axis=3), group, caption)
+
+
+def planted_unit(*, seed: int = 0, strength: float = 3.0) -> ModuleEncoder:
+    """Build the encoder: nothing is trained.
+
+    Parameters
+    ----------
+    seed : int
+        Of what the other units mix.
+    strength : float
+        How strongly the planted unit writes.
+
+    Returns
+    -------
+    ModuleEncoder
+        Its layer `LAYER` has `UNITS` units. It embeds "a doctor", "a nurse" and "object 0" to
+        "object 11".
+
+    Raises
+    ------
+    MissingExtraError
+        If torch is not installed.
+    """
+    from equipoise.models.runtimes import torch as imported_torch
+    from tools.planted.modules import module_encoder
+
+    torch = imported_torch("hf")
+    reading, writing = _weights(seed, strength)
+    tower = _tower(torch, reading, writing)
+    hidden = np.maximum(_patterns() * 0.6 @ reading.T, 0.0)
+    hidden[:, PLANTED] = 0.0
+    known = {f"object {one}": row for one, row in enumerate(hidden @ writing.T)}
+    direction = writing[:, PLANTED] / np.linalg.norm(writing[:, PLANTED])
+    known |= {"a doctor": direction, "a nurse": -direction}
+
+    def texts(asked: Sequence[str]) -> NDArray[np.float32]:
+        return np.stack([known[text] for text in asked]).astype(np.float32)
+
+    return module_encoder(tower, texts, name="one planted unit", dimension=_DIMENSION, scale=10.0)
+
+
+def _patterns() -> NDArray[np.float64]:
+    found = stream(0, "units", "patterns").integers(2, size=(_OBJECTS, SQUARES**2)).astype(float)
+    found[:, MARKED] = 0.0
+    return found
+
+
+def _weights(seed: int, strength: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Weights of what units read of the squares, and of what they write."""
+    generator = stream(seed, "units", "weights")
+    reading = generator.standard_normal((UNITS, SQUARES**2)) / SQUARES
+    reading[:, MARKED] = 0.0
+    reading[PLANTED] = 0.0
+    reading[PLANTED, MARKED] = 2.0
+    writing = generator.standard_normal((_DIMENSION, UNITS)) / np.sqrt(_DIMENSION)
+    # The others write across the planted unit's direction, not along it.
+    along = writing[:, PLANTED] / np.linalg.norm(writing[:, PLANTED])
+    writing -= np.outer(along, along @ writing)
+    writing[:, PLANTED] = strength * along
+    return reading, writing
+
+
+def _tower(torch: Any, reading: NDArray[np.float64], writing: NDArray[np.float64]) -> Any:
+    nn = torch.nn
+
+    class Tower(nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.squares = nn.AvgPool2d(SQUARE)
+            self.read = nn.Linear(SQUARES**2, UNITS, bias=False)
+            self.act = nn.ReLU()
+            self.write = nn.Linear(UNITS, _DIMENSION, bias=False)
+
+        def forward(self, pixels: Any) -> Any:
+            seen = self.squares(pixels.mean(dim=1, keepdim=True)).flatten(start_dim=1)
+            return self.write(self.act(self.read(seen)))
+
+    tower = Tower()
+    with torch.no_grad():
+        tower.read.weight.copy_(torch.from_numpy(reading))
+        tower.write.weight.copy_(torch.from_numpy(writing))
+    return tower.eval()
