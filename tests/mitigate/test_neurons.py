@@ -9,11 +9,14 @@ import torch
 from equipoise import metrics as m
 from equipoise.core.errors import InputError, ModelError
 from equipoise.mitigate import (
+    Trial,
     choose_units,
+    compare_models,
     edited,
     find_units,
     read_edit,
     record_units,
+    sweep_units,
 )
 from equipoise.models import Classifier, load_model
 from model_checkpoints import images
@@ -28,6 +31,12 @@ def found():
     return find_units(planted_unit(), seen.images, seen.group, within=seen.caption)
 
 
+@pytest.fixture(scope="module")
+def trial():
+    withheld = draw_marked(300, seed=2)
+    return Trial(withheld.images, withheld.group, CONCEPTS, withheld.caption, k=40)
+
+
 def test_the_planted_unit_is_found_first(found):
     first, second = found.table(2).to_pylist()
     assert (first["layer"], first["unit"], first["group"]) == (LAYER, PLANTED, "men")
@@ -36,28 +45,44 @@ def test_the_planted_unit_is_found_first(found):
     assert abs(second["auroc"] - 0.5) < 0.15
 
 
-def association(model):
-    """How much closer images of men are to a doctor than to a nurse, on images not searched."""
-    seen = draw_marked(300, seed=2)
-    vectors, texts = model.embed_images(seen.images), model.embed_texts([*CONCEPTS["doctor"]])
-    other = model.embed_texts([*CONCEPTS["nurse"]])
-    sides = (vectors[seen.group == name] for name in ("men", "women"))
-    return m.differential_association(texts, other, *sides, rng=0)
-
-
 @pytest.mark.parametrize("mode", ["clamp", "balance"])
-def test_changing_it_removes_the_association_and_changing_others_does_not(mode, found):
-    before = association(found.model).value
-    assert before > 0.3
-    edit = choose_units(found, 1, mode=mode)
-    after = association(edited(found.model, edit))
-    assert after.interval().low <= 0.0 <= after.interval().high
-    for unit in (3, 20, 50):
-        (one,), values = edit.layers, found.recording.values[:, unit]
-        mean, spread = (float(values.mean()),), (float(values.std()),)
-        layer = replace(one, units=(unit,), means=mean, spreads=spread)
-        other = replace(edit, layers=(layer,))
-        assert abs(association(edited(found.model, other)).value - before) < 0.02
+def test_changing_it_removes_the_association_and_changing_others_does_not(mode, found, trial):
+    rows = sweep_units(found, trial, (1,), mode=mode, random=3, replicates=300).to_pylist()
+    assert [row["units"] for row in rows] == [1] * len(rows)
+    for row in rows:
+        selected = row["chosen"] == "selected"
+        if row["measure"] == "differential_association":
+            assert row["before"] > 0.3
+            covers = row["after_low"] <= 0.0 <= row["after_high"]
+            assert covers == selected
+            if not selected:
+                assert abs(row["difference"]) < 0.02
+        elif row["measure"].endswith("mad"):
+            assert (row["difference_high"] < -0.4) == selected
+        else:  # nothing else is lost
+            assert abs(row["difference"]) < 0.02
+
+
+def test_measures_are_those_of_the_metrics(found, trial):
+    rows = compare_models(found.model, found.model, trial, replicates=2).to_pylist()
+    before = {row["measure"]: row["before"] for row in rows}
+    vectors = found.model.embed_images(trial.images)
+    texts = np.concatenate([found.model.embed_texts(CONCEPTS[name]) for name in CONCEPTS])
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    scores = (unit @ (texts / np.linalg.norm(texts, axis=1, keepdims=True)).T).T
+    expected = {
+        "normalized_similarity_mad": m.normalized_similarity_mad(
+            scores, trial.groups, resampling=None
+        ),
+        "retrieval_mad": m.retrieval_mad(scores, trial.groups, k=40, resampling=None),
+        "differential_association": m.differential_association(
+            texts[:1], texts[1:], *(vectors[trial.groups == name] for name in ("men", "women")),
+            resampling=None,
+        ),
+    }  # fmt: skip
+    for name, estimate in expected.items():
+        assert before[name] == pytest.approx(estimate.value, abs=1e-5), name
+    assert all(row["difference"] == row["difference_low"] == 0.0 for row in rows)
 
 
 @pytest.mark.parametrize("family", ["clip", "siglip", "flava", "vit", "resnet", "convnext"])
@@ -148,12 +173,32 @@ def test_files_of_edits_are_checked(found, tmp_path):
         read_edit(path)
 
 
-def test_a_search_and_a_choice_are_checked(found):
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"groups": ["a"] * 20},
+        {"concepts": {"doctor": ["a doctor"]}},
+        {"captions": ["a"]},
+        {"k": 20},
+    ],
+)
+def test_a_trial_is_checked(more):
+    seen = draw_marked(20)
+    given = {"images": seen.images, "groups": seen.group, "concepts": CONCEPTS, "k": 5} | more
+    with pytest.raises(InputError, match=next(iter(more))):
+        Trial(**given)
+
+
+def test_a_search_and_a_sweep_are_checked(found, trial):
     pictures = draw_marked(4).images
     with pytest.raises(InputError):
         find_units(found.model, pictures, ["a"])
     with pytest.raises(InputError, match="images"):
         record_units(found.model, pictures[:0])
+    with pytest.raises(InputError, match="counts"):
+        sweep_units(found, trial, (0,))
+    with pytest.raises(InputError, match="dual encoder"):
+        sweep_units(replace(found, model=load_cnn("null")), trial, (1,))
     with pytest.raises(InputError, match="1e-300"):
         choose_units(found, 1, alpha=1e-300)
     with pytest.raises(InputError, match="'shout'"):

@@ -21,8 +21,10 @@ from equipoise.mitigate.neurons import (
     Selectivity,
     choose_units,
     find_units,
+    random_units,
     record_units,
     selectivity,
+    sweep_units,
 )
 from equipoise.mitigate.recipe import Recipe
 from equipoise.mitigate.running import cross_fit
@@ -35,6 +37,7 @@ from equipoise.mitigate.sets import (
     split_subjects,
 )
 from equipoise.mitigate.trained import Contrastive, TextDistillation
+from equipoise.mitigate.trials import Trial, compare_models
 from equipoise.models.edits import UnitEdit, edited, read_edit
 
 __all__ = [
@@ -58,9 +61,11 @@ __all__ = [
     "SubjectTexts",
     "TextDistillation",
     "Training",
+    "Trial",
     "UnitEdit",
     "augmentation_experiment",
     "choose_units",
+    "compare_models",
     "cover_region",
     "cross_fit",
     "edited",
@@ -68,9 +73,11 @@ __all__ = [
     "folds",
     "mix_regions",
     "noise_region",
+    "random_units",
     "read_edit",
     "record_units",
     "regions_of_columns",
     "selectivity",
     "split_subjects",
+    "sweep_units",
 ]

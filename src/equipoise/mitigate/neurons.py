@@ -15,15 +15,18 @@ from equipoise.core.arrays import Booleans, Floats, Floats32, Integers, Integers
 from equipoise.core.errors import InputError, ModelError
 from equipoise.core.groups import Groups
 from equipoise.core.labels import encode
+from equipoise.mitigate.trials import Trial, change_rows
 from equipoise.models.edits import (
     MODES,
     LayerEdit,
     Mode,
     UnitEdit,
+    edited,
     insides,
     runs_images,
 )
 from equipoise.stats.chance import benjamini_hochberg
+from equipoise.stats.streams import stream
 
 # Class names of activation functions contain one of these.
 _ACTIVATIONS = ("relu", "gelu", "silu", "swish", "elu", "mish")
@@ -357,8 +360,6 @@ def choose_units(
     InputError
         When no unit is left, or there is no such mode.
     """
-    if mode not in MODES:
-        raise InputError(f"there is no mode {mode!r}; expected one of {', '.join(MODES)}")
     q = found.selectivity.q_value
     best = np.where(np.isnan(q), 2.0, q).min(axis=0)
     ranked = found.selectivity.strongest()
@@ -367,10 +368,32 @@ def choose_units(
         raise InputError(
             f"no unit responds to a group with q at most {alpha}; there is nothing to change"
         )
+    return _edit(found, kept, mode)
+
+
+def random_units(found: Found, units: int, *, mode: Mode = "balance", seed: int = 0) -> UnitEdit:
+    """Choose units at random, each with the group it leans to, as a reference for any change.
+
+    Parameters
+    ----------
+    found, mode
+        As in `choose_units`.
+    units : int
+        At most all there are.
+    seed : int
+    """
+    ranked = sorted(found.selectivity.strongest())
+    order = stream(seed, "neurons", "random").permutation(len(ranked))[:units]
+    return _edit(found, [ranked[place] for place in sorted(order.tolist())], mode)
+
+
+def _edit(found: Found, units: list[tuple[int, int]], mode: Mode) -> UnitEdit:
+    if mode not in MODES:
+        raise InputError(f"there is no mode {mode!r}; expected one of {', '.join(MODES)}")
     record, info = found.recording, found.model.info
     layers = []
     for place, name in enumerate(record.layers):
-        here = [pair for pair in sorted(kept) if record.layer[pair[0]] == place]
+        here = [pair for pair in sorted(units) if record.layer[pair[0]] == place]
         if not here:
             continue
         columns = [unit for unit, _ in here]
@@ -390,3 +413,61 @@ def choose_units(
             )
         )
     return UnitEdit(info.name, info.revision, info.weights_sha256, mode, tuple(layers))
+
+
+def sweep_units(
+    found: Found,
+    trial: Trial,
+    counts: Sequence[int] = (1, 2, 4, 8, 16, 32),
+    *,
+    mode: Mode = "balance",
+    alpha: float | None = None,
+    random: int = 3,
+    replicates: int = 1000,
+    seed: int = 0,
+) -> pa.Table:
+    """Change more and more units, and measure the model each time.
+
+    Parameters
+    ----------
+    found : Found
+        Units of a dual encoder.
+    trial : Trial
+        Use other images than units were searched in: the result is fitted to those.
+    counts : sequence of int
+        Numbers of units.
+    mode, alpha
+        See `choose_units`.
+    random : int
+        How often as many units are drawn at random, as a reference.
+    replicates, seed
+        Of the paired bootstrap over images or units.
+
+    Returns
+    -------
+    pyarrow.Table
+        Per number of units, choice ("selected", "random 1", …) and measure: `units`, `chosen`, and
+        the columns of `compare_models`.
+
+    Raises
+    ------
+    InputError
+        When counts are not above 0, or no unit responds to a group.
+    ModelError
+        When the model cannot be hooked.
+    """
+    if not counts or min(counts) < 1:
+        raise InputError(f"counts={list(counts)}: expected numbers of units from 1")
+    before = trial.draws(found.model, replicates, seed)
+    rows: list[dict[str, Any]] = []
+    for units in dict.fromkeys(min(count, found.recording.values.shape[1]) for count in counts):
+        edits = {"selected": choose_units(found, units, mode=mode, alpha=alpha)}
+        for number in range(random):
+            edit = random_units(found, units, mode=mode, seed=seed + number)
+            edits[f"random {number + 1}"] = edit
+        for chosen, edit in edits.items():
+            after = trial.draws(edited(found.model, edit), replicates, seed)
+            rows += [
+                {"units": len(edit), "chosen": chosen} | row for row in change_rows(before, after)
+            ]
+    return pa.Table.from_pylist(rows)
