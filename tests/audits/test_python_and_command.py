@@ -53,8 +53,8 @@ CONFIGS = {
     },
     "concepts": {
         "data": IMAGES | {"labels": {"file": ROWS, "id": "id", "concept": "truth"}},
-        "models": {"m": of(IDS, dict(zip(CLASSES, SCORES.T, strict=True)))},
-        "metrics": CONCEPTS,
+        "models": {"m": of(IDS, dict(zip(CLASSES, SCORES.T, strict=True)), all_classes=True)},
+        "metrics": CONCEPTS, "hit_rate": 2,
     },
     "retrieval": RANKED | {
         "ranking": {"k": 9, "measures": RANKINGS}
@@ -114,6 +114,7 @@ CALLS = {
     "concepts": [
         *(partial(m.concept_disparity, SCORES, SHOWN, GROUP, metric=one, concepts=CLASSES,
                   replicates=40) for one in CONCEPTS),
+        partial(m.concept_hit_rate, SCORES, SHOWN, GROUP, k=2),
     ],
     "retrieval": [
         *(partial(getattr(m, one), *RANK, k=81 if one == "ndkl" else 9) for one in RANKINGS[:-1]),

@@ -83,6 +83,14 @@ def mapped(column, **concept):
     return small(models={"m": {"file": data()["scores"], "map": concept or {"chef": column}}})
 
 
+def with_classes(many, **changes):
+    """A model with further classes, or one whose concepts are all of its classes."""
+    scores = data()["scores"]
+    further = {f"other {place}": np.full(len(scores), 9.0 + place) for place in range(many)}
+    model = {"file": scores.with_columns(**further), "all_classes": not many}
+    return small(models={"m": model}, **changes)
+
+
 BOX = {"min_positives": 20, "where": {"box": {"min": 0.05}}}
 FAR = {"small": {"where": {"box": {"max": 1}}}, "large": {"where": {"box": {"min": 9}}}}
 NOBODY = {"gender": {"A": ["a"], "B": ["nobody"]}}
@@ -107,6 +115,9 @@ LABELS, SCORES, IMAGES = "labels (data frame)", "scores of m (data frame)", "ima
         (changed("images", "box", 399, "large") | {"choices": BOX}, IMAGES, "box", 400),
         (small(choices={"terms": NOBODY}), IMAGES, None, None),
         (values(data(box=[0.2] * 400), versions=FAR), IMAGES, None, None),
+        (small(hit_rate=2), SCORES, None, None),
+        (with_classes(0, hit_rate=4), SCORES, None, None),
+        (with_classes(3, hit_rate=7), SCORES, None, None),
     ],
 )  # fmt: skip
 def test_wrong_data_are_refused_by_the_plan_and_the_run(given, file, column, row):
@@ -116,3 +127,11 @@ def test_wrong_data_are_refused_by_the_plan_and_the_run(given, file, column, row
         error = raised.value
         assert (error.file, error.column, error.row) == (file, column, row)
         assert error.expected
+
+
+def test_the_hit_rate_ranks_classes_that_are_not_measured():
+    hit_rate = {}
+    for many in (0, 2, 3):
+        result = audits.run(audits.parse_config(with_classes(many, hit_rate=3)))
+        hit_rate[many] = next(one.value for one in result.findings if one.metric == "hit_rate")
+    assert 1 > hit_rate[0] > hit_rate[2] > hit_rate[3] == 0

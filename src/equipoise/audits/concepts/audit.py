@@ -16,11 +16,13 @@ from equipoise.audits.concepts.config import Config, Version
 from equipoise.audits.concepts.data import ConceptData, load
 from equipoise.audits.concepts.results import Run
 from equipoise.audits.config import resampling_of as usual_resampling
+from equipoise.audits.engines.broken import trivial_hits
+from equipoise.audits.findings import rate_and_gap
 from equipoise.core.arrays import Booleans, Integers
 from equipoise.core.errors import DataError
 from equipoise.core.groups import Groups
 from equipoise.metrics.scores.cells import Metric
-from equipoise.metrics.scores.disparity import concept_metrics, summarise
+from equipoise.metrics.scores.disparity import concept_hit_rate, concept_metrics, summarise
 from equipoise.metrics.scores.measure import Choices, permutations_of, reasons_of
 from equipoise.report.text import listed
 from equipoise.stats.power import minimum_difference
@@ -28,6 +30,7 @@ from equipoise.stats.resampling import Bootstrap
 
 if TYPE_CHECKING:
     from equipoise.audits.concepts.config import RowsConfig
+    from equipoise.audits.findings import UncorrectedFinding
     from equipoise.audits.group_sizes import Row
     from equipoise.audits.outputs import Models
     from equipoise.data import Items
@@ -213,6 +216,14 @@ class Concepts(Audit[Config, ConceptData, Design]):
                 fix=f"correct the version ({version.description}), or remove it",
             )
 
+    def warnings(
+        self, config: Config, data: ConceptData, designs: Sequence[Design]
+    ) -> Iterator[str]:
+        """Return models whose hit rate is trivial."""
+        for name, one in data.models.items() if config.hit_rate else ():
+            classes = len(one.concepts) + len(one.other_classes)
+            yield from trivial_hits(name, config.hit_rate or 0, classes)
+
     def measure(
         self,
         config: Config,
@@ -223,12 +234,11 @@ class Concepts(Audit[Config, ConceptData, Design]):
         """Measure a version with every metric whose numbers no earlier version has."""
         keys = design.keys
         fresh = [metric for metric, key in keys.items() if key not in design.measured]
-        if fresh:
-            _measure(data, design, fresh)
+        hit_rate = _measure(data, design, fresh) if fresh else []
         runs = tuple(replace(design.measured[key], design=design) for key in keys.values())
         findings = [finding for run in runs for finding in results.findings(run)]
         tables, notes = results.tables(runs), tuple(_left_out(design))
-        return MeasuredVersion(tuple(findings), tables, notes, runs)
+        return MeasuredVersion((*findings, *hit_rate), tables, notes, runs)
 
     def combine(self, config: Config, data: ConceptData, measured: Sequence[Measured]) -> Measured:
         """Compare versions with the baseline, and models with each other."""
@@ -321,12 +331,15 @@ def choices_of(config: Config, version: Version) -> Choices:
     )
 
 
-def _measure(data: ConceptData, design: Design, metrics: Sequence[Metric]) -> None:
-    """Keep the runs of some metrics."""
+def _measure(
+    data: ConceptData, design: Design, metrics: Sequence[Metric]
+) -> list[UncorrectedFinding]:
+    """Keep the runs of some metrics, and return the findings of the baseline's hit rate."""
     config, version, cut = design.config, design.version, design.cut
     model, seed = data.models[design.model], config.resampling.seed
     labels = data.labels.by_image(model.concepts, version.choices.map)
     scores = model.by_image(version.choices.map)
+    units = None if data.units is None else data.units.values
     measured = concept_metrics(
         scores,
         labels,
@@ -335,7 +348,7 @@ def _measure(data: ConceptData, design: Design, metrics: Sequence[Metric]) -> No
         choices_of(config, version),
         unlabelled=version.choices.unlabelled,
         concepts=model.concepts,
-        units=None if data.units is None else data.units.values,
+        units=units,
         resampling=design.resampling,
         rng=seed,
     )
@@ -344,6 +357,15 @@ def _measure(data: ConceptData, design: Design, metrics: Sequence[Metric]) -> No
         excluded = {why: n for why, n in found.excluded.items() if why != "missing group"}
         numbers = replace(found, excluded=cut.excluded | excluded)
         design.measured[design.keys[metric]] = Run(design, numbers, summarise(numbers))
+    if config.hit_rate is None or version.changes:
+        return []
+    drawn = resampling_of(config, len(config.models) * len(config.data.groups))
+    estimate = concept_hit_rate(
+        scores, labels, cut.groups, k=config.hit_rate,
+        others=map(model.matrix.column, model.other_classes), units=units,
+        resampling=drawn, rng=seed,
+    )  # fmt: skip
+    return rate_and_gap(estimate, results.place_of(design, "default"))
 
 
 def _comparable(choices: Choices, metric: Metric) -> Choices:

@@ -136,10 +136,14 @@ class ModelConfig(RunConfig, MatrixConfig):
     words : mapping, optional
         Column to its words, whose prompts are averaged; by default a column is its own word, and
         one named as a synset ("dress.n.01") the synset's.
+    all_classes : bool
+        The concepts that are measured are all classes of the model, so that `hit_rate` may rank
+        them alone.
     """
 
     templates: Templates = "plain"
     words: Mapping[Text, Columns] = Field(default_factory=dict)
+    all_classes: bool = False
     of_run = ("templates", "words")
     of_files = ("file",)
     needed = ("file",)
@@ -323,6 +327,7 @@ class Config(AuditConfig):
     models: Models[ModelConfig]
     concepts: Distinct[Text] = ()
     metrics: Some[Metric] = ("average_precision", "auroc")
+    hit_rate: PositiveInt | None = None
     choices: ChoicesConfig = ChoicesConfig()
     versions: Mapping[Text, Changes] = Field(default_factory=dict)
     resampling: ConceptsResamplingConfig = ConceptsResamplingConfig()

@@ -97,6 +97,12 @@ class Scores:
         """Images without scores."""
         return np.asarray(self.matrix.rows < 0)
 
+    @property
+    def other_classes(self) -> tuple[str, ...]:
+        """Columns of the model's classes that stand for no concept that is measured."""
+        used = {*self.config.every_column(self.concepts), *self.matrix.counts["columns_left_out"]}
+        return tuple(name for name in self.matrix.names if name not in used)
+
     def by_image(self, name: str | None) -> AnyArray:
         """Return scores under a mapping, shape (images, concepts), in their stored type."""
         values = np.empty((len(self.matrix.rows), len(self.concepts)), self.matrix.dtype, order="F")
@@ -130,7 +136,8 @@ def load(config: Config, models: Models) -> ConceptData:
     ------
     DataError
         When a table cannot be read or joined, a score is missing or infinite, a label is not 0
-        or 1, or a concept has no column; it names the file, column and row.
+        or 1, a concept has no column, or a model has no more classes than `hit_rate`; it names
+        the file, column and row.
     """
     section = config.data.images
     known = models.read_images(section, config.columns)
@@ -270,13 +277,38 @@ def _scores(
             expected=f"scores by the names of concepts; there are {listed(matrix.names, _LISTED)}",
             fix=f"say under models.{name}.map which of these stand for them",
         )
+    found = Scores(section, matrix, scored)
+    others = found.other_classes if config.hit_rate else ()
+    if config.hit_rate:
+        _check_hits(config.hit_rate, name, section, found)
     wrong = {**matrix.counts["missing"], **matrix.counts["infinite"]}
-    for column in section.every_column(scored):
+    for column in (*section.every_column(scored), *others):
         # Reading a column that there is not says so.
         if column in wrong or column not in matrix.names:
             values, key = matrix.take([column])[:, 0], section.id or str(config.data.images.id)
             _check_finite(matrix, column, values, key)
-    return Scores(section, matrix, scored)
+    return found
+
+
+def _check_hits(k: int, name: str, model: ModelConfig, scores: Scores) -> None:
+    """Refuse to rank concepts alone where the model has other classes, or among too few."""
+    others = scores.other_classes
+    if model.model is None and not others and not model.all_classes:
+        raise DataError(
+            f"hit_rate: models.{name} has scores of the measured concepts only, and among these "
+            "a hit says little",
+            file=scores.matrix.name,
+            expected="scores of all classes of the model",
+            fix=f"add them, or set models.{name}.all_classes: true if the model has no others",
+        )
+    classes = len(scores.concepts) + len(others)
+    if k >= classes:
+        raise DataError(
+            f"hit_rate {k}: models.{name} has {classes} classes, so that every image is a hit",
+            file=scores.matrix.name,
+            expected=f"a hit_rate of 1 to {classes - 1}",
+            fix="lower hit_rate, or remove it",
+        )
 
 
 def _check_finite(matrix: Matrix, column: str, values: AnyArray, id_column: str) -> None:

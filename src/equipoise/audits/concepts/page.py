@@ -130,7 +130,7 @@ def order(result: AuditResult) -> Section | None:
 
 PAGE = Page(
     leads=tuple(name for metric in _METRICS for name in (metric + AGAINST_REST, metric)),
-    by_group=_METRICS,
+    by_group=(*_METRICS, "hit_rate"),
     subjects="concepts",
     sections=(versions, robust, prevalence, order),
     facts=facts,

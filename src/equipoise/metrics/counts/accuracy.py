@@ -426,7 +426,7 @@ register(
         name="hit_rate",
         rest="hit_rate",
         title="Hit rate at k",
-        kinds=("predictions",),
+        kinds=("predictions", "concepts"),
         unit="share",
         rate=True,
         harm="lower",
