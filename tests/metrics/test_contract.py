@@ -116,6 +116,7 @@ CASES = {
     **dict.fromkeys(("trend", "gender_difference"), WORDS),
     **dict.fromkeys(("activation_share", "activation_share_gap"), MAPS),
     "concept_disparity": {**CONCEPTS, "min_positives": 10},
+    "concept_hit_rate": {**CONCEPTS, "k": 2},
     "iss_intra": {"embeddings": cloud(20)},
     "iss_cross": {"sets": {"one": cloud(20), "two": cloud(15)}},
     "iss_difference": {"sets": {"one": cloud(20), "two": cloud(15)}},

@@ -27,6 +27,7 @@ from equipoise.metrics.scores.cells import (
 from equipoise.metrics.scores.choices import design_choices, model_order, robust_conclusions
 from equipoise.metrics.scores.disparity import (
     concept_disparity,
+    concept_hit_rate,
     concept_metrics,
 )
 from equipoise.metrics.scores.measure import Choices
@@ -234,6 +235,38 @@ def test_unusual_input_is_counted():
     assert parts(with_tiny, "average_precision")[0]["by_group"][2]["note"] == "fewer than 30 rows"
     alone = concept_disparity(scores, labels, np.full(len(group), "a"), resampling=QUICK)
     assert (alone.estimable, alone.reason) == (False, "no concept with two groups")
+
+
+def test_hits_rank_all_classes_of_the_model():
+    rng = np.random.default_rng(4)
+    scores, labels, groups = rng.random((300, 5)), rng.random((300, 5)) < 0.3, ["a", "b"] * 150
+    beside = rng.random((300, 40)) + 0.2
+    found = concept_hit_rate(scores, labels, groups, k=3, others=beside.T, resampling=None)
+    # Independent: sort every class of every image.
+    every = np.concatenate([scores, beside], axis=1)
+    true = np.concatenate([labels, np.zeros_like(beside, dtype=bool)], axis=1)
+    top = np.argsort(-every, axis=1, kind="stable")[:, :3]
+    shown = labels.any(axis=1)
+    hits = np.take_along_axis(true, top, axis=1).any(axis=1)[shown]
+    assert found.value == pytest.approx(hits.mean())
+    alone = concept_hit_rate(scores, labels, groups, k=3, resampling=None)
+    assert alone.value > found.value + 0.3
+
+
+@pytest.mark.parametrize("k", [0, 3, 4])
+def test_hits_among_as_many_classes_are_refused(k):
+    scores, labels = np.eye(3), np.eye(3, dtype=bool)
+    with pytest.raises(InputError, match="k="):
+        concept_hit_rate(scores, labels, ["a", "a", "b"], k=k)
+
+
+def test_hit_rate_of_scores():
+    scores = np.array([[3.0, 2, 1], [1, 2, 3], [1, 2, 3], [0, 0, 0]])
+    labels = np.array([[0, 1, 0], [1, 0, 0], [0, 0, 0], [1, 0, 0]])
+    groups = Groups.of([*"aabb"], min_size=1)
+    found = concept_hit_rate(scores, labels, groups, k=2, resampling=None)
+    assert found.value == pytest.approx(2 / 3)
+    assert sum(found.excluded.values()) == 1
 
 
 DATA = world(0, n=40, concepts=2)

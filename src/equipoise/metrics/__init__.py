@@ -53,7 +53,11 @@ from equipoise.metrics.rankings.preference import systematic_preference
 from equipoise.metrics.rankings.recall import recall_hits
 from equipoise.metrics.rankings.statistics import expected_max_skew
 from equipoise.metrics.scores.choices import design_choices, model_order, robust_conclusions
-from equipoise.metrics.scores.disparity import concept_disparity, concept_metrics
+from equipoise.metrics.scores.disparity import (
+    concept_disparity,
+    concept_hit_rate,
+    concept_metrics,
+)
 from equipoise.metrics.scores.measure import Choices
 from equipoise.metrics.spec import SPECS, MetricSpec, register
 from equipoise.metrics.table_metric import metric
@@ -108,6 +112,7 @@ __all__ = [
     "bias_at_k",
     "compare_encoders",
     "concept_disparity",
+    "concept_hit_rate",
     "concept_metrics",
     "corrected_shares",
     "correlation",

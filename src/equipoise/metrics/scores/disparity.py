@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
@@ -27,8 +27,10 @@ from equipoise.metrics.building import (
     spread_level,
 )
 from equipoise.metrics.building import excluded_of as with_groups
+from equipoise.metrics.counts import count
+from equipoise.metrics.counts.accuracy import HitRate
 from equipoise.metrics.counts.against_rest import OTHERS
-from equipoise.metrics.measure import DEFAULT
+from equipoise.metrics.measure import DEFAULT, measure
 from equipoise.metrics.scores.cells import Metric
 from equipoise.metrics.scores.measure import (
     Choices,
@@ -318,6 +320,67 @@ def summarise(results: ConceptResults) -> Estimate:
         reason="no concept with two groups" if math.isnan(value) else "",
         ends=no_ends if math.isnan(value) else _pairwise_ends(results.replicates(None)),
     )
+
+
+def concept_hit_rate(
+    scores: Any,
+    labels: Any,
+    groups: Any,
+    *,
+    k: int = 5,
+    others: Iterable[Any] = (),
+    units: Any = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
+) -> Estimate:
+    """Share of images of which any true concept is among the k largest scores.
+
+    Parameters
+    ----------
+    scores, labels, groups, units, resampling, rng
+        As in `concept_disparity`. Images without a label are left out and counted.
+    k : int
+        Less than the number of classes. Equal scores go to the first columns.
+    others : iterable of array-like, each of shape (n,)
+        Scores of the model's classes beside the concepts, which take places among the k as well.
+
+    Returns
+    -------
+    Estimate
+        As `equipoise.metrics.counts.accuracy.hit_rate`.
+
+    Raises
+    ------
+    InputError
+        As `concept_disparity`, or when k does not fit.
+    """
+    data = read_concepts(scores, labels, groups)
+    many = len(data.names)
+    rest = [*others]
+    if not 1 <= k < many + len(rest):
+        raise InputError(
+            f"k={k}: expected 1 to {many + len(rest) - 1}, less than the number of classes: among "
+            "as many, every image is a hit"
+        )
+    data.block(0, many)  # checked
+    values, shown = data.scores, data.labels.astype(np.bool_)
+    # A hit has fewer than k classes above its best true one; equal scores go to first columns.
+    best = np.where(shown, values, -np.inf).max(axis=1, initial=-np.inf)
+    first = np.argmax(shown & (values == best[:, None]), axis=1)
+    above = (values > best[:, None]).sum(axis=1)
+    above += ((values == best[:, None]) & (np.arange(many) < first[:, None])).sum(axis=1)
+    for column in rest:
+        other = np.asarray(column)
+        if other.shape != best.shape or not np.isfinite(other[data.rows]).all():
+            raise InputError(f"others: expected {len(best)} finite scores for each class")
+        above += other > best
+    counts = count(
+        np.where(shown.any(axis=1), "hit", ""),
+        np.where(above < k, "hit", "miss"),
+        groups,
+        units=units,
+    )
+    return measure(counts, [HitRate(k)], resampling, rng)[0]
 
 
 _disparity = partial(
