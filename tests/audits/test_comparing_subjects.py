@@ -18,9 +18,11 @@ from equipoise.core.errors import DataError
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
-def run_of(example):
+def run_of(example, **drawn):
     base = EXAMPLES / example
-    return audits.run(audits.load_config(base / "audit.yaml"), base=base)
+    config = audits.load_config(base / "audit.yaml")
+    drawn = config.resampling.model_copy(update=drawn)
+    return audits.run(config.model_copy(update={"resampling": drawn}), base=base)
 
 
 @pytest.fixture(scope="module")
@@ -147,7 +149,7 @@ HUES = ("red", "blue", "green")
 
 @pytest.fixture(scope="module")
 def planted():
-    return run_of("counterfactuals")
+    return run_of("counterfactuals", replicates=20, permutations=99)
 
 
 def made(planted, numbers):

@@ -63,10 +63,9 @@ def peak(folder, rows):
     predictions(folder, rows)
     command = [sys.executable, "-c", CHILD, str(folder / "audit.yaml")]
     environment = {**os.environ, "EQUIPOISE_THREADS": "2", "OMP_NUM_THREADS": "1"}
-    # What threads of the readers hold at the same moment varies by some megabytes: the least of
-    # two is what the audit needs.
-    runs = (subprocess.check_output(command, text=True, env=environment) for _ in range(2))
-    return min(int(text.split()[-1]) for text in runs)
+    # What threads of the readers hold at the same moment varies by some megabytes; the rows that
+    # the sizes are apart may take a hundred and fifty.
+    return int(subprocess.check_output(command, text=True, env=environment).split()[-1])
 
 
 def test_a_row_more_takes_no_more_than_so_many_bytes(tmp_path):
