@@ -88,7 +88,7 @@ def test_what_helped_and_what_did_not_in_plain_words():
     made = AuditResult((*made.findings[:2], few), made.manifest, made.tables)
     texts = conclusions(made)
     assert "partial mixing helped" in texts[0]
-    assert "+10.0 points [5.0, 15.0]" in texts[0]
+    assert f"{100 * made.findings[0].value:+.1f} points [" in texts[0]
     assert "no verdict (few faces)" in texts[2]
     page = render(made, AUGMENTATION)
     assert all(text in page for text in texts)

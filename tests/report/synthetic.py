@@ -4,15 +4,20 @@ import json
 import math
 from dataclasses import replace
 from functools import cache
+from itertools import product
 
 import numpy as np
 import pyarrow as pa
 
 from equipoise import audits
 from equipoise.core import AuditResult, Family, Finding, GroupValue, Manifest, Verdict
+from equipoise.metrics import association_score
+from equipoise.mitigate.augmentation.experiment import ARMS, Experiment
+from equipoise.mitigate.augmentation.findings import findings_of, tables_of
 
 NAN = math.nan
 PIXEL = b"\x89PNG\r\n\x1a\n"
+NAMES = ("bar", "ring"), ("long", "short")
 RACES = ("Black", "East Asian", "Indian", "White")
 
 
@@ -162,46 +167,16 @@ def comparison():
     return AuditResult(tuple(difference(*one) for one in COMPARED), faces().manifest, tables)
 
 
+@cache
 def augmentation():
-    """A network after four trainings."""
-    base = comparison()
-    arms = ("biased", "partial mixing", "uniform noise", "balanced")
-    rows = [
-        ("cnn", arm, 5, 400, 0.6 + place / 10, 0.5, 0.95, *distance, 0.25)
-        for place, (arm, distance) in enumerate(
-            zip(arms, [(0.3 - p / 10, 0.1, 0.4, 30.0, 20.0, 41.5, p / 50, 0.5) for p in range(3)]
-                + [(None,) * 8], strict=True)
-        )
-    ]  # fmt: skip
-    columns = (
-        "network arm runs images accuracy low high difference difference_low difference_high"
-        " percent_difference percent_low percent_high runs_low runs_high chance"
-    )
-    faces = [("cnn", "biased", "ring", "whole", "short", 0.2, 0.1, 0.3, -0.1, 0.1, 0.002)]
-    missing = [("test", "short", 3, 100)]
-    counts = [
-        (images, tool, hair, 50)
-        for images in ("balanced", "test") for tool in ("bar", "ring") for hair in ("long", "short")
-    ]  # fmt: skip
-    tables = {
-        "augmentation": table(columns, rows),
-        "augmentation_associations": table(
-            "network arm class faces towards value low high chance_low chance_high p_value", faces),
-        "augmentation_images": table("images class group count", counts),
-        "faces_missing": table("images group without of", missing),
-    }  # fmt: skip
-    verdicts = (Verdict.DISPARITY, Verdict.INCONCLUSIVE, Verdict.BELOW_THRESHOLD)
-    gains = ((0.1, 0.05, 0.15), (-0.02, -0.06, 0.02), (0.001, -0.004, 0.006))
-    found = tuple(
-        replace(
-            next(f for f in base.findings if f.metric == "accuracy" and not f.subject),
-            unit="image and training run", groups="", verdict=verdict, q_value=0.002,
-            model=f"cnn ({arm}) − cnn (biased)", value=value, ci_low=low, ci_high=high,
-            parameters=json.dumps(
-                {"model_a": "cnn (biased)", "model_b": f"cnn ({arm})", "value_a": 0.6,
-                 "value_b": 0.6 + value, "worse": "cnn (biased)", "network": "cnn", "arm": arm}
-            ),
-        )
-        for arm, verdict, (value, low, high) in zip(arms[1:], verdicts, gains, strict=True)
-    )  # fmt: skip
-    return AuditResult(found, replace(base.manifest, config={}, resolved={}), tables)
+    """A network after four trainings, five times each."""
+    random, truth = np.random.default_rng(0), np.arange(400) % 2
+    answers = {
+        ("cnn", arm): np.where(random.random((5, 400)) < share, truth, 1 - truth)
+        for arm, share in zip(ARMS, (0.6, 0.7, 0.6, 0.9), strict=True)
+    }
+    leans = {("ring", "whole"): association_score(*random.normal(size=(3, 8, 4)))}
+    counts = {name: dict.fromkeys(product(*NAMES), 100) for name in ("balanced", "test")}
+    missing = {"test": {"short": (3, 200)}}
+    done = Experiment(("cnn",), *NAMES, truth, answers, {("cnn", "biased"): leans}, missing, counts)
+    return AuditResult(findings_of(done), manifest(), tables_of(done, replicates=100))
