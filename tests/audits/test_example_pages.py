@@ -14,8 +14,8 @@ HERE = Path(__file__).parent
 EXAMPLES = HERE.parents[1] / "examples"
 WHOLE = ("activations", "concepts")
 QUICK = ("associations", "counterfactuals", "retrieval", "similarity", "text_to_image")
-WRITTEN = ("activations", "answers", "associations", "concepts", "diversity", "retrieval",
-           "similarity", "text_to_image")  # fmt: skip
+WRITTEN = ("activations", "answers", "associations", "concepts", "diversity", "generation",
+           "retrieval", "similarity", "text_to_image")  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", [*WHOLE, *QUICK])

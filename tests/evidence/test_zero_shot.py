@@ -56,16 +56,6 @@ def test_ranks_are_those_of_a_stable_sort_also_with_many_ties(k, m, seed):
     np.testing.assert_array_equal(found.top, expected)
 
 
-def test_blocks_of_rows_give_what_all_rows_give(monkeypatch):
-    whole = zero_shot(IMAGES, CLASSES, scale=9.0, k=3)
-    scores = concept_scores(IMAGES, CLASSES)
-    monkeypatch.setattr(module, "_ROWS", 7)
-    parts = zero_shot(IMAGES, CLASSES, scale=9.0, k=3)
-    np.testing.assert_array_equal(whole.top, parts.top)
-    np.testing.assert_allclose(whole.scores, parts.scores, atol=1e-11)
-    np.testing.assert_allclose(scores, concept_scores(IMAGES, CLASSES), atol=1e-11)
-
-
 @pytest.mark.parametrize("of", ["cosine", "logit", "sigmoid"])
 def test_concepts_are_scored_one_by_one(of):
     expected = {

@@ -154,12 +154,6 @@ def test_arguments_are_checked(more, message, tiny_model):
         activation_maps(tiny_model("vit"), given.pop("images"), given.pop("targets"), **given)
 
 
-@pytest.mark.parametrize(("family", "question"), [("blip_vqa", ""), ("blip_caption", "who ?")])
-def test_only_a_model_that_answers_takes_a_question(family, question, tiny_model):
-    with pytest.raises(InputError):
-        activation_maps(tiny_model(family), some(1), "doctor", question=question)
-
-
 RECIPE = Recipe(32, "bicubic", (32, 32), False, True, (0.0,) * 3, (1.0,) * 3)
 
 

@@ -30,12 +30,6 @@ FORMS = {
 }
 
 
-def bytes_of(counts):
-    arrays = (counts.table, counts.truth, counts.prediction, counts.groups.counts)
-    names = (counts.classes, counts.groups.levels, dict(counts.excluded))
-    return (*names, *((one.dtype, one.shape, one.tobytes()) for one in arrays))
-
-
 @pytest.mark.parametrize("form", FORMS)
 def test_counts_are_those_of_a_data_frame(form):
     truth, label, group = ([str(value) for value in one.tolist()] for one in FORMS[form])

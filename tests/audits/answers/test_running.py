@@ -4,7 +4,7 @@ from functools import partial
 
 import polars as pl
 
-from audits.predictions.models import NAMES, configured, info, numbers, painted, seen
+from audits.predictions.models import NAMES, configured, info, painted, seen
 from equipoise import audits
 
 COLOUR, PLACE = "Which colour is it?", "Where is it?"
@@ -22,17 +22,6 @@ class Assistant:
 
 
 config = partial(configured, "answers", {})
-
-
-def test_the_findings_are_those_of_a_table_of_what_the_model_says(colours):
-    asked = audits.run(config(model=Assistant(), question=COLOUR), base=colours)
-    table = pl.read_csv(colours / "images.csv").rename({"shown": "said"})
-    told = audits.run(config(table=table, answer="said"), base=colours)
-    assert numbers(asked) == numbers(told)
-    green = next(one for one in asked.findings if (one.metric, one.subject)
-                 == ("answer_gap", "green"))  # fmt: skip
-    assert green.value > 0.1
-    assert asked.manifest.models["m"]["name"] == "python:fake:assistant"
 
 
 def test_several_questions_are_asked_and_a_failed_picture_is_no_withheld_answer(

@@ -82,27 +82,3 @@ def test_the_real_one_alone_is_robust_in_auroc():
     concluded = robust.filter(pl.col("conclusion") != "", pl.col("concept") != "")
     assert concluded["concept"].to_list() == [str(REAL)]
     assert concluded["conclusion"].to_list() == ["a"]
-
-
-def test_two_models_whose_order_switches():
-    rng = np.random.default_rng(5)
-    scores, labels, group = world(2, n=2500, concepts=1, prevalence=(0.3, 0.3))
-    small = rng.random(len(group)) < 0.5
-    first, second = scores.copy(), scores.copy()
-    first[:, 0] -= 1.5 * (labels[:, 0] & (group == "b") & small)
-    second[:, 0] -= 1.5 * (labels[:, 0] & (group == "b") & ~small)
-    data = tables(first, labels, group, size=np.where(small, "small", "large"))
-    other = tables(second, labels, group)["scores"]
-    result = run(
-        values(
-            data,
-            models={"first": {"file": data["scores"]}, "second": {"file": other}},
-            choices={"where": {"size": {"values": ["small"]}}, "min_positives": 20},
-            versions={"large": {"where": {"size": {"values": ["large"]}}}},
-        )
-    )
-    order = frame(result, "model_order").filter(concept="0")
-    assert order.select("version", "larger", "switches").rows() == [
-        ("baseline", "first", False),
-        ("large", "second", True),
-    ]

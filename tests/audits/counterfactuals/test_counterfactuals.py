@@ -9,7 +9,6 @@ import polars as pl
 import pytest
 
 from equipoise import audits
-from equipoise.counterfactuals.captions import neutral_prompts
 from equipoise.metrics import max_skew
 from goldens import Golden
 from retrieval_plain import ndkl as plain_ndkl
@@ -169,12 +168,3 @@ def test_incomplete_and_repeated_sets_are_counted():
     assert planned.details["sets"] == [
         {"groups": "race × gender", "subjects": 3, "sets": 36, "incomplete": 1, "repeated": 1}
     ]
-
-
-def test_neutral_prompts_agree_with_their_subject():
-    found = neutral_prompts(["engineer", "nurse"], ["A", "An image of a", "A photo of a {} person"])
-    assert found["prompt"].to_pylist() == [
-        "An engineer", "An image of an engineer", "A photo of an engineer person",
-        "A nurse", "An image of a nurse", "A photo of a nurse person",
-    ]  # fmt: skip
-    assert found["subject"].to_pylist() == ["engineer"] * 3 + ["nurse"] * 3

@@ -130,13 +130,6 @@ def test_components_are_projected_on_before():
     expected = iss_cross(project(sets, 2), resampling=None).value
     assert found["iss_cross", ""].value == pytest.approx(expected, rel=1e-12)
     assert '"components": 2' in found["iss_cross", ""].parameters
-    # One number, wherever it stands.
-    pair = found["iss_difference", "north − south"]
-    matrix = {(r["set_a"], r["set_b"]): r for r in result.tables["distances"].to_pylist()}
-    for group in pair.by_group:
-        alone = found["iss_intra", group.group].value
-        assert alone == pytest.approx(group.value, rel=1e-12)
-        assert alone == pytest.approx(matrix[group.group, group.group]["distance"], rel=1e-12)
 
 
 def test_the_example_finds_what_its_script_plants():

@@ -7,7 +7,6 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
-from audits.examples import written_again
 from equipoise import audits, report
 from equipoise.cli.runs import page_of
 from equipoise.core import ConfigError, DataError, Verdict
@@ -25,11 +24,6 @@ CLIP = {"model": "hf:openai/clip-vit-base-patch32"}
 @pytest.fixture(scope="module")
 def result():
     return audits.run(audits.load_config(EXAMPLE / "audit.yaml"), base=EXAMPLE)
-
-
-def test_the_example_is_what_its_script_writes(tmp_path):
-    assert written_again(EXAMPLE, tmp_path)
-    assert sum(path.stat().st_size for path in EXAMPLE.iterdir()) < 230_000
 
 
 def test_the_page_of_the_example(result):

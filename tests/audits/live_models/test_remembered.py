@@ -17,7 +17,6 @@ from equipoise.core.errors import ModelError, RunError
 from equipoise.evidence import RunOptions
 from equipoise.evidence.store import locked
 from equipoise.models.protocols import offer_of
-from equipoise.planted.scenes.embed import WEIGHTS
 from model_checkpoints import clip, open_clip, timm
 
 CPU = RunOptions(device="cpu", dtype="float32")
@@ -58,20 +57,6 @@ def test_a_model_that_is_another_now_is_forgotten_and_refused():
     with pytest.raises(ModelError, match="runs otherwise here than where it was run before"):
         model.embed_texts(["a"])
     assert forgotten == [True]
-
-
-def test_a_graph_is_known_again_with_its_classes(tmp_path):
-    from tools.planted.measures import load_cnn
-
-    labels = load_cnn("biased").labels
-    graph = tmp_path / "cnn.onnx"
-    graph.write_bytes((WEIGHTS / "cnn-biased.onnx").read_bytes())
-    graph.with_suffix(".labels.txt").write_text("\n".join(labels))
-    assert not isinstance(open_model(f"onnx:{graph}", RunOptions(), tmp_path), Deferred)
-    again = open_model(f"onnx:{graph}", RunOptions(), tmp_path)
-    assert again.labels == labels
-    graph.with_suffix(".labels.txt").write_text("\n".join(reversed(labels)))
-    assert not isinstance(open_model(f"onnx:{graph}", RunOptions(), tmp_path), Deferred)
 
 
 def test_a_damaged_memory_is_no_memory(world):

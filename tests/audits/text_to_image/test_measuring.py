@@ -115,19 +115,6 @@ def test_refused_images_are_in_no_share(tmp_path):
     assert of(result, "share_mad", "sea").verdict == Verdict.NOT_ESTIMABLE
 
 
-def test_guidance_has_a_curve(tmp_path):
-    result = run(tmp_path, generators=painter(Painter(), [1, 2]))
-    curve = {
-        (f.metric, f.subject, row["guidance"]): f.value
-        for row in rows(result, "versions")
-        for f in result.findings
-        if f.version == row["version"]
-    }
-    assert curve["share_mad", "", 2.0] > curve["share_mad", "", 1.0]
-    assert abs(curve["mcas", "sea", 2.0]) > abs(curve["mcas", "sea", 1.0])
-    assert {row["by"] for row in rows(result, "versions")} == {"seer"}
-
-
 def test_encoders_are_averaged(tmp_path):
     result = run(tmp_path, models={"seer": {"model": Seer()}, "tinted": {"model": Seer(tint=0.8)}})
     each = [of(result, "mcas", "fire", name) for name in ("seer, ", "tinted, ")]
