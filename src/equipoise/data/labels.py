@@ -131,9 +131,7 @@ class Items:
         return {name: column.values for name, column in self.coded.items()}
 
 
-def load_items(
-    source: ItemSource | LabelSource, *, what: str = "items", unique: bool = True
-) -> Items:
+def load_items(source: ItemSource | LabelSource, *, what: str = "items") -> Items:
     """Read and check a table of items.
 
     Parameters
@@ -141,8 +139,6 @@ def load_items(
     source : ItemSource or LabelSource
     what : str
         What the items are ("images", "words", ...); stands for the file name of a data frame.
-    unique : bool
-        Refuse an id that several rows have.
 
     Raises
     ------
@@ -157,7 +153,7 @@ def load_items(
         encoding=source.encoding,
         delimiter=source.delimiter,
     )
-    check_ids(table.texts[source.id], table.name, unique=unique)
+    check_ids(table.texts[source.id], table.name)
     coded = {n: without(Coded.of(table.texts[n]), source.missing) for n in source.columns}
     for name, column in coded.items():
         if not column.vocabulary:
