@@ -57,7 +57,7 @@ CONFIGS = {
         "metrics": CONCEPTS, "hit_rate": 2,
     },
     "retrieval": RANKED | {
-        "ranking": {"k": 9, "measures": RANKINGS}
+        "ranking": {"k": 9, "first": "men", "second": "women", "measures": RANKINGS}
     },
     "similarity": RANKED,
     "diversity": {

@@ -189,7 +189,10 @@ def test_a_desired_share_of_nothing_makes_ndkl_infinite():
         ({"ranking": {"desired": {"Woman": 0.5, "Man": 0.5}}}, "ranking.desired"),
         ({"ranking": {"desired": {"man": 0.5}}}, "ranking.desired"),
         ({"ranking": {"desired": {"man": 0.5, "woman": 0.6}}}, "ranking.desired"),
-        ({"data": BY_RACE, "ranking": {"measures": ["bias_at_k"]}}, "ranking.measures"),
+        ({"data": BY_RACE, "ranking": {"first": "a"}}, "ranking.first"),
+        ({"data": BY_RACE, "ranking": {"first": "a", "second": "zz"}}, "ranking.first"),
+        ({"data": BY_RACE, "ranking": {"first": "a", "second": "a"}}, "ranking.first"),
+        ({"data": BY_RACE, "ranking": {"measures": ["bias_at_k"]}}, "ranking.first"),
         ({"data": {**BY_JOB, "subject": None, "sets": "image"}}, "images"),
         ({"data": {**BY_JOB, "subject": None, "sets": "gender"}}, "images"),
     ],
@@ -200,14 +203,14 @@ def test_a_choice_that_fits_no_groups_is_refused(step, changes, key):
     assert str(raised.value).startswith(key)
 
 
-def test_desired_shares_of_one_choice_alone_are_told():
+def test_desired_shares_and_named_groups_of_one_choice_alone_are_told():
     desired = {"a": 0.5, "b": 0.25, "c": 0.25}
-    opposed = {"measures": ["max_skew", "bias_at_k"]}
+    opposed = {"measures": ["max_skew", "bias_at_k"], "first": "a", "second": "c"}
     data = {**BY_RACE, "groups": ["gender", "race", ["gender", "race"]]}
     result = run(data=data, ranking={**opposed, "desired": desired})
     notes = " ".join(result.manifest.notes)
     assert "no shares of gender, gender × race" in notes
-    assert "it isn't measured for race, gender × race" in notes
+    assert "it isn't measured for gender × race" in notes
     params = {
         (f.metric, f.groups): json.loads(f.parameters)
         for f in result.findings
@@ -215,5 +218,7 @@ def test_desired_shares_of_one_choice_alone_are_told():
     }
     assert params["max_skew", "race"]["desired"] == desired
     assert params["max_skew", "gender"]["desired"] == "pool"
+    assert params["bias_at_k", "race"]["second"] == "c"
+    # Two groups are opposed as they are, whatever the names given for more.
     assert params["bias_at_k", "gender"]["second"] == "woman"
     assert ("bias_at_k", "gender × race") not in params

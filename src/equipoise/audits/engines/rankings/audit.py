@@ -270,14 +270,17 @@ class RankingDesign(ScoreDesign):
         return {name for name, n in sizes if n} <= {*shares} <= {*self.groups.names}
 
     @property
+    def opposed(self) -> tuple[str | None, str | None] | None:
+        """The groups of Bias@K; None where more than two are compared and none are named."""
+        named = self.config.ranking.first, self.config.ranking.second
+        if len({*named}) == 2 and {*named} <= {*self.groups.names}:
+            return named
+        return (None, None) if len(self._compared) == 2 else None
+
+    @property
     def _compared(self) -> list[str]:
         pairs = zip(self.groups.names, self.groups.usable, strict=True)
         return [name for name, usable in pairs if usable]
-
-    @property
-    def opposed(self) -> bool:
-        """Whether two groups are compared, as by Bias@K."""
-        return len(self._compared) == 2
 
     @property
     def planned(self) -> dict[str, Any]:
@@ -303,8 +306,8 @@ def check_designs(designs: Sequence[RankingDesign], config: RankingAudit) -> Non
     Raises
     ------
     InputError
-        When `ranking.k` or `ranking.prefixes` is beyond every pool, `ranking.desired` fits no
-        choice of groups, or none has the two groups of Bias@K.
+        When `ranking.k` or `ranking.prefixes` is beyond every pool, or `ranking.desired`,
+        `ranking.first` or `ranking.second` fits no choice of groups.
     """
     options = config.ranking
     choices = "; ".join(
@@ -323,10 +326,15 @@ def check_designs(designs: Sequence[RankingDesign], config: RankingAudit) -> Non
             given_shares(options.desired, (fits or designs)[0].groups)
         except InputError as error:
             raise InputError(f"ranking.{error}. Groups: {choices}") from None
+    named = options.first, options.second
     default = options.measures == type(options).model_fields["measures"].default
-    opposed = default or any(design.opposed for design in designs)
-    if "bias_at_k" in options.measures and not opposed:
-        raise InputError(f"ranking.measures: bias_at_k compares two groups. Groups: {choices}")
+    wanted = named != (None, None) or ("bias_at_k" in options.measures and not default)
+    opposed = {design.opposed for design in designs}
+    if wanted and (opposed == {None} or (named != (None, None) and named not in opposed)):
+        raise InputError(
+            "ranking.first and ranking.second: expected two different groups for bias_at_k. "
+            f"Groups: {choices}"
+        )
 
 
 POOL_ORDER = "null: pool order"
@@ -353,14 +361,15 @@ def _estimates(
     design: RankingDesign, resampling: Resampling | None
 ) -> Iterator[tuple[str, Estimate]]:
     """Yield the version and the estimate of every measure at every K, and of similarities."""
-    options = design.config.ranking
-    measures = [name for name in options.measures if name != "bias_at_k" or design.opposed]
+    opposed, options = design.opposed, design.config.ranking
+    measures = [name for name in options.measures if name != "bias_at_k" or opposed]
+    first, second = opposed or (None, None)
     for k in design.ks:
         # NDKL is over the same prefixes at every K: one fact.
         own = [name for name in measures if name != "ndkl" or k == design.ks[0]]
         found = {} if not own else retrieval_measures(
             **design.arguments, k=k, measures=own, prefixes=design.prefixes,
-            desired=design.desired, resampling=resampling,
+            desired=design.desired, first=first, second=second, resampling=resampling,
         )  # fmt: skip
         for name, estimate in found.items():
             yield design.version if name == "ndkl" else design.version_at(k), estimate
@@ -591,7 +600,7 @@ class Rankings(ByQuery[RankingT, DataT, RankingDesign]):
         if others := dict.fromkeys(each.name for each in designs if not each.has_desired):
             shown = ", ".join(others)
             yield f"ranking.desired has no shares of {shown}: the pool's are the target."
-        others = dict.fromkeys(each.name for each in designs if not each.opposed)
+        others = dict.fromkeys(each.name for each in designs if each.opposed is None)
         if others and "bias_at_k" in options.measures:
             yield f"Bias@K compares two groups: it isn't measured for {', '.join(others)}."
         for design in designs:

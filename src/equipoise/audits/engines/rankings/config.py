@@ -144,6 +144,8 @@ class RankingConfig(Section):
     desired : "pool", "uniform" or mapping of group to share
         The shares that are desired.
     measures : list of str
+    first, second : str, optional
+        Groups of Bias@K, where there are more than two.
     marginals : bool
         Measure each attribute of an intersection within each value of the others, too.
     similarity : bool
@@ -158,6 +160,8 @@ class RankingConfig(Section):
         Literal["pool", "uniform"] | Mapping[str, float], PlainValidator(_desired)
     ] = "pool"
     measures: Some[RankingMeasure] = MEASURES
+    first: Label | None = None
+    second: Label | None = None
     marginals: bool = True
     similarity: bool = True
     curves: bool = True
