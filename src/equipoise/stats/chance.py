@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import product
 
 import numpy as np
@@ -65,15 +64,13 @@ def band(
     draws, mass = _draws(null_draws, weights)
     if not len(draws):
         return Chance(np.nan, np.nan, np.nan, method)
-    share: Floats | float
     if mass is None:
-        draws, share, edges = np.sort(draws), 1.0 / len(draws), _edges_of(len(draws))
+        draws, weight = np.sort(draws), np.full(len(draws), 1.0 / len(draws))
     else:
         order = np.argsort(draws, kind="stable")
         draws, weight = draws[order], mass[order] / mass.sum()
-        share, edges = weight, _edges(weight)
-    low, high = (draws[place] for place in edges)
-    return Chance(float((draws * share).sum()), float(low), float(high), method)
+    low, high = draws[np.searchsorted(np.cumsum(weight) + _TIE, (0.025, 0.975))].tolist()
+    return Chance(float((draws * weight).sum()), low, high, method)
 
 
 def p_value(
@@ -187,19 +184,6 @@ def tail(null_draws: npt.ArrayLike, observed: float) -> PValue:
         pareto = _TAIL_SHARE * float(stats.genpareto.sf(observed - threshold, shape, scale=scale))
     value = max(gamma, pareto, float(np.finfo(float).tiny))
     return PValue(value, "approximate tail (Pearson III, generalised Pareto)")
-
-
-def _edges(share: Floats) -> tuple[int, int]:
-    """Return where the band of sorted draws begins and ends."""
-    reached = np.cumsum(share) + _TIE
-    low, high = np.searchsorted(reached, (0.025, 0.975)).tolist()
-    return low, high
-
-
-@lru_cache(maxsize=64)
-def _edges_of(many: int) -> tuple[int, int]:
-    """Return them for that many draws of equal weight: a study has few numbers of draws."""
-    return _edges(np.full(many, 1.0 / many))
 
 
 def _draws(

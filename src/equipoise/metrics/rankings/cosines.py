@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -34,72 +34,6 @@ def _hits(scores: Floats32, bar: Floats32, places: Integers) -> Hits:
     found = np.flatnonzero(scores >= bar[:, None])
     query, column = np.divmod(found, scores.shape[1])
     return query, places[column], scores.ravel()[found]
-
-
-def candidates(
-    queries: Floats32,
-    read: Callable[[int], tuple[Floats32, Floats32]],
-    items: int,
-    k: int,
-    error: float,
-) -> list[Integers | None]:
-    """Return the items that may be among the k best of each query, None where they are too many.
-
-    Parameters
-    ----------
-    queries : ndarray of float32, shape (q, d)
-        At most 512.
-    read : callable
-        From the place of a block's first item to its vectors (m, d) and, shape (m,), what
-        their products with the queries are multiplied with.
-    items, k : int
-    error : float
-        How far a score in float32 may lie from the true one.
-    """
-    crowded = np.zeros(len(queries), dtype=bool)
-
-    def table(start: int) -> Floats32:
-        block, inverse = read(start)
-        return (queries @ block.T) * inverse
-
-    def bars(rows: Iterable[Floats32]) -> Floats32:
-        """Return what a score must reach to be among the k best of all, by those of some."""
-        last = (np.partition(row, -k)[-k] if len(row) >= k else -np.inf for row in rows)
-        return np.array([float(score) - 2.0 * error for score in last], dtype=np.float32)
-
-    def raised(hits: Hits) -> tuple[Hits, Floats32]:
-        """Return hits by query that reach the bar they set, and the bar; marks crowded queries."""
-        order = np.argsort(hits[0], kind="stable")
-        query, place, score = hits[0][order], hits[1][order], hits[2][order]
-        counts = np.bincount(query, minlength=len(crowded))
-        # Down to the next number, as rounding may have gone up.
-        bar = np.nextafter(bars(np.split(score, np.cumsum(counts)[:-1])), np.float32(-np.inf))
-        kept = score >= np.repeat(bar, counts)
-        many = np.bincount(query[kept], minlength=len(crowded))
-        np.logical_or(crowded, many > max(_CROWD * items, 8 * k), out=crowded)
-        bar[crowded] = np.inf
-        kept &= ~np.repeat(crowded, counts)
-        return (query[kept], place[kept], score[kept]), bar
-
-    def scan(bar: Floats32, start: int) -> Hits:
-        scores = table(start)
-        return _hits(scores, bar, np.arange(start, start + scores.shape[1]))
-
-    # Every round takes blocks from everywhere, for data are often sorted.
-    starts = np.arange(0, items, BLOCK)
-    place = np.arange(len(starts))
-    stride = max(1, items // max(_FIRST, 16 * k))
-    turn = np.where(place % stride == 0, 0, np.where(place % 4 == 1, 1, 2))
-    first, *later = (starts[turn == number].tolist() for number in np.unique(turn))
-    scores = np.concatenate(each(table, first), axis=1)
-    places = np.concatenate([np.arange(start, min(start + BLOCK, items)) for start in first])
-    hits, bar = raised(_hits(scores, bars(scores), places))
-    for some in later:
-        found = each(partial(scan, bar), some)
-        query, rows, score = (np.concatenate(one) for one in zip(hits, *found, strict=True))
-        hits, bar = raised((query, rows, score))
-    near = np.split(hits[1], np.cumsum(np.bincount(hits[0], minlength=len(bar)))[:-1])
-    return [None if full else one for one, full in zip(near, crowded.tolist(), strict=True)]
 
 
 Found = tuple[Integers, Floats]
@@ -136,8 +70,7 @@ class CosineScores:
     def of_owner(self, owner: Integers, rows: Integers) -> Floats:
         """Return the score of each item for its own query, shape (n,); 0 off the rows asked for."""
         found = np.zeros(len(self))
-        blocks = np.split(rows, range(BLOCK, len(rows), BLOCK))
-        found[rows] = np.concatenate(each(lambda held: self._score(owner[held], held), blocks))
+        found[rows] = self._scores(owner[rows], rows)
         return found
 
     def of_query(self, query: int, rows: Integers) -> Floats:
@@ -165,10 +98,7 @@ class CosineScores:
         for start in range(0, len(queries), _QUERIES):
             held = queries[start : start + _QUERIES]
             unit = self.queries[held].astype(np.float32)
-            # How far a score in float32 may lie from the true one, whatever the order of its sums.
-            error = (1.5 * int(self.items.shape[1]) + 16) * _HALF_ULP
-            some = candidates(unit, partial(self._block, rows), len(rows), k, error)
-            near = [rows if places is None else rows[places] for places in some]
+            near = self._candidates(unit, rows, k)
             # Queries with few candidates go together, as each call takes its time.
             turns = np.cumsum([len(places) for places in near]) // (2 * BLOCK)
             edges = [0, *(np.flatnonzero(np.diff(turns)) + 1).tolist(), len(near)]
@@ -176,6 +106,63 @@ class CosineScores:
             for best in each(partial(self._best, k), parts):
                 found += best
         return found
+
+    def _candidates(self, queries: Floats32, rows: Integers, k: int) -> list[Integers]:
+        """Return the items that may be among the k best of each query, all where they are many.
+
+        Parameters
+        ----------
+        queries : ndarray of float32, shape (q, d)
+        rows : ndarray of int64, shape (m,)
+            Items that are ranked.
+        k : int
+        """
+        # How far a score in float32 may lie from the true one, whatever the order of its sums.
+        items, error = len(rows), (1.5 * int(self.items.shape[1]) + 16) * _HALF_ULP
+        crowded = np.zeros(len(queries), dtype=bool)
+
+        def table(start: int) -> Floats32:
+            block, inverse = self._block(rows, start)
+            return (queries @ block.T) * inverse
+
+        def bars(some: Iterable[Floats32]) -> Floats32:
+            """Return what a score must reach to be among the k best of all, by those of some."""
+            last = (np.partition(row, -k)[-k] if len(row) >= k else -np.inf for row in some)
+            return np.array([float(score) - 2.0 * error for score in last], dtype=np.float32)
+
+        def raised(hits: Hits) -> tuple[Hits, Floats32]:
+            """Return hits by query that reach their bar, and it; marks crowded queries."""
+            order = np.argsort(hits[0], kind="stable")
+            query, place, score = hits[0][order], hits[1][order], hits[2][order]
+            counts = np.bincount(query, minlength=len(crowded))
+            # Down to the next number, as rounding may have gone up.
+            bar = np.nextafter(bars(np.split(score, np.cumsum(counts)[:-1])), np.float32(-np.inf))
+            kept = score >= np.repeat(bar, counts)
+            many = np.bincount(query[kept], minlength=len(crowded))
+            np.logical_or(crowded, many > max(_CROWD * items, 8 * k), out=crowded)
+            bar[crowded] = np.inf
+            kept &= ~np.repeat(crowded, counts)
+            return (query[kept], place[kept], score[kept]), bar
+
+        def scan(bar: Floats32, start: int) -> Hits:
+            scores = table(start)
+            return _hits(scores, bar, np.arange(start, start + scores.shape[1]))
+
+        # Every round takes blocks from everywhere, for data are often sorted.
+        starts = np.arange(0, items, BLOCK)
+        place = np.arange(len(starts))
+        stride = max(1, items // max(_FIRST, 16 * k))
+        turn = np.where(place % stride == 0, 0, np.where(place % 4 == 1, 1, 2))
+        first, *later = (starts[turn == number].tolist() for number in np.unique(turn))
+        scores = np.concatenate(each(table, first), axis=1)
+        places = np.concatenate([np.arange(start, min(start + BLOCK, items)) for start in first])
+        hits, bar = raised(_hits(scores, bars(scores), places))
+        for some in later:
+            found = each(partial(scan, bar), some)
+            query, row, score = (np.concatenate(one) for one in zip(hits, *found, strict=True))
+            hits, bar = raised((query, row, score))
+        near = np.split(hits[1], np.cumsum(np.bincount(hits[0], minlength=len(bar)))[:-1])
+        return [rows if full else rows[one] for one, full in zip(near, crowded, strict=True)]
 
     def _best(self, k: int, asked: Sequence[tuple[int, Integers]]) -> list[Found]:
         """Return the k best among the candidates of some queries, scored in float64."""
@@ -203,7 +190,8 @@ class CosineScores:
     def _scores(self, owner: Integers, rows: Integers) -> Floats:
         """Score rows for the query of each, block by block."""
         blocks = (np.split(one, range(BLOCK, len(rows), BLOCK)) for one in (owner, rows))
-        return np.concatenate([*map(self._score, *blocks)])
+        pairs = zip(*blocks, strict=True)
+        return np.concatenate(each(lambda pair: self._score(*pair), pairs))
 
     def _score(self, owner: Integers, rows: Integers) -> Floats:
         dots, lengths = self._products(owner, rows, self._vectors(rows))
