@@ -10,7 +10,7 @@ from equipoise.audits import config as audit_config
 from equipoise.audits.findings import UncorrectedFinding, conclude, images_wanted
 from equipoise.core import Family, Verdict
 from equipoise.core.finding import GroupValue
-from equipoise.stats import wilson
+from equipoise.stats.intervals import wilson
 from report.synthetic import NAN, finding
 
 TESTING = audit_config.TestingConfig()

@@ -10,7 +10,7 @@ from equipoise.core import Family, Verdict
 from equipoise.metrics.counts import count
 from equipoise.metrics.counts.against_rest import AgainstRest
 from equipoise.metrics.counts.rates import RATES
-from equipoise.stats import wilson
+from equipoise.stats.intervals import wilson
 
 
 def test_shares_intervals_and_p_follow_from_the_table_of_a_group_and_the_rest():

@@ -16,13 +16,14 @@ from equipoise import metrics
 from equipoise.metrics.counts.chi_square import MeanEffect
 from equipoise.metrics.counts.clusters import design_effects
 from equipoise.metrics.counts.inequality import Inequality
-from equipoise.stats import (
-    Association,
+from equipoise.stats import Association
+from equipoise.stats.chance import tail
+from equipoise.stats.intervals import (
+    clopper_pearson,
     scored,
     simultaneous_gap,
     simultaneous_minimum,
     simultaneous_shortfall,
-    tail,
     wilson,
 )
 from equipoise.stats.resampling import Bootstrap

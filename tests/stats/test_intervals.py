@@ -13,14 +13,16 @@ from scipy import special, stats
 from equipoise.core.errors import InputError
 from equipoise.stats import (
     Association,
-    fisher_z,
-    mean_t,
     minimum_difference,
     minimum_effect_size,
-    percentile,
     power_of_association,
     power_of_difference,
     sample_size_for_difference,
+)
+from equipoise.stats.intervals import (
+    fisher_z,
+    mean_t,
+    percentile,
     scored,
     simultaneous_gap,
     simultaneous_minimum,

@@ -11,17 +11,8 @@ from scipy.stats import permutation_test
 
 from equipoise.core.errors import InputError
 from equipoise.core.finding import Verdict
-from equipoise.stats import (
-    band,
-    benjamini_hochberg,
-    harmful_excess,
-    harmful_reach,
-    holm,
-    judge,
-    p_value,
-    tail,
-)
-from equipoise.stats.chance import sign_flips
+from equipoise.stats.chance import band, benjamini_hochberg, holm, p_value, sign_flips, tail
+from equipoise.stats.verdict import harmful_excess, harmful_reach, judge
 
 draws = st.lists(st.integers(-5, 5), min_size=1, max_size=40)
 
