@@ -19,7 +19,6 @@ from equipoise.metrics.counts.inequality import Inequality
 from equipoise.stats import Association
 from equipoise.stats.chance import tail
 from equipoise.stats.intervals import (
-    clopper_pearson,
     scored,
     simultaneous_gap,
     simultaneous_minimum,
