@@ -75,7 +75,16 @@ def against_each(draws: Draws, indices: range, harm: Harm) -> dict[str, Floats]:
     return dict(zip(names, found, strict=True))
 
 
-def parts_table(  # noqa: PLR0913 - one keyword for each column
+def filled(metric: str, **columns: Any) -> pa.Table:
+    """Return parts from some of their columns."""
+    many = len(columns["value"])
+    empty = {"metric": [metric] * many, "excluded": [[]] * many, "by_group": [[]] * many}
+    for one in SCHEMA:
+        empty.setdefault(one.name, [math.nan if one.type == pa.float64() else ""] * many)
+    return pa.table({**empty, **columns}, schema=SCHEMA)
+
+
+def parts_table(
     metric: str,
     subject: Sequence[str],
     draws: Draws,
@@ -85,30 +94,18 @@ def parts_table(  # noqa: PLR0913 - one keyword for each column
     by_group: GroupColumns,
     n: Floats,
     excluded: Sequence[Mapping[str, int]],
-    reason: Sequence[str],
-    shows: Sequence[str] = (),
-    corrected: Floats | None = None,
+    **columns: Any,
 ) -> pa.Table:
     """Return numbers of the draws, from `start` on, as parts: one for each subject."""
     many = len(subject)
-    columns = {
-        "metric": [metric] * many,
-        "subject": subject,
-        "value": draws.observed[start : start + many],
-        "low": ends[0],
-        "high": ends[1],
-        **against_each(draws, range(start, start + many), "higher"),
-        "n": np.rint(n).astype(np.int64),
-        "by_group": by_group.arrow(),
-        "excluded": [
-            [{"reason": why, "count": many} for why, many in some.items() if many]
-            for some in excluded
-        ],
-        "reason": reason,
-        "shows": shows or [""] * many,
-        "corrected": np.full(many, np.nan) if corrected is None else corrected,
-    }
-    return pa.table(columns, schema=SCHEMA)
+    dropped = [
+        [{"reason": why, "count": many} for why, many in some.items() if many] for some in excluded
+    ]
+    return filled(
+        metric, subject=subject, value=draws.observed[start : start + many], low=ends[0],
+        high=ends[1], n=np.rint(n).astype(np.int64), by_group=by_group.arrow(), excluded=dropped,
+        **against_each(draws, range(start, start + many), "higher"), **columns,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -213,18 +213,15 @@ _AT_ONCE = 1 << 20
 def sign_flips(
     differences: npt.ArrayLike,
     *,
-    harm: Harm = "either",
     permutations: int = 100_000,
     seed: Seed = 0,
 ) -> PValue:
-    """Return the p-value of a mean of paired differences against randomly flipped signs.
+    """Return the p-value, in both directions, of a mean of paired differences: signs flip.
 
     Parameters
     ----------
     differences : array-like, shape (n,)
         One per pair, finite; one of 0 is the same with either sign. Pairs must be independent.
-    harm : "higher", "lower" or "either"
-        Which direction counts as more extreme; of "either" the smaller p-value is doubled.
     permutations : int
         Flips drawn; up to 16 differences other than 0 all are enumerated, and p is exact.
     seed : int
@@ -248,14 +245,14 @@ def sign_flips(
     if len(array) <= _EVERY:
         signs = np.array([*product((1.0, -1.0), repeat=len(array))])
         equal = np.full(len(signs), 1.0 / len(signs))
-        return p_value(signs @ array, float(array.sum()), harm, weights=equal, scale=scale)
+        return p_value(signs @ array, float(array.sum()), "either", weights=equal, scale=scale)
     random, drawn = stream(seed, "sign flips"), []
     step = max(_AT_ONCE // len(array), 1)
     for start in range(0, permutations, step):
         many = min(step, permutations - start)
         flips = random.integers(0, 2, (many, len(array)), dtype=np.int8) * 2 - 1
         drawn.append((flips * array).sum(axis=1))
-    return p_value(np.concatenate(drawn), float(array.sum()), harm, scale=scale)
+    return p_value(np.concatenate(drawn), float(array.sum()), "either", scale=scale)
 
 
 def benjamini_hochberg(p: npt.ArrayLike) -> Floats:

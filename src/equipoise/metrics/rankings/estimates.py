@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from equipoise.core.arrays import Floats, Integers, Integers32
 from equipoise.core.estimate import Ends, Estimate, Harm
-from equipoise.core.parts import SCHEMA, parts_to_table
+from equipoise.core.parts import parts_to_table
 from equipoise.metrics.building import (
     STUDENT,
     GroupColumns,
@@ -21,6 +21,7 @@ from equipoise.metrics.building import (
     against_each,
     bootstrap_method,
     ends_of,
+    filled,
     part,
     too_small,
     untested,
@@ -333,7 +334,7 @@ def _of_queries(
     by_group = GroupColumns(
         groups, pools.sizes.astype(np.float64), shown, nothing, nothing, note
     ).arrow()
-    return _table(
+    return filled(
         measure.metric, subject=[one.name for one in pools.pools], **spread, reason=reasons,
         shows=shows, n=pools.sizes.sum(axis=1), by_group=by_group,
     )  # fmt: skip
@@ -352,13 +353,4 @@ def _of_beside(measure: Measure, beside: Beside, draws: Draws) -> Iterator[pa.Ta
     if not beside.subject:
         numbers = against_each(draws, range(1, len(sizes) + 1), beside.harm)
         names = [pools[index].name for index in tops.pool.tolist()]
-        yield _table(beside.metric, subject=names, value=draws.observed[1:], n=sizes, **numbers)
-
-
-def _table(metric: str, **columns: Any) -> pa.Table:
-    """Return parts from some of their columns."""
-    many = len(columns["value"])
-    empty = {"metric": [metric] * many, "excluded": [[]] * many, "by_group": [[]] * many}
-    for one in SCHEMA:
-        empty.setdefault(one.name, [math.nan if one.type == pa.float64() else ""] * many)
-    return pa.table({**empty, **columns}, schema=SCHEMA)
+        yield filled(beside.metric, subject=names, value=draws.observed[1:], n=sizes, **numbers)
