@@ -244,8 +244,7 @@ def sign_flips(
     scale = float(np.abs(array).sum())
     if len(array) <= _EVERY:
         signs = np.array([*product((1.0, -1.0), repeat=len(array))])
-        equal = np.full(len(signs), 1.0 / len(signs))
-        return p_value(signs @ array, float(array.sum()), "either", weights=equal, scale=scale)
+        return p_value(signs @ array, float(array.sum()), "either", weights=1.0, scale=scale)
     random, drawn = stream(seed, "sign flips"), []
     step = max(_AT_ONCE // len(array), 1)
     for start in range(0, permutations, step):
