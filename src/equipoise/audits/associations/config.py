@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Literal
+from collections.abc import Iterator, Mapping
+from itertools import product
+from typing import Annotated, Literal, get_args
 
 from pydantic import Field, model_validator
 
@@ -21,7 +22,7 @@ from equipoise.audits.config_fields import (
     among,
 )
 from equipoise.audits.config_images import PicturesConfig
-from equipoise.audits.engines.associations.config import PAIRS, MeasureConfig
+from equipoise.audits.engines.associations.config import PAIRS, MeasureConfig, Modality
 
 
 class TableConfig(PicturesConfig):
@@ -165,25 +166,22 @@ class Config(AuditConfig):
 
 def _check_distinct(every: tuple[MeasureConfig, ...]) -> None:
     """Refuse measurements whose findings could not be told apart."""
+    seen: dict[tuple[object, ...], int] = {}
     for index, options in enumerate(every):
-        for before, other in enumerate(every[:index]):
-            same = (options.metric, options.group_text, options.version) == (
-                other.metric, other.group_text, other.version,
-            )  # fmt: skip
-            if same and _meet(options, other):
+        for key in _findings(options):
+            if (before := seen.setdefault(key, index)) != index:
                 raise ValueError(
                     f"measure[{index}] asks what measure[{before}] asks; leave it out, or give it "
                     "a 'version' of its own"
                 )
 
 
-def _meet(options: MeasureConfig, other: MeasureConfig) -> bool:
-    """Whether two measurements of one metric and groups share a subject."""
-    modalities = options.modalities, other.modalities
-    if all(modalities) and {*modalities[0]}.isdisjoint(modalities[1]):
-        return False
+def _findings(options: MeasureConfig) -> Iterator[tuple[object, ...]]:
+    """Yield what tells the findings of a measurement from others."""
+    subjects: tuple[object, ...] = options.target_names or ("",)
     if options.metric in PAIRS:
-        return options.target_names == other.target_names
-    if options.metric in ("alignment", "correlation"):
-        return (options.of, options.figures) == (other.of, other.figures)
-    return not options.target_names or bool({*options.target_names} & {*other.target_names})
+        subjects = (options.target_names,)
+    elif options.metric in ("alignment", "correlation") and options.figures is not None:
+        subjects = ((options.of, options.figures.value),)
+    for modality, subject in product(options.modalities or get_args(Modality), subjects):
+        yield options.metric, options.group_text, options.version, modality, subject
