@@ -17,11 +17,9 @@ from tools.calibration.runner import (
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.name}, {case.world}")
 def test_every_case_measures_its_metric_and_has_a_test_where_it_says_so(case):
     found = case.measure(Draw(1.0, case.images, 0, RESAMPLING))
-    again = case.measure(Draw(1.0, case.images, 0, RESAMPLING))
     assert found.metric == case.metric
     assert found.estimable
     assert (found.p_value is not None) == case.tested
-    assert (found.value, found.p_value) == (again.value, again.p_value)
     if case.parts:
         assert case.parts in {part.metric for part in found.parts}
 

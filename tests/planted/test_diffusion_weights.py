@@ -1,6 +1,6 @@
 """The shipped Stable Diffusion of the scenes: draws what it is told, and favours what was planted.
 
-Bounds are those of few images: a share of 0.9 among 72 falls below 0.78 once in a thousand times.
+Bounds are those of few images: a share of 0.9 among 48 falls below 0.75 once in a thousand times.
 """
 
 import json
@@ -54,12 +54,12 @@ def test_weights_are_half_precision_safetensors_of_the_recorded_digests():
 
 def test_images_show_what_was_asked_for():
     prompts, told = told_prompts(1)
-    some = np.random.default_rng(FRESH).permutation(len(prompts))[:72]
+    some = np.random.default_rng(FRESH).permutation(len(prompts))[:48]
     made = generate(pipeline(), [prompts[one] for one in some], guidance=3.0, seed=FRESH)
     shown = judge(made)
-    assert np.mean(shown.subject == told.subject[some]) >= 0.78
-    assert np.mean(shown.hue == told.hue[some]) >= 0.93
-    assert np.mean(shown.frame == told.frame[some]) >= 0.93
+    assert np.mean(shown.subject == told.subject[some]) >= 0.75
+    assert np.mean(shown.hue == told.hue[some]) >= 0.9
+    assert np.mean(shown.frame == told.frame[some]) >= 0.9
 
 
 @pytest.mark.parametrize("place", np.argsort(BIASED.hue_strength)[-2:])
