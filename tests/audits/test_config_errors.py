@@ -181,7 +181,7 @@ def ruled(**rule):
             ruled(rule="box_groups", attribute="a", groups={"x": "man"}, size="mine"),
             ".rules[0].size: given 'mine'; expected 'all boxes', ",
         ),
-        (ruled(rule="leave_out_images", why="w"), ".rules[0].ids: required, and missing"),
+        (ruled(rule="leave_out_images", why="w"), ".rules[0]: given {'rule': 'leave_out_images'"),
     ],
 )  # fmt: skip
 def test_images_are_refused_by_their_key(images, expected):

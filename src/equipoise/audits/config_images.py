@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from inspect import signature
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -62,6 +62,8 @@ from equipoise.data import (
     leave_out_visual_genome,
     read_visual_genome_images,
 )
+from equipoise.data.files import read_whole
+from equipoise.data.formats.rows import utf8_text
 
 SIZES: Mapping[str, BoxSize] = {
     size.name: size for size in (ALL_BOXES, AT_LEAST_600_PIXELS, LARGE_BOXES)
@@ -70,6 +72,17 @@ SIZES: Mapping[str, BoxSize] = {
 
 Terms = Annotated[Mapping[Name, OneOrMore[Label]], Field(min_length=1)]
 """Group to what makes an image one of it."""
+
+
+def leave_out_images(why: str, ids: Sequence[str] = (), file: Path | None = None) -> LeaveOutImages:
+    """Return the rule that leaves out images by their ids, or those of a file, one a line."""
+    if (file is None) == (not ids):
+        raise InputError("expected either 'ids' or 'file'")
+    if file is not None:
+        content = read_whole(file, ".txt", "the id of an image in every line")
+        lines = map(str.strip, utf8_text(content, str(file)).splitlines())
+        ids = [line for line in lines if line]
+    return LeaveOutImages(frozenset(ids), why)
 
 
 _MAKES: Mapping[str, Callable[..., Rule | CollapseRows]] = {
@@ -83,7 +96,7 @@ _MAKES: Mapping[str, Callable[..., Rule | CollapseRows]] = {
     "income_bands": income_bands,
     "collapse_rows": CollapseRows,
     "ids_from": IdsFrom,
-    "leave_out_images": lambda ids, why: LeaveOutImages(frozenset(ids), why),
+    "leave_out_images": leave_out_images,
     "leave_out_labels": lambda labels, why: LeaveOutLabels(frozenset(labels), why),
     "leave_out_unlabelled": LeaveOutUnlabelled,
     "leave_out_visual_genome": lambda file: leave_out_visual_genome(
@@ -99,7 +112,7 @@ _PARAMETERS: Mapping[str, Any] = {
     "column": Name,
     "file": FilePath | None,
     "groups": Terms,
-    "ids": Annotated[Labels, Field(min_length=1)],
+    "ids": Labels,
     "labels": OneOrMore[Label],
     "names": Annotated[tuple[Label, ...], Field(strict=False, min_length=1)],
     "neutral": Labels,

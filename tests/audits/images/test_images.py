@@ -144,14 +144,16 @@ def test_crops_of_boxes_are_pictures_of_their_own(coco):
 
 def test_rules_that_read_a_file_say_so_among_the_inputs(coco):
     write_json(coco / "image_data.json", VG_IMAGES)
+    (coco / "blurred.txt").write_text("7\n\n999\n")
     rules = [
         {"rule": "leave_out_visual_genome", "file": "image_data.json"},
-        {"rule": "leave_out_images", "ids": ["7"], "why": "it is blurred"},
+        {"rule": "leave_out_images", "file": "blurred.txt", "why": "they are blurred"},
     ]
     found = known(section(**COCO, rules=rules), coco)
     assert frame(found)["image_id"].to_list() == ["25"]
     rows = {Path(name).name: one["rows"] for name, one in found.inputs.items()}
     assert rows["image_data.json"] == 3
+    assert rows["blurred.txt"] == 2
     assert all(len(one["sha256"]) == 64 for one in found.inputs.values())
 
 

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import (
     BeforeValidator,
     Field,
+    PositiveInt,
     StringConstraints,
     model_validator,
 )
@@ -366,6 +367,10 @@ class SharesConfig(Section):
         Images whose class is known; nothing is corrected without them.
     outside : mapping or "uniform", optional
         Shares to compare with.
+    max_condition : float
+        Condition number of the confusion matrix above which nothing is estimated.
+    min_labelled : int
+        Labelled images that each class needs.
     """
 
     of: Name
@@ -380,6 +385,8 @@ class SharesConfig(Section):
     refused: Labels = ()
     labelled: LabelledConfig | None = None
     outside: OutsideSharesConfig | Literal["uniform"] | None = None
+    max_condition: Annotated[float, Field(gt=1, strict=False)] = 20.0
+    min_labelled: PositiveInt = 10
 
     @model_validator(mode="after")
     def _consistent(self) -> SharesConfig:

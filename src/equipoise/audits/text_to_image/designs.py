@@ -344,6 +344,8 @@ class ShareDesign(Design):
             classes=share.compared,
             aside=share.no_person,
             units=made.items.columns["seed"][rows] if made.seeded and len(rows) else None,
+            max_condition=share.max_condition,
+            min_labelled=share.min_labelled,
             resampling=resampling,
             rng=self.config.resampling.seed,
             name=target,
