@@ -184,16 +184,13 @@ print(*(name for name in sys.modules if name == "openvino_telemetry"))
 """
 
 
-@pytest.mark.parametrize(
-    ("before", "loaded"), [("", ""), ("import openvino_telemetry", "openvino_telemetry")]
-)
-def test_nothing_is_reported_to_anyone(before, loaded, checkpoint, tmp_path):
+def test_nothing_is_reported_to_anyone(checkpoint, tmp_path):
     """Nothing in the home folder forbids it; still no socket is opened and no file is left."""
     assert find_spec("openvino_telemetry")
-    code = TELEMETRY.format(before=before) + LOADED.format(folder=checkpoint("clip"))
+    code = TELEMETRY.format(before="") + LOADED.format(folder=checkpoint("clip"))
     done = alone(code, HOME=str(tmp_path), CI="")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == loaded
+    assert done.stdout.strip() == ""
     assert "a socket was opened" not in done.stderr
     assert [path for path in tmp_path.rglob("*") if "intel" in path.parts] == []
 
