@@ -213,7 +213,8 @@ def _translated(out: str | Path, partial: Path, target: Path) -> Iterator[None]:
         yield
     except OSError as error:
         path = Path(error.filename or partial).absolute()
-        if not (path.is_relative_to(partial) or target.is_relative_to(path)):
+        near = path.is_relative_to(partial) or target.is_relative_to(path)
+        if not (error.errno and near):  # an error without a number is not of the system
             raise
         raise RunError(f"{out}: cannot be written: {error.strerror or error}. {_TO_DO}") from error
 
