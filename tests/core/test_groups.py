@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from equipoise.core.errors import InputError
 from equipoise.core.groups import Groups
-from equipoise.core.labels import Encoded, encode
+from equipoise.core.labels import Encoded, encode, in_order, natural
 
 NAN = float("nan")
 # Half of a surrogate pair, too, which the text of Hypothesis leaves out.
@@ -57,6 +57,13 @@ def test_any_label_comes_back(labels):
     expected = [None if x is None or x is NAN or x == "" else str(x) for x in labels]
     assert decoded(labels) == expected
     assert decoded(np.array(labels, dtype=object)) == expected
+
+
+@given(st.lists(_WORDS | st.integers().map(str) | st.floats().map(str)))
+def test_names_in_order_are_those_sorted_by_natural(names):
+    ordered, places = in_order(names)
+    assert ordered == tuple(sorted(set(names), key=natural))
+    assert [ordered[place] for place in places.tolist()] == names
 
 
 @pytest.mark.parametrize(

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from equipoise.core.arrays import AnyArray, Integers32
+from equipoise.core.arrays import AnyArray, Integers, Integers32
 from equipoise.core.errors import InputError
 
 
@@ -140,8 +141,7 @@ def encode(labels: Any, *, what: str = "labels") -> tuple[Integers32, tuple[str,
         bad = np.flatnonzero(fraction | np.isinf(array))
         if len(bad):
             raise _no_label(what, bad[0], array[bad[0]].item())
-    native = array.astype(array.dtype.newbyteorder("="), copy=False)
-    column = pa.array(native, from_pandas=True).dictionary_encode()
+    column = pa.array(array, from_pandas=True).dictionary_encode()
     values = column.dictionary.to_pylist()
     numbers = array.dtype.kind != "b"
     names = tuple(str(int(value)) if numbers else str(value) for value in values)
@@ -175,6 +175,34 @@ def natural(name: str) -> tuple[int, float, str]:
     except ValueError:
         number = math.nan
     return (0, number, name) if math.isfinite(number) else (1, 0.0, name)
+
+
+def in_order(texts: Sequence[str]) -> tuple[tuple[str, ...], Integers]:
+    """Return distinct texts sorted as by `natural`, and the place of each text among them.
+
+    Quick where few of them are numbers.
+    """
+    from pyarrow.compute import not_equal, sort_indices
+
+    try:
+        column = pa.array(texts, pa.large_string())
+    except UnicodeEncodeError:  # As in `_coded_objects`; such bytes have that order, too.
+        column = pa.array([one.encode(errors="surrogatepass") for one in texts], pa.large_binary())
+    order, new = sort_indices(column), np.ones(len(column), dtype=bool)
+    ordered = column.take(order)
+    new[1:] = not_equal(ordered[1:], ordered[:-1]).to_numpy(zero_copy_only=False)
+    indices, places = order.to_numpy(), np.empty(len(column), dtype=np.int64)
+    names = [texts[one] for one in indices[new].tolist()]
+    places[indices] = np.cumsum(new) - 1
+    # No finite number begins with a letter, and trying costs more than sorting.
+    upper, lower = (slice(bisect_left(names, a), bisect_left(names, z)) for a, z in ("A[", "a{"))
+    maybe = np.r_[: upper.start, upper.stop : lower.start, lower.stop : len(names)]
+    keys = {one: natural(names[one]) for one in maybe.tolist()}
+    numbers = sorted((one for one in keys if not keys[one][0]), key=keys.__getitem__)
+    if numbers:
+        moved = np.append(numbers, np.delete(np.arange(len(names)), numbers))
+        names, places = [names[one] for one in moved.tolist()], np.argsort(moved)[places]
+    return tuple(names), places
 
 
 def _sorted(labels: Encoded, key: Callable[[str], Any]) -> tuple[Integers32, tuple[str, ...]]:

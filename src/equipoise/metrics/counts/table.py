@@ -18,6 +18,7 @@ from equipoise.core.arrays import Booleans, Floats, Integers, Integers32, Words
 from equipoise.core.errors import InputError
 from equipoise.core.groups import Groups
 from equipoise.core.labels import Encoded, check_unmasked, coded, encode, label_array, natural
+from equipoise.metrics.counts.tally import NOTHING, check_lengths, count_cells
 from equipoise.stats.draws import ItemSampler, Sampler, TableSampler
 from equipoise.stats.streams import place_keys, unit_keys
 
@@ -25,16 +26,14 @@ from equipoise.stats.streams import place_keys, unit_keys
 SUM_TOLERANCE = 0.01
 # Largest weight; squares and sums of weights up to it, and of their inverses, stay exact enough.
 MOST_WEIGHT = 1e9
-# A range of numbers that is no waste however few rows there are.
-_RANGE = 1 << 12
 
 
 def _labels(
     y_pred: Any, weights: Any, true_names: tuple[str, ...]
-) -> tuple[Integers32, tuple[str, ...], Floats | None]:
-    """Return label codes (n, k), their names, and weights (n, k), None where all are 1."""
-    known = coded(y_pred)
-    array = known.codes if known else label_array(y_pred, what="y_pred")
+) -> tuple[Integers32, tuple[str, ...], Floats]:
+    """Return label codes (n, k), their names, and weights (n, k)."""
+    known = isinstance(y_pred, Encoded)
+    array = y_pred.codes if known else label_array(y_pred, what="y_pred")
     single = array.ndim == 1 and weights is None
     shape = (len(array), 1) if single else array.shape
     if len(shape) != 2 or shape[1] == 0:
@@ -49,10 +48,9 @@ def _labels(
         near = np.isclose(spread.sum(axis=1), 1.0, rtol=0.0, atol=SUM_TOLERANCE)
         _check_rows(near, "y_pred", "probabilities that sum to 1")
         return np.tile(np.arange(shape[1], dtype=np.int32), (len(array), 1)), true_names, spread
-    codes, names = encode(known or array.ravel(), what="y_pred")
+    codes, names = encode(y_pred if known else array.ravel(), what="y_pred")
     if weights is None:
-        even = None if single else np.full(shape, 1.0 / shape[1])
-        return codes.reshape(shape), names, even
+        return codes.reshape(shape), names, np.full(shape, 1.0 / shape[1])
     spread = _weights(weights, "weights", shape)
     largest = spread.max(axis=1)
     if len(largest) and not largest.any():
@@ -287,60 +285,44 @@ def count(
         When lengths differ, probabilities or weights are negative or not finite, weights are out
         of range, or nothing is left.
     """
+    # Arrays of Arrow have no shape: they are columns.
+    column = isinstance(y_pred, Encoded) or hasattr(y_pred, "__arrow_c_array__")
+    column = column or hasattr(y_pred, "__arrow_c_stream__")
+    labels = y_pred if column else label_array(y_pred, what="y_pred")
+    shape = getattr(labels.codes if isinstance(labels, Encoded) else labels, "shape", (0,))
+    if len(shape) > 1 or weights is not None or units is not None:
+        labels = coded(labels) or labels
+        return _counted_rows(y_true, labels, Groups.of(groups), weights, units)
+    counted, names, keys, table, excluded = count_cells(y_true, labels, groups)
+    sampler = TableSampler(table.astype(np.float64))
+    return Counts(counted, names, *np.divmod(keys, len(names)), sampler, excluded, "row")
+
+
+def _counted_rows(y_true: Any, y_pred: Any, groups: Groups, weights: Any, units: Any) -> Counts:
+    """Count rows that are not independent, or that have several labels."""
     truth, true_names = encode(y_true, what="y_true")
     labels, label_names, spread = _labels(y_pred, weights, true_names)
-    found, n = Groups.of(groups), len(truth)
-    check_lengths(n, y_pred=len(labels), groups=len(found.codes))
+    check_lengths(len(truth), y_pred=len(labels), groups=len(groups.codes))
     names, (true_codes, label_codes) = recoded((truth, true_names), (labels, label_names))
-    no_truth, no_label, no_group = truth < 0, (labels < 0).any(axis=1), found.codes < 0
+    no_truth, no_label, no_group = truth < 0, (labels < 0).any(axis=1), groups.codes < 0
     complete = ~(no_truth | no_label | no_group)
-    kept = complete if spread is None else complete & spread.any(axis=1)
+    kept = complete & spread.any(axis=1)
     if not kept.any():
-        raise InputError("no row has a true class, a prediction and a group; expected at least one")
+        raise InputError(NOTHING)
     reasons = {
         "missing true class": no_truth,
         "missing prediction": no_label & ~no_truth,
         "missing group": no_group & ~no_label & ~no_truth,
         "no weight": complete & ~kept,
     }
-    excluded = {name: int(rows.sum()) for name, rows in reasons.items() if rows.any()}
     packed = true_codes[kept, None] * len(names) + label_codes[kept]
-    keys, outcome = _distinct(packed, len(names) ** 2)
-    counted, shape = found.take(kept), (len(keys), len(found))
-    sampler: Sampler
-    if spread is None and units is None:
-        cells = outcome[:, 0] * len(counted) + counted.codes
-        table = np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape)
-        sampler = TableSampler(table.astype(np.float64))
-    else:
-        weighed, owners = None if spread is None else spread[kept], units_of(units, n, kept)
-        sampler = item_sampler(outcome, weighed, counted, owners, shape)
+    keys, outcome = np.unique(packed, return_inverse=True)
+    counted, owners = groups.take(kept), units_of(units, len(truth), kept)
+    outcome = outcome.reshape(packed.shape)
+    sampler = item_sampler(outcome, spread[kept], counted, owners, (len(keys), len(counted)))
+    excluded = {name: int(rows.sum()) for name, rows in reasons.items() if rows.any()}
     unit = "row" if units is None else "unit"
     return Counts(counted, names, *np.divmod(keys, len(names)), sampler, excluded, unit)
-
-
-def _distinct(keys: Integers, many: int) -> tuple[Integers, Integers]:
-    """Return the distinct ones of keys below `many`, sorted, and the place of each among them."""
-    if many > max(_RANGE, keys.size):
-        found, places = np.unique(keys, return_inverse=True)
-        return found, places.reshape(keys.shape)
-    present = np.flatnonzero(np.bincount(keys.ravel(), minlength=many))
-    place = np.empty(many, dtype=np.int64)
-    place[present] = np.arange(len(present))
-    return present, place[keys]
-
-
-def check_lengths(expected: int, **lengths: int) -> None:
-    """Check that every column has as many rows as the true classes.
-
-    Raises
-    ------
-    InputError
-        When one has not.
-    """
-    for name, length in lengths.items():
-        if length != expected:
-            raise InputError(f"{name}: {length} rows; expected {expected}, as in y_true")
 
 
 def recoded(

@@ -1,4 +1,4 @@
-"""Counts are the same whatever form labels have, and in whatever memory they lie."""
+"""Counting without sorting: the same counts as by sorting, whatever the labels are."""
 
 import numpy as np
 import pandas as pd
@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from equipoise.metrics.counts import count
+from equipoise.metrics.counts import tally as cells
 from prediction_rows import weights_of
 
 ROWS = 5_000
@@ -30,8 +31,17 @@ FORMS = {
 }
 
 
+def bytes_of(counts):
+    arrays = (counts.table, counts.truth, counts.prediction, counts.groups.counts)
+    names = (counts.classes, counts.groups.levels, dict(counts.excluded))
+    return (*names, *((one.dtype, one.shape, one.tobytes()) for one in arrays))
+
+
+@pytest.mark.parametrize("sorting", [False, True])
 @pytest.mark.parametrize("form", FORMS)
-def test_counts_are_those_of_a_data_frame(form):
+def test_counts_are_those_of_a_data_frame(form, sorting, monkeypatch):
+    monkeypatch.setattr(cells, "_BLOCK", 1_000)
+    monkeypatch.setattr(cells, "_RANGE", 1 if sorting else 1 << 20)
     truth, label, group = ([str(value) for value in one.tolist()] for one in FORMS[form])
     frame = pd.DataFrame({"truth": truth, "label": label, "group": group})
     whole = frame[(frame != "").all(axis=1)]
