@@ -1,4 +1,4 @@
-"""Counting without sorting: the same counts as by sorting, whatever the labels are."""
+"""Counting without sorting: the same counts as by sorting, whatever the labels and threads are."""
 
 import numpy as np
 import pandas as pd
@@ -8,6 +8,7 @@ import pytest
 
 from equipoise.metrics.counts import count
 from equipoise.metrics.counts import tally as cells
+from equipoise.stats import threads as spread
 from prediction_rows import weights_of
 
 ROWS = 5_000
@@ -37,11 +38,20 @@ def bytes_of(counts):
     return (*names, *((one.dtype, one.shape, one.tobytes()) for one in arrays))
 
 
+def test_a_table_that_is_too_small_is_counted_by_sorting(monkeypatch):
+    expected = count(TRUTH, LABEL, GROUP)
+    monkeypatch.setattr(cells, "_MANY", 1)
+    monkeypatch.setattr(cells, "_ROOM", 100)
+    assert bytes_of(count(TRUTH, LABEL, GROUP)) == bytes_of(expected)
+
+
 @pytest.mark.parametrize("sorting", [False, True])
 @pytest.mark.parametrize("form", FORMS)
 def test_counts_are_those_of_a_data_frame(form, sorting, monkeypatch):
-    monkeypatch.setattr(cells, "_BLOCK", 1_000)
-    monkeypatch.setattr(cells, "_RANGE", 1 if sorting else 1 << 20)
+    if not sorting:
+        monkeypatch.setattr(cells, "_sorted_pairs", None)
+        monkeypatch.setattr(cells, "_MANY", 1)
+        monkeypatch.setattr(spread, "_FEW", 1_000)
     truth, label, group = ([str(value) for value in one.tolist()] for one in FORMS[form])
     frame = pd.DataFrame({"truth": truth, "label": label, "group": group})
     whole = frame[(frame != "").all(axis=1)]

@@ -11,7 +11,16 @@ from scipy.stats import permutation_test
 
 from equipoise.core.errors import InputError
 from equipoise.core.finding import Verdict
-from equipoise.stats.chance import band, benjamini_hochberg, holm, p_value, sign_flips, tail
+from equipoise.stats.chance import (
+    band,
+    benjamini_hochberg,
+    holm,
+    mirrored_band,
+    mirrored_p_value,
+    p_value,
+    sign_flips,
+    tail,
+)
 from equipoise.stats.verdict import harmful_excess, harmful_reach, judge
 
 draws = st.lists(st.integers(-5, 5), min_size=1, max_size=40)
@@ -29,6 +38,25 @@ def test_band_of_enumerated_draws():
     assert (found.mean, found.low, found.high) == (pytest.approx(1.12), 1.0, 2.0)
     assert band([3.0, 1.0], weights=[0.03, 0.97]).high == 3.0
     assert band([-np.inf, 1.0, 1.0, 1.0]).mean == -np.inf
+
+
+@given(st.lists(st.integers(-20, 20), min_size=1, max_size=300))
+def test_a_band_that_is_its_own_mirror_image_needs_half_of_the_draws(half):
+    every = band([*half, *(-one for one in half)], method="all")
+    found = mirrored_band(half, method="all")
+    assert (found.low, found.high, found.method) == (every.low, every.high, "all")
+    assert found.mean == 0.0
+    assert every.mean == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("harm", ["higher", "lower", "either"])
+@given(st.lists(st.integers(-20, 20), min_size=1, max_size=60), st.integers(-21, 21))
+def test_a_p_value_among_mirror_images_needs_half_of_the_draws(harm, half, observed):
+    every = np.array([*half, *(-one for one in half)]) * 0.1
+    # A tie is one whatever its rounding, on either side.
+    near = observed * (0.1 + 1e-16)
+    expected = p_value(every, near, harm, weights=1.0, scale=2.0)
+    assert mirrored_p_value(np.array(half) * 0.1, near, harm, scale=2.0) == expected
 
 
 def test_p_counts_the_observed_value_once():

@@ -73,6 +73,35 @@ def band(
     return Chance(float((draws * weight).sum()), low, high, method)
 
 
+def mirrored_band(half: npt.ArrayLike, *, method: str = "") -> Chance:
+    """Return the chance level where the other half of the draws is minus the ones given.
+
+    As where two sets of equal size exchange members: the mean is 0.
+
+    Parameters
+    ----------
+    half : array-like, shape (m,)
+        Finite numbers.
+    method : str
+        How the draws were made.
+
+    Returns
+    -------
+    Chance
+        NaN throughout without draws.
+    """
+    sizes = np.abs(np.asarray(half, np.float64))
+    many = len(sizes)
+    if not many:
+        return Chance(np.nan, np.nan, np.nan, method)
+    low, high = _edges_of(2 * many)
+    # All draws in order would be minus their sizes, falling, and their sizes, rising.
+    # One place at a time, which vector units find; mostly it is the same one.
+    places = many - 1 - low, high - many
+    ends = {place: float(np.partition(sizes, place)[place]) for place in {*places}}
+    return Chance(0.0, 0.0 - ends[places[0]], ends[places[1]], method)
+
+
 def p_value(
     null_draws: npt.ArrayLike,
     observed: float,
@@ -137,6 +166,27 @@ def p_value(
         if fitted.value < plain:
             return PValue(len(signs) * fitted.value, fitted.method)
     return PValue(min(1.0, len(signs) * plain), "permutation")
+
+
+def mirrored_p_value(
+    half: npt.ArrayLike, observed: float, harm: Harm = "higher", *, scale: float
+) -> PValue:
+    """Return the p-value where all rearrangements are those given, and minus each of them.
+
+    Parameters
+    ----------
+    half : array-like, shape (m,)
+        Finite numbers, at least one.
+    observed, harm, scale
+        As in `p_value`.
+    """
+    draws = np.asarray(half, np.float64)
+    least = [sign * observed - _TIE * scale for sign in _SIGNS[harm]]
+    # A draw is as extreme as the least of those that count, or its mirror image is.
+    extreme = min(
+        int(np.count_nonzero(draws >= one) + np.count_nonzero(draws <= -one)) for one in least
+    )
+    return PValue(min(1.0, len(least) * extreme / (2 * len(draws))), "exact")
 
 
 def tail(null_draws: npt.ArrayLike, observed: float) -> PValue:

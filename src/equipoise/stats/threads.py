@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from functools import cache
+from itertools import pairwise
 from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
@@ -19,6 +20,8 @@ Result = TypeVar("Result")
 
 # Results that are held before they are added.
 _HELD = 32
+# Rows from which on another thread is worth its while.
+_FEW = 1 << 15
 
 # What is spread by work that is spread already stays in its thread: waiting there for a thread
 # would be waiting for oneself.
@@ -47,6 +50,16 @@ def each(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Resu
             for future in futures:
                 future.cancel()
             wait(futures)
+
+
+def stretches(rows: int) -> list[range]:
+    """Cut rows into as many stretches as there are threads, few rows into one.
+
+    For what does not depend on how rows are cut, such as sums of whole numbers.
+    """
+    many = threads() if rows >= _FEW else 1
+    ends = [rows * part // many for part in range(many + 1)]
+    return [range(start, end) for start, end in pairwise(ends)]
 
 
 class _OneThread:

@@ -116,11 +116,10 @@ class Components:
                 self.images, value, "either", _NULL_IMAGES, column=sums[0], shift=fixed
             )
         tested, sums = self.tested, [*sums, 2 * _COLUMNS - 1]
-        if tested is None or tested.error is None or tested.null_errors is None:
+        if tested is None or tested.error is None or tested.errors is None:
             return NOTHING
         error = float(np.linalg.norm(tested.error[sums]))
-        ratios = tested.null[:, sums].sum(axis=1)
-        ratios = ratios / np.linalg.norm(tested.null_errors[:, sums], axis=1)
+        ratios = tested.drawn[:, sums].sum(axis=1) / np.linalg.norm(tested.errors[:, sums], axis=1)
         text = f"{_NULL}; {tested.text}"
         return against_studentized(tested, value / error, ratios, "either", text, factor=error)
 
@@ -309,7 +308,7 @@ def _joined(space: Space, kinds: tuple[Exchanged | None, Exchanged | None]) -> E
     observed = np.concatenate([images.observed, texts.observed])
     # What ties refer to is the size of all scores together.
     scale, finest = images.scale + texts.scale, max(images.resolution, texts.resolution)
-    return Exchanged(observed, null, whole, 0, text, scale, finest, error=error, null_errors=errors)
+    return Exchanged(observed, null, whole, 0, text, scale, finest, error=error, errors=errors)
 
 
 def xmcas(  # noqa: PLR0913 - one keyword for each choice

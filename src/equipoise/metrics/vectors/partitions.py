@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from operator import itemgetter
 from typing import Literal
 
@@ -17,7 +18,7 @@ import numpy as np
 from equipoise.core.arrays import Floats, Integers, Words
 from equipoise.core.estimate import Chance, Harm
 from equipoise.metrics.building import NOTHING, Against, against
-from equipoise.stats.chance import PValue, band, p_value
+from equipoise.stats.chance import PValue, band, mirrored_band, mirrored_p_value, p_value
 from equipoise.stats.compiled import compiled
 from equipoise.stats.draws import Exchange
 from equipoise.stats.resampling import Resampling, null_draws
@@ -96,8 +97,8 @@ class Exchanged:
     ----------
     observed : ndarray, shape (k,)
         Mean of the first set minus mean of the second, of each of k numbers.
-    null : ndarray, shape (m, k)
-        With members exchanged.
+    drawn : ndarray, shape (m, k)
+        With members exchanged; of partitions that are mirrored, the first half.
     enumerated : bool
         Whether every partition stands there once.
     partitions : int
@@ -111,13 +112,14 @@ class Exchanged:
     halves : tuple of (ndarray of int64, int, int), or None
         Whole numbers, size of the first set and its sum, where p can be counted exactly.
     mirrored : bool
-        Whether all partitions of sets of equal sizes are there: each has its mirror image.
-    error, null_errors : ndarray, shape (k,) and (m, k), or None
-        Standard errors of `observed` and of `null`, where differences are tested in their units.
+        Whether `drawn` lacks as many rows, minus its own from the last to the first: the mirror
+        images that partitions into sets of equal sizes have.
+    error, errors : ndarray, shape (k,) and (m, k), or None
+        Standard errors of `observed` and of `drawn`, where differences are tested in their units.
     """
 
     observed: Floats
-    null: Floats
+    drawn: Floats
     enumerated: bool
     partitions: int
     text: str
@@ -126,17 +128,31 @@ class Exchanged:
     halves: tuple[Integers, int, int] | None = None
     mirrored: bool = False
     error: Floats | None = None
-    null_errors: Floats | None = None
+    errors: Floats | None = None
+
+    @cached_property
+    def null(self) -> Floats:
+        """All differences with members exchanged, shape (partitions, k)."""
+        return np.concatenate([self.drawn, -self.drawn[::-1]]) if self.mirrored else self.drawn
+
+    @cached_property
+    def null_errors(self) -> Floats | None:
+        """Standard errors of `null`."""
+        if self.errors is None or not self.mirrored:
+            return self.errors
+        return np.concatenate([self.errors, self.errors[::-1]])
 
     def chance(self, method: str, factor: float = 1.0, shift: float = 0.0) -> Chance:
         """Return the chance level of factor × the single number (k = 1) + shift."""
-        found = band(self.null[:, 0] * factor + shift, method=method)
-        # Rounding leaves a trace where every difference stands beside minus itself.
-        return replace(found, mean=0.0) if self.mirrored and shift == 0.0 else found
+        if self.mirrored and shift == 0.0:
+            return mirrored_band(self.drawn[:, 0] * factor, method=method)
+        return band(self.null[:, 0] * factor + shift, method=method)
 
     def p_value(self, harm: Harm) -> PValue:
         """Return the p-value of the single number (k = 1), exact where that is feasible."""
         observed = float(self.observed[0])
+        if self.mirrored:
+            return mirrored_p_value(self.drawn[:, 0], observed, harm, scale=self.scale)
         if self.halves is None:
             weights = 1.0 if self.enumerated else None
             null, finest = self.null[:, 0], self.resolution
@@ -284,13 +300,13 @@ def exchange(
         observed, drawn = differences[0], differences[1:]
         text = f"{draws} random exchanges of units"
         found = Exchanged(observed, drawn, False, 0, text, scale, resampling.resolution)
-        return replace(found, error=errors[0], null_errors=errors[1:]) if studentized else found
+        return replace(found, error=errors[0], errors=errors[1:]) if studentized else found
     partitions = count_partitions(n, m)
     ordered = whole[np.lexsort(whole.T[::-1])]
     enumerated = partitions <= MOST_PARTITIONS
     halved = not enumerated and n + m <= MOST_HALVED and whole.shape[1] == 1
     if enumerated:
-        sums = _all_sums(ordered, n)
+        sums = _all_sums(ordered, n, mirrored=n == m)
         text = f"all {partitions} partitions enumerated"
     else:
         draws = permutations(n + m, resampling)
@@ -314,7 +330,7 @@ def exchange(
     if not studentized:
         return found
     error, errors = (_error(one, total - one, n, m, bits) for one in (own, sums))
-    return replace(found, error=error, null_errors=errors)
+    return replace(found, error=error, errors=errors)
 
 
 def _difference(first: Integers, second: Integers, n: int, m: int, bits: int) -> Floats:
@@ -382,12 +398,16 @@ def _sorted_sums(values: Integers) -> list[Integers]:
     return [np.sort(one) for one in sums]
 
 
-def _all_sums(ordered: Integers, size: int) -> Integers:
-    """Return the sums of all subsets of `size` of members (n, k), in lexicographic order."""
-    found = np.empty((ordered.shape[1], math.comb(len(ordered), size)), dtype=np.int64)
-    for column, sums in zip(np.ascontiguousarray(ordered.T), found, strict=True):
+def _all_sums(ordered: Integers, size: int, *, mirrored: bool) -> Integers:
+    """Return the sums of all subsets of `size` of members (n, k), in lexicographic order.
+
+    Mirrored, only of those with the first member: the complement of the first is the last.
+    """
+    rest, size = (ordered[1:], size - 1) if mirrored else (ordered, size)
+    found = np.empty((rest.shape[1], math.comb(len(rest), size)), dtype=np.int64)
+    for column, sums in zip(np.ascontiguousarray(rest.T), found, strict=True):
         enumerate_sums(column, size, sums)
-    return np.ascontiguousarray(found.T)
+    return np.ascontiguousarray(found.T) + (ordered[0] if mirrored else 0)
 
 
 def random_sums(values: Integers, size: int, draws: int, seed: Seed, *names: str) -> Integers:
