@@ -19,13 +19,13 @@ from equipoise.metrics.counts.inequality import Inequality
 from equipoise.stats import Association
 from equipoise.stats.chance import tail
 from equipoise.stats.intervals import (
+    clopper_pearson,
     scored,
     simultaneous_gap,
     simultaneous_minimum,
     simultaneous_shortfall,
     wilson,
 )
-from equipoise.stats.intervals import clopper_pearson
 from equipoise.stats.resampling import Bootstrap
 from equipoise.stats.streams import stream
 
