@@ -386,10 +386,13 @@ TEXTS_FIXED = {
     "differential_association": lambda a, b, **how: metrics.differential_association(
         CONCEPT, OTHER, a, b, fixed=("c1", "c2"), **how
     ),
+    "total_absolute_association": lambda a, b, **how: metrics.total_absolute_association(
+        {"one": CONCEPT, "other": OTHER}, a, b, fixed=("one", "other"), **how
+    ),
 }
 
 
-def embedding_cases(samples, sizes=(12, 25, 50)):
+def embedding_cases(samples, sizes=(8, 25, 50)):
     """Simulated coverage of associations of two sets of images with given texts."""
     for kind, metric in TEXTS_FIXED.items():
         for apart in (0.0, 0.5, 1.5):
@@ -416,7 +419,7 @@ def embedding_section(samples):
     return [
         "## Associations of embeddings",
         "",
-        "Two sets of 12 to 50 images, 0 to 1.5 standard deviations apart, with given texts.",
+        "Two sets of 8 to 50 images, 0 to 1.5 standard deviations apart, with given texts.",
         f"{samples} samples per case (standard error {np.sqrt(0.05 * 0.95 / samples):.1%}).",
         "",
         "| metric | images of each set | coverage | least | width |",
@@ -426,7 +429,7 @@ def embedding_section(samples):
             f"| {min(one.coverage for one in some):.1%} "
             f"| {np.mean([one.width for one in some]):.3f} |"
             for kind, cases in by_kind(list(embedding_cases(samples))).items()
-            for size in ("n = 12", "n = 25", "n = 50")
+            for size in ("n = 8", "n = 25", "n = 50")
             for some in [[one for one in cases if one.size == size]]
         ),
         "",
@@ -609,7 +612,7 @@ def page(samples=1000):
         *means_table(means),
         "",
         *inequality_section(samples // 5),
-        *embedding_section(samples // 5),
+        *embedding_section(samples),
         "## Approximate tails of p-values",
         "",
         "P(p ≤ t) / t of the approximate tail from 1000 draws when chance alone is at work: 1 is",
