@@ -78,7 +78,7 @@ RARER = "(rarer answers)"
 """Answers that are too rare to be compared by themselves, together."""
 
 # Seconds for a design and for a cell of a resampled table: rough guides, from the example.
-_SECONDS_PER_DESIGN, _SECONDS_PER_CELL = 0.15, 2e-7
+_SECONDS_PER_DESIGN, _SECONDS_PER_CELL = 0.08, 2e-7
 _RATES = {"unknown": "unknown_rate", "refused": "refused_rate", "missing": "empty_rate"}
 # Raw texts that are listed for each answer, and answers that a note lists.
 _TEXTS, _LISTED = 5, 10

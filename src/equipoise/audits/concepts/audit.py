@@ -42,9 +42,10 @@ Key = tuple[object, ...]
 _UNSCORED, _NO_GROUP = "no row of scores", "no group"
 # Metrics that hold for any prevalence: only [Hall]'s samples give other numbers.
 _ANY_PREVALENCE = ("auroc", "true_positive_rate", "false_positive_rate")
-# Seconds for a row of a concept in one replicate of a metric, and shuffled once: rough guides. The
-# first from 300 concepts of 100,000 images in three versions (docs/audits/concepts.md).
-_SECONDS_PER_ROW, _SECONDS_PER_SHUFFLED = 1.5e-9, 1e-8
+# Seconds for a row of a concept in one replicate of a metric, and shuffled once, and for a shuffle
+# whatever its rows: rough guides. The first from 300 concepts of 100,000 images in three versions
+# (docs/audits/concepts.md).
+_SECONDS_PER_ROW, _SECONDS_PER_SHUFFLED, _SECONDS_PER_SHUFFLE = 1.5e-9, 1e-8, 1.1e-4
 # The true positive rate of the smallest differences of a plan.
 _RATE = 0.8
 # Names that a note lists.
@@ -138,8 +139,9 @@ class Design:
         if resampling is None:
             return 0.0
         shuffled = permutations_of(resampling, rows=rows, concepts=self.concepts)
-        drawn = resampling.replicates * _SECONDS_PER_ROW
-        return rows * self.concepts * (drawn + shuffled * _SECONDS_PER_SHUFFLED)
+        drawn = resampling.replicates * rows * _SECONDS_PER_ROW
+        shuffling = shuffled * (_SECONDS_PER_SHUFFLE + rows * _SECONDS_PER_SHUFFLED)
+        return self.concepts * (drawn + shuffling)
 
     @property
     def keys(self) -> dict[Metric, Key]:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 # Seconds for an image of a concept in a permutation or replicate, all measures together, and for
 # a design whatever its size: rough guides, from the example.
-_SECONDS_PER_ITEM, _SECONDS_PER_DESIGN = 2e-8, 0.2
+_SECONDS_PER_ITEM, _SECONDS_PER_DESIGN = 4e-8, 0.5
 # Standard errors of a gap that a test at 5 % detects with a power of 80 %.
 _DETECTABLE = 2.8
 # Most similar images that count unless the config says.

@@ -42,9 +42,9 @@ if TYPE_CHECKING:
     from equipoise.stats.resampling import Resampling
 
 
-# Seconds for a permutation of one item among the first, all measures together, and for a design
-# whatever its size: rough guides, from the example.
-_SECONDS_PER_ITEM, _SECONDS_PER_DESIGN = 1e-8, 0.4
+# Seconds for a permutation of a group's share in a prefix, all measures together, and for a design
+# whatever its size: rough guides, from the examples.
+_SECONDS_PER_SHARE, _SECONDS_PER_DESIGN = 5e-8, 0.8
 # Groups that an error lists.
 _LISTED = 8
 
@@ -210,8 +210,8 @@ class RankingDesign(ScoreDesign):
 
     def seconds(self, draws: int) -> float:
         """About how long it takes to measure."""
-        items = len(self.scored.queries) * self.prefixes
-        return _SECONDS_PER_DESIGN + draws * items * len(self.ks) * _SECONDS_PER_ITEM
+        shares = len(self.scored.queries) * self.prefixes * len(self.groups)
+        return _SECONDS_PER_DESIGN + draws * shares * _SECONDS_PER_SHARE
 
     @cached_property
     def arguments(self) -> dict[str, Any]:
