@@ -37,13 +37,14 @@ def test_the_other_code_of_the_page(tmp_path, monkeypatch, capsys):
     write_csv(tmp_path / "images_v2.csv", DOLLAR_STREET)
     write_json(tmp_path / "objects.json", VG_OBJECTS)
     write_json(tmp_path / "image_data.json", VG_IMAGES)
+    write_csv(tmp_path / "imagenet1k.csv", [["label", "class"], ["phones", "cellphone"]])
     scope = {}
     for block in PYTHON[1:]:
         exec(compile(block, "page", "exec"), scope)
     assert FORMATS.pop("lines").takes("ending")
     assert scope["street"].image_table()["continent"].to_list() == ["Asia", "Europe"]
     assert "gender (large boxes)" in scope["genome"].columns
-    assert capsys.readouterr().out.splitlines() == ["hot dog"]
+    assert capsys.readouterr().out.splitlines() == ["{'phones': ('cellphone',)}", "hot dog"]
 
 
 def test_every_count_on_the_page_is_real():

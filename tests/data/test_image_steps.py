@@ -5,11 +5,13 @@ import pytest
 
 from equipoise.core import InputError
 from equipoise.data import (
+    ClassMapping,
     CropBoxes,
     IdsFrom,
     combine,
     hall_captions,
     leave_out_visual_genome,
+    read_class_mapping,
     read_coco_captions,
     read_coco_instances,
     read_plain,
@@ -72,6 +74,35 @@ def test_crops_of_persons(tmp_path):
     }  # fmt: skip
 
 
+MAPPING = ClassMapping.of(
+    "wide", {"phones": ["telephone", "cellphone"], "bikes": "bicycle", "calls": ["telephone"]}
+)
+
+
 def plain(*rows):
     frame = pl.DataFrame([*rows], schema=["id", "label"], orient="row")
     return read_plain(frame, id="id", label="label")
+
+
+def test_a_mapping_is_read(tmp_path):
+    rows = ["class,label", "telephone,phones", "cellphone,phones", "bicycle,bikes"]
+    rows += ["telephone,calls", "telephone, phones "]
+    (tmp_path / "wide.csv").write_text("\n".join(rows))
+    assert read_class_mapping(tmp_path / "wide.csv") == MAPPING
+
+
+def test_labels_become_classes():
+    found = plain(("1", "phones"), ("1", "calls"), ("2", "bikes"), ("3", "roof"), ("4", None))
+    mapped = found.apply(MAPPING)
+    assert mapped.label_table().rows() == [
+        ("1", "cellphone"), ("1", "telephone"), ("2", "bicycle"),
+    ]  # fmt: skip
+    step = mapped.steps[-1]
+    assert step.counts == {
+        "labels": 4, "labels_without_class": 1, "labels_without_class_examples": ["roof"],
+        "classes": 3, "classes_without_images": 0, "images_without_class": 2,
+    }  # fmt: skip
+    assert step.description == (
+        "labels are the classes of the mapping 'wide' (bikes: bicycle; calls: telephone; phones: "
+        "cellphone, telephone)"
+    )

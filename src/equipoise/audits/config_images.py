@@ -60,6 +60,7 @@ from equipoise.data import (
     hall_captions,
     income_bands,
     leave_out_visual_genome,
+    read_class_mapping,
     read_visual_genome_images,
 )
 from equipoise.data.files import read_whole
@@ -102,6 +103,7 @@ _MAKES: Mapping[str, Callable[..., Rule | CollapseRows]] = {
     "leave_out_visual_genome": lambda file: leave_out_visual_genome(
         read_visual_genome_images(file)
     ),
+    "class_mapping": lambda file, name=None: read_class_mapping(file, name=name),
 }
 """What makes each rule. Its parameters are the keys of the rule in a config."""
 
@@ -114,6 +116,7 @@ _PARAMETERS: Mapping[str, Any] = {
     "groups": Terms,
     "ids": Labels,
     "labels": OneOrMore[Label],
+    "name": Name | None,
     "names": Annotated[tuple[Label, ...], Field(strict=False, min_length=1)],
     "neutral": Labels,
     "neutral_means": Literal["nothing", "no group"],

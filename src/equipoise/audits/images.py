@@ -20,6 +20,7 @@ from equipoise.core.arrays import Integers
 from equipoise.core.errors import ConfigError, DataError, InputError
 from equipoise.data import (
     FORMATS,
+    ClassMapping,
     ImageSet,
     ItemSource,
     RowPictures,
@@ -337,13 +338,13 @@ def _check_columns(images: ImageSet, columns: Sequence[str], place: str) -> None
 def _rule_files(
     section: PicturesConfig, rules: Mapping[int, Rule], base: Path
 ) -> dict[str, Mapping[str, Any]]:
-    """Return the files of rules: "rows" is the number of ids."""
+    """Return the files of rules: "rows" is the number of ids, or of labels and classes."""
     files: dict[str, Mapping[str, Any]] = {}
     for index, rule in rules.items():
         file = getattr(section.rules[index], "file", None)
         if file is not None:
             path = base / file
-            members = getattr(rule, "ids", ())
+            members = rule.pairs if isinstance(rule, ClassMapping) else getattr(rule, "ids", ())
             files[str(path)] = {**hash_file(path, path.suffix), "rows": len(members)}
     return files
 

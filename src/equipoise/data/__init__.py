@@ -38,6 +38,7 @@ from equipoise.data.image_set import (
     image_set,
 )
 from equipoise.data.image_steps import (
+    ClassMapping,
     CropBoxes,
     IdsFrom,
     LeaveOutImages,
@@ -45,6 +46,7 @@ from equipoise.data.image_steps import (
     LeaveOutUnlabelled,
     combine,
     leave_out_visual_genome,
+    read_class_mapping,
 )
 from equipoise.data.labels import Items, load_items
 from equipoise.data.lexicons import (
@@ -89,6 +91,7 @@ __all__ = [
     "BoxSize",
     "CaptionGroups",
     "Choices",
+    "ClassMapping",
     "Coded",
     "CollapseRows",
     "CropBoxes",
@@ -135,6 +138,7 @@ __all__ = [
     "load_predictions",
     "load_vectors",
     "read_celeba",
+    "read_class_mapping",
     "read_coco",
     "read_coco_captions",
     "read_coco_instances",

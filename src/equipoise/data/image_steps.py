@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 
 from equipoise.core import DataError, InputError
 from equipoise.core.arrays import Booleans
+from equipoise.data.formats.rows import read_rows
 from equipoise.data.image_set import CORNERS, ID, LABEL, ImageSet, Step
-from equipoise.data.problems import listed
+from equipoise.data.problems import listed, show
 
 
 @dataclass(frozen=True)
@@ -314,3 +316,105 @@ class CropBoxes:
 
 FORMATS = ".csv, .tsv, .json, .yaml or .yml"
 _EXAMPLES = 5
+
+
+@dataclass(frozen=True)
+class ClassMapping:
+    """Which classes of a model stand for each label of a data set.
+
+    Attributes
+    ----------
+    name : str
+    pairs : frozenset of (str, str)
+        Label and class; either may be in several.
+    """
+
+    name: str
+    pairs: frozenset[tuple[str, str]]
+
+    @classmethod
+    def of(cls, name: str, classes: Mapping[str, str | Sequence[str]]) -> ClassMapping:
+        """Return the mapping of a dictionary of label to class or classes."""
+        listed = {k: (v,) if isinstance(v, str) else v for k, v in classes.items()}
+        return cls(name, frozenset((label, one) for label, ones in listed.items() for one in ones))
+
+    @property
+    def by_label(self) -> dict[str, tuple[str, ...]]:
+        """Label to its classes, sorted: the `map:` of a model in an audit of concepts."""
+        return _grouped(self.pairs)
+
+    @property
+    def by_class(self) -> dict[str, tuple[str, ...]]:
+        """Class to its labels, sorted: the `map:` of the labels in an audit of concepts."""
+        return _grouped({(one, label) for label, one in self.pairs})
+
+    @property
+    def description(self) -> str:
+        """The mapping in words."""
+        said = "; ".join(f"{label}: {', '.join(ones)}" for label, ones in self.by_label.items())
+        return f"labels are the classes of the mapping {self.name!r} ({said})"
+
+    def __call__(self, images: ImageSet, /) -> ImageSet:
+        """Return the set with the classes of each image as its labels.
+
+        An image has a class when any of its labels has it. Labels without a class are counted, and
+        so are classes whose labels no image has.
+
+        Raises
+        ------
+        InputError
+            When the set has no labels, or none of them is in the mapping.
+        """
+        old = images.label_table()
+        vocabulary = {*old[LABEL]}
+        unmapped = sorted(vocabulary - {*self.by_label})
+        if len(unmapped) == len(vocabulary):
+            raise InputError(
+                f"the mapping {self.name!r} has none of the labels of {images.name}, such as "
+                f"{', '.join(map(show, unmapped[:_EXAMPLES]))}"
+            )
+        pairs = pl.DataFrame(sorted(self.pairs), schema=[LABEL, "class"], orient="row")
+        new = old.join(pairs, on=LABEL).select(ID, pl.col("class").alias(LABEL))
+        new = new.unique().sort(ID, LABEL)
+        counts = {
+            "labels": len(vocabulary),
+            "labels_without_class": len(unmapped),
+            "labels_without_class_examples": unmapped[:_EXAMPLES],
+            "classes": new[LABEL].n_unique(),
+            "classes_without_images": len({*self.by_class} - {*new[LABEL]}),
+            "images_without_class": len(images) - new[ID].n_unique(),
+        }
+        step = Step(f"classes of {self.name}", self.description, counts)
+        return replace(images, labels=new, steps=(*images.steps, step))
+
+
+def _grouped(found: Set[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
+    grouped: dict[str, tuple[str, ...]] = {}
+    for key, value in sorted(found):
+        grouped[key] = (*grouped.get(key, ()), value)
+    return grouped
+
+
+def read_class_mapping(
+    path: Path | str, *, name: str | None = None, columns: tuple[str, str] = ("label", "class")
+) -> ClassMapping:
+    """Read a mapping.
+
+    Parameters
+    ----------
+    path : path
+        A table with a row for each pair of label and class.
+    name : str, optional
+        The name of the file, without its ending, unless given.
+    columns : (str, str)
+        The columns of the label and of the class.
+
+    Raises
+    ------
+    DataError
+        When the file cannot be read, or a label or class is empty.
+    """
+    rows = read_rows(path, columns, role="class mapping")
+    cells = (rows.filled(column, "a text in every row") for column in columns)
+    pairs = frozenset((label.strip(), one.strip()) for label, one in zip(*cells, strict=True))
+    return ClassMapping(name or Path(path).stem, pairs)

@@ -145,15 +145,18 @@ def test_crops_of_boxes_are_pictures_of_their_own(coco):
 def test_rules_that_read_a_file_say_so_among_the_inputs(coco):
     write_json(coco / "image_data.json", VG_IMAGES)
     (coco / "blurred.txt").write_text("7\n\n999\n")
+    (coco / "classes.csv").write_text("label,class\nchair,folding chair\ngiraffe,animal\n")
     rules = [
         {"rule": "leave_out_visual_genome", "file": "image_data.json"},
         {"rule": "leave_out_images", "file": "blurred.txt", "why": "they are blurred"},
+        {"rule": "class_mapping", "file": "classes.csv", "name": "wide"},
     ]
     found = known(section(**COCO, rules=rules), coco)
     assert frame(found)["image_id"].to_list() == ["25"]
+    assert found.labels.rows() == [("25", "animal")]
     rows = {Path(name).name: one["rows"] for name, one in found.inputs.items()}
     assert rows["image_data.json"] == 3
-    assert rows["blurred.txt"] == 2
+    assert (rows["blurred.txt"], rows["classes.csv"]) == (2, 2)
     assert all(len(one["sha256"]) == 64 for one in found.inputs.values())
 
 
