@@ -106,6 +106,22 @@ SOCIAL = [
     *(_counterfactual("s2", r, "female") for r in ("White", "Black")),
     *(_counterfactual("s3", "skinny", g, "physical") for g in ("male", "female")),
 ]
+VISOGENDER = [
+    ["IDX", "Sector", "Specialisation", "Occupation", "Participant",
+     "URL type (Type NA if can't find)", "Licence", "Occupation_Gender", "Participant_Gender",
+     "Error codes", "Annotator"],
+    ["OP_1", "education", "institutional", "teacher", "student", "https://example.org/1", "Yes",
+     "man", "woman", "", "A"],
+    ["OP_2", "medical", "hospital_worker", "doctor", "patient", "https://example.org/1", "Yes",
+     "woman", "", "", "A"],
+    ["OP_3", "medical", "hospital_worker", "doctor", "patient", "NA", "", "man", "man", "", "A"],
+]  # fmt: skip
+PATA = [
+    "fashion_show_eastasian_female_young|https://example.org/1.jpg",
+    "office_black_male_old|https://example.org/2.jpg",
+    "office_black_male_old|https://example.org/2.jpg",
+    "car_black_male_old|https://example.org/2.jpg",
+]
 CELEBA = [
     "000001.jpg -1  1  1 -1",
     "000003.jpg -1 -1 -1  1",
@@ -157,6 +173,12 @@ def celeba_csv(folder: Path, rows: list[str]) -> Path:
     path = folder / "list_attr_celeba.csv"
     lines = ["image_id,5_o_Clock_Shadow,Smiling,Young,Male", *(",".join(r.split()) for r in rows)]
     path.write_bytes("\r\n".join([*lines, ""]).encode())
+    return path
+
+
+def pata(folder: Path, lines: list[str]) -> Path:
+    path = folder / "pata_fairness.files.lst"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
 
 
@@ -221,6 +243,8 @@ SAMPLES = [
     Sample("dollar_street", "images", table("d.csv", DOLLAR_STREET)),
     Sample("social_counterfactuals", "csv", table("m.csv", SOCIAL)),
     Sample("social_counterfactuals", "parquet", social_parquet),
+    Sample("visogender", "two persons", table("v.tsv", VISOGENDER)),
+    Sample("pata", "files", lambda f, s: pata(f, _mixed(PATA, s))),
     Sample("huggingface", "parquet", lambda f, s: hugging_face(f / "h.parquet", s), {"id": "file"}),
     Sample("celeba", "text", lambda f, s: celeba(f, _mixed(CELEBA, s))),
     Sample("celeba", "csv", lambda f, s: celeba_csv(f, _mixed(CELEBA, s))),

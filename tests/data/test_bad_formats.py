@@ -12,8 +12,10 @@ from equipoise.data import (
     read_coco_captions,
     read_coco_instances,
     read_dollar_street,
+    read_pata,
     read_plain,
     read_social_counterfactuals,
+    read_visogender,
     read_visual_genome,
 )
 from image_files import (
@@ -25,7 +27,9 @@ from image_files import (
     SOCIAL,
     VG_IMAGES,
     VG_OBJECTS,
+    VISOGENDER,
     celeba,
+    pata,
     write_csv,
     write_json,
 )
@@ -113,12 +117,17 @@ CASES = {
     "COCO: category not listed": instances("annotations", 0, "category_id", to=2),
     "COCO: two categories of one name": instances("categories", 1, "name", to="person"),
     "VG: image not in image_data": objects(0, "image_id", to=99),
+    "PATA: another encoding": text(read_pata, "files.lst", "café_a_b_c|u".encode("latin-1")),
     "Dollar Street: topics run": dollar((2, 6, "[__import__('os')]")),
     "Dollar Street: rows differ": dollar((3, 2, "Sweden")),
     "Social: caption without attributes": cells(
         read_social_counterfactuals, "m.csv", SOCIAL, (1, 2, "A photo of a doctor")
     ),
     "Social: folder without Parquet": read_social_counterfactuals,
+    "VisoGender: no addresses": cells(
+        read_visogender, "OP.tsv", VISOGENDER, (0, 5, "Link")
+    ),
+    "PATA: three tags": lambda f: read_pata(pata(f, ["a_b_c_d|u", "car_black_male|u"])),
     "CelebA: cut off": lambda f: text(
         read_celeba, "list.txt", celeba(f, CELEBA).read_text()[:-24]
     )(f),

@@ -156,6 +156,29 @@ def test_social_counterfactuals(name, tmp_path):
     }
 
 
+def test_visogender(tmp_path):
+    images = sample("visogender").read(tmp_path)
+    assert images.ids.tolist() == ["OP_1", "OP_2"]
+    assert columns(images)["participant_gender"] == ["woman", None]
+    assert images.counts == {
+        "rows": 3, "images": 2, "rows_without_url": 1, "repeated_urls": 1,
+        "missing": {"sector": 0, "specialisation": 0, "occupation": 0, "gender": 0,
+                    "participant": 0, "participant_gender": 1},
+    }  # fmt: skip
+
+
+def test_pata(tmp_path):
+    images = sample("pata").read(tmp_path)
+    assert columns(images) == {
+        "scene": ["car", "fashion_show", "office"],
+        "race": ["black", "eastasian", "black"],
+        "gender": ["male", "female", "male"],
+        "age": ["old", "young", "old"],
+        "url": [f"https://example.org/{n}.jpg" for n in (2, 1, 2)],
+    }
+    assert images.counts == {"lines": 4, "images": 3, "repeated_lines": 1, "repeated_urls": 1}
+
+
 def test_celeba(tmp_path):
     images = sample("celeba", "text").read(tmp_path)
     assert columns(images) == {"Male": ["not Male", "not Male", "Male"]}

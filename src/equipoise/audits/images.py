@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
 
 import numpy as np
 import polars as pl
@@ -439,7 +440,24 @@ def _keys(section: PicturesConfig, images: ImageSet) -> Keys:
     keys: list[str | None] = images.ids.tolist()
     if section.path or column in images.columns:
         keys = images.column(str(column)).to_list()
+    if chosen and chosen.file_names == "addresses" and not section.path:
+        return _last_parts(keys, images.name)
     return keys
+
+
+def _last_parts(addresses: Sequence[str | None], name: str) -> list[str | None]:
+    """Return the names that addresses give to files."""
+    owner: dict[str, str] = {}
+    names = [unquote(urlsplit(address or "").path.rsplit("/", 1)[-1]) for address in addresses]
+    for address, last in zip(addresses, names, strict=True):
+        if owner.setdefault(last, address or "") != address:
+            raise DataError(
+                f"{owner[last]!r} and {address!r} both end in {last!r}",
+                file=name,
+                expected="addresses whose last parts name the files",
+                fix="make a table with a column of files, and name it under 'path'",
+            )
+    return [*names]
 
 
 def _pictures_of_set(

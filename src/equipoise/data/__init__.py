@@ -6,6 +6,7 @@ from equipoise.data.formats.coco import read_coco, read_coco_captions, read_coco
 from equipoise.data.formats.dollar_street import CollapseRows, read_dollar_street
 from equipoise.data.formats.fairface import read_fairface
 from equipoise.data.formats.huggingface import read_huggingface
+from equipoise.data.formats.pata import read_pata
 from equipoise.data.formats.registry import (
     FORMATS,
     DataFormat,
@@ -15,6 +16,7 @@ from equipoise.data.formats.registry import (
 )
 from equipoise.data.formats.rows import read_plain
 from equipoise.data.formats.social_counterfactuals import read_social_counterfactuals
+from equipoise.data.formats.visogender import read_visogender
 from equipoise.data.formats.visual_genome import read_visual_genome, read_visual_genome_images
 from equipoise.data.groups import (
     ALL_BOXES,
@@ -145,10 +147,12 @@ __all__ = [
     "read_dollar_street",
     "read_fairface",
     "read_huggingface",
+    "read_pata",
     "read_plain",
     "read_predictions",
     "read_social_counterfactuals",
     "read_table",
+    "read_visogender",
     "read_visual_genome",
     "read_visual_genome_images",
     "synset_text",

@@ -17,8 +17,11 @@ from equipoise.data import FORMATS, load_items
 from image_files import (
     COCO_CAPTIONS,
     COCO_INSTANCES,
+    PATA,
     VG_IMAGES,
     VG_OBJECTS,
+    VISOGENDER,
+    pata,
     write_csv,
     write_json,
 )
@@ -180,6 +183,21 @@ def test_visual_genome_finds_its_files_by_id_in_either_folder(tmp_path):
     place_files(tmp_path / "vg", ["again/1.png"])
     with pytest.raises(DataError, match=r"'VG_100K/1.jpg' and 'again/1.png' could both be the im"):
         _ = known(given, tmp_path).pictures
+
+
+def test_visogender_finds_files_by_id_and_pata_by_the_end_of_the_address(tmp_path):
+    write_csv(tmp_path / "v.tsv", VISOGENDER, "\t")
+    place_files(tmp_path / "viso", ["OP_1.jpeg", "OP_2.png"])
+    viso = known(section(format="visogender", files="v.tsv", root="viso"), tmp_path)
+    assert viso.pictures.ids.tolist() == ["OP_1", "OP_2"]
+    assert viso.pictures.read(1) == png(1)
+    lines = pata(tmp_path, PATA).name
+    place_files(tmp_path / "pata", ["1.jpg", "2.jpg"])
+    found = known(section(format="pata", files=lines, root="pata"), tmp_path)
+    assert [found.pictures.read(place) for place in range(3)] == [png(1), png(0), png(1)]
+    pata(tmp_path, [*PATA, "car_white_male_old|https://other.org/2.jpg"])
+    with pytest.raises(DataError, match=r"both end in '2.jpg'"):
+        known(section(format="pata", files=lines, root="pata"), tmp_path)
 
 
 def features(**columns):

@@ -1,0 +1,83 @@
+"""VisoGender: tables of image addresses with occupation and perceived gender.
+
+Source: github.com/oxai/visogender, `data/visogender_data`: `OO_*.tsv` (one person and an object)
+has `IDX`, `Sector`, `Specialisation`, `Occupation`, `Object`, a column of addresses whose name
+starts with "URL", and `Occupation_Gender`; `OP_*.tsv` (two persons) has `Participant` and
+`Participant_Gender` in place of `Object`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from equipoise.core import DataError
+from equipoise.data.formats.registry import data_format
+from equipoise.data.formats.rows import read_rows
+from equipoise.data.image_set import Gathered, ImageSet, image_set
+from equipoise.data.problems import listed
+from equipoise.data.tables import open_table
+
+_ALWAYS = {
+    "sector": "Sector",
+    "specialisation": "Specialisation",
+    "occupation": "Occupation",
+    "gender": "Occupation_Gender",
+}
+_PERSON = {"participant": "Participant", "participant_gender": "Participant_Gender"}
+_OBJECT = {"object": "Object"}
+_NO_ADDRESS = ("NA", "N/A", "na")
+
+
+@data_format("visogender", file_names="stems")
+def read_visogender(path: Path | str) -> ImageSet:
+    """Read a table of VisoGender.
+
+    Parameters
+    ----------
+    path : path
+        `OO_Visogender_*.tsv` or `OP_Visogender_*.tsv`.
+
+    Returns
+    -------
+    ImageSet
+        With the columns `sector`, `specialisation`, `occupation`, `gender` (of who has the
+        occupation), `url`, and `object`, or `participant` and `participant_gender`. Counts:
+        "rows", "images", "rows_without_url", which are left out, "repeated_urls": images whose
+        address another has too, which stay, and "missing": images by column where it is empty.
+
+    Raises
+    ------
+    DataError
+        When a column is missing, an id is there twice, or no row has an address.
+    """
+    names = open_table(path).names
+    address = next((name for name in names if name.upper().startswith("URL")), None)
+    if address is None:
+        raise DataError(
+            "no column has a name that starts with 'URL'",
+            file=str(path),
+            expected=f"the columns of VisoGender; there are {listed(names)}",
+            fix="give a .tsv file of the data set as it was downloaded",
+        )
+    facts = _ALWAYS | (_PERSON if "Participant" in names else _OBJECT) | {"url": address}
+    rows = read_rows(path, tuple(facts.values()), id="IDX", missing=_NO_ADDRESS)
+    ids, urls = rows.filled("IDX"), rows.cells[address]
+    kept = [row for row, url in enumerate(urls) if url is not None]
+    if not kept:
+        raise rows.wrong(address, 0, "the address of an image in at least one row")
+    gathered = Gathered(
+        [ids[row] for row in kept],
+        {name: [rows.cells[column][row] for row in kept] for name, column in facts.items()},
+    )
+    missing = gathered.missing()
+    del missing["url"]
+    counts = {
+        "rows": len(ids),
+        "images": len(kept),
+        "rows_without_url": len(ids) - len(kept),
+        "repeated_urls": len(kept) - len({urls[row] for row in kept}),
+        "missing": missing,
+    }
+    return image_set(
+        gathered, name=rows.name, format="VisoGender", inputs=rows.inputs, counts=counts
+    )
