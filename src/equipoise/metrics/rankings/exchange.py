@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -28,6 +29,8 @@ _BLOCKS = 64
 _CALL, _SHUFFLED, _DRAWN = 5_000, 10, 40
 # Labels from which on that alone decides: calls take nothing beside shuffling so many.
 _LARGE = 1 << 16
+# The largest random word, and how many more are drawn than it should take.
+_WORD, _SPARE = 2**64 - 1, 1_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +88,13 @@ class LabelExchange:
         source = np.where(items >= 0, slot[items], 0)
         return cls(labels[np.lexsort((rank[labels], owner))], first, size, wanted[order], source)
 
+    @cached_property
+    def _words(self) -> float:
+        """Random words that a shuffle takes on average: those beyond a bound are left out."""
+        last = np.arange(1, int(self.size.max(initial=1)))
+        each = 2.0 ** np.ceil(np.log2(last + 1)) / (last + 1)
+        return float(np.append(0.0, np.cumsum(each))[self.size - 1].sum())
+
     def draw(
         self, rng: np.random.Generator, many: int, labels: Integers32 | None = None
     ) -> Integers32:
@@ -94,9 +104,7 @@ class LabelExchange:
         """
         if self._costs_less_whole(many):
             state = np.tile(self.labels, (many, 1))
-            for first, size in zip(self.first.tolist(), self.size.tolist(), strict=True):
-                stratum = state[:, first : first + size]
-                rng.permuted(stratum, axis=1, out=stratum)
+            self._shuffle(rng, state)
             return state.take(self.source, axis=1)
         random = rng.random(many * int(self.wanted.sum()))
         source = self.source.ravel()
@@ -104,6 +112,19 @@ class LabelExchange:
         held = self.labels.copy() if labels is None else labels
         draw_first(held, self.first, self.size, self.wanted, random, source, found)
         return found.reshape(many, *self.source.shape)
+
+    def _shuffle(self, rng: np.random.Generator, state: Integers32) -> None:
+        """Shuffle whole strata, with as many random words as it takes."""
+        expected = len(state) * self._words
+        words = np.empty(0, dtype=np.uint64)
+        while True:
+            many = int(expected / 2 + 5 * np.sqrt(expected)) + _SPARE
+            more = rng.integers(0, _WORD, many, dtype=np.uint64, endpoint=True)
+            words = np.concatenate([words, more])
+            random = words.astype("<u8", copy=False).view("<u4").astype(np.uint32, copy=False)
+            if shuffle(state, self.first, self.size, random):
+                return
+            state[:] = self.labels
 
     def _costs_less_whole(self, many: int) -> bool:
         """Whether shuffling whole strata is quicker than drawing what is wanted of them."""
@@ -291,6 +312,46 @@ def _dealt(rng: np.random.Generator, left: Integers, size: int) -> Integers:
     return counts
 
 
+@compiled("boolean(int32[:, ::1], int64[::1], int64[::1], uint32[::1])")
+def shuffle(state: Any, first: Any, size: Any, random: Any) -> Any:
+    """Shuffle each stratum of each row in place, as numpy's `Generator.permuted` does.
+
+    Parameters
+    ----------
+    state : ndarray of int32, shape (rows, labels)
+    first, size : ndarray of int64, shape (strata,)
+        Where the labels of a stratum begin, and how many there are.
+    random : ndarray of uint32
+        Random words: of each the low bits are taken, and those beyond a bound left out.
+
+    Returns
+    -------
+    bool
+        False where the words were too few.
+    """
+    at, held = 0, len(random)
+    mask = np.ones(size.max() if len(size) else 1, np.int64)
+    for last in range(2, len(mask)):
+        mask[last] = 2 * mask[last - 1] + 1 if last > mask[last - 1] else mask[last - 1]
+    for stratum in range(len(first)):
+        start = first[stratum]
+        for row in range(len(state)):
+            last = size[stratum] - 1
+            while last > 0 and at < held:
+                # Without a branch for a word that is left out: it would be mistaken often.
+                place = np.int64(random[at]) & mask[last]
+                at += 1
+                taken = place <= last
+                other = start + (place if taken else last)
+                label = state[row, start + last]
+                state[row, start + last] = state[row, other]
+                state[row, other] = label
+                last -= np.int64(taken)
+            if last > 0:
+                return False
+    return True
+
+
 @compiled(
     "void(int32[::1], int64[::1], int64[::1], int64[::1], float64[::1], int64[::1], int32[:, ::1])"
 )
@@ -305,8 +366,8 @@ def draw_first(
     ----------
     labels : ndarray of int32, shape (labels,)
         After each draw as before.
-    first, size : ndarray of int64, shape (strata,)
-        Where the labels of a stratum begin, and how many there are.
+    first, size
+        See `shuffle`.
     wanted : ndarray of int64, shape (strata,)
         How many are drawn, most first.
     random : ndarray of float64, shape (draws * sum of wanted,)
