@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 # Seconds for a permutation of a group's share in a prefix, all measures together, and for a design
 # whatever its size: rough guides, from the examples.
-_SECONDS_PER_SHARE, _SECONDS_PER_DESIGN = 5e-8, 0.8
+_SECONDS_PER_SHARE, _SECONDS_PER_DESIGN = 3.5e-8, 0.5
 # Groups that an error lists.
 _LISTED = 8
 
