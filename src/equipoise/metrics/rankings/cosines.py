@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from equipoise.core.arrays import AnyArray, Floats, Floats32, Integers
 from equipoise.core.errors import InputError
@@ -25,15 +26,20 @@ _FIRST = 8192
 _CROWD = 0.25
 
 
-Hits = tuple[Integers, Integers, Floats32]
+Hits = tuple[npt.NDArray[np.int16], Integers, Floats32]
 """Scores that reach their query's bar: query, place of the item, score."""
 
 
-def _hits(scores: Floats32, bar: Floats32, places: Integers) -> Hits:
-    """List what reaches the bar among scores (queries, items)."""
-    found = np.flatnonzero(scores >= bar[:, None])
-    query, column = np.divmod(found, scores.shape[1])
-    return query, places[column], scores.ravel()[found]
+def _hits(products: Floats32, inverse: Floats32, bar: Floats32, places: Integers) -> Hits:
+    """List what reaches the bar among products (queries, items) times `inverse`."""
+    room = products.size // 16 + 1
+    while True:
+        query, column = np.empty(room, np.int16), np.empty(room, np.int32)
+        score = np.empty(room, np.float32)
+        many = reaching(products, inverse, bar, query, column, score)
+        if many <= room:
+            return query[:many], places[column[:many]], score[:many]
+        room = many
 
 
 Found = tuple[Integers, Floats]
@@ -145,8 +151,9 @@ class CosineScores:
             return (query[kept], place[kept], score[kept]), bar
 
         def scan(bar: Floats32, start: int) -> Hits:
-            scores = table(start)
-            return _hits(scores, bar, np.arange(start, start + scores.shape[1]))
+            block, inverse = self._block(rows, start)
+            places = np.arange(start, start + len(block))
+            return _hits(queries @ block.T, inverse, bar, places)
 
         # Every round takes blocks from everywhere, for data are often sorted.
         starts = np.arange(0, items, BLOCK)
@@ -156,7 +163,8 @@ class CosineScores:
         first, *later = (starts[turn == number].tolist() for number in np.unique(turn))
         scores = np.concatenate(each(table, first), axis=1)
         places = np.concatenate([np.arange(start, min(start + BLOCK, items)) for start in first])
-        hits, bar = raised(_hits(scores, bars(scores), places))
+        alike = np.ones(len(places), np.float32)
+        hits, bar = raised(_hits(scores, alike, bars(scores), places))
         for some in later:
             found = each(partial(scan, bar), some)
             query, row, score = (np.concatenate(one) for one in zip(hits, *found, strict=True))
@@ -269,6 +277,8 @@ def cosine_scores(items: Any, queries: Any, *, names: Sequence[str] | None = Non
 
 # Sums that run side by side, added in one order: the same number on every machine.
 _LANES = 32
+# Scores that are looked at together: few of them reach the bar.
+_RUN = 64
 
 
 @compiled(*float_rows("void(rows, int64[::1], float64[:, ::1], float64[::1], float64[::1])"))
@@ -305,3 +315,56 @@ def inner(block: Any, owner: Any, queries: Any, dots: Any, squares: Any) -> None
             total += value * query[j]
             length += value * value
         dots[i], squares[i] = total, length
+
+
+@compiled()
+def _list(  # noqa: PLR0913, PLR0917 - kernels take arrays
+    row: Any,
+    inverse: Any,
+    bar: Any,
+    run: Any,
+    q: Any,
+    many: Any,
+    query: Any,
+    place: Any,
+    score: Any,
+) -> Any:
+    """List what reaches the bar in a run of a row, after the first `many`."""
+    for j in range(run[0], run[1]):
+        value = row[j] * inverse[j]
+        if value >= bar:
+            if many < len(query):
+                query[many], place[many], score[many] = q, j, value
+            many += 1
+    return many
+
+
+@compiled(
+    "int64(float32[:, ::1], float32[::1], float32[::1], int16[::1], int32[::1], float32[::1])"
+)
+def reaching(products: Any, inverse: Any, least: Any, query: Any, place: Any, score: Any) -> int:
+    """List the scores that reach their query's bar, and return how many do.
+
+    Parameters
+    ----------
+    products : ndarray of float32, shape (q, m)
+    inverse : ndarray of float32, shape (m,)
+        What a product is multiplied with.
+    least : ndarray of float32, shape (q,)
+    query, place, score : ndarray
+        Written, as far as there is room: row, column and score of what reaches.
+    """
+    many = 0
+    queries, items = products.shape
+    even = items - items % _RUN
+    for q in range(queries):
+        row, bar = products[q], least[q]
+        for start in range(0, even, _RUN):
+            # A loop of fixed length, so that the processor compares many at once.
+            hits = np.int32(0)
+            for j in range(_RUN):
+                hits |= np.int32(row[start + j] * inverse[start + j] >= bar)
+            if hits != 0:
+                many = _list(row, inverse, bar, (start, start + _RUN), q, many, query, place, score)
+        many = _list(row, inverse, bar, (even, items), q, many, query, place, score)
+    return many
