@@ -27,7 +27,7 @@ from equipoise.metrics.vectors.partitions import (
 from equipoise.metrics.vectors.resampling import Jackknife, Space, with_ones
 from equipoise.metrics.vectors.sets import Members, Similarity
 from equipoise.stats.intervals import jackknife_t
-from equipoise.stats.mean_norms import BOUNDS, MeanNorm
+from equipoise.stats.mean_norms import MeanNorm
 from equipoise.stats.resampling import Resampling, level_of
 from equipoise.stats.streams import Seed, stream
 
@@ -593,7 +593,7 @@ def total_absolute_association(
         found=scores,
         ends=found,
         corrected=len(names) * found.mean.estimate,
-        kind=BOUNDS,
+        kind="bounds without the noise of members by the jackknife",
         pairs=[("a", "b")],
     )
 

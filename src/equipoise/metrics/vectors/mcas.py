@@ -565,12 +565,15 @@ def bias_amplification(components: Estimate) -> Estimate:
         reason = "the association of the texts (TT) is 0"
     elif low <= 0 <= high:
         reason = f"the 95 % interval of TT, {low:.3g} to {high:.3g}, contains 0"
-    drawn = None if found.jackknife is None else found.jackknife.draws(_DRAWS, _SEED)
+    drawn, method = None, components.method
+    if found.jackknife is not None:
+        drawn = found.jackknife.draws(_DRAWS, _SEED)
+        method = f"percentiles of {_DRAWS} normal draws, with the variances of: {method}"
     return make_estimate(
         "bias_amplification",
         math.nan if reason else abs(float(_quotient(found.observed))),
         components.n,
-        components.method,
+        method,
         no_chance="under the null the texts' association is near 0: the quotient explodes",
         reason=reason,
         ends=no_ends if reason or drawn is None else folded_ends(_quotient(drawn)),
