@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from equipoise.audits.sections import TableSection
 from equipoise.core import AuditResult
-from equipoise.report.blocks import Page
+from equipoise.report.blocks import Page, TableSection
 from equipoise.report.text import count
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from equipoise.audits.sections import TableSection
 from equipoise.core import AuditResult
 from equipoise.report.blocks import (
     Chart,
@@ -14,6 +13,7 @@ from equipoise.report.blocks import (
     Row,
     Section,
     Table,
+    TableSection,
     distinct,
     has,
     panels,

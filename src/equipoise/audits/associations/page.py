@@ -14,7 +14,6 @@ from equipoise.audits.engines.associations.charts import (
     xmcas_table,
 )
 from equipoise.audits.engines.associations.charts import scores as scores_by_target
-from equipoise.audits.sections import TableSection
 from equipoise.core import AuditResult
 from equipoise.report.blocks import (
     Chart,
@@ -22,6 +21,7 @@ from equipoise.report.blocks import (
     Row,
     Section,
     Table,
+    TableSection,
     Value,
     distinct,
     has,

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from equipoise.audits.sections import TableSection
 from equipoise.core import AuditResult
 from equipoise.metrics.spec import AGAINST_REST, spec_of
-from equipoise.report.blocks import Page, Row, Section, Table, Words, distinct, rows, title_of
+from equipoise.report.blocks import (
+    Page,
+    Row,
+    Section,
+    Table,
+    TableSection,
+    Words,
+    distinct,
+    rows,
+    title_of,
+)
 from equipoise.report.text import count, listed, plural, title
 
 # Effects that change a conclusion come first.

@@ -15,9 +15,8 @@ from equipoise.audits.engines.rankings.page import (
     hypotheses,
     queries,
 )
-from equipoise.audits.sections import images
 from equipoise.core import AuditResult
-from equipoise.report.blocks import Page, Row, Section, panels, scope
+from equipoise.report.blocks import Page, Row, Section, image_count, panels, scope
 from equipoise.report.plots import Axis, intervals
 from equipoise.report.text import interval, listed, number, title
 
@@ -30,7 +29,7 @@ def facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
     data = result.manifest.resolved.get("data", {})
     sets, subject = data.get("sets", "set"), data.get("subject", "subject")
     return (
-        images(result),
+        image_count(result),
         ("Each prompt ranks", f"the images of its own {subject}"),
         ("Null hypotheses", f"random order within each {sets}; random order of the pool"),
         ("Prompts", _prompts(result.manifest.resolved)),

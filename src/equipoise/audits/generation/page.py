@@ -5,15 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from equipoise.audits.generation.config import FILTERS
-from equipoise.audits.sections import TableSection
 from equipoise.core import AuditResult
-from equipoise.report.blocks import (
-    Page,
-    Section,
-    Table,
-    distinct,
-    rows,
-)
+from equipoise.report.blocks import Page, Section, Table, TableSection, distinct, rows
 from equipoise.report.text import count, listed
 
 MOST_SUBJECTS = 30

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 
 import polars as pl
 
-from equipoise.audits.sections import TableSection, images
 from equipoise.core import AuditResult
 from equipoise.report.blocks import (
     Chart,
@@ -14,8 +13,10 @@ from equipoise.report.blocks import (
     Row,
     Section,
     Table,
+    TableSection,
     distinct,
     has,
+    image_count,
     panels,
     rows,
     scope,
@@ -31,7 +32,7 @@ _EFFECT = Axis("effect size", domain=(0.0, 1.0))
 def facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
     """Return what was measured on which images."""
     data = result.manifest.resolved.get("data", {})
-    return (images(result), ("Target", str(data.get("target", ""))))
+    return (image_count(result), ("Target", str(data.get("target", ""))))
 
 
 def class_effects(result: AuditResult) -> Section | None:

@@ -10,9 +10,8 @@ from equipoise.audits.engines.rankings.page import (
     hypotheses,
     queries,
 )
-from equipoise.audits.sections import images
 from equipoise.core import AuditResult
-from equipoise.report.blocks import Page
+from equipoise.report.blocks import Page, image_count
 
 
 def facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
@@ -22,7 +21,7 @@ def facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
     ranked = f"the images of its own {subject}" if subject else "all images"
     chance = f"random order within each {sets}" if sets else "random order of all images"
     return (
-        images(result),
+        image_count(result),
         ("Each query ranks", ranked),
         ("Null hypothesis", chance),
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from equipoise.audits.engines.rankings.page import APART, PREFERENCES, hypotheses, unit_of
-from equipoise.audits.sections import images
 from equipoise.core import AuditResult
 from equipoise.report.blocks import (
     Chart,
@@ -17,6 +16,7 @@ from equipoise.report.blocks import (
     Words,
     distinct,
     has,
+    image_count,
     panels,
     points,
     rows,
@@ -35,7 +35,7 @@ def facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
     data = result.manifest.resolved.get("data", {})
     subject, sets, unit = (data.get(name) for name in ("subject", "sets", "unit"))
     return (
-        images(result),
+        image_count(result),
         ("Each concept's images", f"the images of its own {subject}" if subject else "all images"),
         ("Comparison", f"images within each {sets}" if sets else "all images of each group"),
         ("Resampled together", f"images of each {unit}" if unit else ""),
