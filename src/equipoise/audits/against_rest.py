@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from equipoise.audits.findings import UncorrectedFinding, direction
-from equipoise.core.arrays import Floats
-from equipoise.core.finding import Family, Finding, GroupValue
+from equipoise.core import Family, Finding, Floats, GroupValue
 from equipoise.metrics.counts import Counts
 from equipoise.metrics.counts.against_rest import OTHERS, AgainstRest, all_others
 from equipoise.metrics.counts.rates import RATES

@@ -36,10 +36,7 @@ from equipoise.audits.kinds import (
     with_progress,
 )
 from equipoise.audits.outputs import DryRun, LiveModels, Models
-from equipoise.core.arrays import Objects
-from equipoise.core.errors import DataError, InputError
-from equipoise.core.groups import Groups
-from equipoise.core.result import AuditResult
+from equipoise.core import AuditResult, DataError, Groups, InputError, Objects
 
 if TYPE_CHECKING:
     from equipoise.audits.config import AuditConfig

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pyarrow as pa
 
-from equipoise.core.arrays import Floats, Integers, Objects
-from equipoise.core.errors import DataError
+from equipoise.core import DataError, Floats, Integers, Objects
 from equipoise.data import Items
 from equipoise.metrics.vector_rows import ChosenRows, Table
 

@@ -25,10 +25,7 @@ import pyarrow as pa
 from equipoise.audits.columns import Row, table_of
 from equipoise.audits.config import parse_config
 from equipoise.audits.findings import Place, UncorrectedFinding, conclude
-from equipoise.core.errors import DataError
-from equipoise.core.finding import TESTED, Excluded, Family, Finding, Verdict
-from equipoise.core.parts import Part
-from equipoise.core.result import AuditResult
+from equipoise.core import TESTED, AuditResult, DataError, Excluded, Family, Finding, Part, Verdict
 from equipoise.metrics.spec import SPECS, spec_of
 from equipoise.report.blocks import rows
 from equipoise.report.words import COMPARISON, Pair

@@ -42,9 +42,8 @@ from equipoise.audits.config_fields import (
 from equipoise.audits.config_images import PicturesConfig
 from equipoise.audits.config_yaml import explain, keys, line_of, nearest, parse_yaml
 from equipoise.audits.kinds import names, schema
-from equipoise.core.errors import ConfigError
+from equipoise.core import MIN_SIZE, ConfigError
 from equipoise.core.files import read_regular
-from equipoise.core.groups import MIN_SIZE
 from equipoise.data import (
     ItemSource,
     LabelSource,

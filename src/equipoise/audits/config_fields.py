@@ -22,7 +22,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from equipoise.audits.config_yaml import keys, nearest
-from equipoise.core.errors import InputError
+from equipoise.core import InputError
 from equipoise.data import TEMPLATES, ArraySource, ItemSource
 
 if TYPE_CHECKING:

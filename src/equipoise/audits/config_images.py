@@ -35,7 +35,7 @@ from equipoise.audits.config_fields import (
     located,
     only_one,
 )
-from equipoise.core.errors import InputError
+from equipoise.core import InputError
 from equipoise.data import (
     ALL_BOXES,
     AT_LEAST_600_PIXELS,

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 from yaml.constructor import BaseConstructor, ConstructorError
 
-from equipoise.core.errors import ConfigError
+from equipoise.core import ConfigError
 from equipoise.data.problems import is_whole
 
 MAX_BYTES = 4_000_000

@@ -21,11 +21,20 @@ import numpy as np
 
 from equipoise import __version__
 from equipoise.audits.config import TestingConfig
-from equipoise.core.arrays import Floats
-from equipoise.core.estimate import Chance, Estimate, Harm
-from equipoise.core.finding import TESTED, Excluded, Family, Finding, GroupValue, Verdict
-from equipoise.core.parts import Part
-from equipoise.core.result import Manifest
+from equipoise.core import (
+    TESTED,
+    Chance,
+    Estimate,
+    Excluded,
+    Family,
+    Finding,
+    Floats,
+    GroupValue,
+    Harm,
+    Manifest,
+    Part,
+    Verdict,
+)
 from equipoise.core.wording import number, percent
 from equipoise.metrics.spec import corrected_with, spec_of
 from equipoise.metrics.vectors.predicted_labels import is_spread

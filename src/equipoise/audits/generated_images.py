@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from equipoise.core.arrays import Integers
-from equipoise.core.errors import ConfigError, DataError
+from equipoise.core import ConfigError, DataError, Integers
 from equipoise.data import Items
 from equipoise.evidence.pictures import Pictures, pictures_of_table
 

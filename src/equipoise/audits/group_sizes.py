@@ -12,9 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from equipoise.audits.columns import schema_of
-from equipoise.core.arrays import AnyArray, Objects
-from equipoise.core.errors import DataError
-from equipoise.core.groups import Groups
+from equipoise.core import AnyArray, DataError, Groups, Objects
 from equipoise.data.problems import looks_missing
 
 Row = dict[str, Any]

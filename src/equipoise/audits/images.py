@@ -17,8 +17,7 @@ from equipoise.audits.config_fields import located
 from equipoise.audits.config_images import CORNERS, PicturesConfig
 from equipoise.audits.config_yaml import nearest
 from equipoise.audits.generated_images import required
-from equipoise.core.arrays import Integers
-from equipoise.core.errors import ConfigError, DataError, InputError
+from equipoise.core import ConfigError, DataError, InputError, Integers
 from equipoise.data import (
     FORMATS,
     ClassMapping,

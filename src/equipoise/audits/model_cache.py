@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from equipoise.audits.findings import versions_of
-from equipoise.core.errors import EquipoiseError, ModelError, RunError
+from equipoise.core import EquipoiseError, ModelError, RunError
 from equipoise.evidence.store import write
 from equipoise.evidence.working import RunOptions
 from equipoise.models import ModelInfo

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import polars as pl
 
-from equipoise.core.arrays import Objects
-from equipoise.core.errors import ConfigError, DataError, InputError, ModelError
+from equipoise.core import ConfigError, DataError, InputError, ModelError, Objects
 from equipoise.data import load_items
 from equipoise.data.outputs import Coded, Content, Outputs
 

@@ -16,8 +16,7 @@ import polars as pl
 
 from equipoise.audits.audit import run
 from equipoise.audits.config import parse_config
-from equipoise.core import AuditResult
-from equipoise.core.errors import DataError
+from equipoise.core import AuditResult, DataError
 from equipoise.data import read_table
 from equipoise.data.problems import check_columns, listed, looks_missing
 from equipoise.data.tables import ROW_NUMBER, open_table

@@ -13,8 +13,7 @@ from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 from equipoise.audits.config_fields import FilePath, Name, Section, Table, only_one
 from equipoise.audits.findings import manifest_of
 from equipoise.audits.kinds import PERCEIVED, Progress
-from equipoise.core.errors import DataError, InputError
-from equipoise.core.result import AuditResult
+from equipoise.core import AuditResult, DataError, InputError
 from equipoise.mitigate.augmentation.experiment import augmentation_experiment
 from equipoise.mitigate.augmentation.faces import (
     SIDES,

@@ -25,7 +25,7 @@ def check_output(path: Path, mark: bytes = b"") -> None:
     RunError
         When the path is taken or not usable; says what to do.
     """
-    from equipoise.core.errors import RunError
+    from equipoise.core import RunError
 
     above = next(folder for folder in path.absolute().parents if os.path.lexists(folder))
     own = mark and path.is_file() and not path.is_symlink() and mark in path.read_bytes()[:_HEAD]

@@ -1,5 +1,17 @@
 """Frozen types that every room shares."""
 
+from equipoise.core.arrays import (
+    AnyArray,
+    Booleans,
+    Bytes,
+    Floats,
+    Floats32,
+    Integers,
+    Integers32,
+    Objects,
+    Positions,
+    Words,
+)
 from equipoise.core.errors import (
     ConfigError,
     DataError,
@@ -9,28 +21,48 @@ from equipoise.core.errors import (
     ModelError,
     RunError,
 )
-from equipoise.core.estimate import Chance, Estimate, Interval
-from equipoise.core.finding import Excluded, Family, Finding, GroupValue, Verdict
-from equipoise.core.groups import Groups
+from equipoise.core.estimate import Chance, Ends, Estimate, Harm, Interval, no_ends
+from equipoise.core.finding import TESTED, Excluded, Family, Finding, GroupValue, Verdict
+from equipoise.core.groups import MIN_SIZE, Groups
+from equipoise.core.labels import encode
+from equipoise.core.parts import Part, parts_to_table
 from equipoise.core.result import AuditResult, Manifest
 
 __all__ = [
+    "MIN_SIZE",
+    "TESTED",
+    "AnyArray",
     "AuditResult",
+    "Booleans",
+    "Bytes",
     "Chance",
     "ConfigError",
     "DataError",
+    "Ends",
     "EquipoiseError",
     "Estimate",
     "Excluded",
     "Family",
     "Finding",
+    "Floats",
+    "Floats32",
     "GroupValue",
     "Groups",
+    "Harm",
     "InputError",
+    "Integers",
+    "Integers32",
     "Interval",
     "Manifest",
     "MissingExtraError",
     "ModelError",
+    "Objects",
+    "Part",
+    "Positions",
     "RunError",
     "Verdict",
+    "Words",
+    "encode",
+    "no_ends",
+    "parts_to_table",
 ]

@@ -10,8 +10,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from equipoise.core import DataError
-from equipoise.core.arrays import AnyArray, Booleans, Integers, Objects
+from equipoise.core import AnyArray, Booleans, DataError, Integers, Objects
 from equipoise.data.problems import check_columns
 
 IMAGE, ABSENT = "image", "absent"

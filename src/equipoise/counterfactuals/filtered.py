@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from equipoise.core.arrays import Booleans
+from equipoise.core import Booleans
 from equipoise.core.files import write_table
 from equipoise.counterfactuals.candidates import Candidates
 from equipoise.counterfactuals.filters import Check, Stage, made_stage

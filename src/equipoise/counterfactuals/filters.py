@@ -8,8 +8,7 @@ from types import MappingProxyType
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.core import InputError
-from equipoise.core.arrays import AnyArray, Booleans, Floats, Floats32, Integers, Objects
+from equipoise.core import AnyArray, Booleans, Floats, Floats32, InputError, Integers, Objects
 from equipoise.counterfactuals.candidates import Candidates
 from equipoise.data.problems import listed
 from equipoise.stats.intervals import wilson

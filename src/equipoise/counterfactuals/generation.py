@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from equipoise import __version__
-from equipoise.core.errors import ModelError
+from equipoise.core import ModelError
 from equipoise.core.files import table_bytes
 from equipoise.counterfactuals.captions import CaptionSets
 from equipoise.counterfactuals.control import generate_controlled

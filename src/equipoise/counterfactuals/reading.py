@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from equipoise.core.errors import DataError
+from equipoise.core import DataError
 from equipoise.core.files import read_table
 from equipoise.counterfactuals.parts import COLUMNS
 from equipoise.evidence import new_run

@@ -14,8 +14,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from equipoise.core import DataError, InputError
-from equipoise.core.arrays import AnyArray, Booleans, Integers
+from equipoise.core import AnyArray, Booleans, DataError, InputError, Integers
 from equipoise.data.cells import as_text, is_numbers, numbers_of, spells_numbers
 from equipoise.data.files import hash_bytes, hash_file, read_whole, to_utf8, unknown_extension
 from equipoise.data.labels import Items

@@ -9,8 +9,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from equipoise.core import DataError
-from equipoise.core.arrays import AnyArray, Booleans
+from equipoise.core import AnyArray, Booleans, DataError
 from equipoise.data.problems import show
 
 EXACT_INTEGERS = 2.0**53

@@ -15,8 +15,7 @@ from typing import Any, cast
 import numpy as np
 import polars as pl
 
-from equipoise.core import InputError
-from equipoise.core.arrays import Booleans, Floats
+from equipoise.core import Booleans, Floats, InputError
 from equipoise.data.image_set import LABEL, ImageSet, Step
 from equipoise.data.lexicons import lexicon
 

@@ -8,8 +8,7 @@ from typing import Any, Protocol
 
 import polars as pl
 
-from equipoise.core import DataError, InputError
-from equipoise.core.arrays import Booleans, Integers, Objects
+from equipoise.core import Booleans, DataError, InputError, Integers, Objects
 from equipoise.data.labels import Items, load_items
 from equipoise.data.problems import match
 from equipoise.data.sources import ItemSource

@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from equipoise.core import DataError, InputError
-from equipoise.core.arrays import Booleans
+from equipoise.core import Booleans, DataError, InputError
 from equipoise.data.formats.rows import read_rows
 from equipoise.data.image_set import CORNERS, ID, LABEL, ImageSet, Step
 from equipoise.data.problems import listed, show

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from equipoise.core import DataError
-from equipoise.core.arrays import Objects
+from equipoise.core import DataError, Objects
 from equipoise.data.outputs import Coded
 from equipoise.data.problems import check_ids, listed, show
 from equipoise.data.sources import ItemSource, LabelSource, unused_entries

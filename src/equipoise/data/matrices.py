@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.core import DataError, InputError
-from equipoise.core.arrays import AnyArray, Booleans, Floats, Integers, Objects
+from equipoise.core import AnyArray, Booleans, DataError, Floats, InputError, Integers, Objects
 from equipoise.core.files import Mapped
 from equipoise.data.arrays import ArraySource, Opened, number_columns, open_source
 from equipoise.data.labels import Items

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from equipoise.core.arrays import AnyArray, Integers, Integers32, Objects
+from equipoise.core import AnyArray, Integers, Integers32, Objects
 from equipoise.core.labels import Encoded
 
 

@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from equipoise.core import DataError, InputError
-from equipoise.core.arrays import AnyArray, Floats, Integers, Integers32, Objects
+from equipoise.core import AnyArray, DataError, Floats, InputError, Integers, Integers32, Objects
 from equipoise.data.labels import LabelRows, read_labels
 from equipoise.data.outputs import Coded, Outputs
 from equipoise.data.problems import check_ids, check_matches, listed, match

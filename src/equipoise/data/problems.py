@@ -9,8 +9,7 @@ from difflib import get_close_matches
 import numpy as np
 import polars as pl
 
-from equipoise.core import DataError, InputError
-from equipoise.core.arrays import AnyArray, Integers
+from equipoise.core import AnyArray, DataError, InputError, Integers
 
 NO_COLUMN = "there is no such column"
 MAX_LISTED = 20

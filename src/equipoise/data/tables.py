@@ -22,8 +22,7 @@ import pyarrow as pa
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
 
-from equipoise.core import DataError
-from equipoise.core.arrays import AnyArray, Booleans
+from equipoise.core import AnyArray, Booleans, DataError
 from equipoise.data.cells import as_numbers, as_text, is_list, is_plain, no_plain_value, stack
 from equipoise.data.files import (
     RepeatedKeyError,

@@ -11,8 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from equipoise.core.arrays import AnyArray, Bytes, Integers
-from equipoise.core.errors import DataError, MissingExtraError
+from equipoise.core import AnyArray, Bytes, DataError, Integers, MissingExtraError
 
 Image = Bytes
 """One image: (height, width, 3), sRGB."""

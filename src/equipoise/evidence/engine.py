@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from equipoise.core.errors import EquipoiseError, MissingExtraError, ModelError, RunError
+from equipoise.core import EquipoiseError, MissingExtraError, ModelError, RunError
 from equipoise.evidence.decoding import Decoding, ignore_warnings
 from equipoise.evidence.store import Outcome, Piece
 from equipoise.evidence.working import (

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from equipoise import __version__
-from equipoise.core.errors import DataError, InputError, ModelError, RunError
+from equipoise.core import DataError, InputError, ModelError, RunError
 from equipoise.core.files import table_bytes
 from equipoise.evidence.decoding import Decoding, quiet
 from equipoise.evidence.engine import Cluster, Native, engine_of, telling

@@ -18,8 +18,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from equipoise.core.arrays import Integers, Objects
-from equipoise.core.errors import DataError
+from equipoise.core import DataError, Integers, Objects
 from equipoise.core.files import open_regular, read_regular, read_table
 from equipoise.data.cells import as_text
 from equipoise.data.formats.rows import row_files

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from equipoise.core.errors import RunError
+from equipoise.core import RunError
 from equipoise.core.files import read_table, write_table
 
 if TYPE_CHECKING:

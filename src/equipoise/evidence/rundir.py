@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 
-from equipoise.core.errors import RunError
+from equipoise.core import RunError
 from equipoise.data.problems import listed
 from equipoise.evidence.store import write
 from equipoise.models.info import sha256_of

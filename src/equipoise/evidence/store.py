@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from equipoise.core.errors import MissingExtraError, RunError
+from equipoise.core import MissingExtraError, RunError
 from equipoise.core.files import read_table
 from equipoise.evidence.pictures import Pictures
 from equipoise.models.info import one_digest, sha256_of

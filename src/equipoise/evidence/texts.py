@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from equipoise.core.arrays import Floats, Floats32
-from equipoise.core.errors import InputError, ModelError
+from equipoise.core import Floats, Floats32, InputError, ModelError
 from equipoise.core.files import table_bytes
 from equipoise.evidence.store import is_sound, key_of, read_rows, write
 from equipoise.evidence.working import RunOptions

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from equipoise.core.errors import DataError, InputError, ModelError
+from equipoise.core import DataError, InputError, ModelError
 from equipoise.core.files import table_bytes
 from equipoise.data.predictions import check_probabilities
 from equipoise.evidence.decoding import Decoding, Image, ImageError, pixels

@@ -9,8 +9,7 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.core.arrays import Floats, Integers
-from equipoise.core.errors import InputError
+from equipoise.core import Floats, InputError, Integers
 from equipoise.data import filled
 from equipoise.data import templates as named
 

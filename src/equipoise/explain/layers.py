@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from equipoise.core.errors import ModelError
+from equipoise.core import ModelError
 from equipoise.models.edits import Insides
 
 # Tokens that stand before those of patches: a class token, registers.

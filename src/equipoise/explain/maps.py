@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.core.arrays import Floats, Floats32
-from equipoise.core.errors import InputError, MissingExtraError, ModelError
+from equipoise.core import Floats, Floats32, InputError, MissingExtraError, ModelError
 from equipoise.explain.layers import Layer, find_layer
 from equipoise.explain.scoring import Scoring, scoring
 from equipoise.models.images import as_rgb

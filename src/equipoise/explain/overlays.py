@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.core.arrays import AnyArray, Bytes, Floats32
+from equipoise.core import AnyArray, Bytes, Floats32
 from equipoise.models.images import as_rgb
 
 SIDE = 176

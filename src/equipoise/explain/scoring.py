@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from equipoise.core.errors import InputError, ModelError
+from equipoise.core import InputError, ModelError
 from equipoise.models.edits import Insides, insides
 from equipoise.models.hf import HfAnswerer, HfDualEncoder, HfPairScorer
 from equipoise.models.open_clip import OpenClipEncoder

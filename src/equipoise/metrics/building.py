@@ -11,11 +11,21 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from equipoise.core.arrays import AnyArray, Booleans, Floats
-from equipoise.core.estimate import Chance, Ends, Estimate, Harm, no_ends
-from equipoise.core.finding import Excluded, GroupValue
-from equipoise.core.groups import Groups
-from equipoise.core.parts import SCHEMA, Part
+from equipoise.core import (
+    AnyArray,
+    Booleans,
+    Chance,
+    Ends,
+    Estimate,
+    Excluded,
+    Floats,
+    Groups,
+    GroupValue,
+    Harm,
+    Part,
+    no_ends,
+)
+from equipoise.core.parts import SCHEMA
 from equipoise.metrics.counts import Counts
 from equipoise.metrics.measure import NO_INTERVAL, Draws
 from equipoise.metrics.spec import SPECS, Tested, make_estimate

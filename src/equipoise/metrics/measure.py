@@ -8,8 +8,7 @@ from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
-from equipoise.core.arrays import Floats
-from equipoise.core.estimate import Estimate, no_ends
+from equipoise.core import Estimate, Floats, no_ends
 from equipoise.metrics.counts import Counts, Null, count
 from equipoise.stats.resampling import (
     Bootstrap,

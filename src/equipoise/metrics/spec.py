@@ -11,9 +11,7 @@ from typing import Any, Literal, TypedDict, Unpack
 
 import pyarrow as pa
 
-from equipoise.core.errors import InputError
-from equipoise.core.estimate import Chance, Ends, Estimate, Harm
-from equipoise.core.finding import Finding
+from equipoise.core import Chance, Ends, Estimate, Finding, Harm, InputError
 
 Unit = Literal["share", "points", "log ratio", "degrees", "number"]
 

@@ -9,9 +9,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from equipoise.core.arrays import Floats
-from equipoise.core.errors import InputError
-from equipoise.core.estimate import Estimate
+from equipoise.core import Estimate, Floats, InputError
 from equipoise.metrics.building import count_estimate, ends_of, interval_method
 from equipoise.metrics.counts import Counts, Null
 from equipoise.metrics.measure import Draws, Measure, Statistic

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.core.arrays import AnyArray, Floats, Floats32, Integers
+from equipoise.core import AnyArray, Floats, Floats32, Integers
 from equipoise.core.files import Mapped
 from equipoise.stats.compiled import compiled
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.core.arrays import Floats
+from equipoise.core import Floats
 from equipoise.core.wording import number
 from equipoise.mitigate.measuring import ACCURACY, GAP, NDKL, Measured, Numbers
 from equipoise.stats.chance import benjamini_hochberg, sign_flips

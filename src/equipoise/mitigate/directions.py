@@ -11,8 +11,7 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field, PositiveFloat
 
-from equipoise.core.arrays import Floats
-from equipoise.core.errors import InputError
+from equipoise.core import Floats, InputError
 from equipoise.mitigate.measuring import embed_images, queries_of, text_vectors
 from equipoise.mitigate.recipe import Progress, SetRecipe, WrappedRecipe
 from equipoise.mitigate.sets import ImageSets, SubjectTexts, Training

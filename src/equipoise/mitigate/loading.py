@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from equipoise.audits.config_fields import located
-from equipoise.core.arrays import Integers, Objects
-from equipoise.core.errors import ConfigError, DataError, InputError
+from equipoise.core import ConfigError, DataError, InputError, Integers, Objects
 from equipoise.data import ItemSource, load_items, read_table
 from equipoise.evidence import ImageError, Pictures, decode, pictures_of_table, prompts
 from equipoise.mitigate.config import Config, ImagesConfig

@@ -7,8 +7,7 @@ from typing import Literal
 import numpy as np
 from scipy.optimize import nnls
 
-from equipoise.core.arrays import Floats
-from equipoise.core.errors import InputError
+from equipoise.core import Floats, InputError
 from equipoise.mitigate.directions import ensemble_of, principal_rows
 from equipoise.mitigate.measuring import embed_images
 from equipoise.mitigate.recipe import Names, Progress, SetRecipe

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.core.arrays import AnyArray, Floats, Floats32, Integers, Objects, Positions
-from equipoise.core.errors import ModelError
+from equipoise.core import AnyArray, Floats, Floats32, Integers, ModelError, Objects, Positions
 from equipoise.metrics import cosine_scores, retrieval_measures, similarity_gap
 from equipoise.metrics.rankings.recall import recall_hits
 from equipoise.mitigate.recipe import Progress

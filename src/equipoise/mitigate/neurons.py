@@ -11,10 +11,17 @@ import numpy.typing as npt
 import pyarrow as pa
 from scipy import special, stats
 
-from equipoise.core.arrays import Booleans, Floats, Floats32, Integers, Integers32
-from equipoise.core.errors import InputError, ModelError
-from equipoise.core.groups import Groups
-from equipoise.core.labels import encode
+from equipoise.core import (
+    Booleans,
+    Floats,
+    Floats32,
+    Groups,
+    InputError,
+    Integers,
+    Integers32,
+    ModelError,
+    encode,
+)
 from equipoise.mitigate.trials import Trial, change_rows
 from equipoise.models.edits import (
     MODES,

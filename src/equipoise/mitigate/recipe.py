@@ -16,8 +16,7 @@ from pydantic import PositiveInt
 
 from equipoise import __version__
 from equipoise.audits.config_fields import Dtype, Name, Section, Some
-from equipoise.core.arrays import AnyArray
-from equipoise.core.errors import ModelError, RunError
+from equipoise.core import AnyArray, ModelError, RunError
 from equipoise.evidence import new_run
 from equipoise.evidence.store import locked, write
 from equipoise.mitigate.sets import SubjectTexts, Training, content_of

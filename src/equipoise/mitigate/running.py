@@ -13,8 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from equipoise.audits.config_fields import ExtractionConfig
-from equipoise.core.errors import InputError, ModelError
-from equipoise.core.finding import Family, Finding, Verdict
+from equipoise.core import Family, Finding, InputError, ModelError, Verdict
 from equipoise.mitigate.assessing import (
     ALPHA,
     FEWEST,

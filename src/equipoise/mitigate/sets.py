@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.core.arrays import Floats, Objects, Positions
-from equipoise.core.errors import InputError
+from equipoise.core import Floats, InputError, Objects, Positions
 from equipoise.stats.streams import stream
 
 VALIDATION = 0.2

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from equipoise.core.errors import ModelError
+from equipoise.core import ModelError
 from equipoise.models.hf import HfDualEncoder
 from equipoise.models.hub import fetched
 from equipoise.models.info import ModelInfo, write_settings

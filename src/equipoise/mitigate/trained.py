@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
 
-from equipoise.core.arrays import Objects, Positions
-from equipoise.core.errors import InputError
+from equipoise.core import InputError, Objects, Positions
 from equipoise.mitigate.recipe import Plan, TrainedRecipe, digest_of_images
 from equipoise.mitigate.sets import ImageSets, SubjectTexts, Training
 from equipoise.mitigate.trainable import Towers, Trainable

@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from equipoise.core.arrays import Floats
-from equipoise.core.errors import InputError
-from equipoise.core.groups import Groups
+from equipoise.core import Floats, Groups, InputError
 from equipoise.models import DualEncoder
 from equipoise.models.wrapped import unit_vectors
 from equipoise.stats.intervals import percentile

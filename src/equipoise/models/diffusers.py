@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.core.errors import EquipoiseError, ModelError
+from equipoise.core import EquipoiseError, ModelError
 from equipoise.models.generators import Sampling
 from equipoise.models.hub import PICKLED_ONLY, commit, fetched, without_revision
 from equipoise.models.images import Image

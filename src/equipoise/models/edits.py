@@ -11,8 +11,7 @@ from typing import Any, Literal, get_args
 
 from pydantic import TypeAdapter
 
-from equipoise.core.arrays import Floats32
-from equipoise.core.errors import ModelError
+from equipoise.core import Floats32, ModelError
 from equipoise.models.hub import without_revision
 from equipoise.models.images import Images, as_rgb, pillow_images
 from equipoise.models.info import ModelInfo

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from equipoise.core.errors import InputError
+from equipoise.core import InputError
 from equipoise.models.images import Image
 from equipoise.models.protocols import Model
 

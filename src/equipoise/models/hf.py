@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from equipoise.core.arrays import Floats32
-from equipoise.core.errors import MissingExtraError, ModelError
+from equipoise.core import Floats32, MissingExtraError, ModelError
 from equipoise.models.hub import PICKLED_ONLY, cached, commit, fetched, without_revision
 from equipoise.models.images import Images, pillow_images
 from equipoise.models.info import ModelInfo, digests, settings_in

@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from equipoise.core.errors import MissingExtraError, ModelError
+from equipoise.core import MissingExtraError, ModelError
 from equipoise.models.info import digests, settings_in
 from equipoise.models.registry import Options
 from equipoise.models.runtimes import place

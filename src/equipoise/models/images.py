@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from equipoise.core.arrays import Bytes
-from equipoise.core.errors import InputError
+from equipoise.core import Bytes, InputError
 
 if TYPE_CHECKING:
     from PIL.Image import Image as PillowImage

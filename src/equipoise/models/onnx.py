@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.core.arrays import Bytes, Floats32
-from equipoise.core.errors import ModelError
+from equipoise.core import Bytes, Floats32, ModelError
 from equipoise.core.files import read_regular
 from equipoise.models.hub import without_revision
 from equipoise.models.images import Images, as_rgb

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from equipoise.core.errors import ModelError
+from equipoise.core import ModelError
 from equipoise.models.hub import (
     LibraryWeights,
     checked,

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.core.arrays import Floats32
+from equipoise.core import Floats32
 
 TELEMETRY = "openvino_telemetry"
 PRECISIONS = {"float32": "f32", "bfloat16": "bf16"}

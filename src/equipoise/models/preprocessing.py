@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.core.arrays import Floats32
-from equipoise.core.errors import InputError
+from equipoise.core import Floats32, InputError
 from equipoise.models.images import Image, Images, as_rgb, pillow_images
 
 Sides = tuple[int, int]

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from equipoise.core.arrays import Floats32
+from equipoise.core import Floats32
 from equipoise.models.images import Images
 from equipoise.models.info import ModelInfo
 

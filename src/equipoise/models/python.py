@@ -12,7 +12,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from equipoise.core.errors import EquipoiseError, ModelError
+from equipoise.core import EquipoiseError, ModelError
 from equipoise.models.generators import ImageGenerator
 from equipoise.models.info import ModelInfo, sha256_of
 from equipoise.models.protocols import PROTOCOLS

@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
-from equipoise.core.errors import MissingExtraError, ModelError
+from equipoise.core import MissingExtraError, ModelError
 
 Result = TypeVar("Result")
 

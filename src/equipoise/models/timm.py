@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from equipoise.core.errors import ModelError
+from equipoise.core import ModelError
 from equipoise.models.hub import LibraryWeights, checked, without_revision
 from equipoise.models.preprocessing import of_timm, preparation, stacked
 from equipoise.models.registry import Options, Preview, adapter

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.core.arrays import Floats32
-from equipoise.core.errors import MissingExtraError, ModelError
+from equipoise.core import Floats32, MissingExtraError, ModelError
 from equipoise.models import openvino
 from equipoise.models.images import Images
 from equipoise.models.info import ModelInfo, one_digest

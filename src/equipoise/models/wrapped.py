@@ -14,8 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import TypeAdapter
 
-from equipoise.core.arrays import Booleans, Floats, Floats32, Positions
-from equipoise.core.errors import ModelError
+from equipoise.core import Booleans, Floats, Floats32, ModelError, Positions
 from equipoise.models.hub import without_revision
 from equipoise.models.info import ModelInfo, digests, one_digest, write_settings
 from equipoise.models.protocols import DualEncoder

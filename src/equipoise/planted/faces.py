@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from equipoise.core.arrays import Booleans, Bytes, Floats, Integers, Objects
+from equipoise.core import Booleans, Bytes, Floats, Integers, Objects
 from equipoise.stats.streams import stream
 
 IMAGE_SIZE = 40

@@ -7,8 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 
-from equipoise.core import AuditResult, Family, Finding, Verdict
-from equipoise.core.finding import GroupValue
+from equipoise.core import AuditResult, Family, Finding, GroupValue, Verdict
 from equipoise.metrics.spec import AGAINST_REST, spec_of
 from equipoise.report.blocks import (
     SYMBOLS,

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyarrow.csv import write_csv
 
-from equipoise.core import AuditResult, Manifest, RunError
+from equipoise.core import AuditResult, Finding, Manifest, RunError
 from equipoise.core.files import read_table, write_table
-from equipoise.core.finding import SCHEMA, Finding, findings_from_table, findings_to_table
+from equipoise.core.finding import SCHEMA, findings_from_table, findings_to_table
 from equipoise.core.result import SCHEMA_VERSION, WORKSHEET
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from equipoise.core import AuditResult, Finding, GroupValue, Verdict
-from equipoise.core.estimate import Harm
+from equipoise.core import AuditResult, Finding, GroupValue, Harm, Verdict
 from equipoise.core.wording import shortened
 from equipoise.metrics.spec import MetricSpec, band_of, spec_of
 from equipoise.report.blocks import panels, rows

@@ -29,8 +29,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import chndtr
 
-from equipoise.core.arrays import AnyArray, Floats
-from equipoise.core.errors import InputError
+from equipoise.core import AnyArray, Floats, InputError
 from equipoise.stats.intervals import check_level, where
 
 Plain = Literal["cramers_v", "phi", "tschuprows_t"]

@@ -10,9 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from equipoise.core.arrays import Floats
-from equipoise.core.errors import InputError
-from equipoise.core.estimate import Chance, Harm
+from equipoise.core import Chance, Floats, Harm, InputError
 from equipoise.stats.streams import Seed, stream
 
 # Differences that are rounding only: relative to the largest number of the comparison.

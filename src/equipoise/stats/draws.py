@@ -21,7 +21,7 @@ from typing import Literal
 
 import numpy as np
 
-from equipoise.core.arrays import AnyArray, Booleans, Floats, Integers, Words
+from equipoise.core import AnyArray, Booleans, Floats, Integers, Words
 from equipoise.stats.streams import Seed, stream, unit_counts
 
 # Variance from which on counts are drawn as normal numbers, and what rounding adds to it.

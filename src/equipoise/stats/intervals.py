@@ -16,8 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special, stats
 
-from equipoise.core.arrays import Booleans, Floats
-from equipoise.core.errors import InputError
+from equipoise.core import Booleans, Floats, InputError
 
 
 def check_level(level: float) -> None:

@@ -26,7 +26,7 @@ from typing import Literal
 import numpy as np
 from scipy import special
 
-from equipoise.core.arrays import Booleans, Floats
+from equipoise.core import Booleans, Floats
 
 Norm = Literal["range", "deviations"]
 # How intervals are made, in words.

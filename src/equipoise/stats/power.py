@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from scipy import special, stats
 
-from equipoise.core.errors import InputError
+from equipoise.core import InputError
 
 # Halvings of an interval of length 1: to the spacing of floats.
 _STEPS = 53

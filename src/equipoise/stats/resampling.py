@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from numbers import Integral
 
-from equipoise.core.errors import InputError
+from equipoise.core import InputError
 
 DEFAULT_REPLICATES = 1000
 

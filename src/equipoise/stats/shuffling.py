@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.core.arrays import Bytes, Floats, Integers, Words
+from equipoise.core import Bytes, Floats, Integers, Words
 from equipoise.stats.compiled import compiled
 from equipoise.stats.streams import Seed, stream
 

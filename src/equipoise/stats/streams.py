@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import pdtr
 
-from equipoise.core.arrays import Bytes, Floats, Integers, Words
+from equipoise.core import Bytes, Floats, Integers, Words
 from equipoise.stats.compiled import compiled
 from equipoise.stats.threads import each
 

@@ -12,8 +12,7 @@ from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
-from equipoise.core.arrays import AnyArray
-from equipoise.core.errors import InputError
+from equipoise.core import AnyArray, InputError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -17,9 +17,7 @@ from __future__ import annotations
 
 import math
 
-from equipoise.core.errors import InputError
-from equipoise.core.estimate import Harm
-from equipoise.core.finding import Verdict
+from equipoise.core import Harm, InputError, Verdict
 
 
 def harmful_excess(value: float, chance: float, harm: Harm) -> float:

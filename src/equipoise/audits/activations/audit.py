@@ -16,9 +16,7 @@ from equipoise.audits.audit import Audit, Measured, audit_kind
 from equipoise.audits.columns import table_of
 from equipoise.audits.findings import Place, parts, whole, without_verdict
 from equipoise.audits.group_sizes import Row, check_two, groups_by, lacking, sizes_of
-from equipoise.core.arrays import Integers
-from equipoise.core.finding import Family
-from equipoise.core.groups import Groups
+from equipoise.core import Family, Groups, Integers
 from equipoise.metrics.values.activation import Regions, activation_share, activation_share_gap
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from equipoise.audits.config_fields import (
     among,
 )
 from equipoise.audits.config_images import PicturesConfig
-from equipoise.core.groups import MIN_SIZE
+from equipoise.core import MIN_SIZE
 
 
 def _listed(value: object) -> object:

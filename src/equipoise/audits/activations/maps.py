@@ -12,8 +12,7 @@ import numpy as np
 from equipoise.audits.columns import ImageData, numbers_of
 from equipoise.audits.group_sizes import groups_by
 from equipoise.audits.outputs import LiveModels
-from equipoise.core.arrays import AnyArray, Floats, Integers
-from equipoise.core.errors import ConfigError, DataError, InputError
+from equipoise.core import AnyArray, ConfigError, DataError, Floats, InputError, Integers
 from equipoise.data import ArraySource, Vectors, load_items, load_vectors
 from equipoise.data.labels import Items
 from equipoise.data.outputs import Outputs

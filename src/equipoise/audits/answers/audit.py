@@ -43,10 +43,7 @@ from equipoise.audits.findings import (
     without_verdict,
 )
 from equipoise.audits.outputs import NOT_YET_KNOWN
-from equipoise.core.arrays import Floats, Objects
-from equipoise.core.errors import ConfigError, DataError
-from equipoise.core.finding import Family
-from equipoise.core.groups import Groups
+from equipoise.core import ConfigError, DataError, Family, Floats, Groups, Objects
 from equipoise.core.wording import shortened
 from equipoise.data import (
     ItemSource,

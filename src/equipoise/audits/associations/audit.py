@@ -30,10 +30,7 @@ from equipoise.audits.engines.associations.spaces import (
 from equipoise.audits.findings import UncorrectedFinding
 from equipoise.audits.group_sizes import members_of
 from equipoise.audits.outputs import average_prompts, prompts_of
-from equipoise.core.arrays import Integers
-from equipoise.core.errors import DataError
-from equipoise.core.finding import Family
-from equipoise.core.groups import Groups
+from equipoise.core import DataError, Family, Groups, Integers
 from equipoise.data import (
     ArraySource,
     Items,

@@ -18,9 +18,7 @@ from equipoise.audits.concepts.results import Run
 from equipoise.audits.config import resampling_of as usual_resampling
 from equipoise.audits.engines.broken import trivial_hits
 from equipoise.audits.findings import rate_and_gap
-from equipoise.core.arrays import Booleans, Integers
-from equipoise.core.errors import DataError
-from equipoise.core.groups import Groups
+from equipoise.core import Booleans, DataError, Groups, Integers
 from equipoise.metrics.scores.cells import Metric
 from equipoise.metrics.scores.disparity import concept_hit_rate, concept_metrics, summarise
 from equipoise.metrics.scores.measure import Choices, permutations_of, reasons_of

@@ -31,7 +31,7 @@ from equipoise.audits.config_fields import (
     located,
 )
 from equipoise.audits.config_images import PicturesConfig
-from equipoise.core.groups import MIN_SIZE
+from equipoise.core import MIN_SIZE
 from equipoise.data import ArraySource
 from equipoise.metrics.scores.cells import Metric
 

@@ -16,8 +16,7 @@ from equipoise.audits.concepts.config import LabelsConfig
 from equipoise.audits.config_fields import given_keys, located
 from equipoise.audits.images import ID, labels_of
 from equipoise.audits.outputs import average_prompts, filled_in
-from equipoise.core.arrays import AnyArray, Booleans
-from equipoise.core.errors import ConfigError, DataError, InputError
+from equipoise.core import AnyArray, Booleans, ConfigError, DataError, InputError
 from equipoise.data import (
     Coded,
     Items,

@@ -15,8 +15,7 @@ from equipoise.audits.columns import Row, placed, table_of
 from equipoise.audits.concepts.config import BASELINE
 from equipoise.audits.findings import Place, UncorrectedFinding, whole, without_verdict
 from equipoise.audits.findings import parts as part_findings
-from equipoise.core.estimate import Estimate
-from equipoise.core.finding import Family, GroupValue
+from equipoise.core import Estimate, Family, GroupValue
 from equipoise.metrics.scores.cells import Metric
 from equipoise.metrics.scores.choices import design_choices, model_order, robust_conclusions
 from equipoise.metrics.scores.disparity import HALL_RULE

@@ -12,7 +12,7 @@ from equipoise.audits.counterfactuals.config import Config
 from equipoise.audits.engines.rankings.audit import RankingDesign, Rankings
 from equipoise.audits.engines.rankings.config import QueriesConfig
 from equipoise.audits.engines.rankings.scores import RankingData, load_scores, read_items
-from equipoise.core.errors import ConfigError, InputError
+from equipoise.core import ConfigError, InputError
 
 if TYPE_CHECKING:
     from equipoise.audits.outputs import Models

@@ -17,11 +17,7 @@ from equipoise.audits.config import resampling_of
 from equipoise.audits.diversity.config import reference_name
 from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole, without_verdict
 from equipoise.audits.group_sizes import Row, first_of, groups_by, lacking, size
-from equipoise.core.arrays import Integers
-from equipoise.core.errors import DataError
-from equipoise.core.estimate import Estimate
-from equipoise.core.finding import Family, GroupValue
-from equipoise.core.groups import Groups
+from equipoise.core import DataError, Estimate, Family, Groups, GroupValue, Integers
 from equipoise.data import Items, Vectors, load_items, load_vectors
 from equipoise.metrics.measure import NO_INTERVAL
 from equipoise.metrics.vectors.diversity import (

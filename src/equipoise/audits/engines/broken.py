@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from equipoise.audits.engines.labels import LabelDesign
-from equipoise.core.arrays import Booleans, Floats
+from equipoise.core import Booleans, Floats
 from equipoise.core.wording import percent
 from equipoise.metrics.counts import Counts
 from equipoise.stats.intervals import wilson

@@ -13,12 +13,18 @@ import numpy as np
 
 from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole, without_verdict
 from equipoise.audits.group_sizes import groups_by, lacking
-from equipoise.core.arrays import Booleans, Integers, Objects
-from equipoise.core.errors import DataError
-from equipoise.core.estimate import Estimate
-from equipoise.core.finding import Family, Finding, GroupValue
-from equipoise.core.groups import Groups
-from equipoise.core.parts import Part
+from equipoise.core import (
+    Booleans,
+    DataError,
+    Estimate,
+    Family,
+    Finding,
+    Groups,
+    GroupValue,
+    Integers,
+    Objects,
+    Part,
+)
 from equipoise.data import Coded, ModelPredictions, PredictionData, Predictions
 from equipoise.data.resolver import AMBIGUOUS, NO_CLASS, UNRESOLVED
 from equipoise.metrics.counts import Counts, count

@@ -21,8 +21,7 @@ from scipy import stats
 from equipoise.audits.columns import table_of
 from equipoise.audits.engines.labels import LabelDesign, take
 from equipoise.audits.findings import UncorrectedFinding, without_verdict
-from equipoise.core.arrays import Floats
-from equipoise.core.finding import Family, Finding
+from equipoise.core import Family, Finding, Floats
 from equipoise.core.result import WORKSHEET
 from equipoise.core.wording import percent
 from equipoise.data.resolver import NO_CLASS, UNRESOLVED

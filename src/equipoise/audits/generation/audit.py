@@ -21,8 +21,7 @@ from equipoise.audits.generation.measuring import (
     measure_sets,
 )
 from equipoise.audits.group_sizes import Members, members_of
-from equipoise.core.errors import DataError
-from equipoise.core.groups import Groups
+from equipoise.core import DataError, Groups
 from equipoise.counterfactuals.filtered import write_sets
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ from equipoise.audits.config_fields import (
     among,
     given_keys,
 )
-from equipoise.core.groups import MIN_SIZE
+from equipoise.core import MIN_SIZE
 from equipoise.counterfactuals import CaptionSets, caption_sets, howard_2024
 from equipoise.counterfactuals.captions import ATTRIBUTES_FIRST
 from equipoise.counterfactuals.filters import HOWARD_2024, Thresholds

@@ -15,9 +15,17 @@ import pyarrow as pa
 
 from equipoise.audits.generated_images import pictures_of
 from equipoise.audits.outputs import make_images
-from equipoise.core.arrays import AnyArray, Booleans, Integers, Objects
-from equipoise.core.errors import ConfigError, DataError, InputError
-from equipoise.core.groups import CountedGroups, Groups
+from equipoise.core import (
+    AnyArray,
+    Booleans,
+    ConfigError,
+    DataError,
+    Groups,
+    InputError,
+    Integers,
+    Objects,
+)
+from equipoise.core.groups import CountedGroups
 from equipoise.counterfactuals.candidates import IMAGE, Candidates, candidates_of
 from equipoise.counterfactuals.captions import agreeing
 from equipoise.counterfactuals.filtered import Filtered

@@ -24,9 +24,7 @@ from equipoise.audits.findings import (
     whole,
     without_verdict,
 )
-from equipoise.core.arrays import Booleans, Integers, Objects
-from equipoise.core.estimate import Ends, Estimate
-from equipoise.core.finding import Family
+from equipoise.core import Booleans, Ends, Estimate, Family, Integers, Objects
 from equipoise.counterfactuals.filtered import evidence
 from equipoise.counterfactuals.filters import of_combination
 from equipoise.evidence.decoding import ImageError, decode
@@ -41,7 +39,7 @@ from equipoise.stats.streams import stream, unit_counts, unit_keys
 if TYPE_CHECKING:
     from equipoise.audits.generation.config import Config
     from equipoise.audits.generation.loading import GenerationData
-    from equipoise.core.groups import Groups
+    from equipoise.core import Groups
     from equipoise.counterfactuals.filters import Check, Stage
     from equipoise.evidence.pictures import Pictures
     from equipoise.stats.resampling import Resampling

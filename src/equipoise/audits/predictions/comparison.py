@@ -22,11 +22,7 @@ from equipoise.audits.engines.labels import groups_of, once, one_group, take, wi
 from equipoise.audits.findings import Place, UncorrectedFinding, conclude, manifest_of
 from equipoise.audits.kinds import Progress, with_progress
 from equipoise.audits.predictions.tables import measures_of
-from equipoise.core.arrays import Floats
-from equipoise.core.errors import DataError
-from equipoise.core.finding import Family, Finding, Verdict
-from equipoise.core.parts import Part
-from equipoise.core.result import AuditResult, Manifest
+from equipoise.core import AuditResult, DataError, Family, Finding, Floats, Manifest, Part, Verdict
 from equipoise.data import Coded
 from equipoise.metrics.building import gaps
 from equipoise.metrics.counts import Counts, Null

@@ -9,8 +9,7 @@ import numpy as np
 import polars as pl
 
 from equipoise.audits.outputs import NOT_YET_KNOWN, Models, average_prompts
-from equipoise.core.arrays import AnyArray
-from equipoise.core.errors import ConfigError
+from equipoise.core import AnyArray, ConfigError
 from equipoise.data import Coded
 from equipoise.data.outputs import Choices, Outputs
 from equipoise.evidence.zero_shot import best, prompts, zero_shot

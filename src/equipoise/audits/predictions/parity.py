@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from equipoise.audits.findings import UncorrectedFinding
-from equipoise.core.arrays import Floats
+from equipoise.core import Floats
 from equipoise.metrics.building import folded
 from equipoise.metrics.counts import Counts
 from equipoise.metrics.counts.against_rest import all_others

@@ -16,9 +16,7 @@ from equipoise.audits.engines.rankings.preferences import HYPOTHESES, with_prefe
 from equipoise.audits.engines.rankings.scores import RankingData, load_scores, read_items
 from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole, without_verdict
 from equipoise.audits.similarity.config import Config
-from equipoise.core.estimate import Estimate
-from equipoise.core.finding import Family, GroupValue
-from equipoise.core.parts import Part
+from equipoise.core import Estimate, Family, GroupValue, Part
 from equipoise.metrics.spec import AGAINST_REST
 from equipoise.metrics.values.similarity import normalized_similarity_mad, similarity_gap
 

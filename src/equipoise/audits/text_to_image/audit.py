@@ -22,7 +22,7 @@ from equipoise.audits.text_to_image.loading import FAILED, IMAGE, REFUSED, TextT
 if TYPE_CHECKING:
     from equipoise.audits.group_sizes import Members
     from equipoise.audits.outputs import Models
-    from equipoise.core.groups import Groups
+    from equipoise.core import Groups
     from equipoise.stats.resampling import Resampling
 
 Design = SpaceDesign | ShareDesign

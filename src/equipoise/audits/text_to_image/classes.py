@@ -12,8 +12,7 @@ import polars as pl
 
 from equipoise.audits.config_fields import located
 from equipoise.audits.generated_images import pictures_of, required
-from equipoise.core.arrays import Objects
-from equipoise.core.errors import DataError
+from equipoise.core import DataError, Objects
 from equipoise.data import Items, Vectors, load_items, load_vectors, read_table
 from equipoise.evidence import class_vectors, zero_shot
 from equipoise.evidence.zero_shot import prompts

@@ -28,10 +28,7 @@ from equipoise.audits.text_to_image.loading import (
     GeneratedImages,
     TextToImageData,
 )
-from equipoise.core.arrays import Floats, Integers, Objects
-from equipoise.core.estimate import Estimate
-from equipoise.core.finding import Family, GroupValue
-from equipoise.core.groups import Groups
+from equipoise.core import Estimate, Family, Floats, Groups, GroupValue, Integers, Objects
 from equipoise.data import Items, Vectors
 from equipoise.data.outputs import Coded
 from equipoise.metrics.counts.shares import corrected_shares, mean_share_mad, share_gap

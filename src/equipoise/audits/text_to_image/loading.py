@@ -26,8 +26,7 @@ from equipoise.audits.text_to_image.classes import (
     labelled_pictures,
     read_labelled,
 )
-from equipoise.core.arrays import Floats, Integers, Objects
-from equipoise.core.errors import DataError
+from equipoise.core import DataError, Floats, Integers, Objects
 from equipoise.data import Items, ItemSource, Outputs, Vectors, load_items, load_vectors
 from equipoise.evidence.pictures import NotMade, Pictures, sorted_by_id
 from equipoise.evidence.zero_shot import prompts

@@ -183,7 +183,7 @@ def check_command(context: click.Context, run: Path, junit: Path | None, as_json
     """
     from equipoise import report
     from equipoise.audits.config import parse_config
-    from equipoise.core.errors import ConfigError
+    from equipoise.core import ConfigError
     from equipoise.data.problems import counted
 
     if junit is not None:
@@ -243,7 +243,7 @@ def compare_command(
 def _compared(runs: tuple[Path, ...], progress: Steps) -> AuditResult:
     """Compare runs of predictions image by image, those of other kinds subject by subject."""
     from equipoise import audits
-    from equipoise.core.errors import RunError
+    from equipoise.core import RunError
     from equipoise.report import read
 
     names = [

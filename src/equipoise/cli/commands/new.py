@@ -11,7 +11,7 @@ import click
 from equipoise.audits.kinds import KINDS
 from equipoise.cli.outputs import check_output, write_output
 from equipoise.cli.terminal import PATH, json_option, note, say, say_json, say_table, say_values
-from equipoise.core.errors import ConfigError
+from equipoise.core import ConfigError
 
 STUDIES = {
     "trends-by-region": {
@@ -113,7 +113,7 @@ def metrics_command(name: str | None, as_json: bool) -> None:
     reference.
     """
     from equipoise.audits.config_yaml import nearest
-    from equipoise.core.errors import InputError
+    from equipoise.core import InputError
     from equipoise.metrics import SPECS
 
     if name is not None and name not in SPECS:

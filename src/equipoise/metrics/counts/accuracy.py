@@ -10,10 +10,7 @@ from typing import Any, Literal, Unpack
 
 import numpy as np
 
-from equipoise.core.arrays import Floats
-from equipoise.core.errors import InputError
-from equipoise.core.estimate import Ends, Estimate, no_ends
-from equipoise.core.parts import parts_to_table
+from equipoise.core import Ends, Estimate, Floats, InputError, no_ends, parts_to_table
 from equipoise.metrics.building import (
     NOTHING,
     against_chance,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special, stats
 
-from equipoise.core.arrays import Floats
+from equipoise.core import Floats
 from equipoise.metrics.counts.rates import Cells, Rate, divide
 from equipoise.metrics.counts.table import Counts
 from equipoise.stats.intervals import Scored, normal, scored

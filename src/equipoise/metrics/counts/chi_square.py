@@ -29,7 +29,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import chdtrc, chndtr, ndtri
 
-from equipoise.core.arrays import Booleans, Floats, Integers
+from equipoise.core import Booleans, Floats, Integers
 from equipoise.metrics.counts.table import Counts, Null
 from equipoise.stats.association import Association, Plain, divisor
 from equipoise.stats.threads import each

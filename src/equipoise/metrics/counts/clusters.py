@@ -7,7 +7,7 @@ from itertools import combinations_with_replacement
 import numpy as np
 from scipy import special
 
-from equipoise.core.arrays import Booleans, Floats, Integers
+from equipoise.core import Booleans, Floats, Integers
 from equipoise.metrics.counts.table import Counts
 from equipoise.stats.draws import ItemSampler
 

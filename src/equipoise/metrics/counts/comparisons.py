@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from equipoise.core.arrays import Integers
-from equipoise.core.errors import InputError
+from equipoise.core import InputError, Integers
 from equipoise.metrics.building import spread_level
 from equipoise.metrics.counts.rates import RATES, Cells, Rate
 from equipoise.metrics.counts.table import Counts, count

@@ -11,10 +11,7 @@ from typing import Any, Unpack
 import numpy as np
 import pyarrow as pa
 
-from equipoise.core.arrays import Booleans, Floats
-from equipoise.core.errors import InputError
-from equipoise.core.estimate import Ends, Estimate, no_ends
-from equipoise.core.groups import Groups
+from equipoise.core import Booleans, Ends, Estimate, Floats, Groups, InputError, no_ends
 from equipoise.metrics.building import (
     NOTHING,
     GroupColumns,

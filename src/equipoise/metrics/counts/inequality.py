@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from equipoise.core.arrays import Booleans, Floats
+from equipoise.core import Booleans, Floats
 from equipoise.stats.intervals import clopper_pearson
 
 # Times that sets of images are drawn again to find how the low end of a mean varies.

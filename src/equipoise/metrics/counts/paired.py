@@ -15,13 +15,20 @@ from typing import Any
 import numpy as np
 from scipy.stats import binom
 
-from equipoise.core.arrays import Floats, Integers
-from equipoise.core.errors import InputError
-from equipoise.core.estimate import Ends, Estimate, no_ends
-from equipoise.core.finding import GroupValue
-from equipoise.core.groups import Groups
-from equipoise.core.labels import Encoded, encode
-from equipoise.core.parts import Part, parts_to_table
+from equipoise.core import (
+    Ends,
+    Estimate,
+    Floats,
+    Groups,
+    GroupValue,
+    InputError,
+    Integers,
+    Part,
+    encode,
+    no_ends,
+    parts_to_table,
+)
+from equipoise.core.labels import Encoded
 from equipoise.metrics.building import (
     NOTHING,
     Against,

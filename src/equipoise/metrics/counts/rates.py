@@ -15,9 +15,7 @@ import numpy as np
 import pyarrow as pa
 from scipy.special import ndtr
 
-from equipoise.core.arrays import Booleans, Floats
-from equipoise.core.errors import InputError
-from equipoise.core.estimate import Estimate
+from equipoise.core import Booleans, Estimate, Floats, InputError
 from equipoise.metrics.building import (
     GroupColumns,
     clustered_method,

@@ -10,12 +10,19 @@ from typing import Any, Literal
 
 import numpy as np
 
-from equipoise.core.arrays import Floats, Integers, Integers32
-from equipoise.core.errors import InputError
-from equipoise.core.estimate import Estimate, Harm, no_ends
-from equipoise.core.finding import GroupValue
-from equipoise.core.labels import encode
-from equipoise.core.parts import Part, parts_to_table
+from equipoise.core import (
+    Estimate,
+    Floats,
+    GroupValue,
+    Harm,
+    InputError,
+    Integers,
+    Integers32,
+    Part,
+    encode,
+    no_ends,
+    parts_to_table,
+)
 from equipoise.metrics.building import NOTHING, Against, against, ends_of, number, spread_level
 from equipoise.metrics.counts.inequality import Inequality
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL

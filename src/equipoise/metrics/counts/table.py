@@ -14,10 +14,8 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 
-from equipoise.core.arrays import Booleans, Floats, Integers, Integers32, Words
-from equipoise.core.errors import InputError
-from equipoise.core.groups import Groups
-from equipoise.core.labels import Encoded, check_unmasked, coded, encode, label_array, natural
+from equipoise.core import Booleans, Floats, Groups, InputError, Integers, Integers32, Words, encode
+from equipoise.core.labels import Encoded, check_unmasked, coded, label_array, natural
 from equipoise.metrics.counts.tally import NOTHING, check_lengths, count_cells
 from equipoise.stats.draws import ItemSampler, Sampler, TableSampler
 from equipoise.stats.streams import place_keys, unit_keys

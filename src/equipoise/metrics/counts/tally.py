@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.core.arrays import Booleans, Integers, Integers32
-from equipoise.core.errors import InputError
-from equipoise.core.groups import MIN_SIZE, CountedGroups, Groups
-from equipoise.core.labels import coded, encode, in_order, label_array
+from equipoise.core import MIN_SIZE, Booleans, Groups, InputError, Integers, Integers32, encode
+from equipoise.core.groups import CountedGroups
+from equipoise.core.labels import coded, in_order, label_array
 from equipoise.stats.compiled import compiled
 from equipoise.stats.threads import each, stretches
 

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.core.arrays import AnyArray, Floats, Floats32, Integers
-from equipoise.core.errors import InputError
+from equipoise.core import AnyArray, Floats, Floats32, InputError, Integers
 from equipoise.metrics.vector_rows import Table, float_rows, taken
 from equipoise.metrics.vectors.sets import embedding_table, kernel_rows
 from equipoise.stats.compiled import compiled

@@ -11,9 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from equipoise.core.arrays import Floats, Integers, Integers32
-from equipoise.core.estimate import Ends, Estimate, Harm
-from equipoise.core.parts import parts_to_table
+from equipoise.core import Ends, Estimate, Floats, Harm, Integers, Integers32, parts_to_table
 from equipoise.metrics.building import (
     STUDENT,
     GroupColumns,

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from equipoise.core.arrays import Floats, Integers, Integers32
+from equipoise.core import Floats, Integers, Integers32
 from equipoise.stats.compiled import compiled
 from equipoise.stats.draws import Exchange, varies
 from equipoise.stats.shuffling import add_shuffled

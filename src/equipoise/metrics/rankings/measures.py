@@ -10,10 +10,7 @@ from typing import Any, Literal, Unpack, get_args
 import numpy as np
 import pyarrow as pa
 
-from equipoise.core.arrays import Floats
-from equipoise.core.errors import InputError
-from equipoise.core.estimate import Estimate
-from equipoise.core.groups import Groups
+from equipoise.core import Estimate, Floats, Groups, InputError
 from equipoise.metrics.measure import DEFAULT, Drawing
 from equipoise.metrics.rankings.estimates import (
     Beside,

@@ -9,10 +9,17 @@ from typing import Any, Literal, TypedDict
 
 import numpy as np
 
-from equipoise.core.arrays import AnyArray, Booleans, Floats, Integers, Integers32
-from equipoise.core.errors import InputError
-from equipoise.core.groups import Groups
-from equipoise.core.labels import check_unmasked, encode
+from equipoise.core import (
+    AnyArray,
+    Booleans,
+    Floats,
+    Groups,
+    InputError,
+    Integers,
+    Integers32,
+    encode,
+)
+from equipoise.core.labels import check_unmasked
 from equipoise.metrics.rankings.cosines import CosineScores
 from equipoise.metrics.values.units import unit_codes
 from equipoise.stats.threads import each

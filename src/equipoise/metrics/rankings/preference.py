@@ -11,11 +11,18 @@ from typing import Any, Unpack
 import numpy as np
 from scipy import stats
 
-from equipoise.core.arrays import Booleans, Floats, Integers
-from equipoise.core.estimate import Ends, Estimate, no_ends
-from equipoise.core.finding import GroupValue
-from equipoise.core.labels import encode
-from equipoise.core.parts import Part, parts_to_table
+from equipoise.core import (
+    Booleans,
+    Ends,
+    Estimate,
+    Floats,
+    GroupValue,
+    Integers,
+    Part,
+    encode,
+    no_ends,
+    parts_to_table,
+)
 from equipoise.metrics.building import (
     NOTHING,
     Against,

@@ -7,8 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy.special import gammaln
 
-from equipoise.core.arrays import Floats
-from equipoise.core.errors import InputError
+from equipoise.core import Floats, InputError
 
 Direction = Literal["images", "texts"]
 

@@ -11,8 +11,7 @@ import numpy as np
 from scipy.special import xlogy
 from scipy.stats import binom
 
-from equipoise.core.arrays import Booleans, Floats, Integers32
-from equipoise.core.errors import InputError
+from equipoise.core import Booleans, Floats, InputError, Integers32
 from equipoise.metrics.rankings.pools import Tops
 from equipoise.stats.compiled import compiled
 

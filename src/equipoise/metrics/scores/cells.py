@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.core.arrays import Booleans, Bytes, Floats, Integers, Integers32
+from equipoise.core import Booleans, Bytes, Floats, Integers, Integers32
 from equipoise.stats.compiled import compiled
 from equipoise.stats.streams import Seed, stream
 

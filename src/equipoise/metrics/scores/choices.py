@@ -10,8 +10,7 @@ from itertools import combinations
 import numpy as np
 import pyarrow as pa
 
-from equipoise.core.arrays import Floats
-from equipoise.core.errors import InputError
+from equipoise.core import Floats, InputError
 from equipoise.metrics.building import ends_of
 from equipoise.metrics.scores.measure import ConceptResults
 from equipoise.stats.chance import benjamini_hochberg

@@ -11,11 +11,19 @@ from typing import Any, Literal
 
 import numpy as np
 
-from equipoise.core.arrays import Booleans, Floats, Integers
-from equipoise.core.errors import InputError
-from equipoise.core.estimate import Ends, Estimate, no_ends
-from equipoise.core.finding import Excluded, GroupValue
-from equipoise.core.parts import Part, parts_to_table
+from equipoise.core import (
+    Booleans,
+    Ends,
+    Estimate,
+    Excluded,
+    Floats,
+    GroupValue,
+    InputError,
+    Integers,
+    Part,
+    no_ends,
+    parts_to_table,
+)
 from equipoise.metrics.building import (
     NOTHING,
     Against,

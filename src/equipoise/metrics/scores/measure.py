@@ -10,9 +10,16 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from equipoise.core.arrays import AnyArray, Booleans, Floats, Integers, Integers32, Words
-from equipoise.core.errors import InputError
-from equipoise.core.groups import Groups
+from equipoise.core import (
+    AnyArray,
+    Booleans,
+    Floats,
+    Groups,
+    InputError,
+    Integers,
+    Integers32,
+    Words,
+)
 from equipoise.core.labels import Encoded
 from equipoise.metrics.building import NOTHING, Against, against
 from equipoise.metrics.counts import Null, item_sampler, units_of

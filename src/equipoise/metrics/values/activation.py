@@ -10,11 +10,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.core.arrays import Booleans, Floats, Integers
-from equipoise.core.errors import InputError
-from equipoise.core.estimate import Estimate
-from equipoise.core.groups import Groups
-from equipoise.core.parts import Part, parts_to_table
+from equipoise.core import (
+    Booleans,
+    Estimate,
+    Floats,
+    Groups,
+    InputError,
+    Integers,
+    Part,
+    parts_to_table,
+)
 from equipoise.metrics.building import (
     against_chance,
     bootstrap_method,

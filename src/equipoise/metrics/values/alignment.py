@@ -11,10 +11,16 @@ from typing import Any, Literal
 import numpy as np
 from scipy.stats import rankdata
 
-from equipoise.core.arrays import Floats, Integers
-from equipoise.core.errors import InputError
-from equipoise.core.estimate import Ends, Estimate, no_ends
-from equipoise.core.parts import Part, parts_to_table
+from equipoise.core import (
+    Ends,
+    Estimate,
+    Floats,
+    InputError,
+    Integers,
+    Part,
+    no_ends,
+    parts_to_table,
+)
 from equipoise.metrics.building import (
     NOTHING,
     Against,

@@ -10,9 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
-from equipoise.core.arrays import Booleans, Floats, Integers, Integers32, Words
-from equipoise.core.errors import InputError
-from equipoise.core.labels import encode
+from equipoise.core import Booleans, Floats, InputError, Integers, Integers32, Words, encode
 from equipoise.metrics.building import gaps
 from equipoise.metrics.rankings.exchange import (
     exchange_alone,

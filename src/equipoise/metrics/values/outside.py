@@ -11,10 +11,7 @@ import numpy as np
 from scipy.special import stdtr
 from scipy.stats import rankdata
 
-from equipoise.core.arrays import Floats
-from equipoise.core.errors import InputError
-from equipoise.core.estimate import Estimate, no_ends
-from equipoise.core.parts import Part, parts_to_table
+from equipoise.core import Estimate, Floats, InputError, Part, no_ends, parts_to_table
 from equipoise.metrics.spec import MetricSpec, make_estimate, register
 from equipoise.stats.intervals import ClosedForm, fisher_z
 

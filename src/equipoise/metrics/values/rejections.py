@@ -10,13 +10,21 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.core.arrays import AnyArray, Booleans, Floats, Integers
-from equipoise.core.errors import InputError
-from equipoise.core.estimate import Ends, Estimate, no_ends
-from equipoise.core.finding import GroupValue
-from equipoise.core.groups import Groups
-from equipoise.core.labels import encode
-from equipoise.core.parts import Part, parts_to_table
+from equipoise.core import (
+    AnyArray,
+    Booleans,
+    Ends,
+    Estimate,
+    Floats,
+    Groups,
+    GroupValue,
+    InputError,
+    Integers,
+    Part,
+    encode,
+    no_ends,
+    parts_to_table,
+)
 from equipoise.metrics.building import (
     Known,
     against_chance,

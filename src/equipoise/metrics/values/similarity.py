@@ -12,11 +12,20 @@ from typing import Any, Unpack
 import numpy as np
 from scipy import special
 
-from equipoise.core.arrays import Booleans, Floats, Integers, Integers32, Words
-from equipoise.core.errors import InputError
-from equipoise.core.estimate import Ends, Estimate, no_ends
-from equipoise.core.finding import GroupValue
-from equipoise.core.parts import Part, parts_to_table
+from equipoise.core import (
+    Booleans,
+    Ends,
+    Estimate,
+    Floats,
+    GroupValue,
+    InputError,
+    Integers,
+    Integers32,
+    Part,
+    Words,
+    no_ends,
+    parts_to_table,
+)
 from equipoise.metrics.building import (
     Against,
     Known,

@@ -11,12 +11,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.core.arrays import AnyArray, Floats, Integers
-from equipoise.core.errors import InputError
-from equipoise.core.estimate import Estimate
-from equipoise.core.groups import Groups
-from equipoise.core.labels import encode
-from equipoise.core.parts import parts_to_table
+from equipoise.core import (
+    AnyArray,
+    Estimate,
+    Floats,
+    Groups,
+    InputError,
+    Integers,
+    encode,
+    parts_to_table,
+)
 from equipoise.metrics.building import (
     PERCENTILE,
     against_chance,

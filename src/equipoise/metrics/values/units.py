@@ -6,9 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.core.arrays import Integers
-from equipoise.core.errors import InputError
-from equipoise.core.labels import encode
+from equipoise.core import InputError, Integers, encode
 
 
 def unit_codes(labels: Any, n: int, what: str) -> tuple[Integers, tuple[str, ...]]:

@@ -11,10 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.core.arrays import Floats
-from equipoise.core.errors import InputError
-from equipoise.core.estimate import Estimate
-from equipoise.core.parts import Part, parts_to_table
+from equipoise.core import Estimate, Floats, InputError, Part, parts_to_table
 from equipoise.metrics.building import NOTHING, SPREAD, Against, against
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.spec import COHEN, COSINE, MetricSpec, make_estimate, register

@@ -13,11 +13,17 @@ import numpy as np
 import pyarrow as pa
 from scipy import special
 
-from equipoise.core.arrays import AnyArray, Floats
-from equipoise.core.errors import InputError
-from equipoise.core.estimate import Chance, Estimate
-from equipoise.core.finding import Excluded, GroupValue
-from equipoise.core.parts import Part, parts_to_table
+from equipoise.core import (
+    AnyArray,
+    Chance,
+    Estimate,
+    Excluded,
+    Floats,
+    GroupValue,
+    InputError,
+    Part,
+    parts_to_table,
+)
 from equipoise.metrics.building import NOTHING, Against, against, number
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.spec import COSINE, MetricSpec, make_estimate, register

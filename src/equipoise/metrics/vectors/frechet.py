@@ -8,9 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.core.arrays import Floats
-from equipoise.core.errors import InputError
-from equipoise.core.estimate import Ends, Estimate, no_ends
+from equipoise.core import Ends, Estimate, Floats, InputError, no_ends
 from equipoise.metrics.building import SPREAD, MovedPercentile
 from equipoise.metrics.measure import NO_INTERVAL
 from equipoise.metrics.spec import MetricSpec, make_estimate, register

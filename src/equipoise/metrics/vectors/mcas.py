@@ -11,10 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.core.arrays import Floats
-from equipoise.core.errors import InputError
-from equipoise.core.estimate import Estimate, Harm, no_ends
-from equipoise.core.parts import Part, parts_to_table
+from equipoise.core import Estimate, Floats, Harm, InputError, Part, no_ends, parts_to_table
 from equipoise.metrics.building import (
     NOTHING,
     Against,

@@ -15,8 +15,7 @@ from typing import Literal
 
 import numpy as np
 
-from equipoise.core.arrays import Floats, Integers, Words
-from equipoise.core.estimate import Chance, Harm
+from equipoise.core import Chance, Floats, Harm, Integers, Words
 from equipoise.metrics.building import NOTHING, Against, against
 from equipoise.stats.chance import PValue, band, mirrored_band, mirrored_p_value, p_value
 from equipoise.stats.compiled import compiled

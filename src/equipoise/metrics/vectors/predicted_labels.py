@@ -10,12 +10,20 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.core.arrays import Booleans, Floats, Integers
-from equipoise.core.errors import InputError
-from equipoise.core.estimate import Ends, Estimate, Harm, no_ends
-from equipoise.core.groups import Groups
-from equipoise.core.labels import encode
-from equipoise.core.parts import Part, parts_to_table
+from equipoise.core import (
+    Booleans,
+    Ends,
+    Estimate,
+    Floats,
+    Groups,
+    Harm,
+    InputError,
+    Integers,
+    Part,
+    encode,
+    no_ends,
+    parts_to_table,
+)
 from equipoise.metrics.building import (
     NOTHING,
     SPREAD,

@@ -12,11 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.core.arrays import Floats
-from equipoise.core.errors import InputError
-from equipoise.core.estimate import Ends, Estimate, Harm, no_ends
-from equipoise.core.finding import GroupValue
-from equipoise.core.parts import Part, parts_to_table
+from equipoise.core import (
+    Ends,
+    Estimate,
+    Floats,
+    GroupValue,
+    Harm,
+    InputError,
+    Part,
+    no_ends,
+    parts_to_table,
+)
 from equipoise.metrics.building import (
     STUDENT,
     Against,

@@ -17,9 +17,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.core.arrays import AnyArray, Floats, Integers
-from equipoise.core.errors import InputError
-from equipoise.core.labels import check_unmasked, encode
+from equipoise.core import AnyArray, Floats, InputError, Integers, encode
+from equipoise.core.labels import check_unmasked
 from equipoise.metrics.vector_rows import (
     ChosenRows,
     Table,

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.core.arrays import AnyArray, Floats, Integers
-from equipoise.core.errors import InputError
+from equipoise.core import AnyArray, Floats, InputError, Integers
 from equipoise.metrics.vector_rows import Table, float_rows, inverse_lengths, project
 from equipoise.metrics.vectors.sets import kernel_rows
 from equipoise.stats.compiled import compiled

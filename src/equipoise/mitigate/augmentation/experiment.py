@@ -8,9 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from equipoise.core.arrays import Floats, Integers
-from equipoise.core.errors import InputError
-from equipoise.core.estimate import Estimate
+from equipoise.core import Estimate, Floats, InputError, Integers
 from equipoise.metrics import association_score
 from equipoise.mitigate.augmentation.faces import (
     Faces,

@@ -14,8 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.core.arrays import AnyArray, Booleans, Bytes, Floats, Integers, Objects
-from equipoise.core.errors import InputError, ModelError
+from equipoise.core import (
+    AnyArray,
+    Booleans,
+    Bytes,
+    Floats,
+    InputError,
+    Integers,
+    ModelError,
+    Objects,
+)
 from equipoise.models import runtimes
 from equipoise.stats.streams import stream
 

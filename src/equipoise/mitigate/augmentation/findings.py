@@ -11,8 +11,7 @@ import pyarrow as pa
 from scipy import stats
 
 from equipoise.audits.columns import Row, table_of
-from equipoise.core.arrays import Floats
-from equipoise.core.finding import Family, Finding, Verdict
+from equipoise.core import Family, Finding, Floats, Verdict
 from equipoise.metrics import accuracy_difference
 from equipoise.mitigate.augmentation.experiment import ARMS, Experiment
 from equipoise.stats.chance import benjamini_hochberg

@@ -13,8 +13,7 @@ from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
 
 from equipoise import __version__
 from equipoise.audits.config_fields import Section
-from equipoise.core.arrays import AnyArray, Bytes, Floats32, Integers
-from equipoise.core.errors import InputError, ModelError
+from equipoise.core import AnyArray, Bytes, Floats32, InputError, Integers, ModelError
 from equipoise.mitigate.augmentation.faces import Faces, PlainFaces
 from equipoise.mitigate.recipe import digest_of_images, read_state, save_state
 from equipoise.models import runtimes

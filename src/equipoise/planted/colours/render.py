@@ -11,7 +11,7 @@ from itertools import product
 
 import numpy as np
 
-from equipoise.core.arrays import Bytes, Floats, Integers, Positions
+from equipoise.core import Bytes, Floats, Integers, Positions
 
 SHAPES = ("square", "ellipse", "heart")
 COLOURS = ("red", "green", "blue")

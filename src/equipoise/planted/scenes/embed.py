@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from equipoise.core.arrays import Bytes, Floats32
+from equipoise.core import Bytes, Floats32
 from equipoise.planted.scenes.captions import neutral_prompts
 from equipoise.planted.scenes.render import SUBJECTS
 

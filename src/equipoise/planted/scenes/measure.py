@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import spearmanr
 
-from equipoise.core.arrays import Floats, Floats32
+from equipoise.core import Floats, Floats32
 from equipoise.metrics import cosine_scores, retrieval_measures
 from equipoise.planted.scenes.render import FRAMES, HUES, SUBJECTS
 from equipoise.planted.scenes.sets import Scenes

@@ -13,7 +13,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import ArrayLike
 
-from equipoise.core.arrays import Bytes, Floats, Floats32, Integers, Positions
+from equipoise.core import Bytes, Floats, Floats32, Integers, Positions
 from equipoise.stats.streams import stream
 
 REACH = 2.0

@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.core.arrays import Bytes
+from equipoise.core import Bytes
 from equipoise.planted.scenes.render import (
     FRAMES,
     HUES,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from equipoise.core.arrays import Floats, Integers
+from equipoise.core import Floats, Integers
 from equipoise.planted.scenes.render import FRAMES, HUES, SUBJECTS
 from equipoise.stats.streams import stream
 

@@ -21,11 +21,17 @@ from equipoise.audits.engines.associations.spaces import (
     finding_of,
 )
 from equipoise.audits.findings import Place, without_verdict
-from equipoise.core.arrays import Floats, Integers, Objects
-from equipoise.core.errors import DataError
-from equipoise.core.estimate import Estimate
-from equipoise.core.finding import Excluded, Family, GroupValue
-from equipoise.core.parts import Part
+from equipoise.core import (
+    DataError,
+    Estimate,
+    Excluded,
+    Family,
+    Floats,
+    GroupValue,
+    Integers,
+    Objects,
+    Part,
+)
 from equipoise.data.problems import listed, show
 from equipoise.metrics.values.trends import ImageSimilarities, gender_difference, trend
 from equipoise.metrics.vectors.predicted_labels import label_concentration, predicted_label_weat

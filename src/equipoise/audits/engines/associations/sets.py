@@ -25,9 +25,7 @@ from equipoise.audits.engines.associations.spaces import (
     units_of,
 )
 from equipoise.audits.findings import Place, UncorrectedFinding, without_verdict
-from equipoise.core.estimate import Chance, Estimate
-from equipoise.core.finding import Family
-from equipoise.core.parts import Part
+from equipoise.core import Chance, Estimate, Family, Part
 from equipoise.core.wording import number
 from equipoise.data.problems import listed
 from equipoise.metrics.values.alignment import FEW_SUBJECTS, alignment

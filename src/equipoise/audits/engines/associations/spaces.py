@@ -19,12 +19,19 @@ from equipoise.audits.audit import Measured
 from equipoise.audits.columns import rows_of, schema_of
 from equipoise.audits.engines.associations.config import PAIRS, MeasureConfig
 from equipoise.audits.findings import Place, UncorrectedFinding, whole, with_numbers
-from equipoise.core.arrays import Booleans, Floats, Integers, Objects
-from equipoise.core.errors import DataError
-from equipoise.core.estimate import Estimate
-from equipoise.core.finding import Excluded, Family, GroupValue
-from equipoise.core.groups import Groups
-from equipoise.core.parts import Part
+from equipoise.core import (
+    Booleans,
+    DataError,
+    Estimate,
+    Excluded,
+    Family,
+    Floats,
+    Groups,
+    GroupValue,
+    Integers,
+    Objects,
+    Part,
+)
 from equipoise.data import Items, Matrix, Vectors
 from equipoise.metrics.vector_rows import Table
 from equipoise.metrics.vectors.sets import Similarity

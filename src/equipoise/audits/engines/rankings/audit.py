@@ -20,11 +20,7 @@ from equipoise.audits.engines.rankings.config import QueryAudit, RankingAudit
 from equipoise.audits.engines.rankings.preferences import HYPOTHESES, with_preferences
 from equipoise.audits.engines.rankings.scores import RankingData, Scored
 from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole, without_verdict
-from equipoise.core.arrays import Integers32, Objects
-from equipoise.core.errors import DataError, InputError
-from equipoise.core.estimate import Estimate
-from equipoise.core.finding import Family
-from equipoise.core.groups import Groups
+from equipoise.core import DataError, Estimate, Family, Groups, InputError, Integers32, Objects
 from equipoise.data.problems import listed
 from equipoise.metrics.rankings.measures import (
     query_distribution,

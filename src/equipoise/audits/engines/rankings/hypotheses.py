@@ -11,15 +11,13 @@ from typing import TYPE_CHECKING, Any
 from equipoise.audits.columns import numbers_of
 from equipoise.audits.config import group_name
 from equipoise.audits.findings import Place, UncorrectedFinding, whole
-from equipoise.core.errors import DataError
-from equipoise.core.estimate import Estimate
-from equipoise.core.finding import Family
+from equipoise.core import DataError, Estimate, Family
 from equipoise.data import Items, load_items
 from equipoise.metrics.values.alignment import alignment, favourite_gap, preferences
 
 if TYPE_CHECKING:
     from equipoise.audits.engines.rankings.config import HypothesisConfig
-    from equipoise.core.groups import Groups
+    from equipoise.core import Groups
     from equipoise.stats.resampling import Resampling
 
 

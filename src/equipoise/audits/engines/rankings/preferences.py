@@ -8,8 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole
-from equipoise.core.estimate import Estimate
-from equipoise.core.finding import TESTED, Family
+from equipoise.core import TESTED, Estimate, Family
 from equipoise.metrics.rankings.preference import systematic_preference
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ import numpy as np
 from equipoise.audits.columns import ImageData, check_one_space, rows_of
 from equipoise.audits.engines.rankings.hypotheses import Hypothesis
 from equipoise.audits.outputs import average_prompts, prompts_of
-from equipoise.core.arrays import Floats, Integers, Objects
-from equipoise.core.errors import DataError
+from equipoise.core import DataError, Floats, Integers, Objects
 from equipoise.data import load_items, load_matrix, load_vectors
 from equipoise.data.problems import listed
 from equipoise.evidence.zero_shot import Prompts
