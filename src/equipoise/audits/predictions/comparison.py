@@ -12,6 +12,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 from scipy.stats import rankdata
 
@@ -24,6 +25,7 @@ from equipoise.audits.kinds import Progress, with_progress
 from equipoise.audits.predictions.tables import measures_of
 from equipoise.core import AuditResult, DataError, Family, Finding, Floats, Manifest, Part, Verdict
 from equipoise.data import Coded
+from equipoise.data.problems import match
 from equipoise.metrics.building import gaps
 from equipoise.metrics.counts import Counts, Null
 from equipoise.metrics.counts.accuracy import Accuracy
@@ -129,20 +131,18 @@ def _models(runs: Runs) -> dict[str, tuple[Coded, Coded]]:
     -1 where its run lacks the image or its label, or the model has no output.
     """
     (first, (_, data)), *others = runs.items()
-    ids = data.ids.astype(str)
-    rows = {first: np.where(data.coded_target.codes >= 0, np.arange(len(ids)), -1)}
+    ids, labelled = pl.Series(data.ids.astype(str)), data.coded_target.codes >= 0
+    rows = {first: np.where(labelled, np.arange(len(ids)), -1)}
     for name, (_, other) in others:
-        place = {id_: row for row, id_ in enumerate(other.ids.astype(str).tolist())}
-        rows[name] = np.array([place.get(id_, -1) for id_ in ids.tolist()])
-        shared = rows[name] >= 0
-        if not shared.any():
+        places = match(ids, pl.Series(other.ids.astype(str)))
+        if (places < 0).all():
             raise DataError(
                 f"runs {first} and {name} have no image in common",
                 expected="runs about the same images",
                 fix="audit the models on the same table of labels",
             )
-        ours, theirs = data.target, other.target[rows[name]]
-        differ = np.flatnonzero(shared & (ours != theirs))
+        ours, theirs = data.target, other.target[places]
+        differ = np.flatnonzero((places >= 0) & (ours != theirs))
         if len(differ):
             at = differ[0]
             raise DataError(
@@ -151,7 +151,7 @@ def _models(runs: Runs) -> dict[str, tuple[Coded, Coded]]:
                 expected="the same label for the same image",
                 fix="audit both models against the same labels and class mapping",
             )
-        rows[name] = np.where(rows[first] >= 0, rows[name], -1)
+        rows[name] = np.where(labelled, places, -1)
     models = {}
     names = model_names({run: data.models for run, (_, data) in runs.items()})
     for (run, model), name in names.items():
@@ -308,18 +308,16 @@ def _contrasts(
     classes = tuple(pair.counts.classes[place] for place in seen)
     names = joint.models[0], joint.models[1]
     determined, behind = joint.counts.determines_target, _behind(joint, one)
-    keys = {key[1]: key for key in _keys(one, pair.counts)}
-    for subject in ("", *classes):
-        if (key := keys.get(subject)) is None:
-            continue
+    whole, *parts = _keys(one, pair.counts)
+    for metric, subject in [whole, *(key for key in parts if key[1] in classes)]:
+        # A model has no number of classes that it doesn't show.
         (before, after), boot, null = (
-            [some.get(key, np.nan * some.get(keys[""], _NOTHING)) for some in both]
+            [some.get((metric, subject), np.nan * some.get(whole, _NOTHING)) for some in both]
             for both in numbers
         )
         values = float(before[0]), float(after[0])
         if subject and np.isnan(values).all():
             continue
-        metric, _ = key
         worse, lower = "", spec_of(metric).value_harm == "lower"
         if values[0] < values[1] or values[1] < values[0]:
             worse = names[(values[1] < values[0]) == lower]
@@ -344,14 +342,14 @@ def _draft(
 ) -> UncorrectedFinding:
     """Return the finding of a difference: its paired interval, and a test of no difference."""
     described, known = part.metric == DESCRIBED, not math.isnan(part.value)
-    method, text = "none: resampling is off", ""
-    if len(boot):
-        method = f"paired percentile bootstrap over {unit}s, {len(boot)} replicates"
-        if described:
-            method = (
-                f"resampling spread: percentiles of {len(boot)} paired bootstrap replicates over "
-                f"{unit}s; not a confidence interval"
-            )
+    method, text = f"paired percentile bootstrap over {unit}s, {len(boot)} replicates", ""
+    if not len(boot):
+        method = "none: resampling is off"
+    elif described:
+        method = (
+            f"resampling spread: percentiles of {len(boot)} paired bootstrap replicates over "
+            f"{unit}s; not a confidence interval"
+        )
     if len(boot) and known:
         low, high = (float(end) for end in percentile(boot, place.level))
         part = replace(part, low=low, high=high)

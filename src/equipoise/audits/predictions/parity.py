@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,54 +21,44 @@ _CELLS = ("total", "both", "truth", "prediction")
 _TRUE, _SAID, _ALL = (BASES.index(name) for name in ("truth", "prediction", "total"))
 
 
-@dataclass(frozen=True, eq=False)
-class Added:
-    """Differences of each group to all others, arrays (classes, groups); NaN where too small.
+def _added(counts: Counts, level: float) -> tuple[Floats, Floats, Floats, Floats]:
+    """Compare predictions and labels of the same rows, which may repeat by unit.
 
-    Attributes
-    ----------
-    labels : ndarray
-        L, in the true labels.
-    value, low, high : ndarray
+    Returns
+    -------
+    labels : ndarray, shape (classes, groups)
+        Difference L of each group to all others in the true labels; NaN where too small.
+    value, low, high : ndarray, shape (classes, groups)
         |P| - |L| where the differences of predictions P and labels L have one sign, else |P|,
         with its interval, which is paired over rows.
     """
-
-    labels: Floats
-    value: Floats
-    low: Floats
-    high: Floats
-
-    @classmethod
-    def of(cls, counts: Counts, level: float) -> Added:
-        """Compare predictions and labels of the same rows, which may repeat by unit."""
-        cells, kept, squares = Cells.of(counts, counts.observed), counts.groups.usable, None
-        n, both, truth, said = (np.where(kept, cells[name][0], 0.0) for name in _CELLS)
-        if (sums := moments(counts)) is not None:
-            squares = np.where(kept, sums, 0.0)
-        shares, labels, spread = [], [], np.zeros_like(n)
-        for side in (np.asarray, all_others):
-            rows, wrong, missed = side(n), side(said - both), side(truth - both)
-            design, repeated = np.ones_like(n), None
-            if squares is not None:
-                repeated = side(squares)
-                known = repeated[_SAID, _SAID], repeated[_SAID, _ALL], repeated[_ALL, _ALL]
-                design = design_effects(side(said), rows, *known, least=least_design(counts))
-            shares.append(scored(side(said) / design, rows / design, level))
-            labels.append(divide(side(truth), rows))
-            spread += _spread(wrong, missed, rows, repeated)
-        found, own = shares[0].minus(shares[1]), labels[0] - labels[1]
-        predicted, half = found.value, normal(level) * np.sqrt(spread)
-        agree = predicted * own >= 0.0
-        paired = np.abs(predicted) - np.abs(own)
-        alone = [folded(*ends) for ends in zip(found.low.flat, found.high.flat, strict=True)]
-        low, high = (np.reshape(end, n.shape) for end in zip(*alone, strict=True))
-        return cls(
-            own,
-            np.where(agree, paired, np.abs(predicted)),
-            np.where(agree, paired - half, low),
-            np.where(agree, paired + half, high),
-        )
+    cells, kept, squares = Cells.of(counts, counts.observed), counts.groups.usable, None
+    n, both, truth, said = (np.where(kept, cells[name][0], 0.0) for name in _CELLS)
+    if (sums := moments(counts)) is not None:
+        squares = np.where(kept, sums, 0.0)
+    shares, labels, spread = [], [], np.zeros_like(n)
+    for side in (np.asarray, all_others):
+        rows, wrong, missed = side(n), side(said - both), side(truth - both)
+        design, repeated = np.ones_like(n), None
+        if squares is not None:
+            repeated = side(squares)
+            known = repeated[_SAID, _SAID], repeated[_SAID, _ALL], repeated[_ALL, _ALL]
+            design = design_effects(side(said), rows, *known, least=least_design(counts))
+        shares.append(scored(side(said) / design, rows / design, level))
+        labels.append(divide(side(truth), rows))
+        spread += _spread(wrong, missed, rows, repeated)
+    found, own = shares[0].minus(shares[1]), labels[0] - labels[1]
+    predicted, half = found.value, normal(level) * np.sqrt(spread)
+    agree = predicted * own >= 0.0
+    paired = np.abs(predicted) - np.abs(own)
+    alone = [folded(*ends) for ends in zip(found.low.flat, found.high.flat, strict=True)]
+    low, high = (np.reshape(end, n.shape) for end in zip(*alone, strict=True))
+    return (
+        own,
+        np.where(agree, paired, np.abs(predicted)),
+        np.where(agree, paired - half, low),
+        np.where(agree, paired + half, high),
+    )
 
 
 def _spread(wrong: Floats, missed: Floats, n: Floats, squares: Floats | None) -> Floats:
@@ -113,34 +102,27 @@ def beside_labels(
     required : bool
         Parity is demanded whatever the labels say: every finding may lead.
     """
-    added = Added.of(counts, level)
-    leads = (added.low > 0.0) & (added.value >= threshold)
-    every = [*range(len(counts.classes))], [*range(len(counts.groups))]
+    arrays = _added(counts, level)
+    _, added, low, _ = arrays
+    leads = (low > 0.0) & (added >= threshold)
     for draft in drafts:
-        finding = draft.finding
-        if finding.metric not in _PARITY:
+        finding, about = draft.finding, np.full_like(added, np.nan)
+        known = (counts.classes, finding.subject), (counts.groups.names, finding.group)
+        own = tuple(names.index(name) if name else slice(None) for names, name in known)
+        if finding.metric in _PARITY:
+            about[own] = added[own]
+        if np.isnan(about).all():
             yield draft
             continue
-        classes = [counts.classes.index(finding.subject)] if finding.subject else every[0]
-        groups = [counts.groups.names.index(finding.group)] if finding.group else every[1]
-        own = np.ix_(classes, groups)
-        if np.isnan(added.value[own]).all():
-            yield draft
-            continue
-        row, column = np.unravel_index(np.nanargmax(added.value[own]), (len(classes), len(groups)))
-        place = classes[row], groups[column]
-        labels, value, low, high = (
-            float(one[place]) for one in (added.labels, added.value, added.low, added.high)
-        )
-        known = {"labels": labels, "added": value, "added_low": low, "added_high": high}
-        group = counts.groups.names[place[1]]
-        shown = replace(
-            finding,
-            parameters=json.dumps(json.loads(finding.parameters) | known, sort_keys=True),
+        place = np.unravel_index(np.nanargmax(about), about.shape)
+        labels, value, least, most = (float(one[place]) for one in arrays)
+        more = {"labels": labels, "added": value, "added_low": least, "added_high": most}
+        yield draft.changed(
+            parameters=json.dumps(json.loads(finding.parameters) | more, sort_keys=True),
             leads=required or bool(leads[own].any()),
             beside=(
-                f"In the labels, {group} and all other groups are {100 * abs(labels):.1f} points "
-                f"apart; the model adds {100 * value:.1f} [{100 * low:.1f}, {100 * high:.1f}]."
+                f"In the labels, {counts.groups.names[place[1]]} and all other groups are "
+                f"{100 * abs(labels):.1f} points apart; the model adds {100 * value:.1f} "
+                f"[{100 * least:.1f}, {100 * most:.1f}]."
             ),
         )
-        yield replace(draft, finding=shown)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +16,7 @@ from equipoise.core import Part
 from equipoise.metrics.counts import Counts
 from equipoise.metrics.counts.accuracy import Accuracy
 from equipoise.metrics.counts.effect_sizes import EffectSizes, SkewSize, mev_sweep
-from equipoise.metrics.counts.rates import DemographicParity, EqualizedOdds, Rates
+from equipoise.metrics.counts.rates import DemographicParity, EqualizedOdds, Rates, divide
 from equipoise.metrics.measure import Measure
 from equipoise.metrics.spec import band_of
 from equipoise.metrics.table_metric import TABLE_METRICS
@@ -99,7 +99,10 @@ def of_design(
 
 def _classes(design: LabelDesign, parts: Mapping[str, tuple[Part, ...]]) -> Iterator[Row]:
     counts = design.counts
-    hits, totals = counts.hits(counts.table[None])[0], counts.by_truth(counts.table[None])[0]
+    hits, totals = counts.hits(counts.observed)[0], counts.by_truth(counts.observed)[0]
+    shares, n = divide(hits, totals), totals.sum(axis=1)
+    accuracy, lowest = divide(hits.sum(axis=1), n), np.fmin.reduce(shares, axis=1)
+    worst = np.where(np.isnan(shares), np.inf, shares).argmin(axis=1)
     effects, parity, odds = (
         {part.subject: part for part in parts.get(metric, ())}
         for metric in ("effect_sizes", "demographic_parity", "equalized_odds")
@@ -108,37 +111,28 @@ def _classes(design: LabelDesign, parts: Mapping[str, tuple[Part, ...]]) -> Iter
     for index in counts.targets.tolist():
         name = counts.classes[index]
         effect = effects.get(name, off)
-        dropped = {each.reason: each.count for each in effect.excluded}
+        columns, rows = (
+            sum(each.count for each in effect.excluded if each.reason.startswith(what))
+            for what in ("labels", "rows")
+        )
         yield {
             "class": name,
-            **_rates(hits[index], totals[index], counts.groups.names),
+            "n": round(n[index]),
+            "accuracy": accuracy[index],
+            "worst_group": counts.groups.names[worst[index]] if n[index] else "",
+            "worst_group_accuracy": lowest[index],
+            "gap": accuracy[index] - lowest[index],
             "effect_size": effect.value,
             "effect_low": effect.low,
             "effect_high": effect.high,
             "effect_chance": effect.chance,
             "band": band_of(effect.value),
-            "columns_dropped": sum(n for why, n in dropped.items() if why.startswith("labels")),
-            "rows_dropped": sum(n for why, n in dropped.items() if why.startswith("rows")),
+            "columns_dropped": columns,
+            "rows_dropped": rows,
             "reason": effect.reason,
-            "demographic_parity": parity[name].value if name in parity else math.nan,
-            "equalized_odds": odds[name].value if name in odds else math.nan,
+            "demographic_parity": parity.get(name, off).value,
+            "equalized_odds": odds.get(name, off).value,
         }
-
-
-def _rates(hits: Any, totals: Any, names: Sequence[str]) -> Row:
-    n = float(totals.sum())
-    if not n:
-        return {"n": 0, "worst_group": ""} | dict.fromkeys(
-            ("accuracy", "worst_group_accuracy", "gap"), math.nan
-        )
-    with np.errstate(invalid="ignore", divide="ignore"):
-        shares = hits / totals
-    worst, accuracy = int(np.nanargmin(shares)), float(hits.sum()) / n
-    lowest = float(shares[worst])
-    return {
-        "n": round(n), "accuracy": accuracy, "worst_group": names[worst],
-        "worst_group_accuracy": lowest, "gap": accuracy - lowest,
-    }  # fmt: skip
 
 
 def _confusions(design: LabelDesign) -> Iterator[Row]:
@@ -163,15 +157,16 @@ def _correlations(classes: Sequence[Row]) -> Iterator[Row]:
         values = np.array([row[other] for row in classes])
         known = ~(np.isnan(effects) | np.isnan(values))
         x, y, n = effects[known], values[known], int(known.sum())
-        row: Row = {"x": "effect_size", "y": other, "classes": n, "reason": ""}
-        if n < 4 or np.ptp(x) == 0 or np.ptp(y) == 0:
-            why = "fewer than 4 classes" if n < 4 else "all classes have the same value"
-            yield row | dict.fromkeys(_CORRELATION, math.nan) | {"reason": why}
-            continue
-        pearson, spearman = float(np.corrcoef(x, y)[0, 1]), stats.spearmanr(x, y)
-        ends = fisher_z(pearson, n)
-        numbers = (pearson, *ends, spearman.statistic, spearman.pvalue)
-        yield row | dict(zip(_CORRELATION, map(float, numbers), strict=True))
+        numbers, why = np.full(len(_CORRELATION), np.nan), ""
+        if n < 4:
+            why = "fewer than 4 classes"
+        elif np.ptp(x) == 0 or np.ptp(y) == 0:
+            why = "all classes have the same value"
+        else:
+            pearson = float(np.corrcoef(x, y)[0, 1])
+            numbers[:] = pearson, *fisher_z(pearson, n), *stats.spearmanr(x, y)
+        row = {"x": "effect_size", "y": other, "classes": n, "reason": why}
+        yield row | dict(zip(_CORRELATION, numbers.tolist(), strict=True))
 
 
 def states_of_models(data: PredictionData) -> pa.Table:
