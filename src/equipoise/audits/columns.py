@@ -64,13 +64,13 @@ def schema_of(columns: str) -> pa.Schema:
     """Return a schema from names that are separated by spaces.
 
     The first character is the type: "#" numbers, "+" whole numbers, "?" yes or no, "[" lists of
-    numbers, "*" bytes. Other columns hold text.
+    numbers, "&" lists of texts, "*" bytes. Other columns hold text.
     """
     types = {
         "#": pa.float64(), "+": pa.int64(), "?": pa.bool_(), "[": pa.list_(pa.float64()),
-        "*": pa.binary(),
+        "&": pa.list_(pa.string()), "*": pa.binary(),
     }  # fmt: skip
-    marked = ((name.lstrip("#+?[*"), types.get(name[0], pa.string())) for name in columns.split())
+    marked = ((name.lstrip("#+?[&*"), types.get(name[0], pa.string())) for name in columns.split())
     return pa.schema([*marked])
 
 

@@ -23,16 +23,7 @@ MOST_GROUPS = 1_000
 # Groups that an error or a note lists.
 _LISTED = 10
 
-SCHEMA = pa.schema(
-    [
-        ("groups", pa.string()),
-        ("group", pa.string()),
-        ("levels", pa.list_(pa.string())),
-        ("n", pa.int64()),
-        ("usable", pa.bool_()),
-        ("note", pa.string()),
-    ]
-)
+SCHEMA = schema_of("groups group &levels +n ?usable note")
 
 
 def groups_by(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
@@ -11,12 +11,9 @@ from equipoise.audits.audit import audit_kind, runs_models
 from equipoise.audits.counterfactuals.config import Config
 from equipoise.audits.engines.rankings.audit import RankingDesign, Rankings
 from equipoise.audits.engines.rankings.config import QueriesConfig
-from equipoise.audits.engines.rankings.scores import RankingData, load_scores, read_items
+from equipoise.audits.engines.rankings.scores import RankingData
 from equipoise.core import ConfigError, InputError
-
-if TYPE_CHECKING:
-    from equipoise.audits.outputs import Models
-    from equipoise.data import Items
+from equipoise.data import Items
 
 
 def count_sets(design: RankingDesign) -> dict[str, int]:
@@ -43,16 +40,14 @@ def count_sets(design: RankingDesign) -> dict[str, int]:
 
 
 @audit_kind("counterfactuals")
-class Counterfactuals(Rankings[Config, RankingData]):
+class Counterfactuals(Rankings[Config]):
     """Audits of counterfactual sets."""
 
-    def load(self, config: Config, models: Models) -> RankingData:
-        """Read the images and the prompts, and every model's scores."""
-        images = read_items(config, models)
-        queries = config.queries
-        if queries is None and runs_models(config):
-            queries = _neutral(config, images)
-        return load_scores(config, models, images, queries)
+    def queries(self, config: Config, images: Items) -> QueriesConfig | None:
+        """Return the prompts of the config; neutral ones where models run without any."""
+        if config.queries is None and runs_models(config):
+            return _neutral(config, images)
+        return config.queries
 
     def details(
         self,

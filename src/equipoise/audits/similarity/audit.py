@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
@@ -13,17 +13,13 @@ from equipoise.audits.audit import Measured, audit_kind
 from equipoise.audits.columns import tables_of
 from equipoise.audits.engines.rankings.audit import ByQuery, ScoreDesign, beside, tested
 from equipoise.audits.engines.rankings.preferences import HYPOTHESES, with_preferences
-from equipoise.audits.engines.rankings.scores import RankingData, load_scores, read_items
+from equipoise.audits.engines.rankings.scores import RankingData
 from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole, without_verdict
 from equipoise.audits.similarity.config import Config
 from equipoise.core import Estimate, Family, GroupValue, Part
 from equipoise.metrics.spec import AGAINST_REST
 from equipoise.metrics.values.similarity import normalized_similarity_mad, similarity_gap
-
-if TYPE_CHECKING:
-    from equipoise.audits.outputs import Models
-    from equipoise.stats.resampling import Resampling
-
+from equipoise.stats.resampling import Resampling
 
 # Seconds for an image of a concept in a permutation or replicate, all measures together, and for
 # a design whatever its size: rough guides, from the example.
@@ -80,17 +76,12 @@ class Design(ScoreDesign):
         return max(1, min(_MOST, int(str(smallest)) // 2))
 
     @property
-    def compared(self) -> int:
-        """How many groups are compared."""
-        return int(self.groups.usable.sum())
-
-    @property
     def tests(self) -> int:
         """About how many tests the design makes."""
-        each = self.concepts + (self.concepts > 1)
-        both, leaves = self.compared > 2 and self.scale is None, self.compared + 2
-        if self.compared > 2 and "similarity_gap" in self.config.measures:
-            leaves += self.concepts * self.compared
+        each, compared = self.concepts + (self.concepts > 1), len(self.compared)
+        both, leaves = compared > 2 and self.scale is None, compared + 2
+        if compared > 2 and "similarity_gap" in self.config.measures:
+            leaves += self.concepts * compared
         each *= len(self.config.measures) if both else 1
         return each + leaves + 2 * len(self.hypotheses)
 
@@ -118,36 +109,10 @@ class Design(ScoreDesign):
             "model": self.model,
             "groups": self.name,
             "concepts": self.concepts,
-            "number_of_groups": self.compared,
+            "number_of_groups": len(self.compared),
             "smallest_groups": smallest,
             "detectable_gap_in_sd": gap,
         }
-
-
-def measure_similarities(design: Design, resampling: Resampling | None) -> Measured:
-    """Measure one design: gaps, normalised similarities, and its hypotheses."""
-    config = design.config
-    place = Place("similarity", design.model, design.name, "default", config.resampling.level)
-    compares = "similarity_gap" in config.measures
-    gap = similarity_gap(
-        **design.arguments, scale=design.scale, resampling=resampling if compares else None
-    )
-    findings = [*_gap_findings(gap, place, design.scale)] if compares else []
-    spread = None
-    if "normalized_similarity_mad" in config.measures:
-        spread = normalized_similarity_mad(**design.arguments, resampling=resampling)
-        findings += _spread_findings(spread, place, design, gap.metric if compares else "")
-    unit = "score" if design.scale is None else "logit"
-    at = {"model": design.model, "groups": design.name, "version": "default", "unit": unit}
-    effects = {
-        part.subject: {each.group: each.value for each in part.by_group} for part in _concepts(gap)
-    }
-    metric = "similarity_gap" if design.scale is None else "logit_gap"
-    every, own = with_preferences(
-        design, design.k, findings, resampling, effects=effects, unit=unit, gap=metric
-    )
-    rows = {"group_effects": _effects(gap, spread, at), "hypotheses": own}
-    return Measured(every, tables_of(rows, _COLUMNS))
 
 
 def _concepts(estimate: Estimate) -> list[Part]:
@@ -155,16 +120,15 @@ def _concepts(estimate: Estimate) -> list[Part]:
     return [part for part in estimate.parts if part.metric == estimate.metric]
 
 
-def _averages(gap: Estimate) -> list[Part]:
-    """Return each group's effect on average over several concepts."""
-    return [part for part in gap.parts if part.metric == "group_effect" and not part.subject]
-
-
 def _gap_findings(gap: Estimate, place: Place, scale: float | None) -> Iterator[UncorrectedFinding]:
     """Yield the gap as a whole, of each concept, and against a random order of the pool."""
     own, every = _concepts(gap), parts(gap, place)
     several = len(own) > 1
-    averages = _averages(gap) if several else []
+    averages = [
+        part
+        for part in (gap.parts if several else ())
+        if part.metric == "group_effect" and not part.subject
+    ]
     by_group = tuple(group for part in averages for group in part.by_group)
     first = whole(
         gap, place, Family.COMPOSITE,
@@ -228,7 +192,7 @@ def _spread_findings(
         by_group=own[0].by_group if len(own) == 1 else (), shows="normalised similarity",
     )  # fmt: skip
     for each in (first, *(parts(spread, place) if len(own) > 1 else ())):
-        if gap and design.compared == 2:
+        if gap and len(design.compared) == 2:
             why = f"of two groups it is their gap in standard deviations: {gap} is tested"
             yield without_verdict(each, why)
         elif gap and design.scale is not None:
@@ -265,12 +229,8 @@ def _effects(
 
 
 @audit_kind("similarity")
-class Similarity(ByQuery[Config, RankingData, Design]):
+class Similarity(ByQuery[Config, Design]):
     """Audits of similarity."""
-
-    def load(self, config: Config, models: Models) -> RankingData:
-        """Read images, queries and hypotheses, and read or compute every model's scores."""
-        return load_scores(config, models, read_items(config, models), config.queries)
 
     def designs(self, config: Config, data: RankingData) -> list[Design]:
         """Return every model with every choice of groups."""
@@ -283,8 +243,6 @@ class Similarity(ByQuery[Config, RankingData, Design]):
     def check(self, config: Config, data: RankingData, design: Design) -> None:
         """Refuse fewer than two groups, and hypotheses about groups that aren't there."""
         design.check("images that can be compared")
-        for hypothesis in design.hypotheses:
-            hypothesis.check(design.groups)
 
     def measure(
         self,
@@ -294,14 +252,32 @@ class Similarity(ByQuery[Config, RankingData, Design]):
         resampling: Resampling | None,
     ) -> Measured:
         """Measure gaps, normalised similarities and hypotheses of one design."""
-        measured, name = measure_similarities(design, resampling), design.model
-        if design.scale is not None:
-            return measured
-        note = (
-            f"{name}: the logit scale is unknown, so gaps are in the model's own scores, which "
-            f"can't be compared between models. Set models.{name}.scale to get logits."
+        measures, place, scale = config.measures, design.at(), design.scale
+        compares = "similarity_gap" in measures
+        gap = similarity_gap(
+            **design.arguments, scale=scale, resampling=resampling if compares else None
         )
-        return replace(measured, notes=(note,))
+        findings = [*_gap_findings(gap, place, scale)] if compares else []
+        spread = None
+        if "normalized_similarity_mad" in measures:
+            spread = normalized_similarity_mad(**design.arguments, resampling=resampling)
+            findings += _spread_findings(spread, place, design, gap.metric if compares else "")
+        unit = "score" if scale is None else "logit"
+        at = {"model": place.model, "groups": place.groups, "version": place.version, "unit": unit}
+        effects = {
+            part.subject: {each.group: each.value for each in part.by_group}
+            for part in _concepts(gap)
+        }
+        every, declared = with_preferences(
+            design, design.k, findings, resampling, effects=effects, unit=unit, gap=gap.metric
+        )
+        rows = {"group_effects": _effects(gap, spread, at), "hypotheses": declared}
+        note = (
+            f"{design.model}: the logit scale is unknown, so gaps are in the model's own scores, "
+            f"which can't be compared between models. Set models.{design.model}.scale to get "
+            "logits."
+        )
+        return Measured(every, tables_of(rows, _COLUMNS), (note,) if scale is None else ())
 
     def details(
         self,

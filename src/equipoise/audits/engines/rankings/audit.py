@@ -6,19 +6,19 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import compress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 
 from equipoise.audits import group_sizes
 from equipoise.audits.audit import Audit, Design, Measured
-from equipoise.audits.columns import placed, schema_of, tables_of
+from equipoise.audits.columns import placed, tables_of
 from equipoise.audits.config import group_name, resampling_of
-from equipoise.audits.engines.rankings.config import QueryAudit, RankingAudit
-from equipoise.audits.engines.rankings.preferences import HYPOTHESES, with_preferences
-from equipoise.audits.engines.rankings.scores import RankingData, Scored
+from equipoise.audits.engines.rankings.config import QueriesConfig, QueryAudit, RankingAudit
+from equipoise.audits.engines.rankings.preferences import HYPOTHESES, Hypothesis, with_preferences
+from equipoise.audits.engines.rankings.scores import RankingData, Scored, load_scores, read_items
 from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole, without_verdict
 from equipoise.core import DataError, Estimate, Family, Groups, InputError, Integers32, Objects
 from equipoise.data.problems import listed
@@ -31,11 +31,11 @@ from equipoise.metrics.rankings.pools import given_shares
 from equipoise.metrics.rankings.statistics import expected_max_skew
 from equipoise.metrics.values.alignment import FEW_SUBJECTS
 from equipoise.metrics.values.similarity import normalized_similarity_mad
+from equipoise.stats.resampling import Resampling
 
 if TYPE_CHECKING:
-    from equipoise.audits.engines.rankings.hypotheses import Hypothesis
-    from equipoise.audits.group_sizes import Row
-    from equipoise.stats.resampling import Resampling
+    from equipoise.audits.outputs import Models
+    from equipoise.data import Items
 
 
 # Seconds for a permutation of a group's share in a prefix, all measures together, and for a design
@@ -88,6 +88,17 @@ class ScoreDesign:
     def lacking(self) -> dict[str, int]:
         """Images in no group, by the attributes that they lack."""
         return group_sizes.lacking({name: self.codes(name) for name in self.attributes})
+
+    @property
+    def compared(self) -> list[str]:
+        """The groups that are large enough to be compared."""
+        return [*compress(self.groups.names, self.groups.usable)]
+
+    def at(self, version: str | None = None) -> Place:
+        """Return where numbers are measured, of the design's own version unless given."""
+        config = self.config
+        named = version or self.version
+        return Place(config.audit, self.model, self.name, named, config.resampling.level)
 
     def codes(self, name: str) -> Integers32:
         """Return the codes of a column of the images with scores; -1 where missing."""
@@ -241,7 +252,7 @@ class RankingDesign(ScoreDesign):
     @cached_property
     def ks(self) -> tuple[int, ...]:
         """How many of the best images count; the number of groups unless the config says."""
-        return self.config.ranking.k or (max(2, len(self._compared)),)
+        return self.config.ranking.k or (max(2, len(self.compared)),)
 
     @cached_property
     def prefixes(self) -> int:
@@ -271,12 +282,7 @@ class RankingDesign(ScoreDesign):
         named = self.config.ranking.first, self.config.ranking.second
         if len({*named}) == 2 and {*named} <= {*self.groups.names}:
             return named
-        return (None, None) if len(self._compared) == 2 else None
-
-    @property
-    def _compared(self) -> list[str]:
-        pairs = zip(self.groups.names, self.groups.usable, strict=True)
-        return [name for name, usable in pairs if usable]
+        return (None, None) if len(self.compared) == 2 else None
 
     @property
     def planned(self) -> dict[str, Any]:
@@ -341,16 +347,11 @@ _VERSIONS = {
 }
 # Estimates whose distribution over queries no table holds.
 _NO_SPREAD = ("skew_at_k", "normalized_similarity_mad")
-_QUERIES = pa.schema(
-    [
-        *schema_of(
-            "model groups version metric +queries +not_estimable #mean #sd #lowest "
-            "#first_quartile #median #third_quartile #highest"
-        ),
-        ("lowest_queries", pa.list_(pa.string())),
-        ("highest_queries", pa.list_(pa.string())),
-    ]
-)
+_COLUMNS = {
+    "query_distributions": "model groups version metric +queries +not_estimable #mean #sd #lowest "
+    "#first_quartile #median #third_quartile #highest &lowest_queries &highest_queries",
+    "hypotheses": HYPOTHESES,
+}
 
 
 def _estimates(
@@ -389,13 +390,12 @@ def _findings(
 
 def _repeats(finding: UncorrectedFinding, design: RankingDesign) -> bool:
     """Return whether of two groups' shares one is tested already: the other follows from it."""
-    usable = [n for n, ok in zip(design.groups.names, design.groups.usable, strict=True) if ok]
-    measured = design.config.ranking.measures
+    compared, measured = design.compared, design.config.ranking.measures
     metric, subject = finding.finding.metric, finding.finding.subject
-    if len(usable) != 2 or "max_skew" not in measured:
+    if len(compared) != 2 or "max_skew" not in measured:
         return False
     if metric == "skew_at_k":
-        return "bias_at_k" in measured or subject != usable[0]
+        return "bias_at_k" in measured or subject != compared[0]
     # The mean of Bias@K over queries has a sign, which that of MaxSkew@K has not.
     return metric in ("min_skew", "retrieval_mad") or (metric == "bias_at_k" and bool(subject))
 
@@ -473,29 +473,39 @@ def beside(draft: UncorrectedFinding, base: str) -> UncorrectedFinding:
 
 ConfigT = TypeVar("ConfigT", bound=QueryAudit)
 RankingT = TypeVar("RankingT", bound=RankingAudit)
-DataT = TypeVar("DataT", bound=RankingData)
 DesignT = TypeVar("DesignT", bound=Design)
 
 
-class ByQuery(Audit[ConfigT, DataT, DesignT]):
-    """Audits of images by query; a kind adds how its data are loaded and measured."""
+class ByQuery(Audit[ConfigT, RankingData, DesignT]):
+    """Audits of images by query; a kind adds how its data are measured."""
 
     items = "images"
 
-    def groups(self, config: ConfigT, data: DataT) -> list[Groups]:
+    def load(self, config: ConfigT, models: Models) -> RankingData:
+        """Read images, queries and hypotheses, and read or compute every model's scores."""
+        images = read_items(config, models)
+        return load_scores(config, models, images, self.queries(config, images))
+
+    def queries(self, config: ConfigT, images: Items) -> QueriesConfig | None:
+        """Return the section of the queries."""
+        return config.queries
+
+    def groups(self, config: ConfigT, data: RankingData) -> list[Groups]:
         """Return the groups of all images."""
         section = config.data
         return group_sizes.groups_by(
             section.groups, data.images.columns, min_size=section.min_group_size
         )
 
-    def sizes(self, config: ConfigT, data: DataT) -> Iterator[Row]:
+    def sizes(self, config: ConfigT, data: RankingData) -> Iterator[group_sizes.Row]:
         """Return the sizes of the groups that the first model compares, of marginals, too."""
         by_name = {each.groups.name: each for each in reversed(self.designs(config, data))}
         for name in reversed(by_name):
             yield from group_sizes.sizes_of(by_name[name].groups)
 
-    def warnings(self, config: ConfigT, data: DataT, designs: Sequence[DesignT]) -> Iterable[str]:
+    def warnings(
+        self, config: ConfigT, data: RankingData, designs: Sequence[DesignT]
+    ) -> Iterable[str]:
         """Return which models have few queries."""
         for name, scored in data.models.items():
             if len(scored.queries) < FEW_SUBJECTS:
@@ -504,7 +514,9 @@ class ByQuery(Audit[ConfigT, DataT, DesignT]):
                     f"{FEW_SUBJECTS}, intervals of means over them miss the truth too often."
                 )
 
-    def notes(self, config: ConfigT, data: DataT, designs: Sequence[DesignT]) -> Iterable[str]:
+    def notes(
+        self, config: ConfigT, data: RankingData, designs: Sequence[DesignT]
+    ) -> Iterable[str]:
         """Return the notes on images and queries that aren't used."""
         for name, scored in data.models.items():
             yield from scored.notes(name)
@@ -515,10 +527,10 @@ class ByQuery(Audit[ConfigT, DataT, DesignT]):
                 yield f"Images without {column} ({missing}) are not compared."
 
 
-class Rankings(ByQuery[RankingT, DataT, RankingDesign]):
-    """Audits of rankings; a kind adds how its data are loaded."""
+class Rankings(ByQuery[RankingT, RankingDesign]):
+    """Audits of rankings."""
 
-    def designs(self, config: RankingT, data: DataT) -> list[RankingDesign]:
+    def designs(self, config: RankingT, data: RankingData) -> list[RankingDesign]:
         """Return every model with every choice of groups; intersections with their marginals."""
         choices: dict[tuple[tuple[str, ...], tuple[str, ...]], None] = {}
         for attributes in config.data.groups:
@@ -533,40 +545,40 @@ class Rankings(ByQuery[RankingT, DataT, RankingDesign]):
         check_designs(designs, config)
         return designs
 
-    def check(self, config: RankingT, data: DataT, design: RankingDesign) -> None:
+    def check(self, config: RankingT, data: RankingData, design: RankingDesign) -> None:
         """Refuse fewer than two groups, and sets in none of which two stand."""
         design.check("images that can be ranked", exchanged=not design.within)
 
     def measure(
-        self, config: RankingT, data: DataT, design: RankingDesign, resampling: Resampling | None
+        self,
+        config: RankingT,
+        data: RankingData,
+        design: RankingDesign,
+        resampling: Resampling | None,
     ) -> Measured:
         """Measure one design at every K, its normalised similarities and its curves."""
         findings: list[UncorrectedFinding] = []
         spreads: list[dict[str, Any]] = []
-        tables: dict[str, pa.Table] = {}
-        at, level = {"model": design.model, "groups": design.name}, config.resampling.level
+        at = {"model": design.model, "groups": design.name}
         for version, estimate in _estimates(design, resampling):
-            place = Place(config.audit, design.model, design.name, version, level)
-            findings += _findings(estimate, place, design)
+            findings += _findings(estimate, design.at(version), design)
             if _several(estimate) and estimate.metric not in _NO_SPREAD:
                 spread = query_distribution(estimate)
                 spreads.append({**at, "version": version, "metric": estimate.metric, **spread})
-        if spreads:
-            tables["query_distributions"] = pa.Table.from_pylist(spreads, _QUERIES)
+        every, rows = with_preferences(design, design.ks[0], findings, resampling)
+        tables = tables_of({"query_distributions": spreads, "hypotheses": rows}, _COLUMNS)
         if config.ranking.curves and design.has_curves:
             curves = retrieval_curves(
                 **design.arguments, k=design.prefixes, desired=design.desired,
                 resampling=resampling_of(config, 1),
             )  # fmt: skip
             tables["curves"] = placed(curves, {**at, "version": design.version})
-        every, rows = with_preferences(design, design.ks[0], findings, resampling)
-        tables |= tables_of({"hypotheses": rows} if rows else {}, {"hypotheses": HYPOTHESES})
         return Measured(every, tables)
 
     def details(
         self,
         config: RankingT,
-        data: DataT,
+        data: RankingData,
         designs: Sequence[RankingDesign],
         tests: Mapping[str, int],
     ) -> Mapping[str, Any]:
@@ -588,7 +600,7 @@ class Rankings(ByQuery[RankingT, DataT, RankingDesign]):
         }  # fmt: skip
 
     def notes(
-        self, config: RankingT, data: DataT, designs: Sequence[RankingDesign]
+        self, config: RankingT, data: RankingData, designs: Sequence[RankingDesign]
     ) -> Iterable[str]:
         """Return the notes on images and queries that aren't used, and on small pools."""
         yield from super().notes(config, data, designs)

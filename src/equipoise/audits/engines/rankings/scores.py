@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from equipoise.audits.columns import ImageData, check_one_space, rows_of
-from equipoise.audits.engines.rankings.hypotheses import Hypothesis
+from equipoise.audits.engines.rankings.preferences import Hypothesis
 from equipoise.audits.outputs import average_prompts, prompts_of
 from equipoise.core import DataError, Floats, Integers, Objects
 from equipoise.data import load_items, load_matrix, load_vectors
