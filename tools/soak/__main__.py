@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -65,10 +66,12 @@ def run(folder: Path, seed: int) -> tuple[list[Row], float]:
 
 def fuzzed(count: int, seed: int) -> list[Row]:
     """Damage files of every format; a file must be read, or refused with an error that names it."""
-    return [
-        Row("Damaged files", one.format, one.files, one.read + one.refused, one.bugs)
-        for one in fuzz(count, seed)
-    ]
+    rows = []
+    for name, files in groupby(fuzz(count, seed), lambda one: one[0]):
+        found = [*files]
+        bugs = tuple(problem for _, outcome, problem in found if outcome == "bug")
+        rows.append(Row("Damaged files", name, len(found), len(found) - len(bugs), bugs))
+    return rows
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -48,13 +47,16 @@ models:
 """
 
 
+_Use = Callable[[Path], object]
+
+
 @dataclass(frozen=True)
 class Format:
     """A format: how a valid sample is written into a folder, and how the folder is read."""
 
     name: str
-    write: Callable[[Path], object]
-    read: Callable[[Path], object]
+    write: _Use
+    read: _Use
 
 
 def formats() -> dict[str, Format]:
@@ -63,20 +65,17 @@ def formats() -> dict[str, Format]:
     return {form.name: form for form in listed}
 
 
-def _tables() -> Iterator[Format]:
-    def read(path: Path) -> object:
-        return read_table(path, texts=("id", "gender"), numbers=("score",))
+def _in_file(name: str, file: str, write: _Use, read: _Use) -> Format:
+    """Return a format whose sample is one file."""
+    return Format(name, lambda folder: write(folder / file), lambda folder: read(folder / file))
 
-    yield Format("CSV", lambda f: _ROWS.write_csv(f / "t.csv"), lambda f: read(f / "t.csv"))
-    yield Format(
-        "TSV", lambda f: _ROWS.write_csv(f / "t.tsv", separator="\t"), lambda f: read(f / "t.tsv")
-    )
-    yield Format(
-        "JSON lines", lambda f: _ROWS.write_ndjson(f / "t.jsonl"), lambda f: read(f / "t.jsonl")
-    )
-    yield Format(
-        "Parquet", lambda f: _ROWS.write_parquet(f / "t.parquet"), lambda f: read(f / "t.parquet")
-    )
+
+def _tables() -> Iterator[Format]:
+    read = partial(read_table, texts=("id", "gender"), numbers=("score",))
+    yield _in_file("CSV", "t.csv", _ROWS.write_csv, read)
+    yield _in_file("TSV", "t.tsv", partial(_ROWS.write_csv, separator="\t"), read)
+    yield _in_file("JSON lines", "t.jsonl", _ROWS.write_ndjson, read)
+    yield _in_file("Parquet", "t.parquet", _ROWS.write_parquet, read)
 
 
 def _arrays() -> Iterator[Format]:
@@ -84,27 +83,17 @@ def _arrays() -> Iterator[Format]:
         items = load_items(ItemSource(_ROWS, "id"))
         return load_vectors(ArraySource(path, **more), items)
 
+    yield _in_file("npy", "v.npy", lambda path: np.save(path, _VECTORS), read)
     ids = np.array(_ROWS["id"].to_list())
-    yield Format("npy", lambda f: np.save(f / "v.npy", _VECTORS), lambda f: read(f / "v.npy"))
     for name, save in (("npz", np.savez), ("npz, compressed", np.savez_compressed)):
-        yield Format(
-            name,
-            lambda f, save=save: save(f / "v.npz", v=_VECTORS, ids=ids),  # type: ignore[misc]
-            lambda f: read(f / "v.npz", array="v", ids="ids"),
-        )
-    yield Format(
-        "safetensors",
-        lambda f: save_file({"v": _VECTORS, "w": _VECTORS[0]}, f / "v.safetensors"),
-        lambda f: read(f / "v.safetensors"),
-    )
+        named = partial(read, array="v", ids="ids")
+        yield _in_file(name, "v.npz", partial(save, v=_VECTORS, ids=ids), named)
+    vectors = {"v": _VECTORS, "w": _VECTORS[0]}
+    yield _in_file("safetensors", "v.safetensors", partial(save_file, vectors), read)
 
 
 def _texts() -> Iterator[Format]:
-    yield Format(
-        "YAML config",
-        lambda f: (f / "c.yaml").write_text(_CONFIG),
-        lambda f: load_config(f / "c.yaml"),
-    )
+    yield _in_file("YAML config", "c.yaml", lambda path: path.write_text(_CONFIG), load_config)
 
 
 def _data_sets() -> Iterator[Format]:
@@ -159,9 +148,5 @@ def _turned() -> Image.Exif:
 
 
 def _picture(name: str, image: Image.Image, kind: str, **more: Any) -> Format:
-    def write(folder: Path) -> None:
-        content = io.BytesIO()
-        image.save(content, kind, **more)
-        (folder / "picture").write_bytes(content.getvalue())
-
-    return Format(name, write, lambda f: decode((f / "picture").read_bytes()))
+    write = partial(image.save, format=kind, **more)
+    return _in_file(name, "picture", write, lambda path: decode(path.read_bytes()))

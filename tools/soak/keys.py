@@ -9,6 +9,7 @@ import shutil
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,10 @@ import numpy as np
 import pyarrow as pa
 from PIL import Image
 
+from equipoise.audits.model_cache import open_model
+from equipoise.cli.mitigation_world import subject_texts
 from equipoise.core.errors import EquipoiseError
+from equipoise.counterfactuals import caption_sets, generate_prompts, generate_sets
 from equipoise.evidence import (
     Decoding,
     RunOptions,
@@ -26,7 +30,14 @@ from equipoise.evidence import (
     pictures_in_folder,
     pictures_of_table,
 )
+from equipoise.mitigate import TextDistillation, Training
+from equipoise.models import load_model
+from equipoise.models.generators import Sampling
+from equipoise.planted.scenes import diffusion
+from equipoise.planted.scenes.embed import WEIGHTS
+from equipoise.planted.scenes.render import SUBJECTS as GLYPHS
 from tools.soak.table import Row
+from tools.soak.work import SWATCHES
 
 PICTURES = 8
 CPU = RunOptions(device="cpu", dtype="float32")
@@ -129,13 +140,12 @@ def touch(files: Path) -> None:
         os.utime(path, (1e9, 1e9))
 
 
-def move(name: str, other: str) -> Callable[[Path], Path]:
-    """Return a change of a file's or a folder's name, with a link left in its place."""
+def rename(name: str) -> Callable[[Path], None]:
+    """Return a change of a folder's name, with a link left in its place."""
 
-    def change(files: Path) -> Path:
-        (files / name).rename(files / other)
-        (files / name).symlink_to(other)
-        return files / name
+    def change(files: Path) -> None:
+        (files / name).rename(files / "other")
+        (files / name).symlink_to("other")
 
     return change
 
@@ -143,6 +153,19 @@ def move(name: str, other: str) -> Callable[[Path], Path]:
 def bytes_of(*names: str) -> tuple[Case, ...]:
     """Return a case for one byte of each file."""
     return tuple(Case(f"a byte of {name}", flip(name)) for name in names)
+
+
+def other(**settings: Any) -> tuple[Case, ...]:
+    """Return a case for each setting."""
+    return tuple(Case(name, settings={name: value}) for name, value in settings.items())
+
+
+def fields_of(setting: str, base: Any, **values: Any) -> tuple[Case, ...]:
+    """Return a case for each field of a setting that is a dataclass."""
+    return tuple(
+        Case(name, settings={setting: replace(base, **{name: value})})
+        for name, value in values.items()
+    )
 
 
 KEPT = (Case("copied", decides=False), Case("touched", touch, decides=False))
@@ -156,20 +179,12 @@ def _photos(files: Path) -> None:
         Image.fromarray(pixels).save(files / "photos" / f"{place}.png")
 
 
-def _planted(*names: str) -> Callable[[Path], None]:
-    """Return a maker of photos and a copy of shipped models of the scenes in `model`."""
+def _planted(name: str) -> Callable[[Path], None]:
+    """Return a maker of photos and a copy of a shipped model of the scenes in `model`."""
 
     def make(files: Path) -> None:
-        from equipoise.planted.scenes.embed import WEIGHTS
-
         _photos(files)
-        (files / "model").mkdir()
-        for name in names:
-            source = WEIGHTS / name
-            if source.is_dir():
-                shutil.copytree(source, files / "model", dirs_exist_ok=True)
-            else:
-                shutil.copy(source, files / "model")
+        shutil.copytree(WEIGHTS / name, files / "model")
 
     return make
 
@@ -184,19 +199,14 @@ def _clip(files: Path, store: Path, *, ids: int = PICTURES, crop: int = 0, **mor
 
 def _known_clip(files: Path, store: Path) -> int:
     """Run a model as an audit does: known by its files, without loading its weights."""
-    from equipoise.audits.model_cache import open_model
-
     model = open_model(f"hf:{files / 'model'}", CPU, store)
     return extract_embeddings(pictures_in_folder(files / "photos"), model, store).computed
 
 
-def _classes(prefix: str, path: str = "model") -> Callable[..., int]:
-    def run(files: Path, store: Path, *, features: bool = False) -> int:
-        pictures, model = pictures_in_folder(files / "photos"), f"{prefix}:{files / path}"
-        extract = extract_embeddings if features else extract_probabilities
-        return extract(pictures, model, store, options=replace(CPU, dtype="auto")).computed
-
-    return run
+def _vit(files: Path, store: Path, *, features: bool = False) -> int:
+    extract = extract_embeddings if features else extract_probabilities
+    pictures, options = pictures_in_folder(files / "photos"), replace(CPU, dtype="auto")
+    return extract(pictures, f"hf:{files / 'model'}", store, options=options).computed
 
 
 SOURCE = """
@@ -231,66 +241,37 @@ def _widths(files: Path, store: Path, *, question: str = "Who?", **more: Any) ->
         sys.path.remove(str(files))
 
 
-def _subject_texts() -> tuple[Any, ...]:
-    from equipoise.cli.mitigation_world import subject_texts
-    from equipoise.planted.scenes.render import SUBJECTS
-
-    return tuple(map(subject_texts, SUBJECTS[:3]))
-
-
 def _swatches(files: Path, store: Path, **more: Any) -> int:
-    from equipoise.counterfactuals import caption_sets, generate_sets
-    from tools.soak.work import SWATCHES
-
     subjects = json.loads((files / "subjects.json").read_text(encoding="utf-8"))
     captions = caption_sets(subjects, {"gender": ["male", "female"]})
     return generate_sets(captions, SWATCHES, store, **{"candidates": 2, **more}).computed
 
 
-def _subjects(files: Path) -> None:
-    (files / "subjects.json").write_text('["doctor", "nurse"]', encoding="utf-8")
-
-
-def _other_subject(files: Path) -> None:
-    (files / "subjects.json").write_text('["doctor", "baker"]', encoding="utf-8")
+def _subjects(files: Path, second: str = "nurse") -> None:
+    (files / "subjects.json").write_text(json.dumps(["doctor", second]), encoding="utf-8")
 
 
 def _diffusion(files: Path) -> None:
-    from equipoise.planted.scenes import diffusion
-
-    shutil.copytree(Path(diffusion.__file__).parent / "weights", files / "model")
+    shutil.copytree(diffusion.WEIGHTS, files / "model")
 
 
 def _diffused(files: Path, store: Path) -> int:
-    from equipoise.counterfactuals import generate_prompts
-    from equipoise.models.generators import Sampling
-
     prompts = pa.table({"prompt_id": ["a"], "prompt": ["a solid circle"]})
     model, sampling = f"diffusers:{files / 'model'}", Sampling(steps=1)
-    result = generate_prompts(prompts, model, store, sampling=sampling, options=CPU)
-    return result.computed
+    return generate_prompts(prompts, model, store, sampling=sampling, options=CPU).computed
 
 
 def _trained(files: Path, store: Path, *, seed: int = 0, rate: float = 3e-4, texts: int = 3) -> int:
-    from equipoise.mitigate import TextDistillation, Training
-    from equipoise.models import load_model
-
     steps: list[int] = []
     base = load_model(f"hf:{files / 'model'}", device="cpu", dtype="float32")
     TextDistillation(steps=2, learning_rate=rate, kept=8).fit(
         base,
-        Training(_subject_texts()[:texts]),
+        Training(tuple(map(subject_texts, GLYPHS[:texts]))),
         store / "made",
         seed=seed,
         progress=lambda step, done, _: steps.append(done) if step == "training" else None,
     )
     return len(steps)
-
-
-def _sampling(**more: Any) -> dict[str, Any]:
-    from equipoise.models.generators import Sampling
-
-    return {"sampling": Sampling(**more)}
 
 
 CLIP_FILES = (
@@ -320,17 +301,13 @@ SUBJECTS = (
         _clip,
         (
             *KEPT,
-            Case("renamed model", move("model", "other"), decides=False),
-            Case("renamed photos", move("photos", "other"), decides=False),
+            Case("renamed model", rename("model"), decides=False),
+            Case("renamed photos", rename("photos"), decides=False),
             *bytes_of(*CLIP_FILES, "photos/3.png"),
-            Case("dtype", settings={"options": replace(CPU, dtype="bfloat16")}),
-            Case("backend", settings={"options": replace(CPU, backend="openvino")}),
-            Case("background", settings={"decoding": Decoding(background=(0, 0, 0))}),
-            Case("max_pixels", settings={"decoding": Decoding(max_pixels=1_000_000)}),
-            Case("max_ratio", settings={"decoding": Decoding(max_ratio=50.0)}),
-            Case("part", settings={"part": 4}),
-            Case("ids", settings={"ids": PICTURES - 1}),
-            Case("crop", settings={"crop": 2}),
+            *fields_of("options", CPU, dtype="bfloat16", backend="openvino"),
+            *fields_of("decoding", Decoding(), background=(0, 0, 0), max_pixels=1_000_000),
+            *fields_of("decoding", Decoding(), max_ratio=50.0),
+            *other(part=4, ids=PICTURES - 1, crop=2),
         ),
     ),
     Subject(
@@ -339,24 +316,14 @@ SUBJECTS = (
     Subject(
         "ViT classifier",
         _planted("vit-biased"),
-        _classes("hf"),
-        (
-            *KEPT,
-            *bytes_of("model/config.json", "model/model.safetensors"),
-            *bytes_of("model/preprocessor_config.json"),
-            Case("features", settings={"features": True}),
-        ),
+        _vit,
+        (*KEPT, *bytes_of(*CLIP_FILES[:3]), *other(features=True)),
     ),
     Subject(
         "python: factory",
         _code,
         _widths,
-        (
-            *KEPT,
-            *bytes_of("soak_widths.py"),
-            Case("revision", settings={"revision": "two"}),
-            Case("question", settings={"question": "What?"}),
-        ),
+        (*KEPT, *bytes_of("soak_widths.py"), *other(revision="two", question="What?")),
     ),
     Subject(
         "Generated sets",
@@ -364,14 +331,10 @@ SUBJECTS = (
         _swatches,
         (
             *KEPT,
-            Case("caption", _other_subject),
-            Case("seed", settings={"seed": 1}),
-            Case("candidates", settings={"candidates": 3}),
-            Case("shared", settings={"shared": (0.2, 0.9)}),
-            Case("steps", settings=_sampling(steps=49)),
-            Case("guidance", settings=_sampling(guidance=7.0)),
-            Case("negative prompt", settings=_sampling(negative_prompt="blue")),
-            Case("height", settings=_sampling(height=8)),
+            Case("caption", partial(_subjects, second="baker")),
+            *other(seed=1, candidates=3, shared=(0.2, 0.9)),
+            *fields_of("sampling", Sampling(), steps=49, guidance=7.0, negative_prompt="blue"),
+            *fields_of("sampling", Sampling(), height=8),
         ),
     ),
     Subject("Diffusion", _diffusion, _diffused, (*KEPT, *bytes_of(*DIFFUSION_FILES))),
@@ -379,13 +342,7 @@ SUBJECTS = (
         "Mitigation",
         _planted("clip-biased"),
         _trained,
-        (
-            *KEPT,
-            *bytes_of(*CLIP_FILES),
-            Case("seed", settings={"seed": 1}),
-            Case("learning rate", settings={"rate": 1e-4}),
-            Case("texts", settings={"texts": 2}),
-        ),
+        (*KEPT, *bytes_of(*CLIP_FILES), *other(seed=1, rate=1e-4, texts=2)),
     ),
 )
 """All subjects; tests/models/test_keyed_files.py changes a byte of any file of every adapter."""

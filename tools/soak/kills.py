@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
+from tools.soak.models import PAUSE
 from tools.soak.table import Row
 from tools.soak.work import (
     MEANS,
@@ -17,7 +20,6 @@ from tools.soak.work import (
     extract,
     generate,
     mitigate,
-    pausing,
     stopped,
     write_pictures,
 )
@@ -50,11 +52,11 @@ class Task:
     tail: float = 0.05
 
 
-def extraction(folder: Path, *, pictures: int = 3000, part: int = 32, model: str = MEANS) -> Task:
+def extraction(folder: Path, *, pictures: int = 3000, part: int = 32) -> Task:
     """Return an extraction of small pictures, three of which are broken."""
     photos = folder / "photos"
     write_pictures(photos, pictures, broken=(5, pictures // 3, pictures - 1))
-    return Task("Extraction", extract, (photos, model, part), 2 * part, 0.0005)
+    return Task("Extraction", extract, (photos, MEANS, part), 2 * part, 0.0005)
 
 
 def generation(*, candidates: int = 25, part: int = 12) -> Task:
@@ -101,7 +103,8 @@ def kill_and_resume(
     # A process may end before a late kill meets it: another round on a new store makes up for it.
     for attempt in range(ROUNDS):
         store = folder / f"store-{seed}-{attempt}"
-        with pausing(task.pause):
+        # Models and trainings of child processes pause at each unit of work.
+        with patch.dict(os.environ, {PAUSE: str(task.pause)}):
             codes += [
                 stopped(
                     task.work, (store, *task.arguments), target=target, delay=delay, number=number

@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -150,17 +150,3 @@ def _run(
         os.dup2(nowhere.fileno(), 2)
     writing.send(0)
     work(writing.send, *arguments)
-
-
-@contextmanager
-def pausing(seconds: float) -> Iterator[None]:
-    """Have models and trainings of child processes pause at each unit of work."""
-    before = os.environ.get(PAUSE)
-    os.environ[PAUSE] = str(seconds)
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[PAUSE]
-        else:
-            os.environ[PAUSE] = before
