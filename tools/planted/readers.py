@@ -6,13 +6,11 @@ where the frame decides and the hue says nothing: on the images where both agree
 them apart.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
+from equipoise.models.towers import TowerClassifier
 from equipoise.planted.scenes.render import (
     CELLS,
     FILLS,
@@ -27,9 +25,7 @@ from equipoise.planted.scenes.render import (
     render,
 )
 from equipoise.stats.streams import stream
-
-if TYPE_CHECKING:
-    from tools.planted.modules import ModuleClassifier
+from tools.planted.modules import module_classifier
 
 READS = ("glyph", "frame")
 """What a reader goes by."""
@@ -66,7 +62,7 @@ def _radii() -> NDArray[np.float64]:
     return np.array([away[one <= 0.0].max() for one in distances()])
 
 
-def train_reader(reads: str, *, seed: int = 0) -> ModuleClassifier:
+def train_reader(reads: str, *, seed: int = 0) -> TowerClassifier:
     """Train a small convolutional network to tell the two apart, in seconds.
 
     Parameters
@@ -78,28 +74,22 @@ def train_reader(reads: str, *, seed: int = 0) -> ModuleClassifier:
 
     Returns
     -------
-    ModuleClassifier
+    TowerClassifier
         Its labels are `LABELS`.
 
     Raises
     ------
     ValueError
         If there is no such reader.
-    MissingExtraError
-        If torch is not installed.
     """
     if reads not in READS:
         raise ValueError(f"there is no reader {reads!r}; there are {', '.join(READS)}")
-    from equipoise.models.runtimes import torch as imported_torch
-    from tools.planted.modules import Scaled, module_classifier
-
-    torch = imported_torch("hf")
     factors, label = _training(reads, seed)
     pixels = torch.from_numpy(render(factors)).permute(0, 3, 1, 2).float() / 255.0 - 0.5
     labels = torch.from_numpy(label)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        network = _network(torch)
+        network = _network()
     optimizer = torch.optim.AdamW(network.parameters(), lr=4e-3)
     order = stream(seed, "scenes", "readers", "order", reads)
     network.train()
@@ -109,7 +99,7 @@ def train_reader(reads: str, *, seed: int = 0) -> ModuleClassifier:
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-    return module_classifier(network, LABELS, name=f"reads the {reads}", prepare=Scaled(mean=0.5))
+    return module_classifier(network, LABELS, name=f"reads the {reads}", mean=0.5)
 
 
 def _training(reads: str, seed: int) -> tuple[Factors, NDArray[np.int64]]:
@@ -120,10 +110,10 @@ def _training(reads: str, seed: int) -> tuple[Factors, NDArray[np.int64]]:
     return factors, hue if reads == "glyph" else frame
 
 
-def _network(torch: Any) -> Any:
+def _network() -> torch.nn.Module:
     """Three layers of 3 x 3, the last with 8 x 8 places."""
     nn = torch.nn
-    layers: list[Any] = []
+    layers: list[torch.nn.Module] = []
     for inputs, outputs in ((3, 16), (16, 24)):
         layers += [nn.Conv2d(inputs, outputs, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)]
     layers += [nn.Conv2d(24, 32, 3, padding=1), nn.ReLU()]

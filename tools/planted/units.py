@@ -6,19 +6,16 @@ concept "doctor" lies towards what the planted unit writes, "nurse" away from it
 group to either runs through this one unit.
 """
 
-from __future__ import annotations
-
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from equipoise.stats.streams import stream
-
-if TYPE_CHECKING:
-    from tools.planted.modules import ModuleEncoder
+from tools.planted.modules import ModuleEncoder, module_encoder
 
 SQUARES, SQUARE = 8, 4
 """Squares a side, and pixels a side of one."""
@@ -85,18 +82,9 @@ def planted_unit(*, seed: int = 0, strength: float = 3.0) -> ModuleEncoder:
     ModuleEncoder
         Its layer `LAYER` has `UNITS` units. It embeds "a doctor", "a nurse" and "object 0" to
         "object 11".
-
-    Raises
-    ------
-    MissingExtraError
-        If torch is not installed.
     """
-    from equipoise.models.runtimes import torch as imported_torch
-    from tools.planted.modules import module_encoder
-
-    torch = imported_torch("hf")
     reading, writing = _weights(seed, strength)
-    tower = _tower(torch, reading, writing)
+    tower = _tower(reading, writing)
     hidden = np.maximum(_patterns() * 0.6 @ reading.T, 0.0)
     hidden[:, PLANTED] = 0.0
     known = {f"object {one}": row for one, row in enumerate(hidden @ writing.T)}
@@ -130,23 +118,13 @@ def _weights(seed: int, strength: float) -> tuple[NDArray[np.float64], NDArray[n
     return reading, writing
 
 
-def _tower(torch: Any, reading: NDArray[np.float64], writing: NDArray[np.float64]) -> Any:
-    nn = torch.nn
-
-    class Tower(nn.Module):  # type: ignore[misc, name-defined]
-        def __init__(self) -> None:
-            super().__init__()
-            self.squares = nn.AvgPool2d(SQUARE)
-            self.read = nn.Linear(SQUARES**2, UNITS, bias=False)
-            self.act = nn.ReLU()
-            self.write = nn.Linear(UNITS, _DIMENSION, bias=False)
-
-        def forward(self, pixels: Any) -> Any:
-            seen = self.squares(pixels.mean(dim=1, keepdim=True)).flatten(start_dim=1)
-            return self.write(self.act(self.read(seen)))
-
-    tower = Tower()
+def _tower(reading: NDArray[np.float64], writing: NDArray[np.float64]) -> torch.nn.Module:
+    read = torch.nn.Linear(SQUARES**2, UNITS, bias=False)
+    write = torch.nn.Linear(UNITS, _DIMENSION, bias=False)
     with torch.no_grad():
-        tower.read.weight.copy_(torch.from_numpy(reading))
-        tower.write.weight.copy_(torch.from_numpy(writing))
-    return tower.eval()
+        read.weight.copy_(torch.from_numpy(reading))
+        write.weight.copy_(torch.from_numpy(writing))
+    # Colours and the pixels of a square are averaged.
+    squares = torch.nn.AvgPool3d((3, SQUARE, SQUARE))
+    layers = {"squares": squares, "flat": torch.nn.Flatten(), "read": read}
+    return torch.nn.Sequential(OrderedDict(layers | {LAYER: torch.nn.ReLU(), "write": write}))
