@@ -63,8 +63,7 @@ from equipoise.data import (
     read_class_mapping,
     read_visual_genome_images,
 )
-from equipoise.data.files import read_whole
-from equipoise.data.formats.rows import utf8_text
+from equipoise.data.files import read_text
 
 SIZES: Mapping[str, BoxSize] = {
     size.name: size for size in (ALL_BOXES, AT_LEAST_600_PIXELS, LARGE_BOXES)
@@ -80,9 +79,8 @@ def leave_out_images(why: str, ids: Sequence[str] = (), file: Path | None = None
     if (file is None) == (not ids):
         raise InputError("expected either 'ids' or 'file'")
     if file is not None:
-        content = read_whole(file, ".txt", "the id of an image in every line")
-        lines = map(str.strip, utf8_text(content, str(file)).splitlines())
-        ids = [line for line in lines if line]
+        text, _ = read_text(file, ".txt", "the id of an image in every line")
+        ids = [*filter(None, map(str.strip, text.splitlines()))]
     return LeaveOutImages(frozenset(ids), why)
 
 

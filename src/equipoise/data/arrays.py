@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from equipoise.core import AnyArray, Booleans, DataError, InputError, Integers
 from equipoise.data.cells import as_text, is_numbers, numbers_of, spells_numbers
-from equipoise.data.files import hash_bytes, hash_file, read_whole, to_utf8, unknown_extension
+from equipoise.data.files import hash_file, read_text, unknown_extension
 from equipoise.data.labels import Items
 from equipoise.data.outputs import Outputs
 from equipoise.data.problems import (
@@ -413,10 +413,9 @@ def _ids_in_file(path: Path, encoding: str, delimiter: str) -> tuple[pl.Series, 
         arrays = ArrayFile.open(path)
         return _id_texts(arrays.read(""), name), arrays.digest
     if extension == ".txt":
-        content = read_whole(path, ID_FORMATS, "an id a line")
-        text = to_utf8(content, name, encoding, header=False).decode("utf-8-sig")
+        text, digest = read_text(path, ID_FORMATS, "an id a line", encoding=encoding)
         lines = text.replace("\r\n", "\n").removesuffix("\n").split("\n")
-        return pl.Series("", lines), hash_bytes(content)
+        return pl.Series("", lines), digest
     if extension not in ID_FORMATS.replace(" or", ",").split(", "):
         raise unknown_extension(path, ID_FORMATS)
     table = read_table(path, texts=("id",), encoding=encoding, delimiter=delimiter)

@@ -80,6 +80,21 @@ def translated(path: Path, formats: str) -> Iterator[None]:
     raise DataError(problem, file=str(path), expected=expected, fix=fix)
 
 
+def read_text(
+    path: Path | str, formats: str, expected: str, *, encoding: str = "utf-8"
+) -> tuple[str, dict[str, Any]]:
+    """Return the text of a file, without a byte order mark, and its digest.
+
+    Raises
+    ------
+    DataError
+        As `read_whole`, and when the text is not of the encoding.
+    """
+    content = read_whole(Path(path), formats, expected)
+    text = to_utf8(content, str(path), encoding, header=False).decode("utf-8-sig")
+    return text, hash_bytes(content)
+
+
 def unknown_extension(path: Path, formats: str) -> DataError:
     """Return the error of a file whose extension names no format."""
     return DataError(

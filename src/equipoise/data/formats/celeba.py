@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 
 from equipoise.core import DataError
-from equipoise.data.files import hash_bytes, read_whole
+from equipoise.data.files import read_text
 from equipoise.data.formats.registry import data_format
-from equipoise.data.formats.rows import utf8_text
 from equipoise.data.image_set import Gathered, ImageSet, image_set
 from equipoise.data.problems import check_columns, check_ids, show
 
@@ -56,34 +56,33 @@ def read_celeba(
         When the number of rows is not the number in the first line, a row has another number of
         cells, a cell is neither 1 nor -1, or a file is there twice.
     """
-    content = read_whole(Path(path), ".txt or .csv", _EXPECTED)
-    file = str(path)
-    lines = [line for line in utf8_text(content, file).splitlines() if line.strip()]
-    names, rows = _table(lines, file)
+    (text, digest), file = read_text(path, ".txt or .csv", _EXPECTED), str(path)
+    names, rows = _table([line for line in text.splitlines() if line.strip()], file)
     check_columns(names, attributes, file)
     ids = [cells[0] for cells in rows]
     check_ids(pl.Series(_ID, ids), file)
-    columns: dict[str, list[str | None]] = {name: [] for name in attributes}
-    labels = []
-    for row, cells in enumerate(rows, start=1):
-        values = dict(zip(names, cells[1:], strict=False))
-        wrong = [name for name, cell in values.items() if cell not in ("1", "-1")]
-        if wrong or len(cells) != len(names) + 1:
+    for row, (_, *cells) in enumerate(rows, start=1):
+        pairs = zip(names, cells, strict=False)
+        wrong = [name for name, cell in pairs if cell not in ("1", "-1")]
+        if wrong or len(cells) != len(names):
             raise DataError(
-                f"the row has {len(cells)} cells, of which {len(wrong)} are neither 1 nor -1",
+                f"the row has {len(cells) + 1} cells, of which {len(wrong)} are neither 1 nor -1",
                 file=file,
                 column=wrong[0] if wrong else None,
                 row=row,
                 expected=f"a file name and {len(names)} times 1 or -1",
                 fix=_FIX,
             )
-        for name, (yes, no) in attributes.items():
-            columns[name].append(yes if values[name] == "1" else no)
-        shown = (name for name, value in values.items() if value == "1")
-        labels += [(row - 1, name) for name in shown if name not in attributes]
+    shown = np.array([cells[1:] for cells in rows]) == "1"
+    columns = {
+        name: np.where(shown[:, names.index(name)], *texts).tolist()
+        for name, texts in attributes.items()
+    }
+    found = ((image, names[place]) for image, place in np.argwhere(shown).tolist())
+    labels = [(image, name) for image, name in found if name not in attributes]
     gathered = Gathered(ids, columns, labels)
     counts = {"images": len(rows), "attributes": len(names), **gathered.counted()}
-    inputs = {file: {**hash_bytes(content), "rows": len(rows)}}
+    inputs = {file: {**digest, "rows": len(rows)}}
     return image_set(gathered, name=file, format="CelebA", inputs=inputs, counts=counts)
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from equipoise.data.formats.registry import data_format
 from equipoise.data.formats.rows import Rows, read_rows
-from equipoise.data.image_set import Gathered, ImageSet, Step, image_set
+from equipoise.data.image_set import ImageSet, Step, image_set
 
 REGIONS = {"af": "Africa", "am": "the Americas", "as": "Asia", "eu": "Europe"}
 _LIST = 'a list of texts such as ["bed", "pillow"], or one text'
@@ -77,29 +77,22 @@ def read_dollar_street(
         files = rows.filled(_FILE, "a file in every row, to collapse rows by")
         first_id = dict(sorted(zip(files, owner, strict=True), reverse=True))
         owner = [first_id[file] for file in files]
-    members = rows.collapsed(owner, [*_FACTS.values()])
     texts = [_labels(rows, labels, row) for row in range(len(owner))]
-    gathered = Gathered(
-        [*members],
-        {name: [rows.cells[c][own[0]] for own in members.values()] for name, c in _FACTS.items()},
-        [
-            (image, text)
-            for image, own in enumerate(members.values())
-            for row in own
-            for text in texts[row]
-        ],
-    )
+    gathered = rows.collapsed(owner, _FACTS, texts)
     gathered.columns["region"] = [REGIONS.get(one or "", one) for one in gathered.columns["region"]]
-    own_files = ([rows.cells[_FILE][row] for row in own] for own in members.values())
-    gathered.columns["file"] = [min(filter(None, one), default=None) for one in own_files]
+    own_files = (
+        (image, file) for image, file in zip(owner, rows.cells[_FILE], strict=True) if file
+    )
+    first_file = dict(sorted(own_files, reverse=True))
+    gathered.columns["file"] = [first_file.get(image) for image in gathered.ids]
     counts = {
         "rows": len(owner),
-        "images": len(members),
+        "images": len(gathered.ids),
         "pairs": gathered.counted()["pairs"],
-        "rows_without_labels": sum(not own for own in texts),
+        "rows_without_labels": texts.count([]),
         "missing": gathered.missing(),
     }
-    collapsed = {"rows_collapsed": len(owner) - len(members)}
+    collapsed = {"rows_collapsed": len(owner) - len(gathered.ids)}
     step = Step("one image per photograph", collapse.description, collapsed)
     return image_set(
         gathered, name=rows.name, format="Dollar Street", inputs=rows.inputs, counts=counts,

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import polars as pl
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from equipoise.core import DataError
 from equipoise.data.cells import as_text, is_numbers, is_text
@@ -22,6 +21,7 @@ from equipoise.data.formats.registry import RowPictures, data_format
 from equipoise.data.formats.rows import row_files
 from equipoise.data.image_set import ID, Gathered, ImageSet, image_set
 from equipoise.data.problems import check_columns, check_ids
+from equipoise.data.tables import open_parquet
 
 _FORMATS = ".parquet"
 
@@ -97,22 +97,13 @@ def _filled(cells: pl.Series) -> list[str | None]:
 
 def _read(file: Path, wanted: Sequence[str]) -> tuple[pa.Schema, pa.Table, list[str]]:
     """Return the schema, the columns that hold plain values, and the names of the others."""
-    try:
-        schema = pq.read_schema(file)
+    with open_parquet(file) as parquet:
+        schema = parquet.schema_arrow
         check_columns(schema.names, wanted, str(file))
         plain = [one.name for one in schema if is_text(one.type) or is_numbers(one.type)]
-        table = pq.read_table(
-            file, columns=plain, partitioning=None, page_checksum_verification=True
-        )
+        table = parquet.read(columns=plain)
         # Damaged pages can hold bytes that are no text; later steps rely on valid text.
         table.validate(full=True)
-    except (pa.ArrowException, OSError, UnicodeDecodeError):
-        raise DataError(
-            "the file is missing, truncated, damaged, or no Parquet",
-            file=str(file),
-            expected=_FORMATS,
-            fix="download or save the data set again",
-        ) from None
     return schema, table, sorted({*schema.names} - {*plain})
 
 

@@ -11,13 +11,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from equipoise.core import DataError
-from equipoise.data.files import hash_bytes, read_whole
+from equipoise.data.files import read_text
 from equipoise.data.formats.registry import data_format
-from equipoise.data.formats.rows import utf8_text
 from equipoise.data.image_set import Gathered, ImageSet, image_set
 from equipoise.data.problems import show
 
-_TAGS = ("scene", "race", "gender", "age")
+_COLUMNS = ("scene", "race", "gender", "age", "url")
 
 
 @data_format("pata", file_column="url", file_names="addresses")
@@ -40,15 +39,14 @@ def read_pata(path: Path | str) -> ImageSet:
     DataError
         When a line has no address or not four tags.
     """
-    content, file = read_whole(Path(path), ".lst", "lines of tags and an address"), str(path)
-    found: dict[str, dict[str, str]] = {}
-    used = 0
-    for row, text in enumerate(utf8_text(content, file).split("\n"), start=1):
-        line = text.strip()
+    (text, digest), file = read_text(path, ".lst", "lines of tags and an address"), str(path)
+    lines = [(row, line.strip()) for row, line in enumerate(text.split("\n"), 1) if line.strip()]
+    found: dict[str, list[str]] = {}
+    for row, line in lines:
         tags, _, url = line.partition("|")
         # From the right, since "fashion_show" is one scene.
-        parts = tags.rsplit("_", 3)
-        if line and not (url.strip() and len(parts) == len(_TAGS) and all(parts)):
+        found[line] = [*tags.rsplit("_", 3), url.strip()]
+        if len(found[line]) != len(_COLUMNS) or not all(found[line]):
             raise DataError(
                 f"the line is {show(line)}",
                 file=file,
@@ -56,16 +54,14 @@ def read_pata(path: Path | str) -> ImageSet:
                 expected="'scene_race_gender_age|address'",
                 fix="correct the line, or download the file again",
             )
-        if line:
-            used += 1
-            found[line] = dict(zip(_TAGS, parts, strict=True)) | {"url": url.strip()}
-    columns = {name: [tags[name] for tags in found.values()] for name in (*_TAGS, "url")}
+    cells = [*found.values()]
     counts = {
-        "lines": used,
+        "lines": len(lines),
         "images": len(found),
-        "repeated_lines": used - len(found),
-        "repeated_urls": len(found) - len({*columns["url"]}),
+        "repeated_lines": len(lines) - len(found),
+        "repeated_urls": len(found) - len({url for *_, url in cells}),
     }
-    gathered = Gathered([*found], {name: [*values] for name, values in columns.items()})
-    inputs = {file: {**hash_bytes(content), "rows": used}}
+    columns = {name: [own[place] for own in cells] for place, name in enumerate(_COLUMNS)}
+    gathered = Gathered([*found], {**columns})
+    inputs = {file: {**digest, "rows": len(lines)}}
     return image_set(gathered, name=file, format="PATA", inputs=inputs, counts=counts)

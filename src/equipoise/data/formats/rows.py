@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, cast
@@ -17,23 +17,10 @@ from pydantic import (
 )
 
 from equipoise.core import DataError
-from equipoise.data.files import RepeatedKeyError, hash_bytes, parse_json, read_whole, to_utf8
+from equipoise.data.files import RepeatedKeyError, parse_json, read_text
 from equipoise.data.image_set import Gathered, ImageSet, image_set
 from equipoise.data.problems import check_ids, show
 from equipoise.data.tables import read_table
-
-
-def utf8_text(content: bytes, file: str) -> str:
-    """Return the text of a file, without a byte order mark.
-
-    Raises
-    ------
-    DataError
-        When it is not UTF-8.
-    """
-    to_utf8(content, file, "utf-8", header=False)
-    return content.decode("utf-8-sig")
-
 
 Cells = list[str | None]
 
@@ -72,25 +59,54 @@ class Rows:
             fix=fix or "correct the cell, or download the file again",
         )
 
-    def collapsed(self, owner: Sequence[str], columns: Iterable[str]) -> dict[str, list[int]]:
-        """Return the rows of each image; raise where they differ in some columns."""
-        members: dict[str, list[int]] = {}
+    def collapsed(
+        self,
+        owner: Sequence[str],
+        columns: Mapping[str, str],
+        labels: Sequence[Sequence[str]] | None,
+    ) -> Gathered:
+        """Return images with the labels of all their rows.
+
+        Parameters
+        ----------
+        owner : sequence of str
+            The image of each row.
+        columns : mapping of str to str
+            Name of a column of images to that of the rows, which agree in it.
+        labels : sequence of sequences of str, optional
+            Of each row.
+
+        Raises
+        ------
+        DataError
+            When rows of an image differ in a column.
+        """
+        first: dict[str, int] = {}
         for row, image in enumerate(owner):
-            members.setdefault(image, []).append(row)
-        for column in columns:
+            first.setdefault(image, row)
+        for column in columns.values():
             cells = self.cells[column]
-            for first, *others in members.values():
-                for row in others:
-                    if cells[row] != cells[first]:
-                        raise DataError(
-                            f"rows {first + 1} and {row + 1} are of one image and have "
-                            f"{show(cells[first])} and {show(cells[row])}",
-                            file=self.name,
-                            column=column,
-                            expected="the same in every row of an image",
-                            fix="correct a row, leave the column out, or give rows different ids",
-                        )
-        return members
+            for row, image in enumerate(owner):
+                if cells[row] != cells[first[image]]:
+                    raise DataError(
+                        f"rows {first[image] + 1} and {row + 1} are of one image and have "
+                        f"{show(cells[first[image]])} and {show(cells[row])}",
+                        file=self.name,
+                        column=column,
+                        expected="the same in every row of an image",
+                        fix="correct a row, leave the column out, or give rows different ids",
+                    )
+        place = {image: number for number, image in enumerate(first)}
+        of_rows = zip(owner, labels or (), strict=labels is not None)
+        pairs = [(place[image], label) for image, own in of_rows for label in own]
+        return Gathered(
+            [*first],
+            {
+                name: [self.cells[one][row] for row in first.values()]
+                for name, one in columns.items()
+            },
+            None if labels is None else pairs,
+        )
 
     def filled(self, column: str, expected: str = "a value in every row") -> list[str]:
         """Return a column that has no empty cell."""
@@ -210,22 +226,12 @@ def read_plain(
         encoding=encoding, delimiter=delimiter,
     )  # fmt: skip
     ids = rows.filled(id)
-    members = rows.collapsed(ids, columns)
-    first = [own[0] for own in members.values()]
-    gathered = Gathered(
-        [*members], {name: [rows.cells[name][row] for row in first] for name in columns}
-    )
-    counts = {"rows": len(ids), "images": len(members), "missing": gathered.missing()}
-    if label:
-        cells = rows.cells[label]
-        gathered.labels = [
-            (image, cell)
-            for image, own in enumerate(members.values())
-            for row in own
-            if (cell := cells[row]) is not None
-        ]
+    labels = [[] if one is None else [one] for one in rows.cells[label]] if label else None
+    gathered = rows.collapsed(ids, {name: name for name in columns}, labels)
+    counts = {"rows": len(ids), "images": len(gathered.ids), "missing": gathered.missing()}
+    if labels is not None:
         counts["pairs"] = gathered.counted()["pairs"]
-        counts["rows_without_label"] = cells.count(None)
+        counts["rows_without_label"] = labels.count([])
     return image_set(
         gathered, name=rows.name, format="plain table", inputs=rows.inputs, counts=counts
     )
@@ -262,9 +268,9 @@ def read_json(path: Path | str, form: TypeAdapter[T]) -> tuple[T, dict[str, Any]
     DataError
         When the file cannot be read, is empty, cut off, no UTF-8, no JSON or of another form.
     """
-    content, file = read_whole(Path(path), ".json", "a JSON file of annotations"), str(path)
+    (text, digest), file = read_text(path, ".json", "a JSON file of annotations"), str(path)
     try:
-        value = parse_json(utf8_text(content, file))
+        value = parse_json(text)
     except RepeatedKeyError as error:
         raise error.located(file) from None
     except ValueError as error:
@@ -275,7 +281,7 @@ def read_json(path: Path | str, form: TypeAdapter[T]) -> tuple[T, dict[str, Any]
             fix="download or write it again",
         ) from None
     try:
-        return form.validate_python(value), hash_bytes(content)
+        return form.validate_python(value), digest
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in first["loc"])
