@@ -79,10 +79,11 @@ def text_column(labels: Any) -> pa.ChunkedArray | None:
     except (pa.ArrowException, TypeError, ValueError):  # Objects of several types, say.
         return None
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    return column if _is_text(kind) else None
+    return column if is_text(kind) else None
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def is_text(kind: pa.DataType) -> bool:
+    """Whether cells of a column of this type are text, which may spell numbers."""
     return bool(
         pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
     )

@@ -10,17 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from equipoise.core import AnyArray, Booleans, DataError
+from equipoise.core.labels import is_text
 from equipoise.data.problems import show
 
 EXACT_INTEGERS = 2.0**53
 # Answers in words: a column of them is one of labels, which the user has to write as 1 and 0.
 WORDS = ("yes", "no", "y", "n", "t", "f", "positive", "negative", "present", "absent")
-
-
-def is_text(kind: pa.DataType) -> bool:
-    """Whether cells are text, which may spell numbers."""
-    types = pa.types
-    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
 
 
 def is_numbers(kind: pa.DataType) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -35,6 +35,8 @@ class Step:
 ID = "image_id"
 LABEL = "label"
 Schema = Mapping[str, type[pl.DataType]]
+MARKS = ("labels", "captions", "boxes")
+"""What a set may have of its images, beside their table."""
 CORNERS = ("left", "top", "width", "height")
 BOX: Schema = {LABEL: pl.String, **dict.fromkeys(CORNERS, pl.Float64)}
 
@@ -125,18 +127,16 @@ class ImageSet:
 
     def take(self, kept: Booleans, step: Step) -> ImageSet:
         """Return the images that a rule keeps, with what belongs to them."""
+        table = self.table.filter(kept)
+        return self.changed(lambda marks: marks.filter(kept[self.places(marks)]), table, step)
 
-        def of_kept(marks: pl.DataFrame | None) -> pl.DataFrame | None:
-            return None if marks is None else marks.filter(kept[self.places(marks)])
-
-        return replace(
-            self,
-            table=self.table.filter(kept),
-            labels=of_kept(self.labels),
-            captions=of_kept(self.captions),
-            boxes=of_kept(self.boxes),
-            steps=(*self.steps, step),
-        )
+    def changed(
+        self, change: Callable[[pl.DataFrame], pl.DataFrame], table: pl.DataFrame, step: Step
+    ) -> ImageSet:
+        """Return the set with another table, and its labels, captions and boxes changed alike."""
+        marks = {name: getattr(self, name) for name in MARKS}
+        found = {name: None if one is None else change(one) for name, one in marks.items()}
+        return replace(self, table=table, steps=(*self.steps, step), **found)
 
     def apply(self, *rules: Rule) -> ImageSet:
         """Return the set after some rules, one after the other."""
@@ -217,8 +217,8 @@ class Places:
             raise DataError(
                 f"there is no {self._what} of the id {key!r}",
                 file=f"{self._file}, {place}",
-                expected=f"an id that the list of each {self._what} has",
-                fix="use the annotations and the list of one and the same version of the data",
+                expected="an id that is listed",
+                fix="use files, and their lists, of one and the same version of the data",
             )
         return self._places[key]
 

@@ -11,7 +11,7 @@ import polars as pl
 
 from equipoise.core import Booleans, DataError, InputError
 from equipoise.data.formats.rows import read_rows
-from equipoise.data.image_set import CORNERS, ID, LABEL, ImageSet, Step
+from equipoise.data.image_set import CORNERS, ID, LABEL, MARKS, ImageSet, Step
 from equipoise.data.problems import listed, show
 
 
@@ -139,22 +139,13 @@ class IdsFrom:
                 "the same; expected a name for each image"
             )
 
-        def renamed(marks: pl.DataFrame | None) -> pl.DataFrame | None:
-            if marks is None:
-                return None
+        def renamed(marks: pl.DataFrame) -> pl.DataFrame:
             return marks.with_columns(names[images.places(marks)].alias(ID)).sort(marks.columns)
 
         table = images.table.with_columns(names.alias(ID), images.table[ID].alias("original_id"))
         dropped = table if self.column == "original_id" else table.drop(self.column)
         step = Step("ids", self.description, {"images": len(images)})
-        return replace(
-            images,
-            table=dropped.sort(ID),
-            labels=renamed(images.labels),
-            captions=renamed(images.captions),
-            boxes=renamed(images.boxes),
-            steps=(*images.steps, step),
-        )
+        return images.changed(renamed, dropped.sort(ID), step)
 
 
 def combine(first: ImageSet, second: ImageSet) -> ImageSet:
@@ -188,17 +179,16 @@ def combine(first: ImageSet, second: ImageSet) -> ImageSet:
     counts = {"images": len(shared), "only_first": len(first) - len(shared)}
     step = Step("combined", description, counts | {"only_second": len(second) - len(shared)})
     a, b = (one.take(_among(one, shared), step) for one in (first, second))
+    of_b = {name: getattr(b, name) for name in MARKS if getattr(a, name) is None}
     return replace(
         a,
         name=f"{first.name}, {second.name}",
         format=f"{first.format}, {second.format}",
         table=b.table.with_columns(a.table.get_columns()),
-        labels=b.labels if a.labels is None else a.labels,
-        captions=b.captions if a.captions is None else a.captions,
-        boxes=b.boxes if a.boxes is None else a.boxes,
         inputs={**first.inputs, **second.inputs},
         counts={first.format: first.counts, second.format: second.counts},
         steps=(*first.steps, *second.steps, step),
+        **of_b,
     )
 
 

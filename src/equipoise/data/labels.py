@@ -88,9 +88,8 @@ def read_labels(source: LabelSource) -> LabelRows:
 
 
 def without(column: Coded, missing: tuple[str, ...]) -> Coded:
-    """Return a column where the empty cell and the texts listed are missing."""
-    none = {"", *missing}
-    return column.relabel([None if text in none else text for text in column.vocabulary])
+    """Return a column where the texts listed are missing."""
+    return column.relabel([None if text in missing else text for text in column.vocabulary])
 
 
 @dataclass(frozen=True, eq=False)

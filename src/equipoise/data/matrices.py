@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -312,49 +313,37 @@ class Matrix(ByItem):
         return out
 
 
-class Blocks:
-    """Columns of an array whose rows are contiguous.
+def _columns_of(values: AnyArray, places: Mapping[str, int]) -> Callable[[str], AnyArray]:
+    """Return what reads one column of an array by its name, shape (rows,).
 
-    Reading one such column touches every page of the file. So a block of neighbouring columns is
-    turned at a time, in the stored type, and kept until another is asked for.
-
-    Parameters
-    ----------
-    values : ndarray, shape (rows, columns)
-    places : mapping of str to int
-        Name to column.
+    Where rows are contiguous, reading one column touches every page of the file. So a block of
+    neighbouring columns is turned at a time, in the stored type, and kept until another is asked
+    for.
     """
+    column = max(1, values[:, :1].nbytes)
+    width = max(1, min(values.shape[1], BLOCK_BYTES // column))
+    lock = threading.Lock()
 
-    def __init__(self, values: AnyArray, places: Mapping[str, int]) -> None:
-        self._values, self._places = values, places
-        column = max(1, values[:, :1].nbytes)
-        self._width = max(1, min(values.shape[1], BLOCK_BYTES // column))
-        self._lock = threading.Lock()
-        self._start, self._block = -1, values[:0].T
+    @lru_cache(maxsize=1)
+    def turned(start: int) -> AnyArray:
+        some = values[:, start : start + width]
+        block = np.empty(some.shape[::-1], some.dtype.newbyteorder("="))
+        mapped = Mapped(some)
+        for row in range(0, len(some), 1024):
+            block[:, row : row + 1024] = some[row : row + 1024].T
+            mapped.run(1024)
+        mapped.give_back()
+        return block
 
-    def __call__(self, name: str) -> AnyArray:
-        """Return one column, shape (rows,)."""
-        place = self._places[name]
-        if self._values.flags.f_contiguous:
-            return np.asarray(self._values[:, place])
-        start = place - place % self._width
-        with self._lock:
-            if start != self._start:
-                self._block = _turned(self._values[:, start : start + self._width])
-                self._start = start
-            block = self._block
-        return np.asarray(block[place - start])
+    def read(name: str) -> AnyArray:
+        place = places[name]
+        if values.flags.f_contiguous:
+            return np.asarray(values[:, place])
+        with lock:
+            block = turned(place - place % width)
+        return np.asarray(block[place % width])
 
-
-def _turned(values: AnyArray) -> AnyArray:
-    """Return the columns as contiguous rows, from a file in the order of its bytes."""
-    out = np.empty(values.shape[::-1], values.dtype.newbyteorder("="))
-    mapped = Mapped(values)
-    for start in range(0, len(values), 1024):
-        out[:, start : start + 1024] = values[start : start + 1024].T
-        mapped.run(1024)
-    mapped.give_back()
-    return out
+    return read
 
 
 def load_matrix(
@@ -406,7 +395,7 @@ def _columns(opened: Opened, items: Items) -> Columns:
         return columns, read, none, left_out
     places = _places(values, opened)
     absent = np.zeros(len(values), dtype=bool) if absent is None else absent
-    return tuple(places), Blocks(values, places), absent, ()
+    return tuple(places), _columns_of(values, places), absent, ()
 
 
 def _places(values: AnyArray, opened: Opened) -> dict[str, int]:

@@ -10,8 +10,8 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from equipoise.core import AnyArray, Integers, Integers32, Objects
-from equipoise.core.labels import Encoded
+from equipoise.core import AnyArray, Integers, Objects
+from equipoise.core.labels import Encoded, encode
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,9 +20,8 @@ class Coded(Encoded):
 
     @classmethod
     def of(cls, texts: pl.Series) -> Coded:
-        """Encode a text column; missing cells become -1 and the vocabulary is sorted."""
-        codes, vocabulary = encode(texts)
-        return cls(codes, tuple(vocabulary.to_list()))
+        """Encode a text column; missing and empty cells become -1, the vocabulary is sorted."""
+        return cls(*encode(texts))
 
     def take(self, rows: AnyArray) -> Coded:
         """Return the labels of a selection of rows (indices or a mask)."""
@@ -63,13 +62,6 @@ class Coded(Encoded):
         index = {name: code for code, name in enumerate(vocabulary)} | {None: -1}
         table = np.array([*(index[name] for name in names), -1], dtype=np.int32)
         return Coded(table[self.codes], vocabulary)
-
-
-def encode(texts: pl.Series) -> tuple[Integers32, pl.Series]:
-    """Return codes (-1 where missing) and the sorted distinct texts of a text column."""
-    vocabulary = texts.drop_nulls().unique().sort()
-    codes = texts.cast(pl.Enum(vocabulary)).to_physical().cast(pl.Int32).fill_null(-1)
-    return codes.to_numpy().copy(), vocabulary
 
 
 Content = Literal["embeddings", "scores", "probabilities", "labels", "answers", "images"]

@@ -8,6 +8,7 @@ from difflib import get_close_matches
 
 import numpy as np
 import polars as pl
+import pyarrow.compute as pc
 
 from equipoise.core import AnyArray, DataError, InputError, Integers
 
@@ -107,12 +108,8 @@ def match(ids: pl.Series, among: pl.Series) -> Integers:
     """Return the position of each id among others, all different; -1 where it is not there."""
     if ids.len() == among.len() and ids.equals(among, check_names=False):
         return np.arange(len(ids), dtype=np.int64)
-    left = ids.alias("id").to_frame().with_row_index("row")
-    right = among.alias("id").to_frame().with_row_index("position")
-    joined = left.join(right, on="id", how="inner")
-    positions = np.full(len(ids), -1, dtype=np.int64)
-    # Scattered by row number, so the order in which a join returns rows does not matter.
-    positions[joined["row"].to_numpy()] = joined["position"].to_numpy()
+    found = pc.index_in(ids.to_arrow(), among.to_arrow(), skip_nulls=True)
+    positions: Integers = found.cast("int64").fill_null(-1).to_numpy()
     return positions
 
 

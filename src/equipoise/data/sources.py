@@ -354,8 +354,7 @@ class Recipe:
 
     def form(self, text: str) -> str:
         """Return the normal form of a text without words that name a group."""
-        steps = self.normalize or Normalization()
-        return steps.form(without_group(text, self.resolver.neutral))
+        return self._steps.form(without_group(text, self.resolver.neutral))
 
     @cached_property
     def classes(self) -> tuple[str, ...]:
@@ -367,31 +366,32 @@ class Recipe:
     @cached_property
     def resolver(self) -> Resolver:
         """What finds the class that a text names, and refusals."""
-        steps = self.normalize or Normalization()
-        neutral = neutral_words(self.levels, steps.masked)
+        neutral = neutral_words(self.levels, self._steps.masked)
         synonyms = self._synonyms if self.classes else {}
-        return Resolver(self.classes, synonyms, neutral, steps.refusals)
+        return Resolver(self.classes, synonyms, neutral, self._steps.refusals)
+
+    @property
+    def _steps(self) -> Normalization:
+        return self.normalize or Normalization()
 
     @cached_property
     def _synonyms(self) -> dict[str, str]:
         """Phrases of the user, each to a class as the target spells it."""
-        steps = self.normalize or Normalization()
-        every = {**steps.synonyms, **self.mapping}
-        return {text: self._names.get(steps.form(to), to) for text, to in every.items()}
+        every = {**self._steps.synonyms, **self.mapping}
+        return {text: self._names.get(self._steps.form(to), to) for text, to in every.items()}
 
     @cached_property
     def _names(self) -> dict[str, str]:
         """Normal form to class, of those declared."""
-        steps = self.normalize or Normalization()
+        steps = self._steps
         return {steps.form(name): name for name in (*steps.classes, *self.target)}
 
     @cached_property
     def _known(self) -> dict[str, str]:
         """Normal form to label, of synonyms and classes."""
-        steps = self.normalize or Normalization()
         synonyms = self._synonyms.items()
         masked = {self.form(text): name for text, name in synonyms}
-        return masked | {steps.form(text): name for text, name in synonyms} | self._names
+        return masked | {self._steps.form(text): name for text, name in synonyms} | self._names
 
     @property
     def scale(self) -> str:

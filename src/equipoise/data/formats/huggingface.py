@@ -15,7 +15,8 @@ import polars as pl
 import pyarrow as pa
 
 from equipoise.core import DataError
-from equipoise.data.cells import as_text, is_numbers, is_text
+from equipoise.core.labels import is_text
+from equipoise.data.cells import as_text, is_numbers
 from equipoise.data.files import hash_file
 from equipoise.data.formats.registry import RowPictures, data_format
 from equipoise.data.formats.rows import row_files

@@ -47,7 +47,7 @@ class Rows:
         """What was read, for the record."""
         return {self.name: self.digest}
 
-    def wrong(self, column: str, row: int, expected: str, fix: str = "") -> DataError:
+    def wrong(self, column: str, row: int, expected: str) -> DataError:
         """Return the error of a cell; rows count from 0 here and from 1 in the message."""
         value = self.cells[column][row]
         return DataError(
@@ -56,7 +56,7 @@ class Rows:
             column=column,
             row=row + 1,
             expected=expected,
-            fix=fix or "correct the cell, or download the file again",
+            fix="correct the cell, or download the file again",
         )
 
     def collapsed(

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, TypeAdapter
 
-from equipoise.core import DataError, InputError
+from equipoise.core import InputError
 from equipoise.data.cells import number_texts
 from equipoise.data.formats.registry import data_format
 from equipoise.data.formats.rows import Id, Number, Records, Text, read_json
@@ -103,16 +103,8 @@ def read_visual_genome(
     inputs: dict[str, Mapping[str, Any]] = {file: {**digest, "rows": len(images)}}
     if image_data is not None:
         sizes = read_visual_genome_images(image_data)
-        rows = {image: row for row, image in enumerate(sizes.ids.tolist())}
-        for place, image in enumerate(images):
-            if image not in rows:
-                raise DataError(
-                    f"{sizes.name} has no image of the id {image!r}",
-                    file=f"{file}, [{place}]",
-                    expected="an image that both files have",
-                    fix="use both files of one and the same version of the data",
-                )
-        order = [rows[image] for image in images]
+        rows = Places(file, f"image in {sizes.name}", sizes.ids, "")
+        order = [rows.of(image, f"[{place}]") for place, image in enumerate(images)]
         gathered.columns = sizes.table[order].drop(ID).to_dict(as_series=False)
         counts["images_without_objects_file"] = len(sizes) - len(images)
         inputs |= sizes.inputs
