@@ -135,7 +135,9 @@ class ImageSet:
     ) -> ImageSet:
         """Return the set with another table, and its labels, captions and boxes changed alike."""
         marks = {name: getattr(self, name) for name in MARKS}
-        found = {name: None if one is None else change(one) for name, one in marks.items()}
+        found: dict[str, Any] = {
+            name: None if one is None else change(one) for name, one in marks.items()
+        }
         return replace(self, table=table, steps=(*self.steps, step), **found)
 
     def apply(self, *rules: Rule) -> ImageSet:

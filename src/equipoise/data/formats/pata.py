@@ -61,7 +61,8 @@ def read_pata(path: Path | str) -> ImageSet:
         "repeated_lines": len(lines) - len(found),
         "repeated_urls": len(found) - len({url for *_, url in cells}),
     }
-    columns = {name: [own[place] for own in cells] for place, name in enumerate(_COLUMNS)}
-    gathered = Gathered([*found], {**columns})
+    gathered = Gathered(
+        [*found], {name: [own[place] for own in cells] for place, name in enumerate(_COLUMNS)}
+    )
     inputs = {file: {**digest, "rows": len(lines)}}
     return image_set(gathered, name=file, format="PATA", inputs=inputs, counts=counts)
