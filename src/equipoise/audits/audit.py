@@ -35,7 +35,7 @@ from equipoise.audits.kinds import (
     register,
     with_progress,
 )
-from equipoise.audits.outputs import DryRun, LiveModels, Models
+from equipoise.audits.outputs import DryRun, Models
 from equipoise.core import AuditResult, DataError, Groups, InputError, Objects
 
 if TYPE_CHECKING:
@@ -365,7 +365,7 @@ def prepare(
     ModelError
         If a model can't be loaded or run.
     """
-    live = LiveModels(config, base, progress)
+    live = Models(config, base, progress)
     audit = audit_of(config.audit)
     if runs_models(config):
         dry = DryRun(config, base, live)

@@ -6,8 +6,9 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import cached_property, partial
+from inspect import isfunction
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from equipoise.core import EquipoiseError, ModelError, RunError
 from equipoise.evidence.store import write
 from equipoise.evidence.working import RunOptions
 from equipoise.models import ModelInfo
-from equipoise.models.protocols import Offer, offer_of
+from equipoise.models.protocols import PROTOCOLS, Offer, offer_of
 from equipoise.models.registry import Options, Preview, find_adapter
 
 
@@ -73,36 +74,19 @@ def _forward(method: str) -> Callable[..., Any]:
     return call
 
 
-class DeferredEncoder(Deferred):
-    """A dual encoder."""
-
-    embed_images, embed_texts = _forward("embed_images"), _forward("embed_texts")
-
-
-class DeferredScorer(Deferred):
-    """A model that scores pairs."""
-
-    score = _forward("score")
-
-
-class DeferredClassifier(Deferred):
-    """A classifier."""
-
-    predict_proba, features = _forward("predict_proba"), _forward("features")
-
-
-class DeferredAnswerer(Deferred):
-    """A model that answers questions."""
-
-    answer = _forward("answer")
-
-
-DEFERRED: Mapping[Offer, type[Deferred]] = {
-    "encoder": DeferredEncoder,
-    "scorer": DeferredScorer,
-    "classifier": DeferredClassifier,
-    "answerer": DeferredAnswerer,
+DEFERRED: Mapping[Offer, type[Any]] = {
+    offer: type(
+        f"Deferred{protocol.__name__}",
+        (Deferred,),
+        {
+            name: _forward(name)
+            for name, own in vars(protocol).items()
+            if isfunction(own) and not name.startswith("_")
+        },
+    )
+    for offer, protocol in PROTOCOLS.items()
 }
+"""Stand-ins that have the methods of a protocol."""
 
 
 def rested(model: Any, load: Callable[[], Any]) -> Any:
@@ -126,23 +110,6 @@ _LIBRARIES = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class CacheEntry:
-    """What a model was when it was loaded.
-
-    Attributes
-    ----------
-    offer : str
-    labels : tuple of str
-        Classes of a classifier.
-    info : ModelInfo
-    """
-
-    offer: Offer
-    labels: tuple[str, ...]
-    info: ModelInfo
-
-
 def open_model(name: str, options: RunOptions, store: Path) -> Any:
     """Return a model that loads its weights when it first runs, or a loaded one.
 
@@ -158,16 +125,13 @@ def open_model(name: str, options: RunOptions, store: Path) -> Any:
     store : Path
         Folder of the evidence; what models are is in `models/` there.
     """
-    path = _entry_path(name, options, store)
-    known = None if path is None else _read_entry(path)
-    if path is not None and known is not None:
-        forget = partial(path.unlink, missing_ok=True)
-        info = replace(known.info, name=name)
-        return DEFERRED[known.offer](info, known.labels, lambda: options.load(name), forget)
+    path, known = _recall(name, options, store)
+    if known is not None:
+        return known
     model = options.load(name)
     offer = offer_of(model)
     if path is not None and offer is not None:
-        entry = asdict(CacheEntry(offer, labels_of(model), model.info))
+        entry = {"offer": offer, "labels": labels_of(model), "info": asdict(model.info)}
         # Where it can't be kept, the next run loads the model again.
         with suppress(RunError):
             write(path, json.dumps(entry, indent=1).encode())
@@ -180,10 +144,9 @@ def look_up(name: str, options: RunOptions, store: Path) -> tuple[str | None, Pr
     Files that are here are hashed, see `open_model`. The key is "" of a model that was never
     loaded, and None where only loading it tells.
     """
-    path = _entry_path(name, options, store, fetch=False)
-    known = None if path is None else _read_entry(path)
+    path, known = _recall(name, options, store, fetch=False)
     if known is not None:
-        return known.info.key, Preview(known.offer, known.labels, known.info.dimension)
+        return preview_of(known)
     try:
         adapter, target = find_adapter(name)
     except ModelError:
@@ -191,7 +154,31 @@ def look_up(name: str, options: RunOptions, store: Path) -> tuple[str | None, Pr
     return None if path is None else "", adapter.preview(target)
 
 
-def _entry_path(name: str, options: RunOptions, store: Path, *, fetch: bool = True) -> Path | None:
+def preview_of(model: Any) -> tuple[str, Preview]:
+    """Return the key of a model that was loaded, and what is known of it."""
+    return str(model.info.key), Preview(offer_of(model), labels_of(model), model.info.dimension)
+
+
+def _recall(
+    name: str, options: RunOptions, store: Path, *, fetch: bool = True
+) -> tuple[Path | None, Any]:
+    """Return the file of what a model is, and a stand-in where that is there and whole.
+
+    There is no file where only loading the model tells.
+    """
+    path = _entry_path(name, options, store, fetch)
+    if path is None:
+        return None, None
+    try:
+        kept = json.loads(path.read_text(encoding="utf-8"))
+        info, stand_in = ModelInfo(**kept["info"] | {"name": name}), DEFERRED[kept["offer"]]
+        forget = partial(path.unlink, missing_ok=True)
+        return path, stand_in(info, tuple(kept["labels"]), partial(options.load, name), forget)
+    except (OSError, ValueError, TypeError, KeyError):
+        return path, None
+
+
+def _entry_path(name: str, options: RunOptions, store: Path, fetch: bool) -> Path | None:
     """Return the file of what a model is, None where only loading it tells."""
     try:
         adapter, target = find_adapter(name)
@@ -214,12 +201,3 @@ def _entry_path(name: str, options: RunOptions, store: Path, *, fetch: bool = Tr
     }
     key = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
     return store / "models" / f"{key[:32]}.json"
-
-
-def _read_entry(path: Path) -> CacheEntry | None:
-    """Return what a file says, None where it is not there or not whole."""
-    try:
-        kept = json.loads(path.read_text(encoding="utf-8"))
-        return CacheEntry(kept["offer"], tuple(kept["labels"]), ModelInfo(**kept["info"]))
-    except (OSError, ValueError, TypeError, KeyError):
-        return None

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 import polars as pl
 
+from equipoise.audits.config_fields import called
 from equipoise.core import ConfigError, DataError, InputError, ModelError, Objects
 from equipoise.data import load_items
 from equipoise.data.outputs import Coded, Content, Outputs
@@ -42,11 +42,11 @@ NOT_YET_KNOWN = "(not yet known)"
 """The label or answer of every item in a dry run."""
 
 
-class Models(ABC):
+class Models:
     """Reads tables and runs models for an audit, and records both.
 
-    A kind calls the same methods in an audit and in a plan: `LiveModels` runs the models,
-    `DryRun` returns stand-ins of the right shape and counts what is to do.
+    What the store has is read, the rest is computed and kept there. A kind calls the same methods
+    in a plan, of a `DryRun`, which returns stand-ins of the right shape and counts what is to do.
 
     Parameters
     ----------
@@ -62,13 +62,18 @@ class Models(ABC):
         Every output that was asked for, in order.
     sets : dict of str to Known
         Every set of images that was read, by name.
+    dry : bool
+        Whether no model runs.
     """
+
+    dry: ClassVar[bool] = False
 
     def __init__(self, config: AuditConfig, base: Path, progress: Progress | None = None) -> None:
         self.config, self.base, self.progress = config, base, progress
         self.outputs: list[Outputs] = []
         self.sets: dict[str, Known] = {}
         self.tables: dict[str, Any] = {}
+        self._loaded: dict[tuple[str, RunOptions], Any] = {}
 
     @property
     def store(self) -> Path:
@@ -108,9 +113,11 @@ class Models(ABC):
         table: T = self.tables[name]
         return table
 
-    @abstractmethod
     def _offer(self, section: RunConfig) -> Offer | None:
         """Return what a model can do; None where that isn't known."""
+        from equipoise.models.protocols import offer_of
+
+        return offer_of(self.opened(section))
 
     def capability(self, name: str, section: RunConfig, *allowed: Offer) -> Offer:
         """Return what a model can do; a dry run takes the first allowed where it isn't known.
@@ -124,7 +131,7 @@ class Models(ABC):
 
         with self._running(name):
             offer = self._offer(section)
-        if offer in allowed or (offer is None and isinstance(self, DryRun)):
+        if offer in allowed or (offer is None and self.dry):
             return offer or allowed[0]
         raise ConfigError(
             f"{self.key(name)}: {section.called} is "
@@ -132,22 +139,22 @@ class Models(ABC):
             f"{self.config.audit} takes {' or '.join(map(DESCRIPTIONS.__getitem__, allowed))}"
         )
 
-    @abstractmethod
     def embed_texts(
         self, name: str, section: RunConfig, prompts: Prompts, *, on: str = "queries"
     ) -> Outputs:
         """Embed named prompts, each name as the mean of the unit vectors of its prompts."""
+        from equipoise.evidence.texts import embed_classes
 
-    @abstractmethod
-    def _of_images(
-        self,
-        name: str,
-        section: RunConfig,
-        content: Content,
-        pictures: Pictures,
-        on: str,
-        **request: Any,
-    ) -> Outputs: ...
+        self.capability(name, section, "encoder")
+        with self._running(name):
+            progress = self.progress_of(f"{name}, {on}")
+            vectors, texts = embed_classes(
+                prompts, self.opened(section), self.store, progress=progress
+            )
+        return self.keep(
+            name, "embeddings", on, prompts.names, values=np.asarray(vectors, np.float32),
+            requested=np.array(prompts.names, object), info=texts.info, inputs=texts.inputs,
+        )  # fmt: skip
 
     def embed_images(
         self, name: str, section: RunConfig, pictures: Pictures, *, on: str = "images"
@@ -238,35 +245,6 @@ class Models(ABC):
         self.outputs.append(outputs)
         return outputs
 
-
-class LiveModels(Models):
-    """Runs models: what the store has is read, the rest is computed and kept there."""
-
-    def __init__(self, config: AuditConfig, base: Path, progress: Progress | None = None) -> None:
-        super().__init__(config, base, progress)
-        self._loaded: dict[tuple[str, RunOptions], Any] = {}
-
-    def _offer(self, section: RunConfig) -> Offer | None:
-        from equipoise.models.protocols import offer_of
-
-        return offer_of(self.opened(section))
-
-    def embed_texts(
-        self, name: str, section: RunConfig, prompts: Prompts, *, on: str = "queries"
-    ) -> Outputs:
-        """Embed named prompts."""
-        from equipoise.evidence.texts import embed_classes
-
-        self.capability(name, section, "encoder")
-        with self._running(name):
-            vectors, texts = embed_classes(
-                prompts, self.opened(section), self.store, progress=self._progress(name, on)
-            )
-        return self.keep(
-            name, "embeddings", on, prompts.names, values=np.asarray(vectors, np.float32),
-            requested=np.array(prompts.names, object), info=texts.info, inputs=texts.inputs,
-        )  # fmt: skip
-
     def opened(self, section: RunConfig) -> Any:
         """Return the model of a section.
 
@@ -297,20 +275,24 @@ class LiveModels(Models):
         **request: Any,
     ) -> Outputs:
         from equipoise.evidence import extraction
+        from equipoise.models.runtimes import gpus
 
         extract, options = getattr(extraction, f"extract_{content}"), self.config.extraction
         model = self.opened(section)
         request.pop("expected", None)
         if options.part is not None:
             request["part"] = options.part
-        if isinstance(section.model, str) and (options.engine == "ray" or _spreads(model)):
+        # A model that was wanted on any GPU can run on several.
+        spreads = options.engine == "ray" or (model.info.device == "cuda" and gpus() > 1)
+        if isinstance(section.model, str) and spreads:
             # Each worker opens a model of its own.
             model = section.located(self.base.absolute())
             request["options"] = section.options(options)
         with self._running(name):
+            progress = self.progress_of(f"{name}, {on}")
             run: Extraction = extract(
                 pictures, model=model, store=self.store, engine=options.engine,
-                max_failures=options.max_failures, progress=self._progress(name, on), **request,
+                max_failures=options.max_failures, progress=progress, **request,
             )  # fmt: skip
         column = run.table.column(run.table.num_columns - 1).combine_chunks()
         labels = values = None
@@ -326,11 +308,12 @@ class LiveModels(Models):
             failed=dict(zip(*failures, strict=True)), identical=run.identical,
         )  # fmt: skip
 
-    def _progress(self, name: str, on: str) -> Progress | None:
+    def progress_of(self, about: str) -> Progress | None:
+        """Return a callback whose steps say what they are about."""
         progress = self.progress
         if progress is None:
             return None
-        return lambda step, done, total: progress(f"{name}, {on}: {step}", done, total)
+        return lambda step, done, total: progress(f"{about}: {step}", done, total)
 
 
 class DryRun(Models):
@@ -338,14 +321,16 @@ class DryRun(Models):
 
     Parameters
     ----------
-    live : LiveModels, optional
+    live : Models, optional
         Opens models, so that each is what it is and not what its name promises, and shares the
         tables and images that were read. Without it no model is opened.
     """
 
-    def __init__(self, config: AuditConfig, base: Path, live: LiveModels | None = None) -> None:
+    dry = True
+
+    def __init__(self, config: AuditConfig, base: Path, live: Models | None = None) -> None:
         super().__init__(config, base)
-        self._opened = None if live is None else live.opened
+        self._live = live
         if live is not None:
             self.sets, self.tables = live.sets, live.tables
         self._looked_up: dict[tuple[str, RunOptions], tuple[str | None, Preview]] = {}
@@ -361,9 +346,9 @@ class DryRun(Models):
         width = self._known(section)[1].dimension
         # How many of them the store has is not looked up.
         pending = {
-            "runs": self._located(section), "items": len({*prompts.texts}), "in_store": None,
-            "failed_before": None, "to_do": None, "files_missing": None, "numbers": width,
-            "bytes": None,
+            "runs": called(section.located(self.base)), "items": len({*prompts.texts}),
+            "in_store": None, "failed_before": None, "to_do": None, "files_missing": None,
+            "numbers": width, "bytes": None,
         }  # fmt: skip
         ids = np.array(prompts.names, dtype=object)
         return self._stand_in(name, on, "embeddings", ids, pending, width or _DIMENSION)
@@ -385,7 +370,7 @@ class DryRun(Models):
             names = known.labels or request.pop("expected")
             request = {"texts": ()}
         numbers = known.dimension if content == "embeddings" else len(names)
-        runs = self._located(section)
+        runs = called(section.located(self.base))
         state = pending(
             pictures, runs, content, self.store, key=key,
             part=self.config.extraction.part, **request,
@@ -398,10 +383,6 @@ class DryRun(Models):
         }  # fmt: skip
         width = numbers or (_DIMENSION if content == "embeddings" else 0)
         return self._stand_in(name, on, content, pictures.ids, about, width, names=names)
-
-    def _located(self, section: RunConfig) -> str:
-        """Return a model's name with its folder in full."""
-        return str(section.located(self.base)) if isinstance(section.model, str) else section.called
 
     def _stand_in(
         self,
@@ -427,15 +408,12 @@ class DryRun(Models):
 
     def _known(self, section: RunConfig) -> tuple[str | None, Preview]:
         """Return the key of a model and what is known of it without running it; see `look_up`."""
-        from equipoise.audits.model_cache import labels_of, look_up
-        from equipoise.models.protocols import offer_of
-        from equipoise.models.registry import Preview
+        from equipoise.audits.model_cache import look_up, preview_of
 
-        model: Any = section.model if self._opened is None else self._opened(section)
+        model: Any = section.model if self._live is None else self._live.opened(section)
         if not isinstance(model, str):
-            info = model.info
-            return str(info.key), Preview(offer_of(model), labels_of(model), info.dimension)
-        wanted = self._located(section), section.options(self.config.extraction)
+            return preview_of(model)
+        wanted = called(section.located(self.base)), section.options(self.config.extraction)
         if wanted not in self._looked_up:
             self._looked_up[wanted] = look_up(*wanted, self.store)
         return self._looked_up[wanted]
@@ -450,7 +428,8 @@ def make_images(
     """
     from equipoise.counterfactuals import generate, plan
 
-    options, progress = models.config.extraction, models.progress
+    options = models.config.extraction
+    runs = section.located(models.base)
     how: dict[str, Any] = {
         "options": section.options(options),
         "max_failures": options.max_failures,
@@ -458,12 +437,10 @@ def make_images(
     }
     if options.part is not None:
         how["part"] = options.part
-    if progress is not None:
-        how["progress"] = lambda step, done, total: progress(f"{on}: {step}", done, total)
-    if isinstance(models, LiveModels):
-        made = generate(request, section.located(models.base), models.store, **how)
+    if not models.dry:
+        made = generate(request, runs, models.store, progress=models.progress_of(on), **how)
         return made, {"info": made.info, "inputs": made.inputs}
-    runs = section.located(models.base) if isinstance(section.model, str) else section.called
+    runs = called(runs)
     planned = plan(request, runs, models.store, **how)
     pending = {
         "runs": runs, "items": planned.images, "in_store": planned.present, "to_do": planned.to_do,
@@ -483,15 +460,6 @@ def average_prompts(scores: Outputs, prompts: Prompts) -> Outputs:
     means = (sums / np.bincount(prompts.owner, minlength=len(prompts.names))).astype(np.float32)
     every = np.broadcast_to(means, (len(scores.ids), len(prompts.names)))
     return replace(scores, values=every if scores.planned else means, names=prompts.names)
-
-
-def _spreads(model: Any) -> bool:
-    """Whether a model that was wanted on any GPU can run on several."""
-    if model.info.device != "cuda":
-        return False
-    from equipoise.models.runtimes import gpus
-
-    return gpus() > 1
 
 
 def prompts_of(about: Any, base: Path, *, what: str) -> Prompts:

@@ -11,7 +11,6 @@ import numpy as np
 
 from equipoise.audits.columns import ImageData, numbers_of
 from equipoise.audits.group_sizes import groups_by
-from equipoise.audits.outputs import LiveModels
 from equipoise.core import AnyArray, ConfigError, DataError, Floats, InputError, Integers
 from equipoise.data import ArraySource, Vectors, load_items, load_vectors
 from equipoise.data.labels import Items
@@ -33,7 +32,7 @@ _PART = 64
 
 
 def _maps(
-    model: Any, section: ModelConfig, pictures: Pictures, targets: Sequence[str], models: LiveModels
+    model: Any, section: ModelConfig, pictures: Pictures, targets: Sequence[str], models: Models
 ) -> Extraction:
     """Return the maps of pictures: what lies in the store is read, the rest is made.
 
@@ -162,7 +161,7 @@ def load(config: Config, models: Models) -> ActivationData:
             inputs |= vectors.inputs
         counts["models"][name] = read[0].counts
         every[name] = _mapped(read, grid, boxes)
-        if pictures is not None and config.gallery and isinstance(models, LiveModels):
+        if pictures is not None and config.gallery and not models.dry:
             laid = dict(_overlays(every[name], pictures, images, config))
             every[name] = replace(every[name], pictures=laid)
     return ActivationData(images, inputs, counts, every)
@@ -232,7 +231,7 @@ def _make(
     precise = section.model_copy(update={"dtype": section.dtype or "float32"})
     models.capability(name, precise, *_OFFERS)
     targets, n = _targets(section, pictures, images, config), len(pictures)
-    if isinstance(models, LiveModels):
+    if not models.dry:
         from equipoise.explain.scoring import scoring
 
         model = models.opened(precise)

@@ -17,7 +17,7 @@ import pyarrow as pa
 from equipoise.audits.columns import check_one_space, numbers_of
 from equipoise.audits.config_fields import AS_IT_IS
 from equipoise.audits.generated_images import pictures_of, required
-from equipoise.audits.outputs import LiveModels, make_images
+from equipoise.audits.outputs import make_images
 from equipoise.audits.text_to_image.classes import (
     ExternalShares,
     Judged,
@@ -228,7 +228,7 @@ def _images_of(name: str, config: Config, models: Models) -> GeneratedImages:
     items = load_items(ItemSource(frame, "image_id", ("prompt", "seed")), what=what)
     if read is not None:
         items = replace(items, name=read.name, inputs=read.inputs, counts=read.counts)
-    planned = read is None and not isinstance(models, LiveModels)
+    planned = read is None and models.dry
     images = GeneratedImages(items, table, batches, planned)
     if not (images.state == IMAGE).any():
         raise DataError(
