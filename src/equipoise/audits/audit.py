@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 import pyarrow as pa
 
 from equipoise.audits import group_sizes
-from equipoise.audits.config import resampling_of
+from equipoise.audits.config import AuditConfig, resampling_of
 from equipoise.audits.findings import UncorrectedFinding, conclude, manifest_of
 from equipoise.audits.group_sizes import (
     FAILURES,
@@ -39,7 +39,6 @@ from equipoise.audits.outputs import DryRun, Models
 from equipoise.core import AuditResult, DataError, Groups, InputError, Objects
 
 if TYPE_CHECKING:
-    from equipoise.audits.config import AuditConfig
     from equipoise.stats.resampling import Resampling
 
 

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 import pyarrow as pa
 
 from equipoise.core import DataError, Floats, Integers, Objects
-from equipoise.data import Items
+from equipoise.data import Items, Vectors
 from equipoise.metrics.vector_rows import ChosenRows, Table
-
-if TYPE_CHECKING:
-    from equipoise.data import Vectors
 
 Row = dict[str, Any]
 

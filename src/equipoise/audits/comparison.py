@@ -17,13 +17,13 @@ from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from itertools import combinations
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from equipoise.audits.columns import Row, table_of
-from equipoise.audits.config import parse_config
+from equipoise.audits.config import AuditConfig, parse_config
 from equipoise.audits.findings import Place, UncorrectedFinding, conclude
 from equipoise.core import TESTED, AuditResult, DataError, Excluded, Family, Finding, Part, Verdict
 from equipoise.metrics.spec import SPECS, spec_of
@@ -31,9 +31,6 @@ from equipoise.report.blocks import rows
 from equipoise.report.words import COMPARISON, Pair
 from equipoise.stats.chance import sign_flips
 from equipoise.stats.intervals import mean_t
-
-if TYPE_CHECKING:
-    from equipoise.audits.config import AuditConfig
 
 BySubject = dict[str, Finding]
 """The findings of one metric, groups and version."""

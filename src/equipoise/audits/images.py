@@ -1,4 +1,4 @@
-"""The images of a config: tables, folders and data sets in their own formats, under rules."""
+"""The images of a config: tables, folders and data sets, under rules; and their pictures."""
 
 from __future__ import annotations
 
@@ -7,24 +7,25 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import numpy as np
 import polars as pl
 
-from equipoise.audits.config_fields import located
+from equipoise.audits.config_fields import ImageTable, located
 from equipoise.audits.config_images import CORNERS, PicturesConfig
 from equipoise.audits.config_yaml import nearest
-from equipoise.audits.generated_images import required
 from equipoise.core import ConfigError, DataError, InputError, Integers
 from equipoise.data import (
     FORMATS,
     ClassMapping,
     ImageSet,
+    Items,
     ItemSource,
     RowPictures,
     Rule,
+    Step,
     find_format,
     read_plain,
     read_table,
@@ -32,12 +33,7 @@ from equipoise.data import (
 from equipoise.data.files import hash_file
 from equipoise.data.image_set import Gathered, image_set
 from equipoise.data.tables import NamedFrame
-from equipoise.evidence import pictures_in_folder, pictures_of_table, pictures_on_disk
-
-if TYPE_CHECKING:
-    from equipoise.data import Step
-    from equipoise.evidence import Pictures
-
+from equipoise.evidence import Pictures, pictures_in_folder, pictures_of_table, pictures_on_disk
 
 Keys = Sequence[str | None]
 
@@ -472,3 +468,64 @@ def _pictures_of_set(
     corners = _corners(pl.DataFrame([images.column(name) for name in names]), images.name)
     paths = [keys[str(name)] for name in read_as]
     return _pictures(section, base, images.ids.tolist(), paths, corners, images.name)
+
+
+def required(
+    pictures: Pictures | None,
+    place: str,
+    model: str,
+    fix: str = "name the column of files under 'path'",
+) -> Pictures:
+    """Return the pictures that a model runs on; refuse to run it without them.
+
+    Parameters
+    ----------
+    pictures : Pictures or None
+    place : str
+        The section's place in the config.
+    model : str
+        Entry of `models`.
+    fix : str
+        What to do.
+
+    Raises
+    ------
+    ConfigError
+        When there are none.
+    """
+    if pictures is None:
+        raise ConfigError(
+            f"{place}: models.{model}.model runs on the pictures, and nothing says where they "
+            f"are. To do: {fix}"
+        )
+    return pictures
+
+
+def pictures_of(
+    section: ImageTable, items: Items, base: Path, made: Iterable[bool] | None = None
+) -> Pictures | None:
+    """Return the pictures of items, or of those that were made; None without a column of files.
+
+    Raises
+    ------
+    DataError
+        When an image that was made has no file.
+    """
+    if section.path is None:
+        return None
+    kept: Integers = np.arange(len(items))
+    if made is not None:
+        kept = np.flatnonzero([*made])
+    paths = items.columns[section.path][kept]
+    if empty := [row for row, path in zip(kept.tolist(), paths, strict=True) if not path]:
+        raise DataError(
+            "the image has no file",
+            file=items.name,
+            column=section.path,
+            row=empty[0] + 1,
+            expected="a path, or a state that says why there is no image",
+        )
+    return pictures_of_table(
+        items.ids[kept].tolist(), paths.tolist(), root=base / (section.root or ""),
+        name=items.name, column=section.path,
+    )  # fmt: skip

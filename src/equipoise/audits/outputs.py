@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import numpy as np
 import polars as pl
 
-from equipoise.audits.config_fields import called
+from equipoise.audits.config_fields import GeneratorSection, RunConfig, called
 from equipoise.core import ConfigError, DataError, InputError, ModelError, Objects
 from equipoise.data import load_items
 from equipoise.data.outputs import Coded, Content, Outputs
 
 if TYPE_CHECKING:
     from equipoise.audits.config import AuditConfig
-    from equipoise.audits.config_fields import GeneratorSection, RunConfig
     from equipoise.audits.config_images import PicturesConfig
     from equipoise.audits.images import Known
     from equipoise.audits.kinds import Progress

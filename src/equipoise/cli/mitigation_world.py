@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from equipoise.cli.runs import result_of
-from equipoise.core import Objects
+from equipoise.core import AuditResult, Objects
 from equipoise.mitigate.directions import DirectionRemoval, PromptEnsemble, SetShrinkage
 from equipoise.mitigate.matching import VALUE, MatchedPrompts
 from equipoise.mitigate.measuring import RetrievalSet, Test, ZeroShotSet
@@ -25,7 +25,6 @@ from equipoise.planted.scenes.sets import Scenes, render_balanced, render_sets
 from equipoise.stats.streams import stream
 
 if TYPE_CHECKING:
-    from equipoise.core import AuditResult
     from equipoise.mitigate.recipe import Progress, Recipe
 
 LOOKED = (

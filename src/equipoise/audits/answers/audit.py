@@ -14,7 +14,7 @@ import polars as pl
 import pyarrow as pa
 
 from equipoise.audits.against_rest import against_rest
-from equipoise.audits.answers.config import Config
+from equipoise.audits.answers.config import Config, FigureConfig, ModelConfig
 from equipoise.audits.audit import Audit, Measured, audit_kind
 from equipoise.audits.columns import Row, numbers_of, table_of
 from equipoise.audits.config import group_name
@@ -42,12 +42,13 @@ from equipoise.audits.findings import (
     whole,
     without_verdict,
 )
-from equipoise.audits.outputs import NOT_YET_KNOWN
+from equipoise.audits.outputs import NOT_YET_KNOWN, Models
 from equipoise.core import ConfigError, DataError, Family, Floats, Groups, Objects
 from equipoise.core.wording import shortened
 from equipoise.data import (
     ItemSource,
     PredictionData,
+    Reading,
     join_predictions,
     load_items,
     read_predictions,
@@ -65,9 +66,6 @@ from equipoise.metrics.vectors.predicted_labels import ASIDE, label_concentratio
 from equipoise.report.text import listed
 
 if TYPE_CHECKING:
-    from equipoise.audits.answers.config import FigureConfig, ModelConfig
-    from equipoise.audits.outputs import Models
-    from equipoise.data import Reading
     from equipoise.data.outputs import Outputs
     from equipoise.stats.resampling import Resampling
 

@@ -28,8 +28,8 @@ from equipoise.audits.engines.associations.spaces import (
     measured,
 )
 from equipoise.audits.findings import UncorrectedFinding
-from equipoise.audits.group_sizes import members_of
-from equipoise.audits.outputs import average_prompts, prompts_of
+from equipoise.audits.group_sizes import Members, members_of
+from equipoise.audits.outputs import Models, average_prompts, prompts_of
 from equipoise.core import DataError, Family, Groups, Integers
 from equipoise.data import (
     ArraySource,
@@ -46,9 +46,7 @@ from equipoise.metrics.vectors.partitions import count_partitions
 
 if TYPE_CHECKING:
     from equipoise.audits.engines.associations.config import MeasureConfig
-    from equipoise.audits.group_sizes import Members
     from equipoise.audits.images import Known
-    from equipoise.audits.outputs import Models
     from equipoise.models.protocols import Offer
     from equipoise.stats.resampling import Resampling
 

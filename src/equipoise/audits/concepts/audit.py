@@ -12,27 +12,24 @@ from equipoise.audits import group_sizes
 from equipoise.audits.audit import Audit, Measured, audit_kind
 from equipoise.audits.columns import numbers_of
 from equipoise.audits.concepts import results
-from equipoise.audits.concepts.config import Config, Version
+from equipoise.audits.concepts.config import Config, RowsConfig, Version
 from equipoise.audits.concepts.data import ConceptData, load
 from equipoise.audits.concepts.results import Run
 from equipoise.audits.config import resampling_of as usual_resampling
 from equipoise.audits.engines.broken import trivial_hits
-from equipoise.audits.findings import rate_and_gap
+from equipoise.audits.findings import UncorrectedFinding, rate_and_gap
 from equipoise.core import Booleans, DataError, Groups, Integers
 from equipoise.metrics.scores.cells import Metric
 from equipoise.metrics.scores.disparity import concept_hit_rate, concept_metrics, summarise
 from equipoise.metrics.scores.measure import Choices, permutations_of, reasons_of
 from equipoise.report.text import listed
 from equipoise.stats.power import minimum_difference
-from equipoise.stats.resampling import Bootstrap
+from equipoise.stats.resampling import Bootstrap, Resampling
 
 if TYPE_CHECKING:
-    from equipoise.audits.concepts.config import RowsConfig
-    from equipoise.audits.findings import UncorrectedFinding
     from equipoise.audits.group_sizes import Row
     from equipoise.audits.outputs import Models
     from equipoise.data import Items
-    from equipoise.stats.resampling import Resampling
 
 Key = tuple[object, ...]
 

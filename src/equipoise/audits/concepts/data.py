@@ -12,10 +12,10 @@ import numpy as np
 import polars as pl
 
 from equipoise.audits.columns import ImageData
-from equipoise.audits.concepts.config import LabelsConfig
+from equipoise.audits.concepts.config import Config, LabelsConfig, MatrixConfig, ModelConfig
 from equipoise.audits.config_fields import given_keys, located
-from equipoise.audits.images import ID, labels_of
-from equipoise.audits.outputs import average_prompts, filled_in
+from equipoise.audits.images import ID, Known, labels_of
+from equipoise.audits.outputs import Models, average_prompts, filled_in
 from equipoise.core import AnyArray, Booleans, ConfigError, DataError, InputError
 from equipoise.data import (
     Coded,
@@ -31,9 +31,6 @@ from equipoise.data.problems import check_columns, listed, match
 from equipoise.data.tables import NamedFrame
 
 if TYPE_CHECKING:
-    from equipoise.audits.concepts.config import Config, MatrixConfig, ModelConfig
-    from equipoise.audits.images import Known
-    from equipoise.audits.outputs import Models
     from equipoise.data.outputs import Outputs
 
 # Names that an error lists.

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from equipoise.audits.against_rest import leaf
 from equipoise.audits.columns import Row, placed, table_of
-from equipoise.audits.concepts.config import BASELINE
+from equipoise.audits.concepts.config import BASELINE, Config
 from equipoise.audits.findings import Place, UncorrectedFinding, whole, without_verdict
 from equipoise.audits.findings import parts as part_findings
 from equipoise.core import Estimate, Family, GroupValue
@@ -25,7 +25,6 @@ from equipoise.stats.chance import benjamini_hochberg
 
 if TYPE_CHECKING:
     from equipoise.audits.concepts.audit import Design
-    from equipoise.audits.concepts.config import Config
 
 _DIFFERENCE = "concept_difference"
 _OF_VERSIONS = (

@@ -14,11 +14,11 @@ import numpy as np
 from equipoise.audits.audit import Audit, Measured, audit_kind
 from equipoise.audits.columns import ImageData, check_one_space, placed, rows_of
 from equipoise.audits.config import resampling_of
-from equipoise.audits.diversity.config import reference_name
+from equipoise.audits.diversity.config import Config, reference_name
 from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole, without_verdict
-from equipoise.audits.group_sizes import Row, first_of, groups_by, lacking, size
+from equipoise.audits.group_sizes import Members, Row, first_of, groups_by, lacking, size
 from equipoise.core import DataError, Estimate, Family, Groups, GroupValue, Integers
-from equipoise.data import Items, Vectors, load_items, load_vectors
+from equipoise.data import ArraySource, Items, Vectors, load_items, load_vectors
 from equipoise.metrics.measure import NO_INTERVAL
 from equipoise.metrics.vectors.diversity import (
     REFERENCE,
@@ -28,16 +28,12 @@ from equipoise.metrics.vectors.diversity import (
     mean_distances,
     project,
 )
-from equipoise.stats.resampling import Permutation
+from equipoise.stats.resampling import Permutation, Resampling
 
 if TYPE_CHECKING:
-    from equipoise.audits.diversity.config import Config
-    from equipoise.audits.group_sizes import Members
     from equipoise.audits.outputs import Models
-    from equipoise.data import ArraySource
     from equipoise.data.outputs import Outputs
     from equipoise.metrics.vector_rows import Table
-    from equipoise.stats.resampling import Resampling
 
 
 Sets = Mapping[str, "Table"]

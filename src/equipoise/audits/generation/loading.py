@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import pyarrow as pa
 
-from equipoise.audits.generated_images import pictures_of
-from equipoise.audits.outputs import make_images
+from equipoise.audits.images import pictures_of
+from equipoise.audits.outputs import Models, make_images
 from equipoise.core import (
     AnyArray,
     Booleans,
@@ -57,7 +57,6 @@ if TYPE_CHECKING:
         LabelsConfig,
         SimilarityConfig,
     )
-    from equipoise.audits.outputs import Models
 
 GENERATOR = "generator"
 

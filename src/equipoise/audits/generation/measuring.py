@@ -24,25 +24,22 @@ from equipoise.audits.findings import (
     whole,
     without_verdict,
 )
-from equipoise.core import Booleans, Ends, Estimate, Family, Integers, Objects
+from equipoise.core import Booleans, Ends, Estimate, Family, Groups, Integers, Objects
 from equipoise.counterfactuals.filtered import evidence
-from equipoise.counterfactuals.filters import of_combination
+from equipoise.counterfactuals.filters import Check, Stage, of_combination
 from equipoise.evidence.decoding import ImageError, decode
 from equipoise.explain.overlays import WHOLE, blurred
 from equipoise.metrics.building import Known, ends_of
 from equipoise.metrics.spec import AGAINST_REST, make_estimate
 from equipoise.metrics.values.rejections import rejection_gap
 from equipoise.stats.intervals import ClosedForm, wilson
-from equipoise.stats.resampling import Bootstrap
+from equipoise.stats.resampling import Bootstrap, Resampling
 from equipoise.stats.streams import stream, unit_counts, unit_keys
 
 if TYPE_CHECKING:
     from equipoise.audits.generation.config import Config
     from equipoise.audits.generation.loading import GenerationData
-    from equipoise.core import Groups
-    from equipoise.counterfactuals.filters import Check, Stage
     from equipoise.evidence.pictures import Pictures
-    from equipoise.stats.resampling import Resampling
 
 # Sets of captions from which on they are resampled: they stand for other captions.
 FEWEST_SETS = 10

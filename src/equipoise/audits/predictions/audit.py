@@ -38,8 +38,8 @@ from equipoise.audits.predictions.config import Config
 from equipoise.audits.predictions.outputs import predict_labels
 from equipoise.audits.predictions.parity import beside_labels
 from equipoise.audits.predictions.tables import effect_sizes, measures_of
-from equipoise.core import ConfigError, Family, Groups
-from equipoise.data import PredictionData, join_predictions, read_predictions
+from equipoise.core import AuditResult, ConfigError, Family, Groups
+from equipoise.data import PredictionData, Reading, join_predictions, read_predictions
 from equipoise.data.labels import read_labels
 from equipoise.data.problems import listed
 from equipoise.metrics.counts import Counts
@@ -51,8 +51,6 @@ from equipoise.stats.power import minimum_effect_size, sample_size_for_differenc
 if TYPE_CHECKING:
     from equipoise.audits.kinds import Progress
     from equipoise.audits.outputs import Models
-    from equipoise.core import AuditResult
-    from equipoise.data import Reading
     from equipoise.data.outputs import Outputs
     from equipoise.stats.resampling import Resampling
 

@@ -24,7 +24,7 @@ from equipoise.audits.findings import Place, UncorrectedFinding, conclude, manif
 from equipoise.audits.kinds import Progress, with_progress
 from equipoise.audits.predictions.tables import measures_of
 from equipoise.core import AuditResult, DataError, Family, Finding, Floats, Manifest, Part, Verdict
-from equipoise.data import Coded
+from equipoise.data import Coded, PredictionData
 from equipoise.data.problems import match
 from equipoise.metrics.building import gaps
 from equipoise.metrics.counts import Counts, Null
@@ -43,7 +43,6 @@ from equipoise.stats.intervals import percentile
 
 if TYPE_CHECKING:
     from equipoise.audits.predictions.config import Config
-    from equipoise.data import PredictionData
 
 Runs = Mapping[str, "tuple[Config, PredictionData]"]
 Numbers = dict[tuple[str, str], Floats]

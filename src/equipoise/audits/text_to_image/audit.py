@@ -13,14 +13,13 @@ from equipoise.audits.audit import Audit, Measured, audit_kind
 from equipoise.audits.columns import schema_of
 from equipoise.audits.engines.associations.spaces import SCHEMAS as ASSOCIATIONS
 from equipoise.audits.engines.associations.spaces import measured
-from equipoise.audits.group_sizes import members_of
+from equipoise.audits.group_sizes import Members, members_of
 from equipoise.audits.text_to_image import loading
 from equipoise.audits.text_to_image.config import Config
 from equipoise.audits.text_to_image.designs import ALL, UNCHECKED, ShareDesign, SpaceDesign
 from equipoise.audits.text_to_image.loading import FAILED, IMAGE, REFUSED, TextToImageData
 
 if TYPE_CHECKING:
-    from equipoise.audits.group_sizes import Members
     from equipoise.audits.outputs import Models
     from equipoise.core import Groups
     from equipoise.stats.resampling import Resampling

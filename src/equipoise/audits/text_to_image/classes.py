@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from equipoise.audits.config_fields import located
-from equipoise.audits.generated_images import pictures_of, required
+from equipoise.audits.images import pictures_of, required
 from equipoise.core import DataError, Objects
 from equipoise.data import Items, Vectors, load_items, load_vectors, read_table
 from equipoise.evidence import class_vectors, zero_shot

@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from equipoise.audits.columns import check_one_space, numbers_of
 from equipoise.audits.config_fields import AS_IT_IS
-from equipoise.audits.generated_images import pictures_of, required
-from equipoise.audits.outputs import make_images
+from equipoise.audits.images import pictures_of, required
+from equipoise.audits.outputs import Models, make_images
 from equipoise.audits.text_to_image.classes import (
     ExternalShares,
     Judged,
@@ -27,14 +27,20 @@ from equipoise.audits.text_to_image.classes import (
     read_labelled,
 )
 from equipoise.core import DataError, Floats, Integers, Objects
-from equipoise.data import Items, ItemSource, Outputs, Vectors, load_items, load_vectors
+from equipoise.data import (
+    ArraySource,
+    Items,
+    ItemSource,
+    Outputs,
+    Vectors,
+    load_items,
+    load_vectors,
+)
 from equipoise.evidence.pictures import NotMade, Pictures, sorted_by_id
 from equipoise.evidence.zero_shot import prompts
 
 if TYPE_CHECKING:
-    from equipoise.audits.outputs import Models
     from equipoise.audits.text_to_image.config import Config, GeneratorConfig, ImagesConfig
-    from equipoise.data import ArraySource
 
 
 IMAGE, REFUSED, FAILED = "image", "refused", "failed"

@@ -12,9 +12,9 @@ import numpy as np
 
 from equipoise.audits.columns import ImageData, check_one_space, rows_of
 from equipoise.audits.engines.rankings.preferences import Hypothesis
-from equipoise.audits.outputs import average_prompts, prompts_of
+from equipoise.audits.outputs import Models, average_prompts, prompts_of
 from equipoise.core import DataError, Floats, Integers, Objects
-from equipoise.data import load_items, load_matrix, load_vectors
+from equipoise.data import ArraySource, Items, Vectors, load_items, load_matrix, load_vectors
 from equipoise.data.problems import listed
 from equipoise.evidence.zero_shot import Prompts
 from equipoise.metrics.rankings.cosines import CosineScores, cosine_scores
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
         QueriesConfig,
         QueryAudit,
     )
-    from equipoise.audits.outputs import Models
-    from equipoise.data import ArraySource, Items, Vectors
     from equipoise.data.outputs import Outputs
 
     Source = ArraySource | Outputs
