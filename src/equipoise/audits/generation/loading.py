@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 
 from equipoise.audits.images import pictures_of
@@ -42,6 +43,7 @@ from equipoise.counterfactuals.filters import (
 )
 from equipoise.data import Items, ItemSource, load_items, load_matrix, load_vectors
 from equipoise.data.outputs import Outputs
+from equipoise.data.problems import match
 from equipoise.evidence.pictures import NotMade, Pictures
 from equipoise.evidence.zero_shot import prompts
 
@@ -49,16 +51,15 @@ if TYPE_CHECKING:
     from equipoise.audits.config_fields import ArrayConfig, RunConfig
     from equipoise.audits.generation.config import (
         AttributesConfig,
-        CaptionsConfig,
         Config,
         ContentConfig,
-        GeneratorConfig,
         ImagesConfig,
         LabelsConfig,
         SimilarityConfig,
     )
 
 GENERATOR = "generator"
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,10 +138,12 @@ class Images:
     copies: int | None = None
 
 
-def _generated(captions: CaptionsConfig, generator: GeneratorConfig, models: Models) -> Images:
+def _generated(config: Config, models: Models) -> Images:
     """Generate the images; in a dry run return a stand-in for each set."""
     from equipoise.counterfactuals import request_captions
 
+    captions, generator = config.captions, config.generator
+    assert captions is not None and generator is not None  # noqa: S101, PT018 - see the config
     sets, source = captions.sets(), "generator.model"
     request = request_captions(sets, **generator.draws)
     made, outputs = make_images(generator, models, request, GENERATOR, generator.sampling)
@@ -157,28 +160,20 @@ def _generated(captions: CaptionsConfig, generator: GeneratorConfig, models: Mod
     return Images(table, pictures, {}, copies=generator.candidates)
 
 
-def _generations(folder: Path) -> Images:
-    from equipoise.counterfactuals import read_generated
-
-    generated = read_generated(folder)
-    return Images(generated.table, generated.pictures, generated.inputs, str(folder))
-
-
 def _table(images: ImagesConfig, config: Config, base: Path) -> Images:
     named = images.named | {name: name for name in config.attributes}
     items = load_items(images.source(base, tuple(dict.fromkeys(named.values()))), what="images")
     columns = {name: items.columns[column].tolist() for name, column in named.items()}
+    columns["image_id"] = items.ids.tolist()
     made = [state == IMAGE for state in columns["state"]] if "state" in columns else None
     pictures = pictures_of(images, items, base, made)
-    table = pa.table(
-        {name: pa.array(cells, pa.string()) for name, cells in columns.items() if name != "path"}
-        | {"image_id": items.ids.tolist()}
-    )
+    columns.pop("path", None)
+    types = dict.fromkeys(columns, pa.string())
     # Numbers of candidates are integers, so that the tenth follows the ninth.
-    numbers = columns.get("candidate", [])
-    if numbers and all(text is not None and text.isdecimal() for text in numbers):
-        place = table.schema.get_field_index("candidate")
-        table = table.set_column(place, "candidate", table["candidate"].cast(pa.int64()))
+    if "candidate" in columns and all((text or "").isdecimal() for text in columns["candidate"]):
+        columns["candidate"] = [*map(int, columns["candidate"])]
+        types["candidate"] = pa.int64()
+    table = pa.table({name: pa.array(cells, types[name]) for name, cells in columns.items()})
     file = images.table.as_posix() if isinstance(images.table, Path) else ""
     return Images(table, pictures, items.inputs, file)
 
@@ -197,20 +192,22 @@ def load(config: Config, models: Models) -> GenerationData:
     ModelError
         When a generator can't be loaded or controlled, or fails too often.
     """
-    if config.captions is not None and config.generator is not None:
-        images = _generated(config.captions, config.generator, models)
-    elif config.images is not None and config.images.generations is None:
+    if config.images is None:
+        images = _generated(config, models)
+    elif config.images.generations is None:
         images = _table(config.images, config, models.base)
     else:
-        folder = None if config.images is None else config.images.generations
-        images = _generations(models.base / (folder or ""))
+        from equipoise.counterfactuals import read_generated
+
+        made = read_generated(models.base / config.images.generations)
+        images = Images(made.table, made.pictures, made.inputs, str(made.folder))
     candidates = candidates_of(images.table, config.types, file=images.file)
     if not candidates.made.any():
         raise DataError(
             "there is no image: none of those asked for was made", file=images.file or None
         )
     reader = _Reader(config, models, images, candidates, dict(images.inputs))
-    stages, learned = _stages(reader)
+    stages = _stages(reader)
     own_counts = {
         "rows": images.table.num_rows,
         "states": dict(Counter(reader.candidates.state.tolist())),
@@ -218,7 +215,7 @@ def load(config: Config, models: Models) -> GenerationData:
     }
     return GenerationData(
         Filtered(reader.candidates, stages),
-        learned,
+        reader.learned,
         images.pictures,
         models.store,
         reader.inputs,
@@ -237,6 +234,7 @@ class _Reader:
     candidates: Candidates
     inputs: dict[str, Any]
     counts: dict[str, Any] = field(default_factory=dict)
+    learned: dict[tuple[str, str], Learned] = field(default_factory=dict)
 
     def vectors(
         self, name: str, section: SimilarityConfig | AttributesConfig
@@ -247,29 +245,25 @@ class _Reader:
         source = self._source(section.images) or self.models.embed_images(
             name, section, self._pictures
         )
-        what = f"{name}, images"
-        vectors = load_vectors(source, self.items, what=what, max_unmatched=1.0)
-        self._record(what, vectors)
-        usable = vectors.usable & (self._rows >= 0)
-        values = np.zeros((self.candidates.images, vectors.dimension), dtype=np.float32)
-        values[self._rows[usable]] = vectors.take(np.flatnonzero(usable))
-        return values, np.isin(np.arange(len(values)), self._rows[usable])
+        vectors = self._joined(load_vectors, source, self.items, f"{name}, images")
+        known = (self._places >= 0) & vectors.usable[self._places]
+        values = np.zeros((len(known), vectors.dimension), dtype=np.float32)
+        values[known] = vectors.take(self._places[known])
+        return values, known
 
-    def scores(self, section: ContentConfig) -> tuple[AnyArray, tuple[str, ...], Booleans]:
-        """Return scores for each row of the candidates, their names, and which rows have any."""
+    def scores(self, section: ContentConfig) -> tuple[AnyArray, Booleans, tuple[str, ...]]:
+        """Return scores for each row of the candidates, which rows have any, and their names."""
         source = self._source(section.scores) or self.models.predict(
             "content", section, self._pictures, expected=section.unsafe
         )
-        what = "content, images"
-        matrix = load_matrix(source, self.items, what=what, max_unmatched=1.0)
-        self._record(what, matrix)
-        values = np.full((self.candidates.images, len(matrix.names)), np.nan)
-        known = self._rows >= 0
-        values[self._rows[known]] = matrix.take(matrix.names)[known]
+        matrix = self._joined(load_matrix, source, self.items, "content, images")
+        known = self._places >= 0
+        values = np.full((len(known), len(matrix.names)), np.nan)
+        values[known] = matrix.take(matrix.names)[self._places[known]]
         if isinstance(source, Outputs) and source.planned:
             # Nothing is unsafe before the model has run.
             values[:] = 0.0
-        return values, matrix.names, ~np.isnan(values).any(axis=1)
+        return values, ~np.isnan(values).any(axis=1), matrix.names
 
     def texts(
         self,
@@ -293,9 +287,7 @@ class _Reader:
         )
         what = f"similarity, {on}" if on == "captions" else "attributes, texts"
         items = load_items(ItemSource(pa.table({"text": pa.array(every)}), "text"), what=what)
-        # Other texts may lie in the same file.
-        vectors = load_vectors(source, items, what=what, max_unmatched=1.0)
-        self._record(what, vectors)
+        vectors = self._joined(load_vectors, source, items, what)
         if not vectors.usable.all():
             raise DataError(
                 f"there is no usable vector of {every[int(np.argmin(vectors.usable))]!r}",
@@ -315,6 +307,13 @@ class _Reader:
     def _source(self, file: ArrayConfig | None) -> Any:
         return None if file is None else file.source(self.models.base)
 
+    def _joined(self, load: Callable[..., T], source: Any, items: Items, what: str) -> T:
+        """Join numbers to items; other images and texts may lie in the same file."""
+        joined: Any = load(source, items, what=what, max_unmatched=1.0)
+        self.inputs |= joined.inputs
+        self.counts[what] = joined.counts
+        return joined
+
     @property
     def _pictures(self) -> Pictures:
         assert self.images.pictures is not None  # noqa: S101 - the config requires them of models
@@ -328,17 +327,13 @@ class _Reader:
         )
 
     @cached_property
-    def _rows(self) -> Integers:
-        """Row of each image of the table in the candidates; -1 where it is in none."""
-        rows = {name: row for row, name in enumerate(self.candidates.columns["image_id"].tolist())}
-        return np.array([rows.get(name, -1) for name in self.items.ids.tolist()], dtype=np.int64)
-
-    def _record(self, what: str, joined: Any) -> None:
-        self.inputs |= joined.inputs
-        self.counts[what] = joined.counts
+    def _places(self) -> Integers:
+        """Place in the table of each row of the candidates; -1 where there is no image."""
+        ids = self.candidates.columns["image_id"], self.items.ids
+        return match(*(pl.Series(one, dtype=pl.String) for one in ids))
 
 
-def _stages(reader: _Reader) -> tuple[tuple[Stage, ...], dict[tuple[str, str], Learned]]:
+def _stages(reader: _Reader) -> tuple[Stage, ...]:
     """Join everything first: a set is incomplete where an image lacks any output."""
     filters = reader.config.filters
     similarity, content, attributes = filters.similarity, filters.content, filters.attributes
@@ -347,10 +342,14 @@ def _stages(reader: _Reader) -> tuple[tuple[Stage, ...], dict[tuple[str, str], L
     looks = None
     if attributes is not None:
         looks = vectors if attributes.shared else reader.vectors("attributes", attributes)
-    reasons = ("no vector of the image", "no content score", "no vector to see attributes by")
-    for joined, reason in zip((vectors, scores, looks), reasons, strict=True):
-        if joined is not None:
-            reader.candidates = reader.candidates.without(~joined[-1], "unreadable", reason)
+    steps: dict[str, tuple[Any, str, Callable[..., Stage]]] = {
+        "similarity": (vectors, "no vector of the image", _similarity),
+        "content": (scores, "no content score", _content),
+        "attributes": (looks, "no vector to see attributes by", _attributes),
+    }
+    used = {name: step for name, step in steps.items() if step[0] is not None}
+    for (_, known, *_), reason, _ in used.values():
+        reader.candidates = reader.candidates.without(~known, "unreadable", reason)
     lost = int((reader.candidates.state == "unreadable").sum())
     n, most = lost + int(reader.candidates.made.sum()), reader.config.extraction.max_failures
     if lost > most * n:
@@ -360,21 +359,19 @@ def _stages(reader: _Reader) -> tuple[tuple[Stage, ...], dict[tuple[str, str], L
             fix="run the models on all images, or raise extraction.max_failures",
         )
     stages: list[Stage] = []
-    learned: dict[tuple[str, str], Learned] = {}
-    if similarity is not None and vectors is not None:
-        stages.append(_similarity(reader, similarity, vectors[0]))
-    if content is not None and scores is not None:
+    for name, ((values, _, *names), _, stage) in used.items():
         try:
-            stage = content_filter(
-                reader.candidates, *scores[:2], unsafe=content.unsafe, threshold=content.threshold
-            )
+            stages.append(stage(reader, getattr(filters, name), values, *names))
         except InputError as error:
-            raise ConfigError(f"filters.content.{error}") from None
-        stages.append(stage)
-    if attributes is not None and looks is not None:
-        stage, learned = _attributes(reader, attributes, looks[0])
-        stages.append(stage)
-    return tuple(stages), learned
+            raise ConfigError(f"filters.{name}.{error}") from None
+    return tuple(stages)
+
+
+def _content(
+    reader: _Reader, section: ContentConfig, values: AnyArray, names: tuple[str, ...]
+) -> Stage:
+    unsafe, threshold = section.unsafe, section.threshold
+    return content_filter(reader.candidates, values, names, unsafe=unsafe, threshold=threshold)
 
 
 def _similarity(reader: _Reader, section: SimilarityConfig, vectors: AnyArray) -> Stage:
@@ -391,42 +388,35 @@ def _similarity(reader: _Reader, section: SimilarityConfig, vectors: AnyArray) -
     )
 
 
-def _attributes(
-    reader: _Reader, section: AttributesConfig, looks: AnyArray
-) -> tuple[Stage, dict[tuple[str, str], Learned]]:
+def _attributes(reader: _Reader, section: AttributesConfig, looks: AnyArray) -> Stage:
     candidates, types = reader.candidates, reader.config.types
-    values = {
-        name: tuple(str(value) for value in dict.fromkeys(candidates.columns[name]) if value)
-        for name in types
-    }
     texts = {
-        (name, value): _text(section.template(name), value)
-        for name, own in values.items()
-        for value in own
+        name: {
+            str(value): _text(section.template(name), str(value))
+            for value in candidates.columns[name]
+            if value
+        }
+        for name in types
     }
     name, model = "attributes", cast("RunConfig", section)
     if section.shared and reader.config.filters.similarity is not None:
         name, model = "similarity", reader.config.filters.similarity
-    vectors = reader.texts(section.texts, name, model, texts.values(), "values", looks.shape[1])
-    by_type = {
-        name: (own, np.stack([vectors[texts[name, value]] for value in own]))
-        for name, own in values.items()
+    every = [text for own in texts.values() for text in own.values()]
+    vectors = reader.texts(section.texts, name, model, every, "values", looks.shape[1])
+    values = {
+        name: ([*own], np.stack([vectors[text] for text in own.values()]))
+        for name, own in texts.items()
     }
     # Labels are of images that exist.
     planned = reader.images.copies is not None
-    learned: dict[tuple[str, str], Learned] = {}
-    try:
-        if section.labels is not None and not planned:
-            labels = _labels(reader, section.labels)
-            loose = attribute_filter(
-                candidates, looks, by_type, _thresholds({}, {}, candidates, types)
-            )
-            level = reader.config.resampling.level
-            learned = learned_thresholds(candidates, loose, labels, level=level)
-        thresholds = _thresholds(section.fixed, learned, candidates, types if planned else ())
-        return attribute_filter(candidates, looks, by_type, thresholds), learned
-    except InputError as error:
-        raise ConfigError(f"filters.attributes.{error}") from None
+    if section.labels is not None and not planned:
+        labels = _labels(reader, section.labels)
+        loose = attribute_filter(candidates, looks, values, _thresholds({}, {}, candidates, types))
+        level = reader.config.resampling.level
+        reader.learned = learned_thresholds(candidates, loose, labels, level=level)
+    unknown = types if planned else ()
+    thresholds = _thresholds(section.fixed, reader.learned, candidates, unknown)
+    return attribute_filter(candidates, looks, values, thresholds)
 
 
 def _text(template: str, value: str) -> str:
