@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from audits.concepts.worlds import CONCEPTS, frame, run, small, tables, values, with_data
+from audits.concepts.worlds import CONCEPTS, run, small, tables, values, with_data
 from concept_worlds import world
 from equipoise import audits
 from equipoise.audits.concepts.data import ConceptData
@@ -22,7 +22,7 @@ def loaded(given):
 
 
 def differences(result):
-    return dict(frame(result, "concepts").select("concept", "difference").iter_rows())
+    return {one.subject: one.value for one in result.findings if not one.group}
 
 
 def put(frame, column, row, value):

@@ -28,11 +28,10 @@ def facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
     """Return images, concepts, metrics, prevalence and versions."""
     config = result.manifest.resolved
     images = result.manifest.counts.get("images", {})
-    measured = rows(result, "concepts")
-    concepts = [name for name in distinct(measured, "concept") if name]
+    measured = rows(result, "concept_groups")
     return (
         ("Images", count(images.get("images", 0))),
-        ("Concepts", listed(concepts, 12)),
+        ("Concepts", listed(distinct(measured, "concept"), 12)),
         ("Metrics", listed([title(one) for one in distinct(measured, "metric")])),
         ("Prevalence", config.get("choices", {}).get("prevalence", "")),
     )

@@ -21,12 +21,10 @@ from equipoise.metrics.scores.choices import design_choices, model_order, robust
 from equipoise.metrics.scores.disparity import HALL_RULE
 from equipoise.metrics.scores.measure import ConceptResults
 from equipoise.metrics.spec import AGAINST_REST, spec_of
-from equipoise.stats.chance import benjamini_hochberg
 
 if TYPE_CHECKING:
     from equipoise.audits.concepts.audit import Design
 
-_DIFFERENCE = "concept_difference"
 _OF_VERSIONS = (
     "a version of the baseline's comparison, which is tested; tables/choices.parquet says what "
     "becomes of it here"
@@ -143,24 +141,11 @@ def _direction(run: Run, by_group: Sequence[GroupValue]) -> str:
 
 def tables(runs: Sequence[Run]) -> dict[str, pa.Table]:
     """Return the tables of one design by name, see docs/audits/concepts.md."""
-    return {
-        "concepts": table_of(
-            (row for run in runs for row in _pairs(run)),
-            f"{_PLACE} group_a group_b {_VALUES} +positives_a +positives_b +negatives_a "
-            "+negatives_b #threshold reason",
-        ),
-        "concept_groups": table_of(
-            (row for run in runs for row in _groups(run)),
-            f"{_PLACE} group #value #low #high #prevalence +positives +n reason",
-        ),
-    }
-
-
-_PLACE = "model groups version metric concept"
-_VALUES = (
-    "#value_a #value_b #difference #low #high #chance_low #chance_high #p_value #q_value "
-    "#prevalence_a #prevalence_b"
-)
+    columns = (
+        "model groups version metric concept group #value #low #high #prevalence +positives +n "
+        "#threshold reason"
+    )
+    return {"concept_groups": table_of((row for run in runs for row in _groups(run)), columns)}
 
 
 def comparisons(config: Config, runs: Sequence[Run]) -> dict[str, pa.Table]:
@@ -185,57 +170,18 @@ def comparisons(config: Config, runs: Sequence[Run]) -> dict[str, pa.Table]:
     return {name: pa.concat_tables(some) for name, some in parts.items()}
 
 
-def _where(run: Run) -> Row:
-    design = run.design
-    return {
-        "model": design.model, "groups": design.groups.name, "version": design.version.name,
-        "metric": run.metric,
-    }  # fmt: skip
-
-
-def _pairs(run: Run) -> Iterator[Row]:
-    """Yield a row for each concept ("" for their mean) and pair of groups."""
-    found, pairs = run.results, run.results.pairs
-    parts = [part for part in run.estimate.parts if part.metric == _DIFFERENCE]
-    # Means are corrected by themselves.
-    q_values = np.concatenate([
-        benjamini_hochberg(np.array([part.p_value for part in some], dtype=np.float64))
-        for some in (parts[: len(pairs)], parts[len(pairs) :])
-    ])  # fmt: skip
-    for place, (part, q) in enumerate(zip(parts, q_values.tolist(), strict=True)):
-        # The mean over concepts stands before them.
-        concept, pair = place // len(pairs) - 1, pairs[place % len(pairs)]
-        row = _where(run) | {
-            "concept": "" if concept < 0 else found.names[concept],
-            "difference": part.value, "low": part.low, "high": part.high,
-            "chance_low": part.chance_low, "chance_high": part.chance_high,
-            "p_value": part.p_value, "q_value": q, "reason": part.reason,
-            "threshold": math.nan if concept < 0 else float(found.thresholds[concept]),
-        }  # fmt: skip
-        for side, group, own in zip("ab", pair, part.by_group, strict=True):
-            row |= {f"group_{side}": own.group, f"value_{side}": own.value}
-            row[f"prevalence_{side}"] = math.nan
-            if concept >= 0:
-                shown = _shown_by(found, concept, group)
-                row[f"prevalence_{side}"] = shown["prevalence"]
-                row[f"positives_{side}"] = shown["positives"]
-                row[f"negatives_{side}"] = shown["n"] - shown["positives"]
-        yield row
-
-
-def _shown_by(found: ConceptResults, concept: int, group: int) -> Row:
-    """Return positives, rows and prevalence of a concept in a group."""
-    positives, n = int(found.positives[concept, group]), int(found.groups.counts[group])
-    return {"positives": positives, "n": n, "prevalence": positives / n if n else math.nan}
-
-
 def _groups(run: Run) -> Iterator[Row]:
     """Yield a row for each concept and group: its value beside its prevalence."""
+    design, found = run.design, run.results
     wanted = (part for part in run.estimate.parts if part.metric == run.metric)
     for concept, part in enumerate(wanted):
         for group, own in enumerate(part.by_group):
-            yield _where(run) | _shown_by(run.results, concept, group) | {
-                "concept": part.subject, "group": own.group, "value": own.value,
-                "low": own.low, "high": own.high,
-                "reason": run.results.reasons[concept][group],
+            positives, n = int(found.positives[concept, group]), int(found.groups.counts[group])
+            yield {
+                "model": design.model, "groups": design.groups.name,
+                "version": design.version.name, "metric": run.metric, "concept": part.subject,
+                "group": own.group, "value": own.value, "low": own.low, "high": own.high,
+                "prevalence": positives / n if n else math.nan, "positives": positives, "n": n,
+                "threshold": float(found.thresholds[concept]),
+                "reason": found.reasons[concept][group],
             }  # fmt: skip

@@ -29,6 +29,8 @@ class Contrast:
         Difference of the first and the second group, with its percentile interval; NaN where the
         version can't estimate it.
     replicates : ndarray, shape (replicates,)
+    p_value, q_value : float
+        Of the version's own test; q is corrected within the version.
     significant : bool
     """
 
@@ -36,6 +38,8 @@ class Contrast:
     low: float
     high: float
     replicates: Floats
+    p_value: float = math.nan
+    q_value: float = math.nan
     significant: bool = False
 
     @property
@@ -64,18 +68,18 @@ def _of_version(results: ConceptResults, alpha: float) -> Contrasts:
     """Return the contrast of each pair of groups; means over concepts are a family of their own."""
     found: dict[Key, Contrast] = {}
     for family in ([None], range(len(results.names))):
-        rows, p_values = [], []
+        rows = []
         for concept in family:
             for pair, value, replicates, held in results.compared(concept):
                 ends = ends_of(replicates)(1.0 - alpha)
-                p_values.append(math.nan if held.p_value is None else held.p_value)
+                p = math.nan if held.p_value is None else held.p_value
                 first, second = (results.groups.names[one] for one in pair)
                 key = "" if concept is None else results.names[concept], first, second
-                rows.append((key, Contrast(value, *ends, np.asarray(replicates))))
-        q = benjamini_hochberg(np.array(p_values))
+                rows.append((key, Contrast(value, *ends, np.asarray(replicates), p)))
+        q = benjamini_hochberg(np.array([one.p_value for _, one in rows]))
         for (key, one), adjusted in zip(rows, q.tolist(), strict=True):
             significant = one.low > 0 or one.high < 0 if results.hall else adjusted <= alpha
-            found[key] = replace(one, significant=bool(significant))
+            found[key] = replace(one, q_value=adjusted, significant=bool(significant))
     return found
 
 
@@ -135,9 +139,10 @@ def design_choices(versions: Versions, baseline: str, *, alpha: float = 0.05) ->
     -------
     pyarrow.Table
         version, concept ("" = mean over concepts), group_a, group_b, baseline_value, value, low,
-        high, baseline_significant, significant, change (of the difference in the baseline's
-        direction) with change_low and change_high, reason (why the baseline or this version has
-        no number; of a mean, which concepts it is over where those are not the baseline's), and
+        high, p_value, q_value (within the version), baseline_significant, significant, change (of
+        the difference in the baseline's direction) with change_low and change_high, reason (why
+        the baseline or this version has no number; of a mean, which concepts it is over where
+        those are not the baseline's), and
         effect:
 
         - "surfaces": significant only in this version;
@@ -183,6 +188,8 @@ def design_choices(versions: Versions, baseline: str, *, alpha: float = 0.05) ->
                     "value": new.value,
                     "low": new.low,
                     "high": new.high,
+                    "p_value": new.p_value,
+                    "q_value": new.q_value,
                     "baseline_significant": old.significant,
                     "significant": new.significant,
                     "change": change,
@@ -296,7 +303,7 @@ _TEXT, _NUMBER, _FLAG, _COUNT = pa.string(), pa.float64(), pa.bool_(), pa.int64(
 _SUBJECT = ("concept", "group_a", "group_b")
 _CHOICES = _schema(
     (_TEXT, ("version", *_SUBJECT)),
-    (_NUMBER, ("baseline_value", "value", "low", "high")),
+    (_NUMBER, ("baseline_value", "value", "low", "high", "p_value", "q_value")),
     (_FLAG, ("baseline_significant", "significant")),
     (_NUMBER, ("change", "change_low", "change_high")),
     (_TEXT, ("effect", "reason")),
