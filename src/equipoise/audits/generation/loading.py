@@ -41,7 +41,7 @@ from equipoise.counterfactuals.filters import (
     of_combination,
     similarity_filter,
 )
-from equipoise.data import Items, ItemSource, load_items, load_matrix, load_vectors
+from equipoise.data import Items, ItemSource, Matrix, Vectors, load_items, load_matrix, load_vectors
 from equipoise.data.outputs import Outputs
 from equipoise.data.problems import match
 from equipoise.evidence.pictures import NotMade, Pictures
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     )
 
 GENERATOR = "generator"
-T = TypeVar("T")
+Joined = TypeVar("Joined", Vectors, Matrix)
 
 
 @dataclass(frozen=True, eq=False)
@@ -307,9 +307,9 @@ class _Reader:
     def _source(self, file: ArrayConfig | None) -> Any:
         return None if file is None else file.source(self.models.base)
 
-    def _joined(self, load: Callable[..., T], source: Any, items: Items, what: str) -> T:
+    def _joined(self, load: Callable[..., Joined], source: Any, items: Items, what: str) -> Joined:
         """Join numbers to items; other images and texts may lie in the same file."""
-        joined: Any = load(source, items, what=what, max_unmatched=1.0)
+        joined = load(source, items, what=what, max_unmatched=1.0)
         self.inputs |= joined.inputs
         self.counts[what] = joined.counts
         return joined
