@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 import pyarrow as pa
 
 from equipoise.audits import group_sizes
+from equipoise.audits.columns import stacked
 from equipoise.audits.config import AuditConfig, resampling_of
 from equipoise.audits.findings import UncorrectedFinding, conclude, manifest_of
 from equipoise.audits.group_sizes import (
@@ -115,13 +116,9 @@ class Measured:
     def together(cls, measured: Iterable[Measured]) -> Measured:
         """Return what several designs gave as one: tables of a name are put under each other."""
         every = [*measured]
-        names = dict.fromkeys(name for each in every for name in each.tables)
         return cls(
             tuple(finding for each in every for finding in each.findings),
-            {
-                name: pa.concat_tables(each.tables[name] for each in every if name in each.tables)
-                for name in names
-            },
+            stacked([each.tables for each in every]),
             tuple(note for each in every for note in each.notes),
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,6 +48,16 @@ def tables_of(
     """Return a table of each name that has rows."""
     tables = {name: table_of(own, columns[name]) for name, own in rows.items()}
     return {name: table for name, table in tables.items() if len(table)}
+
+
+def stacked(every: Sequence[Mapping[str, pa.Table]]) -> dict[str, pa.Table]:
+    """Return tables of the same name put under each other."""
+    return {
+        name: pa.concat_tables(
+            [tables[name] for tables in every if name in tables], promote_options="default"
+        )
+        for name in dict.fromkeys(name for tables in every for name in tables)
+    }
 
 
 def placed(table: pa.Table, place: Mapping[str, str]) -> pa.Table:

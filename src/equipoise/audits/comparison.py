@@ -13,7 +13,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import combinations
 from time import perf_counter
@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from equipoise.audits.columns import Row, table_of
+from equipoise.audits.columns import Row, stacked, table_of
 from equipoise.audits.config import AuditConfig, parse_config
-from equipoise.audits.findings import Place, UncorrectedFinding, conclude
+from equipoise.audits.findings import Place, UncorrectedFinding, conclude, numbers_of
 from equipoise.core import TESTED, AuditResult, DataError, Excluded, Family, Finding, Part, Verdict
 from equipoise.metrics.spec import SPECS, spec_of
 from equipoise.report.blocks import rows
@@ -261,13 +261,9 @@ def difference(
     about = f" of {part.subject}{over}" if part.subject else over
     worse = f"{spec_of(part.metric).label}{about} is worse for {pair.worse}" if pair.worse else ""
     finding = Finding(
-        **asdict(place), metric=part.metric, subject=part.subject, family=family,
-        value=part.value, ci_low=part.low, ci_high=part.high, chance=part.chance,
-        chance_low=part.chance_low, chance_high=part.chance_high,
-        excess=part.value - part.chance, p_value=part.p_value, q_value=math.nan,
-        threshold=math.nan, n=part.n, by_group=(), excluded=part.excluded, unit=unit,
-        method=method, null=null, parameters=json.dumps(parameters, ensure_ascii=False),
-        direction=worse, verdict=Verdict.NONE, reason=part.reason, citation="",
+        **vars(place), **numbers_of(part), metric=part.metric, subject=part.subject,
+        family=family, excluded=part.excluded, unit=unit, method=method, null=null,
+        parameters=json.dumps(parameters, ensure_ascii=False), direction=worse, reason=part.reason,
     )  # fmt: skip
     return UncorrectedFinding(finding, "either")
 
@@ -308,10 +304,5 @@ def together(results: Sequence[AuditResult]) -> AuditResult:
         seconds=round(sum(one.seconds for one in manifests), 3),
         notes=(*dict.fromkeys(text for one in manifests for text in one.notes), note),
     )
-    joined = {
-        name: pa.concat_tables(
-            [one.tables[name] for one in results if name in one.tables], promote_options="default"
-        )
-        for name in dict.fromkeys(name for one in results for name in one.tables)
-    }
+    joined = stacked([one.tables for one in results])
     return AuditResult(tuple(f for one in results for f in one.findings), manifest, joined)

@@ -104,24 +104,17 @@ def whole(
     interval = estimate.interval(place.level)
     chance = estimate.chance or Chance(math.nan, math.nan, math.nan, "")
     finding = Finding(
-        audit=place.audit,
-        model=place.model,
+        **vars(place),
         metric=metric or estimate.metric,
-        subject="",
-        groups=place.groups,
-        version=place.version,
         family=family,
         value=estimate.value,
         ci_low=interval.low,
         ci_high=interval.high,
-        level=place.level,
         chance=chance.mean,
         chance_low=chance.low,
         chance_high=chance.high,
         excess=estimate.excess,
         p_value=math.nan if estimate.p_value is None else estimate.p_value,
-        q_value=math.nan,
-        threshold=math.nan,
         n=sum(estimate.n.values()),
         by_group=by_group,
         excluded=tuple(Excluded(why, n) for why, n in estimate.excluded.items()),
@@ -130,7 +123,6 @@ def whole(
         null=estimate.null,
         parameters=json.dumps(dict(estimate.params), sort_keys=True, default=str),
         direction=direction(shows or metric or estimate.metric, about, by_group),
-        verdict=Verdict.NONE,
         reason=estimate.reason or estimate.no_chance,
         citation=estimate.reference,
         corrected=estimate.corrected,
@@ -154,27 +146,18 @@ def rate_and_gap(estimate: Estimate, place: Place) -> list[UncorrectedFinding]:
     return [whole(estimate, place, Family.DESCRIPTIVE, by_group=by_group), compared]
 
 
-def with_numbers(finding: Finding, part: Part) -> Finding:
-    """Return a finding with the value, interval, chance level, test and size of a part."""
-    return replace(
-        finding,
-        value=part.value,
-        ci_low=part.low,
-        ci_high=part.high,
-        chance=part.chance,
-        chance_low=part.chance_low,
-        chance_high=part.chance_high,
-        excess=part.value - part.chance,
-        p_value=part.p_value,
-        n=part.n,
-        corrected=part.corrected,
-    )
+def numbers_of(part: Part) -> dict[str, Any]:
+    """Return the value, interval, chance level, test and size of a part, as findings have them."""
+    names = ("value", "chance", "chance_low", "chance_high", "p_value", "n", "corrected")
+    ends = {"ci_low": part.low, "ci_high": part.high, "excess": part.value - part.chance}
+    return {name: getattr(part, name) for name in names} | ends
 
 
 def _part(base: UncorrectedFinding, part: Part, metric: str | None) -> UncorrectedFinding:
     name = metric or part.metric
     finding = replace(
-        with_numbers(base.finding, part),
+        base.finding,
+        **numbers_of(part),
         metric=name,
         subject=part.subject,
         by_group=part.by_group,

@@ -59,7 +59,7 @@ class Excluded:
     count: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Finding:
     """A value about a subject and groups, with everything needed to judge it.
 
@@ -112,32 +112,32 @@ class Finding:
     audit: str
     model: str
     metric: str
-    subject: str
+    subject: str = ""
     groups: str
-    version: str
+    version: str = "default"
     family: Family
     value: float
     ci_low: float
     ci_high: float
     level: float
-    chance: float
-    chance_low: float
-    chance_high: float
-    excess: float
+    chance: float = math.nan
+    chance_low: float = math.nan
+    chance_high: float = math.nan
+    excess: float = math.nan
     p_value: float
-    q_value: float
-    threshold: float
+    q_value: float = math.nan
+    threshold: float = math.nan
     n: int
-    by_group: tuple[GroupValue, ...]
-    excluded: tuple[Excluded, ...]
+    by_group: tuple[GroupValue, ...] = ()
+    excluded: tuple[Excluded, ...] = ()
     unit: str
     method: str
     null: str
     parameters: str
     direction: str
-    verdict: Verdict
-    reason: str
-    citation: str
+    verdict: Verdict = Verdict.NONE
+    reason: str = ""
+    citation: str = ""
     corrected: float = math.nan
     more: float = math.nan
     more_of: str = ""

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from equipoise.audits.config_fields import ExtractionConfig
-from equipoise.core import Family, Finding, InputError, ModelError, Verdict
+from equipoise.core import Family, Finding, InputError, ModelError
 from equipoise.mitigate.assessing import (
     ALPHA,
     FEWEST,
@@ -286,19 +286,16 @@ def _finding(row: Row) -> Finding:
         "after": row.after, "floor": None if math.isnan(row.floor) else row.floor,
     }  # fmt: skip
     return Finding(
-        audit="mitigation", model=row.recipe, metric=f"{row.measure}_change", subject="",
-        groups=row.about, version="default",
+        audit="mitigation", model=row.recipe, metric=f"{row.measure}_change",
+        groups=row.about,
         family=Family.LEAF if row.role == "bias" else Family.COMPOSITE, value=row.difference,
-        ci_low=row.low, ci_high=row.high, level=0.95, chance=math.nan, chance_low=math.nan,
-        chance_high=math.nan, excess=math.nan, p_value=row.p_value, q_value=row.q_value,
-        threshold=math.nan, n=row.n, by_group=(), excluded=(), unit=unit,
+        ci_low=row.low, ci_high=row.high, level=0.95, p_value=row.p_value, q_value=row.q_value,
+        n=row.n, unit=unit,
         method=f"Student's t, paired by {unit}; none with fewer than {FEWEST}",
         null=f"before and after are exchangeable for each {unit}; {row.test}",
         parameters=json.dumps(parameters, sort_keys=True),
         direction=f"{named(row.measure)} of {group} {change}",
-        verdict=Verdict.NONE,
         reason="a change is no disparity of its own",
-        citation="",
     )  # fmt: skip
 
 

@@ -132,16 +132,14 @@ def _finding(done: Experiment, network: str, arm: str, threshold: float) -> Find
         "network": network, "arm": arm,
     }  # fmt: skip
     return Finding(
-        audit="comparison", model=f"{models[1]} − {models[0]}", metric="accuracy", subject="",
-        groups="", version="default", family=Family.COMPOSITE, value=change.value,
-        ci_low=change.low, ci_high=change.high, level=LEVEL, chance=0.0, chance_low=math.nan,
-        chance_high=math.nan, excess=change.value, p_value=change.p_value, q_value=math.nan,
-        threshold=threshold, n=first.shape[1], by_group=(), excluded=(),
-        unit="image and training run", method=change.method,
+        audit="comparison", model=f"{models[1]} − {models[0]}", metric="accuracy", groups="",
+        family=Family.COMPOSITE, value=change.value, ci_low=change.low, ci_high=change.high,
+        level=LEVEL, chance=0.0, excess=change.value, p_value=change.p_value,
+        threshold=threshold, n=first.shape[1], unit="image and training run", method=change.method,
         null="the two trainings are alike: their mean difference is 0",
         parameters=json.dumps(known, ensure_ascii=False),
-        direction=f"accuracy is worse for {worse}" if worse else "", verdict=Verdict.NONE,
-        reason="", citation="Mandal 2024, chapter 10",
+        direction=f"accuracy is worse for {worse}" if worse else "",
+        citation="Mandal 2024, chapter 10",
     )  # fmt: skip
 
 

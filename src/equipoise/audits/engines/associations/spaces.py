@@ -18,7 +18,7 @@ import pyarrow as pa
 from equipoise.audits.audit import Measured
 from equipoise.audits.columns import rows_of, schema_of
 from equipoise.audits.engines.associations.config import PAIRS, MeasureConfig
-from equipoise.audits.findings import Place, UncorrectedFinding, whole, with_numbers
+from equipoise.audits.findings import Place, UncorrectedFinding, numbers_of, whole
 from equipoise.core import (
     Booleans,
     DataError,
@@ -531,8 +531,8 @@ def finding_of(  # noqa: PLR0913 - one keyword for each field
         excluded=(*named, *excluded),
     )
     if part is not None:
-        numbers = with_numbers(finding, part)
-        finding = replace(numbers, metric=part.metric, reason=part.reason)
+        known = numbers_of(part)
+        finding = replace(finding, **known, metric=part.metric, reason=part.reason)
     return replace(base, finding=finding)
 
 
