@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -13,7 +14,10 @@ from typing import NoReturn
 import click
 
 from equipoise import __version__
-from equipoise.cli.guard import INTERRUPTED, TERMINATED, Terminated, describe
+from equipoise.cli.terminal import printable
+
+ERROR, INTERRUPTED, PIPE_CLOSED, TERMINATED = 2, 130, 141, 143
+_DEBUG = "To do: set EQUIPOISE_DEBUG=1 to see the traceback, and report it with the command"
 
 # Command and its module, which is imported when the command is asked for.
 _COMMANDS = {
@@ -31,31 +35,6 @@ _COMMANDS = {
     "metrics": "new",
 }
 
-_EXAMPLES = {
-    "demo": "demo --world scenes",
-    "quick": "quick predictions.csv --target label --pred pred --groups age,sex",
-    "new": "new audit.yaml --audit retrieval",
-    "plan": "plan audit.yaml",
-    "audit": "audit audit.yaml --out runs/first",
-    "report": "report runs/first",
-    "compare": "compare runs/first runs/second",
-    "check": "check runs/first --junit checks.xml",
-    "augment": "augment augment.yaml",
-    "mitigate": "mitigate mitigate.yaml --plan",
-    "metrics": "metrics equalized_odds",
-    "counterfactuals": "counterfactuals generate sets.yaml",
-    "counterfactuals new": "counterfactuals new sets.yaml",
-    "counterfactuals plan": "counterfactuals plan sets.yaml",
-    "counterfactuals generate": "counterfactuals generate sets.yaml --export photos",
-}
-
-
-def _with_example(command: click.Command, path: str) -> click.Command:
-    command.epilog = f"Example: equipoise {_EXAMPLES[path]}"
-    for name, part in command.commands.items() if isinstance(command, click.Group) else ():
-        _with_example(part, f"{path} {name}")
-    return command
-
 
 class _Commands(click.Group):
     """A group whose commands are imported when they are asked for."""
@@ -67,7 +46,8 @@ class _Commands(click.Group):
         if cmd_name not in _COMMANDS:
             return None
         module = import_module(f"equipoise.cli.commands.{_COMMANDS[cmd_name]}")
-        return _with_example(getattr(module, f"{cmd_name}_command"), cmd_name)
+        command: click.Command = getattr(module, f"{cmd_name}_command")
+        return command
 
 
 @click.group(
@@ -140,3 +120,46 @@ def _terminate(number: int, frame: object) -> NoReturn:  # noqa: ARG001 - a hand
     # Whoever ends a group of processes may signal this one twice: cleaning up goes on.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise Terminated
+
+
+class Terminated(KeyboardInterrupt):
+    """A polite kill: it ends a command as Ctrl-C does, and leaves what Ctrl-C leaves."""
+
+
+def describe(error: BaseException) -> tuple[str, int]:
+    """Return what to say on stderr about a failure, and the exit code.
+
+    Parameters
+    ----------
+    error : BaseException
+        Anything that ended a command.
+    """
+    if isinstance(error, KeyboardInterrupt):
+        code = TERMINATED if isinstance(error, Terminated) else INTERRUPTED
+        return str(error) or "interrupted; nothing half-written is left", code
+    if isinstance(error, click.Abort):
+        return "stopped; nothing was written", INTERRUPTED
+    if isinstance(error, BrokenPipeError):
+        return "", PIPE_CLOSED
+    return f"error: {printable(_sentence(error))}", ERROR
+
+
+def _sentence(error: BaseException) -> str:
+    if isinstance(error, click.UsageError):
+        see = f" See '{error.ctx.command_path} --help'" if error.ctx is not None else ""
+        return f"{error.format_message()}{see}"
+    if isinstance(error, SystemExit):
+        return f"a library or a model ended the command by itself (SystemExit: {error}). {_DEBUG}"
+    if isinstance(error, MemoryError):
+        return "not enough memory. To do: fewer models per audit, or a machine with more memory"
+    # Loading the error tree costs numpy and pyarrow; whoever raised one of it has paid already.
+    errors = sys.modules.get("equipoise.core.errors")
+    if errors is not None and isinstance(error, errors.EquipoiseError):
+        return str(error)
+    if isinstance(error, OSError) and error.strerror:
+        place = f"{error.filename}: " if error.filename else ""
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return f"{place}the disk is full. To do: free space, or write elsewhere"
+        return f"{place}{error.strerror}"
+    first = (str(error).strip().splitlines() or ["no message"])[0]
+    return f"unexpected {type(error).__name__}: {first}. {_DEBUG}"

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _REPORT = b'<meta name="generator" content="equipoise">'
 
 
-@click.command("plan")
+@click.command("plan", epilog="Example: equipoise plan audit.yaml")
 @config_argument
 @json_option
 def plan_command(config: Path, as_json: bool) -> None:
@@ -46,7 +46,7 @@ def plan_command(config: Path, as_json: bool) -> None:
     (say_json if as_json else say_values)(planned)
 
 
-@click.command("audit")
+@click.command("audit", epilog="Example: equipoise audit audit.yaml --out runs/first")
 @config_argument
 @out_option("runs/ and the name of CONFIG")
 @overwrite_run
@@ -72,7 +72,10 @@ def _names(context: click.Context, option: click.Parameter, value: str) -> list[
     return [*dict.fromkeys(name for part in value.split(",") if (name := part.strip()))]
 
 
-@click.command("quick")
+@click.command(
+    "quick",
+    epilog="Example: equipoise quick predictions.csv --target label --pred pred --groups age,sex",
+)
 @click.argument("table", type=PATH)
 @click.option("--target", required=True, metavar="COLUMN", help="Column of labels.")
 @click.option(
@@ -143,7 +146,7 @@ def _audit(config: AuditConfig, base: Path, run: Path, text: bytes, overwrite: b
     return result
 
 
-@click.command("report")
+@click.command("report", epilog="Example: equipoise report runs/first")
 @click.argument("run", type=PATH)
 @json_option
 def report_command(run: Path, as_json: bool) -> None:
@@ -165,7 +168,7 @@ def report_command(run: Path, as_json: bool) -> None:
         say(f"report: {page}")
 
 
-@click.command("check")
+@click.command("check", epilog="Example: equipoise check runs/first --junit checks.xml")
 @click.argument("run", type=PATH)
 @click.option(
     "--junit",
@@ -210,7 +213,7 @@ def check_command(context: click.Context, run: Path, junit: Path | None, as_json
     context.exit(outcome.exit_code)
 
 
-@click.command("compare")
+@click.command("compare", epilog="Example: equipoise compare runs/first runs/second")
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=PATH)
 @out_option("runs/compare")
 @overwrite_run

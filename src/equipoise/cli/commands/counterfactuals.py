@@ -21,7 +21,7 @@ from equipoise.cli.terminal import (
 _STOPPED = "interrupted; finished parts stay, and the same command goes on from them"
 
 
-@click.group("counterfactuals")
+@click.group("counterfactuals", epilog="Example: equipoise counterfactuals generate sets.yaml")
 def counterfactuals_command() -> None:
     """Make images of caption sets, or of prompts.
 
@@ -31,7 +31,7 @@ def counterfactuals_command() -> None:
     """
 
 
-@counterfactuals_command.command("new")
+@counterfactuals_command.command("new", epilog="Example: equipoise counterfactuals new sets.yaml")
 @click.argument("config", type=PATH, default=Path("counterfactuals.yaml"))
 @json_option
 def new(config: Path, as_json: bool) -> None:
@@ -46,7 +46,7 @@ def new(config: Path, as_json: bool) -> None:
         say(f"wrote {config}. 'equipoise counterfactuals plan {config}' says what it would take.")
 
 
-@counterfactuals_command.command("plan")
+@counterfactuals_command.command("plan", epilog="Example: equipoise counterfactuals plan sets.yaml")
 @config_argument
 @json_option
 def plan(config: Path, as_json: bool) -> None:
@@ -64,7 +64,9 @@ def plan(config: Path, as_json: bool) -> None:
     (say_json if as_json else say_values)(asdict(planned))
 
 
-@counterfactuals_command.command("generate")
+@counterfactuals_command.command(
+    "generate", epilog="Example: equipoise counterfactuals generate sets.yaml --export photos"
+)
 @config_argument
 @click.option(
     "--export",

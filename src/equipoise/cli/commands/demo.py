@@ -21,7 +21,7 @@ _SCENES = ("retrieval", "associations", "similarity")
 _COLUMNS = "model class removed found_effect_size low high paper_effect_size"
 
 
-@click.command("demo")
+@click.command("demo", epilog="Example: equipoise demo --world scenes")
 @click.option(
     "--world",
     type=click.Choice(["colours", "scenes", "mitigation"]),

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from equipoise.core import AuditResult
 
 
-@click.command("mitigate")
+@click.command("mitigate", epilog="Example: equipoise mitigate mitigate.yaml --plan")
 @config_argument
 @click.option("--plan", is_flag=True, help="Say what would be done; no model is loaded.")
 @json_option
@@ -83,7 +83,7 @@ def show(result: AuditResult, run: Path, *, as_json: bool) -> None:
     say(f"report: {run / 'report.html'}")
 
 
-@click.command("augment")
+@click.command("augment", epilog="Example: equipoise augment augment.yaml")
 @click.argument("config", required=False, metavar="[CONFIG]", type=PATH)
 @out_option("runs/augment")
 @overwrite_run

@@ -28,7 +28,7 @@ STUDIES = {
 """By published study its tables of words: the lexicon of each, and its lists."""
 
 
-@click.command("new")
+@click.command("new", epilog="Example: equipoise new audit.yaml --audit retrieval")
 @click.argument("config", type=PATH, default=Path("equipoise.yaml"))
 @click.option(
     "--audit",
@@ -103,7 +103,7 @@ _FIELDS = [
 ]
 
 
-@click.command("metrics")
+@click.command("metrics", epilog="Example: equipoise metrics equalized_odds")
 @click.argument("name", required=False)
 @json_option
 def metrics_command(name: str | None, as_json: bool) -> None:
