@@ -107,6 +107,6 @@ def test_any_order_of_rows_gives_the_same(random, rows, known):
 def test_blocks_of_any_width_read_the_same(width, monkeypatch):
     values = np.arange(70, dtype=np.float32).reshape(10, 7)
     monkeypatch.setattr(matrices, "BLOCK_BYTES", width * 40)
-    read = matrices.Blocks(values, {f"{place}": place for place in range(7)})
+    read = matrices.columns_of(values, {f"{place}": place for place in range(7)})
     for place in (6, 0, 3, 2, 6, 5):
         np.testing.assert_array_equal(read(f"{place}"), values[:, place])

@@ -313,7 +313,7 @@ class Matrix(ByItem):
         return out
 
 
-def _columns_of(values: AnyArray, places: Mapping[str, int]) -> Callable[[str], AnyArray]:
+def columns_of(values: AnyArray, places: Mapping[str, int]) -> Callable[[str], AnyArray]:
     """Return what reads one column of an array by its name, shape (rows,).
 
     Where rows are contiguous, reading one column touches every page of the file. So a block of
@@ -395,7 +395,7 @@ def _columns(opened: Opened, items: Items) -> Columns:
         return columns, read, none, left_out
     places = _places(values, opened)
     absent = np.zeros(len(values), dtype=bool) if absent is None else absent
-    return tuple(places), _columns_of(values, places), absent, ()
+    return tuple(places), columns_of(values, places), absent, ()
 
 
 def _places(values: AnyArray, opened: Opened) -> dict[str, int]:

@@ -19,7 +19,6 @@ from equipoise import __version__
 from equipoise.core import DataError, InputError, ModelError, RunError
 from equipoise.core.files import table_bytes
 from equipoise.evidence.decoding import Decoding, quiet
-from equipoise.evidence.engine import Cluster, Native, engine_of, telling
 from equipoise.evidence.pictures import Files, Pictures, same_pictures
 from equipoise.evidence.store import (
     Failure,
@@ -37,7 +36,7 @@ from equipoise.evidence.store import (
     write,
     write_manifest,
 )
-from equipoise.evidence.working import Request, RunOptions
+from equipoise.evidence.working import Cluster, Native, Request, RunOptions, asked, copies, telling
 
 Progress = Callable[[str, int, int | None], None]
 """Told the step, what is done, and what there is to do."""
@@ -270,7 +269,7 @@ def extracted(
     ModelError, DataError, RunError
         See `extract_embeddings`.
     """
-    engine = engine_of(settings, model, request)
+    engine = _engine(settings, model, request)
     # All that decides what the parts hold but the pictures themselves.
     facts = _facts(request, pictures, settings)
     facts |= {"model": engine.info.key, "names": list(engine.names)}
@@ -303,6 +302,23 @@ def extracted(
     return Extraction(
         folder, parts, engine.names, failure_table(failures), info, inputs, computed, identical
     )
+
+
+def _engine(settings: Settings, model: Any, request: Request) -> Native | Cluster:
+    """Return the engine that settings name, with a model that can be asked the request.
+
+    Raises
+    ------
+    ModelError
+        When the model cannot be loaded, or asked that.
+    RunError
+        When the engine cannot be had.
+    """
+    options = settings.options
+    if settings.engine == "ray":
+        return Cluster(model, options, request, settings.decoding)
+    models = copies(model, options, RunOptions.load)
+    return Native(tuple(asked(one, request) for one in models), settings.decoding)
 
 
 def _facts(request: Request, pictures: Pictures, settings: Settings) -> dict[str, Any]:

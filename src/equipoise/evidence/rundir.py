@@ -145,15 +145,26 @@ def is_run(path: Path) -> bool:
     return read_list(path) is not None
 
 
-def check_place(out: str | Path, *, overwrite: bool = False) -> None:
-    """Refuse a place where `new_run` could not write, before anything is measured.
+def check_place(out: str | Path, *, overwrite: bool = False) -> Path:
+    """Return where `new_run` would write, and refuse a place where it could not.
 
     Raises
     ------
     RunError
         When `out` is taken, or no usable path; says what to do.
     """
-    _refuse(_resolved(Path(out)), out, overwrite)
+    try:
+        str(out).encode()
+        target = Path(out).resolve()
+    except (OSError, RuntimeError, ValueError) as error:
+        raise RunError(f"{out}: not a usable path ({error}). To do: choose another --out") from None
+    try:
+        problem = _occupied(target, overwrite) if target.exists() else ""
+    except OSError as error:
+        problem = f"{error.strerror}. {_TO_DO}"
+    if problem:
+        raise RunError(f"{out}: {problem}")
+    return target
 
 
 @contextmanager
@@ -177,8 +188,7 @@ def new_run(out: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
     RunError
         When `out` is taken or cannot be written; says what to do.
     """
-    target = _resolved(Path(out))
-    _refuse(target, out, overwrite)
+    target = check_place(out, overwrite=overwrite)
     partial = target.with_name(f".{target.name}.{secrets.token_hex(4)}.partial")
     new = [folder for folder in target.parents if not folder.exists()]
     try:
@@ -189,21 +199,13 @@ def new_run(out: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
                 yield partial
                 write_list(partial)
                 _flush(partial)
-                _refuse(target, out, overwrite)
+                check_place(target, overwrite=overwrite)
                 _replace(partial, target)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
         with suppress(OSError):  # of a run that came about, these are not empty
             for folder in new:
                 folder.rmdir()
-
-
-def _resolved(out: Path) -> Path:
-    try:
-        str(out).encode()
-        return out.resolve()
-    except (OSError, RuntimeError, ValueError) as error:
-        raise RunError(f"{out}: not a usable path ({error}). To do: choose another --out") from None
 
 
 @contextmanager
@@ -217,15 +219,6 @@ def _translated(out: str | Path, partial: Path, target: Path) -> Iterator[None]:
         if not (error.errno and near):  # an error without a number is not of the system
             raise
         raise RunError(f"{out}: cannot be written: {error.strerror or error}. {_TO_DO}") from error
-
-
-def _refuse(target: Path, out: str | Path, overwrite: bool) -> None:
-    try:
-        problem = _occupied(target, overwrite) if target.exists() else ""
-    except OSError as error:
-        problem = f"{error.strerror}. {_TO_DO}"
-    if problem:
-        raise RunError(f"{out}: {problem}")
 
 
 def _occupied(target: Path, overwrite: bool) -> str:

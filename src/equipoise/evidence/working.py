@@ -1,9 +1,10 @@
-"""Runs of a model over images: its options, what it is to give, and the workers."""
+"""Runs of a model over images: what it is asked, workers, and engines for one machine or many."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
 import threading
 import time
 from collections import deque
@@ -11,6 +12,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from concurrent.futures import Future
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property, partial
 from itertools import compress
 from queue import SimpleQueue
 from typing import Any, TypeVar
@@ -18,10 +20,17 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from equipoise.core import DataError, InputError, ModelError
+from equipoise.core import (
+    DataError,
+    EquipoiseError,
+    InputError,
+    MissingExtraError,
+    ModelError,
+    RunError,
+)
 from equipoise.core.files import table_bytes
 from equipoise.data.predictions import check_probabilities
-from equipoise.evidence.decoding import Decoding, Image, ImageError, pixels
+from equipoise.evidence.decoding import Decoding, Image, ImageError, ignore_warnings, pixels
 from equipoise.evidence.pictures import Pictures, packed
 from equipoise.evidence.store import FAILURES_KEY, Failure, Outcome, Piece, digest_of
 from equipoise.models import Answerer, Classifier, DualEncoder, ModelInfo, PairScorer, load_model
@@ -208,25 +217,26 @@ def asked(model: Any, request: Request) -> Asked:
     call: Callable[[Sequence[Any]], Any]
     names: tuple[str, ...] = ()
     width = None
-    if table == "embeddings" and isinstance(model, DualEncoder) and not request.features:
-        call, width = model.embed_images, info.dimension
-    elif table == "embeddings" and isinstance(model, Classifier):
-        call, width = model.features, info.dimension
-    elif table == "scores" and isinstance(model, PairScorer):
-        names = request.texts
-        call = lambda images: model.score(images, request.texts)  # noqa: E731
-    elif table == "probabilities" and isinstance(model, Classifier):
-        call, names = model.predict_proba, tuple(model.labels)
-    elif table == "answers" and isinstance(model, Answerer):
-        call = lambda images: model.answer(images, request.question)  # noqa: E731
-    else:
-        raise ModelError(
-            f"{info.name} ({info.family}) gives no {table}. To do: name a model of another kind"
-        )
+    match table, model:
+        case "embeddings", DualEncoder() if not request.features:
+            call, width = model.embed_images, info.dimension
+        case "embeddings", Classifier():
+            call, width = model.features, info.dimension
+        case "scores", PairScorer():
+            call, names = (lambda images: model.score(images, request.texts)), request.texts
+        case "probabilities", Classifier():
+            call, names = model.predict_proba, tuple(model.labels)
+        case "answers", Answerer():
+            call = lambda images: model.answer(images, request.question)  # noqa: E731
+        case _:
+            raise ModelError(
+                f"{info.name} ({info.family}) gives no {table}. To do: name a model of another kind"
+            )
     late = getattr(model, "open", lambda: None)
     return Asked(info, names, lambda _, images: call(images), len(names) or width, table, late)
 
 
+Item = TypeVar("Item")
 Found = TypeVar("Found")
 
 # Seconds after which a wait looks whether the run is stopped.
@@ -306,6 +316,38 @@ class Readers:
                 if self._stopped():
                     raise StoppedError from None
 
+    def map(
+        self,
+        call: Callable[[Item], Found],
+        items: Iterable[Item],
+        room: Callable[[Sequence[Future[Found]]], bool] = lambda _: True,
+    ) -> Generator[Found]:
+        """Yield what a call makes of items, in order; the next are at work meanwhile.
+
+        Parameters
+        ----------
+        call : callable
+        items : iterable
+        room : callable
+            Whether one more may be at work beside those that wait to be yielded.
+
+        Raises
+        ------
+        StoppedError
+            As `result`.
+        """
+        waiting: deque[Future[Found]] = deque()
+        try:
+            for item in items:
+                waiting.append(self.submit(call, item))
+                while not room(waiting):
+                    yield self.result(waiting.popleft())
+            while waiting:
+                yield self.result(waiting.popleft())
+        finally:
+            for future in waiting:
+                future.cancel()
+
     def _run(self) -> None:
         while (work := self._work.get()) is not None:
             work()
@@ -314,7 +356,6 @@ class Readers:
 # Seconds that a model is given to end its batch once it is interrupted; it may hang.
 _LAST = 5.0
 One = TypeVar("One")
-Item = TypeVar("Item")
 
 
 def spread(
@@ -346,19 +387,11 @@ def spread(
         finally:
             free.put(worker)
 
-    waiting: deque[Future[Found]] = deque()
     with closing(Readers(len(workers), stop.is_set, grace=_LAST)) as pool:
         try:
-            for item in items:
-                waiting.append(pool.submit(made, item))
-                if len(waiting) == 2 * len(workers):
-                    yield pool.result(waiting.popleft())
-            while waiting:
-                yield pool.result(waiting.popleft())
+            yield from pool.map(made, items, lambda waiting: len(waiting) < 2 * len(workers))
         finally:
             stop.set()
-            for future in waiting:
-                future.cancel()
 
 
 # Pixels of one batch, and of what is decoded ahead of it: 200 MB of large photographs each.
@@ -399,20 +432,14 @@ class Worker:
     def _kept(self, piece: Piece, readers: Readers) -> Outcome | None:
         if not piece.have:
             return None
-        n = len(piece.pictures)
 
         def content(place: int) -> str:
             return _read(piece.pictures, place)[1]  # the bytes themselves are not kept
 
-        waiting = [readers.submit(content, place) for place in range(n)]
-        try:
-            contents = [*map(readers.result, waiting)]
-        finally:
-            for future in waiting:
-                future.cancel()
+        contents = [*readers.map(content, range(len(piece.pictures)))]
         if digest_of(self.key, piece.pictures, contents) != piece.have:
             return None
-        self.tell(n)
+        self.tell(len(contents))
         return Outcome(piece.number, piece.have, contents=packed(contents))
 
     def _made(self, piece: Piece, readers: Readers) -> Outcome:
@@ -426,15 +453,18 @@ class Worker:
             if self.stopped():
                 raise StoppedError
             contents += [seen.content for seen in batch]
-            images = {seen.name: seen.image for seen in batch if seen.image is not None}
-            for name, found in self._values(images).items():
+            images = {
+                seen.name: seen.found for seen in batch if not isinstance(seen.found, Failure)
+            }
+            made = self._values(images)
+            for seen in batch:
+                found = made.get(seen.name, seen.found)
                 if isinstance(found, Failure):
                     failures.append(found)
                 else:
-                    ids.append(name)
+                    ids.append(seen.name)
                     values.append(found)
             computed += len(images)
-            failures += [seen.failure for seen in batch if seen.failure is not None]
             self.tell(len(batch))
         failures.sort(key=lambda failure: failure.image_id)
         digest = digest_of(self.key, piece.pictures, contents)
@@ -452,7 +482,8 @@ class Worker:
         """Yield what goes to the model together, cut by count and pixels, never by timing."""
         batch: list[_Seen] = []
         held = 0
-        for seen in self._ahead(pictures, readers):
+        places = range(len(pictures))
+        for seen in readers.map(partial(self._seen, pictures), places, self._room):
             if batch and (len(batch) == self.asked.batch or held + seen.size > _HELD):
                 yield batch
                 batch, held = [], 0
@@ -460,21 +491,8 @@ class Worker:
             held += seen.size
         yield batch
 
-    def _ahead(self, pictures: Pictures, readers: Readers) -> Iterator[_Seen]:
-        """Yield images in order, decoding so many ahead as the memory bears."""
-        waiting: deque[Future[_Seen]] = deque()
-        place = 0
-        try:
-            while waiting or place < len(pictures):
-                while place < len(pictures) and self._room(waiting):
-                    waiting.append(readers.submit(self._seen, pictures, place))
-                    place += 1
-                yield readers.result(waiting.popleft())
-        finally:
-            for future in waiting:
-                future.cancel()
-
     def _room(self, waiting: Sequence[Future[_Seen]]) -> bool:
+        """Whether the memory bears one more image that is decoded ahead."""
         if len(waiting) < self.threads:
             return True
         held = sum(future.result().size for future in waiting if future.done())
@@ -484,12 +502,12 @@ class Worker:
         name = pictures.ids[place]
         data, content, reason = _read(pictures, place)
         if data is None:
-            return _Seen(name, content, None, Failure(name, "read", reason))
+            return _Seen(name, content, Failure(name, "read", reason))
         crop = None if pictures.crops is None else pictures.crops[place]
         try:
             return _Seen(name, content, pixels(data, self.decoding, crop))
         except ImageError as error:
-            return _Seen(name, content, None, Failure(name, "decode", error.reason))
+            return _Seen(name, content, Failure(name, "decode", error.reason))
 
     def _values(self, images: Mapping[str, Image]) -> dict[str, Any]:
         """Return the value of each image by its id, or why it has none."""
@@ -517,12 +535,11 @@ class _Seen:
 
     name: str
     content: str
-    image: Image | None
-    failure: Failure | None = None
+    found: Image | Failure
 
     @property
     def size(self) -> int:
-        return 0 if self.image is None else self.image.size // 3
+        return 0 if isinstance(self.found, Failure) else self.found.size // 3
 
 
 def _reason(error: Exception) -> str:
@@ -537,3 +554,190 @@ def _read(pictures: Pictures, place: int) -> tuple[bytes | None, str, str]:
     except OSError as error:
         return None, "", error.strerror or str(error) or type(error).__name__
     return data, hashlib.sha256(data).hexdigest(), ""
+
+
+_STEP = "images through the model"
+
+
+def telling(
+    progress: Callable[[str, int, int | None], None] | None, total: int
+) -> Callable[[int], None]:
+    """Return what counts images that are done, and tells how many there are."""
+    lock, done = threading.Lock(), 0
+
+    def tell(images: int) -> None:
+        nonlocal done
+        with lock:
+            done += images
+            if progress is not None:
+                progress(_STEP, done, total)
+
+    return tell
+
+
+@dataclass(frozen=True)
+class Native:
+    """Threads of this process, one for each copy of the model.
+
+    Attributes
+    ----------
+    models : tuple of Asked
+        The same model, once on each device.
+    decoding : Decoding
+    """
+
+    models: tuple[Asked, ...]
+    decoding: Decoding
+
+    @property
+    def info(self) -> ModelInfo:
+        """What the model is."""
+        return self.models[0].info
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the numbers of a row are of."""
+        return self.models[0].names
+
+    def outcomes(
+        self, key: str, pieces: Sequence[Piece], tell: Callable[[int], None]
+    ) -> Generator[Outcome]:
+        """Yield what becomes of each piece, in order; the next are at work meanwhile."""
+        stop = threading.Event()
+        threads = max(processors() // len(self.models), 1)
+        workers = [
+            Worker(key, one, self.decoding, threads, tell, stop.is_set) for one in self.models
+        ]
+        return spread(workers, Worker.__call__, pieces, stop)
+
+
+def processors() -> int:
+    """Return how many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+class Remote:
+    """Works on pieces in a process of the cluster, with a model that it loads itself."""
+
+    def __init__(
+        self, model: str, options: RunOptions, request: Request, decoding: Decoding, threads: int
+    ) -> None:
+        ignore_warnings()  # the process is the worker's own
+        self._given, self._decoding, self._threads = (model, options, request), decoding, threads
+
+    @cached_property
+    def _model(self) -> Asked:
+        model, options, request = self._given
+        try:
+            return asked(options.load(model), request)
+        except EquipoiseError as error:
+            raise ModelError(str(error)) from None  # others do not survive the way back
+
+    def identity(self) -> tuple[ModelInfo, tuple[str, ...]]:
+        """Return what the model is, and what the numbers of a row are of."""
+        return self._model.info, self._model.names
+
+    def work(self, key: str, expected: str, piece: Piece) -> Outcome:
+        """Return the part of a piece.
+
+        Raises
+        ------
+        ModelError
+            When the model is another than that of the first worker.
+        """
+        info = self._model.info
+        if info.key != expected:
+            raise ModelError(
+                f"{self._given[0]} is not the same on every worker ({info.device}, "
+                f"{info.dtype}, weights {info.weights_sha256[:12]}). "
+                "To do: name a device and a dtype that all have, and the same files"
+            )
+        return Worker(key, self._model, self._decoding, self._threads)(piece)
+
+
+class Cluster:
+    """The cluster that Ray is connected to, or that RAY_ADDRESS names.
+
+    There is one worker for each GPU, or for each node where the model runs on processors.
+
+    Raises
+    ------
+    MissingExtraError
+        When Ray is not installed.
+    ModelError
+        When the workers cannot load the model, or ask it that.
+    RunError
+        When the model is no name, or the cluster gives up.
+    """
+
+    def __init__(
+        self, model: Any, options: RunOptions, request: Request, decoding: Decoding
+    ) -> None:
+        if not isinstance(model, str):
+            raise RunError(
+                "a loaded model stays in this process. To do: give the engine 'ray' the model's "
+                "name"
+            )
+        os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # it tells its makers unless this is set
+        try:
+            import ray
+            from ray.util import ActorPool
+        except ImportError as error:
+            raise MissingExtraError("ray", "ray") from error
+        if not ray.is_initialized():
+            ray.init()
+        gpus = 0 if options.device == "cpu" else int(ray.cluster_resources().get("GPU", 0))
+        nodes = [node["Resources"].get("CPU", 0) for node in ray.nodes() if node["Alive"]]
+        cpus = [count for count in nodes if count]
+        each = max(sum(cpus) // (2 * gpus), 1) if gpus else min(cpus)
+        kind = ray.remote(num_cpus=each, num_gpus=min(gpus, 1))(Remote)
+        given = (model, options, request, decoding, max(int(each), 1))
+        self._workers = [kind.remote(*given) for _ in range(gpus or len(cpus))]
+        self._pool, self._kill = ActorPool(self._workers), ray.kill
+        ((self.info, self.names),) = self._made(lambda worker, _: worker.identity.remote(), [0])
+
+    def outcomes(
+        self, key: str, pieces: Sequence[Piece], tell: Callable[[int], None]
+    ) -> Generator[Outcome]:
+        """Yield what becomes of each piece, as soon as it is done."""
+        sizes = {piece.number: len(piece.pictures) for piece in pieces}
+
+        def work(worker: Any, piece: Piece) -> Any:
+            return worker.work.remote(key, self.info.key, piece)
+
+        try:
+            for outcome in self._made(work, pieces):
+                tell(sizes[outcome.number])
+                yield outcome
+        finally:
+            self._close()
+
+    def _close(self) -> None:
+        """Give processors and GPUs back."""
+        for worker in self._workers:
+            self._kill(worker)
+
+    def _made(self, call: Callable[[Any, Any], Any], values: Sequence[Any]) -> Generator[Any]:
+        """Yield what the workers make of values.
+
+        Raises
+        ------
+        EquipoiseError
+            What a worker raised.
+        RunError
+            When the cluster gives up.
+        """
+        try:
+            yield from self._pool.map_unordered(call, values)
+        except Exception as error:
+            self._close()
+            cause = getattr(error, "cause", None)
+            if isinstance(cause, EquipoiseError):
+                raise cause from None
+            told = str(error).strip().partition("\n")[0]
+            raise RunError(
+                f"the cluster gave up: {type(error).__name__}: {told}. "
+                "To do: look at its workers, and run again; finished parts stay"
+            ) from error

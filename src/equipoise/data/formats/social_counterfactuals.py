@@ -8,7 +8,6 @@ the same columns and `file_name`.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -62,24 +61,25 @@ def read_social_counterfactuals(path: Path | str) -> ImageSet:
         have its attributes, or there is no Parquet file in the folder.
     """
     tables = [_read(one) for one in row_files(Path(path))]
-    rows = [facts for table in tables for facts in _images(table)]
-    ids = [facts["id"] for facts in rows]
-    check_ids(pl.Series("", ids), str(path))
-    names = dict.fromkeys(sorted({name for facts in rows for name in facts} - {"id", *_FACTS}))
-    columns = {name: [facts.get(name) for facts in rows] for name in (*_FACTS, *names)}
-    members: dict[tuple[str, str], set[tuple[str | None, ...]]] = defaultdict(set)
-    full: dict[str, set[tuple[str | None, ...]]] = defaultdict(set)
-    for facts in rows:
-        combination = tuple(facts.get(name) for name in names)
-        members[facts["attributes"], facts["set"]].add(combination)
-        full[facts["attributes"]].add(combination)
-    incomplete = sum(found != full[kind] for (kind, _), found in members.items())
+    images = pl.DataFrame(
+        [facts for table in tables for facts in _images(table)], infer_schema_length=None
+    )
+    check_ids(images["id"].alias(""), str(path))
+    types = sorted({*images.columns} - {"id", *_FACTS})
+    combinations = pl.struct(types).n_unique()
+    sets = images.select(
+        *("attributes", "set"),
+        own=combinations.over("attributes", "set"),
+        every=combinations.over("attributes"),
+    ).unique()
+    incomplete = int((sets["own"] < sets["every"]).sum())
+    columns = images.select(*_FACTS, *types).to_dict(as_series=False)
     return image_set(
-        Gathered(ids, columns),
+        Gathered(images["id"].to_list(), columns),
         name=str(path),
         format="SocialCounterfactuals",
         inputs={table.name: table.digest for table in tables},
-        counts={"images": len(rows), "sets": len(members), "incomplete_sets": incomplete},
+        counts={"images": len(images), "sets": len(sets), "incomplete_sets": incomplete},
     )
 
 
