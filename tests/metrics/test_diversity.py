@@ -12,9 +12,8 @@ from sklearn.metrics.pairwise import cosine_distances
 
 from equipoise.core.errors import InputError
 from equipoise.metrics import iss_cross, iss_difference, iss_intra, mean_distances
-from equipoise.metrics.vectors import unit_sums
-from equipoise.metrics.vectors.diversity import project
-from equipoise.metrics.vectors.unit_sums import exchanged
+from equipoise.metrics.vectors import diversity
+from equipoise.metrics.vectors.diversity import exchanged, principal_components
 from equipoise.stats.resampling import Permutation
 from equipoise.stats.shuffling import keys, shuffle
 from goldens import Golden
@@ -35,8 +34,8 @@ def mean_off_diagonal(rows):
 @pytest.fixture
 def small_spans(monkeypatch):
     """Cut even small sets into many spans and blocks."""
-    monkeypatch.setattr(unit_sums, "_CHUNK", 2000)
-    monkeypatch.setattr(unit_sums, "_BLOCK", 700)
+    monkeypatch.setattr(diversity, "_CHUNK", 2000)
+    monkeypatch.setattr(diversity, "_BLOCK", 700)
 
 
 def test_goldens():
@@ -105,7 +104,7 @@ def test_jackknife_is_the_one_that_deletes_each_image():
 
 
 def sum_of(rows):
-    return unit_sums.unit_sums([rows], ["rows"])[0]
+    return diversity.unit_sums([rows], ["rows"])[0]
 
 
 @pytest.mark.parametrize("shift", [0.0, 1.5])
@@ -145,11 +144,13 @@ def test_equally_diverse_sets_that_lie_apart_are_rarely_told_apart():
 def test_principal_components():
     rows = cloud(0)
     # All components only centre and turn the rows.
-    whole = iss_intra(project({"x": rows}, 6)["x"]).value
+    whole = iss_intra(principal_components({"x": rows}, 6)["x"]).value
     assert whole == pytest.approx(iss_intra(rows - rows.mean(axis=0)).value, abs=1e-12)
     signs = np.sign(PCA(1).fit_transform(rows)[:, 0])
     expected = 1 - np.mean([a * b for a, b in combinations(signs, 2)])
-    assert iss_intra(project({"x": rows}, 1)["x"]).value == pytest.approx(expected, abs=1e-12)
+    assert iss_intra(principal_components({"x": rows}, 1)["x"]).value == pytest.approx(
+        expected, abs=1e-12
+    )
 
 
 def test_zero_rows_are_left_out_and_counted():
@@ -157,8 +158,8 @@ def test_zero_rows_are_left_out_and_counted():
     found = iss_intra(rows)
     assert (found.value, found.excluded) == (iss_intra(cloud(0)).value, zeros)
     # Centred, a row of zeros would gain a direction.
-    projected = iss_intra(project({"x": rows}, 3)["x"])
-    assert projected.value == iss_intra(project({"x": cloud(0)}, 3)["x"]).value
+    projected = iss_intra(principal_components({"x": rows}, 3)["x"])
+    assert projected.value == iss_intra(principal_components({"x": cloud(0)}, 3)["x"]).value
     for one in (projected, iss_cross([rows, cloud(1)]), iss_difference([rows, cloud(1)])):
         assert one.excluded == zeros
         assert not one.parts or one.parts[0].excluded[0].count == 2
@@ -192,7 +193,7 @@ def test_too_few_or_equal_images_have_no_value_or_no_interval():
         (lambda: iss_difference([cloud(0)]), "sets: 1"),
         (lambda: iss_cross([cloud(0), cloud(0, d=5)]), r"sets of different dimensions \[5, 6\]"),
         (lambda: iss_cross({"x": cloud(0), "y": [[1, 2, 3, 4, 5, np.inf]]}), r"sets\['y'\]"),
-        (lambda: project({"x": cloud(0)}, 7), "components=7"),
+        (lambda: principal_components({"x": cloud(0)}, 7), "components=7"),
         (lambda: exchanged([np.ones((1, 2))] * 65537, [1] * 65537, 1, 0), "sets: 65537"),
     ],
 )
@@ -232,7 +233,7 @@ def test_exchanges_are_those_of_the_labels(d, monkeypatch):
         expected.append(1 - (means @ means.T)[np.triu_indices(3, 1)].mean())
     found = exchanged(sets, counts, 10, 7)
     assert found == pytest.approx(expected, abs=1e-13)
-    monkeypatch.setattr(unit_sums, "_TOGETHER", 3)
+    monkeypatch.setattr(diversity, "_TOGETHER", 3)
     monkeypatch.setenv("EQUIPOISE_THREADS", "2")
     assert (exchanged(sets, counts, 10, 7) == found).all()
     assert (exchanged(sets, counts, 4, 7) == found[:4]).all()

@@ -42,6 +42,7 @@ def test_too_few_subjects_or_groups_are_not_estimable():
     scores, group = world(0, 5)
     for found in (
         systematic_preference(scores, group, k=10, resampling=FEW),
+        systematic_preference(scores[0], group, k=10, resampling=FEW),
         systematic_preference(np.tile(scores, (2, 1)), group * 0, k=10, resampling=FEW),
     ):
         assert np.isnan(found.value)

@@ -12,7 +12,7 @@ from equipoise.core.errors import InputError
 from equipoise.core.groups import Groups
 from equipoise.metrics import normalized_similarity_mad, similarity_gap
 from equipoise.metrics.rankings.pools import pools_of
-from equipoise.metrics.values import group_effects
+from equipoise.metrics.values import similarity
 from equipoise.stats.resampling import Bootstrap, Permutation
 from goldens import Golden, cases
 
@@ -63,13 +63,13 @@ def test_within_sets_effects_are_least_squares(seed, holes):
 def test_resampled_effects_are_weighted_least_squares(monkeypatch):
     scores, groups, sets = world(3, holes=True)
     sets[:9] = ""  # Images of no set are compared among themselves.
-    block = group_effects.Effects.of(
-        pools_of(scores, groups, sets=sets), {"sets": sets}, 1.0
-    ).blocks[0]
+    block = similarity.Effects.of(pools_of(scores, groups, sets=sets), {"sets": sets}, 1.0).blocks[
+        0
+    ]
     rng = np.random.default_rng(0)
     times = rng.poisson(1.0, int(block.stratum.max()) + 1)[block.stratum]
     times = np.where(block.loose, rng.poisson(1.0, len(times)) + 1, times)
-    monkeypatch.setattr(group_effects, "unit_times", lambda *_: np.stack([times, times], axis=1))
+    monkeypatch.setattr(similarity, "unit_times", lambda *_: np.stack([times, times], axis=1))
     found = block.resampled(np.arange(len(times), dtype=np.uint64), 1, 0)[0, 0]
     rows = np.repeat(np.arange(len(times)), times)
     expected = least_squares(block.scores[0][rows], block.codes[rows], block.stratum[rows])

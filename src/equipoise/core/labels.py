@@ -150,6 +150,23 @@ def encode(labels: Any, *, what: str = "labels") -> tuple[Integers32, tuple[str,
     return _sorted(Encoded(codes, names), int if numbers else str)
 
 
+def unit_codes(labels: Any, n: int, what: str) -> tuple[Integers, tuple[str, ...]]:
+    """Return the unit of each of n rows, from 0, and names; a row without a label stands alone.
+
+    Raises
+    ------
+    InputError
+        When there is not one label per row.
+    """
+    codes, names = encode(labels, what=what)
+    if len(codes) != n:
+        raise InputError(f"{what}: {len(codes)} rows; expected {n}")
+    alone = np.flatnonzero(codes < 0)
+    found = codes.astype(np.int64)
+    found[alone] = len(names) + np.arange(len(alone))
+    return found, (*names, *(f"row {row}" for row in alone.tolist()))
+
+
 def label_array(labels: Any, *, what: str = "labels") -> AnyArray:
     """Return labels as an array in which NaN beside strings is still NaN, not the text "nan".
 

@@ -62,10 +62,15 @@ from equipoise.metrics.scores.measure import Choices
 from equipoise.metrics.spec import SPECS, MetricSpec, register
 from equipoise.metrics.table_metric import metric
 from equipoise.metrics.values.activation import activation_share, activation_share_gap
-from equipoise.metrics.values.alignment import alignment, favourite_gap
-from equipoise.metrics.values.outside import correlation, loess, score_summary
 from equipoise.metrics.values.rejections import rejection_gap
 from equipoise.metrics.values.similarity import normalized_similarity_mad, similarity_gap
+from equipoise.metrics.values.subjects import (
+    alignment,
+    correlation,
+    favourite_gap,
+    loess,
+    score_summary,
+)
 from equipoise.metrics.values.trends import ImageSimilarities, gender_difference, trend
 from equipoise.metrics.vectors.associations import (
     association_score,

@@ -17,7 +17,6 @@ from equipoise.core import (
     Chance,
     Ends,
     Estimate,
-    Excluded,
     Floats,
     Groups,
     GroupValue,
@@ -215,7 +214,7 @@ def replicates_text(boot: Floats, over: str, kind: str = PERCENTILE) -> str:
     return f"{kind} over {over}, {len(boot)} replicates"
 
 
-def number(  # noqa: PLR0913 - one keyword for each column
+def number(
     metric: str,
     value: float,
     *,
@@ -224,30 +223,13 @@ def number(  # noqa: PLR0913 - one keyword for each column
     ends: Ends = no_ends,
     level: float = 0.95,
     held: Against = NOTHING,
-    by_group: tuple[GroupValue, ...] = (),
-    reason: str = "",
-    shows: str = "",
-    excluded: tuple[Excluded, ...] = (),
+    **columns: Any,
 ) -> Part:
-    """Return a number as a part, with its interval and chance level."""
-    low, high = ends(level)
+    """Return a number as a part, with its interval, chance level and further columns."""
     chance = held.chance or Chance(math.nan, math.nan, math.nan, "")
-    return Part(
-        metric,
-        subject,
-        value,
-        low,
-        high,
-        chance=chance.mean,
-        chance_low=chance.low,
-        chance_high=chance.high,
-        p_value=math.nan if held.p_value is None else held.p_value,
-        n=n,
-        by_group=by_group,
-        excluded=excluded,
-        reason=reason,
-        shows=shows,
-    )
+    p = math.nan if held.p_value is None else held.p_value
+    drawn = chance.mean, chance.low, chance.high, p
+    return Part(metric, subject, value, *ends(level), *drawn, n, **columns)
 
 
 def part(
@@ -288,8 +270,9 @@ def drawn_rows(
     level: float,
     notes: Iterable[str],
 ) -> tuple[GroupValue, ...]:
-    """Return the value of each group with the interval of its replicates (replicates, groups)."""
-    low, high = np.full((2, len(values)), np.nan) if boot is None else percentile(boot, level)
+    """Return the value of each group with the interval of its replicates, if there are any."""
+    nothing = np.full((2, len(values)), np.nan)
+    low, high = nothing if boot is None or not len(boot) else percentile(boot, level)
     return group_rows(groups, n, values, low, high, notes)
 
 
@@ -386,24 +369,20 @@ def gaps(shares: Floats, usable: Booleans | slice = slice(None)) -> Floats:
     return np.where(several, high - low, np.nan)
 
 
-@dataclass(frozen=True, eq=False)
-class MovedPercentile:
-    """Percentiles of replicates whose mean is moved to the value: a spread, no interval.
+def moved_percentile(value: float, replicates: Floats, least: float = -math.inf) -> Ends:
+    """Return percentiles of replicates whose mean is moved to the value: a spread, no interval.
 
     For numbers that replicates shift; not below a least one.
     """
+    known = replicates[np.isfinite(replicates)]
+    if len(known) < 2:
+        return no_ends
 
-    value: float
-    replicates: Iterable[float]
-    least: float = -math.inf
+    def ends(level: float) -> tuple[float, float]:
+        low, high = ends_of(known - known.mean() + value)(level)
+        return max(least, low), high
 
-    def __call__(self, level: float) -> tuple[float, float]:
-        """Return the lower and upper end; NaN of fewer than two replicates."""
-        known = np.array([one for one in self.replicates if math.isfinite(one)])
-        if len(known) < 2:
-            return math.nan, math.nan
-        low, high = ends_of(known - known.mean() + self.value)(level)
-        return max(self.least, low), high
+    return ends
 
 
 def spread_level(level: float, members: int) -> float:
@@ -417,7 +396,7 @@ def group_part(metric: str, subject: str, group: GroupValue, held: Against, **co
         metric,
         group.value,
         subject=subject,
-        ends=Known(group.low, group.high),
+        ends=known_ends(group.low, group.high),
         held=held,
         n=group.n,
         by_group=(group,),
@@ -425,16 +404,9 @@ def group_part(metric: str, subject: str, group: GroupValue, held: Against, **co
     )
 
 
-@dataclass(frozen=True, eq=False)
-class Known:
-    """Ends that were computed with those of all other parts, at one level only."""
-
-    low: float
-    high: float
-
-    def __call__(self, level: float) -> tuple[float, float]:  # noqa: ARG002 - the form of `Ends`
-        """Return the lower and upper end."""
-        return self.low, self.high
+def known_ends(low: float, high: float) -> Ends:
+    """Return ends that were computed with those of all other parts, at one level only."""
+    return lambda _: (low, high)
 
 
 def folded_ends(replicates: Floats) -> Ends:

@@ -10,7 +10,7 @@ from equipoise import audits, report
 from equipoise.audits.diversity.page import PAGE
 from equipoise.core import DataError, Verdict
 from equipoise.metrics import iss_cross, iss_intra
-from equipoise.metrics.vectors.diversity import project
+from equipoise.metrics.vectors.diversity import principal_components
 from page_text import check_snapshot, page_text
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -127,7 +127,7 @@ def test_components_are_projected_on_before():
     found = by_metric(result)
     rows = vectors()
     sets = {"north": rows[:40], "south": rows[40:80]}
-    expected = iss_cross(project(sets, 2), resampling=None).value
+    expected = iss_cross(principal_components(sets, 2), resampling=None).value
     assert found["iss_cross", ""].value == pytest.approx(expected, rel=1e-12)
     assert '"components": 2' in found["iss_cross", ""].parameters
 

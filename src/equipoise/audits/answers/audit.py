@@ -61,7 +61,7 @@ from equipoise.metrics.counts.accuracy import Accuracy
 from equipoise.metrics.counts.effect_sizes import EffectSizes
 from equipoise.metrics.counts.rates import DemographicParity
 from equipoise.metrics.measure import measure
-from equipoise.metrics.values.outside import correlation
+from equipoise.metrics.values.subjects import correlation
 from equipoise.metrics.vectors.predicted_labels import ASIDE, label_concentration, spread
 from equipoise.report.text import listed
 

@@ -26,7 +26,7 @@ from equipoise.metrics.vectors.diversity import (
     iss_difference,
     iss_intra,
     mean_distances,
-    project,
+    principal_components,
 )
 from equipoise.stats.resampling import Permutation, Resampling
 
@@ -300,7 +300,7 @@ class Diversity(Audit["Config", DiversityData, Design]):
         # One projection, so that every number is of one space.
         every: Sets = {**design.sets, **references}
         if options.components is not None and design.sets:
-            every = project(every, options.components)
+            every = principal_components(every, options.components)
         sets = {name: every[name] for name in design.sets}
         findings = (
             *_within(design, sets, config, place),

@@ -29,7 +29,7 @@ from equipoise.counterfactuals.filtered import evidence
 from equipoise.counterfactuals.filters import Check, Stage, of_combination
 from equipoise.evidence.decoding import ImageError, decode
 from equipoise.explain.overlays import WHOLE, blurred
-from equipoise.metrics.building import Known, ends_of
+from equipoise.metrics.building import ends_of, known_ends
 from equipoise.metrics.spec import AGAINST_REST, make_estimate
 from equipoise.metrics.values.rejections import rejection_gap
 from equipoise.stats.intervals import ClosedForm, wilson
@@ -256,7 +256,7 @@ def _learned_accuracy(config: Config, data: GenerationData) -> Iterator[Uncorrec
             },
             reason=f"always or never agrees with {learned.majority:.3g} of the labels",
             unit="caption set",
-            ends=Known(learned.low, learned.high),
+            ends=known_ends(learned.low, learned.high),
         )  # fmt: skip
         uncorrected = whole(estimate, _place(config, name), Family.DESCRIPTIVE)
         subject = f"{name} shown, sets of {combination}"

@@ -326,7 +326,7 @@ def retrieval_measures(  # noqa: PLR0913 - one keyword for each choice
         "min_skew": lambda: _extreme("min_skew", tops, desired),
         "skew_at_k": lambda: _skew_of(tops, desired),
         "ndkl": lambda: _ndkl(ranking.tops(last, whole=True), desired),
-        "retrieval_mad": lambda: _mad(tops),
+        "retrieval_mad": lambda: Measure("retrieval_mad", tops, share_deviation(tops), "higher"),
         "bias_at_k": lambda: _bias(tops, desired, first, second),
     }
     names = tuple(dict.fromkeys(measures))
@@ -412,12 +412,6 @@ def _bias(tops: Tops, desired: Desired, first: str | None, second: str | None) -
         return contrast(drawn.shares, one, other)
 
     return Measure("bias_at_k", tops, statistic, "either", params=params)
-
-
-def _mad(tops: Tops) -> Measure:
-    """Return the sum of the shares' absolute deviations from their mean."""
-    statistic = share_deviation((tops.sizes > 0) & tops.pools.groups.usable)
-    return Measure("retrieval_mad", tops, statistic, "higher")
 
 
 def _other_target(

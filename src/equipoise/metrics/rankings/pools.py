@@ -19,9 +19,8 @@ from equipoise.core import (
     Integers32,
     encode,
 )
-from equipoise.core.labels import check_unmasked
+from equipoise.core.labels import check_unmasked, unit_codes
 from equipoise.metrics.rankings.cosines import CosineScores
-from equipoise.metrics.values.units import unit_codes
 from equipoise.stats.threads import each
 
 

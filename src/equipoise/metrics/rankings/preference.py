@@ -19,7 +19,6 @@ from equipoise.core import (
     GroupValue,
     Integers,
     Part,
-    encode,
     no_ends,
     parts_to_table,
 )
@@ -40,7 +39,7 @@ from equipoise.metrics.rankings.exchange import UNITS, in_order
 from equipoise.metrics.rankings.pools import Pooling, Ranking, Tops, pools_of
 from equipoise.metrics.rankings.statistics import Drawn
 from equipoise.metrics.spec import POINTS, RANDOM_ORDER, MetricSpec, make_estimate, register
-from equipoise.metrics.values.group_effects import image_keys
+from equipoise.metrics.values.similarity import image_keys
 from equipoise.stats.chance import band
 from equipoise.stats.draws import varies
 from equipoise.stats.intervals import percentile
@@ -80,8 +79,9 @@ class Preferences:
     def of(cls, tops: Tops) -> Preferences:
         """Find the subjects of the pools that are large enough."""
         queries = [tops.pools.pools[index].query for index in tops.pool.tolist()]
-        owner, subjects = encode([tops.pools.subjects[query] for query in queries], what="subjects")
-        return cls(tops, subjects, owner.astype(np.int64))
+        names = [tops.pools.subjects[query] for query in queries]
+        subjects, owner = np.unique(names, return_inverse=True)
+        return cls(tops, subjects.tolist(), owner)
 
     @cached_property
     def expected(self) -> Floats:

@@ -103,8 +103,9 @@ def group_skew(desired: Floats, group: int) -> Statistic:
     return lambda drawn: skews(drawn.shares[..., group], desired[:, group])
 
 
-def share_deviation(compared: Booleans) -> Statistic:
+def share_deviation(tops: Tops) -> Statistic:
     """Return the sum of the shares' absolute deviations from their mean."""
+    compared = (tops.sizes > 0) & tops.pools.groups.usable
     several = compared.sum(axis=1) > 1
     return lambda drawn: np.where(several, deviation(drawn.shares, compared), np.nan)
 

@@ -25,13 +25,14 @@ from equipoise.core import (
     no_ends,
     parts_to_table,
 )
+from equipoise.core.labels import unit_codes
 from equipoise.metrics.building import (
-    Known,
     against_chance,
     excluded_of,
     gaps,
     group_part,
     group_rows,
+    known_ends,
     part,
     sizes,
     spread_level,
@@ -41,7 +42,6 @@ from equipoise.metrics.building import (
 from equipoise.metrics.counts.against_rest import OTHERS, AgainstRest, all_others
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL, Draws
 from equipoise.metrics.spec import AGAINST_REST, POINTS, MetricSpec, make_estimate, register
-from equipoise.metrics.values.units import unit_codes
 from equipoise.stats.draws import Exchange, block_sizes, varies
 from equipoise.stats.intervals import percentile, simultaneous_gap, wilson
 from equipoise.stats.resampling import (
@@ -257,7 +257,7 @@ def _against_rest(
             subject,
             draws,
             many + 1 + place,
-            ends=Known(low[place], high[place]),
+            ends=known_ends(low[place], high[place]),
             held=against_chance(draws, many + 1 + place, "either"),
             n=own.n + n,
             by_group=(own, GroupValue(OTHERS, (), n, own.value - apart, *ends)),

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
 from itertools import combinations, product
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -21,8 +21,8 @@ from equipoise.metrics.vectors.partitions import (
     against_exchanged,
     permutations,
 )
-from equipoise.metrics.vectors.resampling import Jackknife, Space, with_ones
-from equipoise.metrics.vectors.sets import Members, Similarity
+from equipoise.metrics.vectors.resampling import Jackknife, Options, Space, with_ones
+from equipoise.metrics.vectors.sets import Members
 from equipoise.stats.intervals import jackknife_t
 from equipoise.stats.mean_norms import MeanNorm
 from equipoise.stats.resampling import Resampling, level_of
@@ -45,11 +45,8 @@ def association_score(
     a: Any,
     b: Any,
     *,
-    similarity: Similarity | None = None,
-    units: Mapping[str, Any] | None = None,
     fixed: Collection[str] = (),
-    resampling: Resampling | None = DEFAULT,
-    rng: Seed = 0,
+    **options: Unpack[Options],
 ) -> Estimate:
     """Mean over targets of the mean similarity to one attribute set minus that to another.
 
@@ -89,9 +86,7 @@ def association_score(
     ----------
     Caliskan et al. 2017; Mandal 2024, chapters 6 and 7 (II, ITP, ITA, TT).
     """
-    space = Space.of(
-        {"targets": targets}, {"a": a, "b": b}, similarity, units, fixed, resampling, rng
-    )
+    space = Space.of({"targets": targets}, {"a": a, "b": b}, fixed, **options)
     near, far = {("targets", "a"): 1.0}, {("targets", "b"): 1.0}
     values, found = space.bilinear([near | {("targets", "b"): -1.0}, near, far])
     value, *similar = values.tolist()
@@ -110,17 +105,14 @@ def association_score(
     return space.estimate("association_score", value, [part], held, found=found, pairs=[("a", "b")])
 
 
-def differential_association(  # noqa: PLR0913 - one keyword for each choice
+def differential_association(
     c1: Any,
     c2: Any,
     m_images: Any,
     f_images: Any,
     *,
-    similarity: Similarity | None = None,
-    units: Mapping[str, Any] | None = None,
     fixed: Collection[str] = ("c1", "c2"),
-    resampling: Resampling | None = DEFAULT,
-    rng: Seed = 0,
+    **options: Unpack[Options],
 ) -> Estimate:
     """Difference of two concepts in their associations with images of two groups.
 
@@ -154,7 +146,7 @@ def differential_association(  # noqa: PLR0913 - one keyword for each choice
     Chen & Dou 2022, "Measuring and Mitigating Bias in Vision-and-Language Models".
     """
     concepts, images = {"c1": c1, "c2": c2}, {"m_images": m_images, "f_images": f_images}
-    space = Space.of(concepts, images, similarity, units, fixed, resampling, rng)
+    space = Space.of(concepts, images, fixed, **options)
     first, second = ({(name, "m_images"): 1.0, (name, "f_images"): -1.0} for name in concepts)
     contrast = first | {pair: -times for pair, times in second.items()}
     values, found = space.bilinear([contrast, first, second])
@@ -171,7 +163,7 @@ def differential_association(  # noqa: PLR0913 - one keyword for each choice
     return space.estimate("differential_association", value, parts, held, found=found, pairs=pairs)
 
 
-def weat(  # noqa: PLR0913 - one keyword for each choice
+def weat(
     x: Any,
     y: Any,
     a: Any,
@@ -180,11 +172,8 @@ def weat(  # noqa: PLR0913 - one keyword for each choice
     alternative: Alternative = "two-sided",
     ddof: int = 1,
     studentized: bool = False,
-    similarity: Similarity | None = None,
-    units: Mapping[str, Any] | None = None,
     fixed: Collection[str] = ("a", "b"),
-    resampling: Resampling | None = DEFAULT,
-    rng: Seed = 0,
+    **options: Unpack[Options],
 ) -> Estimate:
     """Effect size of the association of targets x with a, and y with b (WEAT, iEAT).
 
@@ -232,7 +221,7 @@ def weat(  # noqa: PLR0913 - one keyword for each choice
     Caliskan et al. 2017, Science 356, 183-186 (its strict > is >= here: the observed partition
     counts); Steed & Caliskan 2021.
     """
-    space = Space.of({"x": x, "y": y}, {"a": a, "b": b}, similarity, units, fixed, resampling, rng)
+    space = Space.of({"x": x, "y": y}, {"a": a, "b": b}, fixed, **options)
     effect = _EffectSize(space, "x", "y", space["a"].mean - space["b"].mean, ddof)
     found = effect.jackknife(space)
     # The statistic is about sums, which grow with n.
@@ -245,18 +234,15 @@ def weat(  # noqa: PLR0913 - one keyword for each choice
     return effect.estimate("weat", found, alternative, parts, studentized=studentized)
 
 
-def sc_weat(  # noqa: PLR0913 - one keyword for each choice
+def sc_weat(
     w: Any,
     a: Any,
     b: Any,
     *,
     alternative: Alternative = "two-sided",
     ddof: int = 1,
-    similarity: Similarity | None = None,
-    units: Mapping[str, Any] | None = None,
     fixed: Collection[str] = (),
-    resampling: Resampling | None = DEFAULT,
-    rng: Seed = 0,
+    **options: Unpack[Options],
 ) -> Estimate:
     """Effect size of one target's association with a rather than b (SC-WEAT).
 
@@ -288,10 +274,10 @@ def sc_weat(  # noqa: PLR0913 - one keyword for each choice
     Caliskan et al. 2017 (WEFAT); Caliskan et al. 2022 (SC-WEAT).
     """
     target = np.asarray(w)
-    target = target[None] if target.ndim == 1 and similarity is None else w
+    target = target[None] if target.ndim == 1 and options.get("similarity") is None else w
     if np.ndim(target) > 0 and len(target) != 1:
         raise InputError(f"w: {len(target)} targets; expected one, call sc_weat for each")
-    space = Space.of({"w": target}, {"a": a, "b": b}, similarity, units, fixed, resampling, rng)
+    space = Space.of({"w": target}, {"a": a, "b": b}, fixed, **options)
     effect = _EffectSize(space, "a", "b", space["w"].vectors[0], ddof)
     return effect.estimate("sc_weat", effect.jackknife(space), alternative)
 
@@ -524,11 +510,8 @@ def total_absolute_association(
     a: Any,
     b: Any,
     *,
-    similarity: Similarity | None = None,
-    units: Mapping[str, Any] | None = None,
     fixed: Collection[str] = (),
-    resampling: Resampling | None = DEFAULT,
-    rng: Seed = 0,
+    **options: Unpack[Options],
 ) -> Estimate:
     """Sum over targets of the absolute association score with two attribute sets.
 
@@ -560,12 +543,12 @@ def total_absolute_association(
         raise InputError(f"targets: {[*targets]}; expected named sets, none called 'a' or 'b'")
     names = tuple(sorted(targets))
     ordered = {name: targets[name] for name in names}
-    space = Space.of(ordered, {"a": a, "b": b}, similarity, units, fixed, resampling, rng)
+    space = Space.of(ordered, {"a": a, "b": b}, fixed, **options)
 
     terms = [{(name, "a"): 1.0, (name, "b"): -1.0} for name in names]
     observed, scores = space.bilinear(terms)
     smallest = min((space[name].independent for name in space.moved), default=1)
-    found = Scores(names, observed, scores, smallest - 1, rng)
+    found = Scores(names, observed, scores, smallest - 1, space.seed)
     tested = space.exchange("a", "b", [space[name].mean for name in names], "members")
     null = "the members of a and b are exchangeable"
     parts = [

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from equipoise.core import Ends, Estimate, Floats, InputError, no_ends
-from equipoise.metrics.building import SPREAD, MovedPercentile
+from equipoise.core.labels import unit_codes
+from equipoise.metrics.building import SPREAD, moved_percentile
 from equipoise.metrics.measure import NO_INTERVAL
 from equipoise.metrics.spec import MetricSpec, make_estimate, register
-from equipoise.metrics.values.units import unit_codes
 from equipoise.metrics.vectors.sets import embedding_table
 from equipoise.stats.resampling import Bootstrap, Resampling
 from equipoise.stats.streams import Seed, seed_of, unit_counts, unit_keys
@@ -107,7 +107,8 @@ def frechet_distance(
             unit_counts(seed_of(rng) + place, unit_keys(names), range(many)).astype(np.float64)
             for place, (_, names) in enumerate(owners)
         ]
-        ends = MovedPercentile(value, [*map(distance, zip(*times, strict=True))], 0.0)
+        drawn = np.array([*map(distance, zip(*times, strict=True))])
+        ends = moved_percentile(value, drawn, 0.0)
         method = (
             f"{SPREAD}: percentiles of {many} resamples of the {unit}s of both sets, "
             "moved to the value; not a confidence interval: resampled sets lie further apart"

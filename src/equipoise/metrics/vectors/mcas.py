@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from operator import or_
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -29,8 +29,7 @@ from equipoise.metrics.vectors.partitions import (
     against_exchanged,
     against_studentized,
 )
-from equipoise.metrics.vectors.resampling import Jackknife, Space, Terms, ends_at
-from equipoise.metrics.vectors.sets import Similarity
+from equipoise.metrics.vectors.resampling import Jackknife, Options, Space, Terms, ends_at
 from equipoise.stats.intervals import Scored
 from equipoise.stats.resampling import Bootstrap, Resampling
 from equipoise.stats.streams import Seed, stream
@@ -121,7 +120,7 @@ class Components:
         return against_studentized(tested, value / error, ratios, "either", text, factor=error)
 
 
-def mcas(  # noqa: PLR0913 - one keyword for each choice
+def mcas(
     target_images: Any,
     target_texts: Any,
     a_images: Any,
@@ -129,11 +128,8 @@ def mcas(  # noqa: PLR0913 - one keyword for each choice
     b_images: Any,
     b_texts: Any,
     *,
-    similarity: Similarity | None = None,
-    units: Mapping[str, Any] | None = None,
     resample_texts: bool = False,
-    resampling: Resampling | None = DEFAULT,
-    rng: Seed = 0,
+    **options: Unpack[Options],
 ) -> Estimate:
     """Multimodal composite association score: II + ITP + ITA + TT.
 
@@ -176,7 +172,7 @@ def mcas(  # noqa: PLR0913 - one keyword for each choice
     Mandal et al. 2023; Mandal 2024, chapters 6 and 8.
     """
     sets = target_images, target_texts, a_images, a_texts, b_images, b_texts
-    space = _space(sets, {}, similarity, units, resample_texts, resampling, rng)
+    space = _space(sets, {}, resample_texts, **options)
     kinds = _exchanged_kinds(space)
     observed, jackknife = space.bilinear(_TERMS)
     found = Components(
@@ -203,7 +199,7 @@ def mcas(  # noqa: PLR0913 - one keyword for each choice
             )
         )
     total = float(found.observed.sum())
-    if resampling is not None and not resample_texts:
+    if space.resampling is not None and not resample_texts:
         parts.append(_with_texts(space, found))
     leaning = "a" if total > 0 else "b" if total < 0 else "neither"
     return space.estimate(
@@ -245,17 +241,14 @@ def _few_texts(space: Space) -> tuple[list[str], list[str]]:
 def _space(
     sets: Sequence[Any],
     further: Mapping[str, Any],
-    similarity: Similarity | None,
-    units: Mapping[str, Any] | None,
     resample_texts: bool,
-    resampling: Resampling | None,
-    seed: Seed,
+    **options: Unpack[Options],
 ) -> Space:
     """Embed the sets and hold texts fixed: all of them, or prompts if they are fewer than ten."""
     targets = dict(zip(TARGETS, sets[:2], strict=True))
     groups = [f"{group}_{kind}" for group in "ab" for kind in KINDS]
     attributes = dict(zip(groups, sets[2:], strict=True)) | dict(further)
-    space = Space.of(targets, attributes, similarity, units, (), resampling, seed)
+    space = Space.of(targets, attributes, (), **options)
     texts = [name for name in space.sets if name.endswith("_texts")]
     few, short = _few_texts(space)
     if resample_texts and short:
@@ -319,11 +312,8 @@ def xmcas(  # noqa: PLR0913 - one keyword for each choice
     c_texts: Any,
     *,
     offset: float = 0.0,
-    similarity: Similarity | None = None,
-    units: Mapping[str, Any] | None = None,
     resample_texts: bool = False,
-    resampling: Resampling | None = DEFAULT,
-    rng: Seed = 0,
+    **options: Unpack[Options],
 ) -> Estimate:
     """Angle between a concept's association with two groups and its similarity to further ones.
 
@@ -379,7 +369,7 @@ def xmcas(  # noqa: PLR0913 - one keyword for each choice
     both = [*zip(KINDS, (images, texts), strict=True)]
     further = {f"{name}_{kind}": given[name] for name in names for kind, given in both}
     sets = target_images, target_texts, a_images, a_texts, b_images, b_texts
-    space = _space(sets, further, similarity, units, resample_texts, resampling, rng)
+    space = _space(sets, further, resample_texts, **options)
     pairs = [(target, kind) for target in TARGETS for kind in KINDS]
     near = [{(target, f"{name}_{kind}"): 0.25 for target, kind in pairs} for name in names]
     values, jackknife = space.bilinear([_TERMS[-1], *near])

@@ -28,12 +28,12 @@ from equipoise.metrics.building import (
     NOTHING,
     SPREAD,
     Against,
-    MovedPercentile,
     against,
     bootstrap_method,
     ends_of,
     gaps,
     group_rows,
+    moved_percentile,
     number,
     sizes,
 )
@@ -162,7 +162,7 @@ def _moved(observed: Floats, boot: Floats | None, index: int, least: float = -ma
     """Return the spread of a number that replicates shift."""
     if boot is None:
         return no_ends
-    return MovedPercentile(float(observed[index]), boot[:, index].tolist(), least)
+    return moved_percentile(float(observed[index]), boot[:, index], least)
 
 
 _UNDEFINED = "one group has no labels of its own, or all scores are equal"

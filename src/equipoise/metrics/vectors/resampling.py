@@ -28,7 +28,7 @@ from equipoise.metrics.building import (
     Against,
     number,
 )
-from equipoise.metrics.measure import NO_INTERVAL
+from equipoise.metrics.measure import DEFAULT, NO_INTERVAL, Drawing
 from equipoise.metrics.spec import make_estimate
 from equipoise.metrics.vectors.partitions import Exchanged, exchange
 from equipoise.metrics.vectors.sets import Members, Similarity, embed, shared_members
@@ -96,6 +96,13 @@ def ends_at(found: Jackknife | None, column: int) -> Ends:
     return no_ends if found is None else found.column(column)
 
 
+class Options(Drawing, total=False):
+    """What every score of sets takes, see `equipoise.metrics.association_score`."""
+
+    similarity: Similarity | None
+    units: Mapping[str, Any] | None
+
+
 @dataclass(frozen=True, eq=False)
 class Space:
     """Named sets in one space, and how statistics of them are resampled.
@@ -122,11 +129,12 @@ class Space:
         cls,
         targets: Mapping[str, Any],
         attributes: Mapping[str, Any],
-        similarity: Similarity | None,
-        units: Mapping[str, Any] | None,
         fixed: Collection[str],
-        resampling: Resampling | None,
-        seed: Seed,
+        *,
+        similarity: Similarity | None = None,
+        units: Mapping[str, Any] | None = None,
+        resampling: Resampling | None = DEFAULT,
+        rng: Seed = 0,
     ) -> Space:
         """Embed the sets.
 
@@ -138,7 +146,7 @@ class Space:
         sets = embed(targets, attributes, similarity=similarity, units=units)
         if unknown := sorted({*fixed} - {*sets}):
             raise InputError(f"fixed: no set is called {unknown[0]!r}; expected some of {[*sets]}")
-        return cls(sets, similarity, fixed, resampling, seed)
+        return cls(sets, similarity, fixed, resampling, rng)
 
     def __getitem__(self, name: str) -> Members:
         return self.sets[name]

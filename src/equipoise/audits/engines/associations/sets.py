@@ -28,8 +28,13 @@ from equipoise.audits.findings import Place, UncorrectedFinding, without_verdict
 from equipoise.core import Chance, Estimate, Family, Part
 from equipoise.core.wording import number
 from equipoise.data.problems import listed
-from equipoise.metrics.values.alignment import FEW_SUBJECTS, alignment
-from equipoise.metrics.values.outside import correlation, loess, score_summary
+from equipoise.metrics.values.subjects import (
+    FEW_SUBJECTS,
+    alignment,
+    correlation,
+    loess,
+    score_summary,
+)
 from equipoise.metrics.vectors.associations import (
     association_score,
     compare_encoders,

@@ -29,8 +29,8 @@ from equipoise.metrics.rankings.measures import (
 )
 from equipoise.metrics.rankings.pools import given_shares
 from equipoise.metrics.rankings.statistics import expected_max_skew
-from equipoise.metrics.values.alignment import FEW_SUBJECTS
 from equipoise.metrics.values.similarity import normalized_similarity_mad
+from equipoise.metrics.values.subjects import FEW_SUBJECTS
 from equipoise.stats.resampling import Resampling
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole
 from equipoise.core import TESTED, DataError, Estimate, Family, Groups
 from equipoise.data import Items, load_items
 from equipoise.metrics.rankings.preference import systematic_preference
-from equipoise.metrics.values.alignment import alignment, favourite_gap, preferences
+from equipoise.metrics.values.subjects import alignment, favourite_gap, preferences
 from equipoise.stats.resampling import Resampling
 
 if TYPE_CHECKING:
