@@ -257,7 +257,7 @@ class SpaceDesign(Design):
                     sets = {**self.association.sets, name: rest, text: own}
                     for each in self._pair(pair, {name: [text]}, resampling, sets):
                         if isinstance(each, Row) and each.table in ("xmcas", "mcas_parts"):
-                            yield Row(each.table, {**each.values, "set": name})
+                            yield Row(each.table, each.place, {**each.values, "set": name})
                         elif isinstance(each, UncorrectedFinding) and each.finding.metric in (
                             "mcas", "xmcas",
                         ):  # fmt: skip
@@ -359,16 +359,27 @@ class ShareDesign(Design):
         known = {} if external is None else external.by_target.get(target, {})
         total = sum(known.get(name, 0.0) for name in self.share.compared)
         for each, raw in zip(by_group, _by_class(estimate, "raw_share"), strict=True):
-            yield Row.of(
-                "shares", self.place, target=target, category=category, images=each.n,
-                guidance=math.nan if self.guidance is None else self.guidance,
-                share=each.value, low=each.low, high=each.high,
-                raw=raw.value, raw_low=raw.low, raw_high=raw.high,
-                outside=known[each.group] / total if known else math.nan,
-                outside_name="" if external is None else external.name,
-                corrected=corrected is not None, reason=estimate.reason,
-                **{"class": each.group},
-            )  # fmt: skip
+            yield Row(
+                "shares",
+                self.place,
+                {
+                    "target": target,
+                    "category": category,
+                    "images": each.n,
+                    "guidance": math.nan if self.guidance is None else self.guidance,
+                    "share": each.value,
+                    "low": each.low,
+                    "high": each.high,
+                    "raw": raw.value,
+                    "raw_low": raw.low,
+                    "raw_high": raw.high,
+                    "outside": known[each.group] / total if known else math.nan,
+                    "outside_name": "" if external is None else external.name,
+                    "corrected": corrected is not None,
+                    "reason": estimate.reason,
+                    "class": each.group,
+                },
+            )
 
     def _against(self, target: str, estimate: Estimate) -> Iterator[Result]:
         external = self.data.external.get(self.share.of)
@@ -403,7 +414,7 @@ class ShareDesign(Design):
             str(state if state != IMAGE else outcome or "not judged") for state, outcome in pairs
         )
         for name, n in sorted(states.items()):
-            yield Row.of("image_states", self.place, target=target, state=name, count=n)
+            yield Row("image_states", self.place, {"target": target, "state": name, "count": n})
 
 
 def _by_class(estimate: Estimate, metric: str) -> tuple[GroupValue, ...]:

@@ -28,7 +28,6 @@ from equipoise.core import (
     Family,
     Floats,
     GroupValue,
-    Integers,
     Objects,
     Part,
 )
@@ -69,7 +68,7 @@ def measure_regions(question: Question) -> Iterator[Result]:
 def _similarities(question: Question) -> tuple[ImageSimilarities, list[str], list[str]]:
     """Return similarities of images to words, and the positive and negative words."""
     options, space, table = question.options, question.space, question.table
-    images, rows = space.images(table), np.flatnonzero(space.usable[table])
+    images, rows = space.images(table), space.usable[table]
     names = filter(None, (options.positive, options.negative))
     words = [space.only_usable(space.chosen(name, "text")) for name in names]
     columns = space.data.items[table].columns
@@ -84,7 +83,7 @@ def _similarities(question: Question) -> tuple[ImageSimilarities, list[str], lis
         [*up, *down],
         columns[options.groups or ""][rows],
         None if options.regions is None else columns[options.regions][rows],
-        _units(question, rows),
+        images.units if images.clustered else None,
     )
     return similarities, up, down
 
@@ -157,10 +156,18 @@ def _word_rows(place: Place, images: ImageSimilarities, up: Sequence[str]) -> It
         scores = np.asarray(images.scores)[(regions == region) & (groups == group)]
         means = np.sort(scores, axis=0).mean(axis=0)
         for word, mean in zip(images.words, means.tolist(), strict=True):
-            yield Row.of(
-                "words", place, region=region, group=group, word=word, similarity=mean,
-                kind="positive" if word in up else "negative", n=len(scores),
-            )  # fmt: skip
+            yield Row(
+                "words",
+                place,
+                {
+                    "region": region,
+                    "group": group,
+                    "word": word,
+                    "similarity": mean,
+                    "kind": "positive" if word in up else "negative",
+                    "n": len(scores),
+                },
+            )
 
 
 def measure_label_weat(question: Question) -> Iterator[Result]:
@@ -194,10 +201,15 @@ def measure_label_weat(question: Question) -> Iterator[Result]:
     )  # fmt: skip
     yield from _label_rows(question, labels, groups)
     for part in estimate.parts:
-        yield Row.of(
-            "label_scores", place, label=part.subject, value=part.value,
-            set=first if part.shows.endswith("in x") else second,
-        )  # fmt: skip
+        yield Row(
+            "label_scores",
+            place,
+            {
+                "label": part.subject,
+                "value": part.value,
+                "set": first if part.shows.endswith("in x") else second,
+            },
+        )
 
 
 def measure_concentration(question: Question) -> Iterator[Result]:
@@ -228,17 +240,11 @@ def _predicted(question: Question) -> tuple[Objects, Objects, tuple[str, ...] | 
     """
     options, space, table = question.options, question.space, question.table
     vocabulary = space.only_usable(space.chosen(options.labels[0], "text"))
-    rows = np.flatnonzero(space.usable[table])
-    scores = np.round(_cosines(space, space.images(table), vocabulary), _DECIMALS)
+    images = space.images(table)
+    scores = np.round(_cosines(space, images, vocabulary), _DECIMALS)
     labels = np.array(vocabulary.ids, dtype=object)[scores.argmax(axis=1)]
-    groups = space.data.items[table].columns[options.groups or ""][rows]
-    return labels, groups, _units(question, rows), vocabulary
-
-
-def _units(question: Question, rows: Integers) -> tuple[str, ...] | None:
-    """Return the units of images of the table; None where no column names them."""
-    data, table = question.space.data, question.table
-    return data.units_of(table, rows) if table in data.units else None
+    groups = space.data.items[table].columns[options.groups or ""][space.usable[table]]
+    return labels, groups, images.units if images.clustered else None, vocabulary
 
 
 def _two_groups(question: Question, groups: Objects) -> list[str]:
@@ -263,6 +269,8 @@ def _label_rows(question: Question, labels: Objects, groups: Objects) -> Iterato
     totals = Counter(group for group, _ in counts.elements())
     for (group, label), n in sorted(counts.items()):
         share = n / totals[group]
-        yield Row.of("labels", question.place(), group=group, label=label, count=n, share=share)
+        yield Row(
+            "labels", question.place(), {"group": group, "label": label, "count": n, "share": share}
+        )
     if unused := len(question.space.data.items[question.table]) - len(labels):
         yield f"{question.model}: {unused} items of {question.table} have no vector and no label."

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import compress, product
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -98,15 +98,13 @@ class AssociationData:
         """The space of every model."""
         return [Space(model, self) for model in (*self.vectors, *self.pairs)]
 
-    def units_of(self, table: str, rows: Integers) -> tuple[str, ...]:
-        """Return the unit of items of a table: a column's, or the item itself."""
-        items, column = self.items[table], self.units.get(table)
-        ids = items.ids[rows].tolist()
-        units = [None] * len(ids) if column is None else items.columns[column][rows].tolist()
-        return tuple(
-            f"{table}: {item}" if unit is None else unit
-            for item, unit in zip(ids, units, strict=True)
-        )
+    def split(self, numbers: Integers) -> Iterator[tuple[str, Integers, Integers]]:
+        """Yield the tables of items, with positions among the numbers and rows of the table."""
+        starts = [*self.starts.values()]
+        tables = np.searchsorted(starts, numbers, side="right") - 1
+        for code in dict.fromkeys(tables.tolist()):
+            here = np.flatnonzero(tables == code)
+            yield [*self.items][code], here, numbers[here] - starts[code]
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,41 +113,61 @@ class Side:
 
     Attributes
     ----------
+    space : Space
     name : str
         Of the set.
-    things : ndarray or ChosenRows
-        What metrics take: embeddings (n, d), or numbers of items for scores of pairs.
-    ids : tuple of str
     numbers : ndarray of int
         Number of each member over the items of all tables.
-    units : tuple of str
-        Unit of each member, itself where it has none; () where no table has units.
-    clustered : bool
-        Whether a column names units.
     excluded : mapping of str to int
         Members that are left out, by reason.
     """
 
+    space: Space
     name: str
-    things: Table
-    ids: tuple[str, ...]
-    numbers: Integers = field(default_factory=lambda: np.arange(0))
-    units: tuple[str, ...] = ()
-    clustered: bool = False
+    numbers: Integers
     excluded: Mapping[str, int] = field(default_factory=dict)
 
     def __len__(self) -> int:
-        return len(self.ids)
+        return len(self.numbers)
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Id of each member."""
+        return tuple(self.space.data.ids[self.numbers].tolist())
+
+    @cached_property
+    def things(self) -> Table:
+        """What metrics take: embeddings (n, d), or numbers of items for scores of pairs."""
+        vectors = self.space.vectors
+        if vectors is None:
+            return self.numbers
+        split = self.space.data.split(self.numbers)
+        blocks = [rows_of(vectors[table], rows) for table, _, rows in split]
+        return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
+
+    @property
+    def clustered(self) -> bool:
+        """Whether a column names units."""
+        data = self.space.data
+        return any(table in data.units for table, _, _ in data.split(self.numbers))
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """Unit of each member: a column's, or the member itself."""
+        data, units = self.space.data, list[str]()
+        for table, _, rows in data.split(self.numbers):
+            items, column = data.items[table], data.units.get(table)
+            named = [None] * len(rows) if column is None else items.columns[column][rows].tolist()
+            ids = items.ids[rows].tolist()
+            units += [
+                f"{table}: {item}" if unit is None else unit
+                for item, unit in zip(ids, named, strict=True)
+            ]
+        return tuple(units)
 
     def only(self, kept: Booleans) -> Side:
         """Return some of the members."""
-        return replace(
-            self,
-            things=self.things[np.flatnonzero(kept)],
-            ids=tuple(compress(self.ids, kept)),
-            numbers=self.numbers[kept],
-            units=tuple(compress(self.units, kept)),
-        )
+        return replace(self, numbers=self.numbers[kept])
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,18 +212,7 @@ class Space:
 
     def images(self, table: str) -> Side:
         """Return the items of a table that the model has a usable vector of."""
-        return self._side(table, {table: np.flatnonzero(self.usable[table])})
-
-    def _side(self, name: str, rows: Mapping[str, Integers]) -> Side:
-        data = self.data
-        numbers = np.concatenate([own + data.starts[table] for table, own in rows.items()])
-        things: Table = numbers
-        if self.vectors is not None:
-            blocks = [rows_of(self.vectors[table], own) for table, own in rows.items()]
-            things = blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
-        units = [u for t, own in rows.items() for u in data.units_of(t, own)] if data.units else ()
-        ids, clustered = tuple(data.ids[numbers].tolist()), not data.units.keys().isdisjoint(rows)
-        return Side(name, things, ids, numbers, tuple(units), clustered)
+        return Side(self, table, np.flatnonzero(self.usable[table]) + self.data.starts[table])
 
     def chosen(self, name: str, kind: str, targets: Sequence[Side] = ()) -> Side:
         """Return the members of a set of one kind that are not among the targets.
@@ -221,8 +228,9 @@ class Space:
         """
         members = self.members(name, kind)
         if members:
-            kept = {table: rows[self.known[table][rows]] for table, rows in members.items()}
-            side = self._side(name, kept)
+            starts = self.data.starts
+            kept = [rows[self.known[on][rows]] + starts[on] for on, rows in members.items()]
+            side = Side(self, name, np.concatenate(kept))
             lost = {"no embedding or score": sum(map(len, members.values())) - len(side)}
             shared = np.isin(side.numbers, [n for each in targets for n in each.numbers.tolist()])
             if shared.any():
@@ -252,8 +260,8 @@ class Space:
     def _score(self, targets: Any, attributes: Any) -> Floats:
         """Return scores of items, which are numbers over all tables."""
         scores, pairs = np.empty((len(targets), len(attributes))), self.data.pairs[self.model]
-        for table, here, rows in self._split(np.asarray(targets)):
-            for other, there, columns in self._split(np.asarray(attributes)):
+        for table, here, rows in self.data.split(np.asarray(targets)):
+            for other, there, columns in self.data.split(np.asarray(attributes)):
                 of_rows = (table, other) in pairs
                 between = (table, other) if of_rows else (other, table)
                 first, second = (rows, columns) if of_rows else (columns, rows)
@@ -261,13 +269,6 @@ class Space:
                 block = np.asarray(pairs[between].take(names)[first], dtype=np.float64)
                 scores[np.ix_(here, there)] = block if of_rows else block.T
         return scores
-
-    def _split(self, numbers: Integers) -> Iterator[tuple[str, Integers, Integers]]:
-        """Yield tables, with positions among the numbers and rows of the table."""
-        for table, start in self.data.starts.items():
-            inside = (numbers >= start) & (numbers < start + len(self.data.items[table]))
-            if inside.any():
-                yield table, np.flatnonzero(inside), numbers[inside] - start
 
 
 def units_of(
@@ -470,13 +471,8 @@ class Row:
     """A row of a table that the page draws on."""
 
     table: str
+    place: Place
     values: Mapping[str, Any]
-
-    @classmethod
-    def of(cls, table: str, place: Place, **values: Any) -> Row:
-        """Return a row about a place."""
-        where = {"model": place.model, "groups": place.groups, "version": place.version}
-        return cls(table, {**where, **values})
 
 
 Result = UncorrectedFinding | Row | str
@@ -580,7 +576,8 @@ def measured(results: Iterable[Result], schemas: Mapping[str, str] = SCHEMAS) ->
     split: dict[str, list[Mapping[str, Any]]] = {}
     for row in every:
         if isinstance(row, Row):
-            split.setdefault(row.table, []).append(row.values)
+            at = {name: getattr(row.place, name) for name in PLACE.split()}
+            split.setdefault(row.table, []).append({**at, **row.values})
     return Measured(
         tuple(each for each in every if isinstance(each, UncorrectedFinding)),
         {
