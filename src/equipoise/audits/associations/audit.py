@@ -8,7 +8,7 @@ from functools import cache
 from itertools import combinations, count, product
 from math import sqrt
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -20,6 +20,7 @@ from equipoise.audits.associations.config import Config, ModelConfig
 from equipoise.audits.audit import Audit, Measured, audit_kind
 from equipoise.audits.columns import check_one_space, table_of
 from equipoise.audits.engines.associations import images, sets
+from equipoise.audits.engines.associations.config import MeasureConfig
 from equipoise.audits.engines.associations.spaces import (
     AssociationData,
     Question,
@@ -29,6 +30,7 @@ from equipoise.audits.engines.associations.spaces import (
 )
 from equipoise.audits.findings import UncorrectedFinding
 from equipoise.audits.group_sizes import Members, members_of
+from equipoise.audits.images import Known
 from equipoise.audits.outputs import Models, average_prompts, prompts_of
 from equipoise.core import DataError, Family, Groups, Integers
 from equipoise.data import (
@@ -43,13 +45,8 @@ from equipoise.data import (
 )
 from equipoise.data.problems import listed, nearest, show
 from equipoise.metrics.vectors.partitions import count_partitions
-
-if TYPE_CHECKING:
-    from equipoise.audits.engines.associations.config import MeasureConfig
-    from equipoise.audits.images import Known
-    from equipoise.models.protocols import Offer
-    from equipoise.stats.resampling import Resampling
-
+from equipoise.models.protocols import Offer
+from equipoise.stats.resampling import Resampling
 
 _MEASURES: Mapping[str, Callable[[Question], Iterator[Result]]] = {
     "association_score": sets.measure_scores,

@@ -7,10 +7,11 @@ import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from equipoise.audits.config import LabelledImagesConfig
 from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole, without_verdict
 from equipoise.audits.group_sizes import groups_by, lacking
 from equipoise.core import (
@@ -34,10 +35,6 @@ from equipoise.metrics.measure import Measure, measure
 from equipoise.metrics.spec import spec_of
 from equipoise.stats.power import minimum_difference
 from equipoise.stats.resampling import Resampling
-
-if TYPE_CHECKING:
-    from equipoise.audits.config import LabelledImagesConfig
-
 
 OTHER = "(no class)"
 """Labels that are no class of the target, together."""

@@ -4,25 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from operator import attrgetter
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from equipoise.audits.audit import Audit, Measured, audit_kind
-from equipoise.audits.columns import schema_of
+from equipoise.audits.columns import tables_of
 from equipoise.audits.engines.associations.spaces import SCHEMAS as ASSOCIATIONS
 from equipoise.audits.engines.associations.spaces import measured
 from equipoise.audits.group_sizes import Members, members_of
+from equipoise.audits.outputs import Models
 from equipoise.audits.text_to_image import loading
 from equipoise.audits.text_to_image.config import Config
 from equipoise.audits.text_to_image.designs import ALL, UNCHECKED, ShareDesign, SpaceDesign
 from equipoise.audits.text_to_image.loading import FAILED, IMAGE, REFUSED, TextToImageData
-
-if TYPE_CHECKING:
-    from equipoise.audits.outputs import Models
-    from equipoise.core import Groups
-    from equipoise.stats.resampling import Resampling
+from equipoise.core import Groups
+from equipoise.stats.resampling import Resampling
 
 Design = SpaceDesign | ShareDesign
 
@@ -35,8 +33,10 @@ SCHEMAS: Mapping[str, str] = {
 }
 """Columns by table; docs/audits/text_to_image.md explains them."""
 
-_CONFUSIONS = schema_of("groups label said +count +n #condition")
-_VERSIONS = schema_of("model version by #guidance")
+_COLUMNS = {
+    "share_confusions": "groups label said +count +n #condition",
+    "versions": "model version by #guidance",
+}
 
 
 @audit_kind("text_to_image")
@@ -93,16 +93,13 @@ class TextToImage(Audit[Config, TextToImageData, Design]):
     ) -> Measured:
         """Add errors of classifiers, and what the versions of findings stand for."""
         every = Measured.together(measured_designs)
-        tables = {**every.tables}
-        if confusions := [*_confusions(config, data)]:
-            tables["share_confusions"] = pa.Table.from_pylist(confusions, _CONFUSIONS)
-        places = dict.fromkeys(
-            (each.model, each.version, each.by, each.guidance)
-            for each in self.designs(config, data)
-        )
-        versions = [dict(zip(_VERSIONS.names, place, strict=True)) for place in places]
-        tables["versions"] = pa.Table.from_pylist(versions, _VERSIONS)
-        return replace(every, tables=tables)
+        names = ("model", "version", "by", "guidance")
+        places = dict.fromkeys(map(attrgetter(*names), self.designs(config, data)))
+        rows = {
+            "share_confusions": _confusions(config, data),
+            "versions": [dict(zip(names, place, strict=True)) for place in places],
+        }
+        return replace(every, tables={**every.tables, **tables_of(rows, _COLUMNS)})
 
     def details(
         self,

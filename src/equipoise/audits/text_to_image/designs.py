@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -22,22 +22,21 @@ from equipoise.audits.engines.associations.spaces import (
     Space,
 )
 from equipoise.audits.findings import Place, UncorrectedFinding, whole, without_verdict
+from equipoise.audits.text_to_image.config import Config, SharesConfig
 from equipoise.audits.text_to_image.loading import (
     IMAGE,
     Encoder,
+    ExternalShares,
     GeneratedImages,
+    Judged,
     TextToImageData,
 )
-from equipoise.core import Estimate, Family, Floats, Groups, GroupValue, Integers, Objects
+from equipoise.core import Estimate, Family, Groups, GroupValue, Integers
 from equipoise.data import Items, Vectors
 from equipoise.data.outputs import Coded
 from equipoise.metrics.counts.shares import corrected_shares, mean_share_mad, share_gap
 from equipoise.metrics.vectors.mcas import RESAMPLED
 from equipoise.stats.resampling import Bootstrap, Resampling
-
-if TYPE_CHECKING:
-    from equipoise.audits.text_to_image.classes import Judged
-    from equipoise.audits.text_to_image.config import Config, SharesConfig
 
 AUDIT = "text_to_image"
 ALL = "all encoders"
@@ -151,21 +150,12 @@ class SpaceDesign(Design):
         if self.by != ALL:
             own = self.data.encoders[self.by]
             return own.images[self.model], own
-        return self._together([self.data.encoders[name] for name in self.config.encoders])
-
-    def _together(self, encoders: list[Encoder]) -> tuple[Vectors, Encoder]:
-        """Join the unit vectors of all encoders: their cosine is the mean of their cosines."""
-        ids = np.array([*self.config.prompts.texts], dtype=object)
+        every = [self.data.encoders[name] for name in self.config.encoders]
         # Prompts come first in each.
-        places = np.arange(len(ids))
-        images = [own.images[self.model] for own in encoders]
-        usable = np.logical_and.reduce([own.usable for own in images])
-        rows, kept = np.where(usable, np.cumsum(usable) - 1, -1), np.flatnonzero(usable)
-        of_images = np.concatenate([_unit(own, kept) for own in images], axis=1)
-        of_texts = np.concatenate([_unit(own.texts, places) for own in encoders], axis=1)
-        texts = _vectors("texts in all encoders", ids, places, of_texts)
-        joined = _vectors("images in all encoders", self.made.items.ids, rows, of_images)
-        return joined, Encoder(texts, {}, {}, None)
+        prompts = len(self.config.prompts.texts)
+        texts = _joined("texts in all encoders", [own.texts for own in every], prompts)
+        images = [own.images[self.model] for own in every]
+        return _joined("images in all encoders", images), Encoder(texts, {}, {}, None)
 
     @cached_property
     def association(self) -> AssociationData:
@@ -275,15 +265,16 @@ def _described(finding: UncorrectedFinding, why: str) -> UncorrectedFinding:
     return without_verdict(without_chance(finding), why)
 
 
-def _unit(vectors: Vectors, rows: Integers) -> Floats:
-    taken = np.asarray(vectors.take(rows), dtype=np.float64)
-    lengths = np.sqrt(np.einsum("ij,ij->i", taken, taken))
-    return np.asarray(taken / np.where(lengths > 0, lengths, 1.0)[:, None])
-
-
-def _vectors(name: str, ids: Objects, rows: Integers, stored: Floats) -> Vectors:
-    nothing = np.zeros(len(ids), dtype=bool)
-    return Vectors(name, ids, rows, {}, {}, stored, False, nothing, nothing)
+def _joined(name: str, every: Sequence[Vectors], n: int | None = None) -> Vectors:
+    """Join the unit vectors of the first n items, so that their cosine is the mean of cosines."""
+    usable, units = np.logical_and.reduce([own.usable[:n] for own in every]), []
+    for own in every:
+        taken = np.asarray(own.take(np.flatnonzero(usable)), dtype=np.float64)
+        lengths = np.sqrt(np.einsum("ij,ij->i", taken, taken))
+        units.append(taken / np.where(lengths > 0, lengths, 1.0)[:, None])
+    rows, nothing = np.where(usable, np.cumsum(usable) - 1, -1), np.zeros(len(usable), dtype=bool)
+    stored = np.concatenate(units, axis=1)
+    return Vectors(name, every[0].ids[:n], rows, {}, {}, stored, False, nothing, nothing)
 
 
 @dataclass(frozen=True, eq=False)
@@ -318,6 +309,11 @@ class ShareDesign(Design):
     def judged(self) -> Judged:
         """The classes of the images."""
         return self.data.judged[self.share.of]
+
+    @property
+    def external(self) -> ExternalShares:
+        """The shares to compare with, of no target where there are none."""
+        return self.data.external.get(self.share.of, ExternalShares("", {}))
 
     def measure(self, resampling: Resampling | None) -> Iterator[Result]:
         """Measure the shares of every target."""
@@ -355,8 +351,7 @@ class ShareDesign(Design):
             shows="share" if corrected is None else "corrected share",
         )  # fmt: skip
         yield self._tested(finding, subject=target)
-        external = self.data.external.get(self.share.of)
-        known = {} if external is None else external.by_target.get(target, {})
+        known = self.external.by_target.get(target, {})
         total = sum(known.get(name, 0.0) for name in self.share.compared)
         for each, raw in zip(by_group, _by_class(estimate, "raw_share"), strict=True):
             yield Row(
@@ -374,7 +369,7 @@ class ShareDesign(Design):
                     "raw_low": raw.low,
                     "raw_high": raw.high,
                     "outside": known[each.group] / total if known else math.nan,
-                    "outside_name": "" if external is None else external.name,
+                    "outside_name": self.external.name,
                     "corrected": corrected is not None,
                     "reason": estimate.reason,
                     "class": each.group,
@@ -382,11 +377,10 @@ class ShareDesign(Design):
             )
 
     def _against(self, target: str, estimate: Estimate) -> Iterator[Result]:
-        external = self.data.external.get(self.share.of)
-        if external is None or target not in external.by_target:
+        known = self.external.by_target.get(target)
+        if known is None:
             return
-        known = external.by_target[target]
-        gap = share_gap(estimate, "uniform" if external.uniform else dict(known))
+        gap = share_gap(estimate, "uniform" if self.share.outside == "uniform" else dict(known))
         finding = whole(
             gap, self.place, Family.LEAF, by_group=_by_class(estimate, "corrected_share")
         )
@@ -395,7 +389,7 @@ class ShareDesign(Design):
             most = max(parts, key=lambda part: abs(part.value))
             direction = (
                 f"{most.subject} is shown {'more' if most.value > 0 else 'less'} often than "
-                f"{external.name} say, by {round(100 * abs(most.value), 1):g} points"
+                f"{self.external.name} say, by {round(100 * abs(most.value), 1):g} points"
             )
         yield self._tested(finding, subject=target, direction=direction)
 

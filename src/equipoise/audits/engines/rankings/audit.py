@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import compress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
@@ -20,7 +20,9 @@ from equipoise.audits.engines.rankings.config import QueriesConfig, QueryAudit, 
 from equipoise.audits.engines.rankings.preferences import HYPOTHESES, Hypothesis, with_preferences
 from equipoise.audits.engines.rankings.scores import RankingData, Scored, load_scores, read_items
 from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole, without_verdict
+from equipoise.audits.outputs import Models
 from equipoise.core import DataError, Estimate, Family, Groups, InputError, Integers32, Objects
+from equipoise.data import Items
 from equipoise.data.problems import listed
 from equipoise.metrics.rankings.measures import (
     query_distribution,
@@ -32,11 +34,6 @@ from equipoise.metrics.rankings.statistics import expected_max_skew
 from equipoise.metrics.values.similarity import normalized_similarity_mad
 from equipoise.metrics.values.subjects import FEW_SUBJECTS
 from equipoise.stats.resampling import Resampling
-
-if TYPE_CHECKING:
-    from equipoise.audits.outputs import Models
-    from equipoise.data import Items
-
 
 # Seconds for a permutation of a group's share in a prefix, all measures together, and for a design
 # whatever its size: rough guides, from the examples.

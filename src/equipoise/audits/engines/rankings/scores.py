@@ -6,30 +6,34 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from equipoise.audits.columns import ImageData, check_one_space, rows_of
+from equipoise.audits.engines.rankings.config import (
+    DataConfig,
+    QueriesConfig,
+    QueryAudit,
+)
 from equipoise.audits.engines.rankings.preferences import Hypothesis
 from equipoise.audits.outputs import Models, average_prompts, prompts_of
 from equipoise.core import DataError, Floats, Integers, Objects
-from equipoise.data import ArraySource, Items, Vectors, load_items, load_matrix, load_vectors
+from equipoise.data import (
+    ArraySource,
+    Items,
+    Outputs,
+    Vectors,
+    load_items,
+    load_matrix,
+    load_vectors,
+)
 from equipoise.data.problems import listed
 from equipoise.evidence.zero_shot import Prompts
 from equipoise.metrics.rankings.cosines import CosineScores, cosine_scores
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from equipoise.audits.engines.rankings.config import (
-        DataConfig,
-        QueriesConfig,
-        QueryAudit,
-    )
-    from equipoise.data.outputs import Outputs
-
-    Source = ArraySource | Outputs
+Source = ArraySource | Outputs
 
 
 # Names that an error lists.
