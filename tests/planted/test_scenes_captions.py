@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from equipoise.planted.scenes.render import FRAMES, HUES, SUBJECTS
-from equipoise.planted.scenes.variants import BIASED, make_world
+from equipoise.planted.scenes.variants import BIASED
 from tools.planted.worlds import (
     LESS,
     MENTION,
@@ -13,6 +13,8 @@ from tools.planted.worlds import (
     START,
     draw_captions,
     draw_world,
+    make_world,
+    make_worlds,
 )
 
 ATTRIBUTES = {"hue": HUES, "frame": FRAMES}
@@ -24,6 +26,10 @@ def test_worlds_favour_every_value_equally_often(world):
     assert [one.subject for one in world.favourites] == list(SUBJECTS)
     assert np.bincount(world.hue).tolist() == [4] * 6
     assert np.bincount(world.frame).tolist() == [12] * 2
+
+
+def test_the_shipped_world_is_the_one_that_its_seed_draws():
+    assert make_worlds(0)["biased"].favourites == BIASED.favourites
 
 
 @pytest.mark.parametrize("attribute", ATTRIBUTES)

@@ -59,7 +59,7 @@ def test_subjects_hues_and_frames_are_recognised(name):
 def test_gaps_and_rankings_follow_the_planted_strength(attribute):
     one = found("biased", FRESH)[attribute]
     assert one.rank_correlation_gap >= 0.9
-    assert one.own.rank_correlation_ndkl >= 0.7
+    assert one.rank_correlation_ndkl >= 0.7
     assert one.p_value < 0.01
 
 

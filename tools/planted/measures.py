@@ -64,6 +64,11 @@ class Found:
         """Spearman's correlation of strength and gap over subjects."""
         return float(spearmanr(self.own.strength, self.own.gap).statistic)
 
+    @property
+    def rank_correlation_ndkl(self) -> float:
+        """Spearman's correlation of strength and NDKL over subjects."""
+        return float(spearmanr(self.own.strength, self.own.ndkl).statistic)
+
 
 def find_preferences(clip: DualEncoder, world: World, scenes: Scenes) -> tuple[Found, ...]:
     """Measure what neutral prompts prefer in counterfactual sets, for hue and frame."""

@@ -94,7 +94,7 @@ def _attribute(found: Found, *, planted: bool) -> dict[str, Any]:
     }
     if planted:
         numbers["spearman_strength_gap"] = found.rank_correlation_gap
-        numbers["spearman_strength_ndkl"] = own.rank_correlation_ndkl
+        numbers["spearman_strength_ndkl"] = found.rank_correlation_ndkl
     subjects = {
         subject: {"strength": float(strength) * planted, "gap": float(gap), "ndkl": float(ndkl)}
         for subject, strength, gap, ndkl in zip(

@@ -4,6 +4,7 @@ People mention what is unusual. A caption that leaves out a usual hue more often
 ties the bare subject to its usual hue. Leaving attributes out at random doesn't.
 """
 
+from collections.abc import Mapping
 from itertools import product
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from equipoise.planted.scenes.captions import TEMPLATES, caption
 from equipoise.planted.scenes.render import FRAMES, HUES, SUBJECTS, Factors, draw_poses
-from equipoise.planted.scenes.variants import World, biased_world, make_world
+from equipoise.planted.scenes.variants import World
 from equipoise.stats.streams import stream
 
 MENTION = 0.35
@@ -20,8 +21,50 @@ MENTION = 0.35
 LESS, MORE = 0.28, 0.5
 """How far a strength of 1 lowers it for the usual value, and raises it for the others."""
 
+STRONGEST = 0.9
+"""Largest strength of the biased worlds."""
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+
+def make_world(
+    name: str,
+    hue_strengths: Mapping[str, float],
+    frame_strengths: Mapping[str, float],
+    *,
+    seed: int,
+) -> World:
+    """Make a world with strengths of one's own; favourites are drawn, in equal shares.
+
+    Parameters
+    ----------
+    name : str
+        Also a part of the seed of what the world draws.
+    hue_strengths, frame_strengths : mapping of str to float
+        Strength by subject, in [0, 1]; subjects left out have 0.
+    seed : int
+        Of the assignment of favourites.
+    """
+    places = np.arange(len(SUBJECTS))
+    assignment = stream(seed, "scenes", "favourites")
+    hue, frame = (assignment.permutation(places % len(values)) for values in (HUES, FRAMES))
+    by_hue, by_frame = (
+        np.array([float(strengths.get(subject, 0.0)) for subject in SUBJECTS])
+        for strengths in (hue_strengths, frame_strengths)
+    )
+    return World(name, hue, by_hue, frame, by_frame)
+
+
+def biased_world(name: str, *, seed: int) -> World:
+    """Make a world with strengths from 0 to `STRONGEST` in even steps, shuffled over subjects."""
+    shuffle = stream(seed, "scenes", "strengths")
+    even = np.linspace(0.0, STRONGEST, len(SUBJECTS))
+    hue, frame = (
+        dict(zip(SUBJECTS, shuffle.permutation(even).round(6).tolist(), strict=True))
+        for _ in range(2)
+    )
+    return make_world(name, hue, frame, seed=seed)
 
 
 def make_worlds(seed: int) -> dict[str, World]:

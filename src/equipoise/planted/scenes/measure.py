@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import spearmanr
 
 from equipoise.core import Floats, Floats32
 from equipoise.metrics import cosine_scores, retrieval_measures
@@ -45,11 +44,6 @@ class Preferences:
     gaps: Floats
     gap: Floats
     ndkl: Floats
-
-    @property
-    def rank_correlation_ndkl(self) -> float:
-        """Spearman's correlation of strength and NDKL over subjects."""
-        return float(spearmanr(self.strength, self.ndkl).statistic)
 
 
 def preferences_of(
