@@ -9,7 +9,7 @@ import transformers
 from PIL import Image
 
 from equipoise.core.errors import ModelError
-from equipoise.models import load_model, towers
+from equipoise.models import load_model
 from equipoise.models.towers import last_linear
 from model_checkpoints import LABELS, images
 
@@ -63,8 +63,7 @@ def test_nan_is_not_hidden(checkpoint):
 def test_a_model_without_a_linear_layer_has_no_features(model):
     assert last_linear(torch, None) is None
     assert last_linear(torch, torch.nn.Conv2d(3, 5, 1)) is None
-    headless = dataclasses.replace(
-        model, tower=towers.Tower(model.tower.placement, lambda inputs: (torch.zeros(1, 5),))
-    )
+    tower = dataclasses.replace(model.tower, run=lambda inputs: (torch.zeros(1, 5),))
+    headless = dataclasses.replace(model, tower=tower)
     with pytest.raises(ModelError, match=r"^hf:.* ends in no linear layer, so it has no penult"):
         headless.features(images()[:1])

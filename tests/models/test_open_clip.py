@@ -25,7 +25,7 @@ def folder(checkpoint):
 def model(folder):
     model = load_model(f"open_clip:{folder}", device="cpu")
     # The library's own preprocessing, to be compared with.
-    return replace(model, prepare=replace(model.prepare, fast=None))
+    return replace(model, tower=replace(model.tower, prepare=replace(model.prepare, fast=None)))
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ from typing import Any
 
 from equipoise.core import InputError, ModelError
 from equipoise.models.edits import Insides, insides
-from equipoise.models.hf import HfAnswerer, HfDualEncoder, HfPairScorer
-from equipoise.models.open_clip import OpenClipEncoder
+from equipoise.models.hf import HfAnswerer, HfPairScorer
 from equipoise.models.protocols import Answerer, Classifier, DualEncoder, PairScorer
+from equipoise.models.towers import TowerEncoder
 
 Tensors = dict[str, Any]
 Score = Callable[[Tensors, Sequence[str]], Any]
@@ -112,21 +112,16 @@ def _cosine(model: DualEncoder, inside: Insides, targets: Sequence[str]) -> Scor
     texts = list(dict.fromkeys(targets))
     places = {text: place for place, text in enumerate(texts)}
     vectors = _unit(inside.torch.from_numpy(model.embed_texts(texts)))
-    embed = _embedding(model, inside)
 
     def score(inputs: Tensors, asked: Sequence[str]) -> Any:
-        images = _unit(embed(inputs))
+        if isinstance(model, TowerEncoder):
+            images = _unit(model.tower.call(inside.module, inputs)[0])
+        else:
+            images = _unit(inside.module(inputs["pixel_values"]))
         wanted = vectors[[places[one] for one in asked]].to(images.device)
         return (images * wanted).sum(dim=1)
 
     return score
-
-
-def _embedding(model: DualEncoder, inside: Insides) -> Callable[[Tensors], Any]:
-    if isinstance(model, HfDualEncoder):
-        return lambda inputs: model.family.vector(inside.module.get_image_features(**inputs))
-    run = inside.module.encode_image if isinstance(model, OpenClipEncoder) else inside.module
-    return lambda inputs: run(inputs["pixel_values"])
 
 
 def _unit(vectors: Any) -> Any:

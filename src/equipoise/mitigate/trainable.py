@@ -57,11 +57,9 @@ class Trainable:
 
     def images(self, images: Sequence[Any]) -> Any:
         """Return a tensor of vectors of images, (n, dimension) in float32, not normalised."""
-        placement, encoder = replace(self.encoder.placement, dtype="float32"), self.encoder
-        inputs = placement.put(encoder.prepare(images))
-        if isinstance(encoder, OpenClipEncoder):
-            return self.model.encode_image(inputs["pixel_values"]).float()
-        return encoder.family.vector(self.model.get_image_features(**inputs)).float()
+        placement, tower = replace(self.encoder.placement, dtype="float32"), self.encoder.tower
+        inputs = placement.put(tower.prepare(images))
+        return tower.call(self.model, inputs)[0].float()
 
     def texts(self, texts: Sequence[str]) -> Any:
         """Return a tensor of vectors of texts, (n, dimension) in float32, not normalised."""

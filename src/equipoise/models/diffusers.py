@@ -349,7 +349,7 @@ def load(asked: str, options: Options) -> DiffusersGenerator:
     pipeline = _pipeline(folder, index, options, placement, library)
     info = tower_info(
         options, type(pipeline).__name__, digests(settings, folder) | weights, weights, placement,
-        ("diffusers", library.__version__),
+        library,
         revision=commit(folder),
         preprocessing={
             "scheduler": type(pipeline.scheduler).__name__,

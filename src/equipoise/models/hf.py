@@ -1,9 +1,8 @@
 """The prefix ``hf:``: checkpoints of transformers, by what their architecture can do."""
 
 import json
-import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -19,11 +18,11 @@ from equipoise.models.preprocessing import Preparation, of_transformers, prepara
 from equipoise.models.registry import Options, Preview, adapter
 from equipoise.models.runtimes import Batches, Placement, place, quiet, transformers
 from equipoise.models.towers import (
-    Tower,
     TowerClassifier,
     TowerEncoder,
     build_tower,
     last_linear,
+    logit_line,
     seen_by,
     torch_only,
     tower_info,
@@ -48,23 +47,113 @@ class Checkpoint:
         What config.json holds.
     weights : tuple of Path
         The files of weights that will be read.
+    options : Options
+        What was asked.
+    placement : Placement
+        Where it will run.
     """
 
     folder: Path
     config: dict[str, Any]
     weights: tuple[Path, ...]
+    options: Options
+    placement: Placement
 
     @property
     def architecture(self) -> str:
         """The class that the weights are of, as config.json says; empty where it does not."""
         return _architecture(self.config)
 
-    def digests(self, code: bool) -> dict[str, str]:
-        """Return the SHA-256 of every file that is read; with `code`, also of its Python code."""
-        return digests(settings_in(self.folder, code=code), self.folder) | digests(self.weights)
+    @property
+    def digests(self) -> dict[str, str]:
+        """The SHA-256 of every file that is read."""
+        read = settings_in(self.folder, code=self.options.trust_remote_code)
+        return digests(read, self.folder) | digests(self.weights)
+
+    def model(self, loader: str) -> Any:
+        """Load the weights, ready for inference.
+
+        Parameters
+        ----------
+        loader : str
+            Name of a class of transformers.
+
+        Raises
+        ------
+        ModelError
+            If the checkpoint cannot be read, or lacks weights that the class needs: the library
+            would fill them with random numbers.
+        """
+        try:
+            model, report = self._read(
+                loader,
+                dtype=self.placement.torch_dtype,
+                use_safetensors=self.weights[0].suffix == ".safetensors",
+                output_loading_info=True,
+            )
+        except Exception as error:
+            raise ModelError(f"{self.options.name} cannot be loaded: {error}") from error
+        if missing := sorted(report["missing_keys"]):
+            raise ModelError(
+                f"{self.options.name} lacks weights that it needs ({', '.join(missing[:3])}); "
+                "they would be random numbers."
+            )
+        return model.to(self.placement.device).eval()
+
+    def part(self, loader: str) -> Any:
+        """Load what travels with the weights: a tokenizer, an image processor, or both.
+
+        Parameters
+        ----------
+        loader : str
+            ``AutoTokenizer``, ``AutoImageProcessor`` or ``AutoProcessor``.
+
+        Raises
+        ------
+        MissingExtraError
+            If it needs torchvision: the processors of chat models that also see videos do.
+        ModelError
+            If there is none, or it cannot be loaded.
+        """
+        try:
+            return self._read(loader)
+        except Exception as error:
+            if isinstance(error, ImportError) and "torchvision" in str(error).lower():
+                raise MissingExtraError("torchvision", "chat") from error
+            raise ModelError(
+                f"{self.options.name} has no {loader[4:]} that can be loaded: {error}"
+            ) from error
+
+    def _read(self, loader: str, **settings: Any) -> Any:
+        library, code = transformers(), self.options.trust_remote_code
+        with quiet(library):
+            return getattr(library, loader).from_pretrained(
+                self.folder, local_files_only=True, trust_remote_code=code, **settings
+            )
+
+    def preparation(self, processor: Any) -> Preparation:
+        """Choose how images are prepared: as an image processor of transformers does."""
+        settings = json.loads(processor.to_json_string())
+        # Code that came with a checkpoint may do what no setting says.
+        own = type(processor).__module__.partition(".")[0] == "transformers"
+        return preparation(
+            self.options.name,
+            lambda images: processor(images=[*images], return_tensors="pt"),
+            of_transformers(settings, getattr(processor, "backend", "")) if own else None,
+            self.placement.torch,
+        )
+
+    def info(self, family: str, placement: Placement | None = None, **facts: Any) -> ModelInfo:
+        """Gather what is known of the model; `placement` is that of its tower."""
+        files = self.digests
+        weights = {path.name: files[path.name] for path in self.weights}
+        return tower_info(
+            self.options, family, files, weights, placement or self.placement, transformers(),
+            revision=commit(self.folder), **facts,
+        )  # fmt: skip
 
 
-def find_checkpoint(asked: str, options: Options) -> Checkpoint:
+def find_checkpoint(asked: str, options: Options, placement: Placement) -> Checkpoint:
     """Find the files of a checkpoint: in a folder, in the local cache, or on the hub.
 
     Parameters
@@ -73,6 +162,7 @@ def find_checkpoint(asked: str, options: Options) -> Checkpoint:
         A folder or a hub id.
     options : Options
         Which revision, and whether pickles are allowed.
+    placement : Placement
 
     Returns
     -------
@@ -90,7 +180,7 @@ def find_checkpoint(asked: str, options: Options) -> Checkpoint:
         patterns = ["*.json", "*.txt", "*.model", "*.jinja", "model*.safetensors"]
         patterns += ["pytorch_model*.bin"] if options.allow_pickle else []
         folder = fetched(asked, options, patterns + ["*.py"] * options.trust_remote_code)
-    return Checkpoint(folder, _config(folder), _weights(folder, options))
+    return Checkpoint(folder, _config(folder), _weights(folder, options), options, placement)
 
 
 def _config(folder: Path) -> dict[str, Any]:
@@ -133,112 +223,6 @@ def _weights(folder: Path, options: Options) -> tuple[Path, ...]:
     raise ModelError(f"{folder} holds no weights ({SAFE}).")
 
 
-@dataclass(frozen=True)
-class Source:
-    """A checkpoint that is about to be loaded.
-
-    Attributes
-    ----------
-    checkpoint : Checkpoint
-        Its files.
-    options : Options
-        What was asked.
-    placement : Placement
-        Where it will run.
-    library : module
-        transformers.
-    """
-
-    checkpoint: Checkpoint
-    options: Options
-    placement: Placement
-    library: Any
-
-    def model(self, loader: str) -> Any:
-        """Load the weights, ready for inference.
-
-        Parameters
-        ----------
-        loader : str
-            Name of a class of transformers.
-
-        Raises
-        ------
-        ModelError
-            If the checkpoint cannot be read, or lacks weights that the class needs: the library
-            would fill them with random numbers.
-        """
-        with quiet(self.library):
-            try:
-                model, report = getattr(self.library, loader).from_pretrained(
-                    self.checkpoint.folder,
-                    dtype=self.placement.torch_dtype,
-                    use_safetensors=self.checkpoint.weights[0].suffix == ".safetensors",
-                    local_files_only=True,
-                    output_loading_info=True,
-                    trust_remote_code=self.options.trust_remote_code,
-                )
-            except Exception as error:
-                raise ModelError(f"{self.options.name} cannot be loaded: {error}") from error
-        if missing := sorted(report["missing_keys"]):
-            raise ModelError(
-                f"{self.options.name} lacks weights that it needs ({', '.join(missing[:3])}); "
-                "they would be random numbers."
-            )
-        return model.to(self.placement.device).eval()
-
-    def part(self, loader: str) -> Any:
-        """Load what travels with the weights: a tokenizer, an image processor, or both.
-
-        Parameters
-        ----------
-        loader : str
-            ``AutoTokenizer``, ``AutoImageProcessor`` or ``AutoProcessor``.
-
-        Raises
-        ------
-        MissingExtraError
-            If it needs torchvision: the processors of chat models that also see videos do.
-        ModelError
-            If there is none, or it cannot be loaded.
-        """
-        with quiet(self.library):
-            try:
-                return getattr(self.library, loader).from_pretrained(
-                    self.checkpoint.folder,
-                    local_files_only=True,
-                    trust_remote_code=self.options.trust_remote_code,
-                )
-            except Exception as error:
-                if isinstance(error, ImportError) and "torchvision" in str(error).lower():
-                    raise MissingExtraError("torchvision", "chat") from error
-                raise ModelError(
-                    f"{self.options.name} has no {loader[4:]} that can be loaded: {error}"
-                ) from error
-
-    def preparation(self, processor: Any) -> Preparation:
-        """Choose how images are prepared: as an image processor of transformers does."""
-        settings = json.loads(processor.to_json_string())
-        # Code that came with a checkpoint may do what no setting says.
-        own = type(processor).__module__.partition(".")[0] == "transformers"
-        return preparation(
-            self.options.name,
-            lambda images: processor(images=[*images], return_tensors="pt"),
-            of_transformers(settings, getattr(processor, "backend", "")) if own else None,
-            self.placement.torch,
-        )
-
-    def info(self, family: str, tower: Tower | None = None, **facts: Any) -> ModelInfo:
-        """Gather what is known of the model."""
-        files = self.checkpoint.digests(self.options.trust_remote_code)
-        weights = {path.name: files[path.name] for path in self.checkpoint.weights}
-        return tower_info(
-            self.options, family, files, weights, tower.placement if tower else self.placement,
-            ("transformers", self.library.__version__),
-            revision=commit(self.checkpoint.folder), **facts,
-        )  # fmt: skip
-
-
 def _facts(processor: Any, tokenizer: Any = None, settings: Any = ()) -> dict[str, Any]:
     """Return which image processor and tokenizer run, and their settings."""
     facts = {
@@ -259,21 +243,24 @@ def _outputs(head: Any, model: Any, inputs: Mapping[str, Any]) -> tuple[Any, ...
     return output.logits, seen
 
 
-def load_classifier(source: Source) -> TowerClassifier:
+def load_classifier(checkpoint: Checkpoint) -> TowerClassifier:
     """Load a checkpoint that transformers knows as an image classifier."""
-    model = source.model("AutoModelForImageClassification")
-    images = source.part("AutoImageProcessor")
-    head = last_linear(source.placement.torch, getattr(model, "classifier", None))
+    model = checkpoint.model("AutoModelForImageClassification")
+    images = checkpoint.part("AutoImageProcessor")
+    head = last_linear(checkpoint.placement.torch, getattr(model, "classifier", None))
     multi_label = model.config.problem_type == "multi_label_classification"
-    prepare = source.preparation(images)
-    tower = build_tower(source.placement, source.options, model, partial(_outputs, head), prepare)
+    prepare, placement = checkpoint.preparation(images), checkpoint.placement
+    tower = build_tower(placement, checkpoint.options, model, partial(_outputs, head), prepare)
     facts = _facts(images) | prepare.facts
     facts |= {"probabilities": "sigmoid" if multi_label else "softmax"}
-    dimension = None if head is None else head.in_features
-    info = source.info(model.config.model_type, tower, preprocessing=facts, dimension=dimension)
+    info = checkpoint.info(
+        model.config.model_type,
+        tower.placement,
+        preprocessing=facts,
+        dimension=None if head is None else head.in_features,
+    )
     labels = tuple(model.config.id2label[index] for index in range(model.config.num_labels))
-    batches = source.placement.batches()
-    return TowerClassifier(info, labels, model, prepare, tower, batches, multi_label)
+    return TowerClassifier(info, model, tower, labels, multi_label)
 
 
 class EncoderFamily(NamedTuple):
@@ -339,11 +326,11 @@ class HfDualEncoder(TowerEncoder):
         return [text.lower() if self.family.lowercase else text for text in texts]
 
 
-def load_dual_encoder(source: Source) -> HfDualEncoder:
+def load_dual_encoder(checkpoint: Checkpoint) -> HfDualEncoder:
     """Load a checkpoint whose architecture is in `ENCODERS`."""
-    family = ENCODERS[source.checkpoint.architecture]
-    model = source.model(family.loader)
-    images, tokenizer = source.part("AutoImageProcessor"), source.part("AutoTokenizer")
+    family = ENCODERS[checkpoint.architecture]
+    model = checkpoint.model(family.loader)
+    images, tokenizer = checkpoint.part("AutoImageProcessor"), checkpoint.part("AutoTokenizer")
     settings = {
         "padding": family.padding,
         "truncation": True,
@@ -352,19 +339,19 @@ def load_dual_encoder(source: Source) -> HfDualEncoder:
     try:  # one that cannot pad loads, and fails on every text
         tokenizer(["a", "a photo"], return_tensors="pt", **settings)
     except Exception as error:
-        raise ModelError(f"{source.options.name} has no usable tokenizer: {error}") from error
-    prepare = source.preparation(images)
+        raise ModelError(f"{checkpoint.options.name} has no usable tokenizer: {error}") from error
+    prepare = checkpoint.preparation(images)
     tower = build_tower(
-        source.placement,
-        source.options,
+        checkpoint.placement,
+        checkpoint.options,
         model,
         lambda whole, inputs: (family.vector(whole.get_image_features(**inputs)),),
         prepare,
     )
     config = model.config
-    info = source.info(
+    info = checkpoint.info(
         family.name,
-        tower,
+        tower.placement,
         preprocessing=_facts(images, tokenizer, settings | {"lowercase": family.lowercase})
         | prepare.facts,
         # Of a SigLIP the width of the text tower's last layer.
@@ -373,11 +360,9 @@ def load_dual_encoder(source: Source) -> HfDualEncoder:
             or getattr(config.text_config, "projection_size", None)
             or config.text_config.hidden_size
         ),
-        scale=math.exp(model.logit_scale.item()),
-        bias=model.logit_bias.item() if hasattr(model, "logit_bias") else 0.0,
+        **logit_line(model),
     )
-    batches = source.placement.batches(), source.placement.batches()
-    return HfDualEncoder(info, model, prepare, tower, tokenizer, *batches, settings, family)
+    return HfDualEncoder(info, model, tower, tokenizer, settings, family)
 
 
 Tensors = dict[str, Any]
@@ -464,11 +449,11 @@ class HfPairScorer:
         return np.concatenate(parts).reshape(len(images), -1)
 
 
-def load_pair_scorer(source: Source) -> HfPairScorer:
+def load_pair_scorer(checkpoint: Checkpoint) -> HfPairScorer:
     """Load a checkpoint whose architecture is in `SCORERS`."""
-    architecture = source.checkpoint.architecture
-    model = source.model(architecture)
-    images, tokenizer = source.part("AutoImageProcessor"), source.part("AutoTokenizer")
+    architecture = checkpoint.architecture
+    model = checkpoint.model(architecture)
+    images, tokenizer = checkpoint.part("AutoImageProcessor"), checkpoint.part("AutoTokenizer")
     positions = model.config.text_config.max_position_embeddings
     settings = {
         "padding": True,
@@ -476,9 +461,10 @@ def load_pair_scorer(source: Source) -> HfPairScorer:
         "max_length": min(tokenizer.model_max_length, positions),
         "return_token_type_ids": False,
     }
-    prepare = source.preparation(images)
+    prepare = checkpoint.preparation(images)
     facts = _facts(images, tokenizer, settings) | prepare.facts
-    info, placement = source.info(SCORERS[architecture], preprocessing=facts), source.placement
+    placement = checkpoint.placement
+    info = checkpoint.info(SCORERS[architecture], preprocessing=facts)
     batches = placement.batches(), placement.batches()
     return HfPairScorer(info, model, prepare, tokenizer, settings, placement, *batches)
 
@@ -600,27 +586,27 @@ class HfAnswerer:
         )
 
 
-def load_answerer(source: Source) -> HfAnswerer:
+def load_answerer(checkpoint: Checkpoint) -> HfAnswerer:
     """Load a checkpoint that transformers knows as a model from image and text to text."""
-    architecture = source.checkpoint.architecture
-    processor = source.part("AutoProcessor")
+    architecture = checkpoint.architecture
+    processor = checkpoint.part("AutoProcessor")
     family = ANSWERERS.get(architecture)
     if family is None:
         if not getattr(processor, "chat_template", None):
             raise ModelError(
-                f"{source.options.name} has no chat template. To do: wrap it in a factory with an "
-                "answer method (python:module:factory)."
+                f"{checkpoint.options.name} has no chat template. To do: wrap it in a factory with "
+                "an answer method (python:module:factory)."
             )
-        family = AnswererFamily(str(source.checkpoint.config.get("model_type", "chat")), chat=True)
+        family = AnswererFamily(str(checkpoint.config.get("model_type", "chat")), chat=True)
     # A decoder goes on where the text ends, so shorter texts are filled up at their beginning.
     processor.tokenizer.padding_side = "left"
-    model = source.model("AutoModelForImageTextToText" if family.chat else architecture)
+    model = checkpoint.model("AutoModelForImageTextToText" if family.chat else architecture)
     prompt = processor.chat_template if family.chat else family.prompt
     facts = _facts(processor.image_processor, processor.tokenizer)
     facts |= {"prompt": prompt, "decoding": DECODING}
-    info = source.info(family.name, preprocessing=facts)
-    batches = source.placement.batches(AT_ONCE)
-    return HfAnswerer(info, model, processor, family, source.placement, batches)
+    info = checkpoint.info(family.name, preprocessing=facts)
+    batches = checkpoint.placement.batches(AT_ONCE)
+    return HfAnswerer(info, model, processor, family, checkpoint.placement, batches)
 
 
 def _preview(target: str) -> Preview:
@@ -645,9 +631,9 @@ def _preview(target: str) -> Preview:
 
 def _identify(target: str, options: Options) -> dict[str, Any]:
     placement = place(options.device, options.dtype, "hf")
-    checkpoint = find_checkpoint(target, options)
-    files = checkpoint.digests(options.trust_remote_code)
-    return {"files": files, "revision": commit(checkpoint.folder)} | placement.identity
+    checkpoint = find_checkpoint(target, options, placement)
+    facts = {"files": checkpoint.digests, "revision": commit(checkpoint.folder)}
+    return facts | placement.identity
 
 
 @adapter("hf", preview=_preview, identify=_identify, backends=True)
@@ -673,16 +659,17 @@ def load(target: str, options: Options) -> Any:
     """
     library = transformers()
     placement = place(options.device, options.dtype, "hf", options.backend)
-    checkpoint = find_checkpoint(target, options)
+    checkpoint = find_checkpoint(target, options, placement)
     loader = _loader(checkpoint.architecture, library)
     if loader in (load_dual_encoder, load_classifier):
         placement = with_backend(placement, options, checkpoint.weights)
+        checkpoint = replace(checkpoint, placement=placement)
     else:
         torch_only(options, f"a {checkpoint.architecture}")
-    return loader(Source(checkpoint, options, placement, library))
+    return loader(checkpoint)
 
 
-def _loader(architecture: str, library: Any) -> Callable[[Source], Any]:
+def _loader(architecture: str, library: Any) -> Callable[[Checkpoint], Any]:
     if architecture in ENCODERS:
         return load_dual_encoder
     if architecture in SCORERS:

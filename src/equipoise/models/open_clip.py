@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,8 +17,14 @@ from equipoise.models.hub import (
 )
 from equipoise.models.preprocessing import of_open_clip, preparation, stacked
 from equipoise.models.registry import Options, Preview, adapter
-from equipoise.models.runtimes import Placement, open_clip, place
-from equipoise.models.towers import TowerEncoder, build_tower, tower_info, with_backend
+from equipoise.models.runtimes import open_clip, place
+from equipoise.models.towers import (
+    TowerEncoder,
+    build_tower,
+    logit_line,
+    tower_info,
+    with_backend,
+)
 
 SETTINGS = "open_clip_config.json"
 WEIGHTS = (
@@ -86,7 +91,7 @@ def load(target: str, options: Options) -> OpenClipEncoder:
     placement = with_backend(placement, options, [found.weights])
     computed = placement.dtype if placement.backend == "torch" else "float32"
     try:
-        model, prepare = library.create_model_from_pretrained(
+        model, transform = library.create_model_from_pretrained(
             found.architecture,
             pretrained=None if found.settings else str(found.weights),
             precision=PRECISIONS[computed],
@@ -96,7 +101,34 @@ def load(target: str, options: Options) -> OpenClipEncoder:
         tokenizer = library.get_tokenizer(found.architecture)
     except Exception as error:
         raise ModelError(f"{target} cannot be loaded: {error}") from error
-    return _encoder(options, placement, found, model.eval(), prepare, tokenizer)
+    settings = dict(model.eval().visual.preprocess_cfg)
+    images = stacked(transform, placement.torch)
+    prepare = preparation(options.name, images, of_open_clip(settings), placement.torch)
+    tower = build_tower(placement, options, model, _seen, prepare)
+    with placement.torch.inference_mode():
+        some = model.encode_text(tokenizer(["a"]).to(placement.device))
+    facts = {
+        "architecture": found.own_name,
+        "image_processor": "open_clip.image_transform_v2",
+        "image_backend": "torchvision",
+        "image_settings": json.loads(json.dumps(settings)),
+        "tokenizer": type(tokenizer).__name__,
+        "text": {"max_length": tokenizer.context_length},
+    }
+    if not found.settings:
+        facts["configuration"] = library.get_model_config(found.architecture)
+    # An architecture may name any tokenizer of transformers.
+    inner = getattr(getattr(tokenizer, "tokenizer", None), "backend_tokenizer", None)
+    if inner is not None:
+        facts["tokens"] = hashlib.sha256(inner.to_str().encode()).hexdigest()
+    info = tower_info(
+        options, "open_clip", found.files, found.digest, tower.placement, library,
+        revision=found.revision,
+        dimension=int(some.shape[1]),
+        preprocessing=facts | prepare.facts,
+        **logit_line(model),
+    )  # fmt: skip
+    return OpenClipEncoder(info, model, tower, tokenizer)
 
 
 def _find(library: Any, target: str, options: Options) -> LibraryWeights:
@@ -143,51 +175,6 @@ def _tag(
     prepared = {PREPARED[key]: settings[key] for key in PREPARED if key in settings}
     weights = weights_file(f"{architecture}/{tag}", folder, names, options)
     return LibraryWeights(architecture, weights, None, commit(folder), prepared)
-
-
-def _encoder(
-    options: Options,
-    placement: Placement,
-    found: LibraryWeights,
-    model: Any,
-    transform: Any,
-    tokenizer: Any,
-) -> OpenClipEncoder:
-    settings = dict(model.visual.preprocess_cfg)
-    prepare = preparation(
-        options.name, stacked(transform, placement.torch), of_open_clip(settings), placement.torch,
-    )  # fmt: skip
-    tower = build_tower(placement, options, model, _seen, prepare)
-    placement = tower.placement
-    with placement.torch.inference_mode():
-        some = model.encode_text(tokenizer(["a"]).to(placement.device))
-    bias = getattr(model, "logit_bias", None)
-    library = open_clip()
-    facts = {
-        "architecture": found.own_name,
-        "image_processor": "open_clip.image_transform_v2",
-        "image_backend": "torchvision",
-        "image_settings": json.loads(json.dumps(settings)),
-        "tokenizer": type(tokenizer).__name__,
-        "text": {"max_length": tokenizer.context_length},
-    }
-    if not found.settings:
-        facts["configuration"] = library.get_model_config(found.architecture)
-    # An architecture may name any tokenizer of transformers.
-    inner = getattr(getattr(tokenizer, "tokenizer", None), "backend_tokenizer", None)
-    if inner is not None:
-        facts["tokens"] = hashlib.sha256(inner.to_str().encode()).hexdigest()
-    info = tower_info(
-        options, "open_clip", found.files, found.digest, placement,
-        ("open_clip", library.__version__),
-        revision=found.revision,
-        dimension=int(some.shape[1]),
-        scale=math.exp(model.logit_scale.item()),
-        bias=0.0 if bias is None else bias.item(),
-        preprocessing=facts | prepare.facts,
-    )  # fmt: skip
-    batches = placement.batches(), placement.batches()
-    return OpenClipEncoder(info, model, prepare, tower, tokenizer, *batches)
 
 
 def _seen(model: Any, inputs: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -4,8 +4,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
+from functools import cache, wraps
+from typing import Any, ParamSpec
 
 import numpy as np
 
@@ -14,6 +14,8 @@ from equipoise.models.images import Image, Images, as_rgb, pillow_images
 
 Sides = tuple[int, int]
 """Height and width."""
+
+Settings = ParamSpec("Settings")
 
 Library = Callable[[Images], Mapping[str, Any]]
 """A library's own call: from Pillow images to tensors by name."""
@@ -71,7 +73,21 @@ class Recipe:
         return cut((height - self.crop[0]) / 2), cut((width - self.crop[1]) / 2)
 
 
-def of_transformers(settings: Mapping[str, Any], backend: str) -> Recipe | None:
+def _readable(read: Callable[Settings, Recipe]) -> Callable[Settings, Recipe | None]:
+    """Have a reader of settings return None where they say something that `Recipe` does not."""
+
+    @wraps(read)
+    def found(*settings: Settings.args, **named: Settings.kwargs) -> Recipe | None:
+        try:
+            return read(*settings, **named)
+        except (LookupError, TypeError, ValueError):
+            return None
+
+    return found
+
+
+@_readable
+def of_transformers(settings: Mapping[str, Any], backend: str) -> Recipe:
     """Read the settings of an image processor of transformers.
 
     Parameters
@@ -87,71 +103,68 @@ def of_transformers(settings: Mapping[str, Any], backend: str) -> Recipe | None:
         None where they say something that `Recipe` does not.
     """
     steps = {key for key, value in settings.items() if key.startswith("do_") and value}
-    mode = PILLOW_MODES.get(settings.get("resample", -1))
-    if not steps <= KNOWN_STEPS or "do_resize" not in steps or mode is None:
-        return None
-    resize = _sides(settings.get("size"), square=False)
-    crop = _sides(settings.get("crop_size"), square=True) if "do_center_crop" in steps else None
-    if isinstance(crop, int) or ("do_center_crop" in steps and crop is None):
-        return None
+    if not {"do_resize"} <= steps <= KNOWN_STEPS:
+        raise ValueError(f"steps {steps}")
+    resize = _sides(settings["size"])
+    crop = _pair(_sides(settings["crop_size"])) if "do_center_crop" in steps else None
     if isinstance(resize, int) and settings.get("crop_pct"):  # ConvNeXt's own rule
         sides = resize, resize
         if resize >= 384:
             resize, crop = sides, None
         else:
             resize, crop = int(resize / settings["crop_pct"]), sides
-    factor = settings.get("rescale_factor") if "do_rescale" in steps else 1.0
+    factor = settings["rescale_factor"] if "do_rescale" in steps else 1.0
     normal = "do_normalize" in steps
-    mean = settings.get("image_mean") if normal else 0.0
-    std = settings.get("image_std") if normal else 1.0
-    if resize is None or not factor:
-        return None
-    return _recipe(resize, mode, crop, (mean, std, float(factor)), pillow=backend != "torchvision")
+    mean, std = (settings["image_mean"], settings["image_std"]) if normal else (0.0, 1.0)
+    scale, pillow = (mean, std, float(factor)), backend != "torchvision"
+    return _recipe(resize, PILLOW_MODES[settings["resample"]], crop, scale, pillow=pillow)
 
 
-def of_open_clip(settings: Mapping[str, Any]) -> Recipe | None:
+@_readable
+def of_open_clip(settings: Mapping[str, Any]) -> Recipe:
     """Read the `preprocess_cfg` of a model of open_clip; None where it says something else."""
-    size, how = _pair(settings.get("size")), settings.get("resize_mode")
-    if size is None or how not in {"shortest", "squash"} or settings.get("mode") != "RGB":
-        return None
-    if how == "shortest" and size[0] != size[1]:
-        return None
-    resize, crop = (size[0], size) if how == "shortest" else (size, None)
-    scale = settings.get("mean"), settings.get("std"), 1 / 255
-    return _recipe(resize, str(settings.get("interpolation")), crop, scale, rounds=True)
+    size, shortest = _pair(settings["size"]), {"shortest": True, "squash": False}
+    if settings["mode"] != "RGB":
+        raise ValueError(f"mode {settings['mode']}")
+    return _centre(size, size, settings, shorter=shortest[settings["resize_mode"]])
 
 
-def of_timm(settings: Mapping[str, Any]) -> Recipe | None:
+@_readable
+def of_timm(settings: Mapping[str, Any]) -> Recipe:
     """Read what `resolve_model_data_config` tells of a model; None where it says something else."""
-    channels, *sides = settings.get("input_size") or (0,)
-    size, share = _pair(sides), settings.get("crop_pct") or 0.875
-    how = settings.get("crop_mode") or "center"
-    if channels != 3 or size is None or how not in {"center", "squash"}:
-        return None
-    large = (math.floor(size[0] / share), math.floor(size[1] / share))
-    if how == "center" and large[0] != large[1]:
-        return None
-    scale = settings.get("mean"), settings.get("std"), 1 / 255
-    resize = large[0] if how == "center" else large
-    return _recipe(resize, str(settings.get("interpolation")), size, scale, rounds=True)
+    channels, *sides = settings["input_size"]
+    if channels != 3:
+        raise ValueError(f"{channels} channels")
+    height, width = size = _pair(sides)
+    share, centre = settings.get("crop_pct") or 0.875, {"center": True, "squash": False}
+    large = math.floor(height / share), math.floor(width / share)
+    return _centre(large, size, settings, shorter=centre[settings.get("crop_mode") or "center"])
 
 
-def _sides(size: Any, *, square: bool) -> int | Sides | None:
+def _centre(large: Sides, size: Sides, settings: Mapping[str, Any], *, shorter: bool) -> Recipe:
+    """Return the recipe that keeps a centre of images resized to two sides or the shorter one."""
+    if shorter and large[0] != large[1]:
+        raise ValueError(f"a shorter side of {large}")
+    scale = settings["mean"], settings["std"], 1 / 255
+    resize = large[0] if shorter else large
+    return _recipe(resize, settings["interpolation"], size, scale, rounds=True)
+
+
+def _sides(size: Any) -> int | Sides:
     """Sides of transformers: a number, a shorter side, or a height and a width."""
     if isinstance(size, int):
-        return (size, size) if square else size
-    told = {key: value for key, value in (size or {}).items() if value is not None}
+        return size
+    told = {key: int(value) for key, value in dict(size).items() if value is not None}
     if told.keys() == {"shortest_edge"}:
-        return int(told["shortest_edge"])
+        return told["shortest_edge"]
     if told.keys() == {"height", "width"}:
-        return int(told["height"]), int(told["width"])
-    return None
+        return told["height"], told["width"]
+    raise ValueError(f"sides {size}")
 
 
-def _pair(size: Any) -> Sides | None:
-    if isinstance(size, int):
-        return size, size
-    return (int(size[0]), int(size[1])) if size is not None and len(size) == 2 else None
+def _pair(size: Any) -> Sides:
+    height, width = (size, size) if isinstance(size, int) else size
+    return int(height), int(width)
 
 
 def _recipe(
@@ -162,20 +175,16 @@ def _recipe(
     *,
     rounds: bool = False,
     pillow: bool = True,
-) -> Recipe | None:
-    """Return a recipe, None of what it cannot say; `scale` is (mean, std, factor)."""
-    smallest = (resize, resize) if isinstance(resize, int) else resize
-    try:
-        levels = [np.broadcast_to(np.array(each, np.float64) / scale[2], 3) for each in scale[:2]]
-    except (TypeError, ValueError):
-        return None
+) -> Recipe:
+    """Return a recipe; `scale` is (mean, std, factor)."""
+    levels = [np.broadcast_to(np.array(each, np.float64) / scale[2], 3) for each in scale[:2]]
     if (
-        mode not in {"bicubic", "bilinear"}
+        mode not in PILLOW_MODES.values()
         or not (np.isfinite(levels).all() and levels[1].all())
         # A larger centre than there is would be filled up at its borders.
-        or (crop is not None and (crop[0] > smallest[0] or crop[1] > smallest[1]))
+        or np.greater(crop or 0, resize).any()
     ):
-        return None
+        raise ValueError(f"{mode}, {levels}, the centre {crop} of {resize}")
     mean, std = (tuple(each.tolist()) for each in levels)
     return Recipe(resize, mode, crop, rounds, pillow, mean, std)
 

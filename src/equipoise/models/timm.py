@@ -57,13 +57,11 @@ def load(target: str, options: Options) -> TowerClassifier:
     model = model.to(placement.device, placement.torch_dtype).eval()
     settings = library.data.resolve_model_data_config(model)
     transform = library.data.create_transform(**settings, is_training=False)
-    prepare = preparation(
-        options.name, stacked(transform, placement.torch), of_timm(settings), placement.torch,
-    )  # fmt: skip
+    images = stacked(transform, placement.torch)
+    prepare = preparation(options.name, images, of_timm(settings), placement.torch)
     tower = build_tower(placement, options, model, _outputs, prepare)
     info = tower_info(
-        options, "timm", found.files, found.digest, tower.placement,
-        ("timm", library.__version__),
+        options, "timm", found.files, found.digest, tower.placement, library,
         revision=found.revision,
         dimension=int(model.head_hidden_size or model.num_features),
         preprocessing={
@@ -75,8 +73,7 @@ def load(target: str, options: Options) -> TowerClassifier:
         }
         | prepare.facts,
     )  # fmt: skip
-    labels = _labels(library, model)
-    return TowerClassifier(info, labels, model, prepare, tower, tower.placement.batches())
+    return TowerClassifier(info, model, tower, _labels(library, model))
 
 
 def _find(library: Any, target: str, options: Options) -> LibraryWeights:

@@ -1,11 +1,14 @@
 """The part of a model that sees images, run by torch or by what was chosen in its place."""
 
+import math
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from importlib.metadata import version
 from importlib.util import find_spec
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -119,11 +122,17 @@ class Tower:
     ----------
     placement : Placement
         What runs it, where, and with which numbers.
+    prepare : Preparation
+        How images become inputs.
+    call : callable
+        Runs it on torch, with gradients.
     run : callable
         From inputs by name to tensors.
     """
 
     placement: Placement
+    prepare: Preparation
+    call: Call
     run: Callable[[Mapping[str, Any]], Outputs]
 
 
@@ -173,7 +182,7 @@ def build_tower(
             outputs = call(model, placement.put(inputs))
             return tuple(tensor.float().cpu() for tensor in outputs)
 
-    return Tower(placement, run)
+    return Tower(placement, prepare, call, run)
 
 
 def _converted(placement: Placement, model: Any, call: Call, prepare: Preparation) -> Tower:
@@ -209,7 +218,7 @@ def _converted(placement: Placement, model: Any, call: Call, prepare: Preparatio
         found = run(inputs["pixel_values"].float().numpy())
         return tuple(torch.from_numpy(array) for array in found)
 
-    return Tower(placement, outputs)
+    return Tower(placement, prepare, call, outputs)
 
 
 def _compare(expected: Outputs, found: Outputs, least: float) -> None:
@@ -229,7 +238,7 @@ def tower_info(
     files: Mapping[str, str],
     weights: Mapping[str, str],
     placement: Placement,
-    library: tuple[str, str],
+    library: Any,
     **facts: Any,
 ) -> ModelInfo:
     """Gather the facts about a model of a torch library.
@@ -241,12 +250,13 @@ def tower_info(
     family : str
     files, weights : mapping of str to str
         SHA-256 of every file that was read, and of the weights alone.
-    library : (str, str)
-        Name and version of the library.
+    library : module
+        The library.
     facts
         Other fields of `ModelInfo`.
     """
-    versions = dict([("torch", str(placement.torch.__version__)), library])
+    modules = (placement.torch, library)
+    versions = {module.__name__: str(module.__version__) for module in modules}
     if placement.backend != "torch":
         versions[placement.backend] = version(placement.backend)
     return ModelInfo(
@@ -262,22 +272,54 @@ def tower_info(
     )
 
 
+def logit_line(model: Any) -> dict[str, float]:
+    """Return what a dual encoder makes of a cosine: `scale` and `bias` of `ModelInfo`."""
+    bias = getattr(model, "logit_bias", None)
+    scale = math.exp(model.logit_scale.item())
+    return {"scale": scale, "bias": 0.0 if bias is None else bias.item()}
+
+
 @dataclass(frozen=True)
-class TowerEncoder(ABC):
-    """A dual encoder of a library, whose images pass through a `Tower`; made by `load_model`."""
+class TowerModel:
+    """A model of a library, whose images pass through a `Tower`; made by `load_model`."""
 
     info: ModelInfo
     model: Any
-    prepare: Preparation
     tower: Tower
-    tokenizer: Any
-    image_batches: Batches
-    text_batches: Batches
 
     @property
     def placement(self) -> Placement:
         """Where it runs."""
         return self.tower.placement
+
+    @property
+    def prepare(self) -> Preparation:
+        """How images become inputs."""
+        return self.tower.prepare
+
+    @cached_property
+    def batches(self) -> Batches:
+        """Images that pass through the tower together."""
+        return self.placement.batches()
+
+    def over_images(
+        self, function: Callable[[Outputs], Any], images: Images, width: int | None
+    ) -> Floats32:
+        """Return rows of what a function makes of the tower's outputs, (n, width)."""
+        parts = self.batches.map(lambda some: function(self.tower.run(self.prepare(some))), images)
+        return _stack(width, parts)
+
+
+@dataclass(frozen=True)
+class TowerEncoder(TowerModel, ABC):
+    """A dual encoder, whose tower gives vectors."""
+
+    tokenizer: Any
+
+    @cached_property
+    def text_batches(self) -> Batches:
+        """Texts that are embedded together."""
+        return self.placement.batches()
 
     @abstractmethod
     def encode(self, texts: Sequence[str]) -> Any:
@@ -293,7 +335,7 @@ class TowerEncoder(ABC):
         See `equipoise.models.images.as_rgb` for what an image is. A vector is NaN where the model
         gives NaN.
         """
-        return _stack(self.info.dimension, self.image_batches.map(self._images, images))
+        return self.over_images(itemgetter(0), images, self.info.dimension)
 
     def embed_texts(self, texts: Sequence[str]) -> Floats32:
         """Return projected vectors of n texts, (n, dimension), not normalised.
@@ -307,29 +349,19 @@ class TowerEncoder(ABC):
                 "that the model reads; the rest of them was cut off.",
                 stacklevel=2,
             )
-        return _stack(self.info.dimension, self.text_batches.map(self._texts, texts))
-
-    def _images(self, images: Images) -> Floats32:
-        return _array(self.tower.run(self.prepare(images))[0])
-
-    def _texts(self, texts: Sequence[str]) -> Floats32:
         with self.placement.torch.inference_mode():
-            return _array(self.encode(texts).float().cpu())
+            parts = self.text_batches.map(lambda some: self.encode(some).float().cpu(), texts)
+        return _stack(self.info.dimension, parts)
 
 
 @dataclass(frozen=True)
-class TowerClassifier:
-    """An image classifier of a library; made by `load_model`.
+class TowerClassifier(TowerModel):
+    """An image classifier.
 
     The tower gives logits, and what the last layer sees where there is a linear layer.
     """
 
-    info: ModelInfo
     labels: tuple[str, ...]
-    model: Any
-    prepare: Preparation
-    tower: Tower
-    batches: Batches
     multi_label: bool = False
 
     def predict_proba(self, images: Images) -> Floats32:
@@ -338,26 +370,21 @@ class TowerClassifier:
         Rows sum to 1, unless the model was trained for several labels an image; NaN where the model
         gives NaN.
         """
-        return _stack(len(self.labels), self.batches.map(self._probabilities, images))
+        return self.over_images(self._probabilities, images, len(self.labels))
 
     def features(self, images: Images) -> Floats32:
         """Return what the last layer sees of n images, (n, dimension)."""
-        return _stack(self.info.dimension, self.batches.map(self._features, images))
+        return self.over_images(self._features, images, self.info.dimension)
 
-    def _probabilities(self, images: Images) -> Floats32:
-        logits = self.tower.run(self.prepare(images))[0]
-        return _array(logits.sigmoid() if self.multi_label else logits.softmax(dim=-1))
+    def _probabilities(self, outputs: Outputs) -> Any:
+        logits = outputs[0]
+        return logits.sigmoid() if self.multi_label else logits.softmax(dim=-1)
 
-    def _features(self, images: Images) -> Floats32:
-        seen = self.tower.run(self.prepare(images))[1:]
-        if not seen:
+    def _features(self, outputs: Outputs) -> Any:
+        if len(outputs) == 1:
             raise no_features(self.info.name)
-        return _array(seen[0].flatten(start_dim=1))
+        return outputs[1].flatten(start_dim=1)
 
 
-def _stack(width: int | None, parts: list[Floats32]) -> Floats32:
-    return np.concatenate([np.empty((0, width or 0), np.float32), *parts])
-
-
-def _array(tensor: Any) -> Floats32:
-    return np.asarray(tensor.numpy(), dtype=np.float32)
+def _stack(width: int | None, parts: list[Any]) -> Floats32:
+    return np.concatenate([np.empty((0, width or 0), np.float32), *(one.numpy() for one in parts)])
