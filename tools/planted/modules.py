@@ -13,8 +13,16 @@ from safetensors.torch import save
 from equipoise.core.arrays import Floats32
 from equipoise.models.info import ModelInfo
 from equipoise.models.preprocessing import Preparation, stacked
+from equipoise.models.registry import Options
 from equipoise.models.runtimes import place
-from equipoise.models.towers import Tower, TowerClassifier, TowerEncoder, last_linear, seen_by
+from equipoise.models.towers import (
+    Tower,
+    TowerClassifier,
+    TowerEncoder,
+    build_tower,
+    last_linear,
+    seen_by,
+)
 
 
 @dataclass(frozen=True)
@@ -48,10 +56,10 @@ def module_classifier(
     mean : float
         Subtracted from grey levels in [0, 1].
     """
-    parts = _parts(module, name, mean)
-    layer = last_linear(parts["tower"].placement.torch, module)
+    tower = _tower(module, name, mean)
+    layer = last_linear(tower.placement.torch, module)
     info = _info(module, name, mean, dimension=layer and layer.in_features)
-    return TowerClassifier(info, tuple(labels), module, **parts)
+    return TowerClassifier(info, module, tower, tuple(labels))
 
 
 def module_encoder(
@@ -76,16 +84,11 @@ def module_encoder(
     scale : float
         What makes a logit of a cosine.
     """
-    parts = _parts(module, name, mean=0.0)
-    batches = parts.pop("batches")
     info = _info(module, name, 0.0, dimension=dimension, scale=scale, bias=0.0)
-    return ModuleEncoder(
-        info, module, tokenizer=texts, image_batches=batches, text_batches=batches, **parts
-    )
+    return ModuleEncoder(info, module, _tower(module, name, mean=0.0), texts)
 
 
-def _parts(module: Any, name: str, mean: float) -> dict[str, Any]:
-    """Return how images are prepared, the tower, and batches."""
+def _tower(module: Any, name: str, mean: float) -> Tower:
     placement = place("cpu", "float32", "hf")
     torch = placement.torch
     layer = last_linear(torch, module.eval())
@@ -94,18 +97,13 @@ def _parts(module: Any, name: str, mean: float) -> dict[str, Any]:
         levels = np.asarray(image, dtype=np.float32).transpose(2, 0, 1) / 255.0 - mean
         return torch.from_numpy(levels)
 
-    def run(inputs: Mapping[str, Any]) -> tuple[Any, ...]:
-        with torch.inference_mode():
-            if layer is None:
-                return (module(inputs["pixel_values"]),)
-            return seen_by(layer, lambda: module(inputs["pixel_values"]))
+    def call(model: Any, inputs: Mapping[str, Any]) -> tuple[Any, ...]:
+        if layer is None:
+            return (model(inputs["pixel_values"]),)
+        return seen_by(layer, lambda: model(inputs["pixel_values"]))
 
     prepare = Preparation(name, stacked(pixels, torch))
-    return {
-        "prepare": prepare,
-        "tower": Tower(placement, run),
-        "batches": placement.batches(),
-    }
+    return build_tower(placement, Options(name), module, call, prepare)
 
 
 def _info(module: Any, name: str, mean: float, **facts: Any) -> ModelInfo:

@@ -147,7 +147,7 @@ def _likelihood(model: HfAnswerer, inside: Insides, question: str) -> Score:
         raise InputError(f"{inside.name}: only models of blip-vqa need a question")
 
     def score(inputs: Tensors, asked: Sequence[str]) -> Any:
-        tokens = _answer_tokens(model, inside.torch, asked)
+        tokens = _answer_tokens(model, asked)
         likely = _logits(model, inputs, tokens, question)[:, :-1].log_softmax(dim=-1)
         each = likely.gather(2, tokens["input_ids"][:, 1:, None])[:, :, 0]
         return (each * tokens["attention_mask"][:, 1:]).sum(dim=1)
@@ -155,20 +155,15 @@ def _likelihood(model: HfAnswerer, inside: Insides, question: str) -> Score:
     return score
 
 
-def _answer_tokens(model: HfAnswerer, torch: Any, answers: Sequence[str]) -> Tensors:
+def _answer_tokens(model: HfAnswerer, answers: Sequence[str]) -> Tensors:
     """Answers between the tokens that begin and end one, filled up at their ends."""
     tokenizer, text = model.processor.tokenizer, model.model.config.text_config
     rows = [
         [text.bos_token_id, *tokenizer(one, add_special_tokens=False).input_ids, text.sep_token_id]
         for one in answers
     ]
-    longest = max(map(len, rows))
-    ids = [[*row, *[tokenizer.pad_token_id] * (longest - len(row))] for row in rows]
-    mask = [[1] * len(row) + [0] * (longest - len(row)) for row in rows]
-    return {
-        "input_ids": torch.tensor(ids, device=model.placement.device),
-        "attention_mask": torch.tensor(mask, device=model.placement.device),
-    }
+    padded = tokenizer.pad({"input_ids": rows}, padding_side="right", return_tensors="pt")
+    return model.placement.put(padded)
 
 
 def _logits(model: HfAnswerer, inputs: Tensors, answer: Tensors, question: str) -> Any:

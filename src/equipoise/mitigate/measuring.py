@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,37 +26,33 @@ _PART = 256
 
 
 def embed_images(model: DualEncoder, images: Any, progress: Progress | None = None) -> Floats32:
-    """Return vectors of images, (n, dimension), as the model gives them, in one piece of memory.
+    """Return vectors of images, (n, dimension), not normalised.
 
     Raises
     ------
     ModelError
         When a vector is zero or not finite.
     """
-    vectors = np.empty((0, model.info.dimension or 0), dtype=np.float32)
-    for rows, part in image_parts(model, images, progress):
-        if not len(vectors):
-            vectors = np.empty((len(images), part.shape[1]), dtype=np.float32)
-        vectors[rows] = part
-    return vectors
+    return image_rows(model, images, lambda vectors: vectors, progress)
 
 
-def image_parts(
-    model: DualEncoder, images: Any, progress: Progress | None = None
-) -> Iterator[tuple[slice, Floats32]]:
-    """Yield the rows of some images and their vectors, so that not all need to be held.
-
-    Raises
-    ------
-    ModelError
-        When a vector is zero or not finite.
-    """
+def image_rows(
+    model: DualEncoder,
+    images: Any,
+    function: Callable[[Floats32], AnyArray],
+    progress: Progress | None = None,
+) -> AnyArray:
+    """Return what a function makes of the vector of each image, so that not all need be held."""
+    found: AnyArray = np.empty((0, model.info.dimension or 0), dtype=np.float32)
     for start in range(0, len(images), _PART):
         if progress is not None:
             progress("embedding images", start, len(images))
-        end = min(start + _PART, len(images))
-        vectors = model.embed_images([images[row] for row in range(start, end)])
-        yield slice(start, end), _finite(vectors, model)
+        rows = range(start, min(start + _PART, len(images)))
+        part = function(_finite(model.embed_images([images[row] for row in rows]), model))
+        if not start:
+            found = np.empty((len(images), part.shape[1]), dtype=part.dtype)
+        found[start : rows.stop] = part
+    return found
 
 
 def queries_of(model: DualEncoder, prompts: Sequence[Sequence[str]]) -> Floats:
@@ -250,10 +246,7 @@ def _by_subject(estimate: Any, metric: str, subjects: Sequence[str]) -> dict[str
 
 def _cosines(model: DualEncoder, images: Any, texts: Floats, progress: Progress | None) -> Floats:
     """Return cosines of images and unit vectors of texts, (images, texts); no vector is kept."""
-    cosines = np.empty((len(images), len(texts)))
-    for rows, vectors in image_parts(model, images, progress):
-        cosines[rows] = unit_vectors(vectors) @ texts.T
-    return cosines
+    return image_rows(model, images, lambda vectors: unit_vectors(vectors) @ texts.T, progress)
 
 
 def _rows(labels: Objects, only: Collection[str] | None) -> Positions:

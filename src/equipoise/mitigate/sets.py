@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -78,26 +77,7 @@ class ImageSets:
     def of(self, subjects: Collection[str]) -> ImageSets:
         """Return the images of some subjects."""
         rows = np.flatnonzero(np.isin(self.subject.astype(str), [*subjects]))
-        return ImageSets(
-            Lookup([(self.images, row) for row in rows.tolist()]),
-            self.subject[rows],
-            self.set[rows],
-            self.caption[rows],
-            {name: values[rows] for name, values in self.attributes.items()},
-        )
-
-    def joined(self, other: ImageSets) -> ImageSets:
-        """Return these images and those of other sets with the same attributes."""
-        return ImageSets(
-            Lookup([(part.images, row) for part in (self, other) for row in range(len(part))]),
-            np.concatenate([self.subject, other.subject]),
-            np.concatenate([self.set, other.set]),
-            np.concatenate([self.caption, other.caption]),
-            {
-                name: np.concatenate([values, other.attributes[name]])
-                for name, values in self.attributes.items()
-            },
-        )
+        return taken([(self, rows)])
 
     def by_set(self) -> dict[str, Positions]:
         """Return the rows of each set, sets sorted by name."""
@@ -112,6 +92,22 @@ class ImageSets:
         for rows in self.by_set().values():
             apart[rows] -= vectors[rows].mean(axis=0)
         return apart
+
+
+def taken(parts: Sequence[tuple[ImageSets, Positions]]) -> ImageSets:
+    """Return some rows of sets that have the same attributes."""
+
+    def joined(columns: Iterable[Objects]) -> Objects:
+        return np.concatenate([own[rows] for own, (_, rows) in zip(columns, parts, strict=True)])
+
+    sets = [part for part, _ in parts]
+    return ImageSets(
+        Lookup([(part.images, row) for part, rows in parts for row in rows.tolist()]),
+        joined(part.subject for part in sets),
+        joined(part.set for part in sets),
+        joined(part.caption for part in sets),
+        {name: joined(part.attributes[name] for part in sets) for name in sets[0].attributes},
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,11 +267,11 @@ class Training:
         InputError
             When there are none.
         """
-        parts = [self.images, self.validation_images if watched else None]
-        images = [part for part in parts if part]
-        if not images:
+        sides = [self.images, self.validation_images if watched else None]
+        parts = [(part, np.arange(len(part))) for part in sides if part]
+        if not parts:
             raise InputError(f"{recipe} learns from images, and there are none of its subjects")
-        return reduce(ImageSets.joined, images)
+        return taken(parts)
 
 
 def training_of(

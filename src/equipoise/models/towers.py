@@ -106,14 +106,6 @@ def seen_by(layer: Any, call: Callable[[], Any]) -> tuple[Any, Any]:
     return returned, seen[-1].flatten(start_dim=1)
 
 
-def no_features(name: str) -> ModelError:
-    """Return the error of a model whose penultimate features were asked for and are none."""
-    return ModelError(
-        f"{name} ends in no linear layer, so it has no penultimate features. "
-        "To do: wrap it in a factory with a features method (python:module:factory)."
-    )
-
-
 @dataclass(frozen=True)
 class Tower:
     """From what a preparation returns to tensors of float32 on the CPU, one row an image.
@@ -382,7 +374,10 @@ class TowerClassifier(TowerModel):
 
     def _features(self, outputs: Outputs) -> Any:
         if len(outputs) == 1:
-            raise no_features(self.info.name)
+            raise ModelError(
+                f"{self.info.name} ends in no linear layer, so it has no penultimate features. "
+                "To do: wrap it in a factory with a features method (python:module:factory)."
+            )
         return outputs[1].flatten(start_dim=1)
 
 
