@@ -8,15 +8,15 @@ import pytest
 from scipy.stats import permutation_test, ttest_rel
 
 from equipoise.core.finding import Verdict
-from equipoise.mitigate.assessing import (
+from equipoise.mitigate.measuring import (
     FEWEST,
+    Measured,
     Row,
     assess,
     outcomes,
     paired,
     share_of_way,
 )
-from equipoise.mitigate.measuring import Measured
 from equipoise.mitigate.running import Assessment, findings_of, notes_of, tables_of
 from equipoise.mitigate.sets import Split
 

@@ -8,7 +8,7 @@ import pytest
 from equipoise.cli.mitigation_world import SAID
 from equipoise.core.errors import InputError
 from equipoise.mitigate import ImageSets, MatchedPrompts
-from equipoise.mitigate.matching import directions_of, values_of
+from equipoise.mitigate.closed_form import directions_of, values_of
 from equipoise.mitigate.measuring import queries_of
 from equipoise.models.wrapped import unit_vectors
 from mitigate.scenes import LEARNED, TEXTS, WATCHED, WITHHELD, sets, training

@@ -13,7 +13,7 @@ from equipoise.mitigate import (
     SetShrinkage,
     TextDistillation,
 )
-from equipoise.mitigate.directions import ensemble_of, group_directions
+from equipoise.mitigate.closed_form import ensemble_of, group_directions
 from equipoise.mitigate.measuring import queries_of
 from equipoise.mitigate.sets import SubjectTexts
 from equipoise.models import load_model

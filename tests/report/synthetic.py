@@ -12,8 +12,7 @@ import pyarrow as pa
 from equipoise import audits
 from equipoise.core import AuditResult, Family, Finding, GroupValue, Manifest, Verdict
 from equipoise.metrics import association_score
-from equipoise.mitigate.augmentation.experiment import ARMS, Experiment
-from equipoise.mitigate.augmentation.findings import findings_of, tables_of
+from equipoise.mitigate.augmentation.experiment import ARMS, Experiment, findings_of, tables_of
 
 NAN = math.nan
 PIXEL = b"\x89PNG\r\n\x1a\n"

@@ -14,7 +14,11 @@ from equipoise.audits.config_fields import FilePath, Name, Section, Table, only_
 from equipoise.audits.findings import manifest_of
 from equipoise.audits.kinds import PERCEIVED, Progress
 from equipoise.core import AuditResult, DataError, InputError
-from equipoise.mitigate.augmentation.experiment import augmentation_experiment
+from equipoise.mitigate.augmentation.experiment import (
+    augmentation_experiment,
+    findings_of,
+    tables_of,
+)
 from equipoise.mitigate.augmentation.faces import (
     SIDES,
     CascadeDetector,
@@ -23,7 +27,6 @@ from equipoise.mitigate.augmentation.faces import (
     Regions,
     regions_of_columns,
 )
-from equipoise.mitigate.augmentation.findings import findings_of, tables_of
 from equipoise.mitigate.augmentation.training import Schedule, check_networks, digest_of
 from equipoise.mitigate.config import ImagesConfig as TableConfig
 from equipoise.mitigate.loading import read_images

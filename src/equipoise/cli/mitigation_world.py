@@ -11,8 +11,13 @@ import numpy as np
 
 from equipoise.cli.runs import result_of
 from equipoise.core import AuditResult, Objects
-from equipoise.mitigate.directions import DirectionRemoval, PromptEnsemble, SetShrinkage
-from equipoise.mitigate.matching import VALUE, MatchedPrompts
+from equipoise.mitigate.closed_form import (
+    VALUE,
+    DirectionRemoval,
+    MatchedPrompts,
+    PromptEnsemble,
+    SetShrinkage,
+)
 from equipoise.mitigate.measuring import RetrievalSet, Test, ZeroShotSet
 from equipoise.mitigate.running import cross_fit
 from equipoise.mitigate.sets import ImageSets, SubjectTexts

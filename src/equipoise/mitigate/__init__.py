@@ -13,8 +13,12 @@ from equipoise.mitigate.augmentation.faces import (
     regions_of_columns,
 )
 from equipoise.mitigate.augmentation.training import Schedule
-from equipoise.mitigate.directions import DirectionRemoval, PromptEnsemble, SetShrinkage
-from equipoise.mitigate.matching import MatchedPrompts
+from equipoise.mitigate.closed_form import (
+    DirectionRemoval,
+    MatchedPrompts,
+    PromptEnsemble,
+    SetShrinkage,
+)
 from equipoise.mitigate.neurons import (
     Found,
     Recording,

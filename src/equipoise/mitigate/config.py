@@ -8,8 +8,12 @@ from pydantic import AfterValidator, Field, NonNegativeInt, field_validator, mod
 
 from equipoise.audits.config_fields import FilePath, LoadConfig, Name, Section, Table
 from equipoise.data import TEMPLATES
-from equipoise.mitigate.directions import DirectionRemoval, PromptEnsemble, SetShrinkage
-from equipoise.mitigate.matching import MatchedPrompts
+from equipoise.mitigate.closed_form import (
+    DirectionRemoval,
+    MatchedPrompts,
+    PromptEnsemble,
+    SetShrinkage,
+)
 from equipoise.mitigate.recipe import Names
 from equipoise.mitigate.trained import Contrastive, TextDistillation
 

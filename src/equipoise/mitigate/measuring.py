@@ -1,4 +1,4 @@
-"""Measures of a model before and after: bias of neutral prompts, accuracy and recall."""
+"""Measures of a model before and after, tests of their change, and the conclusion that follows."""
 
 from __future__ import annotations
 
@@ -8,14 +8,19 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from equipoise.core import AnyArray, Floats, Floats32, Integers, ModelError, Objects, Positions
+from equipoise.core.wording import number
 from equipoise.metrics import cosine_scores, retrieval_measures, similarity_gap
 from equipoise.metrics.rankings.recall import recall_hits
 from equipoise.mitigate.recipe import Progress
 from equipoise.mitigate.sets import ImageSets, Lookup, SubjectTexts
 from equipoise.models.protocols import DualEncoder
 from equipoise.models.wrapped import unit_vectors
+from equipoise.stats.chance import benjamini_hochberg, sign_flips
+from equipoise.stats.intervals import mean_t
+from equipoise.stats.streams import stream
 
 Numbers = dict[tuple[str, str], dict[str, float]]
 """By measure and by attribute or data set: numbers of units by name."""
@@ -278,3 +283,296 @@ def _recalls(
             hits = recall_hits(scores[:, about], relevant[:, about], k=k, to="images")
             numbers[f"image_recall_at_{k}", pairs.name] = _named(texts[about], hits)
     return numbers
+
+
+ROLES = ("bias", "utility")
+HALFWAY = 0.5
+"""Share of the way to the floor at which a recipe transfers."""
+
+MARGIN = 0.02
+"""Largest allowed fall of accuracy or a recall."""
+
+ALPHA = 0.05
+REPLICATES, FLIPS = 2000, 100_000
+FEWEST = 6
+"""Fewest units with which flipped signs can reach p 0.05: of 5 the smallest p is 2 / 32."""
+_TIE = 1e-12
+
+_NAMES = {
+    NDKL: "NDKL",
+    GAP: "similarity gap in logits",
+    ACCURACY: "zero-shot accuracy",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Paired:
+    """A mean before and after, over units.
+
+    Attributes
+    ----------
+    n : int
+        Units.
+    before, after, difference : float
+        Means over units; after less before.
+    low, high : float
+        Student's 95 % interval of the difference, as when models are compared; NaN with fewer than
+        `FEWEST` units, of which the test can show nothing either.
+    p_value : float
+        Two-sided, of differences whose signs are exchangeable; NaN with fewer than two units.
+    test : str
+    """
+
+    n: int
+    before: float = math.nan
+    after: float = math.nan
+    difference: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    p_value: float = math.nan
+    test: str = "none: fewer than two units"
+
+
+def paired(before: npt.ArrayLike, after: npt.ArrayLike, *, seed: int) -> Paired:
+    """Compare numbers of the same units.
+
+    Parameters
+    ----------
+    before, after : array-like of float, shape (units,)
+        Units in which either is NaN are left out.
+    seed : int
+    """
+    pair = _complete(before, after)
+    n = len(pair)
+    if n == 0:
+        return Paired(n=0)
+    apart = pair[:, 1] - pair[:, 0]
+    low, high = mean_t(apart) if n >= FEWEST else (math.nan, math.nan)
+    first, second = pair.mean(axis=0).tolist()
+    change = Paired(
+        n=n, before=first, after=second, difference=second - first, low=float(low), high=float(high)
+    )
+    if n < 2:
+        return change
+    flips = sign_flips(apart, permutations=FLIPS, seed=seed)
+    signs = "all" if flips.method == "exact" else f"{FLIPS} draws of the"
+    return replace(change, p_value=flips.value, test=f"{signs} signs of the differences")
+
+
+def _complete(*columns: npt.ArrayLike) -> Floats:
+    """Return units with all numbers, (units, columns)."""
+    units = np.stack([np.asarray(column, np.float64) for column in columns], axis=1)
+    return units[~np.isnan(units).any(axis=1)]
+
+
+def share_of_way(
+    before: npt.ArrayLike, after: npt.ArrayLike, floor: npt.ArrayLike, *, seed: int
+) -> dict[str, Any]:
+    """Return the share of the way to a floor, units resampled with all three numbers.
+
+    Parameters
+    ----------
+    before, after, floor : array-like of float, shape (units,)
+        Units in which one is NaN are left out.
+    seed : int
+        The same units are drawn for every number.
+
+    Returns
+    -------
+    dict
+        `share`, `share_low`, `share_high` and `share_reason` of a `Row`. The 95 % interval is NaN
+        with fewer than `FEWEST` units: draws of so few lie within their own range. The share is
+        not estimable, and the reason is told, with fewer than two units, and where the number
+        before is not clear of the floor: its excess over it is not above 0, or the 95 % interval
+        of that is not.
+    """
+    units = _complete(before, after, floor)
+    n = len(units)
+    if n < 2:
+        return {"share_reason": "fewer than two subjects have all three numbers"}
+    means = units.mean(axis=0)
+    draw = stream(seed, "mitigate", "paired", "subjects", n)
+    drawn = draw.multinomial(n, np.full(n, 1.0 / n), size=REPLICATES) @ units / n
+    ways = drawn[:, 0] - drawn[:, 2]
+    way = float(means[0] - means[2])
+    if not (way > _TIE and np.percentile(ways, 2.5) > _TIE):
+        return {"share_reason": "the number before is not clear of the floor"}
+    # Fewer than 2.5 % of the draws have no way at all; a share of it would have no sign.
+    real = ways > _TIE
+    shares = (drawn[real, 0] - drawn[real, 1]) / ways[real]
+    low, high = (math.nan, math.nan) if n < FEWEST else np.percentile(shares, [2.5, 97.5])
+    share = float(means[0] - means[1]) / way
+    return {"share": share, "share_low": float(low), "share_high": float(high)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row(Paired):
+    """One number of one recipe, before and after, over subjects, images or queries.
+
+    Attributes
+    ----------
+    recipe, role, measure, about : str
+        `role` is "bias" or "utility"; `about` the attribute, or the data set.
+    q_value : float
+        Over all recipes.
+    floor : float
+        The same number of a model without the bias, where one was given; NaN without.
+    share, share_low, share_high, share_reason
+        Share of the way to the floor; see `share_of_way`.
+    """
+
+    recipe: str
+    role: str
+    measure: str
+    about: str
+    q_value: float = math.nan
+    floor: float = math.nan
+    share: float = math.nan
+    share_low: float = math.nan
+    share_high: float = math.nan
+    share_reason: str = ""
+
+    @property
+    def lowered(self) -> bool:
+        """Whether a bias fell, beyond what the number of tests may give by chance."""
+        return self.role == "bias" and self.difference < 0 and self.q_value < ALPHA
+
+    @property
+    def _half(self) -> float:
+        """Fall that is halfway to the floor; to nothing, where there is none."""
+        return HALFWAY * (self.before - (0.0 if math.isnan(self.floor) else self.floor))
+
+    @property
+    def reaches(self) -> bool:
+        """Whether a bias fell at least halfway to the floor; to nothing, where there is none.
+
+        The test is of the fall; that it went halfway is the estimate. A bias that is not clear of
+        the floor has no half.
+        """
+        return not self.share_reason and self.lowered and self.before - self.after >= self._half
+
+    @property
+    def open(self) -> bool:
+        """Whether no fall of a bias is shown, and its interval reaches halfway to the floor.
+
+        So few units that there is no interval leave everything open.
+        """
+        reaches = math.isnan(self.low) or self.low <= -self._half
+        unshown = self.role == "bias" and not self.lowered and not self.share_reason
+        return unshown and reaches and self._half > 0
+
+
+def assess(
+    before: Measured, after: Mapping[str, Measured], floor: Measured | None, *, seed: int = 0
+) -> tuple[Row, ...]:
+    """Compare the measures before and after each recipe.
+
+    Parameters
+    ----------
+    before : Measured
+        Of the base model.
+    after : mapping of str to Measured
+        By recipe, of the same subjects, images and queries.
+    floor : Measured, optional
+        Of a model without the bias.
+    seed : int
+
+    Returns
+    -------
+    tuple of Row
+        Biases of all recipes, then utilities; q-values after Benjamini and Hochberg, over all rows
+        of either.
+    """
+    rows: list[Row] = []
+    for role in ROLES:
+        least: Numbers | None = getattr(floor, role, None)
+        own = []
+        for recipe, measured in after.items():
+            changed: Numbers = getattr(measured, role)
+            for key, values in changed.items():
+                if not values:
+                    continue
+                units = sorted(values)
+                first = getattr(before, role)[key]
+                numbers = [[each[unit] for unit in units] for each in (first, values)]
+                row = Row(
+                    recipe=recipe, role=role, measure=key[0], about=key[1],
+                    **vars(paired(*numbers, seed=seed)),
+                )  # fmt: skip
+                if least is not None:
+                    numbers.append([least[key][unit] for unit in units])
+                    row = replace(row, floor=sum(numbers[2]) / len(units))
+                    if role == "bias":
+                        row = replace(row, **share_of_way(*numbers, seed=seed))
+                own.append(row)
+        q_values = benjamini_hochberg([row.p_value for row in own]).tolist()
+        rows += [replace(row, q_value=q) for row, q in zip(own, q_values, strict=True)]
+    return tuple(rows)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The conclusion about one recipe.
+
+    Attributes
+    ----------
+    recipe : str
+    conclusion : str
+        "transfers": every bias of withheld subjects fell (q < 0.05), by the estimate at least
+        halfway to the floor, accuracy was measured, and neither it nor a recall fell by more than
+        the margin on any set; "transfers in part", "does not transfer", "costs too much": a bias
+        fell, and accuracy or a recall by more than the margin; "price not measured": halfway,
+        without a set to measure accuracy on; or "cannot be told": no fall is shown, and an interval
+        leaves open that it fell halfway, or no bias is clear of the floor.
+    sentence : str
+        Sentences without a stop at the end; the first begins in lower case, to follow a colon.
+    """
+
+    recipe: str
+    conclusion: str
+    sentence: str
+
+
+def outcomes(rows: Sequence[Row]) -> tuple[Outcome, ...]:
+    """Conclude for each recipe whether it transfers to withheld subjects, and at what price."""
+    names = dict.fromkeys(row.recipe for row in rows)
+    return tuple(_outcome(name, [row for row in rows if row.recipe == name]) for name in names)
+
+
+def _outcome(recipe: str, rows: Sequence[Row]) -> Outcome:
+    biases, utilities = ([row for row in rows if row.role == role] for role in ROLES)
+    # A disparity that is not clear of the floor leaves nothing to lower halfway.
+    clear = [row for row in biases if not row.share_reason]
+    lowered = any(row.lowered for row in clear)
+    conclusion = (
+        "costs too much" if lowered and any(row.difference < -MARGIN for row in utilities)
+        else "transfers in part" if lowered and not all(row.reaches for row in clear)
+        else "cannot be told" if not clear or any(row.open for row in clear)
+        else "does not transfer" if not lowered
+        else "transfers" if any(row.measure == ACCURACY for row in utilities)
+        else "price not measured"
+    )  # fmt: skip
+    return Outcome(recipe, conclusion, _sentence(biases, utilities))
+
+
+def named(measure: str) -> str:
+    """Return the name of a measure within a sentence."""
+    return _NAMES.get(measure, measure.replace("_", " "))
+
+
+def _sentence(biases: Sequence[Row], utilities: Sequence[Row]) -> str:
+    """Say how many disparities changed, how far, and the worst loss of accuracy and recall."""
+    fell, shown = sum(row.lowered for row in biases), sum(row.q_value < ALPHA for row in biases)
+    near = sum(bool(row.share_reason) for row in biases)
+    text = (
+        f"of {len(biases)} disparities of withheld subjects, {fell} fell beyond chance "
+        f"(q < {ALPHA}), {sum(row.reaches for row in biases)} at least halfway by the estimate, "
+        f"{sum(row.open for row in biases)} may have fallen halfway, {shown - fell} rose, and "
+        f"{near} were not clear of the floor before"
+    )
+    accuracy = [row.difference for row in utilities if row.measure == ACCURACY]
+    recall = [row.difference for row in utilities if row.measure != ACCURACY]
+    for name, changes in (("accuracy", accuracy), ("recall", recall)):
+        worst = f"{number(100 * min(changes), 1)} points" if changes else "not measured"
+        text += f". Worst change in {name}: {worst}"
+    return text

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from equipoise.core import AuditResult, Verdict
-from equipoise.mitigate.assessing import HALFWAY, MARGIN, named
 from equipoise.mitigate.augmentation.experiment import ARMS
-from equipoise.mitigate.measuring import ACCURACY
+from equipoise.mitigate.measuring import ACCURACY, HALFWAY, MARGIN, named
 from equipoise.report.blocks import (
     Chart,
     Fold,

@@ -14,20 +14,22 @@ import pyarrow as pa
 
 from equipoise.audits.config_fields import ExtractionConfig
 from equipoise.core import Family, Finding, InputError, ModelError
-from equipoise.mitigate.assessing import (
+from equipoise.mitigate.config import Config
+from equipoise.mitigate.loading import Loaded, check_images, load
+from equipoise.mitigate.measuring import (
     ALPHA,
     FEWEST,
     HALFWAY,
     MARGIN,
+    Measured,
     Outcome,
     Row,
+    Test,
     assess,
+    measure,
     named,
     outcomes,
 )
-from equipoise.mitigate.config import Config
-from equipoise.mitigate.loading import Loaded, check_images, load
-from equipoise.mitigate.measuring import Measured, Test, measure
 from equipoise.mitigate.recipe import Progress, Recipe
 from equipoise.mitigate.sets import ImageSets, Split, SubjectTexts, Training, folds, training_of
 from equipoise.mitigate.trained import Contrastive

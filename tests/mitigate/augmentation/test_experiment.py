@@ -10,8 +10,13 @@ from scipy import stats
 from equipoise.core import Verdict
 from equipoise.core.errors import InputError
 from equipoise.mitigate import Faces, MixedFaces, Regions, Schedule, augmentation_experiment
-from equipoise.mitigate.augmentation.experiment import ARMS, Experiment
-from equipoise.mitigate.augmentation.findings import findings_of, gain, tables_of
+from equipoise.mitigate.augmentation.experiment import (
+    ARMS,
+    Experiment,
+    findings_of,
+    gain,
+    tables_of,
+)
 from equipoise.mitigate.augmentation.training import Job, network, predict, train
 from equipoise.planted.faces import TOOLS, draw_faces
 
