@@ -38,32 +38,26 @@ STUDENT = "Student's t by the jackknife"
 SPREAD = "resampling spread"
 
 
-@dataclass(frozen=True, eq=False)
-class GroupColumns:
-    """Rows, value, interval and note of every group in every part, arrays (parts, groups)."""
+def group_columns(
+    groups: Groups, n: Floats, value: Floats, low: Floats, high: Floats, note: AnyArray
+) -> pa.ListArray:
+    """Return rows, value, interval and note of every group in every part, arrays (parts, groups).
 
-    groups: Groups
-    n: Floats
-    value: Floats
-    low: Floats
-    high: Floats
-    note: AnyArray
-
-    def arrow(self) -> pa.ListArray:
-        """Return one list of records for each part."""
-        kind = SCHEMA.field("by_group").type
-        parts, groups = self.n.shape
-        places = pa.array(np.tile(np.arange(groups, dtype=np.int32), parts))
-        columns = [
-            pa.array(self.groups.names, pa.string()).take(places),
-            pa.array(self.groups.levels, pa.list_(pa.string())).take(places),
-            pa.array(np.rint(self.n).astype(np.int64).ravel()),
-            *(pa.array(one.ravel()) for one in (self.value, self.low, self.high)),
-            pa.array(self.note.ravel().tolist(), pa.string()),
-        ]
-        records = pa.StructArray.from_arrays(columns, fields=list(kind.value_type))
-        ends = np.arange(parts + 1, dtype=np.int32) * groups
-        return pa.ListArray.from_arrays(pa.array(ends), records, type=kind)
+    One list of records for each part.
+    """
+    kind = SCHEMA.field("by_group").type
+    parts, many = n.shape
+    places = pa.array(np.tile(np.arange(many, dtype=np.int32), parts))
+    columns = [
+        pa.array(groups.names, pa.string()).take(places),
+        pa.array(groups.levels, pa.list_(pa.string())).take(places),
+        pa.array(np.rint(n).astype(np.int64).ravel()),
+        *(pa.array(one.ravel()) for one in (value, low, high)),
+        pa.array(note.ravel().tolist(), pa.string()),
+    ]
+    records = pa.StructArray.from_arrays(columns, fields=list(kind.value_type))
+    ends = np.arange(parts + 1, dtype=np.int32) * many
+    return pa.ListArray.from_arrays(pa.array(ends), records, type=kind)
 
 
 def against_each(draws: Draws, indices: range, harm: Harm) -> dict[str, Floats]:
@@ -100,7 +94,6 @@ def parts_table(
     start: int,
     ends: tuple[Floats, Floats],
     *,
-    by_group: GroupColumns,
     n: Floats,
     excluded: Sequence[Mapping[str, int]],
     **columns: Any,
@@ -112,7 +105,7 @@ def parts_table(
     ]
     return filled(
         metric, subject=subject, value=draws.observed[start : start + many], low=ends[0],
-        high=ends[1], n=np.rint(n).astype(np.int64), by_group=by_group.arrow(), excluded=dropped,
+        high=ends[1], n=np.rint(n).astype(np.int64), excluded=dropped,
         **against_each(draws, range(start, start + many), "higher"), **columns,
     )  # fmt: skip
 

@@ -17,10 +17,10 @@ BASES = ("both", "truth", "prediction", "total")
 _LEVEL, _NONE = 0.975, 1e-9
 
 
-def moments(counts: Counts) -> Floats | None:
+def moments(counts: Counts, _: Floats | None = None) -> Floats | None:
     """Return sums over units of products of two cells, (bases, bases, classes, groups).
 
-    None where rows are independent.
+    None where rows are independent. Made for `Counts.once`, which passes a table, too.
     """
     sampler = counts.sampler
     if not isinstance(sampler, ItemSampler):

@@ -14,10 +14,10 @@ import pyarrow as pa
 from equipoise.core import Booleans, Ends, Estimate, Floats, Groups, InputError, no_ends
 from equipoise.metrics.building import (
     NOTHING,
-    GroupColumns,
     count_estimate,
     ends_of,
     excluded_of,
+    group_columns,
     known_mean,
     parts_table,
     too_small,
@@ -313,7 +313,7 @@ class Classes:
             corrected=self.corrected,
         )
 
-    def _shares(self) -> GroupColumns:
+    def _shares(self) -> pa.ListArray:
         """Return each group's rows and share of wrong predictions, per class."""
         groups, table = self.counts.groups, self.counts.observed
         every = replace(self.layout, groups=np.arange(len(groups)))
@@ -324,7 +324,7 @@ class Classes:
         design = self.design[:, None]
         ends = wilson(wrong / design, totals / design, self.draws.level)
         note = np.select([totals == 0, ~groups.usable], ["no rows", too_small(groups)], "")
-        return GroupColumns(groups, totals, divide(wrong, totals), *ends, note)
+        return group_columns(groups, totals, divide(wrong, totals), *ends, note)
 
     @property
     def _reasons(self) -> tuple[str, str]:

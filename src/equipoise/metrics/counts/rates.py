@@ -17,10 +17,10 @@ from scipy.special import ndtr
 
 from equipoise.core import Booleans, Estimate, Floats, InputError
 from equipoise.metrics.building import (
-    GroupColumns,
     clustered_method,
     count_estimate,
     gaps,
+    group_columns,
     parts_table,
     spread_level,
     too_small,
@@ -177,7 +177,7 @@ class Rate:
         """Return observed counts of its terms in independent rows, each (classes, groups)."""
         every = self.counts(Cells.of(counts, counts.observed))
         pairs = [(some[0], totals[0]) for some, totals in every]
-        squares = counts.once(counts.observed, _squares)
+        squares = counts.once(counts.observed, moments)
         if squares is None:
             return pairs
         least = least_design(counts)
@@ -191,10 +191,6 @@ class Rate:
             design = design_effects(*pair, *sums, least=least)
             found.append((pair[0] / design, pair[1] / design))
         return found
-
-
-def _squares(counts: Counts, _: Floats) -> Floats | None:
-    return moments(counts)
 
 
 def _parts_of(name: str) -> Floats:
@@ -253,7 +249,7 @@ def too_few(value: float, base: str) -> str:
 class RateGaps(Measure):
     """A measure of the gaps of some rates, of every class.
 
-    Its numbers are a summary, further ones up to `lead`, and the gaps by rate and class.
+    Its numbers are a summary, maybe further ones, and last the gaps by rate and class.
     """
 
     name: str
@@ -273,14 +269,48 @@ class RateGaps(Measure):
 
     def estimate(self, counts: Counts, draws: Draws) -> Estimate:
         """Turn the numbers into the estimate."""
-        every = self.families(counts, draws)
-        return self.made(
+        many = len(counts.classes)
+        starts = range(len(draws.observed) - len(self.rates) * many, len(draws.observed), many)
+        every = [
+            Family(rate, counts, draws, start)
+            for rate, start in zip(self.rates, starts, strict=True)
+        ]
+        method = f"pairwise Newcombe intervals, simultaneous over {self.over} and groups"
+        return count_estimate(
+            self.name,
             counts,
             draws,
-            ClosedForm(_largest_of, ([one for one in every if one.rate.name not in _REPEATED],)),
-            params={"null": self.null},
-            by=lambda: pa.concat_tables([one.table() for one in every]).combine_chunks(),
+            method=clustered_method(counts, method),
+            ends=ClosedForm(self.ends, (every,)),
+            params={**vars(self)},
+            by=lambda: self.table(every),
+            reason=too_few(draws.observed[0], "enough rows"),
         )
+
+    def ends(self, families: Sequence[Family], level: float) -> Pair:
+        """Return ends of the largest gap of several rates; the low end holds for all together."""
+        own = [one for one in families if one.rate.name not in _REPEATED]
+        together = spread_level(level, int(sum(np.isfinite(one.value).sum() for one in own)))
+        low, high = (
+            np.ravel([one.ends(each)[end] for one in own])
+            for end, each in enumerate((together, level))
+        )
+        return largest(low), largest(high)
+
+    def table(self, families: Sequence[Family]) -> pa.Table:
+        """Return one part per rate and class: the gap, its interval, and every group."""
+        tables = [
+            parts_table(
+                one.rate.name,
+                one.counts.classes,
+                one.draws,
+                one.start,
+                one.ends(one.draws.level),
+                **one.columns(),
+            )
+            for one in families
+        ]
+        return pa.concat_tables(tables).combine_chunks()
 
     def gaps(self, counts: Counts, tables: Floats) -> Floats:
         """Return the gaps (r, rates, classes)."""
@@ -290,27 +320,6 @@ class RateGaps(Measure):
             for rate in self.rates
         ]
         return np.stack(found, axis=1)
-
-    def families(self, counts: Counts, draws: Draws, lead: int = 1) -> list[Family]:
-        """Return the gaps of each rate in draws that hold `lead` numbers before them."""
-        many = len(counts.classes)
-        return [
-            Family(rate, counts, draws, lead + place * many)
-            for place, rate in enumerate(self.rates)
-        ]
-
-    def made(self, counts: Counts, draws: Draws, ends: ClosedForm, **fields: Any) -> Estimate:
-        """Return the estimate."""
-        method = f"pairwise Newcombe intervals, simultaneous over {self.over} and groups"
-        return count_estimate(
-            self.name,
-            counts,
-            draws,
-            method=clustered_method(counts, method),
-            ends=ends,
-            reason=too_few(draws.observed[0], "enough rows"),
-            **fields,
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -347,13 +356,6 @@ class Family:
         return self.rate.effective(self.counts)
 
     @property
-    def compared(self) -> Pair:
-        """Successes and totals of the groups that are large enough; 0 in cells that are not."""
-        usable = self.counts.groups.usable
-        successes, totals = (np.where(self.large, one, 0.0)[:, usable] for one in self.effective[0])
-        return successes, totals
-
-    @property
     def value(self) -> Floats:
         """The gap of each class."""
         return self.draws.observed[self.start : self.start + len(self.counts.classes)]
@@ -366,11 +368,16 @@ class Family:
         fewest, large = self.rate.fewest(self.counts), groups.usable & self.large
         absent = (groups.usable & (fewest == 0)).sum(axis=-1).tolist()
         small = (groups.usable & (fewest > 0) & ~large).sum(axis=-1).tolist()
-        rows = np.where(large & (fewest > 0), self.rate.totals(self.cells)[0], 0.0)
+        totals = self.rate.totals(self.cells)[0]
         few = f"groups with fewer than {groups.min_size} {base}"
+        own = self.rate.scored(self.effective, self.draws.level, self.cells)
+        empty = [*(every[0] == 0 for _, every in self.rate.counts(self.cells)), totals == 0]
+        bases = [*(one[-1] for one in self.rate.terms), self.rate.predictions]
+        notes = [*(f"no {one}" for one in bases), too_small(groups)]
+        note = np.select([*empty, ~large], notes, "")
         return {
-            "by_group": self.by_group(),
-            "n": np.rint(rows.sum(axis=-1)),
+            "by_group": group_columns(groups, totals, *own.arrays, note),
+            "n": np.rint(np.where(large & (fewest > 0), totals, 0.0).sum(axis=-1)),
             "excluded": [
                 {f"groups without {base}": none, few: some}
                 for none, some in zip(absent, small, strict=True)
@@ -378,78 +385,23 @@ class Family:
             "reason": [too_few(one, least) for one in self.value.tolist()],
         }
 
-    @property
-    def ends(self) -> Pair:
-        """Ends of the gap of each class."""
-        level, usable = self.draws.level, self.counts.groups.usable
+    def ends(self, level: float) -> Pair:
+        """Return the ends of the gap of each class."""
+        usable = self.counts.groups.usable
         if not (self.draws.intervals and usable.sum() >= 2):
             return np.full_like(self.value, np.nan), np.full_like(self.value, np.nan)
-        if len(self.rate.terms) == 1:
-            return simultaneous_gap(*self.compared, level)
+        compared = [
+            (np.where(self.large, some, 0.0)[:, usable], np.where(self.large, n, 0.0)[:, usable])
+            for some, n in self.effective
+        ]
+        if len(compared) == 1:
+            return simultaneous_gap(*compared[0], level)
         critical = studentized_range(level, int(usable.sum()))
-        kept = np.where(self.large, 0.0, np.nan)
         wide, narrow = (
-            self.rate.scored(self.effective, each, self.cells).plus(Scored(kept, kept, kept))[
-                :, usable
-            ]
+            self.rate.scored(compared, each, self.cells)
             for each in (1.0 - 2.0 * float(ndtr(-critical)), level)
         )
         return largest_gap(wide, narrow)
-
-    def by_group(self) -> GroupColumns:
-        """Return the rate of all groups in every class."""
-        groups = self.counts.groups
-        own, totals = (
-            self.rate.scored(self.effective, self.draws.level, self.cells),
-            self.rate.totals(self.cells)[0],
-        )
-        absent = [every[0] == 0 for _, every in self.rate.counts(self.cells)] + [totals == 0]
-        bases = [
-            f"no {base}" for base in (*(one[-1] for one in self.rate.terms), self.rate.predictions)
-        ]
-        note = np.select([*absent, ~(groups.usable & self.large)], [*bases, too_small(groups)], "")
-        return GroupColumns(groups, totals, own.value, own.low, own.high, note)
-
-    def table(self) -> pa.Table:
-        """Return one part per class: the gap, its interval and chance level, and every group."""
-        classes = self.counts.classes
-        return parts_table(
-            self.rate.name, classes, self.draws, self.start, self.ends, **self.columns()
-        )
-
-
-def _ends(
-    successes: Floats, totals: Floats, aggregate: Aggregate, level: float, classes: int = 1
-) -> Pair:
-    """Return ends per class from (conditions, classes, groups).
-
-    Low ends hold for all conditions and `classes` classes together (Bonferroni), on top of the
-    pairs of groups. A high end of a maximum needs no correction: it is too low only when that of
-    the truly largest gap is. The high end of a mean holds for all conditions.
-    """
-    combine = np.max if aggregate == "max" else np.mean
-    low, _ = simultaneous_gap(successes, totals, spread_level(level, len(totals) * classes))
-    high_level = level if aggregate == "max" else spread_level(level, len(totals))
-    _, high = simultaneous_gap(successes, totals, high_level)
-    return np.asarray(combine(low, axis=0)), np.asarray(combine(high, axis=0))
-
-
-def _largest_of(families: Sequence[Family], level: float) -> Pair:
-    """Return ends of the largest gap of several rates; the low end holds for all together."""
-    together = spread_level(level, int(sum(np.isfinite(one.value).sum() for one in families)))
-    low, high = (
-        [replace(one, draws=replace(one.draws, level=each)).ends for one in families]
-        for each in (together, level)
-    )
-    return largest(np.ravel([ends[0] for ends in low])), largest(
-        np.ravel([ends[1] for ends in high])
-    )
-
-
-def _largest_ends(successes: Floats, totals: Floats, aggregate: Aggregate, level: float) -> Pair:
-    estimable = ((totals > 0).sum(axis=-1) >= 2).all(axis=0).sum()
-    low, high = _ends(successes, totals, aggregate, level, int(estimable))
-    return largest(low), largest(high)
 
 
 def rates(
@@ -679,40 +631,42 @@ class EqualizedOdds(RateGaps):
         flat = conditions.reshape(len(tables), -1)
         return np.concatenate([largest(odds)[:, None], odds, flat], axis=1)
 
-    def estimate(self, counts: Counts, draws: Draws) -> Estimate:
-        """Turn the numbers into the estimate."""
-        both = self.families(counts, draws, 1 + len(counts.classes))
-        successes, totals = np.stack([one.compared for one in both], axis=1)
-        return self.made(
-            counts,
-            draws,
-            ClosedForm(_largest_ends, (successes, totals, self.aggregate)),
-            params={"aggregate": self.aggregate, "null": self.null},
-            by=lambda: self._table(counts, draws, both, (successes, totals)),
-        )
+    def ends(self, families: Sequence[Family], level: float) -> Pair:
+        """Return ends of the largest EO; low ends hold for all classes together (Bonferroni)."""
+        classes = np.isfinite([one.value for one in families]).all(axis=0).sum()
+        low, high = self._ends(families, level, int(classes))
+        return largest(low), largest(high)
 
-    def _table(self, counts: Counts, draws: Draws, both: list[Family], compared: Pair) -> pa.Table:
-        """Return EO of each class with the groups' rates in the condition of the larger gap."""
-        classes = len(counts.classes)
-        low = high = np.full(classes, np.nan)
-        if draws.intervals:
-            low, high = _ends(*compared, self.aggregate, draws.level)
-        conditions = np.stack([one.value for one in both])
-        deciding = np.argmax(np.where(np.isnan(conditions), np.inf, conditions), axis=0)
-        first, second = (one.columns() for one in both)
-        chosen = (
-            np.where(
-                deciding[:, None] == 0, *(getattr(one["by_group"], name) for one in (first, second))
-            )
-            for name in ("n", "value", "low", "high", "note")
+    def _ends(self, families: Sequence[Family], level: float, classes: int = 1) -> Pair:
+        """Return ends per class.
+
+        Low ends hold for all conditions and `classes` classes together (Bonferroni), on top of the
+        pairs of groups. A high end of a maximum needs no correction: it is too low only when that
+        of the truly largest gap is. The high end of a mean holds for all conditions.
+        """
+        most, many = self.aggregate == "max", len(families)
+        levels = spread_level(level, many * classes), level if most else spread_level(level, many)
+        low, high = (
+            (np.max if most else np.mean)([one.ends(each)[end] for one in families], axis=0)
+            for end, each in enumerate(levels)
         )
+        return low, high
+
+    def table(self, families: Sequence[Family]) -> pa.Table:
+        """Return EO of each class with the groups' rates in the condition of the larger gap."""
+        counts, draws = families[0].counts, families[0].draws
+        places = np.arange(len(counts.classes))
+        conditions = np.stack([one.value for one in families])
+        deciding = np.argmax(np.where(np.isnan(conditions), np.inf, conditions), axis=0)
+        first, second = (one.columns() for one in families)
+        by_group = pa.concat_arrays([first["by_group"], second["by_group"]])
         return parts_table(
-            "equalized_odds",
+            self.name,
             counts.classes,
             draws,
             1,
-            (low, high),
-            by_group=GroupColumns(counts.groups, *chosen),
+            self._ends(families, draws.level),
+            by_group=by_group.take(pa.array(deciding * len(places) + places)),
             n=first["n"] + second["n"],
             excluded=[a | b for a, b in zip(first["excluded"], second["excluded"], strict=True)],
             reason=[

@@ -14,12 +14,12 @@ import pyarrow as pa
 from equipoise.core import Ends, Estimate, Floats, Harm, Integers, Integers32, parts_to_table
 from equipoise.metrics.building import (
     STUDENT,
-    GroupColumns,
     against_chance,
     against_each,
     bootstrap_method,
     ends_of,
     filled,
+    group_columns,
     part,
     too_small,
     untested,
@@ -329,9 +329,8 @@ def _of_queries(
     nothing = np.full(pools.sizes.shape, np.nan)
     small = np.where(groups.usable, "", too_small(groups))
     note = np.where(pools.sizes > 0, small, "not in the pool")
-    by_group = GroupColumns(
-        groups, pools.sizes.astype(np.float64), shown, nothing, nothing, note
-    ).arrow()
+    sizes = pools.sizes.astype(np.float64)
+    by_group = group_columns(groups, sizes, shown, nothing, nothing, note)
     return filled(
         measure.metric, subject=[one.name for one in pools.pools], **spread, reason=reasons,
         shows=shows, n=pools.sizes.sum(axis=1), by_group=by_group,
