@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, Unpack
@@ -40,13 +40,10 @@ from equipoise.stats.intervals import (
 Kind = Literal["accuracy", "worst_group_accuracy", "accuracy_gap"]
 
 _NO_CHANCE = "accuracy itself has no chance level: it compares no groups"
-_CLOSED: Mapping[Kind, tuple[Callable[..., Pair], str]] = {
-    "accuracy": (wilson, "Wilson interval"),
-    "worst_group_accuracy": (simultaneous_minimum, "simultaneous Wilson intervals of all groups"),
-    "accuracy_gap": (
-        simultaneous_shortfall,
-        "simultaneous Newcombe intervals of each group against the rest",
-    ),
+_METHODS: Mapping[Kind, str] = {
+    "accuracy": "Wilson interval",
+    "worst_group_accuracy": "simultaneous Wilson intervals of all groups",
+    "accuracy_gap": "simultaneous Newcombe intervals of each group against the rest",
 }
 
 
@@ -196,21 +193,26 @@ class Accuracy(Measure):
     def estimate(self, counts: Counts, draws: Draws) -> Estimate:
         """Turn the number into the estimate."""
         right, total, design, by_group = _by_group(counts, draws)
-        usable, (interval, method) = counts.groups.usable, _CLOSED[self.kind]
-        method = clustered_method(counts, method)
-        ends: Ends = no_ends
+        usable, method = counts.groups.usable, _METHODS[self.kind]
+        ends: Ends = {
+            "accuracy": drawn_ends(
+                counts, draws, 0, ClosedForm(wilson, (right.sum(), total.sum()))
+            ),
+            "worst_group_accuracy": ClosedForm(
+                simultaneous_minimum, ((right / design)[usable], (total / design)[usable])
+            ),
+            "accuracy_gap": ClosedForm(
+                partial(simultaneous_shortfall, design=design[usable]),
+                (right[usable], total[usable]),
+            ),
+        }[self.kind]
         if self.kind == "accuracy":
-            ends = drawn_ends(counts, draws, 0, ClosedForm(interval, (right.sum(), total.sum())))
-            method = interval_method(counts, draws, _CLOSED[self.kind][1])
-        elif usable.sum() >= 2:
-            compared = right[usable], total[usable], design[usable]
-            if self.kind == "accuracy_gap":
-                interval = partial(interval, design=compared[2])
-                ends = ClosedForm(interval, compared[:2])
-            else:
-                ends = ClosedForm(interval, (compared[0] / compared[2], compared[1] / compared[2]))
+            method = interval_method(counts, draws, method)
+        else:
+            method = clustered_method(counts, method)
+            ends = ends if usable.sum() >= 2 else no_ends
         held, n = against_chance(draws, 0, SPECS[self.kind].value_harm), round(total.sum())
-        whole = part(self.kind, "", draws, 0, ends=ends, held=held, n=n, by_group=by_group)
+        one = part(self.kind, "", draws, 0, ends=ends, held=held, n=n, by_group=by_group)
         return count_estimate(
             self.kind,
             counts,
@@ -220,7 +222,7 @@ class Accuracy(Measure):
             held=held,
             no_chance=_NO_CHANCE if self.null is None else "",
             params={} if self.null is None else {"null": self.null},
-            by=parts_to_table([whole]),
+            by=parts_to_table([one]),
             reason=too_few(draws.observed[0], "enough rows"),
         )
 
@@ -330,11 +332,8 @@ class HitRate(Measure):
 
     def __call__(self, counts: Counts, tables: Floats) -> Floats:
         """Return hit rate, gap, and each group's hit rate, shape (r, 2 + groups)."""
-        right, total = _right_and_total(counts, tables)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            rates, overall = right / total, right.sum(axis=1) / total.sum(axis=1)
-        gap = gaps(rates, counts.groups.usable)
-        return np.concatenate([overall[:, None], gap[:, None], rates], axis=1)
+        rates = Accuracy("accuracy", None)(counts, tables)
+        return np.insert(rates, 1, gaps(rates[:, 1:], counts.groups.usable), axis=1)
 
     def estimate(self, counts: Counts, draws: Draws) -> Estimate:
         """Turn the numbers into the estimate."""
