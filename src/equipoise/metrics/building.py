@@ -95,13 +95,17 @@ def parts_table(
     ends: tuple[Floats, Floats],
     *,
     n: Floats,
-    excluded: Sequence[Mapping[str, int]],
+    excluded: Mapping[str, AnyArray],
     **columns: Any,
 ) -> pa.Table:
-    """Return numbers of the draws, from `start` on, as parts: one for each subject."""
-    many = len(subject)
+    """Return numbers of the draws, from `start` on, as parts: one for each subject.
+
+    `excluded` has what did not enter each part, by reason.
+    """
+    many, whole = len(subject), {why: np.rint(some) for why, some in excluded.items()}
     dropped = [
-        [{"reason": why, "count": many} for why, many in some.items() if many] for some in excluded
+        [{"reason": why, "count": int(some[place])} for why, some in whole.items() if some[place]]
+        for place in range(many)
     ]
     return filled(
         metric, subject=subject, value=draws.observed[start : start + many], low=ends[0],

@@ -29,7 +29,7 @@ from equipoise.core import (
 from equipoise.data import Coded, ModelPredictions, PredictionData, Predictions
 from equipoise.data.resolver import AMBIGUOUS, NO_CLASS, UNRESOLVED
 from equipoise.metrics.counts import Counts, count
-from equipoise.metrics.counts.effect_sizes import EffectTables
+from equipoise.metrics.counts.effect_sizes import EffectSizes
 from equipoise.metrics.counts.rates import DemographicParity
 from equipoise.metrics.measure import Measure, measure
 from equipoise.metrics.spec import spec_of
@@ -282,7 +282,7 @@ def findings_of(
     if every is counts:
         estimates = measure(counts, measures, resampling, seed)
     else:
-        effects = [one for one in measures if isinstance(one, EffectTables)]
+        effects = [one for one in measures if isinstance(one, EffectSizes)]
         rates = [one for one in measures if one not in effects]
         estimates = [
             *measure(counts, rates, resampling, seed),

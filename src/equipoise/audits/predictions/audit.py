@@ -44,7 +44,7 @@ from equipoise.data.labels import read_labels
 from equipoise.data.problems import listed
 from equipoise.metrics.counts import Counts
 from equipoise.metrics.counts.accuracy import Accuracy, HitRate, hits
-from equipoise.metrics.counts.effect_sizes import EffectTables, SkewSize
+from equipoise.metrics.counts.effect_sizes import EffectSizes, SkewSize
 from equipoise.metrics.measure import Measure, measure
 from equipoise.stats.power import minimum_effect_size, sample_size_for_difference
 
@@ -305,7 +305,7 @@ class Predictions(Audit[Config, PredictionData, Design]):
 
 def _wording(design: Design, config: Config, place: Place) -> Measured:
     """Describe how texts as they are written depend on the group."""
-    effects = [one for one in measures_of(config, design.counts) if isinstance(one, EffectTables)]
+    effects = [one for one in measures_of(config, design.counts) if isinstance(one, EffectSizes)]
     found, parts = findings_of(design.counts, effects, place, None, config.resampling.seed)
     why = "wording: what is tested is the content of the texts"
     shown = (without_verdict(one, why) for one in found if not one.finding.subject)

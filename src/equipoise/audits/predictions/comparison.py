@@ -30,7 +30,7 @@ from equipoise.metrics.building import gaps
 from equipoise.metrics.counts import Counts, Null
 from equipoise.metrics.counts.accuracy import Accuracy
 from equipoise.metrics.counts.chi_square import Layout
-from equipoise.metrics.counts.effect_sizes import NO_TEST, EffectTables, SkewSize
+from equipoise.metrics.counts.effect_sizes import NO_TEST, EffectSizes, SkewSize
 from equipoise.metrics.counts.paired import Joint, Pair, Seen, join
 from equipoise.metrics.counts.rates import SELECTION_RATE, Cells, EqualizedOdds, RateGaps, Rates
 from equipoise.metrics.measure import Measure
@@ -220,7 +220,7 @@ def _keys(one: Measure, counts: Counts) -> list[tuple[str, str]]:
         return [(DESCRIBED, "")]
     if isinstance(one, Accuracy):
         return [(one.kind, "")]
-    if isinstance(one, EffectTables):
+    if isinstance(one, EffectSizes):
         subjects = Layout.of(counts, one.formulation).subject
         classes = [counts.classes[index] for index in subjects if index >= 0]
         return [("effect_size_mean", ""), *((one.statistic, name) for name in classes)]
@@ -235,7 +235,7 @@ def _behind(joint: Joint, one: Measure) -> tuple[bytes, ...]:
     Measures that condition on the true class see how the rows of each class fall into groups, not
     which group of one class goes with which of another.
     """
-    by_class = isinstance(one, EffectTables) and one.formulation == "separation"
+    by_class = isinstance(one, EffectSizes) and one.formulation == "separation"
     # The false positive rate of one of two classes is about the other class alone.
     by_class |= isinstance(one, EqualizedOdds) and len(joint.counts.targets) <= 2
     truth, cells = joint.truth, []

@@ -156,6 +156,8 @@ class ChiSquare:
         Non-empty rows and columns after the filter.
     groups_before, labels_before, n_before : ndarray
         The same before the filter.
+    layout : Layout
+        How outcomes make up the tables.
     """
 
     chi2: Floats
@@ -165,6 +167,7 @@ class ChiSquare:
     groups_before: Floats
     labels_before: Floats
     n_before: Floats
+    layout: Layout
 
     @property
     def df(self) -> Floats:
@@ -194,23 +197,26 @@ class ChiSquare:
 
 
 def chi_square(
-    tables: Floats, layout: Layout, *, min_expected: float = 0.0, yates: bool = False
+    counts: Counts, tables: Floats, min_expected: float, yates: bool, formulation: Formulation
 ) -> ChiSquare:
     """Pearson's chi-square of every stratum of every table.
 
     Parameters
     ----------
+    counts : Counts
     tables : ndarray, shape (r, outcomes, groups)
-    layout : Layout
     min_expected : float
         Columns whose smallest expected count over the non-empty groups is below this are
         dropped, once; 0 keeps all.
     yates : bool
         Continuity correction of tables that are 2×2, as `scipy.stats.chi2_contingency`.
+    formulation : "separation", "sufficiency" or "independence"
     """
+    layout = Layout.of(counts, formulation)
     chunks = layout.chunks(layout.cells(tables))
     found = each(lambda some: _fields(*some, min_expected, yates), chunks)
-    return ChiSquare(*(np.concatenate(parts, axis=1) for parts in zip(*found, strict=True)))
+    columns = (np.concatenate(parts, axis=1) for parts in zip(*found, strict=True))
+    return ChiSquare(*columns, layout)
 
 
 def _fields(layout: Layout, cells: Floats, min_expected: float, yates: bool) -> tuple[Floats, ...]:

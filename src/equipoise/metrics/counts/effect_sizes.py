@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
-from typing import Any, Unpack
+from typing import Any, Unpack, cast, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -27,7 +27,6 @@ from equipoise.metrics.counts.chi_square import (
     PLAIN,
     ChiSquare,
     Formulation,
-    Layout,
     MeanEffect,
     Statistic,
     chi_square,
@@ -41,7 +40,7 @@ from equipoise.metrics.spec import BANDS, COHEN, SPECS, MetricSpec, band_of, reg
 from equipoise.stats.association import Association, Plain
 from equipoise.stats.chance import band
 from equipoise.stats.draws import TableSampler
-from equipoise.stats.intervals import wilson
+from equipoise.stats.intervals import where, wilson
 
 NO_CHANCE = (
     "SkewSize is descriptive: it describes the shape of the effect sizes, not their level, so "
@@ -51,12 +50,6 @@ NO_TEST = (
     "SkewSize is descriptive: the models' values are set side by side, their difference is not "
     "tested, and its interval is a resampling spread"
 )
-_CORRECTED: dict[Plain, Statistic] = {
-    "cramers_v": "cramers_v_corrected",
-    "phi": "phi_corrected",
-    "tschuprows_t": "tschuprows_t_corrected",
-}
-
 # Spread of effect sizes, relative to the largest, that is rounding: all are equal.
 _EQUAL = 1e-12
 
@@ -117,14 +110,10 @@ def effect_sizes(
 
 
 @dataclass(frozen=True)
-class EffectTables(Measure):
-    """Which contingency tables are measured, and with which statistic.
+class EffectSizes(Measure):
+    """The measure behind `effect_sizes`; its parameters are documented there."""
 
-    Attributes
-    ----------
-    statistic, min_expected, yates, formulation
-        See `effect_sizes`.
-    """
+    resamples = False
 
     statistic: Statistic = "cramers_v"
     min_expected: float = 5.0
@@ -149,44 +138,49 @@ class EffectTables(Measure):
         return NULL_OF[self.formulation]
 
     def aggregate(self, values: Floats) -> Floats:
-        """Return the aggregate of effect sizes (r, classes), shape (r,)."""
-        raise NotImplementedError
+        """Return the mean of effect sizes (r, classes) over classes, shape (r,)."""
+        return known_mean(values)
 
     def __call__(self, counts: Counts, tables: Floats) -> Floats:
-        """Return the aggregate of each table, then the numbers of its classes."""
-        values, others = self.numbers(counts, tables)
-        return np.concatenate([self.aggregate(values)[:, None], values, others], axis=1)
+        """Return the aggregate of each table, then the effect sizes of its classes.
+
+        Where rows are not independent, then chi-square over its degrees of freedom, too.
+        """
+        found = self.chi_square(counts, tables)
+        values = found.effect_size(self.statistic)
+        numbers = [self.aggregate(values)[:, None], values]
+        if not counts.independent:
+            with np.errstate(invalid="ignore", divide="ignore"):
+                numbers.append(found.chi2 / found.df)
+        return np.concatenate(numbers, axis=1)
 
     @property
     def params(self) -> dict[str, Any]:
         """The parameters that decide the numbers."""
         return asdict(self)
 
-    def chi_square(self, counts: Counts, tables: Floats) -> tuple[Layout, ChiSquare]:
+    def chi_square(self, counts: Counts, tables: Floats) -> ChiSquare:
         """Return the contingency tables' chi-squares, one per class.
 
         They are made once for all statistics and aggregates of the same draws.
         """
-        return counts.once(tables, _chi_squares, self.min_expected, self.yates, self.formulation)
+        return counts.once(tables, chi_square, self.min_expected, self.yates, self.formulation)
 
-    def numbers(self, counts: Counts, tables: Floats) -> tuple[Floats, Floats]:
-        """Return effect sizes (r, classes), and what else `Classes` reads from each draw.
-
-        Where rows are not independent that is chi-square over its degrees of freedom.
-        """
-        _, found = self.chi_square(counts, tables)
-        values = found.effect_size(self.statistic)
-        if counts.independent:
-            return values, values[:, :0]
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return values, found.chi2 / found.df
-
-
-def _chi_squares(
-    counts: Counts, tables: Floats, min_expected: float, yates: bool, formulation: Formulation
-) -> tuple[Layout, ChiSquare]:
-    layout = Layout.of(counts, formulation)
-    return layout, chi_square(tables, layout, min_expected=min_expected, yates=yates)
+    def estimate(self, counts: Counts, draws: Draws) -> Estimate:
+        """Turn the numbers into the estimate."""
+        classes = Classes(self, counts, draws)
+        undefined = math.isnan(draws.observed[0])
+        return count_estimate(
+            "effect_sizes",
+            counts,
+            draws,
+            method=classes.method,
+            ends=classes.mean_ends(),
+            params=self.params | {"classes": int(classes.estimable.sum())},
+            by=classes.table,
+            excluded=classes.excluded(),
+            reason="no class can be estimated; see the parts" if undefined else "",
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,25 +189,20 @@ class Classes:
 
     Attributes
     ----------
-    tables : EffectTables
+    tables : EffectSizes
     counts : Counts
     draws : Draws
-        An aggregate in column 0, then both parts of `EffectTables.numbers`.
+        Of the numbers of `EffectSizes`.
     """
 
-    tables: EffectTables
+    tables: EffectSizes
     counts: Counts
     draws: Draws
 
     @cached_property
-    def found(self) -> tuple[Layout, ChiSquare]:
-        """The contingency tables of the observed counts, and their chi-squares (1, classes)."""
+    def found(self) -> ChiSquare:
+        """Chi-squares of the observed counts, (1, classes)."""
         return self.tables.chi_square(self.counts, self.counts.observed)
-
-    @property
-    def layout(self) -> Layout:
-        """How outcomes make up the tables."""
-        return self.found[0]
 
     @cached_property
     def design(self) -> Floats:
@@ -222,7 +211,7 @@ class Classes:
         The mean of chi-square over its degrees of freedom under the null, 1 for independent rows
         (first-order correction of Rao and Scott 1981).
         """
-        many = len(self.layout.subject)
+        many = len(self.values)
         if self.counts.independent:
             return np.ones(many)
         if self.draws.null is None:
@@ -233,7 +222,7 @@ class Classes:
     @cached_property
     def values(self) -> Floats:
         """Effect sizes, shape (classes,); NaN where not estimable."""
-        return self.draws.observed[1 : 1 + len(self.layout.subject)]
+        return self.draws.observed[1 : 1 + len(self.found.layout.subject)]
 
     @cached_property
     def estimable(self) -> Booleans:
@@ -246,7 +235,7 @@ class Classes:
 
         NaN without a chance level, and for statistics that are corrected already.
         """
-        if self.draws.null is None or self.tables.statistic not in _CORRECTED:
+        if self.draws.null is None or self.tables.statistic not in get_args(Plain):
             return np.full(len(self.values), np.nan)
         chance = known_mean(self.draws.null[:, 1 : 1 + len(self.values)].T ** 2)
         return np.sqrt(np.maximum(self.values**2 - chance, 0.0))
@@ -264,11 +253,14 @@ class Classes:
             return inverted
         return f"{inverted}, scaled by the design effect of {self.counts.unit}s under permutation"
 
-    @property
-    def dropped(self) -> tuple[Floats, Floats]:
-        """Labels that the filter of expected counts dropped, and rows with one, per class."""
-        found = self.found[1]
-        return found.labels_before[0] - found.labels[0], found.n_before[0] - found.n[0]
+    @cached_property
+    def dropped(self) -> dict[str, Floats]:
+        """What the filter of expected counts dropped, by reason, of each class."""
+        found, small = self.found, f"smallest expected count below {self.tables.min_expected:g}"
+        return {
+            f"labels, {small}": found.labels_before[0] - found.labels[0],
+            f"rows with such a label, {small}": found.n_before[0] - found.n[0],
+        }
 
     def mean_ends(self) -> Ends:
         """Return the interval of the mean over estimable classes."""
@@ -287,7 +279,7 @@ class Classes:
     def _summaries(self) -> Association:
         """Summaries of all contingency tables, after the filter of expected counts."""
         least = self.tables.min_expected
-        return summaries(self.counts.table, self.layout, self.design, min_expected=least)
+        return summaries(self.counts.table, self.found.layout, self.design, min_expected=least)
 
     def table(self) -> pa.Table:
         """Return one part per class, as `equipoise.core.parts` has them."""
@@ -296,19 +288,18 @@ class Classes:
             # Every class's interval in one pass.
             known = self.estimable & ~np.isnan(self.design)
             ends = self._summaries.interval(PLAIN[self.tables.statistic], self.draws.level)
-            low, high = (np.where(known, end, np.nan) for end in ends)
+            low, high = where(known, *ends)
         names = self.counts.classes
-        reasons = why_undefined(self.found[1], self.tables.formulation, self.tables.min_expected)
-        dropped = zip(*(np.rint(one).astype(int).tolist() for one in self.dropped), strict=True)
+        reasons = why_undefined(self.found, self.tables.formulation, self.tables.min_expected)
         return parts_table(
             self.tables.statistic,
-            [names[place] if place >= 0 else "" for place in self.layout.subject.tolist()],
+            [names[place] if place >= 0 else "" for place in self.found.layout.subject.tolist()],
             self.draws,
             1,
             (low, high),
             by_group=self._shares(),
-            n=self.found[1].n_before[0],
-            excluded=[dict(zip(self._reasons, some, strict=True)) for some in dropped],
+            n=self.found.n_before[0],
+            excluded=self.dropped,
             reason=np.where(self.estimable, "", reasons).tolist(),
             corrected=self.corrected,
         )
@@ -316,7 +307,7 @@ class Classes:
     def _shares(self) -> pa.ListArray:
         """Return each group's rows and share of wrong predictions, per class."""
         groups, table = self.counts.groups, self.counts.observed
-        every = replace(self.layout, groups=np.arange(len(groups)))
+        every = replace(self.found.layout, groups=np.arange(len(groups)))
         right = (self.counts.truth == self.counts.prediction)[:, None]
         totals, hits = (every.sum(every.cells(one))[0] for one in (table, table * right))
         wrong = (totals - hits).clip(0.0)
@@ -326,44 +317,11 @@ class Classes:
         note = np.select([totals == 0, ~groups.usable], ["no rows", too_small(groups)], "")
         return group_columns(groups, totals, divide(wrong, totals), *ends, note)
 
-    @property
-    def _reasons(self) -> tuple[str, str]:
-        small = f"smallest expected count below {self.tables.min_expected:g}"
-        return f"labels, {small}", f"rows with such a label, {small}"
-
     def excluded(self) -> dict[str, int]:
         """Return what did not enter an aggregate: rows, groups, dropped labels, classes."""
-        lost = [*(round(some.sum()) for some in self.dropped), int((~self.estimable).sum())]
-        reasons = (*self._reasons, "classes not estimable")
+        dropped = {why: round(some.sum()) for why, some in self.dropped.items()}
         found = excluded_of(self.counts.groups, self.counts.excluded)
-        return found | dict(zip(reasons, lost, strict=True))
-
-
-@dataclass(frozen=True)
-class EffectSizes(EffectTables):
-    """The measure behind `effect_sizes`; its parameters are documented there."""
-
-    resamples = False
-
-    def aggregate(self, values: Floats) -> Floats:
-        """Return the mean over classes."""
-        return known_mean(values)
-
-    def estimate(self, counts: Counts, draws: Draws) -> Estimate:
-        """Turn the numbers into the estimate."""
-        classes = Classes(self, counts, draws)
-        undefined = math.isnan(draws.observed[0])
-        return count_estimate(
-            "effect_sizes",
-            counts,
-            draws,
-            method=classes.method,
-            ends=classes.mean_ends(),
-            params=self.params | {"classes": int(classes.estimable.sum())},
-            by=classes.table,
-            excluded=classes.excluded(),
-            reason="no class can be estimated; see the parts" if undefined else "",
-        )
+        return found | dropped | {"classes not estimable": int((~self.estimable).sum())}
 
 
 def skewsize(
@@ -413,8 +371,8 @@ def skewsize(
 
 
 @dataclass(frozen=True)
-class SkewSize(EffectTables):
-    """The measure behind `skewsize`; its parameters are documented there."""
+class SkewSize(EffectSizes):
+    """The measure behind `skewsize`: the same tables, with another aggregate."""
 
     resamples = True
 
@@ -527,7 +485,7 @@ def mev_sweep(
     rows = []
     for value in values:
         effects = EffectSizes(statistic, float(value), yates, formulation)
-        _, found = effects.chi_square(counts, counts.observed)
+        found = effects.chi_square(counts, counts.observed)
         sizes = found.effect_size(statistic)
         known = int((~np.isnan(sizes)).sum())
         rows.append(
@@ -668,10 +626,10 @@ def _of_table(
         excluded={},
         unit="row",
     )
-    name = _CORRECTED[statistic] if bias_corrected else statistic
+    name = cast("Statistic", f"{statistic}_corrected") if bias_corrected else statistic
     effects = EffectSizes(name, 0.0, yates, "independence")
     found = measure(counts, [effects], **drawing)[0]
-    observed = effects.chi_square(counts, counts.observed)[1]
+    observed = effects.chi_square(counts, counts.observed)
     n, df = float(observed.n[0, 0]), int(observed.df[0, 0])
     return replace(
         found,

@@ -366,8 +366,8 @@ class Family:
         base = self.rate.predictions or " and ".join(base for *_, base in self.rate.terms)
         least = f"at least {groups.min_size} {base}" if groups.min_size > 1 else base
         fewest, large = self.rate.fewest(self.counts), groups.usable & self.large
-        absent = (groups.usable & (fewest == 0)).sum(axis=-1).tolist()
-        small = (groups.usable & (fewest > 0) & ~large).sum(axis=-1).tolist()
+        absent = (groups.usable & (fewest == 0)).sum(axis=-1)
+        small = (groups.usable & (fewest > 0) & ~large).sum(axis=-1)
         totals = self.rate.totals(self.cells)[0]
         few = f"groups with fewer than {groups.min_size} {base}"
         own = self.rate.scored(self.effective, self.draws.level, self.cells)
@@ -378,10 +378,7 @@ class Family:
         return {
             "by_group": group_columns(groups, totals, *own.arrays, note),
             "n": np.rint(np.where(large & (fewest > 0), totals, 0.0).sum(axis=-1)),
-            "excluded": [
-                {f"groups without {base}": none, few: some}
-                for none, some in zip(absent, small, strict=True)
-            ],
+            "excluded": {f"groups without {base}": absent, few: small},
             "reason": [too_few(one, least) for one in self.value.tolist()],
         }
 
@@ -668,7 +665,7 @@ class EqualizedOdds(RateGaps):
             self._ends(families, draws.level),
             by_group=by_group.take(pa.array(deciding * len(places) + places)),
             n=first["n"] + second["n"],
-            excluded=[a | b for a, b in zip(first["excluded"], second["excluded"], strict=True)],
+            excluded=first["excluded"] | second["excluded"],
             reason=[
                 "; ".join(filter(None, pair))
                 for pair in zip(first["reason"], second["reason"], strict=True)
