@@ -194,7 +194,7 @@ class Accuracy(Measure):
         """Turn the number into the estimate."""
         right, total, design, by_group = _by_group(counts, draws)
         usable, method = counts.groups.usable, _METHODS[self.kind]
-        ends: Ends = {
+        closed: dict[Kind, Ends] = {
             "accuracy": drawn_ends(
                 counts, draws, 0, ClosedForm(wilson, (right.sum(), total.sum()))
             ),
@@ -205,7 +205,8 @@ class Accuracy(Measure):
                 partial(simultaneous_shortfall, design=design[usable]),
                 (right[usable], total[usable]),
             ),
-        }[self.kind]
+        }
+        ends = closed[self.kind]
         if self.kind == "accuracy":
             method = interval_method(counts, draws, method)
         else:

@@ -148,6 +148,7 @@ class ChiSquare:
 
     Attributes
     ----------
+    layout : Layout
     chi2 : ndarray
         0 where the table has fewer than two rows or columns.
     n : ndarray
@@ -156,10 +157,9 @@ class ChiSquare:
         Non-empty rows and columns after the filter.
     groups_before, labels_before, n_before : ndarray
         The same before the filter.
-    layout : Layout
-        How outcomes make up the tables.
     """
 
+    layout: Layout
     chi2: Floats
     n: Floats
     groups: Floats
@@ -167,7 +167,6 @@ class ChiSquare:
     groups_before: Floats
     labels_before: Floats
     n_before: Floats
-    layout: Layout
 
     @property
     def df(self) -> Floats:
@@ -216,7 +215,7 @@ def chi_square(
     chunks = layout.chunks(layout.cells(tables))
     found = each(lambda some: _fields(*some, min_expected, yates), chunks)
     columns = (np.concatenate(parts, axis=1) for parts in zip(*found, strict=True))
-    return ChiSquare(*columns, layout)
+    return ChiSquare(layout, *columns)
 
 
 def _fields(layout: Layout, cells: Floats, min_expected: float, yates: bool) -> tuple[Floats, ...]:

@@ -141,14 +141,22 @@ class Confusion:
     def arranged(self, order: Sequence[str], aside: Sequence[str]) -> Confusion:
         """Return the counts of classes in an order, then those set aside, outcomes alike."""
         names = [*order, *(one for one in aside if one in self.classes)]
-        of_class = dict(zip(self.classes, self.counts, strict=True))
-        none = np.zeros(len(self.outcomes), dtype=np.int64)
-        rows = np.stack([of_class.get(one, none) for one in names])
-        said = dict(zip(self.outcomes, rows.T, strict=True))
-        outcomes = [*names, *(one for one in said if said[one].any() and one not in names)]
-        never = np.zeros(len(names), dtype=np.int64)
-        counts = np.stack([said.get(one, never) for one in outcomes], axis=1)
-        return Confusion(tuple(names), tuple(outcomes), counts)
+        counts, rows = np.pad(self.counts, ((0, 1), (0, 1))), _places(names, self.classes)
+        said = zip(self.outcomes, counts[rows].any(axis=0), strict=False)
+        outcomes = (*names, *(one for one, some in said if some and one not in names))
+        columns = _places(outcomes, self.outcomes)
+        return Confusion(tuple(names), outcomes, counts[np.ix_(rows, columns)])
+
+    @property
+    def likely(self) -> Floats:
+        """Counts with what was never seen rare and not impossible."""
+        return self.counts + 1.0 / len(self.outcomes)
+
+
+def _places(names: Sequence[str], among: Sequence[str]) -> list[int]:
+    """Return the place of each name, -1 where it is not among them."""
+    place = {name: index for index, name in enumerate(among)}
+    return [place.get(one, -1) for one in names]
 
 
 def _independent(codes: Integers32, units: Any) -> float:
@@ -169,7 +177,8 @@ def _independent(codes: Integers32, units: Any) -> float:
     many, classes = int(unit.max()) + 1, int(label.max()) + 1
     if many in (1, n):
         return float(many)
-    table = np.bincount(unit * classes + label, minlength=many * classes).reshape(many, classes)
+    table = np.zeros((many, classes))
+    np.add.at(table, (unit, label), 1.0)
     shares = table.sum(axis=0) / n
     simple = float((shares * (1.0 - shares)).sum()) / n
     apart = table - shares * table.sum(axis=1, keepdims=True)
@@ -219,7 +228,7 @@ class Shares:
     def _every(self) -> Floats:
         """Shares of all true classes, shape (classes of the confusion,)."""
         share = self.said / self.said.sum()
-        return np.asarray(self._solved(share[None], self.confusion.rates[None])[0])
+        return np.asarray(likeliest(share[None], self.confusion.rates[None])[0])
 
     @cached_property
     def observed(self) -> Floats:
@@ -236,15 +245,14 @@ class Shares:
         draws, weight = self.resampling.replicates, self.effective / self.said.sum()
         rng = stream(self.seed, "shares", "counts", self.name)
         said = rng.standard_gamma(self.said * weight + _SAID, (draws, len(self.said)))
-        return self._of_classes(self._solved(_normalised(said), self.likely_rates(draws)))
+        return self._of_classes(likeliest(_normalised(said), self.likely_rates(draws)))
 
     def likely_rates(self, draws: int) -> Floats:
         """Return rates as likely as those observed, the same for all sets of images."""
         if self.exact:
             return self.confusion.rates[None]
-        counts, rng = self.confusion.counts, stream(self.seed, "shares", "confusion")
-        likely = counts + 1.0 / counts.shape[1]
-        return _normalised(rng.standard_gamma(likely, (draws, *counts.shape)))
+        likely, rng = self.confusion.likely, stream(self.seed, "shares", "confusion")
+        return _normalised(rng.standard_gamma(likely, (draws, *likely.shape)))
 
     @cached_property
     def null(self) -> Floats | None:
@@ -266,31 +274,23 @@ class Shares:
             own = slice(len(self.classes))
             every[own] = target * every[own].sum()
             target = every
-        # What was never seen is rare and not impossible.
-        rates = confusion.rates
-        if not self.exact:
-            rates = _normalised(confusion.counts + 1.0 / confusion.counts.shape[1])
+        rates = confusion.rates if self.exact else _normalised(confusion.likely)
         n = max(1, round(self.effective))
         rng = stream(self.seed, "shares", "null", self.name)
         share = rng.multinomial(n, _whole(target @ rates), size=draws) / n
         if self.exact:
-            return self._of_classes(self._solved(share, rates[None]))
+            return self._of_classes(likeliest(share, rates[None]))
         labelled = stream(self.seed, "shares", "null", "confusion")
         again = np.empty((draws, *rates.shape))
         for row, (count, rate) in enumerate(zip(confusion.labelled.tolist(), rates, strict=True)):
             again[:, row] = labelled.multinomial(count, _whole(rate), size=draws) / count
-        return self._of_classes(self._solved(share, again))
+        return self._of_classes(likeliest(share, again))
 
     def _of_classes(self, shares: Floats) -> Floats:
         some = shares[:, : len(self.classes)]
         total = some.sum(axis=1, keepdims=True)
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(np.where(total > 0, some / total, np.nan))
-
-    def _solved(self, share: Floats, rates: Floats) -> Floats:
-        if self.exact:
-            return share[:, : len(self.confusion.classes)]
-        return likeliest(share, rates)
 
     def method(self, how: str) -> str:
         """Say how an interval was made, and what it supposes."""
