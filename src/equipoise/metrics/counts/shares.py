@@ -142,7 +142,7 @@ class Confusion:
         """Return the counts of classes in an order, then those set aside, outcomes alike."""
         names = [*order, *(one for one in aside if one in self.classes)]
         counts, rows = np.pad(self.counts, ((0, 1), (0, 1))), _places(names, self.classes)
-        said = zip(self.outcomes, counts[rows].any(axis=0), strict=False)
+        said = zip(self.outcomes, np.asarray(counts[rows].any(axis=0)), strict=False)
         outcomes = (*names, *(one for one, some in said if some and one not in names))
         columns = _places(outcomes, self.outcomes)
         return Confusion(tuple(names), outcomes, counts[np.ix_(rows, columns)])
@@ -150,7 +150,7 @@ class Confusion:
     @property
     def likely(self) -> Floats:
         """Counts with what was never seen rare and not impossible."""
-        return self.counts + 1.0 / len(self.outcomes)
+        return self.counts.astype(np.float64) + 1.0 / len(self.outcomes)
 
 
 def _places(names: Sequence[str], among: Sequence[str]) -> list[int]:
