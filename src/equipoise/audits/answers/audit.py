@@ -371,7 +371,6 @@ def _ask(
     models: Models, name: str, section: ModelConfig, pictures: Any
 ) -> Iterator[tuple[str, Outputs]]:
     """Ask a model each question about each image."""
-    models.capability(name, section, "answerer")
     key = "questions" if section.questions else "question"
     for question, text in (section.questions or {"": section.question or ""}).items():
         on = f"images, {question}" if question else "images"
@@ -440,9 +439,8 @@ def _answered(
     options = metrics.label_concentration
     if options is not None and one.different > options.k:
         # How far the answers of each group pile up on a few.
-        units = None if one.units is None else one.units.values
         estimate = label_concentration(
-            one.label.values, one.groups, k=options.k, units=units, resampling=resampling, rng=seed
+            one.label, one.groups, k=options.k, units=one.units, resampling=resampling, rng=seed
         )
         share, *_ = estimate.parts
         shows = f"share of the {options.k} most frequent answers"

@@ -336,7 +336,6 @@ def _measure(
     model, seed = data.models[design.model], config.resampling.seed
     labels = data.labels.by_image(model.concepts, version.choices.map)
     scores = model.by_image(version.choices.map)
-    units = None if data.units is None else data.units.values
     measured = concept_metrics(
         scores,
         labels,
@@ -345,7 +344,7 @@ def _measure(
         choices_of(config, version),
         unlabelled=version.choices.unlabelled,
         concepts=model.concepts,
-        units=units,
+        units=data.units,
         resampling=design.resampling,
         rng=seed,
     )
@@ -359,7 +358,7 @@ def _measure(
     drawn = resampling_of(config, len(config.models) * len(config.data.groups))
     estimate = concept_hit_rate(
         scores, labels, cut.groups, k=config.hit_rate,
-        others=map(model.matrix.column, model.other_classes), units=units,
+        others=map(model.matrix.column, model.other_classes), units=data.units,
         resampling=drawn, rng=seed,
     )  # fmt: skip
     return rate_and_gap(estimate, results.place_of(design, "default"))

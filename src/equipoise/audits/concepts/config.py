@@ -361,8 +361,7 @@ class Config(AuditConfig):
             moved = version.choices.columns
             names += [moved.get(name, name) for group in self.data.groups for name in group]
             names += version.choices.where
-        unit = self.data.images.unit
-        return tuple(dict.fromkeys([*names, *([unit] if unit else [])]))
+        return tuple(dict.fromkeys(filter(None, [*names, self.data.images.unit])))
 
     @model_validator(mode="after")
     def _choices_fit(self) -> Config:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -65,10 +65,8 @@ class Labels:
 
     def by_image(self, concepts: Sequence[str], name: str | None) -> Booleans:
         """Return labels under a mapping, shape (images, concepts)."""
-        values = np.empty((len(self.without), len(concepts)), dtype=np.bool_, order="F")
-        for place, columns in enumerate(self.config.columns(concepts, name)):
-            values[:, place] = np.logical_or.reduce([self.read(one) for one in columns])
-        return values
+        columns = self.config.columns(concepts, name)
+        return _largest(columns, self.read, len(self.without), np.dtype(np.bool_))
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,11 +99,20 @@ class Scores:
 
     def by_image(self, name: str | None) -> AnyArray:
         """Return scores under a mapping, shape (images, concepts), in their stored type."""
-        values = np.empty((len(self.matrix.rows), len(self.concepts)), self.matrix.dtype, order="F")
-        for place, columns in enumerate(self.config.columns(self.concepts, name)):
-            taken = self.matrix.take(columns)
-            values[:, place] = taken[:, 0] if len(columns) == 1 else taken.max(axis=1)
-        return values
+        matrix, columns = self.matrix, self.config.columns(self.concepts, name)
+        return _largest(
+            columns, lambda one: matrix.take([one])[:, 0], len(matrix.rows), matrix.dtype
+        )
+
+
+def _largest(
+    columns: Sequence[Sequence[str]], read: Callable[[str], AnyArray], n: int, dtype: Any
+) -> AnyArray:
+    """Return the largest of some columns for each concept, shape (n, concepts)."""
+    values = np.empty((n, len(columns)), dtype, order="F")
+    for place, some in enumerate(columns):
+        values[:, place] = reduce(np.maximum, map(read, some))
+    return values
 
 
 @dataclass(frozen=True, eq=False)

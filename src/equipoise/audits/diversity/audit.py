@@ -227,11 +227,8 @@ class Diversity(Audit["Config", DiversityData, Design]):
         embedded = {
             name: _embedded(name, config, models) for name in ("images", *config.references)
         }
-        inputs: dict[str, Mapping[str, Any]] = {}
-        for items, vectors in embedded.values():
-            inputs |= items.inputs
-            for each in vectors.values():
-                inputs |= each.inputs
+        read = (each for items, vectors in embedded.values() for each in (items, *vectors.values()))
+        inputs = {file: facts for each in read for file, facts in each.inputs.items()}
         counts = {
             name: {
                 "images": items.counts,
@@ -268,18 +265,38 @@ class Diversity(Audit["Config", DiversityData, Design]):
 
     def check(self, config: Config, data: DiversityData, design: Design) -> None:
         """Refuse a projection on more components than the images or the model have."""
-        _check_components(design, config, data)
+        wanted = config.metrics.components
+        # All sets are projected together, and the references with them.
+        sizes = {name: len(places) for name, places in design.images.items()}
+        for name, models in data.references.items():
+            if design.model in models:
+                sizes[reference_name(name)] = int(models[design.model].usable.sum())
+        dimension = design.vectors.dimension
+        most = min(sum(sizes.values()), dimension)
+        if wanted is None or not design.images or wanted <= most:
+            return
+        shown = first_of(f"{name}: {n}" for name, n in sizes.items())
+        raise DataError(
+            f"metrics.components: {wanted} is more than the images of {design.name} ({shown}) or "
+            f"the {dimension} numbers of an embedding allow",
+            file=data.images.name,
+            expected=f"at most {most}",
+            fix=f"lower metrics.components to {most}, or leave it out",
+        )
 
     def _of_model(self, config: Config, data: DiversityData, model: str) -> Iterator[Design]:
         vectors, coded, options = data.models[model], data.images.coded, config.resampling
         usable = np.flatnonzero(vectors.usable)
-        within = None if config.data.within is None else coded[config.data.within]
+        rows = {"": usable}
+        if config.data.within is not None:
+            within = coded[config.data.within]
+            codes = within.codes[usable]
+            rows = {value: usable[codes == code] for code, value in enumerate(within.vocabulary)}
         for groups in self.groups(config, data):
             own = groups.take(usable)
             missing = lacking({name: coded[name].codes[usable] for name in groups.attributes})
-            for code, value in enumerate(("",) if within is None else within.vocabulary):
-                rows = usable if within is None else usable[within.codes[usable] == code]
-                images, small = _sets(groups, rows)
+            for value, some in rows.items():
+                images, small = _sets(groups, some)
                 yield Design(
                     model, own, missing, value, images, small, vectors,
                     options.permutations or options.replicates,
@@ -291,11 +308,10 @@ class Diversity(Audit["Config", DiversityData, Design]):
         """Measure each set, every pair, all sets together, and their distance to references."""
         level, options = config.resampling.level, config.metrics
         place = Place(self.name, design.model, design.groups.name, "default", level)
-        own = {name: models.get(design.model) for name, models in data.references.items()}
         references: Sets = {
             reference_name(name): each.take(np.flatnonzero(each.usable))
-            for name, each in own.items()
-            if each is not None
+            for name, models in data.references.items()
+            if (each := models.get(design.model)) is not None
         }
         # One projection, so that every number is of one space.
         every: Sets = {**design.sets, **references}
@@ -330,8 +346,8 @@ class Diversity(Audit["Config", DiversityData, Design]):
                     "dimension": each.dimension,
                     "usable": int(each.usable.sum()),
                     "without_embedding": int((each.rows < 0).sum()),
-                    "zero": int(each.zero.sum()),
-                    "not_finite": int(each.not_finite.sum()),
+                    "zero": each.counts["zero"],
+                    "not_finite": each.counts["not_finite"],
                 }
                 for name, each in data.models.items()
             ],
@@ -398,38 +414,12 @@ def _embedded(name: str, config: Config, models: Models) -> tuple[Items, dict[st
 
 def _sets(groups: Groups, rows: Integers) -> tuple[dict[str, Integers], dict[str, int]]:
     """Return the places of the images of sets that are large enough, and sizes of the others."""
-    codes = groups.codes[rows]
-    order = np.argsort(codes, kind="stable")
-    ends = np.searchsorted(codes[order], np.arange(len(groups) + 1))
-    members = {
-        name: rows[order[ends[code] : ends[code + 1]]]
-        for name, code in sorted(zip(groups.names, range(len(groups)), strict=True))
-        if ends[code] < ends[code + 1]
-    }
-    large = {name: own for name, own in members.items() if len(own) >= groups.min_size}
-    return large, {name: len(own) for name, own in members.items() if name not in large}
-
-
-def _check_components(design: Design, config: Config, data: DiversityData) -> None:
-    """Refuse a projection on more components than a design has images or dimensions."""
-    wanted = config.metrics.components
-    # All sets are projected together, and the references with them.
-    sizes = {name: len(places) for name, places in design.images.items()}
-    for name, models in data.references.items():
-        if design.model in models:
-            sizes[reference_name(name)] = int(models[design.model].usable.sum())
-    dimension = design.vectors.dimension
-    most = min(sum(sizes.values()), dimension)
-    if wanted is None or not design.images or wanted <= most:
-        return
-    shown = first_of(f"{name}: {n}" for name, n in sizes.items())
-    raise DataError(
-        f"metrics.components: {wanted} is more than the images of {design.name} ({shown}) or the "
-        f"{dimension} numbers of an embedding allow",
-        file=data.images.name,
-        expected=f"at most {most}",
-        fix=f"lower metrics.components to {most}, or leave it out",
-    )
+    taken = groups.take(rows)
+    order = rows[np.argsort(taken.codes, kind="stable")][taken.n_missing :]
+    members = zip(groups.names, np.split(order, np.cumsum(taken.counts)[:-1]), strict=True)
+    sets = {name: own for name, own in sorted(members) if len(own)}
+    large = {name: own for name, own in sets.items() if len(own) >= groups.min_size}
+    return large, {name: len(own) for name, own in sets.items() if name not in large}
 
 
 def _of_vectors(name: str, vectors: Vectors) -> Iterator[str]:
@@ -438,8 +428,8 @@ def _of_vectors(name: str, vectors: Vectors) -> Iterator[str]:
         yield f"{name}: the embeddings are not of length 1; they are normalised."
     for n, what in (
         (vectors.unmatched, "no embedding"),
-        (int(vectors.zero.sum()), "an embedding of zeros"),
-        (int(vectors.not_finite.sum()), "an embedding that is not finite"),
+        (vectors.counts["zero"], "an embedding of zeros"),
+        (vectors.counts["not_finite"], "an embedding that is not finite"),
     ):
         if n:
             yield f"{name}: images with {what} ({n}) are not used."

@@ -53,7 +53,7 @@ class DataConfig(Section):
     def columns(self) -> tuple[str, ...]:
         """Columns of the table that are needed."""
         named = [name for group in self.sets for name in group]
-        return tuple(dict.fromkeys([*named, *([self.within] if self.within else [])]))
+        return tuple(dict.fromkeys(filter(None, [*named, self.within])))
 
     @model_validator(mode="after")
     def _within_makes_no_set(self) -> DataConfig:

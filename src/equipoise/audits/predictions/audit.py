@@ -42,7 +42,6 @@ from equipoise.core import AuditResult, ConfigError, Family, Groups
 from equipoise.data import PredictionData, Reading, join_predictions, read_predictions
 from equipoise.data.labels import read_labels
 from equipoise.data.problems import listed
-from equipoise.metrics.counts import Counts
 from equipoise.metrics.counts.accuracy import Accuracy, HitRate, hits
 from equipoise.metrics.counts.effect_sizes import EffectSizes, SkewSize
 from equipoise.metrics.measure import Measure, measure
@@ -164,7 +163,15 @@ class Predictions(Audit[Config, PredictionData, Design]):
         alike = next((one.name for one in others if design.splits_as(one)), "")
         folds: dict[str, Any] = {"determined": design.determined, "alike": alike}
         folded = with_folds(tested, classes=by_class.classes, **folds)
-        findings += with_unresolved(self._with_leaves([*folded], by_class, config), by_class)
+        gaps = [*folded]
+        every: Iterable[UncorrectedFinding] = [*gaps, *against_rest(gaps, by_class)]
+        if not by_class.determines_target:
+            threshold = config.testing.threshold("demographic_parity") or 0.0
+            required = config.parity == "required"
+            every = beside_labels(
+                every, by_class, threshold=threshold, level=level, required=required
+            )
+        findings += with_unresolved(every, by_class)
         if metrics.effect_sizes is not None:
             effects = effect_sizes(metrics.effect_sizes)
             for version, ranked in design.ranked():
@@ -176,8 +183,7 @@ class Predictions(Audit[Config, PredictionData, Design]):
         top = design.predictions.coded_top
         if metrics.hit_rate is not None and top is not None:
             k, labels = min(metrics.hit_rate.k, top.codes.shape[1]), take(top, design.rows).values
-            units = None if design.units is None else design.units.values
-            counted = hits(design.target.values, labels, design.groups, k=k, units=units)
+            counted = hits(design.target.values, labels, design.groups, k=k, units=design.units)
             hit = rate_and_gap(measure(counted, [HitRate(k)], resampling, seed)[0], place)
             findings += [*hit, *against_rest(hit)]
         if metrics.unanswered_rate is not None:
@@ -185,24 +191,6 @@ class Predictions(Audit[Config, PredictionData, Design]):
             findings += with_unresolved([*gaps, *against_rest(gaps)], by_class)
         shown = tables.of_design(design, parts, config)
         return Measured(tuple(findings), shown | worksheet_of(design))
-
-    @staticmethod
-    def _with_leaves(
-        gaps: Sequence[UncorrectedFinding], counts: Counts, config: Config
-    ) -> list[UncorrectedFinding]:
-        """Add the leaves of gaps, with the labels beside findings of parity."""
-        every = [*gaps, *against_rest(gaps, counts)]
-        if counts.determines_target:
-            return every
-        return [
-            *beside_labels(
-                every,
-                counts,
-                threshold=config.testing.threshold("demographic_parity") or 0.0,
-                level=config.resampling.level,
-                required=config.parity == "required",
-            )
-        ]
 
     def combine(
         self, config: Config, data: PredictionData, measured: Sequence[Measured]
@@ -230,8 +218,8 @@ class Predictions(Audit[Config, PredictionData, Design]):
             "models": [
                 {
                     "model": name,
-                    "answered": int((one.state == "answered").sum()),
-                    "unanswered": int((~np.isin(one.state, ("answered", "unmatched"))).sum()),
+                    "answered": one.rows("answered"),
+                    "unanswered": sum(map(one.rows, ("missing", "unknown", "refused"))),
                     "without_prediction": int((one.state == "unmatched").sum()),
                     "without_label": one.without_label,
                     "versions": [*one.versions],
