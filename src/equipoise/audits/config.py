@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from math import ceil
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
 from urllib.parse import quote
 
 from pydantic import (
@@ -194,28 +194,18 @@ class AuditConfig(Section):
     gate: Annotated[tuple[GateConfig, ...], Field(strict=False)] = ()
     report: ReportConfig = ReportConfig()
 
-    @model_validator(mode="after")
-    def _tests_can_reject(self) -> AuditConfig:
+    def _check(self) -> None:
         count, alpha = self.resampling.permutations, self.testing.alpha
         if count is not None and 1 / (1 + count) > alpha:
             raise ValueError(
                 f"resampling.permutations: with {count} no p-value is below {1 / (1 + count):.3g}, "
                 f"and testing.alpha is {alpha}; expected at least {ceil(1 / alpha - 1e-9) - 1}"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _models_can_be_files(self) -> AuditConfig:
         file_names(getattr(self, "models", {}))
-        return self
-
-    @model_validator(mode="after")
-    def _gate_can_match(self) -> AuditConfig:
         for index, rule in enumerate(self.gate if self.group_names else ()):
             among(f"gate[{index}].model", rule.model, [*self.model_names])
             groups = group_name(rule.groups or ()) or None
             among(f"gate[{index}].groups", groups, [*self.group_names])
-        return self
 
     @property
     def model_names(self) -> Sequence[str]:
@@ -328,14 +318,12 @@ class LabelledImagesConfig(CsvConfig):
             delimiter=images.delimiter,
         )
 
-    @model_validator(mode="after")
-    def _one_source(self) -> Self:
+    def _check(self) -> None:
         own = given_keys(self, _OF_TABLE)
         if self.images is not None and own:
             raise ValueError(f"{own[0]!r} is given beside 'images'; expected it within 'images'")
         if self.images is None and not {"table", "id"} <= {*own}:
             raise ValueError("expected 'table' and 'id', or 'images'")
-        return self
 
 
 _STEPS = Normalization()
@@ -441,10 +429,9 @@ class LabelModelConfig(RunConfig, CsvConfig):
             **options,
         )
 
-    @model_validator(mode="after")
-    def _one_state(self) -> Self:
+    def _check(self) -> None:
+        super()._check()
         one_state_each(self.missing, self.unknown, self.refused)
-        return self
 
 
 def _each_by_itself(value: object) -> object:

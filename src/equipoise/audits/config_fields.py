@@ -47,6 +47,14 @@ class Section(BaseModel):
                 raise PydanticCustomError("unknown_key", message, {"key": str(key)})
         return values
 
+    def _check(self) -> None:
+        """Refuse keys that don't go together; raise a ValueError. Override it and call super."""
+
+    @model_validator(mode="after")
+    def _checked(self) -> Self:
+        self._check()
+        return self
+
 
 def _label(value: object) -> object:
     """Take a whole number for the text it is written as, so that ages need no quotes."""
@@ -269,13 +277,11 @@ class ArrayConfig(CsvConfig):
     columns: Mapping[str, Name] | Annotated[tuple[Name, ...], Field(strict=False)] | None = None
     names: Annotated[tuple[Name, ...], Field(strict=False)] = ()
 
-    @model_validator(mode="after")
-    def _consistent(self) -> ArrayConfig:
+    def _check(self) -> None:
         try:
             self.source(Path())
         except InputError as error:
             raise ValueError(str(error)) from None
-        return self
 
     def source(self, base: Path) -> ArraySource:
         """Return what to read, with paths relative to `base`."""
@@ -518,8 +524,8 @@ class RunConfig(LoadConfig):
     needed: ClassVar[tuple[str, ...]] = ()
     """Those of them that a model needs which is not run."""
 
-    @model_validator(mode="after")
-    def _options_are_of_a_model(self) -> Self:
+    def _check(self) -> None:
+        super()._check()
         self.needs_model((*RunConfig.model_fields, *self.of_run))
         read = given_keys(self, self.of_files)
         if self.model is not None and read:
@@ -533,7 +539,6 @@ class RunConfig(LoadConfig):
                     f"{key!r} is missing. To do: name what it said before, or under 'model' what "
                     "to run"
                 )
-        return self
 
     def options(self, every: ExtractionConfig) -> RunOptions:
         """Return how the model is loaded: as it says, else as the section `extraction` says."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, PositiveInt, model_validator
+from pydantic import BeforeValidator, Field, PositiveInt
 
 from equipoise.audits.config import AuditConfig
 from equipoise.audits.config_fields import (
@@ -143,18 +143,13 @@ class Config(AuditConfig):
     gallery: Annotated[int, Field(ge=0, le=12)] = 4
     blur: Blur = ()
 
-    @model_validator(mode="after")
-    def _can_blur(self) -> Config:
+    def _check(self) -> None:
+        super()._check()
         for name in () if self.blur == "all" else self.blur:
             among("blur", name, [*self.data.regions])
-        return self
-
-    @model_validator(mode="after")
-    def _models_have_targets(self) -> Config:
         for name, model in self.models.items():
             if model.model is not None and model.target is None and self.data.target is None:
                 raise ValueError(
                     f"models.{name}.target: required, and missing: what the model is asked for, "
                     "where data.target names no column of it"
                 )
-        return self

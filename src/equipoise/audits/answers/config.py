@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import Field, NonNegativeFloat, PositiveInt, model_validator
+from pydantic import Field, NonNegativeFloat, PositiveInt
 
 from equipoise.audits.config import (
     AuditConfig,
@@ -32,11 +32,10 @@ from equipoise.data.resolver import NO_CLASS
 class DataConfig(LabelledImagesConfig):
     """The images that were asked about, their groups, and the true answer where it is known."""
 
-    @model_validator(mode="after")
-    def _map_needs_a_target(self) -> DataConfig:
+    def _check(self) -> None:
+        super()._check()
         if self.map is not None and self.target is None:
             raise ValueError("'map' is about true answers, and no 'target' is given")
-        return self
 
 
 class ModelConfig(LabelModelConfig):
@@ -69,12 +68,11 @@ class ModelConfig(LabelModelConfig):
     questions: Annotated[Mapping[Name, Name], Field(min_length=1)] | None = None
     normalize: NormalizeConfig | None = NormalizeConfig()
 
-    @model_validator(mode="after")
-    def _one_source(self) -> ModelConfig:
+    def _check(self) -> None:
+        super()._check()
         if self.model is not None and bool(self.question) == bool(self.questions):
             given = "both are" if self.question else "neither is"
             raise ValueError(f"'question' or 'questions': {given} given; expected one of them")
-        return self
 
 
 class FigureConfig(OutsideConfig):
@@ -145,22 +143,17 @@ class Config(AuditConfig):
     figures: Mapping[Name, FigureConfig] = Field(default_factory=dict)
     metrics: MetricsConfig = MetricsConfig()
 
-    @model_validator(mode="after")
-    def _one_true_answer(self) -> Config:
+    def _check(self) -> None:
+        super()._check()
         several = [name for name, one in self.models.items() if one.by_question or one.questions]
         if self.data.target is not None and several:
             raise ValueError(
                 f"data.target is the true answer to one question, and models.{several[0]} is "
                 "asked several. To do: leave it out, or audit one question"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _figures_fit(self) -> Config:
         for name, figure in self.figures.items():
             wanted = group_name(figure.groups or ()) or None
             among(f"figures.{name}.groups", wanted, [*self.group_names])
-        return self
 
     @property
     def answers(self) -> AnswersOptions:

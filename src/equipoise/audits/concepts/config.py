@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, PlainSerializer, PositiveFloat, PositiveInt, model_validator
+from pydantic import Field, PlainSerializer, PositiveFloat, PositiveInt
 
 from equipoise.audits.config import AuditConfig, ResamplingConfig
 from equipoise.audits.config_fields import (
@@ -186,14 +186,12 @@ class DataConfig(Section):
     min_group_size: PositiveInt = MIN_SIZE
     max_unmatched: Share = 0.01
 
-    @model_validator(mode="after")
-    def _labels_are_somewhere(self) -> DataConfig:
+    def _check(self) -> None:
         if self.labels.file is None and self.images.format is None:
             raise ValueError(
                 "labels.file: required, and missing: 'table' and 'folder' say which images there "
                 "are, and not what they show"
             )
-        return self
 
 
 class RowsConfig(Section):
@@ -211,11 +209,9 @@ class RowsConfig(Section):
     max: float | None = None
     values: Labels = ()
 
-    @model_validator(mode="after")
-    def _not_empty(self) -> RowsConfig:
+    def _check(self) -> None:
         if self.min is not None and self.max is not None and self.min > self.max:
             raise ValueError(f"'min' {self.min} is above 'max' {self.max}")
-        return self
 
 
 class ChoicesConfig(Section):
@@ -259,8 +255,7 @@ class ChoicesConfig(Section):
     where: Mapping[Name, RowsConfig] = Field(default_factory=dict)
     map: Name | None = None
 
-    @model_validator(mode="after")
-    def _one_group_a_value(self) -> ChoicesConfig:
+    def _check(self) -> None:
         for attribute, terms in self.terms.items():
             values = [value for listed in terms.values() for value in listed]
             twice = sorted({value for value in values if values.count(value) > 1})
@@ -269,7 +264,6 @@ class ChoicesConfig(Section):
                     f"terms.{attribute}: {', '.join(map(repr, twice))} counts as more than one "
                     "group; expected each value once"
                 )
-        return self
 
     @property
     def changes(self) -> dict[str, Any]:
@@ -363,8 +357,8 @@ class Config(AuditConfig):
             names += version.choices.where
         return tuple(dict.fromkeys(filter(None, [*names, self.data.images.unit])))
 
-    @model_validator(mode="after")
-    def _choices_fit(self) -> Config:
+    def _check(self) -> None:
+        super()._check()
         attributes = [*dict.fromkeys(name for group in self.data.groups for name in group)]
         sections = (self.data.labels, *self.models.values())
         maps = [*dict.fromkeys(name for section in sections for name in section.maps)]
@@ -374,10 +368,9 @@ class Config(AuditConfig):
                 for attribute in getattr(choices, key):
                     among(f"{place}.{key}", attribute, attributes)
             among(f"{place}.map", choices.map, maps)
-        return self
+        self._check_versions()
 
-    @model_validator(mode="after")
-    def _versions_fit(self) -> Config:
+    def _check_versions(self) -> None:
         for version in self.every_version:
             choices = version.choices
             place = f"versions.{version.name}" if version.changes else "choices"
@@ -392,4 +385,3 @@ class Config(AuditConfig):
                     "of false_positive_rate higher is worse, of the others lower, so that "
                     "directions cannot be compared. To do: list it under 'metrics'"
                 )
-        return self

@@ -227,8 +227,11 @@ class Diversity(Audit["Config", DiversityData, Design]):
         embedded = {
             name: _embedded(name, config, models) for name in ("images", *config.references)
         }
-        read = (each for items, vectors in embedded.values() for each in (items, *vectors.values()))
-        inputs = {file: facts for each in read for file, facts in each.inputs.items()}
+        inputs: dict[str, Mapping[str, Any]] = {}
+        for items, vectors in embedded.values():
+            inputs |= items.inputs
+            for each in vectors.values():
+                inputs |= each.inputs
         counts = {
             name: {
                 "images": items.counts,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, PlainSerializer, PositiveInt, model_validator
+from pydantic import Field, PlainSerializer, PositiveInt
 
 from equipoise.audits.config import AuditConfig, group_name
 from equipoise.audits.config_fields import (
@@ -55,12 +55,10 @@ class DataConfig(Section):
         named = [name for group in self.sets for name in group]
         return tuple(dict.fromkeys(filter(None, [*named, self.within])))
 
-    @model_validator(mode="after")
-    def _within_makes_no_set(self) -> DataConfig:
+    def _check(self) -> None:
         for group in self.sets:
             if self.within in group:
                 raise ValueError(f"within: {self.within!r} is one of sets {group_name(group)}")
-        return self
 
 
 class ReferenceConfig(Section):
@@ -117,8 +115,8 @@ class Config(AuditConfig):
     references: Mapping[Name, ReferenceConfig] = Field(default_factory=dict)
     metrics: MetricsConfig = MetricsConfig()
 
-    @model_validator(mode="after")
-    def _references_have_embeddings(self) -> Config:
+    def _check(self) -> None:
+        super()._check()
         if "images" in self.references:
             raise ValueError("references.images: the audited images are called so; rename it")
         run = [name for name, model in self.models.items() if model.model is not None]
@@ -130,7 +128,6 @@ class Config(AuditConfig):
                     f"references.{name}.models: required, and missing: the embeddings by the "
                     f"models {', '.join(self.models)}"
                 )
-        return self
 
     @property
     def group_names(self) -> Sequence[str]:

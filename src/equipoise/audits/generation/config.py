@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field, PositiveInt, model_validator
+from pydantic import BeforeValidator, Field, PositiveInt
 
 from equipoise.audits.config import AuditConfig, group_name
 from equipoise.audits.config_fields import (
@@ -69,15 +69,13 @@ class CaptionsConfig(Section):
     ] | None = None  # fmt: skip
     template: Annotated[str, Field(min_length=1)] = ATTRIBUTES_FIRST
 
-    @model_validator(mode="after")
-    def _can_be_made(self) -> CaptionsConfig:
+    def _check(self) -> None:
         if self.source is not None:
             for key in given_keys(self, _OWN):
                 raise ValueError(f"{key!r} is given, and {self.source} has its own")
         elif not self.subjects or not self.attributes:
             raise ValueError("expected 'subjects' and 'attributes', or a 'source'")
         self.sets()
-        return self
 
     def sets(self) -> CaptionSets:
         """Return the captions.
@@ -124,14 +122,12 @@ class GeneratorConfig(GeneratorSection):
     shared_self: Share | Annotated[tuple[Share, Share], Field(strict=False)] | None = None
     guidance: Guidance = 7.5
 
-    @model_validator(mode="after")
-    def _can_draw(self) -> GeneratorConfig:
+    def _check(self) -> None:
         for key in ("shared", "shared_self"):
             ends = getattr(self, key)
             if isinstance(ends, tuple) and ends[0] > ends[1]:
                 raise ValueError(f"{key}: {[*ends]}; expected the lower share first")
         _ = self.sampling
-        return self
 
     @property
     def draws(self) -> dict[str, Any]:
@@ -184,15 +180,13 @@ class ImagesConfig(ImageTable):
     combination: Name | None = None
     subject: Name | None = None
 
-    @model_validator(mode="after")
-    def _one_place(self) -> ImagesConfig:
+    def _check(self) -> None:
         if (self.generations is None) == (self.table is None):
             number = "neither is" if self.table is None else "both are"
             raise ValueError(
                 f"'generations' or 'table': {number} given; expected a folder of generated images, "
                 "or a table of images made elsewhere"
             )
-        return self
 
     @property
     def named(self) -> dict[str, str]:
@@ -313,8 +307,8 @@ class AttributesConfig(RunConfig):
     thresholds: Literal["howard_2024"] | Mapping[Name, Least | Mapping[Name, Least]] | None = None
     labels: LabelsConfig | None = None
 
-    @model_validator(mode="after")
-    def _one_reading(self) -> AttributesConfig:
+    def _check(self) -> None:
+        super()._check()
         own = self.templates.values() if isinstance(self.templates, Mapping) else [self.templates]
         for template in own:
             if template.count("{}") != 1 or template.count("{") != 1:
@@ -324,7 +318,6 @@ class AttributesConfig(RunConfig):
                 "expected 'thresholds', such as howard_2024, or 'labels' of people to learn them "
                 "from"
             )
-        return self
 
     @property
     def fixed(self) -> Thresholds:
@@ -359,11 +352,10 @@ class FiltersConfig(Section):
     content: ContentConfig | None = None
     attributes: AttributesConfig | None = None
 
-    @model_validator(mode="after")
-    def _something_to_compare_with(self) -> FiltersConfig:
+    def _check(self) -> None:
         shown, similarity = self.attributes, self.similarity
         if shown is None or shown.model is not None:
-            return self
+            return
         if shown.images is None and similarity is None:
             raise ValueError("attributes: expected 'model', 'images', or a filter of similarity")
         ran = shown.images is None and similarity is not None and similarity.model is not None
@@ -371,7 +363,6 @@ class FiltersConfig(Section):
             raise ValueError(
                 "attributes.texts: expected vectors of the values' texts where no model makes them"
             )
-        return self
 
 
 class Config(AuditConfig):
@@ -417,8 +408,8 @@ class Config(AuditConfig):
     blur: Literal["all"] | None = None
     write_sets: bool = True
 
-    @model_validator(mode="after")
-    def _one_source(self) -> Config:
+    def _check(self) -> None:
+        super()._check()
         made = [key for key in ("captions", "generator") if getattr(self, key) is not None]
         if self.images is None and len(made) < 2:
             missing = "generator" if made == ["captions"] else "captions"
@@ -427,20 +418,15 @@ class Config(AuditConfig):
             raise ValueError("images: given beside captions or a generator; expected one source")
         if (self.images is None) == bool(self.attributes):
             raise ValueError("attributes: expected columns that vary within sets, beside 'images'")
-        return self
-
-    @model_validator(mode="after")
-    def _models_have_pictures(self) -> Config:
         images = self.images
         if images is not None and images.table is not None and images.path is None and self.models:
             name = next(iter(self.models))
             raise ValueError(
                 f"images.path: required, and missing: filters.{name}.model runs on the images"
             )
-        return self
+        self._check_names()
 
-    @model_validator(mode="after")
-    def _names_are_known(self) -> Config:
+    def _check_names(self) -> None:
         types = [*self.types]
         for index, group in enumerate(self.groups):
             for name in group:
@@ -454,7 +440,6 @@ class Config(AuditConfig):
         for index, rule in enumerate(self.gate):
             names = [group_name(attributes) for attributes in self.compared]
             among(f"gate[{index}].groups", group_name(rule.groups or ()) or None, names)
-        return self
 
     @property
     def types(self) -> tuple[str, ...]:

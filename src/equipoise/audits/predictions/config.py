@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import Field, NonNegativeFloat, PositiveInt, model_validator
+from pydantic import Field, NonNegativeFloat, PositiveInt
 
 from equipoise.audits.config import (
     AuditConfig,
@@ -87,8 +87,8 @@ class ModelConfig(LabelModelConfig):
     maps: Annotated[Mapping[Name, Mapping[Label, Label]], Field(min_length=1)] | None = None
     open_vocabulary: bool = False
 
-    @model_validator(mode="after")
-    def _fits(self) -> ModelConfig:
+    def _check(self) -> None:
+        super()._check()
         read = self.model is None
         problems = {
             "'question' and 'vocabulary' are both given; expected a question for a model that "
@@ -104,7 +104,6 @@ class ModelConfig(LabelModelConfig):
         for problem, there in problems.items():
             if there:
                 raise ValueError(problem)
-        return self
 
     @property
     def every_map(self) -> Mapping[str, Mapping[str, str]]:
