@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from inspect import signature
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
@@ -15,7 +15,6 @@ from pydantic import (
     PlainSerializer,
     SerializeAsAny,
     create_model,
-    model_validator,
 )
 
 from equipoise.audits.config_fields import (
@@ -150,11 +149,9 @@ class RuleConfig(Section):
             given["size"] = SIZES[given["size"]]
         return _MAKES[given.pop("rule")](**given)
 
-    @model_validator(mode="after")
-    def _can_be_made(self) -> Self:
+    def _check(self) -> None:
         if getattr(self, "file", None) is None:
             self.made(Path())
-        return self
 
 
 def _section(name: str, makes: Callable[..., Any]) -> type[RuleConfig]:
@@ -242,8 +239,7 @@ class CropConfig(Section):
         """The step that makes crops of boxes."""
         return CropBoxes(frozenset(self.labels), self.margin, self.pixels)
 
-    @model_validator(mode="after")
-    def _one_way(self) -> Self:
+    def _check(self) -> None:
         boxes = self.labels or self.margin or self.pixels
         if bool(self.labels) == bool(self.columns) or (
             self.columns and (boxes or len({*self.columns}) != len(CORNERS))
@@ -252,7 +248,6 @@ class CropConfig(Section):
                 "expected 'labels' of boxes with 'margin' and 'pixels', or four different columns "
                 "'left', 'top', 'right' and 'bottom'"
             )
-        return self
 
 
 class PicturesConfig(CsvConfig):
@@ -310,8 +305,7 @@ class PicturesConfig(CsvConfig):
         """Return the table to read, with paths relative to `base`."""
         return ItemSource(located(self.table, base), str(self.id), columns, **self.csv)
 
-    @model_validator(mode="after")
-    def _one_source(self) -> Self:
+    def _check(self) -> None:
         source = only_one(self, "table", "folder", "format")
         for key in given_keys(self, _ONLY):
             if source not in _ONLY[key]:
@@ -319,12 +313,12 @@ class PicturesConfig(CsvConfig):
                 raise ValueError(f"{key!r} goes with {allowed}, and {source!r} is given")
         if source == "table" and self.id is None:
             raise ValueError("id: required, and missing: the column that names the image")
-        return self
+        self._check_format()
+        self._check_steps()
 
-    @model_validator(mode="after")
-    def _format_is_whole(self) -> Self:
+    def _check_format(self) -> None:
         if self.format is None:
-            return self
+            return
         chosen = find_format(self.format)
         roles = ", ".join(chosen.roles)
         if self.files is None or isinstance(self.files, Mapping) != bool(roles):
@@ -338,10 +332,8 @@ class PicturesConfig(CsvConfig):
             chosen.checked(self.options or {})
         except InputError as error:
             raise ValueError(str(error)) from None
-        return self
 
-    @model_validator(mode="after")
-    def _steps_fit(self) -> Self:
+    def _check_steps(self) -> None:
         chosen = FORMATS.get(self.format or "")
         for place, rule in enumerate(self.rules):
             collapses = chosen is not None and chosen.takes("collapse")
@@ -355,4 +347,3 @@ class PicturesConfig(CsvConfig):
             raise ValueError(f"crop.labels: no boxes are in {self.format or 'a table'}")
         if self.crop and self.crop.columns and self.table is None:
             raise ValueError("crop.left: columns go with 'table'; name 'labels' of boxes")
-        return self

@@ -8,7 +8,7 @@ from time import perf_counter
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
+from pydantic import Field, NonNegativeInt, PositiveInt
 
 from equipoise.audits.config_fields import FilePath, Name, Section, Table, only_one
 from equipoise.audits.findings import manifest_of
@@ -69,12 +69,10 @@ class FacesConfig(Section):
     columns: Mapping[str, Name] | None = None
     detector: Literal["cascade"] | None = None
 
-    @model_validator(mode="after")
-    def _one_way(self) -> FacesConfig:
+    def _check(self) -> None:
         only_one(self, "columns", "detector")
         if self.columns is not None and {*self.columns} != {*SIDES}:
             raise ValueError(f"columns must name {', '.join(SIDES)}")
-        return self
 
 
 class TrainingConfig(Section):
@@ -105,12 +103,10 @@ class TrainingConfig(Section):
     threshold: Annotated[float, Field(gt=0, lt=1)] = 0.01
     alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
 
-    @model_validator(mode="after")
-    def _of_networks(self) -> TrainingConfig:
+    def _check(self) -> None:
         for name in self.schedules:
             if name not in self.networks:
                 raise ValueError(f"schedules.{name} is no network of {', '.join(self.networks)}")
-        return self
 
 
 class AugmentConfig(TrainingConfig):

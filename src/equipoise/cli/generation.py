@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from equipoise.audits.config_fields import (
     ExtractionConfig,
@@ -84,12 +84,10 @@ class MakingConfig(Section):
     part: Annotated[int, Field(ge=1, le=1_000_000)] = 64
     max_failures: Share = 0.05
 
-    @model_validator(mode="after")
-    def _one_kind(self) -> MakingConfig:
+    def _check(self) -> None:
         if only_one(self, "captions", "prompts") == "prompts":
             for key in given_keys(self.generator, _OF_SETS):
                 raise ValueError(f"generator.{key} is of captions, and 'prompts' are given")
-        return self
 
 
 def request(config: MakingConfig, base: Path) -> Request:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, NonNegativeInt, field_validator, model_validator
+from pydantic import AfterValidator, Field, NonNegativeInt, field_validator
 
 from equipoise.audits.config_fields import FilePath, LoadConfig, Name, Section, Table
 from equipoise.data import TEMPLATES
@@ -122,11 +122,9 @@ class Config(LoadConfig):
                 raise ValueError(f"{name}.name: {recipe.name!r}; expected no other name")
         return {name: recipe.model_copy(update={"name": name}) for name, recipe in recipes.items()}
 
-    @model_validator(mode="after")
-    def _consistent(self) -> Config:
+    def _check(self) -> None:
         for name, recipe in self.recipes.items():
             if isinstance(recipe, MatchedPrompts) and (
                 problem := recipe.problem(self.images.attributes)
             ):
                 raise ValueError(f"recipes.{name}.{problem}")
-        return self

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import product
 from typing import Annotated, Literal, get_args
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from equipoise.audits.config import AuditConfig
 from equipoise.audits.config_fields import (
@@ -49,8 +49,8 @@ class TableConfig(PicturesConfig):
     text: Name | None = None
     templates: Templates = AS_IT_IS
 
-    @model_validator(mode="after")
-    def _keys_of_its_kind(self) -> TableConfig:
+    def _check(self) -> None:
+        super()._check()
         texts = self.text is not None or self.templates != AS_IT_IS
         images = not self.is_plain or any((self.path, self.root, self.crop))
         if texts if self.kind == "image" else images:
@@ -58,7 +58,6 @@ class TableConfig(PicturesConfig):
                 "'text' and 'templates' are about texts, which are a table with 'table' and 'id'; "
                 "the other keys are about images"
             )
-        return self
 
 
 class PairsConfig(ArrayConfig):
@@ -90,11 +89,10 @@ class ModelConfig(RunConfig):
     embeddings: Mapping[Name, ArrayConfig] = Field(default_factory=dict)
     pairs: Annotated[tuple[PairsConfig, ...], Field(strict=False)] = ()
 
-    @model_validator(mode="after")
-    def _compares_in_one_way(self) -> ModelConfig:
+    def _check(self) -> None:
+        super()._check()
         if self.model is None and bool(self.embeddings) == bool(self.pairs):
             raise ValueError("expected 'embeddings', 'pairs', or 'model' to run it")
-        return self
 
 
 Members = OneOrMore[Label]
@@ -124,8 +122,8 @@ class Config(AuditConfig):
     ]
     measure: Annotated[tuple[MeasureConfig, ...], Field(strict=False, min_length=1)]
 
-    @model_validator(mode="after")
-    def _tables_exist(self) -> Config:
+    def _check(self) -> None:
+        super()._check()
         tables = [*self.data]
         for model, section in self.models.items():
             for name in section.embeddings:
@@ -136,10 +134,9 @@ class Config(AuditConfig):
         for name, members in self.sets.items():
             for table in members:
                 among(f"sets.{name}", table, tables)
-        return self
+        self._check_measures()
 
-    @model_validator(mode="after")
-    def _measures_exist(self) -> Config:
+    def _check_measures(self) -> None:
         images = [name for name, table in self.data.items() if table.kind == "image"]
         for index, options in enumerate(self.measure):
             among(f"measure[{index}].images", options.images, images)
@@ -147,7 +144,6 @@ class Config(AuditConfig):
                 for name in names:
                     among(f"measure[{index}].{key}", name, [*self.sets])
         _check_distinct(self.measure)
-        return self
 
     @property
     def group_names(self) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
-from pydantic import PlainSerializer, PlainValidator, model_validator
+from pydantic import PlainSerializer, PlainValidator
 
 from equipoise.audits.config_fields import Name, Some, distinct
 from equipoise.audits.engines.rankings import config as rankings
@@ -88,11 +88,10 @@ class Config(RankingAudit):
             return found
         return self.prefixes
 
-    @model_validator(mode="after")
-    def _prompts_are_named(self) -> Config:
+    def _check(self) -> None:
+        super()._check()
         if self.queries is not None and self.prefixes != "howard_2024":
             raise ValueError(
                 "'queries' and 'prefixes' are given; expected 'queries' for prompts of your "
                 "own, or 'prefixes' to make them of the images' subjects"
             )
-        return self

@@ -10,7 +10,6 @@ from pydantic import (
     Field,
     PositiveInt,
     StringConstraints,
-    model_validator,
 )
 
 from equipoise.audits.config import AuditConfig, file_names
@@ -97,8 +96,7 @@ class PromptsConfig(Section):
     template: Name | None = None
     images: CountsConfig | None = None
 
-    @model_validator(mode="after")
-    def _has_prompts(self) -> PromptsConfig:
+    def _check(self) -> None:
         if self.template is not None and self.template.count("{}") != 1:
             raise ValueError(
                 f"template: expected a text with one '{{}}', where a text goes, not "
@@ -107,7 +105,6 @@ class PromptsConfig(Section):
         if not self.target_names:
             raise ValueError("targets: required, and missing; or name a 'lexicon'")
         distinct((*self.attribute_texts, *self.target_names))
-        return self
 
     @property
     def attribute_texts(self) -> Texts:
@@ -214,13 +211,11 @@ class GeneratorConfig(GeneratorSection):
     guidance: OneOrMore[Guidance] = (7.5,)
     images: ImagesConfig | None = None
 
-    @model_validator(mode="after")
-    def _one_source(self) -> GeneratorConfig:
+    def _check(self) -> None:
         only_one(self, "model", "images")
         self.needs_model(key for key in type(self).model_fields if key != "images")
         for guidance in self.guidance if self.model is not None else ():
             self.sampling(guidance)
-        return self
 
     def sampling(self, guidance: float) -> Sampling:
         """Return how images are drawn at a strength of guidance."""
@@ -388,8 +383,7 @@ class SharesConfig(Section):
     max_condition: Annotated[float, Field(gt=1, strict=False)] = 20.0
     min_labelled: PositiveInt = 10
 
-    @model_validator(mode="after")
-    def _consistent(self) -> SharesConfig:
+    def _check(self) -> None:
         without = self.labelled is not None and self.labelled.said is None
         refused = {
             "'model' or 'said': expected one of them": (self.model is None) == (not self.said),
@@ -402,7 +396,6 @@ class SharesConfig(Section):
             if wrong:
                 raise ValueError(message)
         one_state_each((), self.unknown, self.refused)
-        return self
 
     @property
     def zero_shot(self) -> bool:
@@ -442,8 +435,8 @@ class Config(AuditConfig):
     associations: AssociationsConfig | None = AssociationsConfig()
     shares: Annotated[tuple[SharesConfig, ...], Field(strict=False)] = ()
 
-    @model_validator(mode="after")
-    def _something_is_measured(self) -> Config:
+    def _check(self) -> None:
+        super()._check()
         file_names(self.generators)
         if self.pairs and not self.models:
             raise ValueError("models: required, and missing: what embeds the images and prompts")
@@ -463,10 +456,9 @@ class Config(AuditConfig):
                     f"associations.clusters: prompt needs ten prompts of each set of attributes, "
                     f"and {name!r} has {len(texts)}"
                 )
-        return self
+        self._check_names()
 
-    @model_validator(mode="after")
-    def _names_are_known(self) -> Config:
+    def _check_names(self) -> None:
         seen: list[str] = []
         for index, share in enumerate(self.shares):
             among(f"shares[{index}].model", share.model, [*self.models])
@@ -480,7 +472,6 @@ class Config(AuditConfig):
                 among(f"models.{name}.images", generator, [*self.generators])
             for of in model.labelled:
                 among(f"models.{name}.labelled", of, seen)
-        return self
 
     @property
     def model_names(self) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, PositiveInt, model_validator
+from pydantic import BeforeValidator, Field, PositiveInt
 
 from equipoise.audits.config_fields import (
     Label,
@@ -148,8 +148,7 @@ class MeasureConfig(Section):
     statistic: Literal["mean", "rank"] = "mean"
     version: str = ""
 
-    @model_validator(mode="after")
-    def _fits_its_metric(self) -> MeasureConfig:
+    def _check(self) -> None:
         needs = _NEEDS.get(self.metric, _SETS)
         allowed = (*needs, *_TAKES[self.metric], "version")
         # A key that has its default counts as not given: what is resolved reads back as the same.
@@ -177,7 +176,6 @@ class MeasureConfig(Section):
         for message, wrong in refused.items():
             if wrong:
                 raise ValueError(message)
-        return self
 
     @property
     def target_names(self) -> tuple[str, ...]:

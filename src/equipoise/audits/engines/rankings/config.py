@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, PlainValidator, PositiveInt, model_validator
+from pydantic import Field, PlainValidator, PositiveInt
 
 from equipoise.audits.config import AuditConfig, group_name
 from equipoise.audits.config_fields import (
@@ -118,17 +118,16 @@ class ModelConfig(RunConfig):
     queries: ArrayConfig | None = None
     scores: ArrayConfig | None = None
 
-    @model_validator(mode="after")
-    def _one_reading(self) -> ModelConfig:
+    def _check(self) -> None:
+        super()._check()
         if self.model is not None:
-            return self
+            return
         embedded = self.images is not None and self.queries is not None
         if embedded == (self.scores is not None) or (self.images is None) != (self.queries is None):
             raise ValueError(
                 "what is ranked is not clear; give 'model', 'images' and 'queries', or 'scores' "
                 "alone"
             )
-        return self
 
 
 class RankingConfig(Section):
@@ -200,15 +199,13 @@ class HypothesisConfig(CsvConfig):
     statistic: Literal["rank", "mean"] = "rank"
     groups: Group | None = None
 
-    @model_validator(mode="after")
-    def _has_columns(self) -> HypothesisConfig:
+    def _check(self) -> None:
         if self.favours is None and self.value is None:
             raise ValueError("neither 'favours' nor 'value' is given; expected one, or both")
         if self.favours is None and self.first is None:
             raise ValueError("'first' is required with 'value' alone: the group that it speaks for")
         if self.favours is not None and self.first is not None:
             raise ValueError("'first' is for 'value' alone: 'favours' names the groups")
-        return self
 
     def source(self, base: Path) -> ItemSource:
         """Return what to read, with paths relative to `base`."""
@@ -235,25 +232,20 @@ class QueryAudit(AuditConfig):
     models: Models[ModelConfig]
     hypotheses: Annotated[tuple[HypothesisConfig, ...], Field(strict=False)] = ()
 
-    @model_validator(mode="after")
-    def _queries_are_named(self) -> Self:
+    def _check(self) -> None:
+        super()._check()
         for name, model in self.models.items() if self.queries is None else ():
             if model.queries is not None or (model.model is not None and not self.makes_queries):
                 raise ValueError(
                     f"queries: required, and missing: model {name!r} compares images with texts, "
                     "which the table of queries names"
                 )
-        return self
-
-    @model_validator(mode="after")
-    def _hypotheses_name_groups(self) -> QueryAudit:
         names = [*self.group_names]
         for index, each in enumerate(self.hypotheses):
             key = f"hypotheses[{index}].groups"
             if each.groups is None and len(names) > 1:
                 raise ValueError(f"{key}: required where data.groups has several entries: {names}")
             among(key, group_name(each.groups or ()) or None, names)
-        return self
 
 
 class RankingAudit(QueryAudit):
