@@ -7,14 +7,14 @@ from equipoise.data.formats.dollar_street import CollapseRows, read_dollar_stree
 from equipoise.data.formats.fairface import read_fairface
 from equipoise.data.formats.huggingface import read_huggingface
 from equipoise.data.formats.pata import read_pata
-from equipoise.data.formats.registry import (
+from equipoise.data.formats.reading import (
     FORMATS,
     DataFormat,
     RowPictures,
     data_format,
     find_format,
+    read_plain,
 )
-from equipoise.data.formats.rows import read_plain
 from equipoise.data.formats.social_counterfactuals import read_social_counterfactuals
 from equipoise.data.formats.visogender import read_visogender
 from equipoise.data.formats.visual_genome import read_visual_genome, read_visual_genome_images

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from equipoise.core import Booleans, DataError, InputError
-from equipoise.data.formats.rows import read_rows
+from equipoise.data.formats.reading import read_rows
 from equipoise.data.image_set import CORNERS, ID, LABEL, MARKS, ImageSet, Step
 from equipoise.data.problems import listed, show
 

@@ -19,10 +19,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from equipoise.core import DataError, Integers, Objects
-from equipoise.core.files import open_regular, read_regular, read_table
+from equipoise.core.files import open_regular, read_regular
 from equipoise.data.cells import as_text
-from equipoise.data.formats.rows import row_files
-from equipoise.data.problems import check_ids
+from equipoise.data.formats.reading import row_files
+from equipoise.data.problems import check_columns, check_ids
+from equipoise.data.tables import open_parquet
 
 SUFFIXES = frozenset(
     {
@@ -339,24 +340,21 @@ def pictures_on_disk(
         When there is no such data set or column, or ids repeat.
     """
     name = str(folder_or_parquet)
-    try:
-        files = row_files(folder_or_parquet)
-        source = rows_of(files, image)
-        for file in files:
-            kind = _schema(file, image, name)
+    files, named = row_files(folder_or_parquet), [image, *([id] if id else [])]
+    ids: list[str] = []
+    for file in files:
+        with open_parquet(file) as parquet:
+            schema = parquet.schema_arrow
+            check_columns(schema.names, named, str(file))
+            kind = schema.field(image).type
             if not (pa.types.is_struct(kind) or "binary" in str(kind)):
-                raise DataError(f"it holds {kind}, no images", file=name, column=image)
-        n = len(source.places)
-        ids = [f"{row:0{len(str(n - 1))}d}" for row in range(n)]
-        if id is not None:
-            ids = []
-            for file in files:
-                _schema(file, id, name)
-                ids += as_text(read_table(file, [id])[id], name, id).fill_null("").to_list()
-    except (OSError, KeyError, ValueError, pa.ArrowException) as error:
-        told = str(error).partition("\n")[0]
-        raise DataError(f"it cannot be read: {told}", file=name) from error
-    return sorted_by_id(name, ids, source, None)
+                raise DataError(f"it holds {kind}, no images", file=str(file), column=image)
+            if id:
+                ids += as_text(parquet.read([id])[id], str(file), id).fill_null("").to_list()
+    source = rows_of(files, image)
+    n = len(source.places)
+    numbers = [f"{row:0{len(str(n - 1))}d}" for row in range(n)]
+    return sorted_by_id(name, ids if id else numbers, source, None)
 
 
 def rows_of(files: Sequence[Path], column: str) -> Rows:
@@ -377,18 +375,6 @@ def rows_of(files: Sequence[Path], column: str) -> Rows:
             stretches.append((n, file, group))
             n += metadata.row_group(group).num_rows
     return Rows(tuple(stretches), column, tuple(range(n)))
-
-
-def _schema(file: Path, column: str, name: str) -> pa.DataType:
-    """Return the type of a column; a column that is not there is refused."""
-    schema = pq.read_schema(file)
-    if column not in schema.names:
-        raise DataError(
-            f"there is no such column; there are {', '.join(schema.names)}",
-            file=name,
-            column=column,
-        )
-    return schema.field(column).type
 
 
 @lru_cache(maxsize=2)

@@ -17,7 +17,7 @@ import polars as pl
 
 from equipoise.core import DataError
 from equipoise.data.files import read_text
-from equipoise.data.formats.registry import data_format
+from equipoise.data.formats.reading import data_format
 from equipoise.data.image_set import Gathered, ImageSet, image_set
 from equipoise.data.problems import check_columns, check_ids, show
 

@@ -12,8 +12,7 @@ import ast
 from dataclasses import dataclass
 from pathlib import Path
 
-from equipoise.data.formats.registry import data_format
-from equipoise.data.formats.rows import Rows, read_rows
+from equipoise.data.formats.reading import Rows, data_format, read_rows
 from equipoise.data.image_set import ImageSet, Step, image_set
 
 REGIONS = {"af": "Africa", "am": "the Americas", "as": "Asia", "eu": "Europe"}

@@ -13,8 +13,7 @@ from pathlib import Path
 
 import polars as pl
 
-from equipoise.data.formats.registry import RowPictures, data_format
-from equipoise.data.formats.rows import Rows, read_rows, row_files
+from equipoise.data.formats.reading import RowPictures, Rows, data_format, read_rows, row_files
 from equipoise.data.image_set import Gathered, ImageSet, image_set
 from equipoise.data.problems import check_ids, show
 from equipoise.data.tables import open_table

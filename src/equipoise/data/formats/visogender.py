@@ -11,8 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from equipoise.core import DataError
-from equipoise.data.formats.registry import data_format
-from equipoise.data.formats.rows import read_rows
+from equipoise.data.formats.reading import data_format, read_rows
 from equipoise.data.image_set import Gathered, ImageSet, image_set
 from equipoise.data.problems import listed
 from equipoise.data.tables import open_table
