@@ -316,7 +316,7 @@ class Opened:
         return texts, str(ids), {str(ids): {**digest, "rows": len(texts)}}
 
 
-def open_source(source: ArraySource | Outputs, what: str) -> Opened:
+def open_source(source: ArraySource | Outputs, what: str, *, vectors: bool = False) -> Opened:
     """Open a file, array, data frame or the numbers of a live model.
 
     Raises
@@ -351,6 +351,8 @@ def open_source(source: ArraySource | Outputs, what: str) -> Opened:
     unused = {"array": source.array is not None and not (arrays and arrays.names)}
     if opened.values is not None:
         unused |= {"id": source.id is not None, "column": source.column is not None}
+        unused |= {"columns": vectors and source.columns is not None}
+        unused |= {"names": vectors and bool(source.names)}
     elif source.column is None:
         unused["names"] = bool(source.names)
     for option in (option for option, wrong in unused.items() if wrong):

@@ -57,22 +57,20 @@ def read_labels(source: LabelSource) -> LabelRows:
     ids = pl.Series(source.id, items.ids, dtype=pl.String)
     order = ids.arg_sort().to_numpy()
     columns = {name: column.take(order) for name, column in items.coded.items()}
-    raw, mapping = Coded(np.full(len(items), -1, dtype=np.int32), ()), dict(source.map or {})
-    if source.target is not None:
-        raw = columns[source.target]
+    unknown, mapping = Coded(np.full(len(items), -1, dtype=np.int32), ()), dict(source.map or {})
+    raw = unknown if source.target is None else columns[source.target]
     target = raw.relabel([mapping.get(label, label) for label in raw.vocabulary])
     attributes = {name: columns[name] for name in source.attributes}
-    needed = {source.target: target} if source.target is not None else {}
-    single = [name for name, column in attributes.items() if len(column.vocabulary) == 1]
+    single = [(name, one) for name, one in attributes.items() if len(one.vocabulary) == 1]
     # One constant attribute beside another that varies does no harm: the audit says so.
-    constant = [name for name, column in needed.items() if len(column.vocabulary) == 1]
-    constant += single[:1] if len(single) == len(attributes) else []
-    if constant:
+    constant = [(source.target, target)] if len(target.vocabulary) == 1 else []
+    constant += single if len(single) == len(attributes) else []
+    for column, values in constant:
         raise DataError(
-            f"every row has the value {show((needed | attributes)[constant[0]].vocabulary[0])}, "
+            f"every row has the value {show(values.vocabulary[0])}, "
             "which leaves nothing to compare",
             file=items.name,
-            column=constant[0],
+            column=column,
             expected="two or more classes, and an attribute with two or more values",
             fix="name another column as `target:` or under `groups:`, or look at `map:`",
         )

@@ -145,7 +145,7 @@ def load_vectors(
     DataError
         When the source cannot be used as given; the message says where and what to do.
     """
-    opened = open_source(source, what)
+    opened = open_source(source, what, vectors=True)
     stored, absent, left_out = _stored(opened, items)
     rows, counts, inputs = opened.join(items, absent, [("", stored)], max_unmatched)
     not_finite, zero, normalised = _look_over(stored, rows)
@@ -168,12 +168,6 @@ def _stored(opened: Opened, items: Items) -> tuple[AnyArray, Booleans, dict[str,
     """Return the vectors in the order of the source, and which rows are empty."""
     given, values = opened.given, opened.values
     if values is not None:
-        if given.chosen is not None or given.names:
-            raise DataError(
-                "`columns:` and `names:` do not apply to vectors in an array",
-                file=opened.place,
-                fix="take them out",
-            )
         if values.dtype.newbyteorder("=") not in (np.float16, np.float32, np.float64):
             raise DataError(
                 f"the values are {values.dtype}",

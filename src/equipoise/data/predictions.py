@@ -14,10 +14,11 @@ import polars as pl
 from equipoise.core import AnyArray, DataError, Floats, InputError, Integers, Integers32, Objects
 from equipoise.data.labels import LabelRows, read_labels
 from equipoise.data.outputs import Coded, Outputs
-from equipoise.data.problems import check_ids, check_matches, listed, match
+from equipoise.data.problems import check_ids, check_matches, listed, match, nearest, show
 from equipoise.data.sources import (
     ANSWERED,
     MISSING,
+    MISSPELT,
     REFUSED,
     STATES,
     UNKNOWN,
@@ -26,7 +27,6 @@ from equipoise.data.sources import (
     PredictionSource,
     Reading,
     Recipe,
-    outside_classes,
     recipes,
     text_states,
     unused_entries,
@@ -172,6 +172,7 @@ class PredictionData:
         return None if self.coded_unit is None else self.coded_unit.values
 
 
+MAX_OUTSIDE = 5
 # Wide enough for probabilities printed with three decimals, narrow enough to refuse logits.
 SUM_TOLERANCE = 0.01
 RANGE_TOLERANCE = 1e-6
@@ -501,8 +502,27 @@ class _Join:
             rows = np.flatnonzero((self.positions >= 0) & wrong[self.positions])
             named = len(rows) > 0 and not self.outputs.live
             row = int(rows[0]) + 1 if named else None
-            raise outside_classes(outside, allowed, self.outputs, row, of, self.reading)
+            raise DataError(
+                f"{len(outside)} labels are no classes of {of}: {listed(outside, MAX_OUTSIDE)}",
+                file=self.outputs.source,
+                column=self.outputs.column,
+                row=row,
+                expected=f"one of {listed(allowed)}",
+                fix=self._remedies(outside, allowed),
+            )
         return labels, counts
+
+    def _remedies(self, outside: Sequence[str], allowed: Sequence[str]) -> str:
+        """Return what a user can do about labels that are no classes of the target."""
+        key = self.reading.key
+        near = {label: nearest(label, allowed, least=MISSPELT) for label in outside}
+        fixes = [
+            *(f"{show(label)} may be {show(to)}" for label, to in near.items() if to),
+            f"map them to a class under `{key('map')}:`",
+            f"list texts of missing predictions under `{key('missing')}:`",
+            f"set `{key('open_vocabulary')}: true`",
+        ]
+        return "; or ".join(fixes)
 
 
 def _best(values: Floats) -> Integers32:

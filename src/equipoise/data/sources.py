@@ -16,8 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.core import DataError, InputError
-from equipoise.data.outputs import Outputs
-from equipoise.data.problems import counted, listed, nearest, show
+from equipoise.data.problems import counted, listed, show
 from equipoise.data.resolver import Resolver, neutral_words, without_group
 
 # Raised whenever the same fields would give another result than before.
@@ -317,7 +316,6 @@ class PredictionSource(Reading, CsvOptions):
 
 STATES = ("answered", "missing", "unknown", "refused", "unmatched")
 ANSWERED, MISSING, UNKNOWN, REFUSED, UNMATCHED = range(len(STATES))
-MAX_OUTSIDE = 5
 MAX_PAIRS = 5
 
 
@@ -476,33 +474,6 @@ def text_states(
             states.get(form(text), REFUSED if refuses(text) else ANSWERED) for text in vocabulary
         ]
     return np.array(codes, dtype=np.int8)
-
-
-def outside_classes(
-    outside: Sequence[str],
-    classes: Sequence[str],
-    outputs: Outputs,
-    row: int | None,
-    of: str,
-    reading: Reading,
-) -> DataError:
-    """Return the error about labels that are no classes of the target."""
-    near = {label: nearest(label, classes, least=MISSPELT) for label in outside}
-    meant = [f"{show(label)} may be {show(to)}" for label, to in near.items() if to]
-    fixes = [
-        *meant,
-        f"map them to a class under `{reading.key('map')}:`",
-        f"list texts of missing predictions under `{reading.key('missing')}:`",
-        f"set `{reading.key('open_vocabulary')}: true`",
-    ]
-    return DataError(
-        f"{len(outside)} labels are no classes of {of}: {listed(outside, MAX_OUTSIDE)}",
-        file=outputs.source,
-        column=outputs.column,
-        row=row,
-        expected=f"one of {listed(classes)}",
-        fix="; or ".join(fixes),
-    )
 
 
 MISSPELT = 0.85

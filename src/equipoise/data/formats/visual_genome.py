@@ -82,23 +82,21 @@ def read_visual_genome(
     records, digest = read_json(objects, TypeAdapter(Records[_Objects]))
     file, images = str(objects), [record.image_id for record in records]
     Places(file, "image", images, "")
-    shown: list[tuple[int, str]] = []
-    boxes: list[tuple[int, str, tuple[float, ...]]] = []
+    marks: list[tuple[int, str, tuple[float, ...]]] = []
     counts = {"objects": 0, "objects_without_label": 0, "boxes_without_area": 0}
     for position, record in enumerate(records):
         for one in record.objects:
             texts = one.names if labels == "names" else one.synsets
             names = [*dict.fromkeys(filter(None, (text.strip() for text in texts or ())))]
-            flat = one.w <= 0 or one.h <= 0
             counts["objects"] += 1
             counts["objects_without_label"] += not names
-            counts["boxes_without_area"] += flat
-            shown += [(position, name) for name in names]
-            corners = (one.x, one.y, one.w, one.h)
-            boxes += [] if flat else [(position, name, corners) for name in names]
-    gathered = Gathered(images, labels=shown, boxes=boxes)
-    labelled = {position for position, _ in shown}
-    counts |= {"images": len(images), "images_without_labels": len(images) - len(labelled)}
+            counts["boxes_without_area"] += one.w <= 0 or one.h <= 0
+            marks += [(position, name, (one.x, one.y, one.w, one.h)) for name in names]
+    labels_of = [(position, name) for position, name, _ in marks]
+    boxes = [mark for mark in marks if min(mark[2][2:]) > 0]
+    gathered = Gathered(images, labels=labels_of, boxes=boxes)
+    without = gathered.counted()["images_without_labels"]
+    counts |= {"images": len(images), "images_without_labels": without}
     inputs: dict[str, Mapping[str, Any]] = {file: {**digest, "rows": len(images)}}
     if image_data is not None:
         sizes = read_visual_genome_images(image_data)
