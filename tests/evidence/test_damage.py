@@ -9,7 +9,7 @@ import pytest
 from equipoise.core.errors import DataError
 from equipoise.counterfactuals import generate_prompts, read_generated
 from equipoise.evidence import extract_embeddings, pictures_in_folder
-from equipoise.evidence.texts import embed_texts
+from equipoise.evidence.zero_shot import embed_texts
 from generator_models import Swatches, prompts
 from picture_models import Means
 

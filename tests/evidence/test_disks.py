@@ -11,7 +11,7 @@ import pytest
 
 from equipoise.core.errors import RunError
 from equipoise.evidence import extract_embeddings, pictures_in_folder
-from equipoise.evidence.texts import embed_texts
+from equipoise.evidence.zero_shot import embed_texts
 from picture_models import Means, write_pictures
 
 LACKING = [errno.ENOSYS, errno.EPERM, errno.EOPNOTSUPP]

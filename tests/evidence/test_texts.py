@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from equipoise.core.errors import InputError, ModelError
-from equipoise.evidence.texts import embed_classes, embed_texts
-from equipoise.evidence.zero_shot import class_vectors, prompts
+from equipoise.evidence.zero_shot import class_vectors, embed_classes, embed_texts, prompts
 from equipoise.models.info import ModelInfo
 
 WORDS = [f"word {number}" for number in range(10)]

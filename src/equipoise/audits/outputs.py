@@ -142,7 +142,7 @@ class Models:
         self, name: str, section: RunConfig, prompts: Prompts, *, on: str = "queries"
     ) -> Outputs:
         """Embed named prompts, each name as the mean of the unit vectors of its prompts."""
-        from equipoise.evidence.texts import embed_classes
+        from equipoise.evidence.zero_shot import embed_classes
 
         self.capability(name, section, "encoder")
         with self._running(name):

@@ -1,6 +1,5 @@
 """Tables and data sets in, one checked and joined form out."""
 
-from equipoise.data.arrays import ArraySource
 from equipoise.data.formats.celeba import read_celeba
 from equipoise.data.formats.coco import read_coco, read_coco_captions, read_coco_instances
 from equipoise.data.formats.dollar_street import CollapseRows, read_dollar_street
@@ -61,7 +60,7 @@ from equipoise.data.lexicons import (
     synset_text,
     templates,
 )
-from equipoise.data.matrices import Matrix, Vectors, load_matrix, load_vectors
+from equipoise.data.matrices import ArraySource, Matrix, Vectors, load_matrix, load_vectors
 from equipoise.data.outputs import Choices, Coded, Outputs
 from equipoise.data.predictions import (
     ModelPredictions,

@@ -18,13 +18,15 @@ from equipoise.evidence.pictures import (
 )
 from equipoise.evidence.predictions import read_predictions, write_predictions
 from equipoise.evidence.rundir import check_place, is_run, new_run, relist
-from equipoise.evidence.texts import Texts, embed_classes, embed_texts
 from equipoise.evidence.working import RunOptions
 from equipoise.evidence.zero_shot import (
     Prompts,
+    Texts,
     ZeroShot,
     class_vectors,
     concept_scores,
+    embed_classes,
+    embed_texts,
     prompts,
     zero_shot,
 )
