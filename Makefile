@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3 || echo python3.11
 # Where a worker dies the run ends and names its test: pytest-xdist may wait for ever for another.
 PYTEST_FLAGS ?= -n auto --dist loadfile --max-worker-restart=0
 # A few simulations take minutes each: dealt out one by one, none waits for another of its file.
-SLOW_SAMPLE ?= 3
+SLOW_SAMPLE ?= 5
 SLOW_FLAGS ?= -n auto --dist loadgroup --max-worker-restart=0
 BIN := .venv/bin
 # A worker for each core: threads of linear algebra would wait for cores that are taken.
@@ -27,7 +27,7 @@ test: .venv/.installed-test ## lint, format, types, import contract, tests; stop
 	$(BIN)/lint-imports --no-logo
 	$(PYTEST) $(PYTEST_FLAGS)
 
-slow: .venv/.installed-test ## a third of the simulations that check what the statistics promise (minutes)
+slow: .venv/.installed-test ## a fifth of the simulations that check what the statistics promise (minutes)
 	EQUIPOISE_SLOW_SAMPLE=$(SLOW_SAMPLE) $(PYTEST) -m slow --durations=15 $(SLOW_FLAGS)
 
 soak: .venv/.installed-test ## kill, damage and change work at random; checks docs/guarantees.md (15 minutes)

@@ -25,10 +25,11 @@ def main(folder: Path) -> None:
         world.mkdir(parents=True)
         writer(world)
     models = folder / "models"
-    import_module("model_checkpoints").clip(models / "clip")
-    import_module("model_checkpoints").blip_2(models / "blip")
-    examples.imagenet_vit(models / "vit")
-    examples.imagenet_resnet(models / "resnet")
+    checkpoints, labels = import_module("model_checkpoints"), dict(enumerate(examples.imagenet_names()))
+    checkpoints.clip(models / "clip")
+    checkpoints.blip_2(models / "blip")
+    checkpoints.vit(models / "vit", labels=labels)
+    checkpoints.timm(models / "resnet", labels)
     import_module("diffusion_checkpoints").stable_diffusion(models / "diffusion", length=77)
     shipped = next((ROOT / "src").rglob("model_index.json")).parent
     shutil.copytree(shipped, models / "scenes")

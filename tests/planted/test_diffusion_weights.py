@@ -52,6 +52,7 @@ def test_weights_are_half_precision_safetensors_of_the_recorded_digests():
     assert suffixes == {".json", ".safetensors", ".md"}
 
 
+@pytest.mark.slow
 def test_images_show_what_was_asked_for():
     prompts, told = told_prompts(1)
     some = np.random.default_rng(FRESH).permutation(len(prompts))[:48]
@@ -62,6 +63,7 @@ def test_images_show_what_was_asked_for():
     assert np.mean(shown.frame == told.frame[some]) >= 0.9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", np.argsort(BIASED.hue_strength)[-2:])
 def test_neutral_prompts_lean_to_a_hue_that_was_planted_strongly(place):
     shown = neutral(SUBJECTS[place])

@@ -24,6 +24,8 @@ from tools.planted.measures import (
 from tools.planted.scenes import FILE, SETS_PER_SUBJECT, TEST_SEED, classifier_found
 from tools.planted.worlds import all_captions
 
+pytestmark = pytest.mark.slow
+
 # Threads of several test processes that share cores wait for each other most of the time.
 torch.set_num_threads(1)
 

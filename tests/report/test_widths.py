@@ -14,6 +14,6 @@ WIDTHS = (1280, 420)
 
 
 def test_no_page_is_wider_than_its_window(chromium, tmp_path):
-    made = (faces(), comparison(), augmentation(), hostile(), many_classes())
+    made = (faces(), comparison(), augmentation(), hostile(), many_classes(20))
     for reached in reaches([*map(render, made)], WIDTHS, chromium, tmp_path):
         assert all(found <= width for found, width in zip(reached, WIDTHS, strict=True)), reached
