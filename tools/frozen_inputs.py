@@ -25,7 +25,8 @@ def main(folder: Path) -> None:
         world.mkdir(parents=True)
         writer(world)
     models = folder / "models"
-    checkpoints, labels = import_module("model_checkpoints"), dict(enumerate(examples.imagenet_names()))
+    checkpoints = import_module("model_checkpoints")
+    labels = dict(enumerate(examples.imagenet_names()))
     checkpoints.clip(models / "clip")
     checkpoints.blip_2(models / "blip")
     checkpoints.vit(models / "vit", labels=labels)
